@@ -1,0 +1,1 @@
+"""State and records into answers."""

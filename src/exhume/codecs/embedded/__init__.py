@@ -1,0 +1,1 @@
+"""What members put into their subscription and assignment bytes, by protocol type."""

@@ -1,0 +1,446 @@
+"""The one table of record types: what the first two bytes of a key mean, and how key and value are laid out.
+
+    key   = record type int16, key body (never flexible)
+    value = value version int16, value body; null = tombstone
+
+Reading, writing, Arrow schemas, the dump, the fixtures and the documentation derive from `RECORD_TYPES` and `CONTROL_TYPES`.
+Adding a type or a layout is adding a row. Nothing here aborts on what it does not know: the known prefix is decoded, and
+`marks` says what is odd.
+
+Source: CoordinatorRecordType of Kafka 4.4 and the schemas named in `layouts`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from exhume.codecs.layout import Message, Span, Struct
+from exhume.codecs.layouts import classic_group, consumer_group, control, offsets, share_group, streams_group
+from exhume.codecs.wire import InvalidUtf8, Reader, Writer
+from exhume.errors import DecodeError, EncodeError
+
+GroupType = Literal["any", "classic", "consumer", "share", "streams"]
+
+#: What can be odd about a record. A row with a mark keeps its raw key and value.
+MARKS = {
+    "null_key": "the key is null; every coordinator aborts its load here",
+    "unknown_record_type": "no known release writes this record type",
+    "undecodable_key": "the key ends before its last field, or a length in it lies",
+    "undecodable_value": "the value ends before its last field, or a length in it lies",
+    "unknown_value_version": "a newer value version: decoded as far as the newest known layout goes",
+    "trailing_key_bytes": "bytes behind the last field of the key",
+    "trailing_value_bytes": "bytes behind the last field of the value",
+    "unknown_tags": "tagged fields that no known release writes",
+    "early_layout": "an earlier layout under the same value version",
+    "invalid_utf8": "a string that is no valid UTF-8",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ValueLayout:
+    """One published layout of a value. `releases` names who wrote it; the first layout of a type is the current one."""
+
+    releases: str
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class RecordType:
+    """One row of the table. `number` is the int16 in front of the key; `key_numbers` adds others that mean the same."""
+
+    number: int
+    name: str
+    kafka_name: str
+    group_type: GroupType
+    key: Struct
+    layouts: tuple[ValueLayout, ...]
+
+    @property
+    def message(self) -> Message:
+        """The current layout of the value."""
+        return self.layouts[0].message
+
+    @property
+    def key_message(self) -> Message:
+        """The key body as a message; keys have one version and are never flexible."""
+        return Message(f"{self.kafka_name}Key", range(1), self.key)
+
+
+def _row(number: int, name: str, kafka_name: str, group_type: GroupType, key: Struct, *layouts: tuple[str, Message]) -> RecordType:
+    return RecordType(number, name, kafka_name, group_type, key, tuple(ValueLayout(*layout) for layout in layouts))
+
+
+_G, _M = consumer_group.GROUP_KEY, consumer_group.MEMBER_KEY
+
+RECORD_TYPES: Mapping[int, RecordType] = {
+    row.number: row
+    for row in (
+        _row(0, "offset_commit_legacy", "LegacyOffsetCommit", "any", offsets.OFFSET_COMMIT_KEY, ("0.8.2", offsets.OFFSET_COMMIT_VALUE)),
+        _row(1, "offset_commit", "OffsetCommit", "any", offsets.OFFSET_COMMIT_KEY, ("0.9+", offsets.OFFSET_COMMIT_VALUE)),
+        _row(
+            2, "group_metadata", "GroupMetadata", "classic", classic_group.GROUP_METADATA_KEY, ("0.9+", classic_group.GROUP_METADATA_VALUE)
+        ),
+        _row(3, "consumer_group_metadata", "ConsumerGroupMetadata", "consumer", _G, ("3.7+", consumer_group.GROUP_METADATA)),
+        _row(
+            4,
+            "consumer_group_partition_metadata",
+            "ConsumerGroupPartitionMetadata",
+            "consumer",
+            _G,
+            ("3.8-4.0", consumer_group.PARTITION_METADATA),
+            ("3.7", consumer_group.PARTITION_METADATA_3_7),
+        ),
+        _row(
+            5,
+            "consumer_group_member_metadata",
+            "ConsumerGroupMemberMetadata",
+            "consumer",
+            _M,
+            ("3.8+", consumer_group.MEMBER_METADATA),
+            ("3.7", consumer_group.MEMBER_METADATA_3_7),
+        ),
+        _row(
+            6,
+            "consumer_group_target_assignment_metadata",
+            "ConsumerGroupTargetAssignmentMetadata",
+            "consumer",
+            _G,
+            ("3.7+", consumer_group.TARGET_ASSIGNMENT_METADATA),
+        ),
+        _row(
+            7,
+            "consumer_group_target_assignment_member",
+            "ConsumerGroupTargetAssignmentMember",
+            "consumer",
+            _M,
+            ("3.8+", consumer_group.TARGET_ASSIGNMENT_MEMBER),
+            ("3.7", consumer_group.TARGET_ASSIGNMENT_MEMBER_3_7),
+        ),
+        _row(
+            8,
+            "consumer_group_current_member_assignment",
+            "ConsumerGroupCurrentMemberAssignment",
+            "consumer",
+            _M,
+            ("3.8+", consumer_group.CURRENT_MEMBER_ASSIGNMENT),
+            ("3.7", consumer_group.CURRENT_MEMBER_ASSIGNMENT_3_7),
+        ),
+        _row(
+            9,
+            "share_group_partition_metadata",
+            "ShareGroupPartitionMetadata",
+            "share",
+            _G,
+            ("4.0", share_group.PARTITION_METADATA_4_0),
+            ("3.9", share_group.PARTITION_METADATA_3_9),
+        ),
+        _row(10, "share_group_member_metadata", "ShareGroupMemberMetadata", "share", _M, ("4.0+", share_group.MEMBER_METADATA)),
+        _row(
+            11,
+            "share_group_metadata",
+            "ShareGroupMetadata",
+            "share",
+            _G,
+            ("4.1+", share_group.GROUP_METADATA),
+            ("4.0", share_group.GROUP_METADATA_4_0),
+        ),
+        _row(
+            12,
+            "share_group_target_assignment_metadata",
+            "ShareGroupTargetAssignmentMetadata",
+            "share",
+            _G,
+            ("4.0+", share_group.TARGET_ASSIGNMENT_METADATA),
+        ),
+        _row(
+            13,
+            "share_group_target_assignment_member",
+            "ShareGroupTargetAssignmentMember",
+            "share",
+            _M,
+            ("4.0+", share_group.TARGET_ASSIGNMENT_MEMBER),
+        ),
+        _row(
+            14,
+            "share_group_current_member_assignment",
+            "ShareGroupCurrentMemberAssignment",
+            "share",
+            _M,
+            ("4.0+", share_group.CURRENT_MEMBER_ASSIGNMENT),
+        ),
+        _row(
+            15,
+            "share_group_state_partition_metadata",
+            "ShareGroupStatePartitionMetadata",
+            "share",
+            _G,
+            ("4.1+", share_group.STATE_PARTITION_METADATA),
+            ("4.0", share_group.STATE_PARTITION_METADATA_4_0),
+        ),
+        _row(
+            16,
+            "consumer_group_regular_expression",
+            "ConsumerGroupRegularExpression",
+            "consumer",
+            consumer_group.REGULAR_EXPRESSION_KEY,
+            ("4.0+", consumer_group.REGULAR_EXPRESSION),
+        ),
+        _row(17, "streams_group_metadata", "StreamsGroupMetadata", "streams", _G, ("4.1+", streams_group.GROUP_METADATA)),
+        _row(19, "streams_group_member_metadata", "StreamsGroupMemberMetadata", "streams", _M, ("4.1+", streams_group.MEMBER_METADATA)),
+        _row(
+            20,
+            "streams_group_target_assignment_metadata",
+            "StreamsGroupTargetAssignmentMetadata",
+            "streams",
+            _G,
+            ("4.1+", streams_group.TARGET_ASSIGNMENT_METADATA),
+        ),
+        _row(
+            21,
+            "streams_group_target_assignment_member",
+            "StreamsGroupTargetAssignmentMember",
+            "streams",
+            _M,
+            ("4.1+", streams_group.TARGET_ASSIGNMENT_MEMBER),
+        ),
+        _row(
+            22,
+            "streams_group_current_member_assignment",
+            "StreamsGroupCurrentMemberAssignment",
+            "streams",
+            _M,
+            ("4.1+", streams_group.CURRENT_MEMBER_ASSIGNMENT),
+        ),
+        _row(23, "streams_group_topology", "StreamsGroupTopology", "streams", _G, ("4.1+", streams_group.TOPOLOGY)),
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ControlType:
+    """One kind of control record. `message` is None where no layout is known."""
+
+    number: int
+    name: str
+    message: Message | None
+
+
+CONTROL_TYPES: Mapping[int, ControlType] = {
+    row.number: row
+    for row in (
+        ControlType(0, "ABORT", control.END_TXN_MARKER),
+        ControlType(1, "COMMIT", control.END_TXN_MARKER),
+        ControlType(2, "LEADER_CHANGE", control.LEADER_CHANGE),
+        ControlType(3, "SNAPSHOT_HEADER", control.SNAPSHOT_HEADER),
+        ControlType(4, "SNAPSHOT_FOOTER", control.SNAPSHOT_FOOTER),
+        ControlType(5, "KRAFT_VERSION", control.KRAFT_VERSION),
+        ControlType(6, "KRAFT_VOTERS", control.KRAFT_VOTERS),
+    )
+}
+_CONTROL_KEY = Message("ControlRecordKey", range(1), control.CONTROL_KEY)
+
+ABORT, COMMIT = 0, 1
+
+
+@dataclass(slots=True)
+class Decoded:
+    """A decoded record: as much of key and value as could be read, and what is odd about it.
+
+    `number` is the record type (for control records the control type), None where the key is null or shorter than two bytes.
+    `value` is None for a tombstone and where nothing of the value could be read (`marks` tells them apart).
+    """
+
+    number: int | None = None
+    record_type: RecordType | None = None
+    control_type: ControlType | None = None
+    key: dict[str, Any] = field(default_factory=dict)
+    value_version: int | None = None
+    layout: ValueLayout | None = None
+    value: dict[str, Any] | None = None
+    marks: list[str] = field(default_factory=list)
+    errors: list[DecodeError] = field(default_factory=list)
+
+    def mark(self, name: str) -> None:
+        if name not in self.marks:
+            self.marks.append(name)
+
+    @property
+    def name(self) -> str:
+        """The name of the record type, for people and filters."""
+        if self.control_type is not None:
+            return "end_txn_marker" if self.number in (ABORT, COMMIT) else "control"
+        return self.record_type.name if self.record_type is not None else "unknown"
+
+
+def decode_record(
+    key: bytes | None, value: bytes | None, *, trace_key: list[Span] | None = None, trace_value: list[Span] | None = None
+) -> Decoded:
+    """Decode one data record as far as it goes; never raises. Traces, where given, receive the bytes of every field."""
+    decoded = Decoded()
+    if key is None:
+        decoded.mark("null_key")
+        return decoded
+    reader = Reader(key)
+    try:
+        decoded.number = reader.int16()
+        if trace_key is not None:
+            trace_key.append(Span("record_type", "int16", 0, 2, decoded.number))
+        decoded.record_type = RECORD_TYPES.get(decoded.number)
+        if decoded.record_type is None:
+            decoded.mark("unknown_record_type")
+        else:
+            decoded.record_type.key_message.read(reader, 0, trace_key, into=decoded.key)
+            if reader.remaining:
+                decoded.mark("trailing_key_bytes")
+    except DecodeError as error:
+        decoded.mark("undecodable_key")
+        decoded.errors.append(error)
+    if value is not None:
+        _decode_value(decoded, value, trace_value)
+    if _has_invalid_utf8(decoded.key) or _has_invalid_utf8(decoded.value):
+        decoded.mark("invalid_utf8")
+    return decoded
+
+
+def _decode_value(decoded: Decoded, value: bytes, trace: list[Span] | None) -> None:
+    reader = Reader(value)
+    try:
+        decoded.value_version = reader.int16()
+    except DecodeError as error:
+        decoded.mark("undecodable_value")
+        decoded.errors.append(error)
+        return
+    if trace is not None:
+        trace.append(Span("value_version", "int16", 0, 2, decoded.value_version))
+    if decoded.record_type is None:
+        return
+    versions = decoded.record_type.message.versions
+    if decoded.value_version not in versions:
+        decoded.mark("unknown_value_version")
+        if decoded.value_version < versions.start:
+            return
+    layout, fields, error, spans, rest = _best_layout(
+        decoded.record_type, value, min(decoded.value_version, versions.stop - 1), trace is not None
+    )
+    decoded.layout, decoded.value = layout, fields
+    if trace is not None:
+        trace.extend(spans)
+    if error is not None:
+        decoded.mark("undecodable_value")
+        decoded.errors.append(error)
+    elif rest:
+        decoded.mark("trailing_value_bytes")
+    if layout is not decoded.record_type.layouts[0]:
+        decoded.mark("early_layout")
+    if has_unknown_tags(fields):
+        decoded.mark("unknown_tags")
+
+
+_Attempt = tuple[ValueLayout, dict[str, Any], DecodeError | None, list[Span], int]
+
+
+def _best_layout(record_type: RecordType, value: bytes, version: int, traced: bool) -> _Attempt:
+    """The first layout that takes the value to its last byte; else the current one, as far as it goes.
+
+    Nothing in the bytes tells the layouts of one version apart but that they fit: full consumption is the test.
+    """
+    first: _Attempt | None = None
+    for layout in record_type.layouts:
+        reader = Reader(value, 2)
+        fields: dict[str, Any] = {}
+        spans: list[Span] = []
+        error: DecodeError | None = None
+        try:
+            layout.message.read(reader, version, spans if traced else None, into=fields)
+        except DecodeError as caught:
+            error = caught
+        attempt = (layout, fields, error, spans, reader.remaining)
+        if error is None and not reader.remaining:
+            return attempt
+        first = first or attempt
+    assert first is not None
+    return first
+
+
+def decode_control_record(key: bytes | None, value: bytes | None) -> Decoded:
+    """Decode one record of a control batch as far as it goes; never raises. `key` holds version and control_type."""
+    decoded = Decoded()
+    if key is None:
+        decoded.mark("null_key")
+        return decoded
+    try:
+        _CONTROL_KEY.read(Reader(key), 0, into=decoded.key)
+        decoded.number = decoded.key["control_type"]
+    except DecodeError as error:
+        decoded.mark("undecodable_key")
+        decoded.errors.append(error)
+        return decoded
+    decoded.control_type = CONTROL_TYPES.get(decoded.number or 0, ControlType(decoded.number or 0, "UNKNOWN", None))
+    message = decoded.control_type.message
+    if message is None:
+        decoded.mark("unknown_record_type")
+    elif value is not None:
+        reader = Reader(value)
+        decoded.value = {}
+        try:
+            decoded.value_version = reader.int16()
+            message.read(reader, max(0, min(decoded.value_version, message.versions.stop - 1)), into=decoded.value)
+        except DecodeError as error:
+            decoded.mark("undecodable_value")
+            decoded.errors.append(error)
+        else:
+            if decoded.value_version not in message.versions:
+                decoded.mark("unknown_value_version")
+            elif reader.remaining:
+                decoded.mark("trailing_value_bytes")
+    return decoded
+
+
+def encode_key(number: int, key: Mapping[str, Any]) -> bytes:
+    """The key of a data record: record type, then its fields."""
+    writer = Writer()
+    writer.int16(number)
+    _record_type(number).key_message.write(writer, 0, key)
+    return writer.to_bytes()
+
+
+def encode_value(number: int, version: int, value: Mapping[str, Any], *, layout: ValueLayout | None = None) -> bytes:
+    """The value of a data record: value version, then its fields in this layout (default: the current one)."""
+    writer = Writer()
+    writer.int16(version)
+    (layout.message if layout else _record_type(number).message).write(writer, version, value)
+    return writer.to_bytes()
+
+
+def encode_control_record(control_type: int, value: Mapping[str, Any], *, version: int = 0) -> tuple[bytes, bytes]:
+    """Key and value of a control record, such as `encode_control_record(COMMIT, {"coordinator_epoch": 0})`."""
+    message = CONTROL_TYPES[control_type].message
+    if message is None:
+        raise EncodeError(f"no layout is known for control type {control_type}")
+    writer = Writer()
+    writer.int16(version)
+    message.write(writer, version, value)
+    return _CONTROL_KEY.encode(0, {"version": 0, "control_type": control_type}), writer.to_bytes()
+
+
+def _record_type(number: int) -> RecordType:
+    if number not in RECORD_TYPES:
+        raise EncodeError(f"no record type {number}; known are {', '.join(str(known) for known in RECORD_TYPES)}")
+    return RECORD_TYPES[number]
+
+
+def has_unknown_tags(value: Any) -> bool:
+    """True when a decoded value carries tags that no layout declares, at any depth."""
+    if isinstance(value, dict):
+        return "unknown_tags" in value or any(has_unknown_tags(item) for item in value.values())
+    return isinstance(value, list) and any(has_unknown_tags(item) for item in value)
+
+
+def _has_invalid_utf8(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(_has_invalid_utf8(item) for item in value.values())
+    if isinstance(value, list):
+        return any(_has_invalid_utf8(item) for item in value)
+    return isinstance(value, InvalidUtf8)

@@ -1,0 +1,103 @@
+"""Every error that exhume raises on purpose, on one page.
+
+Split by who can act: the bytes are wrong (`EvidenceError`), a value does not fit its format (`EncodeError`), or the
+question was wrong (`RequestError`). Each keeps its facts as attributes, and its message names place and remedy.
+
+    ExhumeError
+    ├── EvidenceError            the bytes or files at hand cannot be read
+    │   ├── DecodeError          a structure is not what its format says
+    │   │   ├── Underflow        a fixed-width field (a number, a length, a count) is cut
+    │   │   ├── LengthOverrun    a length or count promises more bytes than are left
+    │   │   ├── UnexpectedNull   null where the format forbids it
+    │   │   └── UnknownVersion   a record type or value version that the reader has no layout for
+    │   ├── CrcMismatch          a checksum says that bytes changed
+    │   └── DecompressionError   a compressed stream is damaged, unsupported, or unfolds beyond the cap
+    ├── EncodeError              a value that its wire type cannot carry
+    └── RequestError             nothing is wrong with the evidence, the request cannot be answered
+"""
+
+from __future__ import annotations
+
+
+class ExhumeError(Exception):
+    """Base of everything exhume raises on purpose. `remedy` says what the reader can do about it."""
+
+    def __init__(self, message: str, *, remedy: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return f"{self.message}. {self.remedy}" if self.remedy else self.message
+
+
+class EvidenceError(ExhumeError):
+    """The evidence cannot be read here. Carries the place as far as it is known."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        path: str | None = None,
+        byte_position: int | None = None,
+        record_offset: int | None = None,
+        remedy: str | None = None,
+    ) -> None:
+        super().__init__(message, remedy=remedy)
+        self.path = path
+        self.byte_position = byte_position
+        self.record_offset = record_offset
+
+    def __str__(self) -> str:
+        place = [
+            text
+            for text, value in (
+                (f"{self.path}", self.path),
+                (f"byte {self.byte_position}", self.byte_position),
+                (f"record offset {self.record_offset}", self.record_offset),
+            )
+            if value is not None
+        ]
+        sentence = super().__str__()
+        return f"{', '.join(place)}: {sentence}" if place else sentence
+
+
+class DecodeError(EvidenceError):
+    """A structure is not what its format says."""
+
+
+class Underflow(DecodeError):
+    """A fixed-width field ends behind the end of its buffer (Java: BufferUnderflowException)."""
+
+
+class LengthOverrun(DecodeError):
+    """A length or a count promises more bytes than are left."""
+
+
+class UnexpectedNull(DecodeError):
+    """Null where the format does not allow it."""
+
+
+class UnknownVersion(DecodeError):
+    """A record type or a value version that the reader has no layout for."""
+
+
+class CrcMismatch(EvidenceError):
+    """A checksum over stored bytes differs from the stored checksum."""
+
+    def __init__(self, message: str, *, expected: int, found: int, path: str | None = None, byte_position: int | None = None) -> None:
+        super().__init__(message, path=path, byte_position=byte_position)
+        self.expected = expected
+        self.found = found
+
+
+class DecompressionError(EvidenceError):
+    """A compressed stream is damaged, uses a feature Kafka refuses, or unfolds beyond the cap."""
+
+
+class EncodeError(ExhumeError):
+    """A value that its wire type cannot carry."""
+
+
+class RequestError(ExhumeError):
+    """The request cannot be answered; the message lists what could be asked instead."""

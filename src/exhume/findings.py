@@ -1,0 +1,117 @@
+"""Findings: what is worth a look, as values and as one Arrow table.
+
+Damage never stops a run over evidence. Whoever meets it adds a `Finding` to the `Findings` of the run and goes on;
+the commands end with the table and with an exit code that says whether an answer is partial.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields
+from typing import Literal
+
+import pyarrow as pa
+
+Severity = Literal["info", "warn", "incident"]
+Confidence = Literal["proof", "likely", "possible", "undecidable"]
+
+SCHEMA = pa.schema(
+    [
+        pa.field("code", pa.string(), nullable=False),
+        pa.field("severity", pa.string(), nullable=False),
+        pa.field("confidence", pa.string(), nullable=False),
+        pa.field("replica", pa.string()),
+        pa.field("offsets_partition", pa.int32()),
+        pa.field("path", pa.string()),
+        pa.field("byte_position", pa.int64()),
+        pa.field("size_bytes", pa.int64()),
+        pa.field("group", pa.string()),
+        pa.field("member_id", pa.string()),
+        pa.field("topic", pa.string()),
+        pa.field("partition", pa.int32()),
+        pa.field("first_record_offset", pa.int64()),
+        pa.field("last_record_offset", pa.int64()),
+        pa.field("first_timestamp_ms", pa.int64()),
+        pa.field("last_timestamp_ms", pa.int64()),
+        pa.field("sentence", pa.string(), nullable=False),
+        pa.field("not_excluded", pa.string()),
+        pa.field("remedy", pa.string()),
+        pa.field("evidence", pa.json_()),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing worth a look. Fields as in `SCHEMA`; `evidence` is any JSON-ready value.
+
+    `is_damage` marks findings that make an answer partial: they alone turn the exit code of a command to 1.
+    """
+
+    code: str
+    sentence: str
+    severity: Severity = "warn"
+    confidence: Confidence = "proof"
+    replica: str | None = None
+    offsets_partition: int | None = None
+    path: str | None = None
+    byte_position: int | None = None
+    size_bytes: int | None = None
+    group: str | None = None
+    member_id: str | None = None
+    topic: str | None = None
+    partition: int | None = None
+    first_record_offset: int | None = None
+    last_record_offset: int | None = None
+    first_timestamp_ms: int | None = None
+    last_timestamp_ms: int | None = None
+    not_excluded: str | None = None
+    remedy: str | None = None
+    evidence: object = None
+    is_damage: bool = False
+
+
+class Findings:
+    """The findings of one run, in the order they were met; the same finding twice is kept once."""
+
+    def __init__(self, initial: Iterable[Finding] = ()) -> None:
+        self._seen: dict[tuple[object, ...], Finding] = {}
+        self.extend(initial)
+
+    def add(self, finding: Finding) -> None:
+        """Keep this finding unless an equal one (all but `evidence`) is there already."""
+        key = tuple(getattr(finding, f.name) for f in fields(finding) if f.name != "evidence")
+        self._seen.setdefault(key, finding)
+
+    def extend(self, findings: Iterable[Finding]) -> None:
+        for finding in findings:
+            self.add(finding)
+
+    def __iter__(self) -> Iterator[Finding]:
+        return iter(list(self._seen.values()))
+
+    def __len__(self) -> int:
+        return len(self._seen)
+
+    @property
+    def has_damage(self) -> bool:
+        """True when a finding makes an answer partial."""
+        return any(finding.is_damage for finding in self)
+
+    def to_table(self) -> pa.Table:
+        """The findings as a table of `SCHEMA`, one row each, in order."""
+        columns: dict[str, list[object]] = {name: [] for name in SCHEMA.names}
+        for finding in self:
+            for name in SCHEMA.names:
+                value = getattr(finding, name)
+                if name == "evidence" and value is not None:
+                    value = json.dumps(value, sort_keys=True)
+                columns[name].append(value)
+        arrays = [
+            pa.array(columns[field.name], pa.string()).cast(field.type)
+            if field.name == "evidence"
+            else pa.array(columns[field.name], field.type)
+            for field in SCHEMA
+        ]
+        return pa.Table.from_arrays(arrays, schema=SCHEMA)

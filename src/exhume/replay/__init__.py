@@ -1,0 +1,1 @@
+"""Records into state: what a coordinator of a chosen release holds after loading them."""
