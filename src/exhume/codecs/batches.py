@@ -27,9 +27,9 @@ CODEC_NAMES = {0: "none", 1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
 class Batch:
     """The header of one batch (formats 0 and 1: of one log entry), at `buffer[byte_position : byte_position + size_bytes]`.
 
-    `base_offset` is None for a compressed wrapper of formats 0 and 1 until its messages are read; `base_timestamp_ms` is None where
-    the field holds a delete horizon or nothing. Producer fields are -1 as on disk (formats 0 and 1: -1). `record_count` is as the header says
-    (formats 0 and 1: None for a wrapper, else 1).
+    `base_offset` is None for a compressed wrapper of formats 0 and 1 until its messages are read; `base_timestamp_ms` is None
+    where the field holds a delete horizon or nothing. Producer fields are -1 as on disk (formats 0 and 1: -1). `record_count` is as the
+    header says (formats 0 and 1: None for a wrapper, else 1).
     """
 
     byte_position: int

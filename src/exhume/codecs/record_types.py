@@ -77,7 +77,7 @@ _G, _M = consumer_group.GROUP_KEY, consumer_group.MEMBER_KEY
 RECORD_TYPES: Mapping[int, RecordType] = {
     row.number: row
     for row in (
-        _row(0, "offset_commit_legacy", "LegacyOffsetCommit", "any", offsets.OFFSET_COMMIT_KEY, ("0.8.2", offsets.OFFSET_COMMIT_VALUE)),
+        _row(0, "offset_commit", "LegacyOffsetCommit", "any", offsets.OFFSET_COMMIT_KEY, ("0.8.2", offsets.OFFSET_COMMIT_VALUE)),
         _row(1, "offset_commit", "OffsetCommit", "any", offsets.OFFSET_COMMIT_KEY, ("0.9+", offsets.OFFSET_COMMIT_VALUE)),
         _row(
             2, "group_metadata", "GroupMetadata", "classic", classic_group.GROUP_METADATA_KEY, ("0.9+", classic_group.GROUP_METADATA_VALUE)
@@ -321,15 +321,15 @@ def _decode_value(decoded: Decoded, value: bytes, trace: list[Span] | None) -> N
         decoded.mark("unknown_value_version")
         if decoded.value_version < versions.start:
             return
-    layout, fields, error, spans, rest = _best_layout(
+    layout, fields, failure, spans, rest = _best_layout(
         decoded.record_type, value, min(decoded.value_version, versions.stop - 1), trace is not None
     )
     decoded.layout, decoded.value = layout, fields
     if trace is not None:
         trace.extend(spans)
-    if error is not None:
+    if failure is not None:
         decoded.mark("undecodable_value")
-        decoded.errors.append(error)
+        decoded.errors.append(failure)
     elif rest:
         decoded.mark("trailing_value_bytes")
     if layout is not decoded.record_type.layouts[0]:
