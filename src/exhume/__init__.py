@@ -1,1 +1,65 @@
-"""exhume: what Kafka's group coordinator knew, dug out of the bytes of __consumer_offsets."""
+"""exhume: what Kafka's group coordinator knew, dug out of the bytes of `__consumer_offsets`.
+
+    import exhume
+
+    with exhume.open("data/") as topic:          # data directory, partition directory, segment files, archive; or a list
+        topic.segments()                         # pyarrow.Table: what is here
+        topic.offset_commits(groups=["billing"]) # pyarrow.RecordBatchReader: every commit, lazily
+        state = topic.state(release="4.3")       # what a 4.3 coordinator holds after loading this log
+        state.offsets                            # pyarrow.Table
+        state.group("billing")                   # one group as an object
+
+The rooms, from the ground up:
+
+    errors, findings   what goes wrong, and what is worth a look
+    codecs             bytes and columns: batches, records, keys and values, files and directories
+    replay             records into the state of a coordinator, release by release
+    analysis           state and records into answers
+    fixtures           scenarios into log directories
+    topic              the front door
+    cli                the command line
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from exhume._version import __version__
+from exhume.errors import CrcMismatch, DecodeError, DecompressionError, EncodeError, EvidenceError, ExhumeError, RequestError
+
+if TYPE_CHECKING:
+    from exhume.replay.state import CoordinatorState, GroupState
+    from exhume.topic import OffsetsTopic
+    from exhume.topic import open_topic as open  # noqa: A004  # the word for it, as in exhume.open("data/")
+
+__all__ = [
+    "CoordinatorState",
+    "CrcMismatch",
+    "DecodeError",
+    "DecompressionError",
+    "EncodeError",
+    "EvidenceError",
+    "ExhumeError",
+    "GroupState",
+    "OffsetsTopic",
+    "RequestError",
+    "__version__",
+    "open",
+]
+
+_HOMES = {
+    "open": ("exhume.topic", "open_topic"),
+    "OffsetsTopic": ("exhume.topic", "OffsetsTopic"),
+    "CoordinatorState": ("exhume.replay.state", "CoordinatorState"),
+    "GroupState": ("exhume.replay.state", "GroupState"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import what needs Arrow only when it is asked for: `exhume --help` does without."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    module, attribute = _HOMES[name]
+    return getattr(import_module(module), attribute)

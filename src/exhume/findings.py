@@ -13,6 +13,8 @@ from typing import Literal
 
 import pyarrow as pa
 
+from exhume.arrow_rows import table_of
+
 Severity = Literal["info", "warn", "incident"]
 Confidence = Literal["proof", "likely", "possible", "undecidable"]
 
@@ -101,17 +103,11 @@ class Findings:
 
     def to_table(self) -> pa.Table:
         """The findings as a table of `SCHEMA`, one row each, in order."""
-        columns: dict[str, list[object]] = {name: [] for name in SCHEMA.names}
-        for finding in self:
-            for name in SCHEMA.names:
-                value = getattr(finding, name)
-                if name == "evidence" and value is not None:
-                    value = json.dumps(value, sort_keys=True)
-                columns[name].append(value)
-        arrays = [
-            pa.array(columns[field.name], pa.string()).cast(field.type)
-            if field.name == "evidence"
-            else pa.array(columns[field.name], field.type)
-            for field in SCHEMA
-        ]
-        return pa.Table.from_arrays(arrays, schema=SCHEMA)
+        return table_of(SCHEMA, [_row(finding) for finding in self])
+
+
+def _row(finding: Finding) -> dict[str, object]:
+    row = {name: getattr(finding, name) for name in SCHEMA.names}
+    if finding.evidence is not None:
+        row["evidence"] = json.dumps(finding.evidence, sort_keys=True)
+    return row

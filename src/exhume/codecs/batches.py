@@ -10,17 +10,51 @@ A batch begins, in every format, with `base or last offset int64`, `size int32` 
 
 The CRC of formats 0 and 1 (CRC-32) covers everything from the magic on; that of format 2 (CRC-32C) everything from the attributes
 on: brokers rewrite base offset and leader epoch and must not recompute it.
+
+    attributes    bits 0-2 codec, 3 LogAppendTime; format 2 also 4 transactional, 5 control, 6 delete horizon
+
+Source: FileLogInputStream, DefaultRecordBatch, LegacyRecord, AbstractLegacyRecordBatch of Kafka 3.8.
 """
 
 from __future__ import annotations
 
+import struct
+import zlib
+from bisect import bisect_left
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+import crc32c
+import numpy as np
+import numpy.typing as npt
+
+from exhume.codecs.wire import Buffer
+from exhume.errors import DecodeError, Underflow, UnknownVersion
+
 CrcStatus = Literal["ok", "mismatch", "not_checked", "unreadable"]
 TimestampType = Literal["NoTimestampType", "CreateTime", "LogAppendTime"]
+EndReason = Literal["end", "short_tail", "cut_batch", "size_too_small", "bad_magic"]
 
 CODEC_NAMES = {0: "none", 1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
+
+#: Offset and size: the bytes in front of what `size` counts.
+LOG_OVERHEAD = 12
+#: Bytes up to and including the magic; Kafka's reader does not look at a tail of this size or less.
+HEADER_UP_TO_MAGIC = 17
+#: Header bytes by magic, everything in front of keys, values and records: the smallest batch of that format.
+HEADER_BYTES = {0: 26, 1: 34, 2: 61}
+#: What the search takes for a batch at most; brokers refuse larger messages long before.
+MAX_SEARCHED_BATCH_BYTES = 128 * 1024 * 1024
+
+_LEGACY = struct.Struct(">qiIBB")
+_FORMAT_2 = struct.Struct(">qiibIhiqqqhii")
+_OFFSET_AND_SIZE = struct.Struct(">qi")
+_INT32 = struct.Struct(">i")
+_INT64 = struct.Struct(">q")
+_CRC_START = {0: 16, 1: 16, 2: 21}
+_FIRST_WINDOW_BYTES, _LARGEST_WINDOW_BYTES = 4 * 1024, 1024 * 1024
+_SEARCH_ALLOWANCE_BYTES, _SEARCH_PASSES = 1024 * 1024 * 1024, 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,3 +85,353 @@ class Batch:
     is_control: bool
     delete_horizon_ms: int | None
     record_count: int | None
+
+    @property
+    def end_position(self) -> int:
+        """The byte behind the batch."""
+        return self.byte_position + self.size_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class WalkEnd:
+    """Where a walk ended and why.
+
+    `end`: nothing is left. `short_tail`: 17 bytes or less, which Kafka ignores. `cut_batch`: the size leads beyond the end, which Kafka
+    takes for the end of the log. `size_too_small`, `bad_magic`: no batch of that size or format exists; Kafka fails here.
+    """
+
+    byte_position: int
+    reason: EndReason
+
+
+class BatchWalk:
+    """The batches of `buffer[position:end]` as Kafka's sequential reader meets them, no checksum verified.
+
+    Iterate, then ask `end`: damage never raises, it ends the walk. `end` is None until then.
+    """
+
+    def __init__(self, buffer: Buffer, position: int = 0, end: int | None = None) -> None:
+        self._buffer = buffer
+        self._position = position
+        self._limit = len(buffer) if end is None else end
+        self.end: WalkEnd | None = None
+
+    def __iter__(self) -> Iterator[Batch]:
+        return self
+
+    def __next__(self) -> Batch:
+        reason = end_reason(self._buffer, self._position, self._limit)
+        if reason is not None:
+            self.end = WalkEnd(self._position, reason)
+            raise StopIteration
+        batch = read_header_fields(self._buffer, self._position)
+        self._position = batch.end_position
+        return batch
+
+
+def walk(buffer: Buffer, position: int = 0, end: int | None = None) -> BatchWalk:
+    """The batches of `buffer[position:end]` in file order; how the walk ended is in `.end` of what comes back."""
+    return BatchWalk(buffer, position, end)
+
+
+def end_reason(buffer: Buffer, position: int, end: int) -> EndReason | None:
+    """Why no batch can be taken from `position`; None where one can."""
+    if end - position <= HEADER_UP_TO_MAGIC:
+        return "end" if position >= end else "short_tail"
+    size = _OFFSET_AND_SIZE.unpack_from(buffer, position)[1]
+    if size < HEADER_BYTES[0] - LOG_OVERHEAD:
+        return "size_too_small"
+    if position + LOG_OVERHEAD + size > end:
+        return "cut_batch"
+    magic = buffer[position + 16]
+    if magic not in HEADER_BYTES:
+        return "bad_magic"
+    # Kafka steps over a batch that is too small for its own header and fails once it looks inside.
+    return "size_too_small" if LOG_OVERHEAD + size < HEADER_BYTES[magic] else None
+
+
+def read_batch_header(buffer: Buffer, position: int, end: int | None = None) -> Batch:
+    """The header of the batch at `position`. The body may reach beyond `end`, the header may not.
+
+    Raises:
+        UnknownVersion: the magic is not 0, 1 or 2.
+        DecodeError: the size is too small for a batch of that format, or the header is cut (`Underflow`).
+    """
+    end = len(buffer) if end is None else end
+    if end - position < HEADER_UP_TO_MAGIC:
+        raise Underflow(f"a batch header is cut: {end - position} bytes are left", byte_position=position)
+    size = _OFFSET_AND_SIZE.unpack_from(buffer, position)[1]
+    magic = buffer[position + 16]
+    if size < HEADER_BYTES[0] - LOG_OVERHEAD:
+        raise DecodeError(f"no batch has a size of {size} bytes", byte_position=position)
+    if magic not in HEADER_BYTES:
+        raise UnknownVersion(f"magic {magic - 256 if magic > 127 else magic} is no batch format", byte_position=position)
+    if LOG_OVERHEAD + size < HEADER_BYTES[magic]:
+        raise DecodeError(f"a batch of format {magic} cannot have a size of {size} bytes", byte_position=position)
+    if end - position < HEADER_BYTES[magic]:
+        raise Underflow(f"a batch header is cut: {end - position} bytes are left", byte_position=position)
+    return read_header_fields(buffer, position)
+
+
+def read_header_fields(buffer: Buffer, position: int, magic: int | None = None) -> Batch:
+    """The header fields at `position`, unchecked: as format `magic` where that is given, else as the magic there says.
+
+    The caller has made sure that the header lies within the buffer.
+    """
+    magic = buffer[position + 16] if magic is None else magic
+    return _read_format_2(buffer, position) if magic == 2 else _read_legacy(buffer, position, magic)
+
+
+def _read_legacy(buffer: Buffer, position: int, magic: int) -> Batch:
+    offset, size, crc, _, attributes = _LEGACY.unpack_from(buffer, position)
+    codec = attributes & 7
+    timestamp_ms = None if magic == 0 else timestamp_or_none(_INT64.unpack_from(buffer, position + 18)[0])
+    timestamp_type: TimestampType = "LogAppendTime" if attributes & 8 else "CreateTime"
+    return Batch(
+        byte_position=position,
+        size_bytes=LOG_OVERHEAD + size,
+        base_offset=None if codec else offset,
+        last_offset=offset,
+        magic=magic,
+        crc=crc,
+        attributes=attributes,
+        codec=codec,
+        timestamp_type="NoTimestampType" if magic == 0 else timestamp_type,
+        base_timestamp_ms=None if codec else timestamp_ms,
+        max_timestamp_ms=timestamp_ms,
+        partition_leader_epoch=None,
+        producer_id=-1,
+        producer_epoch=-1,
+        base_sequence=-1,
+        is_transactional=False,
+        is_control=False,
+        delete_horizon_ms=None,
+        record_count=None if codec else 1,
+    )
+
+
+def _read_format_2(buffer: Buffer, position: int) -> Batch:
+    (
+        base_offset,
+        size,
+        leader_epoch,
+        _,
+        crc,
+        attributes,
+        last_offset_delta,
+        base_timestamp,
+        max_timestamp,
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        record_count,
+    ) = _FORMAT_2.unpack_from(buffer, position)
+    has_horizon = bool(attributes & 64)
+    return Batch(
+        byte_position=position,
+        size_bytes=LOG_OVERHEAD + size,
+        base_offset=base_offset,
+        last_offset=wrap_int64(base_offset + last_offset_delta),
+        magic=2,
+        crc=crc,
+        attributes=attributes,
+        codec=attributes & 7,
+        timestamp_type="LogAppendTime" if attributes & 8 else "CreateTime",
+        base_timestamp_ms=None if has_horizon else timestamp_or_none(base_timestamp),
+        max_timestamp_ms=timestamp_or_none(max_timestamp),
+        partition_leader_epoch=leader_epoch,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+        is_transactional=bool(attributes & 16),
+        is_control=bool(attributes & 32),
+        delete_horizon_ms=base_timestamp if has_horizon else None,
+        record_count=record_count,
+    )
+
+
+def timestamp_or_none(timestamp_ms: int) -> int | None:
+    """A timestamp as written, None for -1, which means "none"."""
+    return None if timestamp_ms == -1 else timestamp_ms
+
+
+def wrap_int64(value: int) -> int:
+    """`value` as Java's long holds it: damaged offsets and timestamps may add up to more than 63 bits."""
+    return value if -(2**63) <= value < 2**63 else (value + 2**63) % 2**64 - 2**63
+
+
+def crc_matches(buffer: Buffer, batch: Batch) -> bool:
+    """True when the stored checksum is that of the stored bytes; False also for a batch that is cut."""
+    return batch.end_position <= len(buffer) and checksum(buffer, batch, batch.end_position) == batch.crc
+
+
+def checksum(buffer: Buffer, batch: Batch, end: int) -> int:
+    """The checksum that `batch` would have if it ended at `end`, its magic being `batch.magic` whatever the buffer says."""
+    start = batch.byte_position + _CRC_START[batch.magic]
+    body = memoryview(buffer)[start:end]
+    if batch.magic == 2:
+        return int(crc32c.crc32c(body))
+    return zlib.crc32(body[1:], zlib.crc32(bytes((batch.magic,))))
+
+
+_Bytes = npt.NDArray[np.uint8]
+_Positions = npt.NDArray[np.int64]
+
+
+class BatchSearch:
+    """The batches in `buffer[:end]` whose header is plausible and whose checksum matches, wherever they begin.
+
+    What was found is remembered, so that a search that goes on a little further each time looks at every byte once. Checksums are taken
+    of a bounded number of bytes; a file made of nothing but plausible headers meets that bound, and `skipped_count` tells how many
+    candidates were left unchecked for it.
+    """
+
+    def __init__(self, buffer: Buffer, end: int) -> None:
+        self._buffer = buffer
+        self._end = end
+        self._found: list[Batch] = []
+        self._positions: list[int] = []
+        self._frontier = 0
+        self._scan: Iterator[Batch] = iter(())
+        self._allowance_bytes = _SEARCH_ALLOWANCE_BYTES + _SEARCH_PASSES * end
+        self.skipped_count = 0
+
+    def first_from(self, position: int) -> Batch | None:
+        """The first verified batch that begins at `position` or behind it; None where there is none.
+
+        Positions are asked for in rising order, but for those behind which something was found already.
+        """
+        index = bisect_left(self._positions, position)
+        if index < len(self._found):
+            return self._found[index]
+        if position >= self._frontier:
+            self._scan = self._verified(position)
+        batch = next(self._scan, None)
+        if batch is not None:
+            self._found.append(batch)
+            self._positions.append(batch.byte_position)
+        return batch
+
+    def _verified(self, start: int) -> Iterator[Batch]:
+        window_bytes = _FIRST_WINDOW_BYTES
+        while start < self._end:
+            stop = min(start + window_bytes, self._end)
+            self._frontier = stop
+            for position in plausible_positions(self._buffer, start, stop, self._end).tolist():
+                batch = read_header_fields(self._buffer, position)
+                if batch.size_bytes > self._allowance_bytes:
+                    self.skipped_count += 1
+                    continue
+                if crc_matches(self._buffer, batch):
+                    yield batch
+                else:
+                    self._allowance_bytes -= batch.size_bytes
+            start = stop
+            window_bytes = min(window_bytes * 2, _LARGEST_WINDOW_BYTES)
+
+
+def is_plausible(buffer: Buffer, position: int, end: int) -> bool:
+    """True when a header that a broker could have written lies at `position` and its batch ends within `end`."""
+    if end_reason(buffer, position, end) is not None:
+        return False
+    batch = read_header_fields(buffer, position)
+    if not has_possible_fields(batch) or batch.size_bytes > MAX_SEARCHED_BATCH_BYTES + LOG_OVERHEAD:
+        return False
+    if batch.magic < 2:
+        return legacy_end(buffer, batch, end) == batch.end_position
+    return batch.record_count != 0 or batch.size_bytes == HEADER_BYTES[2]
+
+
+def has_possible_fields(batch: Batch) -> bool:
+    """True when the header fields other than size and magic are such as brokers write."""
+    times = (batch.base_timestamp_ms, batch.max_timestamp_ms, batch.delete_horizon_ms)
+    if any(time is not None and time < -1 for time in times):
+        return False
+    if batch.magic < 2:
+        return batch.last_offset >= 0 and batch.codec <= 3 and batch.attributes & (0xF8 if batch.magic == 0 else 0xF0) == 0
+    base_offset, count, leader_epoch = batch.base_offset or 0, batch.record_count or 0, batch.partition_leader_epoch or 0
+    return (
+        0 <= base_offset <= batch.last_offset
+        and 0 <= count <= batch.last_offset - base_offset + 1
+        and batch.attributes & 0xFF80 == 0
+        and batch.codec <= 4
+        and leader_epoch >= -1
+        and batch.producer_epoch >= -1
+    )
+
+
+def legacy_end(buffer: Buffer, batch: Batch, end: int) -> int | None:
+    """Where a log entry of format 0 or 1 ends by the lengths of its key and value; None where they lead beyond `end`."""
+    position = batch.byte_position + HEADER_BYTES[batch.magic] - 8
+    for _ in ("key", "value"):
+        if position + 4 > end:
+            return None
+        position += 4 + max(_INT32.unpack_from(buffer, position)[0], 0)
+    return position if position <= end else None
+
+
+def plausible_positions(buffer: Buffer, start: int, stop: int, end: int) -> _Positions:
+    """The positions in `start..stop-1` of headers that a broker could have written, in order, of batches that end within `end`.
+
+    Nothing is checksummed. A random position of format 2 passes with a probability of about 2^-40; formats 0 and 1 must satisfy
+    `size == header + key + value` exactly.
+    """
+    view = np.frombuffer(buffer, np.uint8)[:end]
+    # All candidates of one call must have 17 header bytes before the end; the per-format tests ask for the rest.
+    found = [_plausible_format_2(view, start, min(stop, end - HEADER_BYTES[2] + 1), end)]
+    found += [_plausible_legacy(view, start, min(stop, end - HEADER_BYTES[magic] + 1), end, magic) for magic in (0, 1)]
+    positions = np.concatenate(found)
+    positions.sort()
+    return positions
+
+
+def _plausible_format_2(view: _Bytes, start: int, stop: int, end: int) -> _Positions:
+    if stop <= start:
+        return np.empty(0, np.int64)
+
+    def column(at: int) -> _Bytes:
+        return view[start + at : stop + at]
+
+    mask = (column(16) == 2) & (column(21) == 0)
+    at = np.flatnonzero(mask).astype(np.int64) + start
+    at = at[(view[at + 22] < 0x80) & (view[at + 22] & 7 <= 4)]
+    size, last_offset_delta, count = _int(view, at + 8, 4), _int(view, at + 23, 4), _int(view, at + 57, 4)
+    fits = (size >= 49) & (size <= MAX_SEARCHED_BATCH_BYTES) & (at + LOG_OVERHEAD + size <= end)
+    counts = (last_offset_delta >= 0) & (count >= 0) & (count <= last_offset_delta + 1) & ((count > 0) | (size == 49))
+    epochs = (_int(view, at + 12, 4) >= -1) & (_int(view, at + 51, 2) >= -1)
+    times = (_int(view, at + 27, 8) >= -1) & (_int(view, at + 35, 8) >= -1)
+    passes: npt.NDArray[np.bool_] = fits & counts & epochs & times & (view[at] < 0x80)
+    return at[passes]
+
+
+def _plausible_legacy(view: _Bytes, start: int, stop: int, end: int, magic: int) -> _Positions:
+    if stop <= start or not view[start : stop + HEADER_UP_TO_MAGIC].any():
+        return np.empty(0, np.int64)
+
+    def column(at: int) -> _Bytes:
+        return view[start + at : stop + at]
+
+    # First by whole columns: most positions of zeros and text fall here, before an index is built.
+    mask = (column(16) == magic) & (column(17) & (0xF8 if magic == 0 else 0xF0) == 0) & (column(8) <= MAX_SEARCHED_BATCH_BYTES >> 24)
+    mask &= (column(9) | column(10) != 0) | (column(11) >= HEADER_BYTES[0] - LOG_OVERHEAD)
+    at = np.flatnonzero(mask).astype(np.int64) + start
+    at = at[(view[at + 17] & 7 <= 3) & (view[at] < 0x80)]
+    size = _int(view, at + 8, 4)
+    at = at[(size <= MAX_SEARCHED_BATCH_BYTES) & (at + LOG_OVERHEAD + size <= end)]
+    if magic == 1:
+        at = at[_int(view, at + 18, 8) >= -1]
+    payload_bytes = _int(view, at + 8, 4) + LOG_OVERHEAD - HEADER_BYTES[magic]
+    key_bytes = np.maximum(_int(view, at + HEADER_BYTES[magic] - 8, 4), 0)
+    inside = key_bytes <= payload_bytes
+    at, key_bytes, payload_bytes = at[inside], key_bytes[inside], payload_bytes[inside]
+    value_bytes = np.maximum(_int(view, at + HEADER_BYTES[magic] - 4 + key_bytes, 4), 0)
+    is_exact: npt.NDArray[np.bool_] = key_bytes + value_bytes == payload_bytes
+    return at[is_exact]
+
+
+def _int(view: _Bytes, at: _Positions, width: int) -> _Positions:
+    """The big-endian signed integers of `width` bytes at these positions."""
+    value: _Positions = view[at].astype(np.int8).astype(np.int64)
+    for index in range(1, width):
+        value = value << 8 | view[at + index]
+    return value

@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from exhume.codecs.layout import Message, Span, Struct
 from exhume.codecs.layouts import classic_group, consumer_group, control, offsets, share_group, streams_group
-from exhume.codecs.wire import InvalidUtf8, Reader, Writer
+from exhume.codecs.wire import Reader, Writer, has_invalid_utf8
 from exhume.errors import DecodeError, EncodeError
 
 GroupType = Literal["any", "classic", "consumer", "share", "streams"]
@@ -299,7 +299,7 @@ def decode_record(
         decoded.errors.append(error)
     if value is not None:
         _decode_value(decoded, value, trace_value)
-    if _has_invalid_utf8(decoded.key) or _has_invalid_utf8(decoded.value):
+    if has_invalid_utf8(decoded.key) or has_invalid_utf8(decoded.value):
         decoded.mark("invalid_utf8")
     return decoded
 
@@ -364,14 +364,16 @@ def _best_layout(record_type: RecordType, value: bytes, version: int, traced: bo
     return first
 
 
-def decode_control_record(key: bytes | None, value: bytes | None) -> Decoded:
-    """Decode one record of a control batch as far as it goes; never raises. `key` holds version and control_type."""
+def decode_control_record(
+    key: bytes | None, value: bytes | None, *, trace_key: list[Span] | None = None, trace_value: list[Span] | None = None
+) -> Decoded:
+    """Decode one record of a control batch as far as it goes; never raises. `key` holds version and control_type. Traces as above."""
     decoded = Decoded()
     if key is None:
         decoded.mark("null_key")
         return decoded
     try:
-        _CONTROL_KEY.read(Reader(key), 0, into=decoded.key)
+        _CONTROL_KEY.read(Reader(key), 0, trace_key, into=decoded.key)
         decoded.number = decoded.key["control_type"]
     except DecodeError as error:
         decoded.mark("undecodable_key")
@@ -386,7 +388,9 @@ def decode_control_record(key: bytes | None, value: bytes | None) -> Decoded:
         decoded.value = {}
         try:
             decoded.value_version = reader.int16()
-            message.read(reader, max(0, min(decoded.value_version, message.versions.stop - 1)), into=decoded.value)
+            if trace_value is not None:
+                trace_value.append(Span("value_version", "int16", 0, 2, decoded.value_version))
+            message.read(reader, max(0, min(decoded.value_version, message.versions.stop - 1)), trace_value, into=decoded.value)
         except DecodeError as error:
             decoded.mark("undecodable_value")
             decoded.errors.append(error)
@@ -436,11 +440,3 @@ def has_unknown_tags(value: Any) -> bool:
     if isinstance(value, dict):
         return "unknown_tags" in value or any(has_unknown_tags(item) for item in value.values())
     return isinstance(value, list) and any(has_unknown_tags(item) for item in value)
-
-
-def _has_invalid_utf8(value: Any) -> bool:
-    if isinstance(value, dict):
-        return any(_has_invalid_utf8(item) for item in value.values())
-    if isinstance(value, list):
-        return any(_has_invalid_utf8(item) for item in value)
-    return isinstance(value, InvalidUtf8)

@@ -44,6 +44,15 @@ def decode_utf8(raw: bytes) -> str:
         return InvalidUtf8(raw)
 
 
+def has_invalid_utf8(value: object) -> bool:
+    """True when a decoded value holds an `InvalidUtf8`, at any depth."""
+    if isinstance(value, dict):
+        return any(has_invalid_utf8(item) for item in value.values())
+    if isinstance(value, list):
+        return any(has_invalid_utf8(item) for item in value)
+    return isinstance(value, InvalidUtf8)
+
+
 def encode_utf8(text: str) -> bytes:
     """The bytes of this text: those it was decoded from, if it was no valid UTF-8."""
     return text.raw if isinstance(text, InvalidUtf8) else text.encode("utf-8")

@@ -1,0 +1,81 @@
+# exhume: what there is to do in this checkout. `make` alone lists it.
+#
+# Everything runs in .venv, which is made on first use and brought up to date when pyproject.toml or constraints.txt change.
+
+# The Python that .venv is made from: 3.11 or later.
+PYTHON ?= python3
+# More for pytest, such as: make test PYTEST_ARGS="-k tombstone"
+PYTEST_ARGS ?= -n 2 --dist loadfile
+# The Kafka releases that `make jars` fetches.
+RELEASES ?= 4.3.0 2.8.2
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+JARS := $(if $(EXHUME_JARS),$(EXHUME_JARS),.jars)
+
+GET_PYTHON := Debian, Ubuntu: apt-get install python3 python3-venv. macOS: brew install python. Another one: make PYTHON=/path/to/python3.12
+GET_JAVA := Debian, Ubuntu: apt-get install openjdk-17-jre-headless. macOS: brew install openjdk@17
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check bench jars lock clean python-is-there
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' Makefile
+
+demo: $(VENV)/.package ## install, and reconstruct a real broker's log that comes with exhume
+	@$(BIN)/exhume demo
+
+test: $(VENV)/.test ## run all tests; those that start real brokers need Java 17 and `make jars`
+	@java -version 2>&1 | grep -Eq 'version "(1[7-9]|[2-9][0-9])' \
+	  || echo "Java 17 or later is missing: tests that start real brokers are skipped. $(GET_JAVA)"
+	@for release in $(RELEASES); do test -e "$(JARS)/$$release/.done" \
+	  || echo "Kafka $$release is missing in $(JARS): tests that start its broker are skipped. Get it with: make jars"; done
+	$(BIN)/pytest $(PYTEST_ARGS)
+
+check: $(VENV)/.test $(VENV)/.lint ## formatting, lint, types, import contracts
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.test ## run the benchmarks
+	@if [ -e benchmarks/__main__.py ]; then echo "$(BIN)/python benchmarks"; $(BIN)/python benchmarks; \
+	  else echo "There are no benchmarks in this checkout: benchmarks/__main__.py is missing."; fi
+
+jars: $(VENV)/.package ## fetch the Kafka releases that broker tests start (RELEASES="4.3.0 2.8.2") into .jars
+	$(BIN)/python tools/fetch_jars.py $(RELEASES)
+
+lock: python-is-there ## write constraints.txt anew: the newest versions that pyproject.toml allows
+	rm -rf build/lock && $(PYTHON) -m venv build/lock
+	build/lock/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
+	build/lock/bin/python -m pip install --quiet --editable . --group dev
+	@{ echo '# The exact versions that the developer environment is made of. Written by `make lock`.'; \
+	  build/lock/bin/python -m pip freeze --exclude-editable --exclude pip --exclude setuptools; } > build/constraints.txt
+	mv build/constraints.txt constraints.txt
+	rm -rf build/lock
+
+clean: ## remove the environment, caches and builds; .jars stays
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find src tests tools -name __pycache__ -prune -exec rm -rf {} +
+	rm -rf src/*.egg-info
+
+python-is-there:
+	@command -v $(PYTHON) > /dev/null \
+	  || { echo "$(PYTHON) is missing; exhume needs Python 3.11 or later. $(GET_PYTHON)" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "$(PYTHON) is $$($(PYTHON) -V 2>&1); exhume needs Python 3.11 or later. $(GET_PYTHON)" >&2; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2> /dev/null \
+	  || { echo "$(PYTHON) cannot make environments: its venv module is missing. $(GET_PYTHON)" >&2; exit 1; }
+
+# One stamp for each part of the environment. Dependency groups need pip 25.1.
+$(VENV)/.package: pyproject.toml constraints.txt | python-is-there
+	@echo "Making $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) install --upgrade 'pip>=25.1'
+	@$(PIP) install --constraint constraints.txt --editable .
+	@touch $@
+
+$(VENV)/.test $(VENV)/.lint: $(VENV)/.%: $(VENV)/.package
+	@$(PIP) install --constraint constraints.txt --group $*
+	@touch $@

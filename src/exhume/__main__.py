@@ -1,0 +1,5 @@
+"""`python -m exhume`."""
+
+from exhume.cli.app import main
+
+main()

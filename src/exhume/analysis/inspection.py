@@ -1,0 +1,329 @@
+"""What is here, what it holds, and what it lacks: the answer of `exhume inspect`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from exhume import findings as findings_table
+from exhume.analysis import side_files
+from exhume.arrow_rows import table_of
+from exhume.codecs import schemas
+from exhume.codecs.log_directory import Evidence, PartitionDirectory, SegmentFile
+from exhume.codecs.record_types import Decoded, decode_control_record, decode_record
+from exhume.codecs.records_table import codec_name
+from exhume.codecs.salvage import Hole
+from exhume.codecs.segment_reader import ReadOptions, SegmentBatch, SegmentReader
+from exhume.findings import Finding, Findings
+
+#: One row per partition directory. Offsets and times are those of the records that can be read; checkpoints are null where there are none.
+PARTITIONS = pa.schema(
+    [
+        ("replica", pa.string()),
+        ("offsets_partition", pa.int32()),
+        ("path", pa.string()),
+        ("segment_count", pa.int64()),
+        ("size_bytes", pa.int64()),
+        ("batch_count", pa.int64()),
+        ("record_count", pa.int64()),
+        ("tombstone_count", pa.int64()),
+        ("first_offset", pa.int64()),
+        ("last_offset", pa.int64()),
+        ("missing_offsets", pa.int64()),
+        ("min_timestamp_ms", pa.int64()),
+        ("max_timestamp_ms", pa.int64()),
+        ("log_start_offset", pa.int64()),
+        ("high_watermark", pa.int64()),
+        ("recovery_point", pa.int64()),
+        ("first_dirty_offset", pa.int64()),
+        ("topic_id", pa.string()),
+        ("damaged_bytes", pa.int64()),
+    ]
+)
+
+#: One row per partition, record type and value version. `type` and `value_version` as in the dump; control records count too.
+RECORD_TYPES = pa.schema(
+    [
+        ("replica", pa.string()),
+        ("offsets_partition", pa.int32()),
+        ("record_type", pa.int16()),
+        ("type", pa.string()),
+        ("value_version", pa.int16()),
+        ("is_tombstone", pa.bool_()),
+        ("is_transactional", pa.bool_()),
+        ("record_count", pa.int64()),
+        ("marked_count", pa.int64()),
+        ("first_offset", pa.int64()),
+        ("last_offset", pa.int64()),
+    ]
+)
+
+#: One row per run of offsets that no batch covers. After compaction gaps are normal: `inspect` names them, it does not judge.
+GAPS = pa.schema(
+    [
+        ("replica", pa.string()),
+        ("offsets_partition", pa.int32()),
+        ("first_missing_offset", pa.int64()),
+        ("last_missing_offset", pa.int64()),
+        ("missing_offsets", pa.int64()),
+        ("path", pa.string()),
+        ("byte_position", pa.int64()),
+    ]
+)
+
+INSPECTION_TABLES: Mapping[str, pa.Schema] = {
+    "partitions": PARTITIONS,
+    "segments": schemas.SEGMENTS,
+    "record_types": RECORD_TYPES,
+    "gaps": GAPS,
+    **side_files.TABLES,
+    "findings": findings_table.SCHEMA,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """The tables of `INSPECTION_TABLES`, by name, and the findings as values."""
+
+    _tables: Mapping[str, pa.Table]
+    findings: Findings
+
+    @property
+    def segments(self) -> pa.Table:
+        """One row per segment file, leftovers among them."""
+        return self._tables["segments"]
+
+    def tables(self) -> dict[str, pa.Table]:
+        """Every table by name, in the order of reading."""
+        return dict(self._tables)
+
+
+@dataclass(slots=True)
+class _Span:
+    """Counts over a run of batches."""
+
+    batch_count: int = 0
+    record_count: int = 0
+    tombstone_count: int = 0
+    first_offset: int | None = None
+    last_offset: int | None = None
+    min_timestamp_ms: int | None = None
+    max_timestamp_ms: int | None = None
+    magics: set[int] = field(default_factory=set)
+    codecs: set[str] = field(default_factory=set)
+    damaged_bytes: int = 0
+
+    def add_offset(self, first: int, last: int) -> None:
+        self.first_offset = first if self.first_offset is None else min(self.first_offset, first)
+        self.last_offset = last if self.last_offset is None else max(self.last_offset, last)
+
+    def add_time(self, timestamp_ms: int | None) -> None:
+        if timestamp_ms is not None:
+            self.min_timestamp_ms = timestamp_ms if self.min_timestamp_ms is None else min(self.min_timestamp_ms, timestamp_ms)
+            self.max_timestamp_ms = timestamp_ms if self.max_timestamp_ms is None else max(self.max_timestamp_ms, timestamp_ms)
+
+    def columns(self) -> dict[str, Any]:
+        return {
+            "batch_count": self.batch_count,
+            "record_count": self.record_count,
+            "tombstone_count": self.tombstone_count,
+            "first_offset": self.first_offset,
+            "last_offset": self.last_offset,
+            "min_timestamp_ms": self.min_timestamp_ms,
+            "max_timestamp_ms": self.max_timestamp_ms,
+            "damaged_bytes": self.damaged_bytes,
+        }
+
+
+_TypeKey = tuple[int | None, str, int | None, bool, bool]
+
+
+@dataclass(slots=True)
+class _TypeCount:
+    record_count: int = 0
+    marked_count: int = 0
+    first_offset: int | None = None
+    last_offset: int | None = None
+
+
+@dataclass(slots=True)
+class _PartitionCount:
+    """What has been seen of one partition so far."""
+
+    partition: PartitionDirectory
+    span: _Span = field(default_factory=_Span)
+    types: dict[_TypeKey, _TypeCount] = field(default_factory=dict)
+    gaps: list[dict[str, Any]] = field(default_factory=list)
+    next_offset: int | None = None
+
+    @property
+    def origin(self) -> dict[str, Any]:
+        return {"replica": self.partition.replica, "offsets_partition": self.partition.offsets_partition}
+
+    def add_batch(self, found: SegmentBatch, segment_span: _Span) -> None:
+        batch = found.batch
+        records = found.records()
+        first = batch.base_offset if batch.base_offset is not None else min((r.record_offset for r in records), default=batch.last_offset)
+        self._note_gap(found, first)
+        self.next_offset = max(self.next_offset or 0, batch.last_offset + 1)
+        for span in (self.span, segment_span):
+            span.batch_count += 1
+            span.record_count += len(records)
+            span.add_offset(first, batch.last_offset)
+            span.magics.add(batch.magic)
+            span.codecs.add(codec_name(batch.codec))
+            for record in records:
+                span.add_time(record.timestamp_ms)
+                span.tombstone_count += record.value is None
+            if found.found.crc_status in ("mismatch", "unreadable"):
+                span.damaged_bytes += batch.size_bytes
+        for record in records:
+            decoded = (decode_control_record if batch.is_control else decode_record)(record.key, record.value)
+            self._count_type(decoded, record.record_offset, is_tombstone=record.value is None, is_transactional=batch.is_transactional)
+
+    def _note_gap(self, found: SegmentBatch, first: int) -> None:
+        if self.next_offset is not None and first > self.next_offset:
+            self.gaps.append(
+                {
+                    **self.origin,
+                    "first_missing_offset": self.next_offset,
+                    "last_missing_offset": first - 1,
+                    "missing_offsets": first - self.next_offset,
+                    "path": found.segment.path,
+                    "byte_position": found.batch.byte_position,
+                }
+            )
+
+    def _count_type(self, decoded: Decoded, record_offset: int, *, is_tombstone: bool, is_transactional: bool) -> None:
+        number = None if decoded.control_type is not None else decoded.number
+        count = self.types.setdefault((number, decoded.name, decoded.value_version, is_tombstone, is_transactional), _TypeCount())
+        count.record_count += 1
+        count.marked_count += bool(decoded.marks)
+        count.first_offset = record_offset if count.first_offset is None else min(count.first_offset, record_offset)
+        count.last_offset = record_offset if count.last_offset is None else max(count.last_offset, record_offset)
+
+
+def inspect(evidence: Evidence, options: ReadOptions) -> Inspection:
+    """Read every segment that is part of the answer, and say what is here, what it holds and what it lacks."""
+    findings = Findings(evidence.findings)
+    reader = SegmentReader(evidence, options, findings)
+    counts = {id(partition): _PartitionCount(partition) for partition in evidence.partitions}
+    spans: dict[int, _Span] = {}
+    for partition, segment, behind in reader.segments():
+        count, span = counts[id(partition)], spans.setdefault(id(segment), _Span())
+        for item in reader.items(partition, segment, behind):
+            if isinstance(item, Hole):
+                if item.reason != "zero_tail":
+                    span.damaged_bytes += item.size_bytes
+                    count.span.damaged_bytes += item.size_bytes
+            else:
+                count.add_batch(item, span)
+    for count in counts.values():
+        findings.extend(_lacks(count))
+    tables = {
+        "partitions": table_of(PARTITIONS, [_partition_row(count) for count in counts.values()]),
+        "segments": table_of(schemas.SEGMENTS, _segment_rows(evidence, spans, findings)),
+        "record_types": table_of(RECORD_TYPES, [row for count in counts.values() for row in _type_rows(count)]),
+        "gaps": table_of(GAPS, [row for count in counts.values() for row in count.gaps]),
+        **side_files.tables(evidence, findings),
+    }
+    return Inspection({**tables, "findings": findings.to_table()}, findings)
+
+
+def _partition_row(count: _PartitionCount) -> dict[str, Any]:
+    partition = count.partition
+    return {
+        **count.origin,
+        "path": partition.path,
+        **count.span.columns(),
+        "segment_count": sum(segment.is_read for segment in partition.segments),
+        "size_bytes": sum(segment.size_bytes for segment in partition.segments if segment.is_read),
+        "missing_offsets": sum(gap["missing_offsets"] for gap in count.gaps),
+        "log_start_offset": partition.log_start_offset,
+        "high_watermark": partition.high_watermark,
+        "recovery_point": partition.recovery_point,
+        "first_dirty_offset": partition.cleaner_offset,
+        "topic_id": partition.topic_id,
+    }
+
+
+def _segment_rows(evidence: Evidence, spans: Mapping[int, _Span], findings: Findings) -> Iterable[dict[str, Any]]:
+    damage: dict[str | None, list[str]] = {}
+    for finding in findings:
+        if finding.is_damage and finding.code not in damage.setdefault(finding.path, []):
+            damage[finding.path].append(finding.code)
+    for partition in evidence.partitions:
+        for segment in partition.segments:
+            span = spans.get(id(segment))
+            yield {
+                "replica": partition.replica,
+                "offsets_partition": partition.offsets_partition,
+                **_file_columns(segment),
+                **(span.columns() if span else {}),
+                "magics": sorted(span.magics) if span else None,
+                "codecs": sorted(span.codecs) if span else None,
+                "damage": ", ".join(damage[segment.path]) if damage.get(segment.path) else None,
+            }
+
+
+def _file_columns(segment: SegmentFile) -> dict[str, Any]:
+    return {
+        "path": segment.path,
+        "origin": segment.origin,
+        "is_read": segment.is_read,
+        "base_offset": segment.base_offset,
+        "size_bytes": segment.size_bytes,
+    }
+
+
+def _type_rows(count: _PartitionCount) -> Iterable[dict[str, Any]]:
+    def order(key: _TypeKey) -> tuple[int, str, int, bool, bool]:
+        return (-1 if key[0] is None else key[0], key[1], -1 if key[2] is None else key[2], key[3], key[4])
+
+    for key in sorted(count.types, key=order):
+        number, name, version, is_tombstone, is_transactional = key
+        seen = count.types[key]
+        yield {
+            **count.origin,
+            "record_type": number,
+            "type": name,
+            "value_version": version,
+            "is_tombstone": is_tombstone,
+            "is_transactional": is_transactional,
+            "record_count": seen.record_count,
+            "marked_count": seen.marked_count,
+            "first_offset": seen.first_offset,
+            "last_offset": seen.last_offset,
+        }
+
+
+def _lacks(count: _PartitionCount) -> Iterable[Finding]:
+    """What this partition lacks, as far as reading it shows."""
+    partition = count.partition
+    common: dict[str, Any] = {**count.origin, "path": partition.path}
+    first = count.span.first_offset
+    if first is not None and first > 0 and partition.log_start_offset is None:
+        yield Finding(
+            code="log_begins_late",
+            severity="info",
+            confidence="possible",
+            sentence=f"the first offset is {first}, and no checkpoint says that the log starts there",
+            not_excluded="compaction of the first records, or earlier segments that were not copied",
+            first_record_offset=first,
+            **common,
+        )
+    high_watermark, end = partition.high_watermark, count.next_offset
+    if high_watermark is not None and end is not None and end < high_watermark:
+        yield Finding(
+            code="log_ends_early",
+            severity="warn",
+            confidence="likely",
+            sentence=f"the log ends at {end}, the high watermark was {high_watermark}",
+            not_excluded="a tail that compaction emptied",
+            remedy="Copy the newest segment again, or look for it in another replica",
+            last_record_offset=end - 1,
+            **common,
+        )

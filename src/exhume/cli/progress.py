@@ -1,0 +1,99 @@
+"""Progress of long work on standard error: bytes done, rate, time left. Silent for quick work and where nobody watches."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from exhume.cli.escape import printable
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bar
+    from rich.progress import TaskID
+
+#: Work that ends sooner never shows a bar.
+SHOWN_AFTER_SECONDS = 0.5
+
+_running: set[Progress] = set()
+
+
+def make_way() -> None:
+    """Take every bar off the screen for good; for whoever writes an answer to a terminal."""
+    for progress in _running:
+        progress.make_way()
+
+
+class Progress:
+    """A context manager around work over bytes; the work calls `advance` with the bytes it has done.
+
+    The bar shows only when standard error is a terminal, and disappears when the work ends, or when an answer begins to appear on
+    a terminal. `total_bytes` None: not known; it may be set while the work goes on.
+
+        with Progress("reading", total_bytes=size_bytes) as progress:
+            for segment in segments:
+                ...
+                progress.advance(segment.size_bytes)
+    """
+
+    def __init__(self, label: str, *, total_bytes: int | None = None) -> None:
+        self.label = printable(label)
+        self.total_bytes = total_bytes
+        self.done_bytes = 0
+        self._is_watched = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+        self._started_at = time.monotonic()
+        self._bar: Bar | None = None
+        self._task: TaskID | None = None
+
+    @property
+    def is_shown(self) -> bool:
+        """True while a bar is on the screen."""
+        return self._bar is not None
+
+    def advance(self, size_bytes: int) -> None:
+        """Count these many bytes as done. Cheap enough to be called for every batch."""
+        self.done_bytes += size_bytes
+        if not self._is_watched:
+            return
+        if self._bar is None:
+            if time.monotonic() - self._started_at < SHOWN_AFTER_SECONDS:
+                return
+            self._show()
+        if self._bar is not None and self._task is not None:
+            self._bar.update(self._task, completed=self.done_bytes, total=self.total_bytes)
+
+    def make_way(self) -> None:
+        """Take the bar off the screen for good: an answer is about to appear on the same terminal."""
+        self._is_watched = False
+        self._remove()
+
+    def _show(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
+        columns = (
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            DownloadColumn(binary_units=True),
+            TransferSpeedColumn(),
+            TimeRemainingColumn(),
+        )
+        self._bar = Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False)
+        self._task = self._bar.add_task(self.label, total=self.total_bytes, completed=self.done_bytes)
+        self._bar.start()
+
+    def __enter__(self) -> Self:
+        self._started_at = time.monotonic()
+        _running.add(self)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._remove()
+        _running.discard(self)
+
+    def _remove(self) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None

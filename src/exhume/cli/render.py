@@ -1,0 +1,215 @@
+"""Answers on their way out: tables as text for people, as JSON, JSON lines, CSV or Parquet for programs.
+
+Everything streams: of a `RecordBatchReader` no more than one batch and one page are in memory.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.types as pat
+
+from exhume.cli.arrow_json import dump, is_json, json_column, json_rows
+from exhume.cli.destination import Sink, open_destination, quiet_when_reader_leaves, refuse_inside
+from exhume.cli.escape import printable
+from exhume.cli.options import Output
+from exhume.errors import RequestError
+
+__all__ = ["Output", "Source", "quiet_when_reader_leaves", "refuse_inside", "render"]
+
+Source: TypeAlias = pa.Table | pa.RecordBatchReader
+
+_ROWS_AT_ONCE = 4096
+_ROW_GROUP_ROWS = 128 * 1024
+_ROW_GROUP_BYTES = 64 * 1024 * 1024
+# What makes a spreadsheet read a cell as a formula.
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
+
+
+def render(
+    tables: Mapping[str, Source] | Source,
+    *,
+    output: Output,
+    output_file: Path | None = None,
+    csv_raw: bool = False,
+    title: str | None = None,
+    columns: Sequence[str] | Mapping[str, Sequence[str]] | None = None,
+    evidence: Iterable[Path | str] = (),
+) -> None:
+    """Write one table, or several by name, to standard output or to a file.
+
+    Args:
+        tables: a table, a reader, or a mapping of names to them. A reader is read once, to its end.
+        output: `table`, `json` (one table: an array; several: an object of arrays), `jsonl` (an object per line), `csv`, `parquet`.
+        output_file: written aside, then renamed into place; None is standard output. For Parquet of several tables: a directory,
+            which gets `<name>.parquet` each.
+        csv_raw: leave CSV cells as they are. Else a cell that a spreadsheet would run as a formula starts with `'`, and characters
+            that do not show come out as escapes.
+        title: a line above a single `table`.
+        columns: what `table` shows, in this order, by table name where there are several; None is all. The others always get all.
+        evidence: what must not be written to.
+
+    Raises:
+        RequestError: this output cannot carry these tables, or the file cannot be written or lies inside the evidence.
+    """
+    several = tables if isinstance(tables, Mapping) else None
+    _refuse_unfit(several, output, output_file)
+    if several is not None and output is Output.parquet and output_file is not None:
+        for name, source in several.items():
+            with open_destination(output_file / f"{name}.parquet", evidence=evidence) as sink:
+                _write_parquet(source, sink)
+        return
+    with open_destination(output_file, evidence=evidence) as sink:
+        match output:
+            case Output.table:
+                _write_tables(tables, sink, title=title, columns=columns, to_stdout=output_file is None)
+            case Output.json:
+                _write_json(tables, sink)
+            case Output.jsonl:
+                _write_jsonl(tables, sink)
+            case Output.csv:
+                _write_csv(tables, sink, raw=csv_raw)
+            case Output.parquet:
+                _write_parquet(tables, sink)
+
+
+def _refuse_unfit(several: Mapping[str, Source] | None, output: Output, output_file: Path | None) -> None:
+    if several is not None and output in {Output.jsonl, Output.csv, Output.parquet}:
+        if output is not Output.parquet:
+            raise RequestError(
+                f"{output.value} holds one table, and here are {len(several)}", remedy=f"Choose one with --table: {_names(several)}"
+            )
+        if output_file is None or not output_file.is_dir():
+            raise RequestError(
+                f"a Parquet file holds one table, and here are {len(several)}",
+                remedy=f"Choose one with --table ({_names(several)}), or name a directory with --output-file, which gets a file for each",
+            )
+    if output is Output.parquet and output_file is None and sys.stdout.isatty():
+        raise RequestError("Parquet is no text for a terminal", remedy="Name a file with --output-file, or send it through a pipe")
+
+
+def _names(tables: Mapping[str, Source]) -> str:
+    return ", ".join(tables)
+
+
+def _batches(source: Source) -> Iterator[pa.RecordBatch]:
+    """The rows in pieces small enough to become Python objects."""
+    for batch in source.to_batches() if isinstance(source, pa.Table) else source:
+        for start in range(0, batch.num_rows, _ROWS_AT_ONCE):
+            yield batch.slice(start, _ROWS_AT_ONCE)
+
+
+def _write_tables(
+    tables: Mapping[str, Source] | Source,
+    sink: Sink,
+    *,
+    title: str | None,
+    columns: Sequence[str] | Mapping[str, Sequence[str]] | None,
+    to_stdout: bool,
+) -> None:
+    from exhume.cli.tables import plain_text, terminal_text
+
+    lay_out = terminal_text if to_stdout and sys.stdout.isatty() else plain_text
+    encoding = sys.stdout.encoding if to_stdout else "utf-8"
+    named: list[tuple[str | None, Source]] = list(tables.items()) if isinstance(tables, Mapping) else [(title, tables)]
+    for number, (name, source) in enumerate(named):
+        if number:
+            sink.write(b"\n")
+        wanted = columns.get(name or "") if isinstance(columns, Mapping) else columns
+        schema, batches = _selected(source, wanted)
+        for text in lay_out(schema, batches, name):
+            sink.write(text.encode(encoding, "backslashreplace"))
+
+
+def _selected(source: Source, columns: Sequence[str] | None) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    if columns is None:
+        return source.schema, _batches(source)
+    names = list(columns)
+    return pa.schema([source.schema.field(name) for name in names]), (batch.select(names) for batch in _batches(source))
+
+
+def _write_json(tables: Mapping[str, Source] | Source, sink: Sink) -> None:
+    if not isinstance(tables, Mapping):
+        _write_json_array(tables, sink)
+        sink.write(b"\n")
+        return
+    sink.write(b"{")
+    for number, (name, source) in enumerate(tables.items()):
+        sink.write(f"{',' if number else ''}\n{dump(name)}:".encode())
+        _write_json_array(source, sink)
+    sink.write(b"\n}\n")
+
+
+def _write_json_array(source: Source, sink: Sink) -> None:
+    separator = "\n"
+    sink.write(b"[")
+    for batch in _batches(source):
+        sink.write((separator + ",\n".join(map(dump, json_rows(batch)))).encode())
+        separator = ",\n"
+    sink.write(b"]" if separator == "\n" else b"\n]")
+
+
+def _write_jsonl(source: Source, sink: Sink) -> None:
+    for batch in _batches(source):
+        sink.write("".join(f"{dump(row)}\n" for row in json_rows(batch)).encode())
+
+
+def _write_csv(source: Source, sink: Sink, *, raw: bool) -> None:
+    schema = source.schema
+    cells_of = [_csv_cells(field.type, raw=raw) for field in schema]
+    _write_csv_rows(sink, [[_csv_text(name, raw=raw) for name in schema.names]])
+    for batch in _batches(source):
+        columns = [
+            ["" if value is None else show(value) for value in json_column(column)]
+            for show, column in zip(cells_of, batch.columns, strict=True)
+        ]
+        _write_csv_rows(sink, zip(*columns, strict=True))
+
+
+def _write_csv_rows(sink: Sink, rows: Iterable[Iterable[str]]) -> None:
+    text = io.StringIO(newline="")
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    sink.write(text.getvalue().encode())
+
+
+def _csv_cells(arrow_type: pa.DataType, *, raw: bool) -> Callable[[Any], str]:
+    if is_json(arrow_type) or pat.is_nested(arrow_type) or pat.is_boolean(arrow_type):
+        return dump
+    if pat.is_integer(arrow_type) or pat.is_floating(arrow_type):
+        return str
+    return lambda value: _csv_text(str(value), raw=raw)
+
+
+def _csv_text(text: str, *, raw: bool) -> str:
+    if raw:
+        return text
+    return ("'" if text.startswith(_FORMULA_STARTS) else "") + printable(text)
+
+
+def _write_parquet(source: Source, sink: Sink) -> None:
+    import pyarrow.parquet as pq
+
+    with pq.ParquetWriter(sink, source.schema, compression="zstd") as writer:
+        for row_group in _row_groups(source):
+            writer.write_table(row_group, row_group_size=_ROW_GROUP_ROWS)
+
+
+def _row_groups(source: Source) -> Iterator[pa.Table]:
+    """The batches joined to tables worth a row group each; at least one table, so that an empty source keeps its schema."""
+    pending: list[pa.RecordBatch] = []
+    rows = size_bytes = 0
+    for batch in source.to_batches() if isinstance(source, pa.Table) else source:
+        pending.append(batch)
+        rows += batch.num_rows
+        size_bytes += batch.nbytes
+        if rows >= _ROW_GROUP_ROWS or size_bytes >= _ROW_GROUP_BYTES:
+            yield pa.Table.from_batches(pending, source.schema)
+            pending, rows, size_bytes = [], 0, 0
+    if pending:
+        yield pa.Table.from_batches(pending, source.schema)

@@ -1,0 +1,62 @@
+"""What every command does around its one library call: open the evidence, show progress, render, tell what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from exhume.cli.escape import printable
+from exhume.cli.options import Leftover
+from exhume.cli.progress import Progress
+
+if TYPE_CHECKING:
+    from exhume.findings import Findings
+    from exhume.topic import OffsetsTopic
+
+EXIT_DAMAGE = 1
+#: Findings told on standard error; the rest are counted.
+_TOLD_FINDINGS = 20
+
+
+@contextmanager
+def opened(
+    paths: Sequence[Path], *, include: Sequence[Leftover] | None = None, temp_dir: Path | None = None, verify: bool = True
+) -> Iterator[OffsetsTopic]:
+    """The evidence, closed afterwards; a progress bar shows while it is read, where somebody watches."""
+    from exhume.topic import open_topic
+
+    with Progress("reading") as bar:
+
+        def report(done_bytes: int, total_bytes: int) -> None:
+            bar.total_bytes = total_bytes
+            bar.advance(done_bytes - bar.done_bytes)
+
+        topic = open_topic(paths, include=[item.value for item in include or ()], temp_dir=temp_dir, verify=verify, progress=report)
+        with topic:
+            yield topic
+
+
+def tell(findings: Findings) -> None:
+    """The findings worth telling on standard error, then the exit: 1 where damage made the answer partial."""
+    worth = [finding for finding in findings if finding.severity != "info"]
+    for finding in worth[:_TOLD_FINDINGS]:
+        place = ", ".join(
+            part
+            for part in (
+                finding.path,
+                None if finding.byte_position is None else f"byte {finding.byte_position}",
+                None if finding.first_record_offset is None else f"record offset {finding.first_record_offset}",
+            )
+            if part
+        )
+        remedy = f" {finding.remedy}." if finding.remedy else ""
+        typer.echo(printable(f"{finding.severity}: {finding.code}: {place + ': ' if place else ''}{finding.sentence}.{remedy}"), err=True)
+    if len(worth) > _TOLD_FINDINGS:
+        typer.echo(f"{len(worth) - _TOLD_FINDINGS} findings more; exhume inspect --table findings lists all", err=True)
+    if findings.has_damage:
+        typer.echo("the answer is partial: see the findings above", err=True)
+        raise typer.Exit(EXIT_DAMAGE)

@@ -1,0 +1,197 @@
+"""Tables for people: times in UTC, bytes in hexadecimal, null as a dash, nothing that a terminal would obey.
+
+A terminal gets rich tables in pages, or one block per row where the columns do not fit. A pipe or a file gets plain aligned
+columns, nothing cut and nothing folded, a row per line.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.types as pat
+from rich import box
+from rich.cells import cell_len
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from exhume.cli.arrow_json import dump, is_bytes, is_json, is_list, json_column
+from exhume.cli.escape import printable
+from exhume.cli.moments import format_ms, is_moment
+
+#: Rows laid out together. A terminal gets its first rows soon; a pipe gets few changes of width.
+TERMINAL_PAGE_ROWS = 200
+PLAIN_PAGE_ROWS = 1000
+
+NULL = "-"
+_NO_ROWS = "(no rows)"
+# Room that a column needs to be readable: its name, and this much of what is longer (a moment fits). Below that, blocks are better.
+_READABLE_CELLS = 24
+_GAP_CELLS = 3
+
+Row = Sequence[str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column as people see it. `show` takes a value that is not null."""
+
+    name: str
+    is_number: bool
+    show: Callable[[Any], str]
+
+
+def columns_of(schema: pa.Schema) -> list[Column]:
+    """How each column of this schema is shown."""
+    return [Column(printable(field.name), _is_number(field), _shown_by(field)) for field in schema]
+
+
+def shown_rows(columns: Sequence[Column], batch: pa.RecordBatch) -> list[Row]:
+    """The cells of these rows, None for null."""
+    shown = [
+        [None if value is None else column.show(value) for value in _values(array)]
+        for column, array in zip(columns, batch.columns, strict=True)
+    ]
+    return list(zip(*shown, strict=True))
+
+
+def plain_text(schema: pa.Schema, batches: Iterable[pa.RecordBatch], title: str | None = None) -> Iterator[str]:
+    """The table as lines of aligned columns, page by page; a column keeps at least the width of the pages before."""
+    columns = columns_of(schema)
+    if title is not None:
+        yield f"{printable(title)}\n"
+    widths = [cell_len(column.name) for column in columns]
+    is_first = True
+    for page in _pages(columns, batches, PLAIN_PAGE_ROWS):
+        widths = [
+            max(width, *(cell_len(NULL if cell is None else cell) for cell in cells))
+            for width, cells in zip(widths, zip(*page, strict=True), strict=True)
+        ]
+        lines = [_line(columns, widths, row) for row in page]
+        yield "".join([*(_head(columns, widths) if is_first else ()), *lines])
+        is_first = False
+    if is_first:
+        yield "".join([*_head(columns, widths), f"{_NO_ROWS}\n"])
+
+
+def terminal_text(schema: pa.Schema, batches: Iterable[pa.RecordBatch], title: str | None = None) -> Iterator[str]:
+    """The table as it is laid out for the terminal at standard output, page by page."""
+    console = Console(file=sys.stdout, markup=False, emoji=False, highlight=False)
+    columns = columns_of(schema)
+    if title is not None:
+        yield _captured(console, Text(printable(title), style="bold"))
+    row_count = 0
+    for page in _pages(columns, batches, TERMINAL_PAGE_ROWS):
+        widths = _readable_widths(columns, page)
+        if sum(widths) + _GAP_CELLS * len(widths) <= console.width:
+            yield _captured(console, _rich_table(columns, widths, page))
+        else:
+            for number, row in enumerate(page, start=row_count + 1):
+                yield _captured(console, Text(f"row {number}", style="bold"), _rich_block(columns, row), Text())
+        row_count += len(page)
+    if not row_count:
+        yield _captured(console, Text(_NO_ROWS, style="dim"))
+
+
+def _pages(columns: Sequence[Column], batches: Iterable[pa.RecordBatch], page_rows: int) -> Iterator[list[Row]]:
+    """The rows in pages of one size, however the batches were cut; the last page may be shorter."""
+    page: list[Row] = []
+    for batch in batches:
+        start = 0
+        while start < batch.num_rows:
+            rows = shown_rows(columns, batch.slice(start, page_rows - len(page)))
+            page += rows
+            start += len(rows)
+            if len(page) == page_rows:
+                yield page
+                page = []
+    if page:
+        yield page
+
+
+def _values(array: pa.Array) -> list[Any]:
+    values: list[Any] = array.to_pylist() if is_bytes(array.type) else json_column(array)
+    return values
+
+
+def _is_number(field: pa.Field) -> bool:
+    return bool(pat.is_integer(field.type) or pat.is_floating(field.type)) and not is_moment(field.name)
+
+
+def _shown_by(field: pa.Field) -> Callable[[Any], str]:
+    if pat.is_integer(field.type):
+        return format_ms if is_moment(field.name) else str
+    if is_list(field.type) and not pat.is_nested(field.type.value_type) and not is_bytes(field.type.value_type):
+        return _show_list
+    if is_bytes(field.type):
+        return _show_bytes
+    if is_json(field.type) or pat.is_nested(field.type) or pat.is_boolean(field.type):
+        return dump
+    return _show_text
+
+
+def _show_text(value: Any) -> str:
+    # An empty name is a name: Kafka has a group called "".
+    return printable(str(value)) or '""'
+
+
+def _show_bytes(value: bytes) -> str:
+    return value.hex() or '""'
+
+
+def _show_list(values: list[Any]) -> str:
+    if not values:
+        return "[]"
+    return ", ".join("null" if value is None else _show_text(value) for value in values)
+
+
+def _line(columns: Sequence[Column], widths: Sequence[int], row: Row) -> str:
+    cells = []
+    for column, width, cell in zip(columns, widths, row, strict=True):
+        text = NULL if cell is None else cell
+        padding = " " * (width - cell_len(text))
+        cells.append(padding + text if column.is_number else text + padding)
+    return "  ".join(cells).rstrip() + "\n"
+
+
+def _head(columns: Sequence[Column], widths: Sequence[int]) -> list[str]:
+    return [_line(columns, widths, [column.name for column in columns]), "  ".join("-" * width for width in widths) + "\n"]
+
+
+def _readable_widths(columns: Sequence[Column], page: Sequence[Row]) -> list[int]:
+    widest = (max(cell_len(cell or NULL) for cell in cells) for cells in zip(*page, strict=True))
+    return [max(cell_len(column.name), min(width, _READABLE_CELLS)) for column, width in zip(columns, widest, strict=True)]
+
+
+def _rich_table(columns: Sequence[Column], widths: Sequence[int], page: Sequence[Row]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for column, width in zip(columns, widths, strict=True):
+        table.add_column(Text(column.name), justify="right" if column.is_number else "left", overflow="fold", min_width=width)
+    for row in page:
+        table.add_row(*(_rich_cell(cell) for cell in row))
+    return table
+
+
+def _rich_block(columns: Sequence[Column], row: Row) -> Table:
+    block = Table.grid(padding=(0, 2))
+    block.add_column(no_wrap=True)
+    block.add_column(overflow="fold")
+    for column, cell in zip(columns, row, strict=True):
+        block.add_row(Text(column.name, style="dim"), _rich_cell(cell))
+    return block
+
+
+def _rich_cell(cell: str | None) -> Text:
+    return Text(NULL, style="dim") if cell is None else Text(cell)
+
+
+def _captured(console: Console, *parts: RenderableType) -> str:
+    # Captured, not printed: rich would end the program with status 1 when the reader has left.
+    with console.capture() as captured:
+        for part in parts:
+            console.print(part)
+    return captured.get()

@@ -1,0 +1,336 @@
+"""Archives as volumes: tar (plain, gzip, bzip2, xz, zstd) and zip.
+
+An archive is hostile until proved otherwise. It is read once from front to back; the members that can matter go into one anonymous
+temporary file, one behind the other, and from there they are mapped. No path of an archive ever reaches the file system, links and
+devices are left out, and there are limits to how many members and bytes an archive may unfold to. What lies before a damage is used.
+"""
+
+from __future__ import annotations
+
+import calendar
+import os
+import stat
+import tarfile
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from exhume.codecs.archive_streams import DAMAGE, ArchiveKind, ForwardStream, archive_kind, decompressed
+from exhume.codecs.file_names import as_text, matters, parse_directory_name
+from exhume.codecs.volumes import Entry, join, map_descriptor, reason, unreadable
+from exhume.errors import EvidenceError, RequestError
+from exhume.findings import Finding, Findings
+
+_CHUNK_BYTES = 64 * 1024
+_MAX_PATH_PARTS = 64
+_WHOLE_COPY = "Give a whole copy of the archive"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArchiveLimits:
+    """How far an archive may unfold. A segment never has more than 2 GiB: positions in it are int32."""
+
+    members: int = 1_000_000
+    member_bytes: int = 2**31
+    kept_bytes: int = 64 * 2**30
+    unpacked_bytes: int = 1024 * 2**30
+
+
+@dataclass(frozen=True, slots=True)
+class _Member:
+    """A member that is kept, from `start` on in the temporary file."""
+
+    start: int
+    entry: Entry
+
+
+class _LimitReachedError(Exception):
+    """The archive unfolds too far; what was read so far is used."""
+
+
+class ArchiveVolume:
+    """An archive as a tree of the members that can matter. Shown paths have the form `archive.tar!path/of/member`.
+
+    Args:
+        path: the archive.
+        temp_dir: where members are kept while they are in use; the system's directory for temporary files if None.
+
+    Raises:
+        EvidenceError: the file is no archive, or so damaged that no member can be read, or there is no room to unpack it.
+        RequestError: nothing can be written to `temp_dir`.
+    """
+
+    def __init__(self, path: Path, temp_dir: Path | None = None, limits: ArchiveLimits | None = None) -> None:
+        self.findings = Findings()
+        self._path = path
+        self._limits = limits or ArchiveLimits()
+        self._members: dict[str, _Member] = {}
+        self._directories: dict[str, set[str]] = {"": set()}
+        self._member_count = 0
+        self._kept_bytes = 0
+        self._kept: memoryview | None = None
+        with ExitStack() as stack:
+            try:
+                file = stack.enter_context(tempfile.TemporaryFile(dir=temp_dir))
+            except OSError as error:
+                message = f"no temporary file can be made in {temp_dir or tempfile.gettempdir()}: {reason(error)}"
+                raise RequestError(message, remedy="Name a directory with room for what is unpacked (--temp-dir)") from error
+            self._read(file)
+            self._kept = map_descriptor(file.fileno(), self._kept_bytes)
+
+    def entries(self, directory: str) -> list[Entry]:
+        return [entry for name in sorted(self._directories.get(directory, ())) if (entry := self.find(join(directory, name))) is not None]
+
+    def find(self, path: str) -> Entry | None:
+        if path in self._directories:
+            return Entry(path, is_directory=True)
+        member = self._members.get(path)
+        return member.entry if member else None
+
+    def open(self, path: str) -> memoryview:
+        member = self._members.get(path)
+        if member is None or self._kept is None:
+            why = "the archive has no such member" if self._kept is not None else "the archive was closed"
+            raise EvidenceError(why, path=self.shown(path), remedy="Open the archive again")
+        return self._kept[member.start : member.start + member.entry.size_bytes]
+
+    def shown(self, path: str) -> str:
+        return as_text(f"{self._path}!{path}" if path else str(self._path))
+
+    def identity(self, path: str) -> str:
+        return f"{os.path.realpath(self._path)}!{path}"
+
+    def close(self) -> None:
+        self._kept = None
+
+    def _read(self, file: IO[bytes]) -> None:
+        """Read the archive from front to back and keep in `file` what can matter."""
+        keeper = _Keeper(file)
+        try:
+            with self._path.open("rb") as stream:
+                kind = archive_kind(stream)
+                if kind is None:
+                    raise EvidenceError("no archive", path=self.shown(""), remedy="tar (plain, gzip, bzip2, xz, zstd) and zip can be read")
+                if kind == "zip":
+                    self._read_zip(stream, keeper)
+                else:
+                    self._read_tar(ForwardStream(decompressed(stream, kind), self._limits.unpacked_bytes), kind, keeper)
+        except _LimitReachedError as limit:
+            remedy = "Unpack what is needed of it on a disk that you can spare, and give the directory"
+            self._report("archive_limit", "", f"{limit}; what comes behind is left out", remedy)
+        except OSError as error:
+            raise unreadable(self.shown(""), error) from error
+        self._kept_bytes = keeper.finish()
+
+    def _read_tar(self, stream: ForwardStream, kind: ArchiveKind, keeper: _Keeper) -> None:
+        path = ""
+        try:
+            archive = tarfile.TarFile(fileobj=stream)
+            while (member := stream.read_header(archive)) is not None:
+                # tarfile remembers every member, which nobody here needs.
+                archive.members.clear()  # type: ignore[attr-defined]
+                path = member.name
+                self._take_tar_member(archive, member, stream, keeper)
+            if stream.stopped_at_end_mark:
+                return
+            why = stream.damage or ("the mark of its end is missing" if stream.stopped_at_end else "what follows is no member")
+        except (tarfile.TarError, *_HOSTILE_HEADER) as error:
+            why = stream.damage or str(error)
+        if stream.is_beyond_limit:
+            raise _LimitReachedError(f"the archive unfolds to more than {self._limits.unpacked_bytes} bytes")
+        if not self._member_count:
+            remedy = "A single compressed file must be unpacked first" if kind != "tar" else _WHOLE_COPY
+            raise EvidenceError(f"{kind} data without a tar archive in it: {why}", path=self.shown(""), remedy=remedy)
+        self._report("archive_damaged", path, f"the archive is cut or damaged behind this member: {why}", _WHOLE_COPY)
+
+    def _take_tar_member(self, archive: tarfile.TarFile, member: tarfile.TarInfo, stream: ForwardStream, keeper: _Keeper) -> None:
+        if not member.isfile() and not member.isdir():
+            self._skip_special(member.name, "a link" if member.issym() or member.islnk() else "a device or a pipe")
+            return
+        path = self._enter(member.name, is_directory=member.isdir())
+        if path is None:
+            return
+        entry = Entry(path, size_bytes=member.size, mtime_ms=_milliseconds(member.mtime))
+        if member.issparse():
+            content = archive.extractfile(member)
+            if content is not None:
+                self._keep(entry, content.read, keeper)
+        else:
+            # Read here and not through tarfile, which gives nothing of a chunk that is cut.
+            stream.seek(member.offset_data)
+            self._keep(entry, stream.read, keeper)
+
+    def _read_zip(self, stream: IO[bytes], keeper: _Keeper) -> None:
+        try:
+            archive = zipfile.ZipFile(stream)
+        except (zipfile.BadZipFile, *_HOSTILE_HEADER) as error:
+            remedy = "The list of members lies at the end of a zip: give a whole copy, or repair one (zip -FF)"
+            raise EvidenceError(f"a zip without its list of members: {error}", path=self.shown(""), remedy=remedy) from error
+        with archive:
+            for member in archive.infolist():
+                if stat.S_IFMT(member.external_attr >> 16) not in (0, stat.S_IFREG, stat.S_IFDIR):
+                    self._skip_special(member.filename, "a link or a device")
+                elif (path := self._enter(member.filename, is_directory=member.is_dir())) is not None:
+                    self._take_zip_member(archive, member, path, keeper)
+
+    def _take_zip_member(self, archive: zipfile.ZipFile, member: zipfile.ZipInfo, path: str, keeper: _Keeper) -> None:
+        entry = Entry(path, size_bytes=member.file_size, mtime_ms=_zip_mtime_ms(member))
+        expected = member.CRC
+        # zipfile withholds the last chunk of a member whose checksum is wrong, so the comparison is made here.
+        member.CRC = None  # type: ignore[assignment]
+        try:
+            with archive.open(member) as content:
+                self._keep(entry, content.read, keeper, expected_crc=expected)
+        except DAMAGE as error:
+            self._report("archive_damaged", path, f"this member cannot be unpacked: {error}", _WHOLE_COPY)
+
+    def _count(self) -> None:
+        self._member_count += 1
+        if self._member_count > self._limits.members:
+            raise _LimitReachedError(f"the archive has more than {self._limits.members} members")
+
+    def _enter(self, name: str, *, is_directory: bool) -> str | None:
+        """The path under which to keep this member, None for one that is not kept. Its directories are entered into the tree."""
+        self._count()
+        parts = [part for part in name.split("/") if part not in ("", ".")]
+        can_matter = _can_matter(parts)
+        if ".." in parts or len(parts) > _MAX_PATH_PARTS:
+            if can_matter:
+                sentence = "the path of this member leads out of the archive, or is far too deep; it is left out"
+                self._report("hostile_member", name, sentence, "Find out who made this archive; if you trust it, give the file itself")
+            return None
+        self._enter_directory(parts if is_directory else parts[:-1])
+        return "/".join(parts) if can_matter and not is_directory else None
+
+    def _enter_directory(self, parts: list[str]) -> None:
+        for length in range(len(parts), 0, -1):
+            path = "/".join(parts[:length])
+            if path in self._directories:
+                return
+            self._directories[path] = set()
+            self._directories.setdefault("/".join(parts[: length - 1]), set()).add(parts[length - 1])
+
+    def _skip_special(self, name: str, what: str) -> None:
+        self._count()
+        parts = [part for part in name.split("/") if part]
+        partition = parse_directory_name(parts[-1]) if parts else None
+        if _can_matter(parts) or (partition is not None and partition.offsets_partition is not None):
+            self._report(
+                "special_member", name, f"{what} instead of a file; it is left out", "Pack the files that links stand for (tar -h)"
+            )
+
+    def _keep(self, entry: Entry, read: Callable[[int], bytes], keeper: _Keeper, expected_crc: int | None = None) -> None:
+        """Copy a member into the temporary file, as far as it can be read."""
+        path, size_bytes = entry.path, entry.size_bytes
+        if not 0 <= size_bytes <= self._limits.member_bytes:
+            sentence = (
+                f"this member claims {size_bytes} bytes, {self._limits.member_bytes} are the limit: no segment is larger; it is left out"
+            )
+            self._report("member_too_large", path, sentence, "Unpack it yourself and give the file")
+            return
+        if keeper.position + size_bytes > self._limits.kept_bytes:
+            raise _LimitReachedError(f"the members that matter have more than {self._limits.kept_bytes} bytes")
+        start = keeper.position
+        crc, damage = keeper.copy(read, size_bytes)
+        kept_bytes = keeper.position - start
+        if kept_bytes < size_bytes:
+            sentence = f"only {kept_bytes} of the {size_bytes} bytes of this member are there; they are used"
+            self._report("archive_damaged", path, f"{sentence} ({damage})" if damage else sentence, _WHOLE_COPY)
+        elif damage or expected_crc not in (None, crc):
+            self._report("archive_damaged", path, f"{damage or 'the checksum is wrong'}; the bytes are used as they are", _WHOLE_COPY)
+        self._add_member(_Member(start, Entry(path, size_bytes=kept_bytes, mtime_ms=entry.mtime_ms)), keeper)
+
+    def _add_member(self, member: _Member, keeper: _Keeper) -> None:
+        path = member.entry.path
+        first = self._members.setdefault(path, member)
+        directory, _, name = path.rpartition("/")
+        self._directories[directory].add(name)
+        if first is member:
+            return
+        is_same = first.entry.size_bytes == member.entry.size_bytes and keeper.is_same(first.start, member.start, member.entry.size_bytes)
+        sentence = (
+            "the archive holds this member twice, byte for byte the same"
+            if is_same
+            else "the archive holds two of this name; the first is read"
+        )
+        remedy = None if is_same else "Unpack the other one yourself and give the file"
+        self._report("duplicate_segment", path, sentence, remedy, is_damage=False)
+
+    def _report(self, code: str, path: str, sentence: str, remedy: str | None, *, is_damage: bool = True) -> None:
+        self.findings.add(Finding(code=code, sentence=sentence, path=self.shown(path), remedy=remedy, is_damage=is_damage))
+
+
+class _Keeper:
+    """The temporary file that members are copied into, one behind the other."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self.position = 0
+
+    def copy(self, read: Callable[[int], bytes], size_bytes: int) -> tuple[int, str | None]:
+        """Copy up to this many bytes; their CRC-32, and what was wrong if they could not all be read."""
+        crc = 0
+        try:
+            while size_bytes > 0 and (chunk := read(min(_CHUNK_BYTES, size_bytes))):
+                self._write(chunk)
+                crc = zlib.crc32(chunk, crc)
+                size_bytes -= len(chunk)
+        except (*DAMAGE, tarfile.TarError) as error:
+            return crc, str(error) or type(error).__name__
+        return crc, None
+
+    def is_same(self, first: int, second: int, size_bytes: int) -> bool:
+        """True when the same bytes lie at these two positions."""
+        self.finish()
+        kept = map_descriptor(self._file.fileno(), self.position)
+        return kept[first : first + size_bytes] == kept[second : second + size_bytes]
+
+    def finish(self) -> int:
+        """Make the file as long as what was copied, and say how long that is."""
+        try:
+            self._file.flush()
+            self._file.truncate(self.position)
+        except OSError as error:
+            raise _no_room(error) from error
+        return self.position
+
+    def _write(self, chunk: bytes) -> None:
+        try:
+            # Preallocated indexes are all zeros: they become a hole and take no room.
+            if chunk.strip(b"\0"):
+                self._file.seek(self.position)
+                self._file.write(chunk)
+        except OSError as error:
+            raise _no_room(error) from error
+        self.position += len(chunk)
+
+
+def _no_room(error: OSError) -> EvidenceError:
+    return EvidenceError(
+        f"the archive cannot be unpacked: {reason(error)}", remedy="Name a directory with more room for temporary files (--temp-dir)"
+    )
+
+
+#: What the readers of the standard library raise, besides their own errors, at headers that nobody means well with.
+_HOSTILE_HEADER = (ValueError, OverflowError, IndexError, KeyError, NotImplementedError, RecursionError)
+
+
+def _can_matter(parts: list[str]) -> bool:
+    return bool(parts) and matters(parts[-2] if len(parts) > 1 else "", parts[-1])
+
+
+def _milliseconds(seconds: float) -> int | None:
+    return int(seconds * 1000) if abs(seconds) < 2**53 else None
+
+
+def _zip_mtime_ms(member: zipfile.ZipInfo) -> int | None:
+    """The time of a member, which has no zone: taken as UTC. Null where it is no time at all."""
+    year, month, day, hour, minute, second = member.date_time
+    if not (1 <= month <= 12 and 1 <= day <= 31 and hour < 24 and minute < 60 and second < 62):
+        return None
+    return calendar.timegm((year, month, day, hour, minute, second)) * 1000

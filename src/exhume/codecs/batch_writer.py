@@ -1,0 +1,218 @@
+"""Writing batches: new ones in every format and codec, and those that were read, again.
+
+`encode_batch` writes what a broker writes for these records. `rewrite_batch` writes what was read: an uncompressed batch byte
+for byte, a compressed one with the same section of records inside and the same header (size and CRC follow from the stream).
+
+The layouts are those at the head of `batches` and `records`.
+
+Source: DefaultRecordBatch.writeHeader, DefaultRecord.writeTo, LegacyRecord.write, MemoryRecordsBuilder of Kafka 3.8.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import crc32c
+
+from exhume.codecs.batches import HEADER_BYTES, LOG_OVERHEAD, Batch, TimestampType
+from exhume.codecs.compression import compress
+from exhume.codecs.records import Record
+from exhume.codecs.wire import Buffer, Reader, Writer, encode_utf8
+from exhume.errors import EncodeError
+
+_FORMAT_2_HEAD = struct.Struct(">qiibI")
+_FORMAT_2_BODY = struct.Struct(">hiqqqhii")
+_LOG_APPEND_TIME, _TRANSACTIONAL, _CONTROL, _DELETE_HORIZON = 8, 16, 32, 64
+
+
+@dataclass(frozen=True, slots=True)
+class NewRecord:
+    """A record to be written. `offset` is its place in the log; a `timestamp_ms` of None is written as -1."""
+
+    offset: int
+    timestamp_ms: int | None
+    key: bytes | None
+    value: bytes | None
+    headers: Sequence[tuple[str, bytes | None]] = ()
+
+
+def encode_batch(
+    records: Sequence[NewRecord],
+    *,
+    base_offset: int,
+    magic: int = 2,
+    codec: int = 0,
+    timestamp_type: TimestampType = "CreateTime",
+    partition_leader_epoch: int = 0,
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+    base_sequence: int = -1,
+    is_transactional: bool = False,
+    is_control: bool = False,
+    last_offset_delta: int | None = None,
+    base_timestamp_ms: int | None = None,
+    max_timestamp_ms: int | None = None,
+    delete_horizon_ms: int | None = None,
+) -> bytes:
+    """The bytes of one batch holding `records`, in rising order of offsets.
+
+    Format 2: without records an empty batch as the cleaner leaves it. `last_offset_delta` defaults to the last record's, and is larger
+    where compaction took records from the end. `base_timestamp_ms` defaults to the first record's, `max_timestamp_ms` to the largest (under
+    LogAppendTime it is the time of appending). A `delete_horizon_ms` takes the place of the base timestamp.
+
+    Formats 0 and 1: uncompressed one entry per record, compressed one wrapper around them, whose inner offsets count from `base_offset` in
+    format 1. What these formats cannot say must be left at its default.
+
+    Raises:
+        EncodeError: a value does not fit, or the format has no place for it.
+    """
+    if magic == 2:
+        stamps = [_raw_timestamp(record.timestamp_ms) for record in records]
+        first_timestamp = base_timestamp_ms if base_timestamp_ms is not None else stamps[0] if stamps else -1
+        base_field = first_timestamp if delete_horizon_ms is None else delete_horizon_ms
+        attributes = (
+            # An empty batch has nothing to compress, and Kafka clears its codec.
+            (codec if records else 0)
+            | _LOG_APPEND_TIME * (timestamp_type == "LogAppendTime")
+            | _TRANSACTIONAL * is_transactional
+            | _CONTROL * is_control
+            | _DELETE_HORIZON * (delete_horizon_ms is not None)
+        )
+        section = b"".join(
+            _format_2_record(record, timestamp_delta=stamp - base_field, offset_delta=record.offset - base_offset)
+            for record, stamp in zip(records, stamps, strict=True)
+        )
+        last_delta = records[-1].offset - base_offset if records else 0
+        body = (
+            attributes,
+            last_delta if last_offset_delta is None else last_offset_delta,
+            base_field,
+            max_timestamp_ms if max_timestamp_ms is not None else max(stamps, default=-1),
+            producer_id,
+            producer_epoch,
+            base_sequence,
+            len(records),
+        )
+        return _format_2_batch(base_offset, partition_leader_epoch, body, section)
+    if magic not in (0, 1):
+        raise EncodeError(f"there is no batch format {magic}")
+    says_more = producer_id != -1 or is_transactional or is_control or delete_horizon_ms is not None or base_sequence != -1
+    if says_more or last_offset_delta is not None or any(record.headers for record in records):
+        raise EncodeError(f"format {magic} has no producers, transactions, control records, delete horizons, offset ranges or headers")
+    if not records or codec == 4:
+        raise EncodeError(f"format {magic} has no {'zstd' if records else 'empty batches'}")
+    time_bit = _LOG_APPEND_TIME if magic == 1 and timestamp_type == "LogAppendTime" else 0
+    append_time = max_timestamp_ms if time_bit else None
+    stamps = [_raw_timestamp(record.timestamp_ms if append_time is None else append_time) for record in records]
+    relative_to = base_offset if codec and magic == 1 else 0
+    entries = b"".join(
+        _legacy_entry(record.key, record.value, offset=record.offset - relative_to, magic=magic, attributes=time_bit, timestamp=stamp)
+        for record, stamp in zip(records, stamps, strict=True)
+    )
+    if codec == 0:
+        return entries
+    wrapper_timestamp = max(stamps) if max_timestamp_ms is None else max_timestamp_ms
+    stream = compress(codec, entries, magic=magic)
+    return _legacy_entry(None, stream, offset=records[-1].offset, magic=magic, attributes=codec | time_bit, timestamp=wrapper_timestamp)
+
+
+def rewrite_batch(batch: Batch, records: Sequence[Record], buffer: Buffer) -> bytes:
+    """`batch` and its `records` as bytes again; `buffer` is where it was read from (a wrapper's own key is taken from there).
+
+    Nothing is derived from the records but the section that holds them: header fields stay as they were, the record count included.
+    """
+    if batch.magic == 2:
+        section = b"".join(
+            _format_2_record(r, timestamp_delta=r.stored_timestamp_ms or 0, offset_delta=r.stored_offset, attributes=r.attributes)
+            for r in records
+        )
+        base_field = _raw_timestamp(batch.base_timestamp_ms if batch.delete_horizon_ms is None else batch.delete_horizon_ms)
+        base_offset = batch.base_offset or 0
+        body = (
+            batch.attributes,
+            batch.last_offset - base_offset,
+            base_field,
+            _raw_timestamp(batch.max_timestamp_ms),
+            batch.producer_id,
+            batch.producer_epoch,
+            batch.base_sequence,
+            batch.record_count or 0,
+        )
+        leader_epoch = -1 if batch.partition_leader_epoch is None else batch.partition_leader_epoch
+        return _format_2_batch(base_offset, leader_epoch, body, section)
+    entries = b"".join(
+        _legacy_entry(r.key, r.value, offset=r.stored_offset, magic=r.magic, attributes=r.attributes, timestamp=r.stored_timestamp_ms)
+        for r in records
+    )
+    if batch.codec == 0:
+        return entries
+    wrapper_key = Reader(buffer, batch.byte_position + HEADER_BYTES[batch.magic] - 8, batch.end_position).nullable_blob()
+    stream = compress(batch.codec, entries, magic=batch.magic)
+    return _legacy_entry(
+        wrapper_key,
+        stream,
+        offset=batch.last_offset,
+        magic=batch.magic,
+        attributes=batch.attributes,
+        timestamp=batch.max_timestamp_ms,
+    )
+
+
+def _raw_timestamp(timestamp_ms: int | None) -> int:
+    return -1 if timestamp_ms is None else timestamp_ms
+
+
+def _format_2_record(record: NewRecord | Record, *, timestamp_delta: int, offset_delta: int, attributes: int = 0) -> bytes:
+    body = Writer()
+    body.int8(attributes)
+    body.varlong(timestamp_delta)
+    body.varint(offset_delta)
+    _write_varint_bytes(body, record.key)
+    _write_varint_bytes(body, record.value)
+    body.varint(len(record.headers))
+    for name, content in record.headers:
+        _write_varint_bytes(body, encode_utf8(name))
+        _write_varint_bytes(body, content)
+    framed = Writer()
+    framed.varint(len(body.data))
+    framed.raw(body.data)
+    return framed.to_bytes()
+
+
+def _write_varint_bytes(writer: Writer, content: bytes | None) -> None:
+    writer.varint(-1 if content is None else len(content))
+    if content is not None:
+        writer.raw(content)
+
+
+def _format_2_batch(base_offset: int, leader_epoch: int, body: tuple[int, ...], section: bytes) -> bytes:
+    """A whole batch; `body` are the header fields from the attributes on, which the CRC covers."""
+    checked_head = _pack(_FORMAT_2_BODY, *body)
+    stream = compress(body[0] & 7, section, magic=2)
+    crc = crc32c.crc32c(stream, crc32c.crc32c(checked_head))
+    size = HEADER_BYTES[2] - LOG_OVERHEAD + len(stream)
+    return _pack(_FORMAT_2_HEAD, base_offset, size, leader_epoch, 2, crc) + checked_head + stream
+
+
+def _legacy_entry(key: bytes | None, value: bytes | None, *, offset: int, magic: int, attributes: int, timestamp: int | None) -> bytes:
+    body = Writer()
+    body.raw(_pack(_LEGACY_HEAD, magic, attributes))
+    if magic == 1:
+        body.int64(_raw_timestamp(timestamp))
+    body.nullable_blob(key)
+    body.nullable_blob(value)
+    return _pack(_LEGACY_FRAME, offset, 4 + len(body.data), zlib.crc32(body.data)) + body.to_bytes()
+
+
+def _pack(layout: struct.Struct, *values: int) -> bytes:
+    try:
+        return layout.pack(*values)
+    except struct.error as error:
+        raise EncodeError(f"a header field does not fit: {error}") from error
+
+
+_LEGACY_FRAME = struct.Struct(">qiI")
+_LEGACY_HEAD = struct.Struct(">BB")

@@ -1,0 +1,212 @@
+"""The three indexes beside a segment. They are hints: nothing needs them to decode a log, but they witness what it held.
+
+    .index       entries of  8 bytes: relative offset int32 | byte position int32
+    .timeindex   entries of 12 bytes: timestamp int64 | relative offset int32
+    .txnindex    entries of 34 bytes: version int16 (0) | producer id int64 | first offset int64 | last offset int64
+                 last stable offset int64
+
+Relative offsets count from the base offset of the segment. What an entry of `.index` points at differs: the first offset of an append up
+to 1.1; its last offset with the position of its first batch from 2.0 to 3.9; the last offset of the very batch from 4.0.
+
+The first two are preallocated with zeros while their segment is the newest. An entry whose offset field is zero, but for the first, ends
+them; a first entry that is zero throughout is preallocation as well, since position 0 is never indexed and no record is from 1970.
+
+Source: OffsetIndex, TimeIndex, TransactionIndex, AbortedTxn of Kafka 3.8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Generic, NamedTuple, TypeVar
+
+import numpy as np
+
+from exhume.codecs.partition_directory import PartitionDirectory
+from exhume.codecs.segment_files import SegmentFile
+from exhume.codecs.volumes import EvidenceFile
+from exhume.codecs.wire import Buffer
+from exhume.errors import EvidenceError
+from exhume.findings import Finding
+
+_OFFSET_ENTRY = np.dtype([("relative_offset", ">i4"), ("byte_position", ">i4")])
+_TIME_ENTRY = np.dtype([("timestamp_ms", ">i8"), ("relative_offset", ">i4")])
+_TRANSACTION_ENTRY = np.dtype(
+    [("version", ">i2"), ("producer_id", ">i8"), ("first_offset", ">i8"), ("last_offset", ">i8"), ("last_stable_offset", ">i8")]
+)
+_REMEDY = "Nothing depends on it: records are found by reading the segment itself"
+
+
+class OffsetIndexEntry(NamedTuple):
+    """A record offset and a place in the segment where reading for it may begin."""
+
+    record_offset: int
+    byte_position: int
+
+
+class TimeIndexEntry(NamedTuple):
+    """No record of the segment before `record_offset` has a timestamp above `timestamp_ms`."""
+
+    timestamp_ms: int
+    record_offset: int
+
+
+class AbortedTransaction(NamedTuple):
+    """A transaction that was aborted. `last_offset` is that of its marker, `last_stable_offset` the one after the marker was written."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
+
+
+class Problem(NamedTuple):
+    """Something in an index that no broker writes, and where it lies in the file."""
+
+    code: str
+    byte_position: int
+    sentence: str
+
+
+Entry = TypeVar("Entry", OffsetIndexEntry, TimeIndexEntry, AbortedTransaction)
+
+
+@dataclass(frozen=True, slots=True)
+class Index(Generic[Entry]):
+    """The entries of one index file in its order, and what is wrong with it."""
+
+    entries: list[Entry]
+    problems: list[Problem]
+
+
+def decode_offset_index(buffer: Buffer, base_offset: int) -> Index[OffsetIndexEntry]:
+    """The entries of an `.index` of the segment with this base offset, without the preallocated tail."""
+    rows = _rows(buffer, _OFFSET_ENTRY)
+    rows = rows[: _used(rows["relative_offset"], rows["byte_position"])]
+    relative, positions = rows["relative_offset"].astype(np.int64), rows["byte_position"].astype(np.int64)
+    problems = _partial_entry(buffer, _OFFSET_ENTRY, "index")
+    problems += _backwards(relative, _OFFSET_ENTRY, "the record offset", strictly=True)
+    problems += _backwards(positions, _OFFSET_ENTRY, "the byte position", strictly=True)
+    problems += _below(relative, _OFFSET_ENTRY, "the record offset lies below the base offset of the segment")
+    problems += _below(positions, _OFFSET_ENTRY, "the byte position is negative")
+    return Index(list(map(OffsetIndexEntry, (relative + base_offset).tolist(), positions.tolist())), problems)
+
+
+def decode_time_index(buffer: Buffer, base_offset: int) -> Index[TimeIndexEntry]:
+    """The entries of a `.timeindex` of the segment with this base offset, without the preallocated tail."""
+    rows = _rows(buffer, _TIME_ENTRY)
+    rows = rows[: _used(rows["relative_offset"], rows["timestamp_ms"])]
+    timestamps, relative = rows["timestamp_ms"].astype(np.int64), rows["relative_offset"].astype(np.int64)
+    problems = _partial_entry(buffer, _TIME_ENTRY, "timeindex")
+    problems += _backwards(timestamps, _TIME_ENTRY, "the timestamp", strictly=False)
+    problems += _backwards(relative, _TIME_ENTRY, "the record offset", strictly=False)
+    problems += _below(relative, _TIME_ENTRY, "the record offset lies below the base offset of the segment")
+    return Index(list(map(TimeIndexEntry, timestamps.tolist(), (relative + base_offset).tolist())), problems)
+
+
+def decode_transaction_index(buffer: Buffer) -> Index[AbortedTransaction]:
+    """The aborted transactions that a `.txnindex` lists. Entries of an unknown version are left out and named as a problem."""
+    rows = _rows(buffer, _TRANSACTION_ENTRY)
+    problems = _partial_entry(buffer, _TRANSACTION_ENTRY, "txnindex")
+    for position in np.flatnonzero(rows["version"] != 0)[:1].tolist():
+        sentence = f"version {rows['version'][position]} of an aborted transaction; only version 0 exists"
+        problems.append(Problem("index_unknown_version", position * _TRANSACTION_ENTRY.itemsize, sentence))
+    problems += _backwards(rows["last_offset"].astype(np.int64), _TRANSACTION_ENTRY, "the last offset", strictly=True)
+    rows = rows[rows["version"] == 0]
+    columns = [rows[name].tolist() for name in AbortedTransaction._fields]
+    return Index(list(map(AbortedTransaction, *columns)), problems)
+
+
+def read_offset_index(segment: SegmentFile) -> list[OffsetIndexEntry]:
+    """The entries of the `.index` beside this segment; none where it has no `.index`.
+
+    Raises:
+        EvidenceError: the file cannot be opened.
+    """
+    return [] if segment.index is None else decode_offset_index(segment.index.open(), segment.base_offset).entries
+
+
+def read_time_index(segment: SegmentFile) -> list[TimeIndexEntry]:
+    """The entries of the `.timeindex` beside this segment; none where it has none. Raises as `read_offset_index` does."""
+    return [] if segment.timeindex is None else decode_time_index(segment.timeindex.open(), segment.base_offset).entries
+
+
+def read_transaction_index(segment: SegmentFile) -> list[AbortedTransaction]:
+    """The aborted transactions of the `.txnindex` beside this segment; none where it has none. Raises as `read_offset_index` does."""
+    return [] if segment.txnindex is None else decode_transaction_index(segment.txnindex.open()).entries
+
+
+def find_index_problems(partition: PartitionDirectory) -> Iterator[Finding]:
+    """A finding for everything that no broker writes in the indexes beside the segments that are read."""
+    for segment in partition.segments:
+        if segment.is_read:
+            for file, check in _checks(segment):
+                yield from _findings(partition, file, check)
+
+
+def _checks(segment: SegmentFile) -> Iterator[tuple[EvidenceFile, Callable[[memoryview], list[Problem]]]]:
+    if segment.index is not None:
+        yield segment.index, lambda buffer: _offset_index_problems(buffer, segment)
+    if segment.timeindex is not None:
+        yield segment.timeindex, lambda buffer: decode_time_index(buffer, segment.base_offset).problems
+    if segment.txnindex is not None:
+        yield segment.txnindex, lambda buffer: decode_transaction_index(buffer).problems
+
+
+def _findings(partition: PartitionDirectory, file: EvidenceFile, check: Callable[[memoryview], list[Problem]]) -> Iterator[Finding]:
+    try:
+        problems = check(file.open())
+    except EvidenceError as error:
+        problems = [Problem("index_unreadable", 0, error.message)]
+    for problem in problems:
+        yield Finding(
+            code=problem.code,
+            sentence=problem.sentence,
+            replica=partition.replica,
+            offsets_partition=partition.offsets_partition,
+            path=file.path,
+            byte_position=problem.byte_position,
+            remedy=_REMEDY,
+        )
+
+
+def _offset_index_problems(buffer: memoryview, segment: SegmentFile) -> list[Problem]:
+    index = decode_offset_index(buffer, segment.base_offset)
+    beyond = next((number for number, entry in enumerate(index.entries) if entry.byte_position >= segment.size_bytes), None)
+    if beyond is None:
+        return index.problems
+    sentence = (
+        f"an entry points at byte {index.entries[beyond].byte_position} of a segment of {segment.size_bytes} bytes; the segment was cut"
+    )
+    return [*index.problems, Problem("index_beyond_segment", beyond * _OFFSET_ENTRY.itemsize, sentence)]
+
+
+def _rows(buffer: Buffer, entry: np.dtype[np.void]) -> np.ndarray[tuple[int], np.dtype[np.void]]:
+    return np.frombuffer(buffer, entry, count=len(buffer) // entry.itemsize)
+
+
+def _used(offsets: np.ndarray[tuple[int], np.dtype[np.int32]], others: np.ndarray[tuple[int], np.dtype[np.int64]]) -> int:
+    """How many entries stand before the preallocated tail."""
+    if not len(offsets) or (offsets[0] == 0 and others[0] == 0):
+        return 0
+    zeros = np.flatnonzero(offsets[1:] == 0)
+    return int(zeros[0]) + 1 if len(zeros) else len(offsets)
+
+
+def _partial_entry(buffer: Buffer, entry: np.dtype[np.void], kind: str) -> list[Problem]:
+    rest = len(buffer) % entry.itemsize
+    if not rest:
+        return []
+    return [Problem("index_partial_entry", len(buffer) - rest, f"{rest} bytes at the end are no whole entry of a .{kind}")]
+
+
+def _backwards(values: np.ndarray[tuple[int], np.dtype[np.int64]], entry: np.dtype[np.void], what: str, *, strictly: bool) -> list[Problem]:
+    """The first place where these values do not grow as they must."""
+    wrong = np.flatnonzero(values[1:] <= values[:-1] if strictly else values[1:] < values[:-1])[:1]
+    return [
+        Problem("index_backwards", (at + 1) * entry.itemsize, f"{what} goes from {values[at]} to {values[at + 1]}") for at in wrong.tolist()
+    ]
+
+
+def _below(values: np.ndarray[tuple[int], np.dtype[np.int64]], entry: np.dtype[np.void], sentence: str) -> list[Problem]:
+    return [Problem("index_negative", at * entry.itemsize, sentence) for at in np.flatnonzero(values < 0)[:1].tolist()]

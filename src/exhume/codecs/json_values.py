@@ -1,0 +1,31 @@
+"""Decoded values as JSON, without loss.
+
+Bytes become base64 text. A name that is no valid UTF-8 becomes `{"invalid_utf8": <base64 of its bytes>}`, since JSON text cannot
+carry it as it is.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+from exhume.codecs.wire import InvalidUtf8
+
+
+def json_ready(value: Any) -> Any:
+    """This decoded value with everything that JSON has no word for replaced."""
+    if isinstance(value, InvalidUtf8):
+        return {"invalid_utf8": base64.b64encode(value.raw).decode("ascii")}
+    if isinstance(value, bytes | bytearray | memoryview):
+        return base64.b64encode(value).decode("ascii")
+    if isinstance(value, dict):
+        return {str(name): json_ready(item) for name, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [json_ready(item) for item in value]
+    return value
+
+
+def to_json(value: Any) -> str:
+    """This decoded value as compact JSON text, fields in their own order."""
+    return json.dumps(json_ready(value), ensure_ascii=False, separators=(",", ":"))

@@ -1,0 +1,263 @@
+"""Log directories: where a broker keeps its logs, and how to find them among what somebody copied.
+
+`discover` takes whatever is at hand: a data directory, a partition directory, segment files, an archive, a directory of any of these.
+It lists and describes; no record is read here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Self
+
+from exhume.codecs.archives import ArchiveLimits
+from exhume.codecs.checkpoints import (
+    MetaProperties,
+    read_clean_shutdown,
+    read_meta_properties,
+    read_offset_checkpoint,
+    read_partition_metadata,
+)
+from exhume.codecs.file_names import (
+    CLEAN_SHUTDOWN,
+    KNOWN_DIRECTORIES,
+    META_PROPERTIES,
+    METADATA_DIRECTORY,
+    OFFSET_CHECKPOINTS,
+    PARTITION_METADATA,
+    DirectoryName,
+    as_text,
+    parse_directory_name,
+    parse_file_name,
+)
+from exhume.codecs.partition_directory import Checkpointed, PartitionDirectory, Selection, read_partition_directory, read_side_file
+from exhume.codecs.places import Place, find_places
+from exhume.codecs.reporter import Reporter
+from exhume.codecs.segment_files import SegmentFile
+from exhume.codecs.volumes import Entry, Volume, join
+from exhume.errors import EvidenceError, RequestError
+from exhume.findings import Findings
+
+__all__ = ["LEFTOVERS", "Evidence", "LogDirectory", "PartitionDirectory", "SegmentFile", "discover"]
+
+#: What a broker would not read, and `discover` can be asked to: files by their suffix, then directories by theirs.
+LEFTOVERS = frozenset({"deleted", "swap", "cleaned", "delete", "future", "stray"})
+
+Offsets = dict[tuple[str, int], int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogDirectory:
+    """One log directory, whole or in part.
+
+    `replica` is its label: the broker id of `meta.properties`, or the directory's name; a label that is taken gets `#2` and so on.
+    `is_whole`: `meta.properties` or a checkpoint is there, so it is a broker's whole directory. `clean_shutdown` is null where nothing can
+    be said. The offsets by (topic, partition) are those of the four checkpoints. `topic_ids` maps topic ids to names, from
+    every topic's `partition.metadata`. `cluster_metadata` holds the snapshots and segments of `__cluster_metadata-0`, oldest first.
+    """
+
+    path: str
+    replica: str
+    is_whole: bool = False
+    clean_shutdown: bool | None = None
+    meta: MetaProperties | None = None
+    high_watermarks: Offsets = field(default_factory=dict)
+    recovery_points: Offsets = field(default_factory=dict)
+    log_starts: Offsets = field(default_factory=dict)
+    cleaner_offsets: Offsets = field(default_factory=dict)
+    partitions: list[PartitionDirectory] = field(default_factory=list)
+    topic_ids: dict[str, str] = field(default_factory=dict)
+    cluster_metadata: list[SegmentFile] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Evidence:
+    """Everything that was found: log directories in the order of the paths given, and what is odd about them.
+
+    Buffers of its files stay valid after `close`, which only lets go of what nobody uses any more. Also a context manager.
+    """
+
+    log_directories: list[LogDirectory]
+    findings: Findings
+    volumes: list[Volume] = field(default_factory=list, repr=False)
+
+    @property
+    def partitions(self) -> list[PartitionDirectory]:
+        """The partition directories of all log directories."""
+        return [partition for directory in self.log_directories for partition in directory.partitions]
+
+    def close(self) -> None:
+        """Let go of unpacked archives."""
+        for volume in self.volumes:
+            volume.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def discover(
+    paths: Sequence[str | Path],
+    *,
+    include: frozenset[str] = frozenset(),
+    temp_dir: str | Path | None = None,
+    archive_limits: ArchiveLimits | None = None,
+) -> Evidence:
+    """The log directories that these paths hold, with their partitions of `__consumer_offsets`.
+
+    Args:
+        paths: data directories, partition directories, segment files, archives of them, or directories that hold several of them.
+        include: the leftovers to read as well, of `LEFTOVERS`. Without it they are listed, and `is_read` of their segments is False.
+        temp_dir: where what is needed of archives is unpacked, under no name.
+        archive_limits: how far an archive may unfold.
+
+    Raises:
+        EvidenceError: a path that is missing, unreadable, or no evidence at all; or no partition of the offsets topic anywhere.
+        RequestError: an unknown leftover.
+    """
+    unknown = sorted(include - LEFTOVERS)
+    if unknown:
+        raise RequestError(f"there are no leftovers named {', '.join(unknown)}", remedy=f"Known are {', '.join(sorted(LEFTOVERS))}")
+    findings = Findings()
+    places, volumes = find_places([Path(path) for path in paths], findings, Path(temp_dir) if temp_dir else None, archive_limits)
+    labels: Counter[str] = Counter()
+    directories = [_read_log_directory(place, labels, include, findings) for place in places]
+    for volume in volumes:
+        findings.extend(volume.findings)
+    return Evidence(directories, findings, volumes)
+
+
+def _read_log_directory(place: Place, labels: Counter[str], include: frozenset[str], findings: Findings) -> LogDirectory:
+    volume, path = place.volume, place.volume.shown(place.directory)
+    by_name = {entry.name: entry for entry in volume.entries(place.directory)} if place.is_data_directory else {}
+    # Whose findings these are is known only after meta.properties is read.
+    nameless = Findings()
+    meta = read_side_file(volume, by_name, META_PROPERTIES, read_meta_properties, Reporter(nameless, ""))
+    replica = _label(place, meta, labels)
+    findings.extend(replace(finding, replica=replica) for finding in nameless)
+    reporter = Reporter(findings, replica)
+    high_watermarks, recovery_points, log_starts, cleaner_offsets = (
+        read_side_file(volume, by_name, name, read_offset_checkpoint, reporter) or {} for name in OFFSET_CHECKPOINTS
+    )
+    has_checkpoints = any(name in by_name for name in OFFSET_CHECKPOINTS)
+    is_whole = has_checkpoints or META_PROPERTIES in by_name
+    if place.is_data_directory and not has_checkpoints:
+        remedy = "Copy the files in the root of the log directory as well"
+        reporter.info("no_checkpoints", path, "no checkpoint is here: high watermarks and log starts are unknown", remedy=remedy)
+    if CLEAN_SHUTDOWN in by_name:
+        read_side_file(volume, by_name, CLEAN_SHUTDOWN, read_clean_shutdown, reporter)
+    partitions = []
+    for directory, name in _partition_directories(place, by_name):
+        key = (name.topic, name.partition) if name is not None and name.suffix is None else ("", -1)
+        given = place.given.get(directory)
+        partitions.append(
+            read_partition_directory(
+                volume,
+                directory,
+                name,
+                replica=replica,
+                findings=findings,
+                checkpointed=Checkpointed(
+                    high_watermark=high_watermarks.get(key),
+                    recovery_point=recovery_points.get(key),
+                    log_start_offset=log_starts.get(key),
+                    cleaner_offset=cleaner_offsets.get(key),
+                ),
+                selection=Selection(
+                    is_read=given is not None or name is None or name.suffix is None or name.suffix in include,
+                    include=include,
+                    given=given.files if given else None,
+                ),
+            )
+        )
+    if place.is_data_directory:
+        _report_strangers(place, by_name, reporter)
+    return LogDirectory(
+        path=path,
+        replica=replica,
+        is_whole=is_whole,
+        clean_shutdown=True if CLEAN_SHUTDOWN in by_name else False if is_whole else None,
+        meta=meta,
+        high_watermarks=high_watermarks,
+        recovery_points=recovery_points,
+        log_starts=log_starts,
+        cleaner_offsets=cleaner_offsets,
+        partitions=partitions,
+        topic_ids=_topic_ids(volume, by_name, partitions),
+        cluster_metadata=_cluster_metadata(volume, by_name),
+    )
+
+
+def _label(place: Place, meta: MetaProperties | None, labels: Counter[str]) -> str:
+    label = as_text(place.name) if meta is None or meta.broker_id is None else str(meta.broker_id)
+    labels[label] += 1
+    return label if labels[label] == 1 else f"{label}#{labels[label]}"
+
+
+def _partition_directories(place: Place, by_name: Mapping[str, Entry]) -> list[tuple[str, DirectoryName | None]]:
+    """The directories to read as partitions: those given, and in a data directory all of the offsets topic."""
+    named = {directory: parse_directory_name(given.name) for directory, given in place.given.items()}
+    for entry in by_name.values():
+        name = parse_directory_name(entry.name) if entry.is_directory else None
+        if name is not None and name.offsets_partition is not None:
+            named[entry.path] = name
+    return sorted(named.items(), key=lambda item: (item[1].partition, item[1].suffix or "") if item[1] else (-1, item[0]))
+
+
+def _report_strangers(place: Place, by_name: Mapping[str, Entry], reporter: Reporter) -> None:
+    for entry in by_name.values():
+        path = place.volume.shown(entry.path)
+        if entry.is_directory:
+            if parse_directory_name(entry.name) is None and entry.name not in KNOWN_DIRECTORIES and entry.path not in place.given:
+                reporter.info("not_a_partition", path, "the name of this directory is not that of a partition; it is left out")
+        elif parse_file_name(entry.name) is not None:
+            sentence = "a file of a partition that lies outside any partition directory; it is left out"
+            reporter.warn("loose_file", path, sentence, remedy="Give the file itself to read it")
+
+
+def _topic_ids(volume: Volume, by_name: Mapping[str, Entry], partitions: Sequence[PartitionDirectory]) -> dict[str, str]:
+    """Topic id to topic name, from the metadata of every partition directory; a live directory has the last word."""
+    names: dict[str, str] = {}
+    known: set[str] = set()
+    for entry in by_name.values():
+        name = parse_directory_name(entry.name) if entry.is_directory else None
+        if name is None or name.is_cut or name.offsets_partition is not None or (name.suffix is None and name.topic in known):
+            continue
+        topic_id = _topic_id(volume, join(entry.path, PARTITION_METADATA))
+        if topic_id is None:
+            continue
+        if name.suffix is None:
+            known.add(name.topic)
+            names[topic_id] = name.topic
+        else:
+            names.setdefault(topic_id, name.topic)
+    return names | {partition.topic_id: partition.topic for partition in partitions if partition.topic_id and partition.topic}
+
+
+def _topic_id(volume: Volume, path: str) -> str | None:
+    """The topic id in the metadata of another topic; null where there is none that can be read, which is no concern of the offsets."""
+    if volume.find(path) is None:
+        return None
+    try:
+        return read_partition_metadata(volume.open(path))
+    except EvidenceError:
+        return None
+
+
+def _cluster_metadata(volume: Volume, by_name: Mapping[str, Entry]) -> list[SegmentFile]:
+    directory = by_name.get(METADATA_DIRECTORY)
+    if directory is None or not directory.is_directory:
+        return []
+    found = []
+    for entry in volume.entries(directory.path):
+        name = None if entry.is_directory else parse_file_name(entry.name)
+        if name is not None and name.kind in ("checkpoint", "log") and name.origin == "log":
+            found.append(
+                (name.record_offset, name.kind, SegmentFile(volume=volume, entry=entry, base_offset=name.record_offset, origin="log"))
+            )
+    # "checkpoint" sorts before "log": a snapshot holds what happened before the segment of the same offset.
+    return [segment for _, _, segment in sorted(found, key=lambda item: item[:2])]

@@ -1,0 +1,65 @@
+"""Which records a question is about."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+from exhume.codecs.record_types import RECORD_TYPES, Decoded
+from exhume.errors import RequestError
+
+_CONTROL_NAMES = ("end_txn_marker", "control")
+_OTHER_NAMES = ("unknown",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordFilter:
+    """Conditions that a record must all meet; None where there is no condition.
+
+    Ranges include both ends. `types` are names of the record-type table or their numbers. A condition on group, topic or partition leaves
+    out records that have none, control records among them.
+    """
+
+    groups: Collection[str] | None = None
+    topics: Collection[str] | None = None
+    partitions: Collection[int] | None = None
+    types: Collection[str] | None = None
+    from_offset: int | None = None
+    to_offset: int | None = None
+    from_time_ms: int | None = None
+    to_time_ms: int | None = None
+
+    def __post_init__(self) -> None:
+        known = {*(row.name for row in RECORD_TYPES.values()), *_CONTROL_NAMES, *_OTHER_NAMES}
+        for name in self.types or ():
+            if name not in known and not name.lstrip("-").isdigit():
+                raise RequestError(f"no record type {name!r}", remedy=f"Choose a number, or one of {', '.join(sorted(known))}")
+
+    @property
+    def needs_key(self) -> bool:
+        """True when only the decoded key tells whether a record is meant."""
+        return any(condition is not None for condition in (self.groups, self.topics, self.partitions, self.types))
+
+    def accepts_position(self, record_offset: int, timestamp_ms: int | None) -> bool:
+        """What offset and time say; a record without a time is never inside a time range."""
+        if self.from_offset is not None and record_offset < self.from_offset:
+            return False
+        if self.to_offset is not None and record_offset > self.to_offset:
+            return False
+        if self.from_time_ms is not None and (timestamp_ms is None or timestamp_ms < self.from_time_ms):
+            return False
+        return not (self.to_time_ms is not None and (timestamp_ms is None or timestamp_ms > self.to_time_ms))
+
+    def accepts_key(self, decoded: Decoded) -> bool:
+        """What the decoded key says."""
+        return (
+            _meets(self.groups, decoded.key.get("group"))
+            and _meets(self.topics, decoded.key.get("topic"))
+            and _meets(self.partitions, decoded.key.get("partition"))
+            and (self.types is None or decoded.name in self.types or (decoded.control_type is None and str(decoded.number) in self.types))
+        )
+
+
+def _meets(wanted: Collection[Any] | None, value: Any) -> bool:
+    return wanted is None or value in wanted

@@ -1,0 +1,100 @@
+"""Batches and records of segments as Arrow record batches of bounded size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from exhume.arrow_rows import batches_of
+from exhume.codecs import schemas
+from exhume.codecs.batches import CODEC_NAMES, Batch
+from exhume.codecs.record_filter import RecordFilter
+from exhume.codecs.record_types import Decoded, decode_control_record, decode_record
+from exhume.codecs.records import Record
+from exhume.codecs.segment_reader import SegmentBatch, SegmentReader
+
+
+def batch_tables(reader: SegmentReader) -> Iterator[pa.RecordBatch]:
+    """A row of `schemas.BATCHES` for each batch."""
+    return batches_of(schemas.BATCHES, (_batch_row(found) for found in reader.batches()))
+
+
+def record_batches(reader: SegmentReader, wanted: RecordFilter) -> Iterator[pa.RecordBatch]:
+    """A row of `schemas.RECORDS` for each record that is wanted."""
+    return batches_of(schemas.RECORDS, (_record_row(found, record, decoded) for found, record, decoded in matching_records(reader, wanted)))
+
+
+def matching_records(reader: SegmentReader, wanted: RecordFilter) -> Iterator[tuple[SegmentBatch, Record, Decoded]]:
+    """Each record that is wanted, with its batch and its decoded key (the value is not decoded)."""
+    for found in reader.batches():
+        decode = decode_control_record if found.batch.is_control else decode_record
+        for record in found.records():
+            if wanted.accepts_position(record.record_offset, record.timestamp_ms):
+                decoded = decode(record.key, None)
+                if not wanted.needs_key or wanted.accepts_key(decoded):
+                    yield found, record, decoded
+
+
+def codec_name(codec: int) -> str:
+    """The codec's name, or its number where no codec has it."""
+    return CODEC_NAMES.get(codec, f"codec {codec}")
+
+
+def _position(found: SegmentBatch) -> dict[str, Any]:
+    batch = found.batch
+    has_producer = batch.producer_id != -1
+    return {
+        "replica": found.partition.replica,
+        "offsets_partition": found.partition.offsets_partition,
+        "path": found.segment.path,
+        "byte_position": batch.byte_position,
+        "partition_leader_epoch": batch.partition_leader_epoch,
+        "producer_id": batch.producer_id if has_producer else None,
+        "producer_epoch": batch.producer_epoch if has_producer else None,
+        "is_transactional": batch.is_transactional,
+        "crc_status": found.found.crc_status,
+        "magic": batch.magic,
+        "codec": codec_name(batch.codec),
+        "timestamp_type": batch.timestamp_type,
+        "is_control": batch.is_control,
+    }
+
+
+def _batch_row(found: SegmentBatch) -> dict[str, Any]:
+    batch = found.batch
+    return {
+        **_position(found),
+        "size_bytes": batch.size_bytes,
+        "base_offset": _base_offset(found),
+        "last_offset": batch.last_offset,
+        "base_timestamp_ms": batch.base_timestamp_ms,
+        "max_timestamp_ms": batch.max_timestamp_ms,
+        "base_sequence": None if batch.base_sequence == -1 else batch.base_sequence,
+        "delete_horizon_ms": batch.delete_horizon_ms,
+        "record_count": batch.record_count if batch.record_count is not None else len(found.records()),
+        "crc": batch.crc,
+    }
+
+
+def _base_offset(found: SegmentBatch) -> int | None:
+    batch: Batch = found.batch
+    if batch.base_offset is not None:
+        return batch.base_offset
+    return next((record.record_offset for record in found.records()), None)
+
+
+def _record_row(found: SegmentBatch, record: Record, decoded: Decoded) -> dict[str, Any]:
+    return {
+        **_position(found),
+        "record_offset": record.record_offset,
+        "timestamp_ms": record.timestamp_ms,
+        "timestamp_type": record.timestamp_type,
+        "magic": record.magic,
+        "sequence": record.sequence,
+        "record_type": None if found.batch.is_control else decoded.number,
+        "key": record.key,
+        "value": record.value,
+        "headers": [{"key": key, "value": value} for key, value in record.headers],
+    }

@@ -1,0 +1,412 @@
+"""Reading on behind damage: every batch that can be found in a buffer, and what lies between them.
+
+The walk is Kafka's own until it fails. Then, in this order:
+
+    1  the batch here is whole, but its size or its magic lies: another end or magic makes its checksum match
+    2  the size leads to another header (or to the end): the contents changed, the batch keeps its place
+    3  the next batch with a plausible header and a matching checksum is searched; what lies before it is a hole
+
+Nothing inside a batch whose checksum matches is ever looked at: a record may hold batches of its own. A batch found behind a hole must fit
+into the offsets around it, or it is called displaced: it may be a stale block, or lie in the value of a record whose batch is lost.
+
+The checksum vouches for size, magic and contents, not for base offset and leader epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from exhume.codecs.batches import (
+    HEADER_BYTES,
+    HEADER_UP_TO_MAGIC,
+    MAX_SEARCHED_BATCH_BYTES,
+    Batch,
+    BatchSearch,
+    CrcStatus,
+    checksum,
+    crc_matches,
+    end_reason,
+    has_possible_fields,
+    is_plausible,
+    legacy_end,
+    read_header_fields,
+)
+from exhume.codecs.records import Problem
+from exhume.codecs.wire import Buffer, Reader
+from exhume.errors import DecodeError
+from exhume.findings import Finding, Severity
+
+Grade = Literal["verified", "displaced", "structure_only", "unverified"]
+HoleReason = Literal["short_tail", "zero_tail", "cut_batch", "size_too_small", "bad_magic", "crc_mismatch"]
+
+_TRIED_ENDS = 16
+_TRIAL_ALLOWANCE_BYTES, _TRIAL_PASSES = 1024 * 1024 * 1024, 8
+_SMALLEST_RECORD_BYTES = 7
+# Segment indexes hold offsets as int32 from the base offset.
+_MOST_OFFSETS_IN_SEGMENT = 2**31 - 1
+# Stepping over a record takes about as long as the checksum of this many bytes.
+_RECORD_STEP_COST_BYTES = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A batch, and how far it can be trusted.
+
+    `verified`: its checksum matches. `displaced`: so it does, but it was found behind a hole and its offsets do not belong there.
+    `structure_only`: the checksum fails, but the records fill the batch exactly as its header says. `unverified`: the checksum fails or was
+    not taken. `crc_status` is `unreadable` for a batch that the end of the buffer cuts.
+
+    `batch.size_bytes` and `batch.magic` are what holds; `stated_size_bytes` (of the whole batch) and `stated_magic` are what the header
+    says, where that differs.
+    """
+
+    batch: Batch
+    crc_status: CrcStatus
+    grade: Grade
+    stated_size_bytes: int | None = None
+    stated_magic: int | None = None
+
+    @property
+    def end_position(self) -> int:
+        return self.batch.end_position
+
+
+@dataclass(frozen=True, slots=True)
+class Hole:
+    """Bytes that belong to no batch; `reason` is what the walk met at their beginning, `is_zero` that all of them are 0."""
+
+    byte_position: int
+    size_bytes: int
+    reason: HoleReason
+    is_zero: bool
+
+    @property
+    def end_position(self) -> int:
+        return self.byte_position + self.size_bytes
+
+
+def salvage(
+    buffer: Buffer,
+    *,
+    position: int = 0,
+    end: int | None = None,
+    base_offset: int | None = None,
+    next_base_offset: int | None = None,
+    verify_crc: bool = True,
+) -> Iterator[Found | Hole]:
+    """Every batch and every hole of `buffer[position:end]`, in file order and without a gap between them. Never raises on damage.
+
+    `base_offset` (of the segment) and `next_base_offset` (of the next one) bound the offsets that batches behind a hole may have. Without
+    `verify_crc` batches are taken as the walk meets them, and checksums are taken only where it fails.
+    """
+    return _Salvage(buffer, len(buffer) if end is None else end, base_offset, next_base_offset, verify_crc=verify_crc).run(position)
+
+
+class _Salvage:
+    def __init__(self, buffer: Buffer, end: int, base_offset: int | None, next_base_offset: int | None, *, verify_crc: bool) -> None:
+        self._buffer = buffer if end == len(buffer) else memoryview(buffer)[:end]
+        self._end = end
+        self._base_offset = base_offset or 0
+        self._lowest_offset = base_offset
+        self._next_base_offset = next_base_offset
+        self._verify_crc = verify_crc
+        self._search = BatchSearch(self._buffer, end)
+        # A hostile file could have every failing batch tried up to its end.
+        self._allowance_bytes = _TRIAL_ALLOWANCE_BYTES + _TRIAL_PASSES * end
+        self._is_off_the_walk = False
+
+    def run(self, position: int) -> Iterator[Found | Hole]:
+        while position < self._end:
+            item = self._next(position)
+            if isinstance(item, Found) and item.crc_status in ("ok", "not_checked") and item.grade != "displaced":
+                self._is_off_the_walk = False
+                self._lowest_offset = max(self._base_offset, item.batch.last_offset + 1)
+            yield item
+            position = item.end_position
+
+    def _next(self, position: int) -> Found | Hole:
+        reason: HoleReason
+        stopped = end_reason(self._buffer, position, self._end)
+        if stopped is None:
+            batch = read_header_fields(self._buffer, position)
+            if not self._verify_crc:
+                return Found(batch, "not_checked", "unverified")
+            if crc_matches(self._buffer, batch):
+                return Found(batch, "ok", self._grade(batch))
+            reason = "crc_mismatch"
+        else:
+            reason = "short_tail" if stopped == "end" else stopped
+        if reason == "short_tail":
+            return self._hole(position, self._end, reason)
+        leads_on = reason == "crc_mismatch" and self._leads_on(batch.end_position)
+        if leads_on and self._grade_by_structure(batch) == "structure_only":
+            return Found(batch, "mismatch", "structure_only")
+        whole = self._read_whole(position, batch.end_position if leads_on else self._end)
+        if whole is not None:
+            return whole
+        # Behind a displaced batch nothing says that another begins: what fails its checksum there is no batch.
+        may_begin_here = not self._is_off_the_walk
+        if leads_on and (may_begin_here or is_plausible(self._buffer, position, self._end)):
+            return Found(batch, "mismatch", "unverified")
+        self._is_off_the_walk = True
+        behind = self._search.first_from(position + 1)
+        stop = self._end if behind is None else behind.byte_position
+        if may_begin_here and reason in ("crc_mismatch", "cut_batch"):
+            headers = self._possible_headers(position)
+            if headers and headers[0].magic == self._buffer[position + 16] and self._fits_offsets(headers[0]):
+                return self._found_up_to(headers[0], stop, is_last=behind is None)
+        return self._hole(position, stop, reason)
+
+    def _hole(self, position: int, stop: int, reason: HoleReason) -> Hole:
+        is_zero = not np.frombuffer(self._buffer, np.uint8)[position:stop].any()
+        return Hole(position, stop - position, "zero_tail" if is_zero and stop == self._end else reason, is_zero)
+
+    def _found_up_to(self, batch: Batch, stop: int, *, is_last: bool) -> Found:
+        """A batch whose checksum nothing can mend. Its size is believed unless another batch begins, or the buffer ends, before it."""
+        if batch.end_position <= stop:
+            return Found(batch, "mismatch", self._grade_by_structure(batch))
+        cut = replace(batch, size_bytes=stop - batch.byte_position)
+        return Found(cut, "unreadable" if is_last else "mismatch", "unverified", stated_size_bytes=batch.size_bytes)
+
+    def _leads_on(self, position: int) -> bool:
+        """True at the end, at a plausible header, and at zeros, which a preallocated file or a lost page begins with."""
+        return (
+            position == self._end
+            or is_plausible(self._buffer, position, self._end)
+            or (self._end - position > HEADER_UP_TO_MAGIC and not any(self._buffer[position : position + HEADER_UP_TO_MAGIC]))
+        )
+
+    def _grade(self, batch: Batch) -> Grade:
+        """The grade of a batch whose checksum matches."""
+        if not self._is_off_the_walk:
+            return "verified"
+        if not self._fits_offsets(batch):
+            return "displaced"
+        if self._leads_on(batch.end_position):
+            return "verified"
+        # Neither side of it is whole. What follows it in the file must follow it in the log.
+        behind = self._search.first_from(batch.end_position)
+        return "displaced" if behind is not None and _first_offset(behind) <= batch.last_offset else "verified"
+
+    def _fits_offsets(self, batch: Batch) -> bool:
+        """True when the offsets of this batch may follow those before it, in this segment."""
+        if self._next_base_offset is not None and batch.last_offset >= self._next_base_offset:
+            return False
+        lowest = self._lowest_offset
+        return lowest is None or lowest <= _first_offset(batch) <= batch.last_offset <= lowest + _MOST_OFFSETS_IN_SEGMENT
+
+    def _grade_by_structure(self, batch: Batch) -> Grade:
+        if batch.codec == 0 and self._structural_end(batch) == batch.end_position:
+            return "structure_only"
+        return "unverified"
+
+    def _read_whole(self, position: int, stop: int) -> Found | None:
+        """The batch at `position` if another size (ending within `stop`) or another magic makes its checksum match."""
+        for header in self._possible_headers(position):
+            end = self._matching_end(header, stop)
+            if end is not None:
+                batch = replace(header, size_bytes=end - position)
+                stated_magic = self._buffer[position + 16]
+                return Found(
+                    batch,
+                    "ok",
+                    self._grade(batch),
+                    stated_size_bytes=None if end == header.end_position else header.size_bytes,
+                    stated_magic=None if stated_magic == batch.magic else stated_magic,
+                )
+        return None
+
+    def _possible_headers(self, position: int) -> list[Batch]:
+        """The header at `position`, its size aside, if a broker could have written it; under every magic where its own is none."""
+        left = self._end - position
+        if left < HEADER_BYTES[0] or not any(self._buffer[position : position + HEADER_BYTES[0]]):
+            return []
+        stated = self._buffer[position + 16]
+        magics = (stated,) if stated in HEADER_BYTES else (2, 1, 0)
+        headers = [read_header_fields(self._buffer, position, magic) for magic in magics if left >= HEADER_BYTES[magic]]
+        return [header for header in headers if has_possible_fields(header)]
+
+    def _matching_end(self, header: Batch, stop: int) -> int | None:
+        """Where the batch must end for its checksum to match: where its records end, where a verified batch begins, or the end."""
+        ends = {header.end_position, self._structural_end(header) or 0}
+        following = self._search.first_from(header.byte_position + 1)
+        while following is not None and following.byte_position < stop and len(ends) < _TRIED_ENDS:
+            ends.add(following.byte_position)
+            following = self._search.first_from(following.byte_position + 1)
+        if stop == self._end:
+            ends.add(stop)
+        smallest = header.byte_position + HEADER_BYTES[header.magic]
+        largest = min(stop, header.byte_position + MAX_SEARCHED_BATCH_BYTES)
+        for end in sorted(end for end in ends if smallest <= end <= largest):
+            if end - header.byte_position > self._allowance_bytes:
+                return None
+            self._allowance_bytes -= end - header.byte_position
+            if checksum(self._buffer, header, end) == header.crc:
+                return end
+        return None
+
+    def _structural_end(self, header: Batch) -> int | None:
+        """Where the contents end by their own lengths; None where these are compressed or lead nowhere."""
+        start = header.byte_position + HEADER_BYTES[header.magic]
+        if header.magic < 2:
+            return legacy_end(self._buffer, header, self._end)
+        count = header.record_count or 0
+        if header.codec or count * _SMALLEST_RECORD_BYTES > self._end - start or count * _RECORD_STEP_COST_BYTES > self._allowance_bytes:
+            return None
+        return self._record_chain_end(start, count)
+
+    def _record_chain_end(self, position: int, count: int) -> int | None:
+        reader = Reader(self._buffer, position, self._end)
+        self._allowance_bytes -= count * _RECORD_STEP_COST_BYTES
+        try:
+            for _ in range(count):
+                size = reader.varint()
+                if not _SMALLEST_RECORD_BYTES - 1 <= size <= reader.remaining:
+                    return None
+                reader.position += size
+        except DecodeError:
+            return None
+        return reader.position
+
+
+def _first_offset(batch: Batch) -> int:
+    """The base offset; of a wrapper, whose base offset is inside, its last."""
+    return batch.last_offset if batch.base_offset is None else batch.base_offset
+
+
+# --- Findings
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Where the evidence comes from, for the findings about it."""
+
+    path: str | None = None
+    replica: str | None = None
+    offsets_partition: int | None = None
+
+
+class DamageReport:
+    """Turns what `salvage` yields, item by item and in order, into findings; whole batches in good order give none."""
+
+    def __init__(self, context: Context, *, base_offset: int | None = None, next_base_offset: int | None = None) -> None:
+        self._context = context
+        self._base_offset = base_offset
+        self._next_base_offset = next_base_offset
+        self._previous: Batch | None = None
+
+    def findings(self, item: Found | Hole) -> Iterator[Finding]:
+        """What is worth a look about this item."""
+        if isinstance(item, Hole):
+            yield self._about_hole(item)
+            return
+        yield from self._about_bytes(item)
+        if item.grade != "displaced":
+            yield from self._about_order(item.batch)
+            if item.crc_status in ("ok", "not_checked"):
+                self._previous = item.batch
+
+    def problem_findings(self, batch: Batch, problems: Iterable[Problem]) -> Iterator[Finding]:
+        """What `read_records_leniently` met in this batch."""
+        for problem in problems:
+            lost = f"; {problem.lost_records} records are lost" if problem.lost_records else ""
+            sentence = f"In the batch up to record offset {batch.last_offset}: {problem.message}{lost}"
+            finding = self._finding(problem.code, sentence, batch, remedy=_PROBLEM_REMEDIES[problem.code])
+            yield finding if problem.byte_position is None else replace(finding, byte_position=problem.byte_position)
+
+    def _finding(
+        self, code: str, sentence: str, at: Batch | Hole, *, remedy: str, severity: Severity = "incident", is_damage: bool = True
+    ) -> Finding:
+        return Finding(
+            code=code,
+            sentence=sentence,
+            severity=severity,
+            replica=self._context.replica,
+            offsets_partition=self._context.offsets_partition,
+            path=self._context.path,
+            byte_position=at.byte_position,
+            size_bytes=at.size_bytes,
+            first_record_offset=at.base_offset if isinstance(at, Batch) else None,
+            last_record_offset=at.last_offset if isinstance(at, Batch) else None,
+            remedy=remedy,
+            is_damage=is_damage,
+        )
+
+    def _about_hole(self, hole: Hole) -> Finding:
+        behind = f" behind record offset {self._previous.last_offset}" if self._previous is not None else ""
+        what = f"{hole.size_bytes} bytes at {hole.byte_position}{behind}"
+        if hole.reason == "zero_tail":
+            sentence = f"{what} to the end are zero, as in a preallocated file that was not closed"
+            return self._finding("zero_tail", sentence, hole, severity="info", is_damage=False, remedy=_ZERO_TAIL_REMEDY)
+        if hole.reason in ("short_tail", "cut_batch"):
+            return self._finding("cut_tail", f"{what} are no whole batch", hole, remedy=_CUT_REMEDY)
+        zero = ", all of them zero," if hole.is_zero else ""
+        code = "bad_magic" if hole.reason == "bad_magic" else "hole"
+        return self._finding(code, f"{what}{zero} belong to no batch ({hole.reason})", hole, remedy=_HOLE_REMEDY)
+
+    def _about_bytes(self, found: Found) -> Iterator[Finding]:
+        batch = found.batch
+        name = f"The batch at {batch.byte_position}, up to record offset {batch.last_offset},"
+        if found.stated_magic is not None:
+            sentence = f"{name} says format {found.stated_magic}; its checksum matches as format {batch.magic}"
+            yield self._finding("bad_magic", sentence, batch, remedy=_HEADER_REMEDY)
+        if found.crc_status == "unreadable":
+            sentence = f"{name} has {found.stated_size_bytes} bytes by its header, {batch.size_bytes} are left"
+            yield self._finding("cut_tail", sentence, batch, remedy=_CUT_REMEDY)
+        elif found.stated_size_bytes is not None:
+            holds = "its checksum matches" if found.crc_status == "ok" else "the next whole batch begins"
+            sentence = f"{name} says {found.stated_size_bytes} bytes; {holds} at {batch.size_bytes}"
+            yield self._finding("batch_size_lies", sentence, batch, remedy=_HEADER_REMEDY)
+        if found.crc_status == "mismatch":
+            sentence = f"{name} fails its checksum ({batch.crc:#010x} stored); its records are {found.grade.replace('_', ' ')}"
+            yield self._finding("crc_mismatch", sentence, batch, remedy=_CRC_REMEDY)
+        if found.grade == "displaced":
+            sentence = f"{name} is whole, but lies behind a hole where its offsets do not belong"
+            yield self._finding("displaced_batch", sentence, batch, severity="warn", is_damage=False, remedy=_DISPLACED_REMEDY)
+
+    def _about_order(self, batch: Batch) -> Iterator[Finding]:
+        first = _first_offset(batch)
+        name = f"The batch at {batch.byte_position} with record offsets {first} to {batch.last_offset}"
+        previous = self._previous
+        if previous is not None and first <= previous.last_offset:
+            sentence = f"{name} follows one that ends at {previous.last_offset}"
+            yield self._finding("offsets_go_back", sentence, batch, severity="warn", is_damage=False, remedy=_ORDER_REMEDY)
+        epoch_before = -1 if previous is None or previous.partition_leader_epoch is None else previous.partition_leader_epoch
+        if batch.partition_leader_epoch is not None and batch.partition_leader_epoch < epoch_before:
+            sentence = f"{name} has leader epoch {batch.partition_leader_epoch}, where {epoch_before} is the least there can be"
+            yield self._finding("leader_epoch_goes_back", sentence, batch, severity="warn", is_damage=False, remedy=_ORDER_REMEDY)
+        lowest, beyond = self._base_offset or 0, self._next_base_offset
+        too_far = self._base_offset is not None and batch.last_offset - self._base_offset > _MOST_OFFSETS_IN_SEGMENT
+        if first < lowest or too_far or (beyond is not None and batch.last_offset >= beyond):
+            sentence = f"{name} does not belong into a segment of {lowest} to {'any' if beyond is None else beyond - 1}"
+            yield self._finding("offsets_outside_segment", sentence, batch, severity="warn", is_damage=False, remedy=_ORDER_REMEDY)
+
+
+def to_findings(
+    items: Iterable[Found | Hole], context: Context, *, base_offset: int | None = None, next_base_offset: int | None = None
+) -> Iterator[Finding]:
+    """The findings about all that `salvage` yielded, in order."""
+    report = DamageReport(context, base_offset=base_offset, next_base_offset=next_base_offset)
+    for item in items:
+        yield from report.findings(item)
+
+
+_ZERO_TAIL_REMEDY = "Nothing is lost; a broker cuts the file there after an unclean stop, and refuses to start after a clean one"
+_CUT_REMEDY = "Look for the rest in another replica; a broker takes this for the end of its log"
+_HOLE_REMEDY = "Look for these offsets in another replica or a .deleted copy of the segment"
+_HEADER_REMEDY = "The records were read all the same; Kafka reads no further than here"
+_CRC_REMEDY = "Compare the records with another replica; Kafka loads them unseen after a clean stop"
+_DISPLACED_REMEDY = "Do not count its records without other evidence"
+_ORDER_REMEDY = "The checksum does not cover it: compare with another replica and with the indexes"
+_PROBLEM_REMEDIES = {
+    "undecodable_records": "Look for these offsets in another replica",
+    "record_count_lies": "The records were read by their own lengths; Kafka refuses the batch",
+    "decompression_bomb": "Raise the cap if this data can be trusted",
+    "refused_stream": "The records were read all the same; Kafka refuses the batch",
+    "inner_crc_mismatch": "Compare the record with another replica",
+    "uncertain_offsets": "Compare the record offsets with another replica",
+}

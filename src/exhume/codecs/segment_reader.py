@@ -1,0 +1,101 @@
+"""Reading segments for people: every batch and record that can be found, and findings for what is wrong, in one pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from exhume.codecs.batches import Batch
+from exhume.codecs.compression import DEFAULT_CAP_BYTES
+from exhume.codecs.log_directory import Evidence, PartitionDirectory, SegmentFile
+from exhume.codecs.records import Record, read_records_leniently
+from exhume.codecs.salvage import Context, DamageReport, Found, Hole, salvage
+from exhume.codecs.wire import Buffer
+from exhume.findings import Findings
+
+#: Told, now and then, how many bytes of how many have been read.
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """How to read: whether checksums are verified, what one compressed batch may unfold to, and who is told of the progress."""
+
+    verify: bool = True
+    cap_bytes: int = DEFAULT_CAP_BYTES
+    progress: Progress | None = None
+
+
+@dataclass(slots=True)
+class SegmentBatch:
+    """A batch of a segment, and on request its records."""
+
+    partition: PartitionDirectory
+    segment: SegmentFile
+    buffer: Buffer
+    found: Found
+    _report: DamageReport
+    _findings: Findings
+    _cap_bytes: int
+
+    @property
+    def batch(self) -> Batch:
+        return self.found.batch
+
+    def records(self) -> list[Record]:
+        """The records that can be read; adds findings for those that cannot."""
+        records, problems = read_records_leniently(self.buffer, self.batch, cap_bytes=self._cap_bytes)
+        if self.found.crc_status != "unreadable":
+            self._findings.extend(self._report.problem_findings(self.batch, problems))
+        return records
+
+
+@dataclass(slots=True)
+class SegmentReader:
+    """One pass over the segments of the evidence that are part of the answer, in order. Findings grow as it goes."""
+
+    evidence: Evidence
+    options: ReadOptions
+    findings: Findings
+    _done_bytes: int = field(default=0, init=False)
+    _total_bytes: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        self._total_bytes = sum(segment.size_bytes for _, segment, _ in self.segments())
+
+    def segments(self) -> Iterator[tuple[PartitionDirectory, SegmentFile, int | None]]:
+        """Every segment that is read, with its partition and the base offset of the one behind it."""
+        for partition in self.evidence.partitions:
+            read = [segment for segment in partition.segments if segment.is_read]
+            for index, segment in enumerate(read):
+                behind = next((later.base_offset for later in read[index + 1 :] if later.base_offset > segment.base_offset), None)
+                yield partition, segment, behind
+
+    def batches(self) -> Iterator[SegmentBatch]:
+        """Every batch of every segment."""
+        for partition, segment, behind in self.segments():
+            for item in self.items(partition, segment, behind):
+                if isinstance(item, SegmentBatch):
+                    yield item
+
+    def items(self, partition: PartitionDirectory, segment: SegmentFile, next_base_offset: int | None) -> Iterator[SegmentBatch | Hole]:
+        """The batches and holes of one segment."""
+        context = Context(segment.path, partition.replica, partition.offsets_partition)
+        report = DamageReport(context, base_offset=segment.base_offset, next_base_offset=next_base_offset)
+        with segment.open() as buffer:
+            found_or_hole = salvage(
+                buffer, base_offset=segment.base_offset, next_base_offset=next_base_offset, verify_crc=self.options.verify
+            )
+            for item in found_or_hole:
+                self.findings.extend(report.findings(item))
+                if isinstance(item, Hole):
+                    yield item
+                else:
+                    yield SegmentBatch(partition, segment, buffer, item, report, self.findings, self.options.cap_bytes)
+                self._advance(item.end_position)
+        self._done_bytes += segment.size_bytes
+        self._advance(0)
+
+    def _advance(self, position: int) -> None:
+        if self.options.progress is not None:
+            self.options.progress(self._done_bytes + position, self._total_bytes)

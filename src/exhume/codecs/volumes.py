@@ -1,0 +1,237 @@
+"""Where bytes come from: a tree of directories whose files open as read-only buffers.
+
+A `Volume` lists one directory at a time and opens one file at a time. What it cannot read becomes a finding when it lists, since the
+other entries still count, and an `EvidenceError` when it opens. Paths inside a volume are parts joined by `/`, the empty path is its
+root. Names that are no valid text keep their bytes (surrogate escapes).
+"""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+import stat
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from exhume.codecs.file_names import as_text, matters
+from exhume.errors import EvidenceError
+from exhume.findings import Finding, Findings
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A file or a directory of a volume. Directories have no size; `mtime_ms` is None where it is not known."""
+
+    path: str
+    is_directory: bool = False
+    size_bytes: int = 0
+    mtime_ms: int | None = None
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition("/")[2]
+
+
+class Volume(Protocol):
+    """A tree of files to read from, local or not. `findings` collects what could not be read so far."""
+
+    @property
+    def findings(self) -> Findings: ...
+
+    def entries(self, directory: str) -> list[Entry]:
+        """What lies in this directory, sorted by name; without what cannot be read."""
+        ...
+
+    def find(self, path: str) -> Entry | None:
+        """The entry at this path; None where there is none, or none that can be read."""
+        ...
+
+    def open(self, path: str) -> memoryview:
+        """The bytes of this file, read-only. They stay valid as long as anything refers to the buffer; `release` it to let go early.
+
+        Raises:
+            EvidenceError: the file cannot be opened.
+        """
+        ...
+
+    def shown(self, path: str) -> str:
+        """This path as people know it: valid text, whatever bytes the name has."""
+        ...
+
+    def identity(self, path: str) -> str:
+        """The same text for the same file or directory, by whatever name it was reached."""
+        ...
+
+    def close(self) -> None:
+        """Let go of what the volume holds. Buffers that are still in use stay valid."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvidenceFile:
+    """One file of a volume, as it was when it was found."""
+
+    volume: Volume = field(repr=False, compare=False)
+    entry: Entry
+
+    @property
+    def path(self) -> str:
+        """Where it lies, as people know it."""
+        return self.volume.shown(self.entry.path)
+
+    @property
+    def size_bytes(self) -> int:
+        return self.entry.size_bytes
+
+    @property
+    def mtime_ms(self) -> int | None:
+        return self.entry.mtime_ms
+
+    def open(self) -> memoryview:
+        """The bytes of the file as `Volume.open` gives them: a context manager that need not be closed."""
+        return self.volume.open(self.entry.path)
+
+
+def join(directory: str, name: str) -> str:
+    """The path of `name` in `directory`, both inside a volume."""
+    return f"{directory}/{name}" if directory and name else directory or name
+
+
+class LocalVolume:
+    """A directory of this machine. Links are followed, except in circles; nothing is opened for writing."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.findings = Findings()
+
+    def entries(self, directory: str) -> list[Entry]:
+        try:
+            with os.scandir(self._local(directory)) as scan:
+                names = sorted(item.name for item in scan)
+        except OSError as error:
+            self._report(directory, error)
+            return []
+        return [entry for name in names if (entry := self.find(join(directory, name))) is not None]
+
+    def find(self, path: str) -> Entry | None:
+        local = self._local(path)
+        try:
+            status = local.stat()
+        except FileNotFoundError:
+            if local.is_symlink():
+                self._report_file("broken_link", path, "this link leads nowhere; it is left out", "Copy the file that the link stands for")
+            return None
+        except OSError as error:
+            self._report(path, error)
+            return None
+        if stat.S_ISDIR(status.st_mode):
+            if local.is_symlink() and self._leads_back(path):
+                self._add("link_loop", path, "this link leads back to a directory that it lies in; it is not followed", None)
+                return None
+            return Entry(path, is_directory=True)
+        if not stat.S_ISREG(status.st_mode):
+            self._report_file("special_file", path, "neither a file nor a directory; it is left out", None)
+            return None
+        if not os.access(local, os.R_OK):
+            denied = PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+            self._report_file("unreadable", path, f"cannot be read: {reason(denied)}; it is left out", remedy(denied))
+            return None
+        return Entry(path, size_bytes=status.st_size, mtime_ms=status.st_mtime_ns // 1_000_000)
+
+    def open(self, path: str) -> memoryview:
+        return map_file(self._local(path))
+
+    def shown(self, path: str) -> str:
+        return as_text(str(self._local(path)))
+
+    def identity(self, path: str) -> str:
+        return os.path.realpath(self._local(path))
+
+    def close(self) -> None:
+        """Nothing to do: each mapping ends with the last buffer that refers to it."""
+
+    def _local(self, path: str) -> Path:
+        return self.root / path
+
+    def _leads_back(self, path: str) -> bool:
+        """True when the link at `path` leads to one of the directories on the way to it."""
+        target = self.identity(path)
+        parts = path.split("/")
+        return any(self.identity("/".join(parts[:length])) == target for length in range(len(parts)))
+
+    def _report(self, path: str, error: OSError) -> None:
+        if error.errno == errno.ELOOP:
+            self._add("link_loop", path, "this link leads to itself; it is left out", None)
+        else:
+            self._add("unreadable", path, f"cannot be read: {reason(error)}; it is left out", remedy(error), is_damage=True)
+
+    def _report_file(self, code: str, path: str, sentence: str, what_to_do: str | None) -> None:
+        """Say what is wrong with a file, unless its name shows that nobody will miss it."""
+        local = self._local(path)
+        if matters(local.parent.name, local.name):
+            self._add(code, path, sentence, what_to_do, is_damage=True)
+
+    def _add(self, code: str, path: str, sentence: str, what_to_do: str | None, *, is_damage: bool = False) -> None:
+        self.findings.add(Finding(code=code, sentence=sentence, path=self.shown(path), remedy=what_to_do, is_damage=is_damage))
+
+
+def map_file(path: Path) -> memoryview:
+    """The bytes of this file as a read-only mapping; an empty buffer for an empty file.
+
+    The mapping lives as long as anything refers to the buffer.
+
+    Raises:
+        EvidenceError: the file cannot be opened or mapped.
+    """
+    try:
+        # A pipe under the name of a segment must not make us wait for a writer.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
+                raise EvidenceError("neither a file nor a directory", path=as_text(str(path)), remedy="Give a regular file")
+            return map_descriptor(descriptor, status.st_size)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise unreadable(as_text(str(path)), error) from error
+
+
+def map_descriptor(descriptor: int, size_bytes: int) -> memoryview:
+    """The first `size_bytes` of an open file, mapped read-only. The descriptor may be closed afterwards."""
+    if size_bytes == 0:
+        return memoryview(b"")
+    if sys.version_info >= (3, 13):
+        # Without this each mapping holds a descriptor, and logs of many segments meet the limit on open files.
+        return memoryview(mmap.mmap(descriptor, size_bytes, access=mmap.ACCESS_READ, trackfd=False))
+    return memoryview(mmap.mmap(descriptor, size_bytes, access=mmap.ACCESS_READ))
+
+
+def unreadable(path: str, error: OSError) -> EvidenceError:
+    """The error for a file or directory that the system does not let us read."""
+    return EvidenceError(f"cannot be read: {reason(error)}", path=path, remedy=remedy(error))
+
+
+def reason(error: OSError) -> str:
+    """What the system said, in lower case, as part of a sentence."""
+    return (error.strerror or str(error)).lower()
+
+
+def remedy(error: OSError) -> str:
+    """What can be done about this."""
+    return _REMEDIES.get(error.errno or 0, "Copy the evidence to a healthy disk and read the copy")
+
+
+_REMEDIES = {
+    errno.EACCES: "Run as a user who may read it, or change the permissions of a copy",
+    errno.EPERM: "Run as a user who may read it, or change the permissions of a copy",
+    errno.ENOENT: "Check the path",
+    errno.ENOTDIR: "Check the path",
+    errno.ELOOP: "The link leads to itself: give the directory that it was meant for",
+    errno.ENAMETOOLONG: "Check the path",
+    errno.EMFILE: "Raise the limit on open files (ulimit -n), or give fewer partitions at a time",
+    errno.ENFILE: "Too many files are open on this machine: close some and try again",
+}

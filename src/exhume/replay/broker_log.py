@@ -1,0 +1,256 @@
+"""The log of one offsets partition as a broker serves it to its coordinator.
+
+A broker does not read every byte that lies on its disk. At its start it finds the log end in the newest segment, and after an unclean
+stop it checks what was not yet flushed and cuts the log at the first damage. The load then reads batch after batch from the log
+start to the log end, without looking at a checksum. `StrictLog` does the same on paper; `salvaged_batches` is the lenient
+reading that takes every batch that can be found.
+
+Source: Log/LogLoader, LogSegment.recover, FileLogInputStream, Kafka 2.8.2 and 4.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+from exhume.codecs.batches import HEADER_BYTES, Batch, BatchWalk, EndReason, checksum, read_header_fields
+from exhume.codecs.indexes import read_offset_index
+from exhume.codecs.log_directory import PartitionDirectory, SegmentFile
+from exhume.codecs.record_types import CONTROL_TYPES, decode_control_record
+from exhume.codecs.records import Record, read_records, read_records_leniently
+from exhume.codecs.salvage import Found, salvage
+from exhume.codecs.wire import Buffer
+from exhume.errors import EvidenceError
+from exhume.findings import Finding
+from exhume.replay.verdict import LoadAborted
+
+#: How the broker stopped: `clean` trusts the log, `unclean` checks it from the recovery point on.
+Stop = Literal["clean", "unclean"]
+
+_INDEX_INTERVAL_BYTES = 4096
+
+
+@dataclass(slots=True)
+class LoadedBatch:
+    """One batch on its way into a coordinator, and how to read its records. `records_read` counts those handed out so far."""
+
+    path: str
+    batch: Batch
+    read: Callable[[], Iterable[Record]]
+    records_read: int = 0
+
+    @property
+    def is_control(self) -> bool:
+        return self.batch.is_control
+
+    @property
+    def is_transactional(self) -> bool:
+        return self.batch.is_transactional
+
+    @property
+    def producer_id(self) -> int:
+        return self.batch.producer_id
+
+    @property
+    def producer_epoch(self) -> int:
+        return self.batch.producer_epoch
+
+    @property
+    def last_offset(self) -> int:
+        return self.batch.last_offset
+
+    def records(self) -> Iterator[Record]:
+        """The records of this batch; raises `LoadAborted` where a broker's own reader throws."""
+        try:
+            for record in self.read():
+                self.records_read += 1
+                yield record
+        except EvidenceError as error:
+            raise LoadAborted(
+                f"a batch cannot be read: {error.message}",
+                record_offset=self.batch.base_offset if self.batch.base_offset is not None else self.batch.last_offset,
+                path=self.path,
+                byte_position=self.batch.byte_position,
+            ) from error
+
+
+@dataclass(slots=True)
+class _ServedSegment:
+    """A segment as far as the broker serves it: `buffer[:end]`."""
+
+    file: SegmentFile
+    buffer: Buffer
+    end: int
+
+
+@dataclass(slots=True)
+class StrictLog:
+    """What a broker that stopped so would serve of this partition.
+
+    `refused` says why the broker would not start at all. `losses` are findings for what its start would drop from the log.
+    `start_offset` and `end_offset` bound what is served; the log end can lie behind the last record.
+    """
+
+    partition: PartitionDirectory
+    stop: Stop
+    start_offset: int
+    end_offset: int
+    segments: list[_ServedSegment]
+    refused: str | None = None
+    losses: list[Finding] = field(default_factory=list)
+
+    def batches(self) -> Iterator[LoadedBatch]:
+        """Every batch from the log start to the log end, in the order of the file.
+
+        Raises:
+            LoadAborted: the broker's reader meets bytes that it throws on.
+        """
+        for segment in self.segments:
+            walk = BatchWalk(segment.buffer, 0, segment.end)
+            for batch in walk:
+                if batch.last_offset >= self.start_offset:
+                    yield LoadedBatch(segment.file.path, batch, _reader(segment.buffer, batch))
+            assert walk.end is not None
+            if walk.end.reason in ("size_too_small", "bad_magic"):
+                raise LoadAborted(
+                    "the size of a batch is below the minimum"
+                    if walk.end.reason == "size_too_small"
+                    else "the magic of a batch is unknown",
+                    path=segment.file.path,
+                    byte_position=walk.end.byte_position,
+                )
+
+
+def _reader(buffer: Buffer, batch: Batch) -> Callable[[], Iterable[Record]]:
+    return lambda: read_records(buffer, batch)
+
+
+def open_strictly(partition: PartitionDirectory, stop: Stop) -> StrictLog:
+    """The log that a broker would serve after a clean or an unclean stop. Nothing on disk changes."""
+    files = [file for file in partition.segments if file.is_read]
+    log = StrictLog(partition, stop, partition.log_start_offset or (files[0].base_offset if files else 0), 0, [])
+    for file in files:
+        log.segments.append(_ServedSegment(file, buffer := file.open(), len(buffer)))
+    if stop == "unclean":
+        _recover(log, partition.recovery_point or 0)
+    _find_end(log)
+    return log
+
+
+class _FileWalk:
+    """The batches of a file as the log layer steps over them: it looks at sizes, and takes every magic above 2 for 2."""
+
+    def __init__(self, segment: _ServedSegment, position: int) -> None:
+        self._segment = segment
+        self._position = position
+        self.byte_position = position
+        self.reason: EndReason = "end"
+
+    def __iter__(self) -> Iterator[Batch]:
+        buffer, end = self._segment.buffer, self._segment.end
+        position = self._position
+        while True:
+            walk = BatchWalk(buffer, position, end)
+            yield from walk
+            assert walk.end is not None
+            self.byte_position, self.reason = walk.end.byte_position, walk.end.reason
+            at = self.byte_position
+            if self.reason != "bad_magic" or buffer[at + 16] > 0x7F or at + HEADER_BYTES[2] > end:
+                return
+            newer = read_header_fields(buffer, at, magic=2)
+            yield newer
+            position = newer.end_position
+
+
+def _find_end(log: StrictLog) -> None:
+    """The log end: behind the last batch of the newest segment, found by stepping over its batches from its last index entry."""
+    if not log.segments or log.refused:
+        return
+    newest = log.segments[-1]
+    log.end_offset = newest.file.base_offset
+    walk = _FileWalk(newest, _last_indexed_position(newest))
+    for batch in walk:
+        log.end_offset = batch.last_offset + 1
+    if walk.reason == "size_too_small":
+        log.refused = f"a batch at byte {walk.byte_position} of {newest.file.path} has a size below the minimum"
+
+
+def _last_indexed_position(segment: _ServedSegment) -> int:
+    positions = [entry.byte_position for entry in read_offset_index(segment.file) if entry.byte_position < segment.end]
+    return max(positions, default=0)
+
+
+def _recover(log: StrictLog, recovery_point: int) -> None:
+    """Check segments from the recovery point on; the first damage ends the log, and later segments go."""
+    for index, segment in enumerate(log.segments):
+        next_base = log.segments[index + 1].file.base_offset if index + 1 < len(log.segments) else None
+        if next_base is not None and next_base <= recovery_point:
+            continue
+        valid = _valid_bytes(segment, log)
+        if log.refused:
+            return
+        if valid < segment.end:
+            log.losses.append(_loss(log.partition, segment.file, valid, segment.end))
+            segment.end = valid
+            log.losses += [_loss(log.partition, later.file, 0, later.end) for later in log.segments[index + 1 :]]
+            del log.segments[index + 1 :]
+            return
+
+
+def _valid_bytes(segment: _ServedSegment, log: StrictLog) -> int:
+    """How far a recovering broker keeps this segment; 0 where an index entry would go back."""
+    last_entry_position = 0
+    last_indexed_offset: int | None = None
+    walk = _FileWalk(segment, 0)
+    valid = 0
+    for batch in walk:
+        if checksum(segment.buffer, batch, batch.end_position) != batch.crc:
+            return batch.byte_position
+        if batch.is_control and _has_unknown_control_type(segment.buffer, batch):
+            log.refused = f"a control record of unknown type at byte {batch.byte_position} of {segment.file.path}"
+            return valid
+        if batch.byte_position - last_entry_position > _INDEX_INTERVAL_BYTES:
+            if last_indexed_offset is not None and batch.last_offset <= last_indexed_offset:
+                return 0
+            last_indexed_offset, last_entry_position = batch.last_offset, batch.byte_position
+        valid = batch.end_position
+    return valid
+
+
+def _has_unknown_control_type(buffer: Buffer, batch: Batch) -> bool:
+    try:
+        return any(decode_control_record(record.key, None).number not in CONTROL_TYPES for record in read_records(buffer, batch))
+    except EvidenceError:
+        return False
+
+
+def _loss(partition: PartitionDirectory, file: SegmentFile, start: int, end: int) -> Finding:
+    offsets = [batch.last_offset for batch in BatchWalk(file.open(), start, end)]
+    return Finding(
+        code="lost_at_unclean_start",
+        severity="incident",
+        sentence=f"a broker started after an unclean stop drops {end - start} bytes of this segment"
+        + (f", {len(offsets)} readable batches up to offset {max(offsets)} among them" if offsets else ""),
+        replica=partition.replica,
+        offsets_partition=partition.offsets_partition,
+        path=file.path,
+        byte_position=start,
+        size_bytes=end - start,
+        last_record_offset=max(offsets, default=None),
+        remedy="Copy the log directory before the broker is started again",
+    )
+
+
+def salvaged_batches(partition: PartitionDirectory) -> Iterator[LoadedBatch]:
+    """Every batch that can be found in this partition, damage or not, segment by segment."""
+    for file in partition.segments:
+        if file.is_read:
+            buffer = file.open()
+            for found in salvage(buffer, base_offset=file.base_offset):
+                if isinstance(found, Found):
+                    yield LoadedBatch(file.path, found.batch, _lenient_reader(buffer, found.batch))
+
+
+def _lenient_reader(buffer: Buffer, batch: Batch) -> Callable[[], Iterable[Record]]:
+    return lambda: read_records_leniently(buffer, batch)[0]

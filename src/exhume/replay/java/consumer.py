@@ -1,0 +1,122 @@
+"""Consumer groups (KIP-848): record types 3 to 8 and 16.
+
+Source: GroupMetadataManager.replay(ConsumerGroup*), ConsumerGroup.updateMember, Kafka 4.3.
+"""
+
+from __future__ import annotations
+
+from exhume.replay.decode import ReplayRecord
+from exhume.replay.holdings import ConsumerGroup, ConsumerMember, Group, RegularExpression, TopicPartitions
+from exhume.replay.java import modern
+from exhume.replay.refusals import Refusals
+
+
+def apply(group: ConsumerGroup, groups: dict[str, Group], record: ReplayRecord, refusals: Refusals) -> None:
+    """Replay one record of a consumer group that exists."""
+    value = record.value
+    match record.record_type:
+        case 3 if value is None:
+            modern.remove_group(group, groups, record, refusals)
+        case 3:
+            assert value is not None
+            group.record_offset = record.record_offset
+            group.group_epoch = value["group_epoch"]
+            group.metadata_hash = value["metadata_hash"]
+        case 4:
+            pass  # Only tells the next heartbeat to write a tombstone; topic names are taken from it elsewhere.
+        case 5:
+            _apply_member(group, record, refusals)
+        case 6:
+            modern.apply_target_metadata(group, record, refusals)
+        case 7:
+            assigned = None if value is None else modern.topic_partitions(value["topic_partitions"], None)
+            modern.apply_target_member(group, record, assigned)
+        case 8:
+            _apply_current_assignment(group, record, refusals)
+        case 16 if value is None:
+            group.regular_expressions.pop(record.key["regular_expression"], None)
+        case 16:
+            assert value is not None
+            group.regular_expressions[record.key["regular_expression"]] = RegularExpression(
+                value["topics"], value["metadata_image_version"], value["resolved_timestamp_ms"], record.record_offset
+            )
+
+
+def _apply_member(group: ConsumerGroup, record: ReplayRecord, refusals: Refusals) -> None:
+    value = record.value
+    member_id = record.key["member_id"]
+    member = group.members.get(member_id)
+    if value is None:
+        if member is not None and modern.remove_member(group, record, refusals):
+            _give_up(group, member)
+        return
+    if member is None:
+        member = group.members[member_id] = ConsumerMember(member_id, record.record_offset)
+    member.record_offset = record.record_offset
+    for name in (
+        "group_instance_id",
+        "rack_id",
+        "client_id",
+        "client_host",
+        "subscribed_topics",
+        "subscribed_regex",
+        "rebalance_timeout_ms",
+        "server_assignor",
+    ):
+        setattr(member, name, value[name])
+    member.classic = value["classic_member_metadata"]
+    # Any update of a member takes its partitions anew, with the same check.
+    _give_up(group, member)
+    _take(group, member, record, refusals)
+
+
+def _apply_current_assignment(group: ConsumerGroup, record: ReplayRecord, refusals: Refusals) -> None:
+    value = record.value
+    member_id = record.key["member_id"]
+    member = group.members.get(member_id)
+    if member is None:
+        if value is None:
+            return
+        member = group.members[member_id] = ConsumerMember(member_id, record.record_offset)
+    _give_up(group, member)
+    if value is None:
+        member.member_epoch = member.previous_member_epoch = modern.LEAVE_GROUP_EPOCH
+        member.assigned, member.pending_revocation = {}, {}
+        member.assignment_record_offset = None
+        return
+    epoch = value["member_epoch"]
+    member.member_epoch = epoch
+    member.previous_member_epoch = value["previous_member_epoch"]
+    member.member_state = modern.MEMBER_STATES.get(value["member_state"], "UNKNOWN")
+    member.assigned = modern.topic_partitions(value["assigned"], max(epoch, 0))
+    member.pending_revocation = modern.topic_partitions(value["pending_revocation"], max(epoch, 0))
+    member.assignment_record_offset = record.record_offset
+    _take(group, member, record, refusals)
+
+
+def _partitions(member: ConsumerMember) -> list[tuple[str | None, int]]:
+    held: list[TopicPartitions] = [member.assigned, member.pending_revocation]
+    return [(topic_id, partition) for part in held for topic_id, partitions in part.items() for partition in partitions]
+
+
+def _give_up(group: ConsumerGroup, member: ConsumerMember) -> None:
+    """Forget what the member owns, but not what another one took over at another epoch."""
+    for partition in _partitions(member):
+        if group.owner_epochs.get(partition) == member.member_epoch:
+            del group.owner_epochs[partition]
+
+
+def _take(group: ConsumerGroup, member: ConsumerMember, record: ReplayRecord, refusals: Refusals) -> None:
+    """Own what is assigned or pending. A partition may be taken from another owner only at a higher epoch."""
+    epoch = member.member_epoch
+    assert epoch is not None
+    for partition in _partitions(member):
+        present = group.owner_epochs.get(partition)
+        if present is not None and present >= epoch:
+            refusals.refuse(
+                f"member {member.member_id!r} of group {group.group!r} takes {partition[0]}-{partition[1]} at epoch {epoch}, "
+                f"which is still owned at epoch {present}",
+                record.record_offset,
+                group=group.group,
+            )
+        group.owner_epochs[partition] = epoch

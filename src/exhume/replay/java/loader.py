@@ -1,0 +1,173 @@
+"""The Java coordinator's load: replay every record up to the log end, then look at members that cannot stay as they are.
+
+A batch with a producer id is transactional, whatever its bit says. Commits wait under their producer id until its marker; a marker
+installs a waiting commit only if its record lies above the committed one, and a tombstone drops what waits too. A value creates its
+group, so a group can be there without offsets; a removed group leaves its offsets behind.
+
+Source: CoordinatorLoaderImpl, OffsetMetadataManager.replay and replayEndTransactionMarker, GroupMetadataManager.onLoaded, Kafka 4.3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from exhume.codecs.record_types import ABORT, COMMIT, decode_control_record, decode_record
+from exhume.errors import DecodeError
+from exhume.replay.broker_log import LoadedBatch
+from exhume.replay.classic_group import MemberRefused, build_classic_group
+from exhume.replay.commits import build_commit, transaction_of
+from exhume.replay.decode import ReplayRecord, UnknownRecordType, decode_for
+from exhume.replay.holdings import ClassicGroup, ConsumerGroup, Holdings, ShareGroup, ShareState, StreamsGroup
+from exhume.replay.java import consumer, share, streams
+from exhume.replay.java.registry import group_for
+from exhume.replay.profiles import BrokerProfile
+from exhume.replay.refusals import Refusals
+from exhume.replay.topic_names import TopicNames
+
+NO_PRODUCER_ID = -1
+
+
+@dataclass(slots=True)
+class JavaLoad:
+    """One load in progress. Call `apply` for each batch in log order, then `finish`."""
+
+    profile: BrokerProfile
+    refusals: Refusals
+    names: TopicNames
+    end_offset: int
+    holdings: Holdings = field(default_factory=Holdings)
+    last_written_offset: int = -1
+    #: The snapshot that requests are answered from: state up to this offset.
+    shown_offset: int = -1
+    skipped: list[tuple[int, str]] = field(default_factory=list)
+    fenced: list[tuple[str, str]] = field(default_factory=list)
+
+    def apply(self, batch: LoadedBatch) -> None:
+        """Apply one batch. Raises `LoadAborted` where the release's load ends (strict mode)."""
+        for record in batch.records():
+            if batch.is_control:
+                self._apply_marker(batch, record.record_offset, record.key)
+                continue
+            try:
+                decoded = decode_for(self.profile, record.record_offset, record.key, record.value)
+            except UnknownRecordType as unknown:
+                self.skipped.append((record.record_offset, unknown.message))
+                tolerant = decode_record(record.key, record.value)
+                self.names.learn_from_record(unknown.record_type, tolerant.key, tolerant.value)
+                continue
+            except DecodeError as error:
+                self.refusals.refuse(error.message, record.record_offset)
+                continue
+            self.names.learn_from_record(decoded.record_type, decoded.key, decoded.value)
+            if decoded.record_type in (0, 1):
+                self._apply_offset(decoded, batch, record.timestamp_ms)
+            elif decoded.record_type == 2:
+                self._apply_classic_group(decoded)
+            else:
+                self._apply_modern_group(decoded)
+        self._advance(batch.last_offset + 1)
+
+    def _advance(self, next_offset: int) -> None:
+        """Snapshots are taken at the log end, and on the way every `commit_interval` offsets."""
+        if next_offset >= self.end_offset:
+            if next_offset <= self.last_written_offset:
+                self.refusals.refuse(
+                    f"record offsets go back: the batch ends at {next_offset}, the load was at {self.last_written_offset}", next_offset - 1
+                )
+            self.last_written_offset = self.shown_offset = next_offset
+        elif next_offset - self.shown_offset >= self.profile.commit_interval:
+            self.last_written_offset = self.shown_offset = next_offset
+
+    def _apply_marker(self, batch: LoadedBatch, record_offset: int, key: bytes | None) -> None:
+        control = decode_control_record(key, None)
+        if control.errors or key is None or control.key["version"] < 0:
+            self.refusals.refuse("the key of a control record cannot be decoded", record_offset)
+            return
+        if control.number not in (ABORT, COMMIT):
+            return
+        transaction = self.holdings.transactions.pop(batch.producer_id, None)
+        if transaction is None or control.number == ABORT:
+            return
+        for offset_key, commit in transaction.offsets.items():
+            present = self.holdings.offsets.get(offset_key)
+            if present is None or present.record_offset < commit.record_offset:
+                self.holdings.offsets[offset_key] = commit
+
+    def _apply_offset(self, record: ReplayRecord, batch: LoadedBatch, timestamp_ms: int | None) -> None:
+        key = (record.key["group"], record.key["topic"], record.key["partition"])
+        if record.value is None:
+            self.holdings.offsets.pop(key, None)
+            for transaction in self.holdings.transactions.values():
+                transaction.offsets.pop(key, None)
+            return
+        if key[0] not in self.holdings.groups:
+            self.holdings.groups[key[0]] = ClassicGroup(key[0], record.record_offset)
+        if batch.producer_id == NO_PRODUCER_ID:
+            self.holdings.offsets[key] = build_commit(record, record.record_offset, None)
+            return
+        open_transaction = transaction_of(self.holdings.transactions, batch, record.record_offset, timestamp_ms)
+        open_transaction.groups.add(key[0])
+        open_transaction.offsets[key] = build_commit(record, record.record_offset, batch)
+
+    def _apply_classic_group(self, record: ReplayRecord) -> None:
+        group_id = record.key["group"]
+        if record.value is None:
+            self.holdings.groups.pop(group_id, None)
+            return
+        try:
+            group = build_classic_group(group_id, record.value, record.record_offset, instance_twice_aborts=True)
+        except MemberRefused as refused:
+            self.refusals.refuse(refused.reason, record.record_offset, group=group_id)
+            group = refused.group
+        self.holdings.groups[group_id] = group
+
+    def _apply_modern_group(self, record: ReplayRecord) -> None:
+        groups = self.holdings.groups
+        if record.record_type == 15 and record.value is None:
+            self.holdings.share_states.pop(record.key["group"], None)
+        if record.record_type in range(10, 16):
+            share_group = group_for(record, ShareGroup, groups, self.profile, self.refusals)
+            if share_group is not None:
+                share.apply(share_group, groups, record, self.refusals)
+                if record.record_type == 15 and record.value is not None:
+                    self.holdings.share_states[record.key["group"]] = _share_state(record)
+        elif record.record_type >= 17:
+            streams_group = group_for(record, StreamsGroup, groups, self.profile, self.refusals)
+            if streams_group is not None:
+                streams.apply(streams_group, groups, record, self.refusals)
+        else:
+            consumer_group = group_for(record, ConsumerGroup, groups, self.profile, self.refusals)
+            if consumer_group is not None:
+                consumer.apply(consumer_group, groups, record, self.refusals)
+
+    def finish(self) -> tuple[Holdings, None]:
+        """What is held when the load is over and the timers of members were set. Raises `LoadAborted` where that fails."""
+        for group in list(self.holdings.groups.values()):
+            if isinstance(group, StreamsGroup):
+                self._check_streams_members(group)
+            elif isinstance(group, ConsumerGroup):
+                self._fence_members(group)
+        return self.holdings, None
+
+    def _check_streams_members(self, group: StreamsGroup) -> None:
+        for member in group.members.values():
+            if member.member_state == "UNREVOKED_TASKS" and member.rebalance_timeout_ms is None:
+                self.refusals.refuse(
+                    f"member {member.member_id!r} of group {group.group!r} has tasks to give up but no type 19 record: no timeout",
+                    member.assignment_record_offset,
+                    group=group.group,
+                )
+
+    def _fence_members(self, group: ConsumerGroup) -> None:
+        """A member with partitions to give up and no rebalance timeout is removed the moment its timer is set."""
+        for member in list(group.members.values()):
+            if member.member_state == "UNREVOKED_PARTITIONS" and (member.rebalance_timeout_ms or 0) <= 0:
+                del group.members[member.member_id]
+                group.target.pop(member.member_id, None)
+                group.group_epoch += 1
+                self.fenced.append((group.group, member.member_id))
+
+
+def _share_state(record: ReplayRecord) -> ShareState:
+    assert record.value is not None
+    return ShareState(record.value["initializing"], record.value["initialized"], record.value["deleting"], record.record_offset)

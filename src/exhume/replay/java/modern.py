@@ -1,0 +1,103 @@
+"""Records that consumer, share and streams groups have in common: the group's epoch, its target assignment, and the end of members.
+
+    group metadata     3, 11, 17     epoch; its tombstone removes the group
+    target metadata    6, 12, 20     assignment epoch; its tombstone sets -1
+    target member      7, 13, 21     target assignment of a member
+    member             5, 10, 19     its tombstone removes the member, which must have left (epoch -1) and have no target
+    current assignment 8, 14, 22     its tombstone makes the member leave
+
+Tombstones have preconditions because a healthy log writes them in a fixed order; a log that breaks it ends a strict load.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from exhume.replay.decode import ReplayRecord
+from exhume.replay.holdings import ConsumerGroup, Group, ShareGroup, StreamsGroup, Target, TopicPartitions
+from exhume.replay.refusals import Refusals
+
+LEAVE_GROUP_EPOCH = -1
+NO_ASSIGNMENT_EPOCH = -1
+
+MEMBER_STATES = {0: "STABLE", 1: "UNREVOKED_PARTITIONS", 2: "UNRELEASED_PARTITIONS"}
+STREAMS_MEMBER_STATES = {1: "STABLE", 2: "UNREVOKED_TASKS", 3: "UNRELEASED_TASKS"}
+
+AnyModernGroup = ConsumerGroup | ShareGroup | StreamsGroup
+
+
+def apply_target_metadata(group: AnyModernGroup, record: ReplayRecord, refusals: Refusals) -> None:
+    """6, 12, 20: the epoch of the target assignment."""
+    if record.value is None:
+        if group.target:
+            refusals.refuse(
+                f"the target assignment of group {group.group!r} is removed while {len(group.target)} members still have one",
+                record.record_offset,
+                group=group.group,
+            )
+        group.assignment_epoch = NO_ASSIGNMENT_EPOCH
+        return
+    epoch = record.value["assignment_epoch"]
+    if epoch < NO_ASSIGNMENT_EPOCH:
+        refusals.refuse(f"assignment epoch {epoch} of group {group.group!r} is negative", record.record_offset, group=group.group)
+    group.record_offset = record.record_offset
+    group.assignment_epoch = epoch
+    group.assignment_timestamp_ms = record.value.get("assignment_timestamp_ms", 0)
+
+
+def apply_target_member(group: AnyModernGroup, record: ReplayRecord, assigned: Any) -> None:
+    """7, 13, 21: the target of one member, which need not exist."""
+    if record.value is None:
+        group.target.pop(record.key["member_id"], None)
+    else:
+        group.target[record.key["member_id"]] = Target(record.record_offset, assigned)
+
+
+def remove_group(
+    group: AnyModernGroup, groups: dict[str, Group], record: ReplayRecord, refusals: Refusals, *, checks_target: bool = True
+) -> None:
+    """The tombstone of 3, 11, 17: members, targets and assignment epoch must be gone before."""
+    left = [
+        reason
+        for reason, holds in (
+            (f"{len(group.members)} members", bool(group.members)),
+            (f"a target assignment of {len(group.target)} members", checks_target and bool(group.target)),
+            (f"assignment epoch {group.assignment_epoch}", group.assignment_epoch != NO_ASSIGNMENT_EPOCH),
+        )
+        if holds
+    ]
+    if left:
+        refusals.refuse(
+            f"group {group.group!r} is removed while it still has {' and '.join(left)}", record.record_offset, group=group.group
+        )
+    del groups[group.group]
+
+
+def remove_member(group: AnyModernGroup, record: ReplayRecord, refusals: Refusals) -> bool:
+    """The tombstone of 5, 10, 19; False where the group has no such member."""
+    member_id = record.key["member_id"]
+    member = group.members.get(member_id)
+    if member is None:
+        return False
+    if member.member_epoch != LEAVE_GROUP_EPOCH:
+        refusals.refuse(
+            f"member {member_id!r} of group {group.group!r} is removed at epoch {member.member_epoch}, its current assignment was not",
+            record.record_offset,
+            group=group.group,
+        )
+    elif member_id in group.target:
+        reason = f"member {member_id!r} of group {group.group!r} is removed, its target assignment was not"
+        refusals.refuse(reason, record.record_offset, group=group.group)
+    del group.members[member_id]
+    return True
+
+
+def topic_partitions(entries: list[dict[str, Any]], default_epoch: int | None) -> TopicPartitions:
+    """Topic partitions of a record with the epoch each was assigned at, `default_epoch` where the record has none for every partition."""
+    result: TopicPartitions = {}
+    for entry in entries:
+        epochs = entry.get("assignment_epochs") or []
+        if len(epochs) != len(entry["partitions"]):
+            epochs = [default_epoch] * len(entry["partitions"])
+        result.setdefault(entry["topic_id"], {}).update(zip(entry["partitions"], epochs, strict=True))
+    return result

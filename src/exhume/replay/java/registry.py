@@ -1,0 +1,50 @@
+"""Which group object a record acts on, and what happens where the id belongs to a group of another type.
+
+    record, group         none     same   simple classic   other
+    offset value          create   use    use              use
+    classic value         create   replace (whatever is there)
+    classic tombstone     -        remove (whatever is there)
+    consumer, streams     create*  use    replaced         refused
+    share                 create*  use    refused          refused
+
+    * a tombstone creates nothing
+
+A refusal ends a strict load. A lenient one goes on: a value replaces the group, a tombstone is ignored.
+
+Source: GroupMetadataManager.getOrMaybeCreatePersisted*Group, Kafka 4.3.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from exhume.replay.decode import ReplayRecord
+from exhume.replay.holdings import ClassicGroup, ConsumerGroup, Group, ShareGroup, StreamsGroup
+from exhume.replay.profiles import BrokerProfile
+from exhume.replay.refusals import Refusals
+
+ModernGroupT = TypeVar("ModernGroupT", ConsumerGroup, ShareGroup, StreamsGroup)
+
+
+def group_for(
+    record: ReplayRecord, wanted: type[ModernGroupT], groups: dict[str, Group], profile: BrokerProfile, refusals: Refusals
+) -> ModernGroupT | None:
+    """The group of the wanted type that this record acts on; None where there is nothing to do."""
+    group_id = record.key["group"]
+    present = groups.get(group_id)
+    if isinstance(present, wanted):
+        return present
+    if present is None:
+        if record.value is None:
+            return None
+    elif not (isinstance(present, ClassicGroup) and present.is_simple and wanted is not ShareGroup):
+        refusals.refuse(
+            f"group {group_id!r} is a {present.group_type} group, record type {record.record_type} belongs to {wanted.group_type} groups",
+            record.record_offset,
+            group=group_id,
+        )
+        if record.value is None:
+            return None
+    created = wanted(group_id, record.record_offset, profile.initial_epoch, profile.initial_epoch)
+    groups[group_id] = created
+    return created

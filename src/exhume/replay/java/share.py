@@ -1,0 +1,65 @@
+"""Share groups (KIP-932): record types 10 to 15.
+
+Source: GroupMetadataManager.replay(ShareGroup*), Kafka 4.3.
+"""
+
+from __future__ import annotations
+
+from exhume.replay.decode import ReplayRecord
+from exhume.replay.holdings import Group, ShareGroup, ShareMember
+from exhume.replay.java import modern
+from exhume.replay.refusals import Refusals
+
+
+def apply(group: ShareGroup, groups: dict[str, Group], record: ReplayRecord, refusals: Refusals) -> None:
+    """Replay one record of a share group that exists; type 15 only creates the group, its content is kept apart."""
+    value = record.value
+    match record.record_type:
+        case 10:
+            _apply_member(group, record, refusals)
+        case 11 if value is None:
+            modern.remove_group(group, groups, record, refusals)
+        case 11:
+            assert value is not None
+            group.record_offset = record.record_offset
+            group.group_epoch = value["group_epoch"]
+            group.metadata_hash = value["metadata_hash"]
+        case 12:
+            modern.apply_target_metadata(group, record, refusals)
+        case 13:
+            assigned = None if value is None else modern.topic_partitions(value["topic_partitions"], None)
+            modern.apply_target_member(group, record, assigned)
+        case 14:
+            _apply_current_assignment(group, record)
+
+
+def _apply_member(group: ShareGroup, record: ReplayRecord, refusals: Refusals) -> None:
+    value = record.value
+    if value is None:
+        modern.remove_member(group, record, refusals)
+        return
+    member = _member(group, record)
+    member.record_offset = record.record_offset
+    for name in ("rack_id", "client_id", "client_host", "subscribed_topics"):
+        setattr(member, name, value[name])
+
+
+def _apply_current_assignment(group: ShareGroup, record: ReplayRecord) -> None:
+    value = record.value
+    if value is None:
+        member = group.members.get(record.key["member_id"])
+        if member is not None:
+            member.member_epoch = member.previous_member_epoch = modern.LEAVE_GROUP_EPOCH
+            member.assigned = {}
+            member.assignment_record_offset = None
+        return
+    member = _member(group, record)
+    member.member_epoch = value["member_epoch"]
+    member.previous_member_epoch = value["previous_member_epoch"]
+    member.member_state = modern.MEMBER_STATES.get(value["member_state"], "UNKNOWN")
+    member.assigned = modern.topic_partitions(value["assigned"], None)
+    member.assignment_record_offset = record.record_offset
+
+
+def _member(group: ShareGroup, record: ReplayRecord) -> ShareMember:
+    return group.members.setdefault(record.key["member_id"], ShareMember(record.key["member_id"], record.record_offset))

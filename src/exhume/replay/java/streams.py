@@ -1,0 +1,107 @@
+"""Streams groups (KIP-1071): record types 17 and 19 to 23.
+
+Source: GroupMetadataManager.replay(StreamsGroup*), Kafka 4.3.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from exhume.replay.decode import ReplayRecord
+from exhume.replay.holdings import Group, StreamsGroup, StreamsMember, Tasks
+from exhume.replay.java import modern
+from exhume.replay.refusals import Refusals
+
+TASK_ROLES = ("active", "standby", "warmup")
+
+
+def apply(group: StreamsGroup, groups: dict[str, Group], record: ReplayRecord, refusals: Refusals) -> None:
+    """Replay one record of a streams group that exists."""
+    value = record.value
+    match record.record_type:
+        case 17 if value is None:
+            modern.remove_group(group, groups, record, refusals, checks_target=False)
+        case 17:
+            assert value is not None
+            group.record_offset = record.record_offset
+            group.group_epoch = value["group_epoch"]
+            group.metadata_hash = value["metadata_hash"]
+            group.validated_topology_epoch = value["validated_topology_epoch"]
+            group.last_assignment_configs = value["last_assignment_configs"] or []
+        case 19:
+            _apply_member(group, record, refusals)
+        case 20:
+            modern.apply_target_metadata(group, record, refusals)
+        case 21:
+            modern.apply_target_member(group, record, None if value is None else _tasks(value, "_tasks", None))
+        case 22:
+            _apply_current_assignment(group, record)
+        case 23:
+            _apply_topology(group, record, refusals)
+
+
+def _apply_member(group: StreamsGroup, record: ReplayRecord, refusals: Refusals) -> None:
+    value = record.value
+    if value is None:
+        modern.remove_member(group, record, refusals)
+        return
+    member = _member(group, record)
+    member.record_offset = record.record_offset
+    for name in (
+        "group_instance_id",
+        "rack_id",
+        "client_id",
+        "client_host",
+        "rebalance_timeout_ms",
+        "topology_epoch",
+        "process_id",
+        "user_endpoint",
+        "client_tags",
+    ):
+        setattr(member, name, value[name])
+
+
+def _apply_current_assignment(group: StreamsGroup, record: ReplayRecord) -> None:
+    value = record.value
+    if value is None:
+        member = group.members.get(record.key["member_id"])
+        if member is not None:
+            member.member_epoch = member.previous_member_epoch = modern.LEAVE_GROUP_EPOCH
+            member.assigned, member.pending_revocation = {}, {}
+            member.assignment_record_offset = None
+        return
+    member = _member(group, record)
+    member.member_epoch = value["member_epoch"]
+    member.previous_member_epoch = value["previous_member_epoch"]
+    member.member_state = modern.STREAMS_MEMBER_STATES.get(value["member_state"], "UNKNOWN")
+    member.assigned = _tasks(value, "_tasks", value["member_epoch"])
+    member.pending_revocation = _tasks(value, "_tasks_pending_revocation", value["member_epoch"])
+    member.assignment_record_offset = record.record_offset
+
+
+def _apply_topology(group: StreamsGroup, record: ReplayRecord, refusals: Refusals) -> None:
+    group.topology = record.value
+    group.topology_record_offset = None if record.value is None else record.record_offset
+    if record.value is not None and record.value["topology_epoch"] < 0:
+        refusals.refuse(
+            f"topology epoch {record.value['topology_epoch']} of group {group.group!r} is negative", record.record_offset, group=group.group
+        )
+
+
+def _member(group: StreamsGroup, record: ReplayRecord) -> StreamsMember:
+    member_id = record.key["member_id"]
+    # A streams member begins with every field unset: no epoch, no state, no timeout.
+    return group.members.setdefault(member_id, StreamsMember(member_id, record.record_offset, None, None, None, rebalance_timeout_ms=None))
+
+
+def _tasks(value: dict[str, Any], suffix: str, default_epoch: int | None) -> Tasks:
+    tasks: Tasks = {}
+    for role in TASK_ROLES:
+        for entry in value[role + suffix]:
+            epochs = entry.get("assignment_epochs") or []
+            if role != "active" or default_epoch is None:
+                epochs = [None] * len(entry["partitions"])
+            elif len(epochs) != len(entry["partitions"]):
+                epochs = [default_epoch] * len(entry["partitions"])
+            tasks.setdefault(role, {}).setdefault(entry["subtopology_id"], {}).update(zip(entry["partitions"], epochs, strict=True))
+    return tasks

@@ -1,0 +1,122 @@
+"""Findings of a load."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from exhume.codecs.log_directory import PartitionDirectory
+from exhume.findings import Finding, Severity
+from exhume.replay.broker_log import StrictLog
+from exhume.replay.holdings import Holdings
+from exhume.replay.java.loader import JavaLoad
+from exhume.replay.profiles import BrokerProfile
+from exhume.replay.refusals import Refusals
+from exhume.replay.verdict import LoadAborted
+
+
+def partition(log: StrictLog, code: str, severity: Severity, sentence: str, remedy: str | None) -> Finding:
+    """A finding about a partition as a whole; an incident makes the answer partial."""
+    return Finding(
+        code=code,
+        severity=severity,
+        sentence=sentence,
+        replica=log.partition.replica,
+        offsets_partition=log.partition.offsets_partition,
+        path=log.partition.path,
+        remedy=remedy,
+        is_damage=severity == "incident",
+    )
+
+
+def aborted(log: StrictLog, profile: BrokerProfile, abort: LoadAborted) -> Finding:
+    """A load of this release ends here."""
+    return Finding(
+        code="load_aborted",
+        severity="incident",
+        sentence=f"a broker of {profile.release} does not load this partition: {abort.reason}",
+        replica=log.partition.replica,
+        offsets_partition=log.partition.offsets_partition,
+        path=abort.path or log.partition.path,
+        byte_position=abort.byte_position,
+        first_record_offset=abort.record_offset,
+        last_record_offset=abort.record_offset,
+        remedy="Use --mode lenient to see what the log holds, or --release of another one",
+        is_damage=True,
+    )
+
+
+def java_load(log: StrictLog, loader: JavaLoad) -> list[Finding]:
+    """What the Java coordinator did beside replaying: members it removes at once, records it skips."""
+    fenced = [
+        partition(
+            log,
+            "member_fenced_at_load",
+            "info",
+            f"member {member_id!r} of group {group!r} has partitions to give up but no rebalance timeout: it is removed at once",
+            None,
+        )
+        for group, member_id in loader.fenced
+    ]
+    skipped = [
+        Finding(
+            code="record_skipped",
+            severity="info",
+            sentence=f"the load skips this record: {reason}",
+            replica=log.partition.replica,
+            offsets_partition=log.partition.offsets_partition,
+            first_record_offset=record_offset,
+            last_record_offset=record_offset,
+        )
+        for record_offset, reason in loader.skipped
+    ]
+    return fenced + skipped
+
+
+def groups(held: Iterable[tuple[PartitionDirectory, Holdings]], profile: BrokerProfile) -> Iterable[Finding]:
+    """What is odd about groups across partitions: orphaned offsets, and groups that lie where they do not belong."""
+    homes: dict[tuple[str, str], int | None] = {}
+    for directory, holdings in held:
+        orphans: dict[str, int] = {}
+        for (group, _, _), commit in holdings.offsets.items():
+            if group not in holdings.groups:
+                orphans[group] = max(orphans.get(group, -1), commit.record_offset)
+        for group, record_offset in sorted(orphans.items()):
+            yield Finding(
+                code="offsets_without_group",
+                severity="info",
+                sentence=f"group {group!r} was removed, its offsets were not: {profile.release} holds them, but no request shows them",
+                replica=directory.replica,
+                offsets_partition=directory.offsets_partition,
+                group=group,
+                last_record_offset=record_offset,
+            )
+        for name in holdings.groups:
+            other = homes.setdefault((directory.replica, name), directory.offsets_partition)
+            if other != directory.offsets_partition:
+                yield Finding(
+                    code="group_in_two_partitions",
+                    severity="warn",
+                    sentence=f"group {name!r} lies in offsets partitions {other} and {directory.offsets_partition}",
+                    replica=directory.replica,
+                    offsets_partition=directory.offsets_partition,
+                    group=name,
+                )
+
+
+def tolerated_records(log: StrictLog, profile: BrokerProfile, refusals: Refusals) -> list[Finding]:
+    """The records that lenient mode went on over."""
+    return [
+        Finding(
+            code="tolerated_record",
+            severity="warn",
+            sentence=f"{profile.release} would stop its load here, lenient mode goes on: {tolerated.reason}",
+            replica=log.partition.replica,
+            offsets_partition=log.partition.offsets_partition,
+            path=tolerated.path,
+            byte_position=tolerated.byte_position,
+            group=tolerated.group,
+            first_record_offset=tolerated.record_offset,
+            last_record_offset=tolerated.record_offset,
+        )
+        for tolerated in refusals.tolerated
+    ]

@@ -1,0 +1,184 @@
+"""The local runner: every offsets partition of the evidence into one state, in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import pyarrow as pa
+
+from exhume.codecs.log_directory import LogDirectory, PartitionDirectory
+from exhume.findings import Finding, Findings
+from exhume.replay import load_findings
+from exhume.replay.broker_log import LoadedBatch, Stop, StrictLog, open_strictly, salvaged_batches
+from exhume.replay.holdings import Holdings
+from exhume.replay.java.loader import JavaLoad
+from exhume.replay.profiles import BrokerProfile
+from exhume.replay.refusals import Refusals
+from exhume.replay.scala import ScalaLoad
+from exhume.replay.state import CoordinatorState
+from exhume.replay.state_rows import state_rows
+from exhume.replay.state_tables import SCHEMAS, Row, table
+from exhume.replay.topic_names import TopicNames
+from exhume.replay.verdict import LoadAborted, Outcome
+
+Mode = Literal["strict", "lenient"]
+
+
+@dataclass(slots=True)
+class PartitionLoad:
+    """The load of one offsets partition: what is held, and the row of `loads` that says how it went."""
+
+    partition: PartitionDirectory
+    holdings: Holdings
+    outcome: Outcome
+    row: Row
+    findings: list[Finding] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Progress:
+    """What has passed through a load."""
+
+    records: int = 0
+    bytes: int = 0
+    first_offset: int | None = None
+    last_offset: int | None = None
+
+    def count(self, batches: Iterable[LoadedBatch]) -> Iterable[LoadedBatch]:
+        for batch in batches:
+            yield batch
+            self.bytes += batch.batch.size_bytes
+            self.last_offset = batch.last_offset
+            if self.first_offset is None:
+                self.first_offset = batch.batch.base_offset if batch.batch.base_offset is not None else batch.last_offset
+            self.records += batch.records_read
+
+
+@dataclass(frozen=True, slots=True)
+class LoadOptions:
+    """How to load.
+
+    `stop` says how the broker stopped; by default as each directory says (`LogDirectory.clean_shutdown`), clean where it does not.
+    `view` is `shown` for what requests are answered from, `held` for what is in memory: they differ only for the Java coordinator, and
+    only where the log ends in a gap.
+    """
+
+    profile: BrokerProfile
+    mode: Mode = "strict"
+    stop: Stop | None = None
+    view: Literal["shown", "held"] = "shown"
+
+
+def load_state(directories: Sequence[LogDirectory], options: LoadOptions, names: TopicNames) -> CoordinatorState:
+    """The state that a coordinator has after loading every offsets partition of these log directories.
+
+    `names` are the topic names known so far; it learns those that the logs themselves know.
+    """
+    findings = Findings()
+    loads: list[PartitionLoad] = []
+    for directory in directories:
+        stop: Stop = options.stop or ("unclean" if directory.clean_shutdown is False else "clean")
+        partitions = [partition for partition in directory.partitions if any(segment.is_read for segment in partition.segments)]
+        loads += _load_directory(partitions, options, stop, names)
+    rows: dict[str, list[Row]] = {name: [] for name in SCHEMAS}
+    for load in loads:
+        origin = {"replica": load.partition.replica, "offsets_partition": load.partition.offsets_partition}
+        for name, partition_rows in state_rows(load.holdings, names).items():
+            rows[name] += [origin | row for row in partition_rows]
+        rows["loads"].append(origin | load.row)
+        findings.extend(load.findings)
+    findings.extend(load_findings.groups([(load.partition, load.holdings) for load in loads], options.profile))
+    tables: dict[str, pa.Table] = {name: table(name, table_rows) for name, table_rows in rows.items()}
+    return CoordinatorState(options.profile.release, options.mode, tables, findings)
+
+
+def _load_directory(partitions: Sequence[PartitionDirectory], options: LoadOptions, stop: Stop, names: TopicNames) -> list[PartitionLoad]:
+    profile = options.profile
+    logs = [open_strictly(partition, stop) for partition in partitions]
+    if options.mode == "lenient":
+        return [_load_leniently(log, profile, names) for log in logs]
+    refused = next((log for log in logs if log.refused), None)
+    if refused is not None:
+        # One bad partition keeps the broker from starting, so none is loaded.
+        reason = f"a broker of this release does not start on this log directory: {refused.refused}"
+        return [_not_loaded(log, profile, "refused", reason, _Progress()) for log in logs]
+    return [_load_strictly(log, options, names) for log in logs]
+
+
+def _load_strictly(log: StrictLog, options: LoadOptions, names: TopicNames) -> PartitionLoad:
+    profile = options.profile
+    progress = _Progress()
+    try:
+        holdings, late_error, loader = _fold(progress.count(log.batches()), log, profile, Refusals(lenient=False), names)
+    except LoadAborted as aborted:
+        load = _not_loaded(log, profile, "aborted", aborted.reason, progress)
+        load.row |= {"record_offset": aborted.record_offset, "path": aborted.path, "byte_position": aborted.byte_position}
+        load.findings.append(load_findings.aborted(log, profile, aborted))
+        return load
+    outcome: Outcome = "loaded_with_error" if late_error else "loaded"
+    row = _row(log, profile, outcome, late_error, progress)
+    findings = [*log.losses]
+    if isinstance(loader, JavaLoad):
+        row["shown_offset"] = loader.shown_offset
+        findings += load_findings.java_load(log, loader)
+        if loader.shown_offset < (progress.last_offset or -1) + 1 and options.view == "shown":
+            outcome = "not_shown"
+            reason = f"the log ends in a gap: {log.end_offset} is its end, {(progress.last_offset or 0) + 1} the end of its last batch"
+            row |= {"outcome": outcome, "reason": f"{reason}; requests see the state at {max(loader.shown_offset, 0)} until the next write"}
+            shown = (batch for batch in log.batches() if batch.last_offset < loader.shown_offset)
+            holdings = _fold(shown, log, profile, Refusals(lenient=False), names)[0]
+            findings.append(load_findings.partition(log, "not_shown", "warn", row["reason"], "Compare with --view held"))
+    return PartitionLoad(log.partition, holdings, outcome, row, findings)
+
+
+def _load_leniently(log: StrictLog, profile: BrokerProfile, names: TopicNames) -> PartitionLoad:
+    progress = _Progress()
+    refusals = Refusals(lenient=True)
+    holdings, late_error, loader = _fold(progress.count(salvaged_batches(log.partition)), log, profile, refusals, names)
+    row = _row(log, profile, "loaded_with_error" if late_error else "loaded", late_error, progress)
+    row |= {"mode": "lenient", "tolerated_records": len(refusals.tolerated)}
+    findings = load_findings.tolerated_records(log, profile, refusals)
+    if isinstance(loader, JavaLoad):
+        row["shown_offset"] = loader.shown_offset
+        findings += load_findings.java_load(log, loader)
+    return PartitionLoad(log.partition, holdings, "loaded", row, findings)
+
+
+def _fold(
+    batches: Iterable[LoadedBatch], log: StrictLog, profile: BrokerProfile, refusals: Refusals, names: TopicNames
+) -> tuple[Holdings, str | None, ScalaLoad | JavaLoad]:
+    """Fold these batches with the loader of this profile: what is held, the late error, and the loader itself."""
+    loader = ScalaLoad(profile, refusals, names) if profile.coordinator == "classic" else JavaLoad(profile, refusals, names, log.end_offset)
+    for batch in batches:
+        refusals.path, refusals.byte_position = batch.path, batch.batch.byte_position
+        loader.apply(batch)
+    holdings, late_error = loader.finish()
+    return holdings, late_error, loader
+
+
+def _not_loaded(log: StrictLog, profile: BrokerProfile, outcome: Outcome, reason: str, progress: _Progress) -> PartitionLoad:
+    load = PartitionLoad(log.partition, Holdings(), outcome, _row(log, profile, outcome, reason, progress))
+    load.findings += log.losses
+    if outcome == "refused":
+        load.findings.append(
+            load_findings.partition(log, "broker_refuses_to_start", "incident", reason, "Use --mode lenient to see what the log holds")
+        )
+    return load
+
+
+def _row(log: StrictLog, profile: BrokerProfile, outcome: Outcome, reason: str | None, progress: _Progress) -> Row:
+    return {
+        "release": profile.release,
+        "coordinator": profile.coordinator,
+        "mode": "strict",
+        "stop": log.stop,
+        "outcome": outcome,
+        "reason": reason,
+        "records_read": progress.records,
+        "bytes_read": progress.bytes,
+        "first_record_offset": progress.first_offset,
+        "last_record_offset": progress.last_offset,
+        "end_offset": log.end_offset,
+    }

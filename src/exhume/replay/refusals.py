@@ -1,0 +1,27 @@
+"""Where a load would stop: strict mode raises, lenient mode takes note and lets the loader go on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from exhume.replay.verdict import LoadAborted, Tolerated
+
+
+@dataclass(slots=True)
+class Refusals:
+    """What the release refuses. `path` and `byte_position` are those of the batch that is being applied."""
+
+    lenient: bool
+    path: str | None = None
+    byte_position: int | None = None
+    tolerated: list[Tolerated] = field(default_factory=list)
+
+    def refuse(self, reason: str, record_offset: int | None, *, group: str | None = None) -> None:
+        """End the load here (strict), or note that the release would have (lenient).
+
+        Raises:
+            LoadAborted: in strict mode.
+        """
+        if not self.lenient:
+            raise LoadAborted(reason, record_offset=record_offset, path=self.path, byte_position=self.byte_position)
+        self.tolerated.append(Tolerated(reason, record_offset, self.path, self.byte_position, group))

@@ -1,0 +1,115 @@
+"""The answer: what a coordinator of one release holds, as tables and as objects."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from exhume.errors import RequestError
+from exhume.findings import Findings
+from exhume.replay.state_tables import SCHEMAS
+
+
+@dataclass(frozen=True, slots=True)
+class GroupState:
+    """One group as an object. Every field is a row, or a list of rows, of the table of its name; column names as there.
+
+    `group` is None for an id that has offsets but no group (Java coordinator: the group was removed, its offsets were not).
+    """
+
+    name: str
+    group: dict[str, Any] | None
+    members: list[dict[str, Any]]
+    assignments: list[dict[str, Any]]
+    offsets: list[dict[str, Any]]
+    pending_offsets: list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class CoordinatorState:
+    """The state tables of a load; their columns are `state_tables.SCHEMAS`. `findings` are the load's and the evidence's."""
+
+    release: str
+    mode: str
+    tables: Mapping[str, pa.Table]
+    findings: Findings
+
+    @property
+    def groups(self) -> pa.Table:
+        return self.tables["groups"]
+
+    @property
+    def members(self) -> pa.Table:
+        return self.tables["members"]
+
+    @property
+    def assignments(self) -> pa.Table:
+        return self.tables["assignments"]
+
+    @property
+    def offsets(self) -> pa.Table:
+        return self.tables["offsets"]
+
+    @property
+    def pending_offsets(self) -> pa.Table:
+        return self.tables["pending_offsets"]
+
+    @property
+    def open_transactions(self) -> pa.Table:
+        return self.tables["open_transactions"]
+
+    @property
+    def share_partitions(self) -> pa.Table:
+        return self.tables["share_partitions"]
+
+    @property
+    def regular_expressions(self) -> pa.Table:
+        return self.tables["regular_expressions"]
+
+    @property
+    def streams_topologies(self) -> pa.Table:
+        return self.tables["streams_topologies"]
+
+    @property
+    def loads(self) -> pa.Table:
+        return self.tables["loads"]
+
+    def group(self, name: str) -> GroupState:
+        """This group with everything that belongs to it.
+
+        Raises:
+            RequestError: no partition holds a group or an offset of this name; lists the nearest names.
+        """
+        found = {
+            table: self.tables[table].filter(pc.field("group") == name).to_pylist()
+            for table in ("groups", "members", "assignments", "offsets", "pending_offsets")
+        }
+        if not any(found.values()):
+            known = sorted({*self.groups["group"].to_pylist(), *self.offsets["group"].to_pylist()})
+            near = difflib.get_close_matches(name, known, n=5) or known[:5]
+            raise RequestError(f"no group {name!r} in this state", remedy=f"Near by: {', '.join(near)}" if near else None)
+        return GroupState(
+            name,
+            found["groups"][0] if found["groups"] else None,
+            found["members"],
+            found["assignments"],
+            found["offsets"],
+            found["pending_offsets"],
+        )
+
+    def only(self, groups: Collection[str]) -> CoordinatorState:
+        """This state with the rows of these groups; open transactions that touch one of them, and every load, stay."""
+        wanted = pa.array(sorted(groups), pa.string())
+        tables: dict[str, pa.Table] = {}
+        for name, table in self.tables.items():
+            if "group" in SCHEMAS[name].names:
+                table = table.filter(pc.is_in(table["group"], value_set=wanted))
+            elif name == "open_transactions":
+                table = table.filter(pa.array([bool(set(groups) & set(touched)) for touched in table["groups"].to_pylist()], pa.bool_()))
+            tables[name] = table
+        return CoordinatorState(self.release, self.mode, tables, self.findings)

@@ -1,0 +1,281 @@
+"""How `Holdings` become rows of the state tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from exhume.codecs.embedded import assigned_partitions, decode_assignment, decode_subscription, subscribed_topics
+from exhume.codecs.json_values import to_json
+from exhume.replay.holdings import (
+    ClassicGroup,
+    ClassicMember,
+    Commit,
+    ConsumerGroup,
+    ConsumerMember,
+    Group,
+    Holdings,
+    OffsetKey,
+    ShareGroup,
+    ShareMember,
+    StreamsGroup,
+    StreamsMember,
+    Tasks,
+    TopicPartitions,
+)
+from exhume.replay.state_tables import SCHEMAS, Row
+from exhume.replay.topic_names import TopicNames
+
+
+def state_rows(holdings: Holdings, names: TopicNames) -> Mapping[str, list[Row]]:
+    """Every row of every state table but `loads`, without `replica` and `offsets_partition`, ordered by group and key."""
+    rows: dict[str, list[Row]] = {name: [] for name in SCHEMAS if name != "loads"}
+    for group in sorted(holdings.groups.values(), key=lambda group: group.group):
+        rows["groups"].append(_group_row(group))
+        match group:
+            case ClassicGroup():
+                rows["members"] += [_classic_member_row(group, member) for member in group.members.values()]
+                rows["assignments"] += [row for member in group.members.values() for row in _classic_assignment_rows(group, member)]
+            case ConsumerGroup():
+                rows["members"] += [_consumer_member_row(group, member) for member in group.members.values()]
+                rows["assignments"] += _topic_assignment_rows(group, names)
+                rows["regular_expressions"] += list(_regular_expression_rows(group))
+            case ShareGroup():
+                rows["members"] += [_share_member_row(group, member) for member in group.members.values()]
+                rows["assignments"] += _topic_assignment_rows(group, names)
+            case StreamsGroup():
+                rows["members"] += [_streams_member_row(group, member) for member in group.members.values()]
+                rows["assignments"] += _task_assignment_rows(group)
+                rows["streams_topologies"] += list(_topology_rows(group))
+    for key, commit in sorted(holdings.offsets.items()):
+        rows["offsets"].append(_offset_row(key, commit, is_stable=holdings.is_stable(key)))
+    for _, transaction in sorted(holdings.transactions.items()):
+        rows["pending_offsets"] += [_offset_row(key, commit, is_stable=False) for key, commit in sorted(transaction.offsets.items())]
+        rows["open_transactions"].append(
+            {
+                "producer_id": transaction.producer_id,
+                "producer_epoch": transaction.producer_epoch,
+                "first_record_offset": transaction.first_record_offset,
+                "last_record_offset": transaction.last_record_offset,
+                "first_timestamp_ms": transaction.first_timestamp_ms,
+                "last_timestamp_ms": transaction.last_timestamp_ms,
+                "groups": sorted(transaction.groups),
+            }
+        )
+    rows["share_partitions"] += list(_share_partition_rows(holdings))
+    return rows
+
+
+def _group_row(group: Group) -> Row:
+    row: Row = {"record_offset": group.record_offset, "group": group.group, "group_type": group.group_type, "group_state": group.state}
+    if isinstance(group, ClassicGroup):
+        return row | {
+            "protocol_type": group.protocol_type,
+            "protocol": group.protocol,
+            "generation": group.generation,
+            "leader": group.leader,
+            "current_state_timestamp_ms": group.current_state_timestamp_ms,
+        }
+    row |= {
+        "protocol_type": group.group_type,
+        "group_epoch": group.group_epoch,
+        "assignment_epoch": group.assignment_epoch,
+        "metadata_hash": group.metadata_hash,
+        "assignment_timestamp_ms": group.assignment_timestamp_ms or None,
+    }
+    if isinstance(group, StreamsGroup):
+        row["topology_epoch"] = None if group.topology is None else group.topology["topology_epoch"]
+        row["validated_topology_epoch"] = group.validated_topology_epoch
+    return row
+
+
+def _classic_member_row(group: ClassicGroup, member: ClassicMember) -> Row:
+    subscription = decode_subscription(group.protocol_type, group.protocol, member.subscription)
+    return {
+        "record_offset": group.record_offset,
+        "group": group.group,
+        "member_id": member.member_id,
+        "group_instance_id": member.group_instance_id,
+        "client_id": member.client_id,
+        "client_host": member.client_host,
+        "rack_id": subscription.value.get("rack_id"),
+        "session_timeout_ms": member.session_timeout_ms,
+        "rebalance_timeout_ms": member.rebalance_timeout_ms,
+        "subscribed_topics": subscribed_topics(subscription),
+        "is_classic": True,
+        "subscription_bytes": member.subscription,
+        "assignment_bytes": member.assignment,
+        "user_data": subscription.value.get("user_data"),
+    }
+
+
+def _modern_member_row(group: ConsumerGroup | ShareGroup | StreamsGroup, member: ConsumerMember | ShareMember | StreamsMember) -> Row:
+    return {
+        "record_offset": max(member.record_offset, member.assignment_record_offset or 0),
+        "group": group.group,
+        "member_id": member.member_id,
+        "client_id": member.client_id,
+        "client_host": member.client_host,
+        "rack_id": member.rack_id,
+        "member_state": member.member_state,
+        "rebalance_timeout_ms": member.rebalance_timeout_ms,
+        "member_epoch": member.member_epoch,
+        "previous_member_epoch": member.previous_member_epoch,
+        "is_classic": False,
+    }
+
+
+def _consumer_member_row(group: ConsumerGroup, member: ConsumerMember) -> Row:
+    return _modern_member_row(group, member) | {
+        "group_instance_id": member.group_instance_id,
+        "session_timeout_ms": member.classic["session_timeout_ms"] if member.classic else None,
+        "subscribed_topics": member.subscribed_topics,
+        "subscribed_regex": member.subscribed_regex,
+        "server_assignor": member.server_assignor,
+        "is_classic": member.classic is not None,
+    }
+
+
+def _share_member_row(group: ShareGroup, member: ShareMember) -> Row:
+    return _modern_member_row(group, member) | {"rebalance_timeout_ms": None, "subscribed_topics": member.subscribed_topics}
+
+
+def _streams_member_row(group: StreamsGroup, member: StreamsMember) -> Row:
+    return _modern_member_row(group, member) | {
+        "group_instance_id": member.group_instance_id,
+        "topology_epoch": member.topology_epoch,
+        "process_id": member.process_id,
+        "user_endpoint": member.user_endpoint,
+        "client_tags": member.client_tags,
+    }
+
+
+def _classic_assignment_rows(group: ClassicGroup, member: ClassicMember) -> Iterator[Row]:
+    for topic, partition in assigned_partitions(decode_assignment(group.protocol_type, group.protocol, member.assignment)):
+        yield {
+            "record_offset": group.record_offset,
+            "group": group.group,
+            "member_id": member.member_id,
+            "kind": "assigned",
+            "topic": topic,
+            "topic_name_source": "assignment",
+            "partition": partition,
+        }
+
+
+def _topic_assignment_rows(group: ConsumerGroup | ShareGroup, names: TopicNames) -> list[Row]:
+    def expand(member_id: str, kind: str, record_offset: int | None, held: TopicPartitions) -> Iterator[Row]:
+        for topic_id, partitions in held.items():
+            name = names.lookup(topic_id)
+            for partition, epoch in partitions.items():
+                yield {
+                    "record_offset": record_offset,
+                    "group": group.group,
+                    "member_id": member_id,
+                    "kind": kind,
+                    "topic": name.topic if name else None,
+                    "topic_id": topic_id,
+                    "topic_name_source": name.source if name else None,
+                    "partition": partition,
+                    "assignment_epoch": epoch,
+                }
+
+    rows: list[Row] = []
+    for member in group.members.values():
+        rows += expand(member.member_id, "assigned", member.assignment_record_offset, member.assigned)
+        if isinstance(member, ConsumerMember):
+            rows += expand(member.member_id, "pending_revocation", member.assignment_record_offset, member.pending_revocation)
+    for member_id, target in group.target.items():
+        rows += expand(member_id, "target", target.record_offset, target.assigned)
+    return rows
+
+
+def _task_assignment_rows(group: StreamsGroup) -> list[Row]:
+    def expand(member_id: str, kind: str, record_offset: int | None, tasks: Tasks) -> Iterator[Row]:
+        for role, subtopologies in tasks.items():
+            for subtopology_id, partitions in subtopologies.items():
+                for partition, epoch in partitions.items():
+                    yield {
+                        "record_offset": record_offset,
+                        "group": group.group,
+                        "member_id": member_id,
+                        "kind": kind,
+                        "partition": partition,
+                        "subtopology_id": subtopology_id,
+                        "task_role": role,
+                        "assignment_epoch": epoch,
+                    }
+
+    rows: list[Row] = []
+    for member in group.members.values():
+        rows += expand(member.member_id, "assigned", member.assignment_record_offset, member.assigned)
+        rows += expand(member.member_id, "pending_revocation", member.assignment_record_offset, member.pending_revocation)
+    for member_id, target in group.target.items():
+        rows += expand(member_id, "target", target.record_offset, target.assigned)
+    return rows
+
+
+def _offset_row(key: OffsetKey, commit: Commit, *, is_stable: bool) -> Row:
+    group, topic, partition = key
+    return {
+        "record_offset": commit.record_offset,
+        "group": group,
+        "topic": topic,
+        "topic_id": commit.topic_id,
+        "partition": partition,
+        "committed_offset": commit.committed_offset,
+        "leader_epoch": commit.leader_epoch,
+        "metadata": commit.metadata,
+        "commit_timestamp_ms": commit.commit_timestamp_ms,
+        "expire_timestamp_ms": commit.expire_timestamp_ms,
+        "value_version": commit.value_version,
+        "is_stable": is_stable,
+        "producer_id": commit.producer_id,
+        "producer_epoch": commit.producer_epoch,
+    }
+
+
+def _share_partition_rows(holdings: Holdings) -> Iterator[Row]:
+    for group, state in sorted(holdings.share_states.items()):
+        for status, topics in (("initializing", state.initializing), ("initialized", state.initialized), ("deleting", state.deleting)):
+            for topic in topics:
+                for partition in topic.get("partitions", [None]):
+                    yield {
+                        "record_offset": state.record_offset,
+                        "group": group,
+                        "topic": topic["topic"],
+                        "topic_id": topic["topic_id"],
+                        "partition": partition,
+                        "status": status,
+                    }
+
+
+def _regular_expression_rows(group: ConsumerGroup) -> Iterator[Row]:
+    for text, expression in sorted(group.regular_expressions.items()):
+        yield {
+            "record_offset": expression.record_offset,
+            "group": group.group,
+            "regular_expression": text,
+            "topics": expression.topics,
+            "metadata_image_version": expression.metadata_image_version,
+            "resolved_timestamp_ms": expression.resolved_timestamp_ms,
+        }
+
+
+def _topology_rows(group: StreamsGroup) -> Iterator[Row]:
+    if group.topology is None:
+        return
+    for subtopology in group.topology["subtopologies"]:
+        yield {
+            "record_offset": group.topology_record_offset,
+            "group": group.group,
+            "topology_epoch": group.topology["topology_epoch"],
+            "subtopology_id": subtopology["subtopology_id"],
+            "source_topics": subtopology["source_topics"],
+            "source_topic_regex": subtopology["source_topic_regex"],
+            "repartition_sink_topics": subtopology["repartition_sink_topics"],
+            "repartition_source_topics": [topic["name"] for topic in subtopology["repartition_source_topics"]],
+            "state_changelog_topics": [topic["name"] for topic in subtopology["state_changelog_topics"]],
+            "details": to_json(
+                {name: subtopology[name] for name in ("repartition_source_topics", "state_changelog_topics", "copartition_groups")}
+            ),
+        }

@@ -1,0 +1,105 @@
+"""Names for topic ids: records of modern groups carry ids only, the names lie elsewhere.
+
+Sources, the first that knows an id wins:
+
+    topics_file          what the user says (`--topics`): CSV with a header, `topic,topic_id,partitions[,racks]`
+    partition.metadata   the topic's own directory beside the offsets partitions
+    record               records that carry id and name: types 4, 9 and 15
+    commit               the topic id tag of an offset commit
+    cluster_metadata     topic records of a copied __cluster_metadata-0
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from exhume.codecs.wire import format_uuid, parse_uuid
+from exhume.errors import EncodeError, RequestError
+
+SOURCES = ("topics_file", "partition.metadata", "record", "commit", "cluster_metadata")
+
+
+@dataclass(frozen=True, slots=True)
+class TopicName:
+    """A topic's name and the source that knows it."""
+
+    topic: str
+    source: str
+
+
+@dataclass(slots=True)
+class TopicNames:
+    """Topic ids (22 characters, as Kafka spells them) and the names known for them."""
+
+    _names: dict[str, dict[str, str]] = field(default_factory=lambda: {source: {} for source in SOURCES})
+
+    def add(self, source: str, topic_id: str | None, topic: str) -> None:
+        """Learn a name; a source's latest word counts. No id, nothing to learn."""
+        if topic_id is not None:
+            self._names[source][topic_id] = topic
+
+    def add_all(self, source: str, names: Mapping[str, str]) -> None:
+        """Learn many: topic id to name."""
+        self._names[source].update(names)
+
+    def lookup(self, topic_id: str | None) -> TopicName | None:
+        """The name of this topic and who knows it; None where nobody does."""
+        if topic_id is None:
+            return None
+        for source in SOURCES:
+            topic = self._names[source].get(topic_id)
+            if topic is not None:
+                return TopicName(topic, source)
+        return None
+
+    def learn_from_record(self, record_type: int, key: Mapping[str, Any], value: Mapping[str, Any] | None) -> None:
+        """Take up what a decoded record says about topic ids."""
+        if value is None:
+            return
+        if record_type == 1 and "topic" in key:
+            self.add("commit", value.get("topic_id"), key["topic"])
+        elif record_type in (4, 9, 15):
+            for entries in value.values():
+                for entry in entries if isinstance(entries, list) else ():
+                    if isinstance(entry, dict) and "topic" in entry:
+                        self.add("record", entry.get("topic_id"), entry["topic"])
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """One row of a topics file. `partition_count` and `racks` are None where the file leaves them out."""
+
+    topic: str
+    topic_id: str | None
+    partition_count: int | None
+    racks: str | None
+
+
+def read_topics_file(path: Path) -> list[Topic]:
+    """The topics of a `--topics` file.
+
+    Raises:
+        RequestError: the file cannot be read as such; names file, line and what is expected.
+    """
+    expected = "Expected CSV with the header topic,topic_id,partitions[,racks]"
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            return list(_topics(csv.DictReader(file), path, expected))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise RequestError(f"{path}: cannot be read as a topics file: {error}", remedy=expected) from error
+
+
+def _topics(rows: csv.DictReader[str], path: Path, expected: str) -> Iterable[Topic]:
+    if not {"topic", "topic_id"} <= set(rows.fieldnames or ()):
+        raise RequestError(f"{path}, line 1: no columns topic and topic_id", remedy=expected)
+    for row in rows:
+        try:
+            topic_id = format_uuid(parse_uuid(row["topic_id"])) if row["topic_id"] else None
+            partitions = int(row["partitions"]) if row.get("partitions") else None
+        except (EncodeError, ValueError) as error:
+            raise RequestError(f"{path}, line {rows.line_num}: {error}", remedy=expected) from error
+        yield Topic(row["topic"], topic_id, partitions, row.get("racks") or None)

@@ -1,0 +1,216 @@
+"""The library's front door: an offsets topic, wherever its files lie."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from os import PathLike
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Self
+
+import pyarrow as pa
+
+from exhume.analysis.inspection import Inspection, inspect
+from exhume.arrow_rows import batches_of
+from exhume.codecs import schemas
+from exhume.codecs.annotation import ANNOTATION, annotate
+from exhume.codecs.cluster_metadata import topic_of
+from exhume.codecs.compression import DEFAULT_CAP_BYTES
+from exhume.codecs.decoded_tables import DUMP, decode_table, dump_table
+from exhume.codecs.log_directory import Evidence, SegmentFile, discover
+from exhume.codecs.record_filter import RecordFilter
+from exhume.codecs.records import read_records_leniently
+from exhume.codecs.records_table import batch_tables, matching_records, record_batches
+from exhume.codecs.salvage import Found, salvage
+from exhume.codecs.segment_reader import Progress, ReadOptions, SegmentReader
+from exhume.errors import RequestError
+from exhume.findings import Findings
+from exhume.replay.broker_log import Stop
+from exhume.replay.local import LoadOptions, Mode, load_state
+from exhume.replay.profiles import profile_for
+from exhume.replay.state import CoordinatorState
+from exhume.replay.topic_names import TopicNames, read_topics_file
+
+Place = str | PathLike[str]
+
+
+class OffsetsTopic:
+    """An offsets topic: some or all of its partitions, from one broker or several.
+
+    Tables come back as `pyarrow.Table` or, where they can be large, as `pyarrow.RecordBatchReader`s that read as they are asked. What was
+    odd on the way is in `findings`; it grows while readers are consumed. Close it, or use it in a `with` statement, to let files go.
+    """
+
+    def __init__(self, evidence: Evidence, options: ReadOptions) -> None:
+        self._evidence = evidence
+        self._options = options
+        self.findings = Findings(evidence.findings)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let every file go."""
+        self._evidence.close()
+
+    def segments(self) -> pa.Table:
+        """One row per segment file, leftovers among them, of `schemas.SEGMENTS`. Reads every segment that is part of the answer."""
+        return self.inspect().segments
+
+    def inspect(self) -> Inspection:
+        """What is here, what it holds and what it lacks. Adds its findings to `findings`."""
+        inspection = inspect(self._evidence, self._options)
+        self.findings.extend(inspection.findings)
+        return inspection
+
+    def batches(self) -> pa.RecordBatchReader:
+        """One row per batch, of `schemas.BATCHES`, in the order of the files."""
+        return pa.RecordBatchReader.from_batches(schemas.BATCHES, batch_tables(self._reader()))
+
+    def records(
+        self,
+        *,
+        groups: Collection[str] | None = None,
+        topics: Collection[str] | None = None,
+        partitions: Collection[int] | None = None,
+        types: Collection[str] | None = None,
+        from_offset: int | None = None,
+        to_offset: int | None = None,
+        from_time_ms: int | None = None,
+        to_time_ms: int | None = None,
+    ) -> pa.RecordBatchReader:
+        """One row per record, of `schemas.RECORDS`: those that meet every condition, both ends of a range included.
+
+        Conditions on group, topic or partition leave out records that have none, end-transaction markers among them. `types` are names or
+        numbers of record types, or `end_txn_marker`.
+        """
+        wanted = RecordFilter(
+            groups=groups,
+            topics=topics,
+            partitions=partitions,
+            types=types,
+            from_offset=from_offset,
+            to_offset=to_offset,
+            from_time_ms=from_time_ms,
+            to_time_ms=to_time_ms,
+        )
+        return pa.RecordBatchReader.from_batches(schemas.RECORDS, self._records(wanted))
+
+    def _records(self, wanted: RecordFilter) -> Iterator[pa.RecordBatch]:
+        return record_batches(self._reader(), wanted)
+
+    def _reader(self) -> SegmentReader:
+        return SegmentReader(self._evidence, self._options, self.findings)
+
+    def dump(self, wanted: RecordFilter | None = None, *, raw: bool = False) -> pa.RecordBatchReader:
+        """Every record decoded to the last field, one row each, of `decoded_tables.DUMP`; with `raw`, key and value bytes beside it."""
+        batches = (dump_table(batch, raw=raw) for batch in self._records(wanted or RecordFilter()))
+        return pa.RecordBatchReader.from_batches(DUMP, batches)
+
+    def annotate(self, wanted: RecordFilter | None = None) -> pa.RecordBatchReader:
+        """A byte-by-byte reading of these records: every field with its bytes, one row each, of `annotation.ANNOTATION`."""
+        rows = (
+            row
+            for found, record, _ in matching_records(self._reader(), wanted or RecordFilter())
+            for row in annotate(found.buffer, found.batch, record)
+        )
+        return pa.RecordBatchReader.from_batches(ANNOTATION, batches_of(ANNOTATION, rows))
+
+    def decoded(self, name: str, *, groups: Collection[str] | None = None) -> pa.RecordBatchReader:
+        """The typed table of one record type: `schemas.DECODED[name]`, or `schemas.END_TXN_MARKERS`.
+
+        Raises:
+            RequestError: no record type has this name; lists those there are.
+        """
+        if name == "end_txn_markers":
+            schema, types = schemas.END_TXN_MARKERS, ["end_txn_marker"]
+        elif name in schemas.DECODED:
+            schema, types = schemas.DECODED[name], [name]
+        else:
+            raise RequestError(f"no table {name!r}", remedy=f"Choose one of {', '.join([*schemas.DECODED, 'end_txn_markers'])}")
+        batches = (decode_table(name, batch) for batch in self._records(RecordFilter(groups=groups, types=types)))
+        return pa.RecordBatchReader.from_batches(schema, batches)
+
+    def offset_commits(self, *, groups: Collection[str] | None = None) -> pa.RecordBatchReader:
+        """Offset commits and their tombstones (record types 0 and 1)."""
+        return self.decoded("offset_commit", groups=groups)
+
+    def group_metadata(self, *, groups: Collection[str] | None = None) -> pa.RecordBatchReader:
+        """Classic group records and their tombstones (record type 2)."""
+        return self.decoded("group_metadata", groups=groups)
+
+    def end_txn_markers(self) -> pa.RecordBatchReader:
+        """End-transaction markers."""
+        return self.decoded("end_txn_markers")
+
+    def state(
+        self,
+        *,
+        release: str | None = None,
+        mode: Mode = "strict",
+        stop: Stop | None = None,
+        view: Literal["shown", "held"] = "shown",
+        groups: Collection[str] | None = None,
+        topics_file: Place | None = None,
+    ) -> CoordinatorState:
+        """What a coordinator of this release (default: the newest known) holds after loading these logs.
+
+        `strict` does as the release does, aborted loads included; `lenient` never stops and notes what it went on over. `LoadOptions` says
+        what `stop` and `view` mean. Findings of the load are added to `findings`.
+        """
+        options = LoadOptions(profile_for(release), mode, stop, view)
+        state = load_state(self._evidence.log_directories, options, self._topic_names(topics_file))
+        self.findings.extend(state.findings)
+        return state.only(groups) if groups is not None else state
+
+    def _topic_names(self, topics_file: Place | None) -> TopicNames:
+        names = TopicNames()
+        if topics_file is not None:
+            for topic in read_topics_file(Path(topics_file)):
+                names.add("topics_file", topic.topic_id, topic.topic)
+        for directory in self._evidence.log_directories:
+            names.add_all("partition.metadata", directory.topic_ids)
+            names.add_all("cluster_metadata", dict(_cluster_topics(directory.cluster_metadata)))
+        return names
+
+
+def _cluster_topics(segments: Sequence[SegmentFile]) -> Iterator[tuple[str, str]]:
+    """(topic id, name) of every topic that these metadata segments and snapshots announce, the latest word last."""
+    for segment in segments:
+        with segment.open() as buffer:
+            for item in salvage(buffer):
+                if isinstance(item, Found) and not item.batch.is_control:
+                    for record in read_records_leniently(buffer, item.batch)[0]:
+                        topic = None if record.value is None else topic_of(record.value)
+                        if topic is not None:
+                            yield topic
+
+
+def open_topic(
+    places: Place | Sequence[Place],
+    *,
+    include: Collection[str] = (),
+    verify: bool = True,
+    cap_bytes: int = DEFAULT_CAP_BYTES,
+    temp_dir: Place | None = None,
+    progress: Progress | None = None,
+) -> OffsetsTopic:
+    """Open data directories, partition directories, segment files or archives, one or a list of them. Nothing is written beside them.
+
+    Args:
+        places: what to read. Several data directories count as replicas, told apart by the `replica` column.
+        include: leftovers to read too: `deleted`, `swap`, `cleaned` files, `delete`, `future`, `stray` directories.
+        verify: check the CRC of every batch.
+        cap_bytes: what one compressed batch may unfold to.
+        temp_dir: where members of archives are spilled to.
+        progress: told how far reading has come.
+
+    Raises:
+        EvidenceError: nothing of the offsets topic is there, or it cannot be read; names path and remedy.
+    """
+    listed = [places] if isinstance(places, str | PathLike) else list(places)
+    evidence = discover([str(place) for place in listed], include=frozenset(include), temp_dir=None if temp_dir is None else str(temp_dir))
+    return OffsetsTopic(evidence, ReadOptions(verify=verify, cap_bytes=cap_bytes, progress=progress))

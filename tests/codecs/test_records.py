@@ -1,0 +1,527 @@
+"""Records as Kafka reads them, and as much of them as damage leaves."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from dataclasses import replace
+from pathlib import Path
+
+import crc32c
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from exhume.codecs.batch_writer import NewRecord, encode_batch
+from exhume.codecs.batches import Batch, crc_matches, read_batch_header, walk
+from exhume.codecs.compression import compress
+from exhume.codecs.records import Record, read_records, read_records_leniently
+from exhume.codecs.wire import Writer
+from exhume.errors import DecodeError, DecompressionError, LengthOverrun, Underflow
+
+T = 1_600_000_000_000
+GOLDEN = {
+    name: bytes.fromhex(data)
+    for name, data in (
+        line.split()
+        for line in (Path(__file__).parents[1] / "data/batches/golden.txt").read_text().splitlines()
+        if not line.startswith("#")
+    )
+}
+Row = tuple[int, int | None, bytes | None, bytes | None]
+
+PLAIN_PAIR: list[Row] = [(10, T, b"a", b"1"), (11, T + 5, b"b", b"2")]
+LAT = T + 99_999
+EXPECTED: dict[str, list[Row]] = {
+    "v0-kv": [(0, None, b"k", b"v")],
+    "v0-nulls": [(7, None, None, None)],
+    "v1-tomb": [(1, T, b"k", None)],
+    "v1-lat": [(1, LAT, b"k", b"v")],
+    "v0-lz4": [(10, None, b"a", b"1"), (11, None, b"b", b"2")],
+    "v1-lz4": PLAIN_PAIR,
+    "v1-snappy-lat": [(10, LAT, b"a", b"1"), (11, LAT, b"b", b"2")],
+    "v1-gz-compacted": [(41, T + 1, b"b", b"2"), (43, T + 3, b"d", b"4")],
+    "v2-two": PLAIN_PAIR,
+    "v2-headers": [(10, T, b"k", b"v")],
+    "v2-txn": [(10, T, b"k", b"v")],
+    "v2-snappy": PLAIN_PAIR,
+    "v2-lz4": PLAIN_PAIR,
+    "v2-zstd": PLAIN_PAIR,
+    "v2-gzip": PLAIN_PAIR,
+    "v2-commit": [(12, T + 9, b"\0\0\0\1", b"\0\0\0\0\0\x2a")],
+    "v2-abort": [(13, T + 9, b"\0\0\0\0", b"\0\0\0\0\0\x2a")],
+    "v2-horizon": [(21, T + 1, b"b", None)],
+    "v2-empty": [],
+}
+
+
+def rows(records: list[Record]) -> list[Row]:
+    return [(record.record_offset, record.timestamp_ms, record.key, record.value) for record in records]
+
+
+def read(data: bytes) -> list[Record]:
+    return list(read_records(data, read_batch_header(data, 0)))
+
+
+def read_leniently(data: bytes, first_offset: int | None = None) -> tuple[list[Row], list[str]]:
+    records, problems = read_records_leniently(data, read_batch_header(data, 0), first_offset=first_offset)
+    return rows(records), [problem.code for problem in problems]
+
+
+def section(*records: bytes) -> bytes:
+    writer = Writer()
+    for record in records:
+        writer.varint(len(record))
+        writer.raw(record)
+    return writer.to_bytes()
+
+
+def body(offset_delta: int = 0, key: bytes = b"\x02k", value: bytes = b"\x02v", headers: bytes = b"\x00") -> bytes:
+    """A record behind its length; the parts are as on disk, lengths included."""
+    writer = Writer()
+    writer.raw(b"\0\0")
+    writer.varint(offset_delta)
+    writer.raw(key + value + headers)
+    return writer.to_bytes()
+
+
+def batch_of(content: bytes, *, count: int = 1, codec: int = 0, last_offset_delta: int = 0, base_sequence: int = -1) -> bytes:
+    """A format 2 batch around any bytes, at offset 100, its checksum right."""
+    checked = struct.pack(">hiqqqhii", codec, last_offset_delta, T, T, -1, -1, base_sequence, count) + content
+    return struct.pack(">qiibI", 100, 9 + len(checked), 0, 2, crc32c.crc32c(checked)) + checked
+
+
+def entry(offset: int, key: bytes | None, value: bytes | None, *, magic: int = 1, attributes: int = 0, timestamp: int = T) -> bytes:
+    """A log entry of format 0 or 1, its checksum right."""
+    checked = struct.pack(">BB", magic, attributes) + (struct.pack(">q", timestamp) if magic else b"")
+    for part in (key, value):
+        checked += struct.pack(">i", -1 if part is None else len(part)) + (part or b"")
+    return struct.pack(">qiI", offset, 4 + len(checked), zlib.crc32(checked)) + checked
+
+
+def wrapper(offset: int, inner: bytes, *, magic: int = 1, codec: int = 1, attributes: int = 0, timestamp: int = T) -> bytes:
+    stream = compress(codec, inner, magic=magic)
+    return entry(offset, None, stream, magic=magic, attributes=codec | attributes, timestamp=timestamp)
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_every_batch_of_kafka_gives_the_records_it_was_made_of(name: str) -> None:
+    assert rows(read(GOLDEN[name])) == EXPECTED[name]
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_lenient_reading_of_a_good_batch_is_strict_reading_without_a_problem(name: str) -> None:
+    batch = read_batch_header(GOLDEN[name], 0)
+
+    assert read_records_leniently(GOLDEN[name], batch) == (list(read_records(GOLDEN[name], batch)), [])
+
+
+# --- Format 2
+
+
+def test_headers_may_have_null_values() -> None:
+    assert read(GOLDEN["v2-headers"])[0].headers == [("h", b"x"), ("n", None)]
+
+
+def test_an_uncompressed_record_knows_its_place_in_the_buffer() -> None:
+    data = bytes(5) + GOLDEN["v2-two"]
+
+    assert [record.byte_position for record in read_records(data, read_batch_header(data, 5))] == [5 + 61, 5 + 61 + 9]
+
+
+def test_a_compressed_record_has_no_place_in_the_buffer() -> None:
+    assert {record.byte_position for record in read(GOLDEN["v2-lz4"])} == {None}
+
+
+def test_sequences_count_from_the_base_sequence() -> None:
+    assert [record.sequence for record in read(batch_of(section(body(0), body(3)), count=2, last_offset_delta=3, base_sequence=7))] == [
+        7,
+        10,
+    ]
+
+
+def test_sequences_wrap_to_0_behind_the_largest_int32() -> None:
+    data = batch_of(section(body(0), body(1), body(2)), count=3, last_offset_delta=2, base_sequence=2**31 - 2)
+
+    assert [record.sequence for record in read(data)] == [2**31 - 2, 2**31 - 1, 0]
+
+
+def test_without_a_base_sequence_records_have_none() -> None:
+    assert read(GOLDEN["v2-two"])[0].sequence is None
+
+
+def test_a_negative_offset_delta_leads_back() -> None:
+    assert read(batch_of(section(body(-3))))[0].record_offset == 97
+
+
+def test_offsets_beyond_int64_wrap_as_in_java() -> None:
+    data = bytearray(batch_of(section(body(1)), last_offset_delta=1))
+    data[:8] = (2**63 - 1).to_bytes(8, "big")
+
+    assert read(bytes(data))[0].record_offset == -(2**63)
+
+
+def test_log_append_time_replaces_the_timestamp_of_every_record() -> None:
+    data = encode_batch(
+        [NewRecord(0, T, b"a", b""), NewRecord(1, T + 5, b"b", b"")], base_offset=0, timestamp_type="LogAppendTime", max_timestamp_ms=T + 77
+    )
+
+    assert [(record.timestamp_ms, record.timestamp_type) for record in read(data)] == [(T + 77, "LogAppendTime")] * 2
+
+
+def test_a_timestamp_of_minus_1_is_none() -> None:
+    assert read(encode_batch([NewRecord(0, None, b"a", b"")], base_offset=0))[0].timestamp_ms is None
+
+
+def test_a_null_key_is_not_an_empty_key() -> None:
+    data = encode_batch([NewRecord(0, T, None, b""), NewRecord(1, T, b"", None)], base_offset=0)
+
+    assert [(record.key, record.value) for record in read(data)] == [(None, b""), (b"", None)]
+
+
+def test_any_negative_length_is_null() -> None:
+    assert read(batch_of(section(body(key=b"\x05", value=b"\x09"))))[0].key is None
+
+
+def test_a_length_of_5_bytes_is_read() -> None:
+    assert read(batch_of(section(body(key=b"\x82\x80\x80\x80\x00k"))))[0].key == b"k"
+
+
+def test_a_batch_without_records_is_empty_whatever_its_codec_says() -> None:
+    assert read(batch_of(b"", count=0, codec=6)) == []
+
+
+def test_an_empty_batch_without_a_producer_is_empty() -> None:
+    assert read(encode_batch([], base_offset=5, last_offset_delta=3, max_timestamp_ms=T)) == []
+
+
+def test_a_batch_may_span_more_offsets_than_it_has_records() -> None:
+    data = encode_batch([NewRecord(11, T, b"k", b"v")], base_offset=10, last_offset_delta=7)
+
+    assert [record.record_offset for record in read(data)] == [11]
+    assert read_batch_header(data, 0).last_offset == 17
+
+
+def test_a_control_record_of_unknown_type_and_with_a_long_key_is_a_record() -> None:
+    data = encode_batch([NewRecord(0, T, b"\0\0\0\x63more", b"")], base_offset=0, is_control=True)
+
+    assert read(data)[0].key == b"\0\0\0\x63more"
+
+
+REFUSED = {
+    "null header key": section(body(headers=b"\x02\x01\x00")),
+    "negative header count": section(body(headers=b"\x01")),
+    "more headers than bytes": section(body(headers=b"\x06\x00\x00")),
+    "key length of 6 bytes": section(body(key=b"\x82\x80\x80\x80\x80\x00k")),
+    "timestamp delta of 11 bytes": section(b"\0" + b"\x80" * 10 + b"\0" + body()[2:]),
+    "key beyond the record": section(body(key=b"\x7ek")),
+    "record longer than its fields": section(body() + b"\0"),
+    "record shorter than its fields": section(body())[:-1],
+    "record of negative length": b"\x01" + body(),
+    "record beyond the batch": b"\x7e" + body(),
+    "bytes behind the last record": section(body()) + b"\0",
+    "no record at all": b"",
+}
+
+
+@pytest.mark.parametrize("codec", [0, 1, 2, 3, 4])
+@pytest.mark.parametrize("content", REFUSED.values(), ids=REFUSED)
+def test_what_kafka_refuses_raises_with_a_position_whatever_the_codec(content: bytes, codec: int) -> None:
+    data = bytes(7) + batch_of(compress(codec, content, magic=2), codec=codec)
+
+    with pytest.raises(DecodeError) as caught:
+        list(read_records(data, read_batch_header(data, 7)))
+
+    assert caught.value.byte_position is not None
+    assert caught.value.byte_position == 7 if codec else 7 + 61 <= caught.value.byte_position <= len(data)
+
+
+def test_records_before_the_one_that_is_refused_are_handed_out() -> None:
+    data = batch_of(section(body(0), body(1, headers=b"\x01")), count=2, last_offset_delta=1)
+    records = read_records(data, read_batch_header(data, 0))
+
+    assert next(records).record_offset == 100
+    with pytest.raises(DecodeError, match="record 2 of 2"):
+        next(records)
+
+
+@pytest.mark.parametrize(("count", "error"), [(3, Underflow), (1, DecodeError), (-1, DecodeError), (2**31 - 1, Underflow)])
+def test_a_record_count_that_lies_is_refused(count: int, error: type[DecodeError]) -> None:
+    data = batch_of(section(body(0), body(1)), count=count, last_offset_delta=1)
+
+    with pytest.raises(error):
+        read(data)
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 1000, -1])
+def test_all_records_come_out_leniently_where_the_count_lies(count: int) -> None:
+    data = batch_of(section(body(0), body(1)), count=count, last_offset_delta=1)
+
+    found, problems = read_leniently(data)
+
+    assert ([row[0] for row in found], problems) == ([100, 101], ["record_count_lies"])
+
+
+def test_records_before_a_broken_one_come_out_leniently_and_the_lost_are_counted() -> None:
+    data = batch_of(section(body(0), body(1), body(2, headers=b"\x01"), body(3)), count=4, last_offset_delta=3)
+    records, problems = read_records_leniently(data, read_batch_header(data, 0))
+
+    assert [record.record_offset for record in records] == [100, 101]
+    assert [(problem.code, problem.lost_records) for problem in problems] == [("undecodable_records", 2)]
+
+
+def test_bytes_behind_the_last_record_cost_no_record_leniently() -> None:
+    found, problems = read_leniently(batch_of(section(body(0)) + b"\xff\xff"))
+
+    assert ([row[0] for row in found], problems) == ([100], ["record_count_lies"])
+
+
+def test_a_cut_batch_gives_its_first_records_leniently_and_none_strictly() -> None:
+    data = batch_of(section(*(body(delta) for delta in range(5))), count=5, last_offset_delta=4)[:-20]
+    batch = read_batch_header(data, 0)
+    records, problems = read_records_leniently(data, batch)
+
+    with pytest.raises(LengthOverrun):
+        list(read_records(data, batch))
+    assert [record.record_offset for record in records] == [100, 101]
+    assert [(problem.code, problem.lost_records) for problem in problems] == [("undecodable_records", 3)]
+
+
+@pytest.mark.parametrize("codec", [5, 6, 7])
+def test_a_codec_that_does_not_exist_is_refused(codec: int) -> None:
+    data = batch_of(section(body()), codec=codec)
+
+    with pytest.raises(DecompressionError) as caught:
+        read(data)
+    assert caught.value.byte_position == 0
+    assert read_leniently(data) == ([], ["undecodable_records"])
+
+
+def test_a_bomb_is_refused_strictly_and_a_problem_leniently() -> None:
+    data = batch_of(compress(1, bytes(10_000_000), magic=2), codec=1)
+    batch = read_batch_header(data, 0)
+
+    with pytest.raises(DecompressionError, match="cap of 1000 bytes"):
+        list(read_records(data, batch, cap_bytes=1000))
+    assert [problem.code for problem in read_records_leniently(data, batch, cap_bytes=1000)[1]] == ["decompression_bomb"]
+
+
+def test_a_bad_snappy_block_costs_the_records_from_there_on() -> None:
+    content = section(*(body(delta, value=b"\xf0\x01" + bytes(120)) for delta in range(600)))
+    data = bytearray(batch_of(compress(2, content, magic=2), codec=2, count=600, last_offset_delta=599))
+    first_block = int.from_bytes(data[61 + 16 : 61 + 20], "big")
+    second = 61 + 16 + 4 + first_block + 4
+    data[second : second + 5] = b"\xff" * 5
+    records, problems = read_records_leniently(data, read_batch_header(data, 0))
+
+    assert [record.record_offset for record in records] == list(range(100, 100 + len(records)))
+    assert 200 < len(records) < 300
+    assert [(problem.code, problem.lost_records) for problem in problems] == [("undecodable_records", 600 - len(records))]
+
+
+def test_what_kafka_alone_refuses_is_read_leniently_and_named() -> None:
+    stream = bytearray(compress(3, section(body()), magic=2))
+    stream[6] = 0x1A
+    data = batch_of(bytes(stream), codec=3)
+
+    with pytest.raises(DecompressionError):
+        read(data)
+    assert read_leniently(data) == ([(100, T, b"k", b"v")], ["refused_stream"])
+
+
+# --- Formats 0 and 1
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+def test_a_plain_message_of_formats_0_and_1_knows_its_place_and_its_verdict(magic: int) -> None:
+    data = entry(5, b"k", b"v", magic=magic)
+    record = read(data)[0]
+
+    assert (record.record_offset, record.byte_position, record.crc_ok, record.magic) == (5, 0, True, magic)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [(None, b""), (b"", None), (b"", b""), (None, None)], ids=["null key", "null value", "both empty", "both null"]
+)
+def test_empty_and_null_differ_in_formats_0_and_1(key: bytes | None, value: bytes | None) -> None:
+    for magic in (0, 1):
+        record = read(entry(0, key, value, magic=magic))[0]
+        assert (record.key, record.value) == (key, value)
+
+
+def test_high_attribute_bits_of_formats_0_and_1_change_nothing() -> None:
+    assert rows(read(entry(0, b"k", b"v", attributes=0xF0))) == [(0, T, b"k", b"v")]
+
+
+@pytest.mark.parametrize("part", [18, 23])
+def test_a_key_or_value_beyond_its_message_is_refused(part: int) -> None:
+    data = bytearray(entry(0, b"k", b"v", magic=0))
+    data[part : part + 4] = b"\0\0\0\x7f"
+
+    with pytest.raises(DecodeError):
+        read(bytes(data))
+    assert read_leniently(bytes(data)) == ([], ["undecodable_records"])
+
+
+def test_inner_offsets_of_a_format_0_wrapper_are_absolute_and_may_have_gaps() -> None:
+    inner = entry(40, b"a", b"1", magic=0) + entry(47, b"b", b"2", magic=0)
+
+    assert [row[0] for row in rows(read(wrapper(47, inner, magic=0)))] == [40, 47]
+
+
+def test_inner_offsets_of_a_format_1_wrapper_count_back_from_its_own() -> None:
+    inner = entry(0, b"a", b"1") + entry(3, b"b", b"2")
+
+    assert [row[0] for row in rows(read(wrapper(47, inner)))] == [44, 47]
+
+
+def test_a_format_1_wrapper_with_offset_0_takes_inner_offsets_as_they_are() -> None:
+    inner = entry(0, b"a", b"1") + entry(1, b"b", b"2")
+
+    assert [row[0] for row in rows(read(wrapper(0, inner)))] == [0, 1]
+
+
+def test_a_format_1_wrapper_below_its_last_inner_offset_is_refused() -> None:
+    data = wrapper(1, entry(0, b"a", b"1") + entry(2, b"b", b"2"))
+
+    with pytest.raises(DecodeError, match="wrapper has offset 1"):
+        read(data)
+    assert read_leniently(data) == ([(0, T, b"a", b"1"), (2, T, b"b", b"2")], ["uncertain_offsets"])
+
+
+def test_format_0_messages_in_a_format_1_wrapper_have_relative_offsets_and_no_timestamp() -> None:
+    records = read(wrapper(11, entry(0, b"a", b"1", magic=0) + entry(1, b"b", b"2", magic=0)))
+
+    assert [(row.record_offset, row.timestamp_ms, row.magic) for row in records] == [(10, None, 0), (11, None, 0)]
+
+
+def test_format_1_messages_in_a_format_0_wrapper_have_absolute_offsets_and_keep_their_timestamp() -> None:
+    records = read(wrapper(11, entry(10, b"a", b"1") + entry(11, b"b", b"2"), magic=0))
+
+    assert [(row.record_offset, row.timestamp_ms, row.magic) for row in records] == [(10, T, 1), (11, T, 1)]
+    assert {row.timestamp_type for row in records} == {"NoTimestampType"}
+
+
+def test_log_append_time_of_a_wrapper_overrides_its_messages() -> None:
+    records = read(wrapper(1, entry(0, b"a", b"1") + entry(1, b"b", b"2"), attributes=8, timestamp=T + 50))
+
+    assert {(row.timestamp_ms, row.timestamp_type) for row in records} == {(T + 50, "LogAppendTime")}
+
+
+def test_the_timestamp_type_of_an_inner_message_is_not_asked() -> None:
+    assert read(wrapper(0, entry(0, b"a", b"1", attributes=8)))[0].timestamp_type == "CreateTime"
+
+
+def test_a_cut_message_at_the_end_of_a_wrapper_is_left_out_quietly() -> None:
+    inner = entry(0, b"a", b"1") + entry(1, b"b", b"2") + entry(2, b"c", b"3")[:-1]
+
+    assert [row[0] for row in rows(read(wrapper(11, inner)))] == [10, 11]
+
+
+REFUSED_WRAPPERS = {
+    "null value": entry(5, None, None, attributes=1),
+    "empty value": entry(5, None, b"", attributes=1),
+    "no messages": wrapper(5, b""),
+    "nothing but a cut message": wrapper(5, entry(0, b"a", b"1")[:-1]),
+    "inner size too small": wrapper(5, entry(0, b"a", b"1") + bytes(12)),
+    "inner format 2": wrapper(5, encode_batch([NewRecord(0, T, b"k", b"v")], base_offset=0)),
+    "inner compression": wrapper(5, wrapper(0, entry(0, b"a", b"1"))),
+    "zstd": entry(5, None, compress(4, entry(0, b"a", b"1"), magic=2), attributes=4),
+    "codec 5": entry(5, None, entry(0, b"a", b"1"), attributes=5),
+    "cut stream": entry(5, None, compress(1, entry(0, b"a", b"1"), magic=1)[:-1], attributes=1),
+}
+
+
+@pytest.mark.parametrize("data", REFUSED_WRAPPERS.values(), ids=REFUSED_WRAPPERS)
+def test_wrappers_that_kafka_refuses_raise_and_are_a_problem_leniently(data: bytes) -> None:
+    with pytest.raises((DecodeError, DecompressionError)) as caught:
+        read(data)
+    assert caught.value.byte_position == 0
+    assert read_leniently(data)[1]
+
+
+def test_an_inner_message_with_a_wrong_checksum_is_loaded_and_marked() -> None:
+    bad = bytearray(entry(1, b"b", b"2"))
+    bad[-1] = ord("X")
+    data = wrapper(11, entry(0, b"a", b"1") + bytes(bad))
+    records, problems = read_records_leniently(data, read_batch_header(data, 0))
+
+    assert crc_matches(data, read_batch_header(data, 0))
+    assert [record.crc_ok for record in read(data)] == [record.crc_ok for record in records] == [True, False]
+    assert [problem.code for problem in problems] == ["inner_crc_mismatch"]
+
+
+def test_messages_behind_a_broken_one_in_a_wrapper_come_out_leniently() -> None:
+    bad = bytearray(entry(1, b"b", b"2"))
+    bad[8:12] = bytes(4)
+    data = wrapper(12, entry(0, b"a", b"1") + bytes(bad) + entry(2, b"c", b"3"))
+
+    with pytest.raises(DecodeError):
+        read(data)
+    assert read_leniently(data) == ([(10, T, b"a", b"1"), (12, T, b"c", b"3")], ["undecodable_records"])
+
+
+@pytest.mark.parametrize("codec", [2, 3])
+def test_messages_behind_a_bad_block_of_a_wrapper_come_out_leniently(codec: int) -> None:
+    inner = b"".join(entry(delta, b"k", delta.to_bytes(2, "big") * 60) for delta in range(1500))
+    data = bytearray(wrapper(1499, inner, codec=codec))
+    head = 34 + (16 if codec == 2 else 7)
+    word = data[head : head + 4]
+    second = head + 4 + (int.from_bytes(word, "big") if codec == 2 else int.from_bytes(word, "little")) + 4
+    data[second : second + 5] = b"\xff" * 5
+    found, problems = read_leniently(bytes(data))
+    offsets = [row[0] for row in found]
+
+    assert offsets[:100] == list(range(100))
+    assert offsets[-100:] == list(range(1400, 1500))
+    assert 700 < len(offsets) < 1500
+    assert set(problems) == {"undecodable_records"}
+
+
+def test_a_wrapper_that_lost_its_last_message_is_placed_by_the_offset_it_should_begin_with() -> None:
+    inner = b"".join(entry(delta, b"k", bytes(40000)) for delta in range(3))
+    data = wrapper(12, inner, codec=2)[:-100]
+    batch = replace(read_batch_header(data, 0), size_bytes=len(data))
+    placed = read_records_leniently(data, batch, first_offset=10)
+    unplaced = read_records_leniently(data, batch)
+
+    assert [record.record_offset for record in placed[0]] == [10, 11]
+    assert [record.record_offset for record in unplaced[0]] == [10, 11]
+    assert "uncertain_offsets" in [problem.code for problem in placed[1]]
+
+
+# --- Any bytes
+
+
+@given(st.sampled_from(sorted(GOLDEN)), st.data())
+def test_damaged_batches_give_records_or_problems_and_never_raise_leniently(name: str, data: st.DataObject) -> None:
+    damaged = bytearray(GOLDEN[name])
+    for _ in range(data.draw(st.integers(1, 4))):
+        position = data.draw(st.integers(17, len(damaged) - 1))
+        damaged[position] = data.draw(st.integers(0, 255))
+    cut = bytes(damaged[: data.draw(st.integers(61, max(61, len(damaged))))])
+    batch = read_batch_header(damaged, 0)
+    records, _ = read_records_leniently(cut, batch, cap_bytes=100_000)
+
+    assert all(-(2**63) <= record.record_offset < 2**63 for record in records)
+
+
+@given(st.binary(max_size=200), st.integers(0, 4), st.integers(-2, 5))
+def test_strict_reading_of_any_section_raises_evidence_errors_only(content: bytes, codec: int, count: int) -> None:
+    data = batch_of(content, codec=codec, count=count)
+    batch = read_batch_header(data, 0)
+    try:
+        strict: list[Record] | None = list(read_records(data, batch, cap_bytes=100_000))
+    except (DecodeError, DecompressionError):
+        strict = None
+    lenient, problems = read_records_leniently(data, batch, cap_bytes=100_000)
+
+    assert strict is None or count == 0 or (lenient, problems) == (strict, [])
+    assert strict is not None or problems
+
+
+def test_batches_of_all_formats_in_one_segment_are_read_in_order() -> None:
+    data = entry(0, b"a", b"1", magic=0) + wrapper(2, entry(0, b"b", b"2") + entry(1, b"c", b"3")) + GOLDEN["v2-two"]
+    batches: list[Batch] = list(walk(data))
+
+    assert [row[0] for batch in batches for row in rows(list(read_records(data, batch)))] == [0, 1, 2, 10, 11]

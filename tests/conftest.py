@@ -1,0 +1,58 @@
+"""What all tests share: how much was compared with Kafka, printed at the end; and broker tests that must not be skipped where they count."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+#: (what was compared, with what) -> rows.
+Compared = Counter[tuple[str, str]]
+
+_COMPARED = pytest.StashKey[Compared]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[_COMPARED] = Counter()
+
+
+@pytest.fixture
+def compared(request: pytest.FixtureRequest) -> Iterator[Compared]:
+    """Counts to add to; the sum over all tests is printed when they are done."""
+    counts: Compared = Counter()
+    yield counts
+    request.config.stash[_COMPARED].update(counts)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A worker of a distributed run hands its counts to the one who prints."""
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output["compared"] = [[*key, count] for key, count in session.config.stash[_COMPARED].items()]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any, error: object) -> None:  # noqa: ARG001  # pytest-xdist calls it with these names
+    for what, with_what, count in getattr(node, "workeroutput", {}).get("compared", ()):
+        node.config.stash[_COMPARED][what, with_what] += count
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    counts = config.stash[_COMPARED]
+    if counts:
+        terminalreporter.section("rows compared with what Kafka said")
+        for (what, with_what), count in sorted(counts.items()):
+            terminalreporter.write_line(f"{with_what:28} {what:34} {count:>8}")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """With EXHUME_REQUIRE_BROKER a broker test that is skipped has failed: it would prove nothing."""
+    report: Any = yield
+    if report.skipped and os.environ.get("EXHUME_REQUIRE_BROKER") and item.get_closest_marker("broker"):
+        report.outcome = "failed"
+        report.longrepr = f"a broker test was skipped: {report.longrepr}"
+    return report

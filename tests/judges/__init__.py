@@ -1,0 +1,1 @@
+"""Judges: what Kafka's own tools and real brokers said about a log, in a form that our answers can be held against."""
