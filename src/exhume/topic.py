@@ -81,6 +81,7 @@ class OffsetsTopic:
         to_offset: int | None = None,
         from_time_ms: int | None = None,
         to_time_ms: int | None = None,
+        offsets_partitions: Collection[int] | None = None,
     ) -> pa.RecordBatchReader:
         """One row per record, of `schemas.RECORDS`: those that meet every condition, both ends of a range included.
 
@@ -96,6 +97,7 @@ class OffsetsTopic:
             to_offset=to_offset,
             from_time_ms=from_time_ms,
             to_time_ms=to_time_ms,
+            offsets_partitions=offsets_partitions,
         )
         return pa.RecordBatchReader.from_batches(schemas.RECORDS, self._records(wanted))
 
@@ -113,7 +115,7 @@ class OffsetsTopic:
     def annotate(self, wanted: RecordFilter | None = None) -> pa.RecordBatchReader:
         """A byte-by-byte reading of these records: every field with its bytes, one row each, of `annotation.ANNOTATION`."""
         rows = (
-            row
+            found.origin | row
             for found, record, _ in matching_records(self._reader(), wanted or RecordFilter())
             for row in annotate(found.buffer, found.batch, record)
         )
@@ -159,9 +161,13 @@ class OffsetsTopic:
         """What a coordinator of this release (default: the newest known) holds after loading these logs.
 
         `strict` does as the release does, aborted loads included; `lenient` never stops and notes what it went on over. `LoadOptions` says
-        what `stop` and `view` mean. Findings of the load are added to `findings`.
+        what `stop` and `view` mean. Findings of the load are added to `findings`, and those of a look at every checksum: a broker
+        loads damage unseen, the reader of its state should know.
         """
         options = LoadOptions(profile_for(release), mode, stop, view)
+        for found in self._reader().batches():
+            if mode == "lenient":
+                found.records()
         state = load_state(self._evidence.log_directories, options, self._topic_names(topics_file))
         self.findings.extend(state.findings)
         return state.only(groups) if groups is not None else state

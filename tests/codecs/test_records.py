@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import struct
 import zlib
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +16,7 @@ from hypothesis import strategies as st
 
 from exhume.codecs.batch_writer import NewRecord, encode_batch
 from exhume.codecs.batches import Batch, crc_matches, read_batch_header, walk
-from exhume.codecs.compression import compress
+from exhume.codecs.compression import compress, xxh32
 from exhume.codecs.records import Record, read_records, read_records_leniently
 from exhume.codecs.wire import Writer
 from exhume.errors import DecodeError, DecompressionError, LengthOverrun, Underflow
@@ -29,6 +31,7 @@ GOLDEN = {
     )
 }
 Row = tuple[int, int | None, bytes | None, bytes | None]
+Stream = Callable[[bytes], bytes]
 
 PLAIN_PAIR: list[Row] = [(10, T, b"a", b"1"), (11, T + 5, b"b", b"2")]
 LAT = T + 99_999
@@ -206,6 +209,14 @@ def test_a_control_record_of_unknown_type_and_with_a_long_key_is_a_record() -> N
     data = encode_batch([NewRecord(0, T, b"\0\0\0\x63more", b"")], base_offset=0, is_control=True)
 
     assert read(data)[0].key == b"\0\0\0\x63more"
+
+
+def test_a_marker_under_a_delete_horizon_keeps_its_timestamp() -> None:
+    data = encode_batch([NewRecord(0, T, b"\0\0\0\1", bytes(6))], base_offset=0, is_control=True, delete_horizon_ms=T + 86_400_000)
+    batch = read_batch_header(data, 0)
+
+    assert (batch.is_control, batch.delete_horizon_ms) == (True, T + 86_400_000)
+    assert read(data)[0].timestamp_ms == T
 
 
 REFUSED = {
@@ -488,6 +499,83 @@ def test_a_wrapper_that_lost_its_last_message_is_placed_by_the_offset_it_should_
     assert [record.record_offset for record in placed[0]] == [10, 11]
     assert [record.record_offset for record in unplaced[0]] == [10, 11]
     assert "uncertain_offsets" in [problem.code for problem in placed[1]]
+
+
+# --- Streams that only some writers make
+
+
+def xerial_block(data: bytes) -> bytes:
+    return compress(2, data, magic=2)[16:]
+
+
+def lz4_with(
+    flags: int, *, descriptor: int = 0x40, checksum: int | None = None, block_checksum: bool = False, extra: bytes = b""
+) -> Stream:
+    """Streams of one stored block under these header fields."""
+
+    def stream(data: bytes) -> bytes:
+        fields = bytes((flags, descriptor)) + extra
+        header_checksum = xxh32(fields) >> 8 & 0xFF if checksum is None else checksum
+        block = struct.pack("<I", len(data) | 0x80000000) + data + (struct.pack("<I", xxh32(data)) if block_checksum else b"")
+        return b"\x04\x22\x4d\x18" + fields + bytes((header_checksum,)) + block + bytes(4)
+
+    return stream
+
+
+XERIAL = bytes.fromhex("82534e41505059000000000100000001")
+STREAMS: dict[str, tuple[int, Stream]] = {
+    "snappy-raw": (2, lambda data: compress(2, data, magic=2)[20:]),
+    "snappy-xerial-2-blocks": (2, lambda data: XERIAL + xerial_block(data[:9]) + xerial_block(data[9:])),
+    "snappy-xerial-concatenated": (2, lambda data: compress(2, data[:9], magic=2) + compress(2, data[9:], magic=2)),
+    "snappy-little-endian-version": (2, lambda data: XERIAL[:8] + bytes.fromhex("0100000001000000") + xerial_block(data)),
+    "lz4-block-checksum": (3, lz4_with(0x70, block_checksum=True)),
+    "lz4-content-size": (3, lz4_with(0x68, extra=bytes(8))),
+    "lz4-256k-blocks": (3, lz4_with(0x60, descriptor=0x50)),
+    "gzip-two-members": (1, lambda data: compress(1, data[:9], magic=2) + compress(1, data[9:], magic=2)),
+}
+
+
+def batch_around(stream: Stream, codec: int, magic: int) -> bytes:
+    if magic == 2:
+        return batch_of(stream(section(body(0), body(1))), codec=codec, count=2, last_offset_delta=1)
+    first = 0 if magic else 100
+    inner = entry(first, b"k", b"v", magic=magic) + entry(first + 1, b"k", b"v", magic=magic)
+    return entry(101, None, stream(inner), magic=magic, attributes=codec)
+
+
+@pytest.mark.parametrize("magic", [0, 1, 2])
+@pytest.mark.parametrize("name", STREAMS)
+def test_these_streams_are_read_in_every_format(name: str, magic: int) -> None:
+    codec, stream = STREAMS[name]
+    expected_time = T if magic else None
+
+    assert rows(read(batch_around(stream, codec, magic))) == [(100, expected_time, b"k", b"v"), (101, expected_time, b"k", b"v")]
+
+
+@pytest.mark.parametrize(("checksum", "magics"), [(0x1A, [0]), (0x82, [0, 1, 2])])
+def test_the_broken_lz4_header_checksum_is_read_in_format_0_only(checksum: int, magics: list[int]) -> None:
+    stream = lz4_with(0x60, checksum=checksum)
+    readable = []
+    for magic in (0, 1, 2):
+        with contextlib.suppress(DecompressionError):
+            readable.append((magic, len(read(batch_around(stream, 3, magic)))))
+
+    assert readable == [(magic, 2) for magic in magics]
+
+
+@pytest.mark.parametrize("magic", [0, 1, 2])
+def test_linked_lz4_blocks_are_refused_in_every_format_and_read_leniently(magic: int) -> None:
+    data = batch_around(lz4_with(0x40), 3, magic)
+
+    with pytest.raises(DecompressionError, match="linked"):
+        read(data)
+    assert [row[0] for row in read_leniently(data)[0]] == [100, 101]
+
+
+def test_two_zstd_frames_are_one_section() -> None:
+    data = batch_around(lambda data: compress(4, data[:9], magic=2) + compress(4, data[9:], magic=2), 4, 2)
+
+    assert [record.record_offset for record in read(data)] == [100, 101]
 
 
 # --- Any bytes

@@ -72,13 +72,13 @@ def test_a_buffer_outlives_the_volume_and_can_be_let_go(tmp_path: Path) -> None:
 def test_buffers_that_are_dropped_give_their_descriptors_back(tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(b"evidence")
     volume = LocalVolume(tmp_path)
-    before = len(os.listdir("/proc/self/fd"))
+    before = len(list(Path("/proc/self/fd").iterdir()))
 
     for _ in range(50):
         volume.open("f")
 
     gc.collect()
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
 def test_a_missing_file_is_an_evidence_error_with_path_and_remedy(tmp_path: Path) -> None:

@@ -31,17 +31,19 @@ from .kafka_json import key_to_kafka_json, to_kafka_json, to_text
 HEAD = "Dumping __consumer_offsets-1/00000000000000000000.log\nStarting offset: 0\n"
 LINES = {
     "0.9": "offset: 0 position: 0 isvalid: true payloadsize: 28 magic: 0 compresscodec: NoCompressionCodec crc: 2595201066 keysize: 27",
-    "0.10": "offset: 0 position: 0 CreateTime: 1795232993172 isvalid: true payloadsize: 28 magic: 1 compresscodec: NONE crc: 3984639735 keysize: 27",
-    "0.11": "offset: 0 position: 0 CreateTime: 1795232993172 isvalid: true keysize: 27 valuesize: 28 magic: 2 compresscodec: NONE producerId: -1"
-    " producerEpoch: -1 sequence: -1 isTransactional: false headerKeys: []",
+    "0.10": "offset: 0 position: 0 CreateTime: 1795232993172 isvalid: true payloadsize: 28 magic: 1 compresscodec: NONE crc: 3984639735"
+    " keysize: 27",
+    "0.11": "offset: 0 position: 0 CreateTime: 1795232993172 isvalid: true keysize: 27 valuesize: 28 magic: 2 compresscodec: NONE"
+    " producerId: -1 producerEpoch: -1 sequence: -1 isTransactional: false headerKeys: []",
     "2.2": "| offset: 0 CreateTime: 1795232993172 keysize: 27 valuesize: 28 sequence: 0 headerKeys: []",
-    "2.8": "| offset: 0 isValid: true crc: null keySize: 27 valueSize: 28 CreateTime: 1795232993172 baseOffset: 0 lastOffset: 0 baseSequence: -1"
-    " lastSequence: -1 producerEpoch: -1 partitionLeaderEpoch: 0 batchSize: 462 magic: 2 compressType: NONE position: 0 sequence: -1 headerKeys: []",
+    "2.8": "| offset: 0 isValid: true crc: null keySize: 27 valueSize: 28 CreateTime: 1795232993172 baseOffset: 0 lastOffset: 0"
+    " baseSequence: -1 lastSequence: -1 producerEpoch: -1 partitionLeaderEpoch: 0 batchSize: 462 magic: 2 compressType: NONE position: 0"
+    " sequence: -1 headerKeys: []",
 }
 BATCH = (
-    "baseOffset: 10 lastOffset: 12 count: 2 baseSequence: 4 lastSequence: 6 producerId: 7 producerEpoch: 1 partitionLeaderEpoch: 3 isTransactional: true"
-    " isControl: false deleteHorizonMs: OptionalLong[1700000000000] position: 462 LogAppendTime: 1795230227423 size: 1236 magic: 2 compresscodec: zstd"
-    " crc: 2248747328 isvalid: false"
+    "baseOffset: 10 lastOffset: 12 count: 2 baseSequence: 4 lastSequence: 6 producerId: 7 producerEpoch: 1 partitionLeaderEpoch: 3"
+    " isTransactional: true isControl: false deleteHorizonMs: OptionalLong[1700000000000] position: 462 LogAppendTime: 1795230227423"
+    " size: 1236 magic: 2 compresscodec: zstd crc: 2248747328 isvalid: false"
 )
 
 
@@ -105,17 +107,15 @@ def test_the_stray_brace_of_3_x_does_not_reach_the_crc() -> None:
     [
         (" key: offset::cron-report:orders:0 payload: 300", OffsetCommitKey("cron-report", "orders", 0), OffsetCommitPayload(300, "")),
         (" key: offset::cron:report:orders:0 payload: 5:a:b", OffsetCommitKey("cron:report", "orders", 0), OffsetCommitPayload(5, "a:b")),
+        (" key: offset::a payload: 1:orders:0 payload: 7", OffsetCommitKey("a payload: 1", "orders", 0), OffsetCommitPayload(7, "")),
         (
             " key: offset_commit::group=cron-report,partition=orders-0 payload: offset=-5,metadata=x,metadata=y",
             OffsetCommitKey("cron-report", "orders", 0),
             OffsetCommitPayload(-5, "x,metadata=y"),
         ),
-        (" key: offset::a payload: 1:x:orders:0 payload: 7", OffsetCommitKey("a payload: 1:x"[:11], "orders", 0), None),
     ],
 )
-def test_the_key_size_tells_where_a_text_key_ends(text: str, key: OffsetCommitKey, payload: OffsetCommitPayload | None) -> None:
-    if payload is None:
-        key, payload = OffsetCommitKey("a payload: 1:x"[:14], "orders", 0), OffsetCommitPayload(7, "")
+def test_the_key_size_tells_where_a_text_key_ends(text: str, key: OffsetCommitKey, payload: OffsetCommitPayload) -> None:
     key_size = 10 + len(key.group) + len(key.topic)
 
     record = only_record(LINES["2.2"].replace("keysize: 27", f"keysize: {key_size}") + text)
@@ -205,7 +205,7 @@ def test_the_tools_own_exception_ends_the_dump_at_its_record() -> None:
 
 
 def test_gaps_and_cut_bytes_are_told_apart_from_records() -> None:
-    notes = "Non-consecutive offsets in __consumer_offsets-1/0.log\n  -1 is followed by 36\n  36 is followed by 38\nFound 12 invalid bytes at the end of 0.log\n"
+    notes = "Non-consecutive offsets in 0.log\n  -1 is followed by 36\n  36 is followed by 38\nFound 12 invalid bytes at the end of 0.log\n"
 
     dump = parse_dump(HEAD + LINES["2.2"] + " key: unknown::version=5\n" + notes)
 
@@ -316,7 +316,7 @@ SEGMENT = (
     HEAD
     + BATCH.replace("lastOffset: 12 count: 2", "lastOffset: 10 count: 1").replace("lastSequence: 6", "lastSequence: 4")
     + (
-        "\n| offset: 10 LogAppendTime: 1795230227423 keySize: 14 valueSize: 24 sequence: 4 headerKeys: []"
+        "\n| offset: 10 LogAppendTime: 1795230227423 keySize: 14 valueSize: 22 sequence: 4 headerKeys: []"
         ' key: {"type":"1","data":{"group":"g1","topic":"t1","partition":3}}'
         ' payload: {"version":"2","data":{"offset":103,"metadata":"ok","commitTimestamp":1600000000000}}\n'
     )
@@ -391,17 +391,31 @@ def test_a_record_too_few_is_a_difference() -> None:
     assert compare_dump(parse_dump(SEGMENT), [BATCH_ROW], []).differences
 
 
+OLD_SEGMENT = HEAD + (
+    "offset: 0 position: 0 NoTimestampType: -1 size: 81 magic: 0 compresscodec: none crc: 2595201066 isvalid: true\n"
+    "| offset: 0 NoTimestampType: -1 keySize: 27 valueSize: 28 isValid: true crc: 2595201066"
+    ' key: {"type":"1","data":{"group":"cron-report","topic":"orders","partition":0}} payload: {"version":"1","data":'
+    '{"offset":300,"metadata":"","commitTimestamp":1795232842294,"expireTimestamp":1795232844794}}\n'
+)
+OLD = {"byte_position": 0, "magic": 0, "timestamp_type": "NoTimestampType", "producer_id": None, "producer_epoch": None}
+OLD_BATCH_ROW = BATCH_ROW | OLD | {"size_bytes": 81, "base_offset": 0, "last_offset": 0, "codec": "none", "max_timestamp_ms": None}
+OLD_BATCH_ROW |= {"base_sequence": None, "delete_horizon_ms": None, "crc": 2595201066, "crc_status": "ok"}
+OLD_RECORD_ROW = RECORD_ROW | OLD | {"record_offset": 0, "timestamp_ms": None, "sequence": None}
+OLD_RECORD_ROW |= {"key": bytes.fromhex("0001000b63726f6e2d7265706f727400066f726465727300000000")}
+OLD_RECORD_ROW |= {"value": bytes.fromhex("0001000000000000012c0000000001a1fc374236000001a1fc374bfa")}
+
+
 def test_the_crc_of_an_old_message_is_that_of_the_bytes_read() -> None:
-    line = "| offset: 4 NoTimestampType: -1 keySize: 3 valueSize: -1 isValid: true crc: {crc} key: unknown::version=9"
-    row = RECORD_ROW | {"record_offset": 4, "magic": 0, "timestamp_type": "NoTimestampType", "timestamp_ms": None, "sequence": None}
-    row |= {"key": bytes.fromhex("000941"), "value": None}
-    batch = BATCH_ROW | {"magic": 0, "crc_status": "ok"}
+    comparison = compare_dump(parse_dump(OLD_SEGMENT), [OLD_BATCH_ROW], [OLD_RECORD_ROW])
 
-    right = compare_dump(parse_dump(HEAD + line.format(crc=0x1EBDB6B5)), [batch], [row])
-    wrong = compare_dump(parse_dump(HEAD + line.format(crc=0x1EBDB6B4)), [batch], [row])
+    assert comparison.differences == []
+    assert comparison.compared["record crc"] == 1
 
-    assert [difference for difference in right.differences if "crc" in difference] == []
-    assert [difference for difference in wrong.differences if "crc" in difference]
+
+def test_a_magic_that_is_wrong_shows_in_the_crc_of_an_old_message() -> None:
+    comparison = compare_dump(parse_dump(OLD_SEGMENT), [OLD_BATCH_ROW], [OLD_RECORD_ROW | {"magic": 1, "timestamp_ms": 0}])
+
+    assert any("record crc" in difference for difference in comparison.differences)
 
 
 # Every bundled text.
@@ -409,9 +423,9 @@ def test_the_crc_of_an_old_message_is_that_of_the_bytes_read() -> None:
 DUMPS = list(corpus.dump_files())
 
 
-def test_there_are_dumps_of_fourteen_releases() -> None:
+def test_there_are_dumps_by_the_tools_of_fifteen_releases() -> None:
     assert len(DUMPS) == 350
-    assert len({file.release for file in DUMPS}) == 14
+    assert len({file.release for file in DUMPS}) == 15
 
 
 def test_every_dump_is_of_a_segment_that_is_here() -> None:
@@ -426,10 +440,16 @@ def test_every_line_of_every_dump_is_understood() -> None:
     assert sum(dump.stop is not None for dump in dumps) == 8
 
 
-def test_what_kafka_prints_of_a_record_is_decoded_or_said_to_be_not() -> None:
+def test_only_old_tombstones_have_neither_a_key_nor_a_reason() -> None:
     records = [record for file in DUMPS for record in file.read().records]
 
-    told = [record for record in records if record.is_decoded or record.control or record.refusal or isinstance(record.key, UnknownKey)]
+    silent = [record for record in records if not (record.key or record.control or record.refusal)]
 
-    assert all(record.is_tombstone and record.key is None for record in records if record not in told)
-    assert sum(record.refusal is not None for record in told) == 77
+    assert len(silent) == 64
+    assert all(record.is_tombstone and record.era in ("0.9", "0.10", "0.11") for record in silent)
+
+
+def test_kafka_refuses_only_what_was_laid_out_otherwise_in_3_7() -> None:
+    refused = [(file.case.name, file.release) for file in DUMPS for record in file.read().records if record.refusal]
+
+    assert refused == [("3.7.2-consumer-groups", "4.3.0")] * 77

@@ -1,4 +1,4 @@
-"""A state in one screen: a row for each group."""
+"""A state in one screen: a row for each group, and what members hold in a row for each topic."""
 
 from __future__ import annotations
 
@@ -26,6 +26,20 @@ GROUP_SUMMARY = pa.schema(
         ("offsets", pa.int64()),
         ("pending_offsets", pa.int64()),
         ("last_commit_timestamp_ms", pa.int64()),
+    ]
+)
+
+#: One row per member, kind and topic (streams groups: subtopology and role), with the partitions in order.
+ASSIGNMENT_SUMMARY = pa.schema(
+    [
+        ("group", pa.string()),
+        ("member_id", pa.string()),
+        ("kind", pa.string()),
+        ("topic", pa.string()),
+        ("topic_id", pa.string()),
+        ("subtopology_id", pa.string()),
+        ("task_role", pa.string()),
+        ("partitions", pa.list_(pa.int32())),
     ]
 )
 
@@ -62,6 +76,16 @@ def summarize_groups(state: CoordinatorState) -> pa.Table:
             }
         )
     return table_of(GROUP_SUMMARY, rows)
+
+
+def summarize_assignments(state: CoordinatorState) -> pa.Table:
+    """The assignments of a state as `ASSIGNMENT_SUMMARY`, in their own order."""
+    columns = ASSIGNMENT_SUMMARY.names[:-1]
+    partitions: dict[tuple[Any, ...], list[int]] = {}
+    for row in state.assignments.to_pylist():
+        partitions.setdefault(tuple(row[column] for column in columns), []).append(row["partition"])
+    rows = [dict(zip(columns, key, strict=True)) | {"partitions": sorted(held)} for key, held in partitions.items()]
+    return table_of(ASSIGNMENT_SUMMARY, rows)
 
 
 def _key(row: dict[str, Any]) -> _Key:

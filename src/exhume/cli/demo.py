@@ -11,9 +11,9 @@ DEMO_LOG = Path(__file__).with_name("demo_log")
 
 _STEPS = (
     ("What is here?", ("inspect", "--table", "segments")),
-    ("Every commit of one group, as it was written", ("dump", "--group", "order-history", "--type", "offset_commit")),
+    ("Every commit of one group, as it was written", ("dump", "--group", "shipping-eta", "--type", "offset_commit")),
     ("What a coordinator of Kafka 4.3 holds after loading it", ("state",)),
-    ("One group of it, whole", ("state", "--group", "promo-engine-2023")),
+    ("One group of it, whole", ("state", "--group", "fraud-scoring")),
 )
 
 

@@ -14,6 +14,7 @@ from exhume.cli.options import (
     Groups,
     Include,
     NoVerify,
+    OffsetsPartitions,
     Output,
     OutputFile,
     OutputOption,
@@ -42,12 +43,16 @@ _SHOWN = (
 )
 
 
+_ANNOTATION_SHOWN = ("offsets_partition", "record_offset", "part", "field", "wire_type", "byte_position", "bytes", "value")
+
+
 def dump_command(
     paths: EvidencePaths,
     groups: Groups = None,
     topics: Topics = None,
     partitions: Partitions = None,
     types: RecordTypes = None,
+    offsets_partitions: OffsetsPartitions = None,
     from_offset: FromOffset = None,
     to_offset: ToOffset = None,
     from_time: FromTime = None,
@@ -80,9 +85,10 @@ def dump_command(
         to_offset=to_offset,
         from_time_ms=from_time,
         to_time_ms=to_time,
+        offsets_partitions=offsets_partitions or None,
     )
     with opened(paths, include=include, temp_dir=temp_dir, verify=not no_verify) as topic:
         reader = topic.annotate(wanted) if annotate else topic.dump(wanted, raw=raw)
-        columns = None if annotate else [*_SHOWN, *(("raw_key", "raw_value") if raw else ())]
+        columns = _ANNOTATION_SHOWN if annotate else [*_SHOWN, *(("raw_key", "raw_value") if raw else ())]
         render(reader, output=output, output_file=output_file, csv_raw=csv_raw, columns=columns, evidence=paths)
         tell(topic.findings)

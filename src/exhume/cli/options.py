@@ -117,6 +117,17 @@ Partitions = Annotated[
         "--partition", min=0, metavar="N", help="Only this partition of a topic. Repeatable.", show_default=False, rich_help_panel=_FILTER
     ),
 ]
+OffsetsPartitions = Annotated[
+    list[int] | None,
+    typer.Option(
+        "--offsets-partition",
+        min=0,
+        metavar="N",
+        help="Only this partition of __consumer_offsets. Repeatable.",
+        show_default=False,
+        rich_help_panel=_FILTER,
+    ),
+]
 RecordTypes = Annotated[
     list[str] | None,
     typer.Option(

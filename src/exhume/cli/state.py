@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -49,7 +50,6 @@ _COLUMNS = {
         "leader",
     ),
     "members": ("group", "member_id", "group_instance_id", "client_id", "client_host", "member_state", "member_epoch", "subscribed_topics"),
-    "assignments": ("group", "member_id", "kind", "topic", "topic_id", "partition", "subtopology_id", "task_role"),
     "offsets": ("group", "topic", "partition", "committed_offset", "metadata", "commit_timestamp_ms", "is_stable", "record_offset"),
     "pending_offsets": ("group", "topic", "partition", "committed_offset", "producer_id", "producer_epoch", "record_offset"),
     "loads": (
@@ -110,9 +110,11 @@ def state_command(
             mode=mode.value,
             stop=stop.value if stop else None,
             view=view.value,
-            groups=groups or None,
             topics_file=topics,
         )
+        if groups:
+            _refuse_unknown_groups(state, groups)
+            state = state.only(groups)
         if table is not None:
             answer = topic.findings.to_table() if table == "findings" else state.tables[table]
             render(answer, output=output, output_file=output_file, csv_raw=csv_raw, evidence=paths)
@@ -124,14 +126,23 @@ def state_command(
         tell(topic.findings)
 
 
+def _refuse_unknown_groups(state: CoordinatorState, groups: Iterable[str]) -> None:
+    """An unknown group is a wrong request, unless a load that failed may have hidden it."""
+    if set(state.loads["outcome"].to_pylist()) <= {"loaded", "loaded_with_error"}:
+        for group in groups:
+            state.group(group)
+
+
 def _render_summary(state: CoordinatorState, is_detailed: bool, output_file: Path | None, paths: list[Path]) -> None:
     """One line per group; for groups that were named, what belongs to them."""
-    from exhume.analysis.summary import summarize_groups
+    from exhume.analysis.summary import summarize_assignments, summarize_groups
     from exhume.cli.render import render
 
     shown = {"loads": state.loads}
     if is_detailed:
         shown |= {name: state.tables[name] for name in _GROUP_TABLES if state.tables[name].num_rows}
+        if "assignments" in shown:
+            shown["assignments"] = summarize_assignments(state)
     else:
         shown |= {f"groups after loading with {state.release} ({state.mode})": summarize_groups(state)}
         shown |= {name: state.tables[name] for name in ("open_transactions",) if state.tables[name].num_rows}

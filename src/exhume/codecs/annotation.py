@@ -20,6 +20,9 @@ from exhume.errors import EvidenceError
 #: One row per field. `position` counts from the start of `part`; `byte_position` is the place in the file, null inside a compressed batch.
 ANNOTATION = pa.schema(
     [
+        ("replica", pa.string()),
+        ("offsets_partition", pa.int32()),
+        ("path", pa.string()),
         ("record_offset", pa.int64()),
         ("part", pa.string()),
         ("field", pa.string()),
@@ -67,7 +70,7 @@ class _Part:
 
 
 def annotate(buffer: Buffer, batch: Batch, record: Record) -> Iterator[dict[str, Any]]:
-    """The rows of `ANNOTATION` for this record of this batch, in the order of the bytes."""
+    """The rows of `ANNOTATION` for this record of this batch, in the order of the bytes; without the columns that say which file."""
     for part in _parts(buffer, batch, record):
         for span in part.spans:
             yield {

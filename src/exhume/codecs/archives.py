@@ -208,12 +208,12 @@ class ArchiveVolume:
         return "/".join(parts) if can_matter and not is_directory else None
 
     def _enter_directory(self, parts: list[str]) -> None:
-        for length in range(len(parts), 0, -1):
-            path = "/".join(parts[:length])
-            if path in self._directories:
-                return
-            self._directories[path] = set()
-            self._directories.setdefault("/".join(parts[: length - 1]), set()).add(parts[length - 1])
+        if "/".join(parts) in self._directories:
+            return
+        for length, name in enumerate(parts):
+            parent = "/".join(parts[:length])
+            self._directories[parent].add(name)
+            self._directories.setdefault(join(parent, name), set())
 
     def _skip_special(self, name: str, what: str) -> None:
         self._count()

@@ -29,6 +29,7 @@ class RecordFilter:
     to_offset: int | None = None
     from_time_ms: int | None = None
     to_time_ms: int | None = None
+    offsets_partitions: Collection[int] | None = None
 
     def __post_init__(self) -> None:
         known = {*(row.name for row in RECORD_TYPES.values()), *_CONTROL_NAMES, *_OTHER_NAMES}

@@ -28,7 +28,7 @@ def record_batches(reader: SegmentReader, wanted: RecordFilter) -> Iterator[pa.R
 
 def matching_records(reader: SegmentReader, wanted: RecordFilter) -> Iterator[tuple[SegmentBatch, Record, Decoded]]:
     """Each record that is wanted, with its batch and its decoded key (the value is not decoded)."""
-    for found in reader.batches():
+    for found in reader.batches(wanted.offsets_partitions):
         decode = decode_control_record if found.batch.is_control else decode_record
         for record in found.records():
             if wanted.accepts_position(record.record_offset, record.timestamp_ms):
@@ -46,9 +46,7 @@ def _position(found: SegmentBatch) -> dict[str, Any]:
     batch = found.batch
     has_producer = batch.producer_id != -1
     return {
-        "replica": found.partition.replica,
-        "offsets_partition": found.partition.offsets_partition,
-        "path": found.segment.path,
+        **found.origin,
         "byte_position": batch.byte_position,
         "partition_leader_epoch": batch.partition_leader_epoch,
         "producer_id": batch.producer_id if has_producer else None,

@@ -41,7 +41,7 @@ from exhume.errors import DecodeError
 from exhume.findings import Finding, Severity
 
 Grade = Literal["verified", "displaced", "structure_only", "unverified"]
-HoleReason = Literal["short_tail", "zero_tail", "cut_batch", "size_too_small", "bad_magic", "crc_mismatch"]
+HoleReason = Literal["short_tail", "zero_tail", "cut_batch", "size_beyond_end", "size_too_small", "bad_magic", "crc_mismatch"]
 
 _TRIED_ENDS = 16
 _TRIAL_ALLOWANCE_BYTES, _TRIAL_PASSES = 1024 * 1024 * 1024, 8
@@ -163,6 +163,9 @@ class _Salvage:
 
     def _hole(self, position: int, stop: int, reason: HoleReason) -> Hole:
         is_zero = not np.frombuffer(self._buffer, np.uint8)[position:stop].any()
+        if reason == "cut_batch" and (stop < self._end or stop - position >= HEADER_BYTES[2]):
+            # A whole header would have been there; what is there is none.
+            reason = "size_beyond_end"
         return Hole(position, stop - position, "zero_tail" if is_zero and stop == self._end else reason, is_zero)
 
     def _found_up_to(self, batch: Batch, stop: int, *, is_last: bool) -> Found:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from exhume.codecs.batches import Batch
 from exhume.codecs.compression import DEFAULT_CAP_BYTES
@@ -42,6 +43,15 @@ class SegmentBatch:
     def batch(self) -> Batch:
         return self.found.batch
 
+    @property
+    def origin(self) -> dict[str, Any]:
+        """Replica, offsets partition and path: where this batch lies, as columns."""
+        return {
+            "replica": self.partition.replica,
+            "offsets_partition": self.partition.offsets_partition,
+            "path": self.segment.path,
+        }
+
     def records(self) -> list[Record]:
         """The records that can be read; adds findings for those that cannot."""
         records, problems = read_records_leniently(self.buffer, self.batch, cap_bytes=self._cap_bytes)
@@ -71,9 +81,11 @@ class SegmentReader:
                 behind = next((later.base_offset for later in read[index + 1 :] if later.base_offset > segment.base_offset), None)
                 yield partition, segment, behind
 
-    def batches(self) -> Iterator[SegmentBatch]:
-        """Every batch of every segment."""
+    def batches(self, offsets_partitions: Collection[int] | None = None) -> Iterator[SegmentBatch]:
+        """Every batch of every segment, of these offsets partitions only where some are named."""
         for partition, segment, behind in self.segments():
+            if offsets_partitions is not None and partition.offsets_partition not in offsets_partitions:
+                continue
             for item in self.items(partition, segment, behind):
                 if isinstance(item, SegmentBatch):
                     yield item

@@ -91,7 +91,7 @@ class CoordinatorState:
         }
         if not any(found.values()):
             known = sorted({*self.groups["group"].to_pylist(), *self.offsets["group"].to_pylist()})
-            near = difflib.get_close_matches(name, known, n=5) or known[:5]
+            near = difflib.get_close_matches(name, known, n=5) or [other for other in known if name in other][:5] or known[:5]
             raise RequestError(f"no group {name!r} in this state", remedy=f"Near by: {', '.join(near)}" if near else None)
         return GroupState(
             name,
