@@ -1,4 +1,4 @@
-"""What all tests share: how much was compared with Kafka, printed at the end; and broker tests that must not be skipped where they count."""
+"""What all tests share: the count of what was compared with Kafka, and broker tests that must not be skipped where they count."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_testnodedown(node: Any, error: object) -> None:  # noqa: ARG001  # pytest-xdist calls it with these names
+def pytest_testnodedown(node: Any, error: object) -> None:  # pytest-xdist calls it with these names
     for what, with_what, count in getattr(node, "workeroutput", {}).get("compared", ()):
         node.config.stash[_COMPARED][what, with_what] += count
 

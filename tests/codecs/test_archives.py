@@ -9,6 +9,7 @@ import io
 import lzma
 import os
 import tarfile
+import tempfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +17,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from exhume.codecs import archives
+from exhume.codecs import archives, volumes
 from exhume.codecs.archives import ArchiveLimits, ArchiveVolume
 from exhume.codecs.volumes import Entry
 from exhume.errors import EvidenceError, RequestError
@@ -242,7 +243,7 @@ def test_a_zip_that_understates_its_member_gives_no_more_than_it_said(tmp_path: 
 
 def test_zeros_become_a_hole_in_the_temporary_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     room: list[int] = []
-    real = archives.map_descriptor
+    real = volumes.map_descriptor
 
     def watch(descriptor: int, size_bytes: int) -> memoryview:
         room.append(os.fstat(descriptor).st_blocks * 512)
@@ -434,7 +435,7 @@ def test_a_full_disk_is_an_evidence_error_that_names_the_way_out(tmp_path: Path,
         def write(self, _: object) -> int:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(archives.tempfile, "TemporaryFile", lambda **_: Full())
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda **_: Full())
 
     with pytest.raises(EvidenceError, match=r"no space left.*--temp-dir"):
         opened(tmp_path, tar(member(SEGMENT)))
@@ -452,3 +453,9 @@ def test_a_tar_changed_at_any_byte_gives_members_findings_or_an_evidence_error(t
                 continue
             for entry in files(volume):
                 assert len(volume.open(entry.path)) == entry.size_bytes
+
+
+def test_a_member_of_a_zip_without_a_name_is_passed_over(tmp_path: Path) -> None:
+    packed = zipped((SEGMENT, CONTENT)).replace(SEGMENT.encode(), b"\0" * len(SEGMENT))
+
+    assert files(opened(tmp_path, packed)) == []

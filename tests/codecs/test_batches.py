@@ -9,15 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from exhume.codecs.batch_search import BatchSearch, is_plausible, plausible_positions
 from exhume.codecs.batch_writer import NewRecord, encode_batch
-from exhume.codecs.batches import (
-    BatchSearch,
-    crc_matches,
-    is_plausible,
-    plausible_positions,
-    read_batch_header,
-    walk,
-)
+from exhume.codecs.batches import crc_matches, read_batch_header, walk
 from exhume.errors import DecodeError, Underflow, UnknownVersion
 
 T = 1_600_000_000_000

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from exhume.codecs.checkpoints import (
+    MAX_TEXT_BYTES,
     LeaderEpoch,
     MetaProperties,
     read_clean_shutdown,
@@ -164,3 +170,32 @@ def test_the_mark_of_a_clean_shutdown_holds_the_broker_epoch_from_3_7() -> None:
 def test_a_mark_of_a_clean_shutdown_with_strange_content_is_refused(data: bytes) -> None:
     with pytest.raises(DecodeError):
         read_clean_shutdown(data)
+
+
+READERS = [read_offset_checkpoint, read_leader_epochs, read_partition_metadata, read_meta_properties, read_clean_shutdown]
+
+
+@pytest.mark.parametrize("read", READERS)
+def test_a_file_of_absurd_size_is_refused(read: Callable[[bytes], object]) -> None:
+    with pytest.raises(DecodeError, match="no file of this kind is that large"):
+        read(bytes(MAX_TEXT_BYTES + 1))
+
+
+def test_a_property_of_very_many_lines_takes_no_longer_than_its_bytes() -> None:
+    start = time.monotonic()
+
+    read_meta_properties(b"a=\\\n" + b"b\\\n" * 300_000)
+
+    assert time.monotonic() - start < 10
+
+
+@pytest.mark.parametrize("read", READERS)
+@given(data=st.binary(max_size=200) | st.text("0123456789 \n\r\t:=\\\\#abu{}[]", max_size=200).map(str.encode))
+def test_any_bytes_are_read_or_refused(read: Callable[[bytes], object], data: bytes) -> None:
+    refusal: DecodeError | None = None
+    try:
+        read(data)
+    except DecodeError as error:
+        refusal = error
+
+    assert refusal is None or refusal.remedy

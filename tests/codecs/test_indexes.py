@@ -6,6 +6,8 @@ import struct
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from exhume.codecs.indexes import (
     AbortedTransaction,
@@ -180,3 +182,10 @@ def test_healthy_indexes_give_no_findings(tmp_path: Path) -> None:
     partition = partition_with(tmp_path, log=bytes(9000), index=offset_index((10, 4200)) + bytes(800), timeindex=bytes(1200))
 
     assert list(find_index_problems(partition)) == []
+
+
+@given(data=st.binary(max_size=300), base_offset=st.integers(0, 2**63 - 1))
+def test_any_bytes_are_an_index_with_or_without_problems(data: bytes, base_offset: int) -> None:
+    assert len(decode_offset_index(data, base_offset).entries) <= len(data) // 8
+    assert len(decode_time_index(data, base_offset).entries) <= len(data) // 12
+    assert len(decode_transaction_index(data).entries) <= len(data) // 34

@@ -18,7 +18,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,10 @@ from .kafka_dump import DumpedSegment, read_dump
 
 BUNDLED = Path(__file__).resolve().parent.parent / "data"
 WHOLE = Path(os.environ["EXHUME_CORPUS"]) if os.environ.get("EXHUME_CORPUS") else None
+
+
+#: One file can hold the answers of many brokers, which are asked for one after the other.
+_read_bundle = lru_cache(maxsize=1)(read_json)
 
 
 @dataclass(frozen=True)
@@ -82,7 +86,7 @@ class Case:
         """The answers of every broker that was asked about this story."""
         bundle = self.directory / "oracle" / "answers.json.gz"
         if bundle.exists():
-            return [AnswerFile(self, bundle, label, self._data_for(label)) for label in sorted(read_json(bundle))]
+            return [AnswerFile(self, bundle, label, self._data_for(label)) for label in sorted(_read_bundle(bundle))]
         labels = ((path, path.name.split(".json")[0]) for path in sorted((self.directory / "oracle").glob("*.json*")))
         return [AnswerFile(self, path, label, self._data_for(label)) for path, label in labels]
 
@@ -123,13 +127,14 @@ class AnswerFile:
     @cached_property
     def expectation(self) -> Expectation:
         """The answers, read."""
-        content = read_json(self.path)
+        content = _read_bundle(self.path)
         return read_answers(content.get(self.label, content), self.label, self.case.directory.name, self.case.scenario)
 
     @property
     def is_after_expiry(self) -> bool:
         """True where an expiry pass ran before the questions: the answers are not those of the log alone."""
-        return self.expectation.kind == "expired" or self.case.scenario.get("kind") == "expiry"
+        is_expiry_fact = self.case.scenario.get("kind") == "expiry"
+        return self.expectation.kind == "expired" or (is_expiry_fact and bool(self.expectation.appended))
 
 
 @dataclass(frozen=True)

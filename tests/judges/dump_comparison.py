@@ -17,7 +17,8 @@ from typing import Any, Self
 
 from exhume.codecs.record_types import Decoded, decode_control_record, decode_record
 
-from .kafka_dump import DumpedBatch, DumpedRecord, DumpedSegment, GroupMetadataPayload
+from .kafka_dump import DumpedBatch, DumpedRecord, DumpedSegment
+from .kafka_dump_text import GroupMetadataPayload
 from .kafka_json import key_to_kafka_json, to_kafka_json, to_text
 
 Row = Mapping[str, Any]

@@ -17,7 +17,7 @@ from exhume.codecs.record_types import Decoded, RecordType, ValueLayout
 from exhume.codecs.wire import Reader, format_uuid
 from exhume.errors import DecodeError
 
-from .kafka_dump import (
+from .kafka_dump_text import (
     GroupMetadataKey,
     GroupMetadataPayload,
     MemberText,

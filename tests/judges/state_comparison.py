@@ -21,7 +21,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .broker_answers import REBALANCING, Assigned, Expectation, GroupAnswer, offsets_partition_of, release_numbers
+from .broker_answers import Expectation, offsets_partition_of, release_numbers
+from .group_answers import REBALANCING, Assigned, GroupAnswer
 
 Row = Mapping[str, Any]
 Tables = Mapping[str, Sequence[Row]]
@@ -95,8 +96,7 @@ class _Judge:
             elif row["outcome"] == "aborted" and not expectation.is_log_complete and not is_anything_listed:
                 self.silence(place, "nothing of it is listed, and the log line that says why was not kept")
             else:
-                came_to_its_end = row["outcome"].startswith("loaded") or row["outcome"] == "not_shown"
-                self.check(f"{place} ({row['outcome']})", "load came to its end", came_to_its_end, True)
+                self.check(f"{place} ({row['outcome']})", "load came to its end", row["outcome"] in _CAME_TO_ITS_END, True)
             if partition in expectation.late_errors:
                 self.check(place, "load has a late error", bool(row["reason"]), True)
         for partition in expectation.failed_loads:
@@ -308,6 +308,8 @@ class _Judge:
 
 
 _GROUP_TABLES = ("groups", "members", "assignments", "offsets", "pending_offsets", "share_partitions", "streams_topologies")
+#: The last: loaded, but requests are answered from an older snapshot. The tables are what requests see, so it needs no rule here.
+_CAME_TO_ITS_END = ("loaded", "loaded_with_error", "not_shown")
 _LISTED = ("protocol_type", "group_state", "group_type")
 
 

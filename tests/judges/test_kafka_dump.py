@@ -13,18 +13,14 @@ from exhume.codecs.record_types import RECORD_TYPES, decode_record, encode_key, 
 
 from . import corpus
 from .dump_comparison import compare_dump
-from .kafka_dump import (
-    DumpedBatch,
-    DumpedRecord,
+from .kafka_dump import DumpedBatch, DumpedRecord, DumpedSegment, Stop, parse_dump
+from .kafka_dump_text import (
     GroupMetadataKey,
     GroupMetadataPayload,
     MemberText,
     OffsetCommitKey,
     OffsetCommitPayload,
-    Stop,
     UnknownKey,
-    parse_dump,
-    read_dump,
 )
 from .kafka_json import key_to_kafka_json, to_kafka_json, to_text
 
@@ -432,24 +428,33 @@ def test_every_dump_is_of_a_segment_that_is_here() -> None:
     assert [file.id for file in DUMPS if not file.segment.is_file()] == []
 
 
-def test_every_line_of_every_dump_is_understood() -> None:
-    dumps = [read_dump(file.path) for file in DUMPS]
-
-    assert sum(len(dump.records) for dump in dumps) == 23631
-    assert sum(len(dump.batches) for dump in dumps) == 8247
-    assert sum(dump.stop is not None for dump in dumps) == 8
+@pytest.fixture(scope="module")
+def dumps() -> list[tuple[corpus.DumpFile, DumpedSegment]]:
+    return [(file, file.read()) for file in DUMPS]
 
 
-def test_only_old_tombstones_have_neither_a_key_nor_a_reason() -> None:
-    records = [record for file in DUMPS for record in file.read().records]
+Dumps = list[tuple[corpus.DumpFile, DumpedSegment]]
 
-    silent = [record for record in records if not (record.key or record.control or record.refusal)]
+
+def test_every_line_of_every_dump_is_understood(dumps: Dumps) -> None:
+    assert sum(len(dump.records) for _, dump in dumps) == 23631
+    assert sum(len(dump.batches) for _, dump in dumps) == 8247
+
+
+def test_the_tool_died_only_in_old_releases(dumps: Dumps) -> None:
+    died = [file.release for file, dump in dumps if dump.stop]
+
+    assert sorted(died) == ["0.9.0.1"] * 2 + ["1.1.1"] * 6
+
+
+def test_only_old_tombstones_have_neither_a_key_nor_a_reason(dumps: Dumps) -> None:
+    silent = [record for _, dump in dumps for record in dump.records if not (record.key or record.control or record.refusal)]
 
     assert len(silent) == 64
     assert all(record.is_tombstone and record.era in ("0.9", "0.10", "0.11") for record in silent)
 
 
-def test_kafka_refuses_only_what_was_laid_out_otherwise_in_3_7() -> None:
-    refused = [(file.case.name, file.release) for file in DUMPS for record in file.read().records if record.refusal]
+def test_kafka_refuses_only_what_was_laid_out_otherwise_in_3_7(dumps: Dumps) -> None:
+    refused = [(file.case.name, file.release) for file, dump in dumps for record in dump.records if record.refusal]
 
     assert refused == [("3.7.2-consumer-groups", "4.3.0")] * 77

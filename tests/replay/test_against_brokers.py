@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-
-import exhume
 from tests.conftest import Compared
 from tests.judges import corpus
 from tests.judges.state_comparison import Comparison, compare_state
+
+import exhume
 
 #: What must have been compared at least once, by release and coordinator.
 MUST_BE_COMPARED = {

@@ -175,7 +175,7 @@ class ArchiveVolume:
             for member in archive.infolist():
                 if stat.S_IFMT(member.external_attr >> 16) not in (0, stat.S_IFREG, stat.S_IFDIR):
                     self._skip_special(member.filename, "a link or a device")
-                elif (path := self._enter(member.filename, is_directory=member.is_dir())) is not None:
+                elif (path := self._enter(member.filename, is_directory=member.filename.endswith("/"))) is not None:
                     self._take_zip_member(archive, member, path, keeper)
 
     def _take_zip_member(self, archive: zipfile.ZipFile, member: zipfile.ZipInfo, path: str, keeper: _Keeper) -> None:

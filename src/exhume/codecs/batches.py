@@ -20,14 +20,11 @@ from __future__ import annotations
 
 import struct
 import zlib
-from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 import crc32c
-import numpy as np
-import numpy.typing as npt
 
 from exhume.codecs.wire import Buffer
 from exhume.errors import DecodeError, Underflow, UnknownVersion
@@ -40,21 +37,18 @@ CODEC_NAMES = {0: "none", 1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
 
 #: Offset and size: the bytes in front of what `size` counts.
 LOG_OVERHEAD = 12
+#: Segment indexes hold offsets as int32 from the base offset.
+MOST_OFFSETS_IN_SEGMENT = 2**31 - 1
 #: Bytes up to and including the magic; Kafka's reader does not look at a tail of this size or less.
 HEADER_UP_TO_MAGIC = 17
 #: Header bytes by magic, everything in front of keys, values and records: the smallest batch of that format.
 HEADER_BYTES = {0: 26, 1: 34, 2: 61}
-#: What the search takes for a batch at most; brokers refuse larger messages long before.
-MAX_SEARCHED_BATCH_BYTES = 128 * 1024 * 1024
 
 _LEGACY = struct.Struct(">qiIBB")
 _FORMAT_2 = struct.Struct(">qiibIhiqqqhii")
 _OFFSET_AND_SIZE = struct.Struct(">qi")
-_INT32 = struct.Struct(">i")
 _INT64 = struct.Struct(">q")
 _CRC_START = {0: 16, 1: 16, 2: 21}
-_FIRST_WINDOW_BYTES, _LARGEST_WINDOW_BYTES = 4 * 1024, 1024 * 1024
-_SEARCH_ALLOWANCE_BYTES, _SEARCH_PASSES = 1024 * 1024 * 1024, 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,6 +249,11 @@ def timestamp_or_none(timestamp_ms: int) -> int | None:
     return None if timestamp_ms == -1 else timestamp_ms
 
 
+def first_offset(batch: Batch) -> int:
+    """The first offset of the batch, as far as its header knows: a wrapper of formats 0 and 1 knows its last only."""
+    return batch.last_offset if batch.base_offset is None else batch.base_offset
+
+
 def wrap_int64(value: int) -> int:
     """`value` as Java's long holds it: damaged offsets and timestamps may add up to more than 63 bits."""
     return value if -(2**63) <= value < 2**63 else (value + 2**63) % 2**64 - 2**63
@@ -272,166 +271,3 @@ def checksum(buffer: Buffer, batch: Batch, end: int) -> int:
     if batch.magic == 2:
         return int(crc32c.crc32c(body))
     return zlib.crc32(body[1:], zlib.crc32(bytes((batch.magic,))))
-
-
-_Bytes = npt.NDArray[np.uint8]
-_Positions = npt.NDArray[np.int64]
-
-
-class BatchSearch:
-    """The batches in `buffer[:end]` whose header is plausible and whose checksum matches, wherever they begin.
-
-    What was found is remembered, so that a search that goes on a little further each time looks at every byte once. Checksums are taken
-    of a bounded number of bytes; a file made of nothing but plausible headers meets that bound, and `skipped_count` tells how many
-    candidates were left unchecked for it.
-    """
-
-    def __init__(self, buffer: Buffer, end: int) -> None:
-        self._buffer = buffer
-        self._end = end
-        self._found: list[Batch] = []
-        self._positions: list[int] = []
-        self._frontier = 0
-        self._scan: Iterator[Batch] = iter(())
-        self._allowance_bytes = _SEARCH_ALLOWANCE_BYTES + _SEARCH_PASSES * end
-        self.skipped_count = 0
-
-    def first_from(self, position: int) -> Batch | None:
-        """The first verified batch that begins at `position` or behind it; None where there is none.
-
-        Positions are asked for in rising order, but for those behind which something was found already.
-        """
-        index = bisect_left(self._positions, position)
-        if index < len(self._found):
-            return self._found[index]
-        if position >= self._frontier:
-            self._scan = self._verified(position)
-        batch = next(self._scan, None)
-        if batch is not None:
-            self._found.append(batch)
-            self._positions.append(batch.byte_position)
-        return batch
-
-    def _verified(self, start: int) -> Iterator[Batch]:
-        window_bytes = _FIRST_WINDOW_BYTES
-        while start < self._end:
-            stop = min(start + window_bytes, self._end)
-            self._frontier = stop
-            for position in plausible_positions(self._buffer, start, stop, self._end).tolist():
-                batch = read_header_fields(self._buffer, position)
-                if batch.size_bytes > self._allowance_bytes:
-                    self.skipped_count += 1
-                    continue
-                if crc_matches(self._buffer, batch):
-                    yield batch
-                else:
-                    self._allowance_bytes -= batch.size_bytes
-            start = stop
-            window_bytes = min(window_bytes * 2, _LARGEST_WINDOW_BYTES)
-
-
-def is_plausible(buffer: Buffer, position: int, end: int) -> bool:
-    """True when a header that a broker could have written lies at `position` and its batch ends within `end`."""
-    if end_reason(buffer, position, end) is not None:
-        return False
-    batch = read_header_fields(buffer, position)
-    if not has_possible_fields(batch) or batch.size_bytes > MAX_SEARCHED_BATCH_BYTES + LOG_OVERHEAD:
-        return False
-    if batch.magic < 2:
-        return legacy_end(buffer, batch, end) == batch.end_position
-    return batch.record_count != 0 or batch.size_bytes == HEADER_BYTES[2]
-
-
-def has_possible_fields(batch: Batch) -> bool:
-    """True when the header fields other than size and magic are such as brokers write."""
-    times = (batch.base_timestamp_ms, batch.max_timestamp_ms, batch.delete_horizon_ms)
-    if any(time is not None and time < -1 for time in times):
-        return False
-    if batch.magic < 2:
-        return batch.last_offset >= 0 and batch.codec <= 3 and batch.attributes & (0xF8 if batch.magic == 0 else 0xF0) == 0
-    base_offset, count, leader_epoch = batch.base_offset or 0, batch.record_count or 0, batch.partition_leader_epoch or 0
-    return (
-        0 <= base_offset <= batch.last_offset
-        and 0 <= count <= batch.last_offset - base_offset + 1
-        and batch.attributes & 0xFF80 == 0
-        and batch.codec <= 4
-        and leader_epoch >= -1
-        and batch.producer_epoch >= -1
-    )
-
-
-def legacy_end(buffer: Buffer, batch: Batch, end: int) -> int | None:
-    """Where a log entry of format 0 or 1 ends by the lengths of its key and value; None where they lead beyond `end`."""
-    position = batch.byte_position + HEADER_BYTES[batch.magic] - 8
-    for _ in ("key", "value"):
-        if position + 4 > end:
-            return None
-        position += 4 + max(_INT32.unpack_from(buffer, position)[0], 0)
-    return position if position <= end else None
-
-
-def plausible_positions(buffer: Buffer, start: int, stop: int, end: int) -> _Positions:
-    """The positions in `start..stop-1` of headers that a broker could have written, in order, of batches that end within `end`.
-
-    Nothing is checksummed. A random position of format 2 passes with a probability of about 2^-40; formats 0 and 1 must satisfy
-    `size == header + key + value` exactly.
-    """
-    view = np.frombuffer(buffer, np.uint8)[:end]
-    # All candidates of one call must have 17 header bytes before the end; the per-format tests ask for the rest.
-    found = [_plausible_format_2(view, start, min(stop, end - HEADER_BYTES[2] + 1), end)]
-    found += [_plausible_legacy(view, start, min(stop, end - HEADER_BYTES[magic] + 1), end, magic) for magic in (0, 1)]
-    positions = np.concatenate(found)
-    positions.sort()
-    return positions
-
-
-def _plausible_format_2(view: _Bytes, start: int, stop: int, end: int) -> _Positions:
-    if stop <= start:
-        return np.empty(0, np.int64)
-
-    def column(at: int) -> _Bytes:
-        return view[start + at : stop + at]
-
-    mask = (column(16) == 2) & (column(21) == 0)
-    at = np.flatnonzero(mask).astype(np.int64) + start
-    at = at[(view[at + 22] < 0x80) & (view[at + 22] & 7 <= 4)]
-    size, last_offset_delta, count = _int(view, at + 8, 4), _int(view, at + 23, 4), _int(view, at + 57, 4)
-    fits = (size >= 49) & (size <= MAX_SEARCHED_BATCH_BYTES) & (at + LOG_OVERHEAD + size <= end)
-    counts = (last_offset_delta >= 0) & (count >= 0) & (count <= last_offset_delta + 1) & ((count > 0) | (size == 49))
-    epochs = (_int(view, at + 12, 4) >= -1) & (_int(view, at + 51, 2) >= -1)
-    times = (_int(view, at + 27, 8) >= -1) & (_int(view, at + 35, 8) >= -1)
-    passes: npt.NDArray[np.bool_] = fits & counts & epochs & times & (view[at] < 0x80)
-    return at[passes]
-
-
-def _plausible_legacy(view: _Bytes, start: int, stop: int, end: int, magic: int) -> _Positions:
-    if stop <= start or not view[start : stop + HEADER_UP_TO_MAGIC].any():
-        return np.empty(0, np.int64)
-
-    def column(at: int) -> _Bytes:
-        return view[start + at : stop + at]
-
-    # First by whole columns: most positions of zeros and text fall here, before an index is built.
-    mask = (column(16) == magic) & (column(17) & (0xF8 if magic == 0 else 0xF0) == 0) & (column(8) <= MAX_SEARCHED_BATCH_BYTES >> 24)
-    mask &= (column(9) | column(10) != 0) | (column(11) >= HEADER_BYTES[0] - LOG_OVERHEAD)
-    at = np.flatnonzero(mask).astype(np.int64) + start
-    at = at[(view[at + 17] & 7 <= 3) & (view[at] < 0x80)]
-    size = _int(view, at + 8, 4)
-    at = at[(size <= MAX_SEARCHED_BATCH_BYTES) & (at + LOG_OVERHEAD + size <= end)]
-    if magic == 1:
-        at = at[_int(view, at + 18, 8) >= -1]
-    payload_bytes = _int(view, at + 8, 4) + LOG_OVERHEAD - HEADER_BYTES[magic]
-    key_bytes = np.maximum(_int(view, at + HEADER_BYTES[magic] - 8, 4), 0)
-    inside = key_bytes <= payload_bytes
-    at, key_bytes, payload_bytes = at[inside], key_bytes[inside], payload_bytes[inside]
-    value_bytes = np.maximum(_int(view, at + HEADER_BYTES[magic] - 4 + key_bytes, 4), 0)
-    is_exact: npt.NDArray[np.bool_] = key_bytes + value_bytes == payload_bytes
-    return at[is_exact]
-
-
-def _int(view: _Bytes, at: _Positions, width: int) -> _Positions:
-    """The big-endian signed integers of `width` bytes at these positions."""
-    value: _Positions = view[at].astype(np.int8).astype(np.int64)
-    for index in range(1, width):
-        value = value << 8 | view[at + index]
-    return value

@@ -23,8 +23,8 @@ from typing import NamedTuple
 from exhume.codecs.wire import Buffer, parse_uuid
 from exhume.errors import DecodeError, EncodeError
 
-#: Far above what the largest cluster writes; a larger file is something else.
-MAX_TEXT_BYTES = 64 * 1024 * 1024
+#: Above what a broker of 200,000 partitions writes; a larger file is something else.
+MAX_TEXT_BYTES = 16 * 1024 * 1024
 
 _REMEDY = "A broker refuses this file too; take the copy of another moment, or go on without it"
 _LINE_END = re.compile(rb"\r\n|\r|\n")
@@ -129,6 +129,7 @@ def read_clean_shutdown(data: Buffer) -> int | None:
     """
     if not len(data):
         return None
+    _refuse_size(data, _CLEAN_REMEDY)
     try:
         content = json.loads(bytes(data))
     except ValueError as error:
@@ -150,23 +151,23 @@ def read_properties(data: Buffer) -> dict[str, _Line]:
     Source: java.util.Properties.load.
     """
     properties = {}
-    pending: _Line | None = None
+    parts: list[str] = []
+    first: _Line | None = None
     for line in _lines(data, encoding="latin-1"):
         text = line.text.lstrip(" \t\f")
-        if pending is None and (not text or text[0] in "#!"):
+        if first is None and (not text or text[0] in "#!"):
             continue
-        if pending is not None:
-            line = _Line(pending.number, pending.byte_position, "")
-            text = pending.text + text
-        pending = None
-        if (len(text) - len(text.rstrip("\\"))) % 2:
-            pending = _Line(line.number, line.byte_position, text[:-1])
-            continue
-        key, value = _split_property(text)
-        properties[key] = _Line(line.number, line.byte_position, value)
-    if pending is not None:
-        key, value = _split_property(pending.text)
-        properties[key] = _Line(pending.number, pending.byte_position, value)
+        first = first or line
+        # An odd number of backslashes at the end goes on in the next line.
+        goes_on = (len(text) - len(text.rstrip("\\"))) % 2 == 1
+        parts.append(text[:-1] if goes_on else text)
+        if not goes_on:
+            key, value = _split_property("".join(parts))
+            properties[key] = first._replace(text=value)
+            parts, first = [], None
+    if first is not None:
+        key, value = _split_property("".join(parts))
+        properties[key] = first._replace(text=value)
     return properties
 
 
@@ -186,8 +187,7 @@ def _unescape(text: str) -> str:
 
 def _lines(data: Buffer, encoding: str = "utf-8") -> Iterator[_Line]:
     """The lines as Java's BufferedReader gives them: no empty one behind the last line end."""
-    if len(data) > MAX_TEXT_BYTES:
-        raise DecodeError(f"{len(data)} bytes: no file of this kind is that large", remedy=_REMEDY)
+    _refuse_size(data, _REMEDY)
     text = bytes(data)
     position = 0
     number = 1
@@ -196,6 +196,11 @@ def _lines(data: Buffer, encoding: str = "utf-8") -> Iterator[_Line]:
         end, following = (match.start(), match.end()) if match else (len(text), len(text))
         yield _Line(number, position, text[position:end].decode(encoding, "replace"))
         position, number = following, number + 1
+
+
+def _refuse_size(data: Buffer, remedy: str) -> None:
+    if len(data) > MAX_TEXT_BYTES:
+        raise DecodeError(f"{len(data)} bytes: no file of this kind is that large", remedy=remedy)
 
 
 def _entries(data: Buffer, fields: str) -> Iterator[tuple[_Line, list[str]]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from exhume.codecs.batches import is_plausible
+from exhume.codecs.batch_search import is_plausible
 from exhume.codecs.checkpoints import read_leader_epochs, read_offset_checkpoint
 from exhume.codecs.snapshots import read_producer_snapshot
 from exhume.errors import EvidenceError

@@ -16,11 +16,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+from exhume.codecs.batch_search import BatchSearch
 from exhume.codecs.batches import (
     HEADER_BYTES,
     LOG_OVERHEAD,
     Batch,
-    BatchSearch,
     TimestampType,
     crc_matches,
     end_reason,

@@ -14,31 +14,27 @@ The checksum vouches for size, magic and contents, not for base offset and leade
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
+from exhume.codecs.batch_search import MAX_SEARCHED_BATCH_BYTES, BatchSearch, has_possible_fields, is_plausible, legacy_end
 from exhume.codecs.batches import (
     HEADER_BYTES,
     HEADER_UP_TO_MAGIC,
-    MAX_SEARCHED_BATCH_BYTES,
+    MOST_OFFSETS_IN_SEGMENT,
     Batch,
-    BatchSearch,
     CrcStatus,
     checksum,
     crc_matches,
     end_reason,
-    has_possible_fields,
-    is_plausible,
-    legacy_end,
+    first_offset,
     read_header_fields,
 )
-from exhume.codecs.records import Problem
 from exhume.codecs.wire import Buffer, Reader
 from exhume.errors import DecodeError
-from exhume.findings import Finding, Severity
 
 Grade = Literal["verified", "displaced", "structure_only", "unverified"]
 HoleReason = Literal["short_tail", "zero_tail", "cut_batch", "size_beyond_end", "size_too_small", "bad_magic", "crc_mismatch"]
@@ -46,8 +42,6 @@ HoleReason = Literal["short_tail", "zero_tail", "cut_batch", "size_beyond_end", 
 _TRIED_ENDS = 16
 _TRIAL_ALLOWANCE_BYTES, _TRIAL_PASSES = 1024 * 1024 * 1024, 8
 _SMALLEST_RECORD_BYTES = 7
-# Segment indexes hold offsets as int32 from the base offset.
-_MOST_OFFSETS_IN_SEGMENT = 2**31 - 1
 # Stepping over a record takes about as long as the checksum of this many bytes.
 _RECORD_STEP_COST_BYTES = 1024
 
@@ -193,14 +187,14 @@ class _Salvage:
             return "verified"
         # Neither side of it is whole. What follows it in the file must follow it in the log.
         behind = self._search.first_from(batch.end_position)
-        return "displaced" if behind is not None and _first_offset(behind) <= batch.last_offset else "verified"
+        return "displaced" if behind is not None and first_offset(behind) <= batch.last_offset else "verified"
 
     def _fits_offsets(self, batch: Batch) -> bool:
         """True when the offsets of this batch may follow those before it, in this segment."""
         if self._next_base_offset is not None and batch.last_offset >= self._next_base_offset:
             return False
         lowest = self._lowest_offset
-        return lowest is None or lowest <= _first_offset(batch) <= batch.last_offset <= lowest + _MOST_OFFSETS_IN_SEGMENT
+        return lowest is None or lowest <= first_offset(batch) <= batch.last_offset <= lowest + MOST_OFFSETS_IN_SEGMENT
 
     def _grade_by_structure(self, batch: Batch) -> Grade:
         if batch.codec == 0 and self._structural_end(batch) == batch.end_position:
@@ -274,142 +268,3 @@ class _Salvage:
         except DecodeError:
             return None
         return reader.position
-
-
-def _first_offset(batch: Batch) -> int:
-    """The base offset; of a wrapper, whose base offset is inside, its last."""
-    return batch.last_offset if batch.base_offset is None else batch.base_offset
-
-
-# --- Findings
-
-
-@dataclass(frozen=True, slots=True)
-class Context:
-    """Where the evidence comes from, for the findings about it."""
-
-    path: str | None = None
-    replica: str | None = None
-    offsets_partition: int | None = None
-
-
-class DamageReport:
-    """Turns what `salvage` yields, item by item and in order, into findings; whole batches in good order give none."""
-
-    def __init__(self, context: Context, *, base_offset: int | None = None, next_base_offset: int | None = None) -> None:
-        self._context = context
-        self._base_offset = base_offset
-        self._next_base_offset = next_base_offset
-        self._previous: Batch | None = None
-
-    def findings(self, item: Found | Hole) -> Iterator[Finding]:
-        """What is worth a look about this item."""
-        if isinstance(item, Hole):
-            yield self._about_hole(item)
-            return
-        yield from self._about_bytes(item)
-        if item.grade != "displaced":
-            yield from self._about_order(item.batch)
-            if item.crc_status in ("ok", "not_checked"):
-                self._previous = item.batch
-
-    def problem_findings(self, batch: Batch, problems: Iterable[Problem]) -> Iterator[Finding]:
-        """What `read_records_leniently` met in this batch."""
-        for problem in problems:
-            lost = f"; {problem.lost_records} records are lost" if problem.lost_records else ""
-            sentence = f"In the batch up to record offset {batch.last_offset}: {problem.message}{lost}"
-            finding = self._finding(problem.code, sentence, batch, remedy=_PROBLEM_REMEDIES[problem.code])
-            yield finding if problem.byte_position is None else replace(finding, byte_position=problem.byte_position)
-
-    def _finding(
-        self, code: str, sentence: str, at: Batch | Hole, *, remedy: str, severity: Severity = "incident", is_damage: bool = True
-    ) -> Finding:
-        return Finding(
-            code=code,
-            sentence=sentence,
-            severity=severity,
-            replica=self._context.replica,
-            offsets_partition=self._context.offsets_partition,
-            path=self._context.path,
-            byte_position=at.byte_position,
-            size_bytes=at.size_bytes,
-            first_record_offset=at.base_offset if isinstance(at, Batch) else None,
-            last_record_offset=at.last_offset if isinstance(at, Batch) else None,
-            remedy=remedy,
-            is_damage=is_damage,
-        )
-
-    def _about_hole(self, hole: Hole) -> Finding:
-        behind = f" behind record offset {self._previous.last_offset}" if self._previous is not None else ""
-        what = f"{hole.size_bytes} bytes at {hole.byte_position}{behind}"
-        if hole.reason == "zero_tail":
-            sentence = f"{what} to the end are zero, as in a preallocated file that was not closed"
-            return self._finding("zero_tail", sentence, hole, severity="info", is_damage=False, remedy=_ZERO_TAIL_REMEDY)
-        if hole.reason in ("short_tail", "cut_batch"):
-            return self._finding("cut_tail", f"{what} are no whole batch", hole, remedy=_CUT_REMEDY)
-        zero = ", all of them zero," if hole.is_zero else ""
-        code = "bad_magic" if hole.reason == "bad_magic" else "hole"
-        return self._finding(code, f"{what}{zero} belong to no batch ({hole.reason})", hole, remedy=_HOLE_REMEDY)
-
-    def _about_bytes(self, found: Found) -> Iterator[Finding]:
-        batch = found.batch
-        name = f"The batch at {batch.byte_position}, up to record offset {batch.last_offset},"
-        if found.stated_magic is not None:
-            sentence = f"{name} says format {found.stated_magic}; its checksum matches as format {batch.magic}"
-            yield self._finding("bad_magic", sentence, batch, remedy=_HEADER_REMEDY)
-        if found.crc_status == "unreadable":
-            sentence = f"{name} has {found.stated_size_bytes} bytes by its header, {batch.size_bytes} are left"
-            yield self._finding("cut_tail", sentence, batch, remedy=_CUT_REMEDY)
-        elif found.stated_size_bytes is not None:
-            holds = "its checksum matches" if found.crc_status == "ok" else "the next whole batch begins"
-            sentence = f"{name} says {found.stated_size_bytes} bytes; {holds} at {batch.size_bytes}"
-            yield self._finding("batch_size_lies", sentence, batch, remedy=_HEADER_REMEDY)
-        if found.crc_status == "mismatch":
-            sentence = f"{name} fails its checksum ({batch.crc:#010x} stored); its records are {found.grade.replace('_', ' ')}"
-            yield self._finding("crc_mismatch", sentence, batch, remedy=_CRC_REMEDY)
-        if found.grade == "displaced":
-            sentence = f"{name} is whole, but lies behind a hole where its offsets do not belong"
-            yield self._finding("displaced_batch", sentence, batch, severity="warn", is_damage=False, remedy=_DISPLACED_REMEDY)
-
-    def _about_order(self, batch: Batch) -> Iterator[Finding]:
-        first = _first_offset(batch)
-        name = f"The batch at {batch.byte_position} with record offsets {first} to {batch.last_offset}"
-        previous = self._previous
-        if previous is not None and first <= previous.last_offset:
-            sentence = f"{name} follows one that ends at {previous.last_offset}"
-            yield self._finding("offsets_go_back", sentence, batch, severity="warn", is_damage=False, remedy=_ORDER_REMEDY)
-        epoch_before = -1 if previous is None or previous.partition_leader_epoch is None else previous.partition_leader_epoch
-        if batch.partition_leader_epoch is not None and batch.partition_leader_epoch < epoch_before:
-            sentence = f"{name} has leader epoch {batch.partition_leader_epoch}, where {epoch_before} is the least there can be"
-            yield self._finding("leader_epoch_goes_back", sentence, batch, severity="warn", is_damage=False, remedy=_ORDER_REMEDY)
-        lowest, beyond = self._base_offset or 0, self._next_base_offset
-        too_far = self._base_offset is not None and batch.last_offset - self._base_offset > _MOST_OFFSETS_IN_SEGMENT
-        if first < lowest or too_far or (beyond is not None and batch.last_offset >= beyond):
-            sentence = f"{name} does not belong into a segment of {lowest} to {'any' if beyond is None else beyond - 1}"
-            yield self._finding("offsets_outside_segment", sentence, batch, severity="warn", is_damage=False, remedy=_ORDER_REMEDY)
-
-
-def to_findings(
-    items: Iterable[Found | Hole], context: Context, *, base_offset: int | None = None, next_base_offset: int | None = None
-) -> Iterator[Finding]:
-    """The findings about all that `salvage` yielded, in order."""
-    report = DamageReport(context, base_offset=base_offset, next_base_offset=next_base_offset)
-    for item in items:
-        yield from report.findings(item)
-
-
-_ZERO_TAIL_REMEDY = "Nothing is lost; a broker cuts the file there after an unclean stop, and refuses to start after a clean one"
-_CUT_REMEDY = "Look for the rest in another replica; a broker takes this for the end of its log"
-_HOLE_REMEDY = "Look for these offsets in another replica or a .deleted copy of the segment"
-_HEADER_REMEDY = "The records were read all the same; Kafka reads no further than here"
-_CRC_REMEDY = "Compare the records with another replica; Kafka loads them unseen after a clean stop"
-_DISPLACED_REMEDY = "Do not count its records without other evidence"
-_ORDER_REMEDY = "The checksum does not cover it: compare with another replica and with the indexes"
-_PROBLEM_REMEDIES = {
-    "undecodable_records": "Look for these offsets in another replica",
-    "record_count_lies": "The records were read by their own lengths; Kafka refuses the batch",
-    "decompression_bomb": "Raise the cap if this data can be trusted",
-    "refused_stream": "The records were read all the same; Kafka refuses the batch",
-    "inner_crc_mismatch": "Compare the record with another replica",
-    "uncertain_offsets": "Compare the record offsets with another replica",
-}

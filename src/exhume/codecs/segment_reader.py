@@ -8,9 +8,10 @@ from typing import Any
 
 from exhume.codecs.batches import Batch
 from exhume.codecs.compression import DEFAULT_CAP_BYTES
+from exhume.codecs.damage import Context, DamageReport
 from exhume.codecs.log_directory import Evidence, PartitionDirectory, SegmentFile
 from exhume.codecs.records import Record, read_records_leniently
-from exhume.codecs.salvage import Context, DamageReport, Found, Hole, salvage
+from exhume.codecs.salvage import Found, Hole, salvage
 from exhume.codecs.wire import Buffer
 from exhume.findings import Findings
 

@@ -1,0 +1,1 @@
+"""Tests against real Kafka: its own tools read what we write, its own brokers load it."""
