@@ -210,10 +210,12 @@ class Broker:
         assert self._broker is None
         for source in partition_directories:
             place = self.log_directory / source.name
-            known = (place / "partition.metadata").read_bytes()
+            identity = place / "partition.metadata"
+            known = identity.read_bytes() if identity.exists() else None
             shutil.rmtree(place)
             shutil.copytree(source, place)
-            (place / "partition.metadata").write_bytes(known)
+            if known is not None:
+                identity.write_bytes(known)
 
     def topic_id(self, topic: str) -> str:
         """The id of a topic that has a partition 0 here, in Kafka's spelling."""
@@ -233,7 +235,6 @@ class Broker:
             "offsets.retention.check.interval.ms": far_away_ms,
             "num.network.threads": 1,
             "num.io.threads": 2,
-            "controlled.shutdown.enable": "false",
         }
 
     def _cluster_settings(self) -> dict[str, object]:

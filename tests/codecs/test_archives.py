@@ -410,7 +410,7 @@ def test_a_member_of_negative_size_does_not_lead_back(tmp_path: Path) -> None:
     volume = opened(tmp_path, tar(member(SEGMENT, b""))[:512] + bytes(header) * 3)
 
     assert [entry.path for entry in files(volume)] == [SEGMENT]
-    assert codes(volume) == ["archive_damaged"]
+    assert "begins before the end of the one before it" in next(iter(volume.findings)).sentence
 
 
 def test_names_that_are_no_text_are_read_and_shown_as_text(tmp_path: Path) -> None:

@@ -543,9 +543,10 @@ def test_replicas_of_the_same_label_are_numbered(tmp_path: Path) -> None:
         ["data", "data/__consumer_offsets-0"],
         ["data/__consumer_offsets-0", "data"],
         ["data", f"data/__consumer_offsets-0/{log(0)}"],
+        [f"data/__consumer_offsets-0/{log(0)}", "data"],
         ["data", "link"],
     ],
-    ids=["twice", "partition behind", "partition before", "segment behind", "by a link"],
+    ids=["twice", "partition behind", "partition before", "segment behind", "segment before", "by a link"],
 )
 def test_what_is_given_twice_is_read_once_and_said(tmp_path: Path, order: list[str]) -> None:
     whole(tmp_path / "data")

@@ -72,6 +72,7 @@ class LoadedBatch:
                 record_offset=self.batch.base_offset if self.batch.base_offset is not None else self.batch.last_offset,
                 path=self.path,
                 byte_position=self.batch.byte_position,
+                is_damage=True,
             ) from error
 
 
@@ -119,6 +120,7 @@ class StrictLog:
                     else "the magic of a batch is unknown",
                     path=segment.file.path,
                     byte_position=walk.end.byte_position,
+                    is_damage=True,
                 )
 
 

@@ -41,7 +41,7 @@ def aborted(log: StrictLog, profile: BrokerProfile, abort: LoadAborted) -> Findi
         first_record_offset=abort.record_offset,
         last_record_offset=abort.record_offset,
         remedy="Use --mode lenient to see what the log holds, or --release of another one",
-        is_damage=True,
+        is_damage=abort.is_damage,
     )
 
 

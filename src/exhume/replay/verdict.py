@@ -14,14 +14,26 @@ Outcome = Literal["loaded", "loaded_with_error", "aborted", "not_shown", "refuse
 
 
 class LoadAborted(Exception):
-    """The load of this release stops here. `reason` says why; `record_offset` and `byte_position` say where, as far as known."""
+    """The load of this release stops here. `reason` says why; `record_offset` and `byte_position` say where, as far as known.
 
-    def __init__(self, reason: str, *, record_offset: int | None = None, path: str | None = None, byte_position: int | None = None) -> None:
+    `is_damage` tells a batch that cannot be read from a record that the release refuses: only the first means that evidence is damaged.
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        *,
+        record_offset: int | None = None,
+        path: str | None = None,
+        byte_position: int | None = None,
+        is_damage: bool = False,
+    ) -> None:
         super().__init__(reason)
         self.reason = reason
         self.record_offset = record_offset
         self.path = path
         self.byte_position = byte_position
+        self.is_damage = is_damage
 
 
 @dataclass(frozen=True, slots=True)
