@@ -1,0 +1,307 @@
+"""The rules of a load, one readable log each. That real brokers follow them is shown by test_against_brokers and the logs in tests/data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import exhume
+from exhume.codecs.record_types import ABORT, COMMIT, encode_key, encode_value
+from exhume.errors import RequestError
+from exhume.fixtures.log_writer import KeyValue, PartitionWriter, group_metadata, offset_commit, tombstone
+from exhume.replay.state import CoordinatorState
+
+NOW_MS = 1_700_000_000_000
+TOPIC_ID = "AQIDBAUGBwgJCgsMDQ4PEA"
+Write = Callable[[PartitionWriter], object]
+
+
+def load(directory: Path, write: Write, **options: Any) -> CoordinatorState:
+    with PartitionWriter(directory, 7) as log:
+        write(log)
+    with exhume.open(directory) as topic:
+        return topic.state(**options)
+
+
+def commit(committed_offset: int, group: str = "billing") -> KeyValue:
+    return offset_commit(group, "orders", 0, committed_offset, commit_timestamp_ms=NOW_MS)
+
+
+def record(number: int, value: dict[str, Any] | None, *, member_id: str = "m1", group: str = "carts") -> KeyValue:
+    key = encode_key(number, {"group": group, "member_id": member_id})
+    return key, None if value is None else encode_value(number, 0, value)
+
+
+def committed(state: CoordinatorState) -> dict[str, int]:
+    return {row["group"]: row["committed_offset"] for row in state.offsets.to_pylist()}
+
+
+def outcome(state: CoordinatorState) -> str:
+    (row,) = state.loads.to_pylist()
+    return str(row["outcome"])
+
+
+TRANSACTION = {"producer_id": 7, "producer_epoch": 1, "base_sequence": 0, "is_transactional": True}
+
+
+@pytest.mark.parametrize(("release", "expected"), [("2.8.2", {"billing": 100}), ("4.3.0", {})])
+def test_a_pending_commit_comes_back_behind_a_plain_tombstone_in_the_scala_coordinator_only(
+    tmp_path: Path, release: str, expected: dict[str, int]
+) -> None:
+    def write(log: PartitionWriter) -> None:
+        log.append([commit(100)], **TRANSACTION)
+        log.append([tombstone(commit(100))])
+        log.append_marker(COMMIT, producer_id=7, producer_epoch=1)
+
+    assert committed(load(tmp_path, write, release=release)) == expected
+
+
+@pytest.mark.parametrize("release", ["2.8.2", "4.3.0"])
+def test_the_order_of_commits_decides_and_not_that_of_their_markers(tmp_path: Path, release: str) -> None:
+    def write(log: PartitionWriter) -> None:
+        log.append([commit(100)], **TRANSACTION)
+        log.append([commit(150)])
+        log.append_marker(COMMIT, producer_id=7, producer_epoch=1)
+
+    assert committed(load(tmp_path, write, release=release)) == {"billing": 150}
+
+
+@pytest.mark.parametrize("release", ["2.8.2", "4.3.0"])
+def test_an_open_transaction_makes_its_keys_unstable(tmp_path: Path, release: str) -> None:
+    def write(log: PartitionWriter) -> None:
+        log.append([commit(90)], timestamp_ms=NOW_MS)
+        log.append([commit(100)], timestamp_ms=NOW_MS + 5, **TRANSACTION)
+
+    state = load(tmp_path, write, release=release)
+
+    assert [row["is_stable"] for row in state.offsets.to_pylist()] == [False]
+    assert [row["committed_offset"] for row in state.pending_offsets.to_pylist()] == [100]
+    assert state.open_transactions.to_pylist() == [
+        {
+            "replica": tmp_path.name,
+            "offsets_partition": 7,
+            "producer_id": 7,
+            "producer_epoch": 1,
+            "first_record_offset": 1,
+            "last_record_offset": 1,
+            "first_timestamp_ms": NOW_MS + 5,
+            "last_timestamp_ms": NOW_MS + 5,
+            "groups": ["billing"],
+        }
+    ]
+
+
+@pytest.mark.parametrize(("release", "groups"), [("2.8.2", []), ("4.3.0", ["billing"])])
+def test_an_aborted_transaction_leaves_its_group_behind_in_the_java_coordinator_only(
+    tmp_path: Path, release: str, groups: list[str]
+) -> None:
+    def write(log: PartitionWriter) -> None:
+        log.append([commit(100)], **TRANSACTION)
+        log.append_marker(ABORT, producer_id=7, producer_epoch=1)
+
+    state = load(tmp_path, write, release=release)
+
+    assert state.groups["group"].to_pylist() == groups
+    assert committed(state) == {}
+
+
+def test_a_group_tombstone_leaves_offsets_without_a_group_in_the_java_coordinator(tmp_path: Path) -> None:
+    def write(log: PartitionWriter) -> None:
+        log.append([commit(42), group_metadata("billing", {"protocol_type": "consumer", "generation": 1, "members": []})])
+        log.append([(encode_key(2, {"group": "billing"}), None)])
+
+    state = load(tmp_path, write, release="4.3.0")
+
+    assert state.groups.num_rows == 0
+    assert committed(state) == {"billing": 42}
+    assert [finding.code for finding in state.findings] == ["offsets_without_group"]
+    assert state.group("billing").group is None
+
+
+@pytest.mark.parametrize(("release", "expected"), [("2.8.2", "aborted"), ("4.3.0", "loaded")])
+def test_an_unknown_record_type_ends_the_older_load_and_is_skipped_by_the_newer(tmp_path: Path, release: str, expected: str) -> None:
+    def write(log: PartitionWriter) -> None:
+        log.append([commit(1)])
+        log.append([(bytes.fromhex("03e70001"), b"\0\0")])
+        log.append([commit(2, "search")])
+
+    state = load(tmp_path, write, release=release)
+
+    assert outcome(state) == expected
+    assert committed(state) == ({} if expected == "aborted" else {"billing": 1, "search": 2})
+
+
+def test_an_aborted_load_names_the_record_and_the_other_mode(tmp_path: Path) -> None:
+    def write(log: PartitionWriter) -> None:
+        log.append([commit(1)])
+        log.append([(commit(2)[0], b"\0\x09")])
+
+    state = load(tmp_path, write, release="4.3.0")
+
+    (row,) = state.loads.to_pylist()
+    assert (row["outcome"], row["record_offset"]) == ("aborted", 1)
+    assert "version 9" in row["reason"]
+    (finding,) = state.findings
+    assert "--mode lenient" in (finding.remedy or "")
+    assert not finding.is_damage
+
+
+def test_lenient_mode_goes_on_and_notes_each_tolerated_record(tmp_path: Path) -> None:
+    def write(log: PartitionWriter) -> None:
+        log.append([commit(1)])
+        log.append([(commit(2)[0], b"\0\x09")])
+        log.append([(None, b"no key")])
+        log.append([commit(3, "search")])
+
+    state = load(tmp_path, write, release="4.3.0", mode="lenient")
+
+    assert committed(state) == {"billing": 1, "search": 3}
+    assert [(finding.code, finding.first_record_offset) for finding in state.findings] == [("tolerated_record", 1), ("tolerated_record", 2)]
+    assert state.loads["tolerated_records"].to_pylist() == [2]
+
+
+MEMBER = {"client_id": "app", "client_host": "/h", "subscribed_topics": ["orders"], "classic_member_metadata": None}
+
+
+def held(member_epoch: int) -> dict[str, Any]:
+    return {"member_epoch": member_epoch, "assigned": [{"topic_id": TOPIC_ID, "partitions": [0]}], "pending_revocation": []}
+
+
+def test_lenient_mode_lets_a_modern_value_replace_a_classic_group_and_ignores_a_modern_tombstone(tmp_path: Path) -> None:
+    def write(log: PartitionWriter) -> None:
+        log.append([group_metadata("carts", {"protocol_type": "connect", "generation": 1, "members": []})])
+        log.append([record(3, {"group_epoch": 5})])
+        log.append([group_metadata("jobs", {"protocol_type": "connect", "generation": 1, "members": []})])
+        log.append([record(3, None, group="jobs")])
+
+    state = load(tmp_path, write, release="4.3.0", mode="lenient")
+
+    assert {row["group"]: row["group_type"] for row in state.groups.to_pylist()} == {"carts": "consumer", "jobs": "classic"}
+
+
+def test_a_partition_is_taken_over_at_a_higher_epoch_and_refused_at_an_equal_one(tmp_path: Path) -> None:
+    def write(log: PartitionWriter, second_epoch: int) -> None:
+        log.append([record(5, MEMBER), record(8, held(5)), record(5, MEMBER, member_id="m2")])
+        log.append([record(8, held(second_epoch), member_id="m2")])
+
+    higher = load(tmp_path / "higher", lambda log: write(log, 6), release="4.3.0")
+    equal = load(tmp_path / "equal", lambda log: write(log, 5), release="4.3.0")
+
+    assert [outcome(higher), outcome(equal)] == ["loaded", "aborted"]
+
+
+def test_a_member_with_partitions_to_give_up_and_no_timeout_is_gone_the_moment_the_load_is_over(tmp_path: Path) -> None:
+    def write(log: PartitionWriter) -> None:
+        log.append([record(3, {"group_epoch": 5}), record(8, {**held(5), "member_state": 1})])
+
+    state = load(tmp_path, write, release="4.3.0")
+
+    assert state.members.num_rows == 0
+    assert [(row["group_epoch"], row["group_state"]) for row in state.groups.to_pylist()] == [(6, "Empty")]
+    assert [finding.code for finding in state.findings] == ["member_fenced_at_load"]
+
+
+def test_topic_names_come_from_the_topics_file_before_the_log(tmp_path: Path) -> None:
+    def write(log: PartitionWriter) -> None:
+        named = {"committed_offset": 1, "commit_timestamp_ms": NOW_MS, "topic_id": TOPIC_ID}
+        log.append([(commit(1, "carts")[0], encode_value(1, 4, named))])
+        log.append([record(5, MEMBER), record(8, held(5))])
+
+    topics = tmp_path / "topics.csv"
+    topics.write_text(f"topic,topic_id,partitions\nclicks,{TOPIC_ID},6\n")
+
+    from_log = load(tmp_path / "a", write, release="4.3.0")
+    from_file = load(tmp_path / "b", write, release="4.3.0", topics_file=topics)
+
+    assert [(row["topic"], row["topic_name_source"]) for row in from_log.assignments.to_pylist()] == [("orders", "commit")]
+    assert [(row["topic"], row["topic_name_source"]) for row in from_file.assignments.to_pylist()] == [("clicks", "topics_file")]
+
+
+def test_a_topic_that_nobody_names_keeps_its_id(tmp_path: Path) -> None:
+    state = load(tmp_path, lambda log: log.append([record(5, MEMBER), record(8, held(5))]), release="4.3.0")
+
+    assert [(row["topic"], row["topic_id"], row["topic_name_source"]) for row in state.assignments.to_pylist()] == [(None, TOPIC_ID, None)]
+
+
+# --- What a broker does with its log before it loads
+
+
+def test_a_log_that_ends_in_a_gap_is_held_but_not_shown_by_the_java_coordinator(tmp_path: Path) -> None:
+    def write(log: PartitionWriter) -> None:
+        log.append([commit(1)])
+        log.roll(50)
+
+    shown = load(tmp_path / "a", write, release="4.3.0")
+    held_state = load(tmp_path / "b", write, release="4.3.0", view="held")
+    scala = load(tmp_path / "c", write, release="2.8.2")
+
+    assert [committed(state) for state in (shown, held_state, scala)] == [{}, {"billing": 1}, {"billing": 1}]
+    assert outcome(shown) == "not_shown"
+
+
+def three_batches(directory: Path) -> Path:
+    with PartitionWriter(directory, 7) as log:
+        for number, group in enumerate("abc"):
+            log.append([commit(number, group)])
+        return log.directory / "00000000000000000000.log"
+
+
+def flip(path: Path, position: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[position] ^= 1
+    path.write_bytes(data)
+
+
+def test_a_wrong_checksum_is_loaded_unseen_after_a_clean_stop_and_ends_the_log_after_an_unclean_one(tmp_path: Path) -> None:
+    path = three_batches(tmp_path)
+    size = path.stat().st_size // 3
+    value = bytes.fromhex("0000000000000001ffffffff")
+    flip(path, size + path.read_bytes()[size:].index(value) + 6)
+
+    with exhume.open(tmp_path) as topic:
+        clean = topic.state(release="4.3.0", stop="clean")
+        unclean = topic.state(release="4.3.0", stop="unclean")
+
+    assert committed(clean) == {"a": 0, "b": 257, "c": 2}
+    assert committed(unclean) == {"a": 0}
+    (lost,) = [finding for finding in unclean.findings if finding.code == "lost_at_unclean_start"]
+    assert (lost.byte_position, lost.size_bytes, lost.last_record_offset) == (size, 2 * size, 2)
+    assert "crc_mismatch" in {finding.code for finding in topic.findings}
+
+
+def test_a_zero_tail_keeps_a_broker_from_starting_and_lenient_mode_reads_on(tmp_path: Path) -> None:
+    path = three_batches(tmp_path)
+    path.write_bytes(path.read_bytes() + bytes(4096))
+
+    with exhume.open(tmp_path) as topic:
+        strict = topic.state(release="2.8.2", stop="clean")
+        lenient = topic.state(release="2.8.2", mode="lenient")
+
+    assert (outcome(strict), committed(strict)) == ("refused", {})
+    assert committed(lenient) == {"a": 0, "b": 1, "c": 2}
+
+
+def test_records_below_the_log_start_checkpoint_are_not_loaded(tmp_path: Path) -> None:
+    three_batches(tmp_path)
+    (tmp_path / "log-start-offset-checkpoint").write_text("0\n1\n__consumer_offsets 7 2\n")
+    (tmp_path / ".kafka_cleanshutdown").touch()
+
+    with exhume.open(tmp_path) as topic:
+        assert committed(topic.state(release="4.3.0")) == {"c": 2}
+
+
+def test_an_unknown_release_lists_the_known_ones(tmp_path: Path) -> None:
+    three_batches(tmp_path)
+
+    with exhume.open(tmp_path) as topic, pytest.raises(RequestError, match=r"2\.8\.2.*4\.3"):
+        topic.state(release="banana")
+
+
+def test_an_unknown_group_is_told_with_its_neighbours(tmp_path: Path) -> None:
+    state = load(tmp_path, lambda log: log.append([commit(1)]), release="4.3.0")
+
+    with pytest.raises(RequestError, match="billing"):
+        state.group("bill")
