@@ -27,7 +27,8 @@ from exhume.errors import RequestError
 from exhume.findings import Findings
 from exhume.replay.broker_log import Stop
 from exhume.replay.local import LoadOptions, Mode, load_state
-from exhume.replay.profiles import profile_for
+from exhume.replay.reading import LoadInputs
+from exhume.replay.releases import profile_for
 from exhume.replay.state import CoordinatorState
 from exhume.replay.topic_names import TopicNames, read_topics_file
 
@@ -157,6 +158,7 @@ class OffsetsTopic:
         view: Literal["shown", "held"] = "shown",
         groups: Collection[str] | None = None,
         topics_file: Place | None = None,
+        inputs: LoadInputs | None = None,
     ) -> CoordinatorState:
         """What a coordinator of this release (default: the newest known) holds after loading these logs.
 
@@ -164,7 +166,7 @@ class OffsetsTopic:
         what `stop` and `view` mean. Findings of the load are added to `findings`, and those of a look at every checksum: a broker
         loads damage unseen, the reader of its state should know.
         """
-        options = LoadOptions(profile_for(release), mode, stop, view)
+        options = LoadOptions(profile_for(release), mode, stop, view, inputs or LoadInputs())
         for found in self._reader().batches():
             if mode == "lenient":
                 found.records()

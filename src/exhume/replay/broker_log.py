@@ -37,6 +37,7 @@ class LoadedBatch:
 
     path: str
     batch: Batch
+    buffer: Buffer
     read: Callable[[], Iterable[Record]]
     records_read: int = 0
 
@@ -111,7 +112,7 @@ class StrictLog:
             walk = BatchWalk(segment.buffer, 0, segment.end)
             for batch in walk:
                 if batch.last_offset >= self.start_offset:
-                    yield LoadedBatch(segment.file.path, batch, _reader(segment.buffer, batch))
+                    yield LoadedBatch(segment.file.path, batch, segment.buffer, _reader(segment.buffer, batch))
             assert walk.end is not None
             if walk.end.reason in ("size_too_small", "bad_magic"):
                 raise LoadAborted(
@@ -251,7 +252,7 @@ def salvaged_batches(partition: PartitionDirectory) -> Iterator[LoadedBatch]:
             buffer = file.open()
             for found in salvage(buffer, base_offset=file.base_offset):
                 if isinstance(found, Found):
-                    yield LoadedBatch(file.path, found.batch, _lenient_reader(buffer, found.batch))
+                    yield LoadedBatch(file.path, found.batch, buffer, _lenient_reader(buffer, found.batch))
 
 
 def _lenient_reader(buffer: Buffer, batch: Batch) -> Callable[[], Iterable[Record]]:

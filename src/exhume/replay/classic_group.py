@@ -6,11 +6,18 @@ computeSubscribedTopics (4.x).
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from exhume.codecs.embedded import broker_subscription_topics
-from exhume.errors import DecodeError, Underflow
+from exhume.errors import DecodeError, LengthOverrun, Underflow
+from exhume.replay.decode import ReplayRecord
 from exhume.replay.holdings import ClassicGroup, ClassicMember
+
+#: What of a subscription's errors a broker survives, by rule.
+_CAUGHT = {"tolerated": (DecodeError,), "null_aborts": (Underflow, LengthOverrun), "null_and_length_abort": (Underflow,)}
+
+Subscription = Literal["not_parsed", "tolerated", "null_aborts", "null_and_length_abort"]
 
 CONSUMER_PROTOCOL_TYPE = "consumer"
 
@@ -24,50 +31,71 @@ class MemberRefused(Exception):
         self.group = group
 
 
-def build_classic_group(group: str, value: dict[str, Any], record_offset: int, *, instance_twice_aborts: bool) -> ClassicGroup:
+@dataclass(frozen=True, slots=True)
+class ClassicGroupRules:
+    """In what releases differ when they build a group; the meaning of each is that of its namesake in `ScalaProfile`."""
+
+    instance_twice_aborts: bool = True
+    member_twice_aborts: bool = True
+    subscription: Subscription = "null_and_length_abort"
+    state_timestamp_versions: frozenset[int] = frozenset({2, 3, 4})
+    keeps_memberless_protocol_type: bool = True
+    null_protocol_is_readable: bool = True
+    memberless_state: str = "Empty"
+
+
+def build_classic_group(record: ReplayRecord, rules: ClassicGroupRules) -> ClassicGroup:
     """The group that this GroupMetadata value describes.
 
     Raises:
-        MemberRefused: a member id that is repeated in front of another member, an instance id held twice (where the release minds), or a
-            subscription that the broker's parser does not survive.
+        MemberRefused: a member id that is repeated in front of another member, an instance id held twice, a subscription that the broker's
+            parser does not survive, a null that the release cannot read: whatever of this the release minds.
     """
+    value = record.value
+    assert value is not None
+    name = record.key["group"]
     members: dict[str, ClassicMember] = {}
     instances: set[str] = set()
-    refusal = None
+    refusals: list[str] = []
     repeated = None
     leader = value["leader"]
+    if not rules.null_protocol_is_readable and (value["protocol"] is None or leader is None):
+        refusals.append(f"protocol or leader of group {name!r} is null")
     for fields in value["members"]:
         member = _member(fields)
         instance = member.group_instance_id
-        if instance is not None and instance in instances and instance_twice_aborts:
-            refusal = refusal or f"instance id {instance!r} is held by two members of group {group!r}"
+        if instance is not None and instance in instances and rules.instance_twice_aborts:
+            refusals.append(f"instance id {instance!r} is held by two members of group {name!r}")
         if instance is not None:
             instances.add(instance)
-        if repeated is not None:
+        if repeated is not None and rules.member_twice_aborts:
             # Counters per protocol went up twice for the repeated id, so no protocol counts as supported by all any more.
-            refusal = refusal or f"member {member.member_id!r} of group {group!r} comes behind {repeated!r}, which is there twice"
+            refusals.append(f"member {member.member_id!r} of group {name!r} comes behind {repeated!r}, which is there twice")
         if member.member_id in members:
             repeated = member.member_id
         members[member.member_id] = member
         leader = member.member_id if leader is None else leader
-    built = ClassicGroup(
-        group=group,
-        record_offset=record_offset,
+    # "" means no type, but the members of a record bring theirs with them, "" included.
+    protocol_type = value["protocol_type"] if members else value["protocol_type"] or None
+    has_timestamp = record.value_version in rules.state_timestamp_versions
+    group = ClassicGroup(
+        group=name,
+        record_offset=record.record_offset,
         generation=value["generation"],
-        # "" means no type, but the members of a record bring theirs with them, "" included.
-        protocol_type=value["protocol_type"] if members else value["protocol_type"] or None,
+        protocol_type=protocol_type if members or rules.keeps_memberless_protocol_type else None,
         protocol=value["protocol"],
         leader=leader,
-        current_state_timestamp_ms=_absent_if_negative(value.get("current_state_timestamp_ms", -1)),
+        current_state_timestamp_ms=_absent_if_none(value.get("current_state_timestamp_ms", -1)) if has_timestamp else None,
         members=members,
+        memberless_state=rules.memberless_state,
     )
     try:
-        built.subscribed_topics = _subscribed_topics(built)
+        group.subscribed_topics = _subscribed_topics(group, rules.subscription)
     except DecodeError as error:
-        refusal = refusal or f"a subscription in group {group!r} cannot be parsed: {error.message}"
-    if refusal is not None:
-        raise MemberRefused(refusal, built)
-    return built
+        refusals.append(f"a subscription in group {name!r} cannot be parsed: {error.message}")
+    if refusals:
+        raise MemberRefused(refusals[0], group)
+    return group
 
 
 def _member(fields: dict[str, Any]) -> ClassicMember:
@@ -86,22 +114,23 @@ def _member(fields: dict[str, Any]) -> ClassicMember:
     )
 
 
-def _subscribed_topics(group: ClassicGroup) -> frozenset[str] | None:
-    if group.protocol_type != CONSUMER_PROTOCOL_TYPE:
+def _subscribed_topics(group: ClassicGroup, rule: Subscription) -> frozenset[str] | None:
+    if group.protocol_type != CONSUMER_PROTOCOL_TYPE or rule == "not_parsed":
         return None
     if not group.members:
         return frozenset()
     if group.protocol is None:
         return None
+    # What Kafka turns into a SchemaException it catches: topics unknown. What else its parser throws ends the load.
+    caught: tuple[type[DecodeError], ...] = _CAUGHT[rule]
     topics: set[str] = set()
     for member in group.members.values():
         try:
             topics.update(broker_subscription_topics(member.subscription))
-        except Underflow:
-            # Kafka turns this one, and only this one, into a SchemaException that it catches: topics unknown.
+        except caught:
             return None
     return frozenset(topics)
 
 
-def _absent_if_negative(timestamp_ms: int) -> int | None:
+def _absent_if_none(timestamp_ms: int) -> int | None:
     return None if timestamp_ms == -1 else timestamp_ms

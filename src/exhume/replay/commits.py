@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Literal
+
 from exhume.replay.broker_log import LoadedBatch
 from exhume.replay.decode import ReplayRecord
 from exhume.replay.holdings import Commit, OpenTransaction
 
 
-def build_commit(record: ReplayRecord, batch_first_offset: int, transaction: LoadedBatch | None) -> Commit:
+@dataclass(frozen=True, slots=True)
+class CommitRules:
+    """In what releases differ when they build a commit; see the namesakes in `ScalaProfile`. `retention_ms` is what `retention` adds."""
+
+    missing_expire_timestamp: Literal["retention", "literal", "absent"] = "absent"
+    retention_ms: int = 0
+    keeps_leader_epoch_below_minus_one: bool = True
+
+
+def build_commit(record: ReplayRecord, batch_first_offset: int, transaction: LoadedBatch | None, rules: CommitRules) -> Commit:
     """The commit of an offset record; `transaction` is its batch where a transaction wrote it. -1 becomes None where Kafka means "none"."""
     value = record.value
     assert value is not None
     assert record.value_version is not None
     leader_epoch = value.get("leader_epoch", -1)
-    expire_timestamp_ms = value.get("expire_timestamp_ms", -1)
+    is_absent = leader_epoch == -1 or (leader_epoch < 0 and not rules.keeps_leader_epoch_below_minus_one)
     return Commit(
         committed_offset=value["committed_offset"],
-        leader_epoch=None if leader_epoch == -1 else leader_epoch,
+        leader_epoch=None if is_absent else leader_epoch,
         metadata=value["metadata"],
         commit_timestamp_ms=value["commit_timestamp_ms"],
-        expire_timestamp_ms=None if expire_timestamp_ms == -1 else expire_timestamp_ms,
+        expire_timestamp_ms=_expire_timestamp(record, rules),
         topic_id=value.get("topic_id"),
         value_version=record.value_version,
         record_offset=record.record_offset,
@@ -27,6 +39,17 @@ def build_commit(record: ReplayRecord, batch_first_offset: int, transaction: Loa
         producer_id=transaction.producer_id if transaction else None,
         producer_epoch=transaction.producer_epoch if transaction else None,
     )
+
+
+def _expire_timestamp(record: ReplayRecord, rules: CommitRules) -> int | None:
+    value = record.value
+    assert value is not None
+    written: int | None = value.get("expire_timestamp_ms")
+    if written is not None and written != -1:
+        return written
+    if rules.missing_expire_timestamp == "retention":
+        return int(value["commit_timestamp_ms"]) + rules.retention_ms
+    return written if rules.missing_expire_timestamp == "literal" else None
 
 
 def transaction_of(

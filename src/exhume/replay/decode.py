@@ -54,7 +54,12 @@ def decode_for(profile: BrokerProfile, record_offset: int, key: bytes | None, va
         return ReplayRecord(record_offset, record_type, fields, None, None)
     reader = Reader(value)
     version = _read(reader.int16, "the value version", record_offset)
-    if version not in profile.value_versions[record_type]:
+    accepted = profile.value_versions[record_type]
+    if accepted is None:
+        # 3.7 to 3.9 never looked: an unknown version is parsed like the nearest known one.
+        known = profile.values[record_type].versions
+        version = min(max(version, known.start), known.stop - 1)
+    elif version not in accepted:
         raise UnknownVersion(
             f"value version {version} of record type {record_type} ({RECORD_TYPES[record_type].name}) is not known to {profile.release}",
             record_offset=record_offset,

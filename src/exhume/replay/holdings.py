@@ -80,10 +80,11 @@ class ClassicGroup:
     members: dict[str, ClassicMember] = field(default_factory=dict)
     #: None: unknown to the coordinator.
     subscribed_topics: frozenset[str] | None = None
+    memberless_state: str = "Empty"
 
     @property
     def state(self) -> str:
-        return "Stable" if self.members else "Empty"
+        return "Stable" if self.members else self.memberless_state
 
     @property
     def is_simple(self) -> bool:
@@ -122,6 +123,14 @@ class ConsumerMember(ModernMember):
     classic: dict[str, Any] | None = None
     assigned: TopicPartitions = field(default_factory=dict)
     pending_revocation: TopicPartitions = field(default_factory=dict)
+    #: 3.7 alone: the epoch the member moves to, and what it is still to be given. None and empty elsewhere.
+    target_member_epoch: int | None = None
+    pending_assignment: TopicPartitions = field(default_factory=dict)
+
+    def is_reconciled_to(self, assignment_epoch: int) -> bool:
+        if self.target_member_epoch is None:
+            return self.member_state == "STABLE" and self.member_epoch == assignment_epoch
+        return self.target_member_epoch == assignment_epoch and not self.pending_revocation and not self.pending_assignment
 
 
 @dataclass(slots=True)
@@ -222,12 +231,16 @@ class StreamsGroup(ModernGroup):
     last_assignment_configs: list[dict[str, str]] = field(default_factory=list)
     topology: dict[str, Any] | None = None
     topology_record_offset: int | None = None
+    #: (subtopology id, partition) -> process id of the owner of the active task, where the release checks it.
+    task_owners: dict[tuple[str, int], str | None] = field(default_factory=dict)
+    #: 4.1 does not persist that a topology was validated.
+    forgets_validation: bool = False
 
     @property
     def state(self) -> str:
         if not self.members:
             return "Empty"
-        if self.topology is None or self.topology["topology_epoch"] != self.validated_topology_epoch:
+        if self.forgets_validation or self.topology is None or self.topology["topology_epoch"] != self.validated_topology_epoch:
             return "NotReady"
         return super(StreamsGroup, self).state  # slots=True replaces the class that a bare super() would look in
 

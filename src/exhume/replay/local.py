@@ -11,17 +11,19 @@ import pyarrow as pa
 from exhume.codecs.log_directory import LogDirectory, PartitionDirectory
 from exhume.findings import Finding, Findings
 from exhume.replay import load_findings
-from exhume.replay.broker_log import LoadedBatch, Stop, StrictLog, open_strictly, salvaged_batches
+from exhume.replay.broker_log import LoadedBatch, Stop, StrictLog, open_strictly
 from exhume.replay.holdings import Holdings
 from exhume.replay.java.loader import JavaLoad
-from exhume.replay.profiles import BrokerProfile
+from exhume.replay.moment import CutLog, Moment, cut_log, lenient_batches
+from exhume.replay.profiles import BrokerProfile, JavaProfile, ScalaProfile
+from exhume.replay.reading import LoadInputs, read_chunks
 from exhume.replay.refusals import Refusals
 from exhume.replay.scala import ScalaLoad
 from exhume.replay.state import CoordinatorState
 from exhume.replay.state_rows import state_rows
 from exhume.replay.state_tables import SCHEMAS, Row, table
 from exhume.replay.topic_names import TopicNames
-from exhume.replay.verdict import LoadAborted, Outcome
+from exhume.replay.verdict import LoadAborted, LoadStalled, Outcome
 
 Mode = Literal["strict", "lenient"]
 
@@ -46,14 +48,12 @@ class _Progress:
     first_offset: int | None = None
     last_offset: int | None = None
 
-    def count(self, batches: Iterable[LoadedBatch]) -> Iterable[LoadedBatch]:
-        for batch in batches:
-            yield batch
-            self.bytes += batch.batch.size_bytes
-            self.last_offset = batch.last_offset
-            if self.first_offset is None:
-                self.first_offset = batch.batch.base_offset if batch.batch.base_offset is not None else batch.last_offset
-            self.records += batch.records_read
+    def count(self, batch: LoadedBatch) -> None:
+        self.bytes += batch.batch.size_bytes
+        self.last_offset = batch.last_offset
+        if self.first_offset is None:
+            self.first_offset = batch.batch.base_offset if batch.batch.base_offset is not None else batch.last_offset
+        self.records += batch.records_read
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +62,15 @@ class LoadOptions:
 
     `stop` says how the broker stopped; by default as each directory says (`LogDirectory.clean_shutdown`), clean where it does not.
     `view` is `shown` for what requests are answered from, `held` for what is in memory: they differ only for the Java coordinator, and
-    only where the log ends in a gap.
+    only where the log ends in a gap. `at` cuts the logs off at a moment; None takes them to their end.
     """
 
     profile: BrokerProfile
     mode: Mode = "strict"
     stop: Stop | None = None
     view: Literal["shown", "held"] = "shown"
+    inputs: LoadInputs = field(default_factory=LoadInputs)
+    at: Moment | None = None
 
 
 def load_state(directories: Sequence[LogDirectory], options: LoadOptions, names: TopicNames) -> CoordinatorState:
@@ -96,9 +98,9 @@ def load_state(directories: Sequence[LogDirectory], options: LoadOptions, names:
 
 def _load_directory(partitions: Sequence[PartitionDirectory], options: LoadOptions, stop: Stop, names: TopicNames) -> list[PartitionLoad]:
     profile = options.profile
-    logs = [open_strictly(partition, stop) for partition in partitions]
+    logs = [cut_log(open_strictly(partition, stop), options.at, lenient=options.mode == "lenient") for partition in partitions]
     if options.mode == "lenient":
-        return [_load_leniently(log, profile, names) for log in logs]
+        return [_load_leniently(log, options, names) for log in logs]
     refused = next((log for log in logs if log.refused), None)
     if refused is not None:
         # One bad partition keeps the broker from starting, so none is loaded.
@@ -110,16 +112,20 @@ def _load_directory(partitions: Sequence[PartitionDirectory], options: LoadOptio
 def _load_strictly(log: StrictLog, options: LoadOptions, names: TopicNames) -> PartitionLoad:
     profile = options.profile
     progress = _Progress()
+    loader = _loader(log, options, Refusals(lenient=False), names)
     try:
-        holdings, late_error, loader = _fold(progress.count(log.batches()), log, profile, Refusals(lenient=False), names)
+        _fold(read_chunks(log, profile, options.inputs), loader, progress)
+        holdings, late_error = loader.finish()
     except LoadAborted as aborted:
-        load = _not_loaded(log, profile, "aborted", aborted.reason, progress)
+        is_stalled = isinstance(aborted, LoadStalled)
+        load = _not_loaded(log, profile, "stalled" if is_stalled else "aborted", aborted.reason, progress)
+        load.holdings = Holdings() if is_stalled else loader.held_after_abort()
         load.row |= {"record_offset": aborted.record_offset, "path": aborted.path, "byte_position": aborted.byte_position}
         load.findings.append(load_findings.aborted(log, profile, aborted))
         return load
     outcome: Outcome = "loaded_with_error" if late_error else "loaded"
     row = _row(log, profile, outcome, late_error, progress)
-    findings = [*log.losses]
+    findings = [*log.losses, *_cut_findings(log)]
     if isinstance(loader, JavaLoad):
         row["shown_offset"] = loader.shown_offset
         findings += load_findings.java_load(log, loader)
@@ -127,40 +133,50 @@ def _load_strictly(log: StrictLog, options: LoadOptions, names: TopicNames) -> P
             outcome = "not_shown"
             reason = f"the log ends in a gap: {log.end_offset} is its end, {(progress.last_offset or 0) + 1} the end of its last batch"
             row |= {"outcome": outcome, "reason": f"{reason}; requests see the state at {max(loader.shown_offset, 0)} until the next write"}
-            shown = (batch for batch in log.batches() if batch.last_offset < loader.shown_offset)
-            holdings = _fold(shown, log, profile, Refusals(lenient=False), names)[0]
+            shown = _loader(log, options, Refusals(lenient=False), names)
+            _fold([[batch for batch in log.batches() if batch.last_offset < loader.shown_offset]], shown, _Progress())
+            holdings = shown.finish()[0]
             findings.append(load_findings.partition(log, "not_shown", "warn", row["reason"], "Compare with --view held"))
     return PartitionLoad(log.partition, holdings, outcome, row, findings)
 
 
-def _load_leniently(log: StrictLog, profile: BrokerProfile, names: TopicNames) -> PartitionLoad:
+def _load_leniently(log: StrictLog, options: LoadOptions, names: TopicNames) -> PartitionLoad:
+    profile = options.profile
     progress = _Progress()
     refusals = Refusals(lenient=True)
-    holdings, late_error, loader = _fold(progress.count(salvaged_batches(log.partition)), log, profile, refusals, names)
+    loader = _loader(log, options, refusals, names)
+    _fold(([batch] for batch in lenient_batches(log)), loader, progress)
+    holdings, late_error = loader.finish()
     row = _row(log, profile, "loaded_with_error" if late_error else "loaded", late_error, progress)
     row |= {"mode": "lenient", "tolerated_records": len(refusals.tolerated)}
-    findings = load_findings.tolerated_records(log, profile, refusals)
+    findings = [*_cut_findings(log), *load_findings.tolerated_records(log, profile, refusals)]
     if isinstance(loader, JavaLoad):
         row["shown_offset"] = loader.shown_offset
         findings += load_findings.java_load(log, loader)
     return PartitionLoad(log.partition, holdings, "loaded", row, findings)
 
 
-def _fold(
-    batches: Iterable[LoadedBatch], log: StrictLog, profile: BrokerProfile, refusals: Refusals, names: TopicNames
-) -> tuple[Holdings, str | None, ScalaLoad | JavaLoad]:
-    """Fold these batches with the loader of this profile: what is held, the late error, and the loader itself."""
-    loader = ScalaLoad(profile, refusals, names) if profile.coordinator == "classic" else JavaLoad(profile, refusals, names, log.end_offset)
-    for batch in batches:
-        refusals.path, refusals.byte_position = batch.path, batch.batch.byte_position
-        loader.apply(batch)
-    holdings, late_error = loader.finish()
-    return holdings, late_error, loader
+def _loader(log: StrictLog, options: LoadOptions, refusals: Refusals, names: TopicNames) -> ScalaLoad | JavaLoad:
+    profile = options.profile
+    if isinstance(profile, ScalaProfile):
+        return ScalaLoad(profile, refusals, names, options.inputs)
+    assert isinstance(profile, JavaProfile)
+    return JavaLoad(profile, refusals, names, log.end_offset)
+
+
+def _fold(chunks: Iterable[list[LoadedBatch]], loader: ScalaLoad | JavaLoad, progress: _Progress) -> None:
+    """Apply these chunks, batch by batch."""
+    for chunk in chunks:
+        for batch in chunk:
+            loader.refusals.path, loader.refusals.byte_position = batch.path, batch.batch.byte_position
+            loader.apply(batch)
+            progress.count(batch)
+        loader.end_chunk()
 
 
 def _not_loaded(log: StrictLog, profile: BrokerProfile, outcome: Outcome, reason: str, progress: _Progress) -> PartitionLoad:
     load = PartitionLoad(log.partition, Holdings(), outcome, _row(log, profile, outcome, reason, progress))
-    load.findings += log.losses
+    load.findings += [*log.losses, *_cut_findings(log)]
     if outcome == "refused":
         load.findings.append(
             load_findings.partition(log, "broker_refuses_to_start", "incident", reason, "Use --mode lenient to see what the log holds")
@@ -181,4 +197,9 @@ def _row(log: StrictLog, profile: BrokerProfile, outcome: Outcome, reason: str |
         "first_record_offset": progress.first_offset,
         "last_record_offset": progress.last_offset,
         "end_offset": log.end_offset,
+        **(log.columns if isinstance(log, CutLog) else {}),
     }
+
+
+def _cut_findings(log: StrictLog) -> list[Finding]:
+    return log.findings if isinstance(log, CutLog) else []

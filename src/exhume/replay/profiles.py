@@ -1,9 +1,9 @@
 """Broker profiles: what tells the loads of two Kafka releases apart, as data.
 
-A profile names the coordinator (the Scala one, or the Java one of KIP-848) and the values of every rule in which releases
-differ. The loaders hold no release number: they ask the profile.
+A profile names a span of releases that load alike, its coordinator (the Scala one, or the Java one of KIP-848), and the value of every
+rule in which releases differ. The loaders hold no release number: they ask the profile. Rules change at patches, so spans end at patches.
 
-Source: classic-coordinator and new-coordinator sources of the releases named; each rule is held by a log that real brokers loaded.
+Source: classic-coordinator and new-coordinator sources of the releases named; each rule is held by logs that real brokers loaded.
 """
 
 from __future__ import annotations
@@ -14,69 +14,113 @@ from types import MappingProxyType
 from typing import Literal
 
 from exhume.codecs.layout import Message
-from exhume.codecs.layouts import offsets
-from exhume.codecs.record_types import RECORD_TYPES
-from exhume.errors import RequestError
 
 Coordinator = Literal["classic", "java"]
 
+#: How offsets expire; the rules themselves are in `expiry`.
+ExpiryRule = Literal["expire_timestamp_any_group", "expire_timestamp", "since_empty", "unsubscribed", "unsubscribed_stable", "java"]
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerProfile:
-    """The rules of one release (or of a span of releases that load alike).
+    """What every profile has.
 
-    `values` maps the record types that this release replays to the layout it reads values with, `value_versions` to the versions it
-    accepts. What happens to a record type that is not in it is the coordinator's matter: the Scala coordinator of 2.8 aborts, the
-    Java one skips the record.
+    `first` and `last` are the ends of the span, as release numbers; `name` is how it is asked for and shown. `values` maps the record
+    types that the release knows to the layout it reads values with, `value_versions` to the versions it accepts (None: every version,
+    read as the nearest known one).
     """
 
-    release: str
-    coordinator: Coordinator
+    name: str
+    first: str
+    last: str
     values: Mapping[int, Message]
-    value_versions: Mapping[int, range]
-    #: What a modern group's epochs are before a record sets them (Java coordinator).
+    value_versions: Mapping[int, range | None]
+    expiry: ExpiryRule
+    default_retention_minutes: int
+    #: Known defects that change what is held, by Kafka's issue number or a few words where it has none.
+    defects: tuple[str, ...] = ()
+
+    @property
+    def coordinator(self) -> Coordinator:
+        return "classic" if isinstance(self, ScalaProfile) else "java"
+
+    @property
+    def release(self) -> str:
+        """The newest release of the span."""
+        return self.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScalaProfile(BrokerProfile):
+    """The rules of the Scala coordinator."""
+
+    #: `high_watermark`: reading ends at the high watermark, tested for each chunk that is read; `log_end`: at the log end.
+    read_bound: Literal["high_watermark", "log_end"] = "log_end"
+    #: `offsets_at_once`: offsets go into a cache of their own as they are read, groups are added at the end; `at_end`; `per_chunk`: all
+    #: that was gathered is installed again behind every chunk (KAFKA-5600).
+    install: Literal["offsets_at_once", "at_end", "per_chunk"] = "at_end"
+    #: What happens when the bound is not reached and nothing is left to read.
+    empty_read: Literal["abort", "stall", "stop"] = "stop"
+    #: A batch larger than the load buffer: the load never ends (KAFKA-7286), or the buffer grows.
+    oversized_batch: Literal["stall", "grow"] = "grow"
+    has_transactions: bool = True
+    #: An empty control batch ends the load (KAFKA-7467).
+    empty_control_batch_aborts: bool = False
+    memberless_state: Literal["Stable", "Empty"] = "Empty"
+    #: KAFKA-6287: a group record without members forgets its protocol type.
+    keeps_memberless_protocol_type: bool = True
+    null_protocol_is_readable: bool = True
+    #: Groups whose tombstone was loaded and that are there all the same: `never` checked, `any` of them (KAFKA-4704), those
+    #: `without_offsets`.
+    removed_group_check: Literal["never", "any", "without_offsets"] = "without_offsets"
+    #: An expire timestamp of -1, or none in version 0: `retention` adds the retention to the commit, `literal` takes -1 for a time
+    #: (KAFKA-8069).
+    missing_expire_timestamp: Literal["retention", "literal", "absent"] = "absent"
+    #: The group value versions whose state timestamp is read (KAFKA-10401).
+    state_timestamp_versions: frozenset[int] = frozenset({2, 3, 4})
+    instance_twice_aborts: bool = False
+    member_twice_aborts: bool = True
+    #: What of a subscription that cannot be parsed ends the load: nothing is parsed, `tolerated`, a null, or a null and an overlong length.
+    subscription: Literal["not_parsed", "tolerated", "null_aborts", "null_and_length_abort"] = "null_and_length_abort"
+    keeps_leader_epoch_below_minus_one: bool = True
+    unknown_record_type: Literal["abort", "skip"] = "abort"
+    #: Formats and codecs this release cannot read.
+    refused_formats: frozenset[Literal["zstd", "inner_v0_in_v1", "lz4_v0_correct_checksum"]] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JavaProfile(BrokerProfile):
+    """The rules of the Java coordinator."""
+
+    #: What a modern group's epochs are before a record sets them (KAFKA-20268).
     initial_epoch: int = 1
-    #: Offsets between two snapshots that a load commits while it is below the high watermark (Java coordinator).
-    commit_interval: int = 16384
+    #: Record types whose value creates a group that is not there.
+    creating_types: frozenset[int] = frozenset({*range(3, 9), *range(10, 18), *range(19, 24)})
+    #: Record types of which a record for a group or member that is not there ends the load (KAFKA-17306, KAFKA-19453).
+    missing_aborts: frozenset[int] = frozenset()
+    #: Group types that take the place of a simple classic group.
+    replaces_simple: frozenset[str] = frozenset({"consumer", "streams"})
+    #: Taking a partition that has an owner: always fine, refused, or refused unless at a higher epoch (KAFKA-19862).
+    ownership: Literal["overwrite", "strict", "monotonic"] = "monotonic"
+    #: Streams tasks are checked like partitions.
+    streams_ownership_is_strict: bool = False
+    #: Which of two commits of a key wins: by record offset, or the one whose marker came last.
+    marker_decides: bool = False
+    tombstone_drops_pending: bool = True
+    #: A target assignment epoch below -1 ends the load.
+    negative_epoch_aborts: bool = True
+    #: Record types that are decoded and then refused.
+    refused_types: frozenset[int] = frozenset()
+    #: Readiness is not persisted: a streams group with members is NotReady after a load (KAFKA-19661).
+    streams_never_ready: bool = False
+    #: A member is reconciled by its state and epoch, or (3.7) by its target epoch and by having nothing to revoke or to be given.
+    reconciled_by: Literal["state", "target_epoch"] = "state"
+    #: Offsets between two snapshots that a load commits below the high watermark; None: only at the end (KAFKA-19716).
+    commit_interval: int | None = 16384
+    #: Members with something to give up and no rebalance timeout are removed right after the load.
+    fences_members: bool = True
 
 
-def _versions(**ranges: range) -> Mapping[int, range]:
-    return MappingProxyType({int(name[1:]): span for name, span in ranges.items()})
-
-
-_SCALA_VALUES = MappingProxyType({number: RECORD_TYPES[number].message for number in (0, 1, 2)})
-
-_JAVA_TYPES = (1, 2, *range(3, 9), *range(10, 18), *range(19, 24))
-_JAVA_VALUES = MappingProxyType({0: offsets.LEGACY_OFFSET_COMMIT_VALUE} | {number: RECORD_TYPES[number].message for number in _JAVA_TYPES})
-
-PROFILES: Mapping[str, BrokerProfile] = MappingProxyType(
-    {
-        profile.release: profile
-        for profile in (
-            BrokerProfile("2.8.2", "classic", _SCALA_VALUES, _versions(_0=range(4), _1=range(4), _2=range(4))),
-            BrokerProfile(
-                "4.3.0",
-                "java",
-                _JAVA_VALUES,
-                MappingProxyType({number: message.versions for number, message in _JAVA_VALUES.items()}),
-            ),
-        )
-    }
-)
-
-DEFAULT_RELEASE = "4.3.0"
-
-_ALIASES = {"2.8": "2.8.2", "4.3": "4.3.0"}
-
-
-def profile_for(release: str | None) -> BrokerProfile:
-    """The profile of this release; the newest where none is named.
-
-    Raises:
-        RequestError: no profile covers the release; names those that are there.
-    """
-    name = release or DEFAULT_RELEASE
-    profile = PROFILES.get(_ALIASES.get(name, name))
-    if profile is None:
-        raise RequestError(f"no rules for release {name!r}", remedy=f"Choose one of {', '.join(sorted({*PROFILES, *_ALIASES}))}")
-    return profile
+def accepted_versions(values: Mapping[int, Message], **ends: int) -> Mapping[int, range | None]:
+    """The accepted value versions: all of a layout, or up to and with `ends["_<type>"]`."""
+    return MappingProxyType({number: range(ends.get(f"_{number}", message.versions.stop - 1) + 1) for number, message in values.items()})

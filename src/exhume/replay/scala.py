@@ -5,7 +5,9 @@ commits of a key wins is decided by the first record offset of their batches, si
 leaves no trace in what was gathered, so a commit that waits can bring an offset back. At the end groups receive their offsets, and
 an id that has offsets only becomes an Empty group.
 
-Source: GroupMetadataManager.doLoadGroupsAndOffsets, Kafka 2.8.2.
+0.9 and 0.10.0 differ in kind: offsets go at once into a cache of their own, and groups know nothing of them.
+
+Source: GroupMetadataManager.loadGroupsAndOffsets and doLoadGroupsAndOffsets, Kafka 0.9.0.1 to 3.9.0.
 """
 
 from __future__ import annotations
@@ -15,29 +17,58 @@ from dataclasses import dataclass, field
 from exhume.codecs.record_types import COMMIT, decode_control_record
 from exhume.errors import DecodeError
 from exhume.replay.broker_log import LoadedBatch
-from exhume.replay.classic_group import MemberRefused, build_classic_group
-from exhume.replay.commits import build_commit, transaction_of
-from exhume.replay.decode import ReplayRecord, decode_for
+from exhume.replay.classic_group import ClassicGroupRules, MemberRefused, build_classic_group
+from exhume.replay.commits import CommitRules, build_commit, transaction_of
+from exhume.replay.decode import ReplayRecord, UnknownRecordType, decode_for
 from exhume.replay.holdings import ClassicGroup, Commit, Holdings, OffsetKey, OpenTransaction
-from exhume.replay.profiles import BrokerProfile
+from exhume.replay.per_chunk import PerChunkInstall
+from exhume.replay.profiles import ScalaProfile
+from exhume.replay.reading import LoadInputs, refused_format
 from exhume.replay.refusals import Refusals
 from exhume.replay.topic_names import TopicNames
+
+_MS_PER_MINUTE = 60_000
 
 
 @dataclass(slots=True)
 class ScalaLoad:
-    """One load in progress. Call `apply` for each batch in log order, then `finish`."""
+    """One load in progress: `apply` for each batch in log order, `end_chunk` behind each chunk, then `finish`, or `held_after_abort`."""
 
-    profile: BrokerProfile
+    profile: ScalaProfile
     refusals: Refusals
     names: TopicNames
+    inputs: LoadInputs
     offsets: dict[OffsetKey, Commit] = field(default_factory=dict)
     groups: dict[str, ClassicGroup] = field(default_factory=dict)
     removed_groups: dict[str, int] = field(default_factory=dict)
     transactions: dict[int, OpenTransaction] = field(default_factory=dict)
+    _per_chunk: PerChunkInstall | None = None
+    _commit_rules: CommitRules = field(init=False)
+    _group_rules: ClassicGroupRules = field(init=False)
+
+    def __post_init__(self) -> None:
+        profile = self.profile
+        retention_minutes = profile.default_retention_minutes if self.inputs.retention_minutes is None else self.inputs.retention_minutes
+        self._commit_rules = CommitRules(
+            profile.missing_expire_timestamp, retention_minutes * _MS_PER_MINUTE, profile.keeps_leader_epoch_below_minus_one
+        )
+        self._group_rules = ClassicGroupRules(
+            profile.instance_twice_aborts,
+            profile.member_twice_aborts,
+            profile.subscription,
+            profile.state_timestamp_versions,
+            profile.keeps_memberless_protocol_type,
+            profile.null_protocol_is_readable,
+            profile.memberless_state,
+        )
+        if profile.install == "per_chunk":
+            self._per_chunk = PerChunkInstall()
 
     def apply(self, batch: LoadedBatch) -> None:
         """Apply one batch. Raises `LoadAborted` where the release's load ends (strict mode)."""
+        why_not = refused_format(batch, self.profile)
+        if why_not is not None:
+            self.refusals.refuse(why_not, batch.batch.base_offset)
         if batch.is_control:
             self._apply_marker(batch)
             return
@@ -46,6 +77,10 @@ class ScalaLoad:
             first_offset = record.record_offset if first_offset is None else first_offset
             try:
                 decoded = decode_for(self.profile, record.record_offset, record.key, record.value)
+            except UnknownRecordType as unknown:
+                if self.profile.unknown_record_type == "abort":
+                    self.refusals.refuse(unknown.message, record.record_offset)
+                continue
             except DecodeError as error:
                 self.refusals.refuse(error.message, record.record_offset)
                 continue
@@ -59,6 +94,8 @@ class ScalaLoad:
         """The first record of a control batch ends the producer's transaction; whatever is no COMMIT counts as an ABORT."""
         record = next(batch.records(), None)
         if record is None:
+            if self.profile.empty_control_batch_aborts:
+                self.refusals.refuse("a control batch is empty", batch.batch.base_offset)
             return
         control = decode_control_record(record.key, None)
         if control.errors or control.key.get("version", 0) < 0:
@@ -74,7 +111,8 @@ class ScalaLoad:
 
     def _apply_offset(self, record: ReplayRecord, batch: LoadedBatch, first_offset: int, timestamp_ms: int | None) -> None:
         key = (record.key["group"], record.key["topic"], record.key["partition"])
-        if batch.is_transactional:
+        is_transactional = batch.is_transactional and self.profile.has_transactions
+        if is_transactional:
             transaction = transaction_of(self.transactions, batch, record.record_offset, timestamp_ms)
             transaction.groups.add(key[0])
             target = transaction.offsets
@@ -83,7 +121,7 @@ class ScalaLoad:
         if record.value is None:
             target.pop(key, None)
         else:
-            target[key] = build_commit(record, first_offset, batch if batch.is_transactional else None)
+            target[key] = build_commit(record, first_offset, batch if is_transactional else None, self._commit_rules)
 
     def _apply_group(self, record: ReplayRecord) -> None:
         group_id = record.key["group"]
@@ -92,27 +130,45 @@ class ScalaLoad:
             self.removed_groups[group_id] = record.record_offset
             return
         try:
-            group = build_classic_group(group_id, record.value, record.record_offset, instance_twice_aborts=False)
+            group = build_classic_group(record, self._group_rules)
         except MemberRefused as refused:
             self.refusals.refuse(refused.reason, record.record_offset, group=group_id)
             group = refused.group
         self.removed_groups.pop(group_id, None)
         self.groups[group_id] = group
 
+    def end_chunk(self) -> None:
+        """A read has been applied. Raises `LoadAborted` where installing what is there fails (0.11.0.0)."""
+        if self._per_chunk is not None:
+            self._per_chunk.install(self.groups, self.offsets, self.transactions)
+            for group_id, record_offset in self.removed_groups.items():
+                if self._per_chunk.is_unexpected(group_id, self.offsets):
+                    self.refusals.refuse(f"unexpected unload of active group {group_id!r} in the middle of the load", record_offset)
+
+    def held_after_abort(self) -> Holdings:
+        """What is left in memory when the load ends in an error."""
+        if self._per_chunk is not None:
+            return self._per_chunk.holdings(self.transactions)
+        return Holdings(offsets=dict(self.offsets)) if self.profile.install == "offsets_at_once" else Holdings()
+
     def finish(self) -> tuple[Holdings, str | None]:
         """What is installed, and the error the broker logs after it (None: none). Nothing is lost by that error."""
+        if self._per_chunk is not None:
+            return self._per_chunk.holdings(self.transactions), None
         holdings = Holdings(dict(self.groups), dict(self.offsets), dict(self.transactions))
-        with_offsets = {key[0] for key in self.offsets}
+        if self.profile.install == "offsets_at_once":
+            return holdings, None
         pending = {key: commit for transaction in self.transactions.values() for key, commit in transaction.offsets.items()}
         for key, commit in [*self.offsets.items(), *pending.items()]:
             known = holdings.groups.setdefault(key[0], ClassicGroup(key[0], commit.record_offset))
-            if isinstance(known, ClassicGroup) and key[0] not in self.groups:
+            if key[0] not in self.groups:
                 known.record_offset = min(known.record_offset, commit.record_offset)
+        return holdings, self._late_error(holdings)
+
+    def _late_error(self, holdings: Holdings) -> str | None:
+        """The check for groups that were removed and are there all the same, behind the installation."""
+        exempt = {key[0] for key in self.offsets} if self.profile.removed_group_check == "without_offsets" else set()
         for group_id in self.removed_groups:
-            # The check exempts ids that hold offsets, but forgets those whose only offsets are pending.
-            if group_id in holdings.groups and group_id not in with_offsets:
-                return (
-                    holdings,
-                    f"unexpected unload of active group {group_id!r}: its tombstone was loaded, and commits of an open transaction",
-                )
-        return holdings, None
+            if self.profile.removed_group_check != "never" and group_id in holdings.groups and group_id not in exempt:
+                return f"unexpected unload of active group {group_id!r}: its tombstone was loaded, and offsets of it"
+        return None

@@ -9,8 +9,9 @@ from typing import Literal
 #: loaded_with_error everything was installed, and the broker logged an error after it
 #: aborted           the load stopped at a record; what it held then is gone or half
 #: not_shown         loaded, but requests are answered from an older snapshot until the next write (Java coordinator)
+#: stalled           the load never ends: the partition stays loading
 #: refused           the broker does not start on this log directory
-Outcome = Literal["loaded", "loaded_with_error", "aborted", "not_shown", "refused"]
+Outcome = Literal["loaded", "loaded_with_error", "aborted", "not_shown", "stalled", "refused"]
 
 
 class LoadAborted(Exception):
@@ -34,6 +35,10 @@ class LoadAborted(Exception):
         self.path = path
         self.byte_position = byte_position
         self.is_damage = is_damage
+
+
+class LoadStalled(LoadAborted):
+    """The load of this release goes on for ever here; the partition answers nothing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,11 @@ from __future__ import annotations
 from exhume.replay.decode import ReplayRecord
 from exhume.replay.holdings import ConsumerGroup, ConsumerMember, Group, RegularExpression, TopicPartitions
 from exhume.replay.java import modern
+from exhume.replay.profiles import JavaProfile
 from exhume.replay.refusals import Refusals
 
 
-def apply(group: ConsumerGroup, groups: dict[str, Group], record: ReplayRecord, refusals: Refusals) -> None:
+def apply(group: ConsumerGroup, groups: dict[str, Group], record: ReplayRecord, profile: JavaProfile, refusals: Refusals) -> None:
     """Replay one record of a consumer group that exists."""
     value = record.value
     match record.record_type:
@@ -25,14 +26,14 @@ def apply(group: ConsumerGroup, groups: dict[str, Group], record: ReplayRecord, 
         case 4:
             pass  # Only tells the next heartbeat to write a tombstone; topic names are taken from it elsewhere.
         case 5:
-            _apply_member(group, record, refusals)
+            _apply_member(group, record, profile, refusals)
         case 6:
-            modern.apply_target_metadata(group, record, refusals)
+            modern.apply_target_metadata(group, record, profile, refusals)
         case 7:
             assigned = None if value is None else modern.topic_partitions(value["topic_partitions"], None)
             modern.apply_target_member(group, record, assigned)
         case 8:
-            _apply_current_assignment(group, record, refusals)
+            _apply_current_assignment(group, record, profile, refusals)
         case 16 if value is None:
             group.regular_expressions.pop(record.key["regular_expression"], None)
         case 16:
@@ -42,16 +43,16 @@ def apply(group: ConsumerGroup, groups: dict[str, Group], record: ReplayRecord, 
             )
 
 
-def _apply_member(group: ConsumerGroup, record: ReplayRecord, refusals: Refusals) -> None:
+def _apply_member(group: ConsumerGroup, record: ReplayRecord, profile: JavaProfile, refusals: Refusals) -> None:
     value = record.value
     member_id = record.key["member_id"]
     member = group.members.get(member_id)
     if value is None:
-        if member is not None and modern.remove_member(group, record, refusals):
-            _give_up(group, member)
+        if modern.remove_member(group, record, profile, refusals) and member is not None:
+            _give_up(group, member, record, profile, refusals)
         return
     if member is None:
-        member = group.members[member_id] = ConsumerMember(member_id, record.record_offset)
+        member = _new_member(group, record, profile)
     member.record_offset = record.record_offset
     for name in (
         "group_instance_id",
@@ -64,34 +65,47 @@ def _apply_member(group: ConsumerGroup, record: ReplayRecord, refusals: Refusals
         "server_assignor",
     ):
         setattr(member, name, value[name])
-    member.classic = value["classic_member_metadata"]
+    member.classic = value.get("classic_member_metadata")
     # Any update of a member takes its partitions anew, with the same check.
-    _give_up(group, member)
-    _take(group, member, record, refusals)
+    _give_up(group, member, record, profile, refusals)
+    _take(group, member, record, profile, refusals)
 
 
-def _apply_current_assignment(group: ConsumerGroup, record: ReplayRecord, refusals: Refusals) -> None:
+def _apply_current_assignment(group: ConsumerGroup, record: ReplayRecord, profile: JavaProfile, refusals: Refusals) -> None:
     value = record.value
     member_id = record.key["member_id"]
     member = group.members.get(member_id)
     if member is None:
+        modern.refuse_missing_member(group, record, profile, refusals)
         if value is None:
             return
-        member = group.members[member_id] = ConsumerMember(member_id, record.record_offset)
-    _give_up(group, member)
+        member = _new_member(group, record, profile)
+    _give_up(group, member, record, profile, refusals)
     if value is None:
         member.member_epoch = member.previous_member_epoch = modern.LEAVE_GROUP_EPOCH
-        member.assigned, member.pending_revocation = {}, {}
+        member.assigned, member.pending_revocation, member.pending_assignment = {}, {}, {}
         member.assignment_record_offset = None
         return
     epoch = value["member_epoch"]
     member.member_epoch = epoch
     member.previous_member_epoch = value["previous_member_epoch"]
-    member.member_state = modern.MEMBER_STATES.get(value["member_state"], "UNKNOWN")
+    if "target_member_epoch" in value:
+        member.target_member_epoch = value["target_member_epoch"]
+        member.pending_assignment = modern.topic_partitions(value["pending_assignment"], None)
+        member.member_state = None
+    else:
+        member.member_state = modern.MEMBER_STATES.get(value["member_state"], "UNKNOWN")
     member.assigned = modern.topic_partitions(value["assigned"], max(epoch, 0))
     member.pending_revocation = modern.topic_partitions(value["pending_revocation"], max(epoch, 0))
     member.assignment_record_offset = record.record_offset
-    _take(group, member, record, refusals)
+    _take(group, member, record, profile, refusals)
+
+
+def _new_member(group: ConsumerGroup, record: ReplayRecord, profile: JavaProfile) -> ConsumerMember:
+    member = group.members[record.key["member_id"]] = ConsumerMember(record.key["member_id"], record.record_offset)
+    if profile.reconciled_by == "target_epoch":
+        member.member_state, member.target_member_epoch = None, 0
+    return member
 
 
 def _partitions(member: ConsumerMember) -> list[tuple[str | None, int]]:
@@ -99,20 +113,29 @@ def _partitions(member: ConsumerMember) -> list[tuple[str | None, int]]:
     return [(topic_id, partition) for part in held for topic_id, partitions in part.items() for partition in partitions]
 
 
-def _give_up(group: ConsumerGroup, member: ConsumerMember) -> None:
-    """Forget what the member owns, but not what another one took over at another epoch."""
+def _give_up(group: ConsumerGroup, member: ConsumerMember, record: ReplayRecord, profile: JavaProfile, refusals: Refusals) -> None:
+    """Forget what the member owns. What another one took over at another epoch stays with that one, or ends the load."""
     for partition in _partitions(member):
-        if group.owner_epochs.get(partition) == member.member_epoch:
+        owner_epoch = group.owner_epochs.get(partition)
+        if owner_epoch == member.member_epoch:
             del group.owner_epochs[partition]
+        elif profile.ownership == "strict":
+            refusals.refuse(
+                f"member {member.member_id!r} of group {group.group!r} gives up {partition[0]}-{partition[1]} at epoch "
+                f"{member.member_epoch}, which is owned at epoch {owner_epoch}",
+                record.record_offset,
+                group=group.group,
+            )
 
 
-def _take(group: ConsumerGroup, member: ConsumerMember, record: ReplayRecord, refusals: Refusals) -> None:
-    """Own what is assigned or pending. A partition may be taken from another owner only at a higher epoch."""
+def _take(group: ConsumerGroup, member: ConsumerMember, record: ReplayRecord, profile: JavaProfile, refusals: Refusals) -> None:
+    """Own what is assigned or pending. Whether a partition may be taken from another owner is the release's matter."""
     epoch = member.member_epoch
     assert epoch is not None
     for partition in _partitions(member):
         present = group.owner_epochs.get(partition)
-        if present is not None and present >= epoch:
+        is_fine = present is None or profile.ownership == "overwrite" or (profile.ownership == "monotonic" and present < epoch)
+        if not is_fine:
             refusals.refuse(
                 f"member {member.member_id!r} of group {group.group!r} takes {partition[0]}-{partition[1]} at epoch {epoch}, "
                 f"which is still owned at epoch {present}",

@@ -14,24 +14,27 @@ from dataclasses import dataclass, field
 from exhume.codecs.record_types import ABORT, COMMIT, decode_control_record, decode_record
 from exhume.errors import DecodeError
 from exhume.replay.broker_log import LoadedBatch
-from exhume.replay.classic_group import MemberRefused, build_classic_group
-from exhume.replay.commits import build_commit, transaction_of
+from exhume.replay.classic_group import ClassicGroupRules, MemberRefused, build_classic_group
+from exhume.replay.commits import CommitRules, build_commit, transaction_of
 from exhume.replay.decode import ReplayRecord, UnknownRecordType, decode_for
 from exhume.replay.holdings import ClassicGroup, ConsumerGroup, Holdings, ShareGroup, ShareState, StreamsGroup
 from exhume.replay.java import consumer, share, streams
 from exhume.replay.java.registry import group_for
-from exhume.replay.profiles import BrokerProfile
+from exhume.replay.profiles import JavaProfile
 from exhume.replay.refusals import Refusals
 from exhume.replay.topic_names import TopicNames
 
 NO_PRODUCER_ID = -1
+
+_COMMIT_RULES = CommitRules()
+_GROUP_RULES = ClassicGroupRules()
 
 
 @dataclass(slots=True)
 class JavaLoad:
     """One load in progress. Call `apply` for each batch in log order, then `finish`."""
 
-    profile: BrokerProfile
+    profile: JavaProfile
     refusals: Refusals
     names: TopicNames
     end_offset: int
@@ -59,6 +62,9 @@ class JavaLoad:
                 self.refusals.refuse(error.message, record.record_offset)
                 continue
             self.names.learn_from_record(decoded.record_type, decoded.key, decoded.value)
+            if decoded.record_type in self.profile.refused_types:
+                self.refusals.refuse(f"this release has no way to replay record type {decoded.record_type}", record.record_offset)
+                continue
             if decoded.record_type in (0, 1):
                 self._apply_offset(decoded, batch, record.timestamp_ms)
             elif decoded.record_type == 2:
@@ -75,7 +81,7 @@ class JavaLoad:
                     f"record offsets go back: the batch ends at {next_offset}, the load was at {self.last_written_offset}", next_offset - 1
                 )
             self.last_written_offset = self.shown_offset = next_offset
-        elif next_offset - self.shown_offset >= self.profile.commit_interval:
+        elif self.profile.commit_interval is not None and next_offset - self.shown_offset >= self.profile.commit_interval:
             self.last_written_offset = self.shown_offset = next_offset
 
     def _apply_marker(self, batch: LoadedBatch, record_offset: int, key: bytes | None) -> None:
@@ -90,24 +96,25 @@ class JavaLoad:
             return
         for offset_key, commit in transaction.offsets.items():
             present = self.holdings.offsets.get(offset_key)
-            if present is None or present.record_offset < commit.record_offset:
+            if present is None or self.profile.marker_decides or present.record_offset < commit.record_offset:
                 self.holdings.offsets[offset_key] = commit
 
     def _apply_offset(self, record: ReplayRecord, batch: LoadedBatch, timestamp_ms: int | None) -> None:
         key = (record.key["group"], record.key["topic"], record.key["partition"])
         if record.value is None:
             self.holdings.offsets.pop(key, None)
-            for transaction in self.holdings.transactions.values():
-                transaction.offsets.pop(key, None)
+            if self.profile.tombstone_drops_pending:
+                for transaction in self.holdings.transactions.values():
+                    transaction.offsets.pop(key, None)
             return
         if key[0] not in self.holdings.groups:
             self.holdings.groups[key[0]] = ClassicGroup(key[0], record.record_offset)
         if batch.producer_id == NO_PRODUCER_ID:
-            self.holdings.offsets[key] = build_commit(record, record.record_offset, None)
+            self.holdings.offsets[key] = build_commit(record, record.record_offset, None, _COMMIT_RULES)
             return
         open_transaction = transaction_of(self.holdings.transactions, batch, record.record_offset, timestamp_ms)
         open_transaction.groups.add(key[0])
-        open_transaction.offsets[key] = build_commit(record, record.record_offset, batch)
+        open_transaction.offsets[key] = build_commit(record, record.record_offset, batch, _COMMIT_RULES)
 
     def _apply_classic_group(self, record: ReplayRecord) -> None:
         group_id = record.key["group"]
@@ -115,7 +122,7 @@ class JavaLoad:
             self.holdings.groups.pop(group_id, None)
             return
         try:
-            group = build_classic_group(group_id, record.value, record.record_offset, instance_twice_aborts=True)
+            group = build_classic_group(record, _GROUP_RULES)
         except MemberRefused as refused:
             self.refusals.refuse(refused.reason, record.record_offset, group=group_id)
             group = refused.group
@@ -125,27 +132,35 @@ class JavaLoad:
         groups = self.holdings.groups
         if record.record_type == 15 and record.value is None:
             self.holdings.share_states.pop(record.key["group"], None)
-        if record.record_type in range(10, 16):
+        if record.record_type in range(9, 16):
             share_group = group_for(record, ShareGroup, groups, self.profile, self.refusals)
             if share_group is not None:
-                share.apply(share_group, groups, record, self.refusals)
+                share.apply(share_group, groups, record, self.profile, self.refusals)
                 if record.record_type == 15 and record.value is not None:
                     self.holdings.share_states[record.key["group"]] = _share_state(record)
         elif record.record_type >= 17:
             streams_group = group_for(record, StreamsGroup, groups, self.profile, self.refusals)
             if streams_group is not None:
-                streams.apply(streams_group, groups, record, self.refusals)
+                streams.apply(streams_group, groups, record, self.profile, self.refusals)
         else:
             consumer_group = group_for(record, ConsumerGroup, groups, self.profile, self.refusals)
             if consumer_group is not None:
-                consumer.apply(consumer_group, groups, record, self.refusals)
+                consumer.apply(consumer_group, groups, record, self.profile, self.refusals)
+
+    def end_chunk(self) -> None:
+        """A read has been applied: nothing to do, every record was."""
+
+    def held_after_abort(self) -> Holdings:
+        """What is left when the load ends in an error: nothing, the shard is emptied."""
+        return Holdings()
 
     def finish(self) -> tuple[Holdings, None]:
         """What is held when the load is over and the timers of members were set. Raises `LoadAborted` where that fails."""
         for group in list(self.holdings.groups.values()):
             if isinstance(group, StreamsGroup):
+                group.forgets_validation = self.profile.streams_never_ready
                 self._check_streams_members(group)
-            elif isinstance(group, ConsumerGroup):
+            elif isinstance(group, ConsumerGroup) and self.profile.fences_members:
                 self._fence_members(group)
         return self.holdings, None
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from exhume.replay.decode import ReplayRecord
 from exhume.replay.holdings import ConsumerGroup, Group, ShareGroup, StreamsGroup, Target, TopicPartitions
+from exhume.replay.profiles import JavaProfile
 from exhume.replay.refusals import Refusals
 
 LEAVE_GROUP_EPOCH = -1
@@ -26,7 +27,7 @@ STREAMS_MEMBER_STATES = {1: "STABLE", 2: "UNREVOKED_TASKS", 3: "UNRELEASED_TASKS
 AnyModernGroup = ConsumerGroup | ShareGroup | StreamsGroup
 
 
-def apply_target_metadata(group: AnyModernGroup, record: ReplayRecord, refusals: Refusals) -> None:
+def apply_target_metadata(group: AnyModernGroup, record: ReplayRecord, profile: JavaProfile, refusals: Refusals) -> None:
     """6, 12, 20: the epoch of the target assignment."""
     if record.value is None:
         if group.target:
@@ -38,7 +39,7 @@ def apply_target_metadata(group: AnyModernGroup, record: ReplayRecord, refusals:
         group.assignment_epoch = NO_ASSIGNMENT_EPOCH
         return
     epoch = record.value["assignment_epoch"]
-    if epoch < NO_ASSIGNMENT_EPOCH:
+    if epoch < NO_ASSIGNMENT_EPOCH and profile.negative_epoch_aborts:
         refusals.refuse(f"assignment epoch {epoch} of group {group.group!r} is negative", record.record_offset, group=group.group)
     group.record_offset = record.record_offset
     group.assignment_epoch = epoch
@@ -73,11 +74,22 @@ def remove_group(
     del groups[group.group]
 
 
-def remove_member(group: AnyModernGroup, record: ReplayRecord, refusals: Refusals) -> bool:
+def refuse_missing_member(group: AnyModernGroup, record: ReplayRecord, profile: JavaProfile, refusals: Refusals) -> None:
+    """Some releases end the load at a record of a member they do not know."""
+    if record.record_type in profile.missing_aborts:
+        refusals.refuse(
+            f"there is no member {record.key['member_id']!r} in group {group.group!r} for a record of type {record.record_type}",
+            record.record_offset,
+            group=group.group,
+        )
+
+
+def remove_member(group: AnyModernGroup, record: ReplayRecord, profile: JavaProfile, refusals: Refusals) -> bool:
     """The tombstone of 5, 10, 19; False where the group has no such member."""
     member_id = record.key["member_id"]
     member = group.members.get(member_id)
     if member is None:
+        refuse_missing_member(group, record, profile, refusals)
         return False
     if member.member_epoch != LEAVE_GROUP_EPOCH:
         refusals.refuse(

@@ -4,10 +4,10 @@
     offset value          create   use    use              use
     classic value         create   replace (whatever is there)
     classic tombstone     -        remove (whatever is there)
-    consumer, streams     create*  use    replaced         refused
+    consumer, streams     create*  use    replaced*        refused
     share                 create*  use    refused          refused
 
-    * a tombstone creates nothing
+    * where the profile says so: `creating_types`, `missing_aborts`, `replaces_simple`; a tombstone creates nothing
 
 A refusal ends a strict load. A lenient one goes on: a value replaces the group, a tombstone is ignored.
 
@@ -20,14 +20,14 @@ from typing import TypeVar
 
 from exhume.replay.decode import ReplayRecord
 from exhume.replay.holdings import ClassicGroup, ConsumerGroup, Group, ShareGroup, StreamsGroup
-from exhume.replay.profiles import BrokerProfile
+from exhume.replay.profiles import JavaProfile
 from exhume.replay.refusals import Refusals
 
 ModernGroupT = TypeVar("ModernGroupT", ConsumerGroup, ShareGroup, StreamsGroup)
 
 
 def group_for(
-    record: ReplayRecord, wanted: type[ModernGroupT], groups: dict[str, Group], profile: BrokerProfile, refusals: Refusals
+    record: ReplayRecord, wanted: type[ModernGroupT], groups: dict[str, Group], profile: JavaProfile, refusals: Refusals
 ) -> ModernGroupT | None:
     """The group of the wanted type that this record acts on; None where there is nothing to do."""
     group_id = record.key["group"]
@@ -35,9 +35,15 @@ def group_for(
     if isinstance(present, wanted):
         return present
     if present is None:
+        creates = record.value is not None and record.record_type in profile.creating_types
+        if not creates and record.record_type in profile.missing_aborts:
+            refusals.refuse(
+                f"there is no group {group_id!r} for a record of type {record.record_type}", record.record_offset, group=group_id
+            )
+        # Lenient: a value creates its group whatever the release does.
         if record.value is None:
             return None
-    elif not (isinstance(present, ClassicGroup) and present.is_simple and wanted is not ShareGroup):
+    elif not (isinstance(present, ClassicGroup) and present.is_simple and wanted.group_type in profile.replaces_simple):
         refusals.refuse(
             f"group {group_id!r} is a {present.group_type} group, record type {record.record_type} belongs to {wanted.group_type} groups",
             record.record_offset,

@@ -1,4 +1,4 @@
-"""Share groups (KIP-932): record types 10 to 15.
+"""Share groups (KIP-932): record types 9 to 15.
 
 Source: GroupMetadataManager.replay(ShareGroup*), Kafka 4.3.
 """
@@ -8,35 +8,36 @@ from __future__ import annotations
 from exhume.replay.decode import ReplayRecord
 from exhume.replay.holdings import Group, ShareGroup, ShareMember
 from exhume.replay.java import modern
+from exhume.replay.profiles import JavaProfile
 from exhume.replay.refusals import Refusals
 
 
-def apply(group: ShareGroup, groups: dict[str, Group], record: ReplayRecord, refusals: Refusals) -> None:
-    """Replay one record of a share group that exists; type 15 only creates the group, its content is kept apart."""
+def apply(group: ShareGroup, groups: dict[str, Group], record: ReplayRecord, profile: JavaProfile, refusals: Refusals) -> None:
+    """Replay one record of a share group that exists; types 9 and 15 change nothing in it: the content of 15 is kept apart."""
     value = record.value
     match record.record_type:
         case 10:
-            _apply_member(group, record, refusals)
+            _apply_member(group, record, profile, refusals)
         case 11 if value is None:
             modern.remove_group(group, groups, record, refusals)
         case 11:
             assert value is not None
             group.record_offset = record.record_offset
             group.group_epoch = value["group_epoch"]
-            group.metadata_hash = value["metadata_hash"]
+            group.metadata_hash = value.get("metadata_hash", 0)
         case 12:
-            modern.apply_target_metadata(group, record, refusals)
+            modern.apply_target_metadata(group, record, profile, refusals)
         case 13:
             assigned = None if value is None else modern.topic_partitions(value["topic_partitions"], None)
             modern.apply_target_member(group, record, assigned)
         case 14:
-            _apply_current_assignment(group, record)
+            _apply_current_assignment(group, record, profile, refusals)
 
 
-def _apply_member(group: ShareGroup, record: ReplayRecord, refusals: Refusals) -> None:
+def _apply_member(group: ShareGroup, record: ReplayRecord, profile: JavaProfile, refusals: Refusals) -> None:
     value = record.value
     if value is None:
-        modern.remove_member(group, record, refusals)
+        modern.remove_member(group, record, profile, refusals)
         return
     member = _member(group, record)
     member.record_offset = record.record_offset
@@ -44,8 +45,10 @@ def _apply_member(group: ShareGroup, record: ReplayRecord, refusals: Refusals) -
         setattr(member, name, value[name])
 
 
-def _apply_current_assignment(group: ShareGroup, record: ReplayRecord) -> None:
+def _apply_current_assignment(group: ShareGroup, record: ReplayRecord, profile: JavaProfile, refusals: Refusals) -> None:
     value = record.value
+    if record.key["member_id"] not in group.members:
+        modern.refuse_missing_member(group, record, profile, refusals)
     if value is None:
         member = group.members.get(record.key["member_id"])
         if member is not None:

@@ -5,17 +5,20 @@ Source: GroupMetadataManager.replay(StreamsGroup*), Kafka 4.3.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from exhume.replay.decode import ReplayRecord
 from exhume.replay.holdings import Group, StreamsGroup, StreamsMember, Tasks
 from exhume.replay.java import modern
+from exhume.replay.profiles import JavaProfile
 from exhume.replay.refusals import Refusals
 
 TASK_ROLES = ("active", "standby", "warmup")
 
 
-def apply(group: StreamsGroup, groups: dict[str, Group], record: ReplayRecord, refusals: Refusals) -> None:
+def apply(group: StreamsGroup, groups: dict[str, Group], record: ReplayRecord, profile: JavaProfile, refusals: Refusals) -> None:
     """Replay one record of a streams group that exists."""
     value = record.value
     match record.record_type:
@@ -29,21 +32,23 @@ def apply(group: StreamsGroup, groups: dict[str, Group], record: ReplayRecord, r
             group.validated_topology_epoch = value["validated_topology_epoch"]
             group.last_assignment_configs = value["last_assignment_configs"] or []
         case 19:
-            _apply_member(group, record, refusals)
+            with _ownership(group, record, profile, refusals):
+                _apply_member(group, record, profile, refusals)
         case 20:
-            modern.apply_target_metadata(group, record, refusals)
+            modern.apply_target_metadata(group, record, profile, refusals)
         case 21:
             modern.apply_target_member(group, record, None if value is None else _tasks(value, "_tasks", None))
         case 22:
-            _apply_current_assignment(group, record)
+            with _ownership(group, record, profile, refusals):
+                _apply_current_assignment(group, record)
         case 23:
             _apply_topology(group, record, refusals)
 
 
-def _apply_member(group: StreamsGroup, record: ReplayRecord, refusals: Refusals) -> None:
+def _apply_member(group: StreamsGroup, record: ReplayRecord, profile: JavaProfile, refusals: Refusals) -> None:
     value = record.value
     if value is None:
-        modern.remove_member(group, record, refusals)
+        modern.remove_member(group, record, profile, refusals)
         return
     member = _member(group, record)
     member.record_offset = record.record_offset
@@ -86,6 +91,37 @@ def _apply_topology(group: StreamsGroup, record: ReplayRecord, refusals: Refusal
         refusals.refuse(
             f"topology epoch {record.value['topology_epoch']} of group {group.group!r} is negative", record.record_offset, group=group.group
         )
+
+
+@contextmanager
+def _ownership(group: StreamsGroup, record: ReplayRecord, profile: JavaProfile, refusals: Refusals) -> Iterator[None]:
+    """Active tasks change hands around an update of a member; 4.1.0 and 4.1.1 refuse a task that another process owns."""
+    if not profile.streams_ownership_is_strict:
+        yield
+        return
+    member_id = record.key["member_id"]
+    for task in _active_tasks(group.members.get(member_id)):
+        group.task_owners.pop(task, None)
+    yield
+    member = group.members.get(member_id)
+    for task in _active_tasks(member):
+        if task in group.task_owners:
+            refusals.refuse(
+                f"member {member_id!r} of group {group.group!r} takes task {task[0]}_{task[1]} of process {group.task_owners[task]!r}",
+                record.record_offset,
+                group=group.group,
+            )
+        group.task_owners[task] = member.process_id if member else None
+
+
+def _active_tasks(member: StreamsMember | None) -> list[tuple[str, int]]:
+    held = (member.assigned, member.pending_revocation) if member is not None else ()
+    return [
+        (subtopology_id, partition)
+        for tasks in held
+        for subtopology_id, partitions in tasks.get("active", {}).items()
+        for partition in partitions
+    ]
 
 
 def _member(group: StreamsGroup, record: ReplayRecord) -> StreamsMember:

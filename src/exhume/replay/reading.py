@@ -1,0 +1,107 @@
+"""How the load of a release reads its log: chunk by chunk, up to its bound, in the formats it knows.
+
+A chunk is what one read returns: whole batches of one segment, up to the size of the load buffer, at least one. Most releases could as
+well read batch by batch; those whose result hangs on chunks are the ones that test the high watermark between them (to 0.10.2), or
+install what they have behind each (0.11.0.0).
+
+Source: GroupMetadataManager.doLoadGroupsAndOffsets of 0.9.0.1 to 3.9.0; CoordinatorLoaderImpl of 4.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+
+from exhume.codecs.batches import HEADER_BYTES
+from exhume.codecs.compression import xxh32
+from exhume.codecs.wire import Reader
+from exhume.replay.broker_log import LoadedBatch, StrictLog
+from exhume.replay.profiles import BrokerProfile, ScalaProfile
+from exhume.replay.verdict import LoadAborted, LoadStalled
+
+DEFAULT_LOAD_BUFFER_BYTES = 5 * 1024 * 1024
+
+_LZ4, _ZSTD = 3, 4
+_FRAME_DESCRIPTOR = slice(4, 6)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadInputs:
+    """What a load depends on besides log and release. `high_watermark` None: that of the checkpoint, else the log end; `retention_minutes`
+    None: the release's default.
+    """
+
+    load_buffer_bytes: int = DEFAULT_LOAD_BUFFER_BYTES
+    high_watermark: int | None = None
+    retention_minutes: int | None = None
+
+
+def read_chunks(log: StrictLog, profile: BrokerProfile, inputs: LoadInputs) -> Iterator[list[LoadedBatch]]:
+    """The chunks that this release reads, in order.
+
+    Raises:
+        LoadAborted: the reader of this release throws on what it meets.
+        LoadStalled: this release reads the same place again and again.
+    """
+    if not isinstance(profile, ScalaProfile):
+        for batch in log.batches():
+            yield [batch]
+        return
+    bound = log.end_offset
+    if profile.read_bound == "high_watermark":
+        checkpoint = log.partition.high_watermark if inputs.high_watermark is None else inputs.high_watermark
+        bound = log.end_offset if checkpoint is None else min(checkpoint, log.end_offset)
+    next_offset = log.start_offset
+    for _, segment in groupby(log.batches(), key=lambda batch: batch.path):
+        for chunk in _chunks(segment, profile, inputs.load_buffer_bytes):
+            if next_offset >= bound:
+                return
+            yield chunk
+            next_offset = chunk[-1].last_offset + 1
+    if next_offset < bound and profile.empty_read != "stop":
+        reason = f"nothing is left to read between {next_offset} and {bound}"
+        if profile.empty_read == "abort":
+            raise LoadAborted(f"{reason}, and this release takes an empty read for another kind of answer", record_offset=next_offset)
+        raise LoadStalled(f"{reason}, and this release reads on for ever", record_offset=next_offset)
+
+
+def _chunks(segment: Iterator[LoadedBatch], profile: ScalaProfile, buffer_bytes: int) -> Iterator[list[LoadedBatch]]:
+    chunk: list[LoadedBatch] = []
+    size_bytes = 0
+    for batch in segment:
+        if chunk and size_bytes + batch.batch.size_bytes > buffer_bytes:
+            yield chunk
+            chunk, size_bytes = [], 0
+        if batch.batch.size_bytes > buffer_bytes and profile.oversized_batch == "stall":
+            raise LoadStalled(
+                f"a batch of {batch.batch.size_bytes} bytes does not fit into the load buffer of {buffer_bytes}",
+                record_offset=batch.batch.base_offset,
+                path=batch.path,
+                byte_position=batch.batch.byte_position,
+            )
+        chunk.append(batch)
+        size_bytes += batch.batch.size_bytes
+    if chunk:
+        yield chunk
+
+
+def refused_format(batch: LoadedBatch, profile: BrokerProfile) -> str | None:
+    """Why this release cannot read the batch at all; None where it can."""
+    if not isinstance(profile, ScalaProfile) or not profile.refused_formats:
+        return None
+    magic, codec = batch.batch.magic, batch.batch.codec
+    if codec == _ZSTD and "zstd" in profile.refused_formats:
+        return "this release has no zstd"
+    if magic == 1 and codec and "inner_v0_in_v1" in profile.refused_formats and any(record.magic == 0 for record in batch.read()):
+        return "a compressed message of format 1 holds messages of format 0"
+    if magic == 0 and codec == _LZ4 and "lz4_v0_correct_checksum" in profile.refused_formats and _has_correct_lz4_checksum(batch):
+        return "this release knows lz4 frames only with the broken header checksum that Kafka 0.8 and 0.9 wrote"
+    return None
+
+
+def _has_correct_lz4_checksum(batch: LoadedBatch) -> bool:
+    reader = Reader(batch.buffer, batch.batch.byte_position + HEADER_BYTES[0] - 8, batch.batch.end_position)
+    reader.nullable_blob()
+    frame = reader.nullable_blob() or b""
+    return len(frame) > _FRAME_DESCRIPTOR.stop and frame[_FRAME_DESCRIPTOR.stop] == xxh32(frame[_FRAME_DESCRIPTOR]) >> 8 & 0xFF

@@ -1,0 +1,293 @@
+"""Every span of releases that loads alike, oldest first, and how a release finds its span.
+
+A span is written as what differs from the one before it. `4.2` means the newest patch of that line. For 3.7 to 3.9, which have both
+coordinators, `-new` and `-classic` choose; without either it is the Scala one, as those brokers came.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+from exhume.codecs.layout import Message
+from exhume.codecs.layouts import offsets
+from exhume.codecs.record_types import RECORD_TYPES
+from exhume.errors import RequestError
+from exhume.replay.profiles import BrokerProfile, JavaProfile, ScalaProfile, accepted_versions
+
+_DAY_MINUTES, _WEEK_MINUTES = 1440, 10080
+
+
+def _scala() -> list[ScalaProfile]:
+    values: Mapping[int, Message] = MappingProxyType({number: RECORD_TYPES[number].message for number in (0, 1, 2)})
+
+    def versions(offset: int, group: int) -> Mapping[int, range | None]:
+        return accepted_versions(values, _0=offset, _1=offset, _2=group)
+
+    spans = [
+        ScalaProfile(
+            name="0.9.0.1",
+            first="0.9.0.0",
+            last="0.9.0.1",
+            values=values,
+            value_versions=versions(1, 0),
+            expiry="expire_timestamp_any_group",
+            default_retention_minutes=_DAY_MINUTES,
+            defects=("KAFKA-2913", "KAFKA-4472", "KAFKA-7286", "ends in an error at a compacted tail"),
+            read_bound="high_watermark",
+            install="offsets_at_once",
+            empty_read="abort",
+            oversized_batch="stall",
+            has_transactions=False,
+            memberless_state="Stable",
+            null_protocol_is_readable=False,
+            removed_group_check="never",
+            missing_expire_timestamp="retention",
+            state_timestamp_versions=frozenset(),
+            member_twice_aborts=False,
+            subscription="not_parsed",
+            keeps_leader_epoch_below_minus_one=False,
+            refused_formats=frozenset({"zstd", "inner_v0_in_v1", "lz4_v0_correct_checksum"}),
+        )
+    ]
+
+    def then(first: str, last: str, **differences: object) -> None:
+        spans.append(replace(spans[-1], name=last, first=first, last=last, **differences))  # type: ignore[arg-type]
+
+    then(
+        "0.10.0.0",
+        "0.10.0.1",
+        defects=("KAFKA-4362", "KAFKA-4472", "KAFKA-7286", "ends in an error at a compacted tail"),
+        refused_formats=frozenset({"zstd", "inner_v0_in_v1"}),
+    )
+    then(
+        "0.10.1.0",
+        "0.10.1.1",
+        value_versions=versions(1, 1),
+        expiry="expire_timestamp",
+        install="at_end",
+        memberless_state="Empty",
+        keeps_memberless_protocol_type=False,
+        null_protocol_is_readable=True,
+        removed_group_check="any",
+        defects=("KAFKA-4704", "KAFKA-6287", "KAFKA-7286", "ends in an error at a compacted tail"),
+        refused_formats=frozenset({"zstd"}),
+    )
+    then(
+        "0.10.2.0",
+        "0.10.2.2",
+        removed_group_check="without_offsets",
+        defects=("KAFKA-6287", "KAFKA-7286", "ends in an error at a compacted tail"),
+    )
+    then(
+        "0.11.0.0",
+        "0.11.0.0",
+        read_bound="log_end",
+        install="per_chunk",
+        empty_read="stall",
+        has_transactions=True,
+        empty_control_batch_aborts=True,
+        defects=("KAFKA-5600", "KAFKA-6287", "KAFKA-7286", "KAFKA-7467", "KAFKA-9065"),
+    )
+    then("0.11.0.1", "1.0.0", install="at_end", defects=("KAFKA-6287", "KAFKA-7286", "KAFKA-7467", "KAFKA-9065"))
+    then("1.0.1", "1.1.1", keeps_memberless_protocol_type=True, defects=("KAFKA-7286", "KAFKA-7467", "KAFKA-9065"))
+    then("2.0.0", "2.0.0", default_retention_minutes=_WEEK_MINUTES)
+    then("2.0.1", "2.0.1", oversized_batch="grow", empty_control_batch_aborts=False, defects=("KAFKA-9065",))
+    then(
+        "2.1.0",
+        "2.1.1",
+        value_versions=versions(3, 2),
+        expiry="since_empty",
+        missing_expire_timestamp="literal",
+        state_timestamp_versions=frozenset({2}),
+        member_twice_aborts=True,
+        defects=("KAFKA-8069", "KAFKA-9065"),
+        refused_formats=frozenset(),
+    )
+    then("2.2.0", "2.2.2", missing_expire_timestamp="absent", defects=("KAFKA-9065",))
+    then("2.3.0", "2.3.1", value_versions=versions(3, 3), defects=("KAFKA-9065", "KAFKA-10401"))
+    then("2.4.0", "2.4.0", expiry="unsubscribed", subscription="tolerated")
+    then("2.4.1", "2.6.0", empty_read="stop", defects=("KAFKA-10401", "KAFKA-13636"))
+    then("2.6.1", "2.6.3", state_timestamp_versions=frozenset({2, 3}), defects=("KAFKA-13636",))
+    then("2.7.0", "2.7.2", subscription="null_aborts")
+    then("2.8.0", "2.8.1", keeps_leader_epoch_below_minus_one=True)
+    then("2.8.2", "2.8.2", expiry="unsubscribed_stable", subscription="null_and_length_abort", defects=())
+    then(
+        "3.0.0",
+        "3.0.0",
+        expiry="unsubscribed",
+        subscription="null_aborts",
+        instance_twice_aborts=True,
+        defects=("KAFKA-13636",),
+    )
+    then("3.0.1", "3.0.1", expiry="unsubscribed_stable", defects=())
+    then("3.0.2", "3.0.2", subscription="null_and_length_abort")
+    then("3.1.0", "3.1.0", expiry="unsubscribed", subscription="null_aborts", defects=("KAFKA-13636",))
+    then("3.1.1", "3.1.1", expiry="unsubscribed_stable", defects=())
+    then("3.1.2", "3.1.2", subscription="null_and_length_abort")
+    then("3.2.0", "3.2.2", subscription="null_aborts")
+    then("3.2.3", "3.4.0", subscription="null_and_length_abort", defects=("KAFKA-14869",))
+    then(
+        "3.4.1",
+        "3.9.2",
+        value_versions=versions(4, 4),
+        state_timestamp_versions=frozenset({2, 3, 4}),
+        unknown_record_type="skip",
+        defects=(),
+    )
+    return spans
+
+
+def _java() -> list[JavaProfile]:
+    def values(*numbers: int, **others: Message) -> Mapping[int, Message]:
+        named = {int(name[1:]): message for name, message in others.items()}
+        return MappingProxyType({number: named.get(number, RECORD_TYPES[number].message) for number in numbers})
+
+    def layout(number: int, releases: str) -> Message:
+        return next(layout.message for layout in RECORD_TYPES[number].layouts if layout.releases == releases)
+
+    consumer = (0, 1, 2, *range(3, 9))
+    values_3_7 = values(*consumer, **{f"_{number}": layout(number, "3.7") for number in (4, 5, 7, 8)})
+    values_3_8 = values(*consumer)
+    values_4_0 = values(*consumer, *range(9, 17), _11=layout(11, "4.0"), _15=layout(15, "4.0"))
+    values_4_1 = values(*consumer, *range(10, 18), *range(19, 24), _0=offsets.LEGACY_OFFSET_COMMIT_VALUE)
+    spans = [
+        JavaProfile(
+            name="3.7.2",
+            first="3.7.0",
+            last="3.7.2",
+            values=values_3_7,
+            value_versions=MappingProxyType(dict.fromkeys(values_3_7)),
+            expiry="java",
+            default_retention_minutes=_WEEK_MINUTES,
+            defects=("KAFKA-14505", "KAFKA-16147", "KAFKA-17306", "KAFKA-18672", "KAFKA-19163"),
+            initial_epoch=0,
+            negative_epoch_aborts=False,
+            creating_types=frozenset({3, 5}),
+            missing_aborts=frozenset(range(3, 9)),
+            replaces_simple=frozenset(),
+            ownership="overwrite",
+            marker_decides=True,
+            tombstone_drops_pending=False,
+            reconciled_by="target_epoch",
+            commit_interval=None,
+            fences_members=False,
+        )
+    ]
+
+    def then(first: str, last: str, **differences: object) -> None:
+        spans.append(replace(spans[-1], name=last, first=first, last=last, **differences))  # type: ignore[arg-type]
+
+    then(
+        "3.8.0",
+        "3.9.2",
+        values=values_3_8,
+        value_versions=MappingProxyType(dict.fromkeys(values_3_8)),
+        ownership="strict",
+        marker_decides=False,
+        tombstone_drops_pending=True,
+        reconciled_by="state",
+        fences_members=True,
+        defects=("KAFKA-17306", "KAFKA-18672", "KAFKA-19163", "KAFKA-19862"),
+    )
+    then(
+        "4.0.0",
+        "4.0.0",
+        values=values_4_0,
+        value_versions=accepted_versions(values_4_0),
+        creating_types=frozenset({*range(3, 9), 10, 11, 16}),
+        missing_aborts=frozenset(range(9, 16)),
+        replaces_simple=frozenset({"consumer"}),
+        refused_types=frozenset({15}),
+        defects=("KAFKA-19163", "KAFKA-19453", "KAFKA-19862"),
+    )
+    then("4.0.1", "4.0.1", defects=("KAFKA-19453", "KAFKA-19862"))
+    then("4.0.2", "4.0.2", ownership="monotonic", commit_interval=16384, defects=("KAFKA-19453", "KAFKA-20845"))
+    then(
+        "4.1.0",
+        "4.1.0",
+        values=values_4_1,
+        value_versions=accepted_versions(values_4_1),
+        creating_types=JavaProfile.__dataclass_fields__["creating_types"].default,
+        missing_aborts=frozenset(),
+        ownership="strict",
+        streams_ownership_is_strict=True,
+        refused_types=frozenset(),
+        streams_never_ready=True,
+        commit_interval=None,
+        defects=("KAFKA-19661", "KAFKA-19862", "KAFKA-20254"),
+    )
+    then("4.1.1", "4.1.1", commit_interval=16384)
+    then("4.1.2", "4.1.2", ownership="monotonic", streams_ownership_is_strict=False, defects=("KAFKA-19661", "KAFKA-20254", "KAFKA-20845"))
+    then("4.2.0", "4.2.0", streams_never_ready=False, defects=("KAFKA-20254", "KAFKA-20570", "KAFKA-20845"))
+    then("4.2.1", "4.2.1", replaces_simple=frozenset({"consumer", "streams"}), defects=("KAFKA-20570", "KAFKA-20845"))
+    then("4.3.0", "4.3.1", initial_epoch=1, negative_epoch_aborts=True)
+    return spans
+
+
+SCALA_SPANS = tuple(_scala())
+JAVA_SPANS = tuple(_java())
+SPANS: tuple[BrokerProfile, ...] = (*SCALA_SPANS, *JAVA_SPANS)
+
+#: Where both coordinators exist.
+_BOTH = ((3, 7), (3, 8), (3, 9))
+_RELEASE = re.compile(r"(\d+(?:\.\d+){0,3})(-new|-classic)?")
+
+
+def release_numbers(release: str) -> tuple[int, ...]:
+    """A release as numbers that compare: `4.3.0` is (4, 3, 0)."""
+    return tuple(int(number) for number in release.split("."))
+
+
+def profile_for(release: str | None) -> BrokerProfile:
+    """The profile of this release; the newest where none is named.
+
+    `4.2` means the newest patch of 4.2 that is known. A release between two spans belongs to the earlier one, one behind the newest span to
+    that one (`is_newer_than_known` tells).
+
+    Raises:
+        RequestError: no release number, or one older than every span; names what can be asked for.
+    """
+    if release is None:
+        return SPANS[-1]
+    match = _RELEASE.fullmatch(release.strip())
+    if match is None:
+        raise RequestError(f"no release {release!r}", remedy=f"Write a release such as 2.8.2, 4.3 or 3.9.1-new; known are {_known()}")
+    numbers, choice = release_numbers(match[1]), match[2]
+    spans: tuple[BrokerProfile, ...] = JAVA_SPANS if choice == "-new" or (numbers >= (4,) and choice is None) else SCALA_SPANS
+    if choice is not None and numbers[:2] not in _BOTH:
+        raise RequestError(f"{match[1]} has one coordinator", remedy="Only 3.7, 3.8 and 3.9 take -new or -classic")
+    reached = [span for span in spans if release_numbers(span.first) <= _newest_patch(numbers)]
+    if not reached:
+        raise RequestError(f"no rules for release {release!r}", remedy=f"Known are {_known()}")
+    span = reached[-1]
+    is_whole = len(numbers) == (4 if numbers[0] == 0 else 3)
+    return replace(span, name=match[1] if is_whole else _newest_known(numbers, span))
+
+
+def _newest_known(numbers: tuple[int, ...], span: BrokerProfile) -> str:
+    """The newest patch of a line: the span's last release, unless the span reaches beyond the line."""
+    last = release_numbers(span.last)
+    if last[: len(numbers)] == numbers:
+        return span.last
+    return ".".join(str(number) for number in numbers)
+
+
+def is_newer_than_known(release: str) -> bool:
+    """True for a release behind the newest one whose rules are known."""
+    match = _RELEASE.fullmatch(release.strip())
+    return match is not None and _newest_patch(release_numbers(match[1]))[: len(release_numbers(match[1]))] > release_numbers(
+        SPANS[-1].last
+    )
+
+
+def _newest_patch(numbers: tuple[int, ...]) -> tuple[int, ...]:
+    """A line such as 4.2 stands for its newest patch: behind every patch there is."""
+    length = 4 if numbers[0] == 0 else 3
+    return numbers + (1_000_000,) * (length - len(numbers))
+
+
+def _known() -> str:
+    return f"{SCALA_SPANS[0].first} to {SPANS[-1].last}"
