@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import pytest
@@ -49,7 +49,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
     """With EXHUME_REQUIRE_BROKER a broker test that is skipped has failed: it would prove nothing."""
     report: Any = yield
     if report.skipped and os.environ.get("EXHUME_REQUIRE_BROKER") and item.get_closest_marker("broker"):

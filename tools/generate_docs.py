@@ -18,6 +18,9 @@ from pathlib import Path
 import pyarrow as pa
 
 from exhume import findings
+from exhume.analysis.completeness import COMPLETENESS
+from exhume.analysis.diff import DIFF
+from exhume.analysis.history import HISTORY
 from exhume.analysis.inspection import INSPECTION_TABLES
 from exhume.analysis.summary import GROUP_SUMMARY
 from exhume.codecs import schemas
@@ -29,7 +32,7 @@ from exhume.replay.state_tables import SCHEMAS
 ROOT = Path(__file__).resolve().parent.parent
 DEMO_LOG = ROOT / "src" / "exhume" / "cli" / "demo_log"
 _SHOWN_OUTPUT = re.compile(r"(<!-- output: (.+?) -->\n```\n)(.*?)(```\n)", re.DOTALL)
-COMMANDS = ("inspect", "dump", "state", "demo")
+COMMANDS = ("inspect", "dump", "state", "diff", "history", "load-check", "releases", "demo")
 
 
 def pages() -> dict[Path, str]:
@@ -60,6 +63,10 @@ def _tables() -> str:
         "\n## State: `topic.state(…)`, `exhume state`\n",
         *(_schema(name, schema) for name, schema in SCHEMAS.items()),
         _schema("groups summary (`exhume state` for people)", GROUP_SUMMARY),
+        "\n## Moments: `topic.completeness(state)`, `topic.diff(…)`, `topic.history(…)`, `exhume diff`, `exhume history`\n",
+        _schema("completeness", COMPLETENESS),
+        _schema("diff", DIFF),
+        _schema("history", HISTORY),
         "\n## Evidence: `topic.segments()`, `.batches()`, `.records()`, `.dump()`, `exhume inspect`, `exhume dump`\n",
         *(_schema(name, schema) for name, schema in INSPECTION_TABLES.items() if name != "findings"),
         _schema("batches", schemas.BATCHES),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
@@ -10,7 +10,11 @@ from typing import Literal, Self
 
 import pyarrow as pa
 
+from exhume.analysis.completeness import grade_groups
+from exhume.analysis.diff import diff_states
+from exhume.analysis.history import group_history
 from exhume.analysis.inspection import Inspection, inspect
+from exhume.analysis.load_check import check_loads
 from exhume.arrow_rows import batches_of
 from exhume.codecs import schemas
 from exhume.codecs.annotation import ANNOTATION, annotate
@@ -24,11 +28,13 @@ from exhume.codecs.records_table import batch_tables, matching_records, record_b
 from exhume.codecs.salvage import Found, salvage
 from exhume.codecs.segment_reader import Progress, ReadOptions, SegmentReader
 from exhume.errors import RequestError
-from exhume.findings import Findings
+from exhume.findings import Finding, Findings
 from exhume.replay.broker_log import Stop
 from exhume.replay.local import LoadOptions, Mode, load_state
+from exhume.replay.moment import Clock, moment
 from exhume.replay.reading import LoadInputs
-from exhume.replay.releases import profile_for
+from exhume.replay.release_table import newest_of_each_line
+from exhume.replay.releases import is_newer_than_known, profile_for
 from exhume.replay.state import CoordinatorState
 from exhume.replay.topic_names import TopicNames, read_topics_file
 
@@ -159,20 +165,97 @@ class OffsetsTopic:
         groups: Collection[str] | None = None,
         topics_file: Place | None = None,
         inputs: LoadInputs | None = None,
+        at_offset: int | Mapping[int, int] | None = None,
+        at_time_ms: int | None = None,
+        clock: Clock | None = None,
     ) -> CoordinatorState:
         """What a coordinator of this release (default: the newest known) holds after loading these logs.
 
         `strict` does as the release does, aborted loads included; `lenient` never stops and notes what it went on over. `LoadOptions` says
         what `stop` and `view` mean. Findings of the load are added to `findings`, and those of a look at every checksum: a broker
         loads damage unseen, the reader of its state should know.
+
+        `at_offset` is the last record offset that counts, by offsets partition, or bare where there is one partition only; partitions
+        without one are taken to their end. `at_time_ms` instead of it is a time on `clock` (default: append). `replay.moment` says what
+        that means, `loads` what came of it, and `completeness` how much of the past compaction has left.
+
+        Raises:
+            RequestError: no such release, or a moment that this log cannot have.
         """
-        options = LoadOptions(profile_for(release), mode, stop, view, inputs or LoadInputs())
-        for found in self._reader().batches():
-            if mode == "lenient":
-                found.records()
+        at = moment(self._offsets_partitions(), at_offset=at_offset, at_time_ms=at_time_ms, clock=clock)
+        options = LoadOptions(profile_for(release), mode, stop, view, inputs or LoadInputs(), at)
+        if release is not None and is_newer_than_known(release):
+            sentence = f"the rules of {release} are not known: those of {profile_for(None).release} are taken"
+            self.findings.add(Finding(code="release_newer_than_known", severity="warn", confidence="likely", sentence=sentence))
+        self._look_for_damage(mode)
         state = load_state(self._evidence.log_directories, options, self._topic_names(topics_file))
         self.findings.extend(state.findings)
         return state.only(groups) if groups is not None else state
+
+    def completeness(self, state: CoordinatorState) -> pa.Table:
+        """How much the log still knows of the moment of this state, which it was loaded into: a grade for each group, of
+        `completeness.COMPLETENESS`.
+        """
+        return grade_groups(self._reader(), state)
+
+    def diff(
+        self,
+        *,
+        from_offset: int | Mapping[int, int] | None = None,
+        from_time_ms: int | None = None,
+        to_offset: int | Mapping[int, int] | None = None,
+        to_time_ms: int | None = None,
+        clock: Clock | None = None,
+        release: str | None = None,
+        mode: Mode = "strict",
+        stop: Stop | None = None,
+        groups: Collection[str] | None = None,
+        topics_file: Place | None = None,
+    ) -> pa.Table:
+        """What differs between two moments of these logs, as `diff.DIFF`; the later moment is the end where it is left out.
+
+        Raises:
+            RequestError: no earlier moment, or one that this log cannot have.
+        """
+        known, profile, names = self._offsets_partitions(), profile_for(release), self._topic_names(topics_file)
+        earlier = moment(known, at_offset=from_offset, at_time_ms=from_time_ms, clock=None if from_time_ms is None else clock)
+        later = moment(known, at_offset=to_offset, at_time_ms=to_time_ms, clock=None if to_time_ms is None else clock)
+        if earlier is None:
+            raise RequestError("a difference from which moment on?", remedy="Name a record offset or a time to begin with")
+        self._look_for_damage(mode)
+        # The later one first: it knows every topic name that the earlier one knows, and a name that is learned is no difference.
+        after, before = (
+            load_state(self._evidence.log_directories, LoadOptions(profile, mode, stop, at=at), names) for at in (later, earlier)
+        )
+        self.findings.extend([*before.findings, *after.findings])
+        return diff_states(*(state if groups is None else state.only(groups) for state in (before, after)))
+
+    def history(self, group: str, *, topic: str | None = None, partition: int | None = None, release: str | None = None) -> pa.Table:
+        """Every record of a group in the order of the log, or every commit of one of its keys, as `history.HISTORY`.
+
+        `release` decides which records count as transactional and what is left at the end.
+
+        Raises:
+            RequestError: no record of this group, or of this key; lists what is near by.
+        """
+        names = self._topic_names(None)
+        # Loaded as far as it goes: what a damaged record hides is no reason to call the others dead.
+        options = LoadOptions(profile_for(release), "lenient")
+        state = load_state(self._evidence.log_directories, options, names)
+        return group_history(self._reader(), state, names, group, topic=topic, partition=partition)
+
+    def _offsets_partitions(self) -> list[int | None]:
+        return [partition.offsets_partition for partition in self._evidence.partitions if any(file.is_read for file in partition.segments)]
+
+    def _look_for_damage(self, mode: Mode) -> None:
+        """Put what a look at every checksum finds into `findings`; a lenient load reads every record, so those are looked at too."""
+        for found in self._reader().batches():
+            if mode == "lenient":
+                found.records()
+
+    def load_check(self, releases: Collection[str] | None = None, *, stop: Stop | None = None) -> pa.Table:
+        """What each of these releases (default: the newest of every span) would make of these logs, as `load_check.LOAD_CHECK`."""
+        return check_loads(self._evidence.log_directories, list(releases or newest_of_each_line()), stop=stop)
 
     def _topic_names(self, topics_file: Place | None) -> TopicNames:
         names = TopicNames()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import socket
 import struct
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from types import TracebackType
 from typing import Any, Self
 
@@ -108,8 +108,8 @@ def _name_errors(value: object) -> None:
             _name_errors(item)
 
 
-def create_topics(broker: Broker, topic: str) -> None:
-    """Make a running broker create this topic and the offsets topic, and wait until it leads them."""
+def create_topic(broker: Broker, topic: str) -> None:
+    """Make a running broker create this topic, and the offsets topic beside it; wait until it leads them."""
 
     def is_led() -> bool:
         with Client(broker.port) as client:
@@ -121,20 +121,18 @@ def create_topics(broker: Broker, topic: str) -> None:
     broker.wait_until(is_led, f"creating {topic} and __consumer_offsets")
 
 
-def await_loads(broker: Broker, offsets_partitions: int) -> set[int]:
-    """Wait until every offsets partition is loaded or its load has failed; what comes back are those that failed."""
+def await_loads(broker: Broker, offsets_partitions: int) -> None:
+    """Wait until every offsets partition is loaded or its load has failed."""
     probes = {partition: group_in(partition, offsets_partitions, "probe") for partition in range(offsets_partitions)}
-    failed: set[int] = set()
 
     def is_over() -> bool:
-        failed.update(int(match[1]) for match in map(_FAILED_LOAD.search, failure_lines(broker)) if match)
+        failed = {int(match[1]) for match in map(_FAILED_LOAD.search, failure_lines(broker)) if match}
         with Client(broker.port) as client:
             waiting = [probe for partition, probe in probes.items() if partition not in failed]
             described = client.call(DESCRIBE_GROUPS, groups=waiting)["groups"]
         return all(group["error_code"] not in _NOT_LOADED for group in described)
 
     broker.wait_until(is_over, "loading the offsets partitions")
-    return failed
 
 
 def group_in(offsets_partition: int, offsets_partitions: int, name: str) -> str:
@@ -182,9 +180,7 @@ def _group(client: Client, group: str, listed: dict[str, Any] | None, asked: Col
     by_name = _offsets(client, group, asked, require_stable=1)["offsets"]
     found = {(row["topic"], row["partition_index"]) for row in answer["offsets_stable"]["offsets"]}
     answer["offsets_stable"]["offsets"] += [
-        row
-        for row in by_name
-        if row["error_code"] == "unstable_offset_commit" and (row["topic"], row["partition_index"]) not in found
+        row for row in by_name if row["error_code"] == "unstable_offset_commit" and (row["topic"], row["partition_index"]) not in found
     ]
     return answer
 
@@ -203,12 +199,3 @@ def heartbeat(client: Client, group: str, generation: int, member_id: str) -> st
     """What the coordinator says to a member of this generation: `none`, `illegal_generation`, …"""
     error: str = client.call(HEARTBEAT, group_id=group, generation_id=generation, member_id=member_id)["error_code"]
     return error
-
-
-def fetched_offsets(client: Client, groups: Sequence[str]) -> dict[str, str | int]:
-    """By group: how many offsets the broker gives out, or its error."""
-    answer: dict[str, str | int] = {}
-    for group in groups:
-        fetched = _offsets(client, group, None, require_stable=0)
-        answer[group] = len(fetched["offsets"]) if fetched["error_code"] == "none" else fetched["error_code"]
-    return answer

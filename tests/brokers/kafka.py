@@ -21,11 +21,13 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 import pytest
+
 from tests.judges.broker_answers import release_numbers
 from tests.judges.kafka_dump import DumpedSegment, parse_dump
 
@@ -58,39 +60,57 @@ class Kafka:
     def version(self) -> tuple[int, ...]:
         return release_numbers(self.release)
 
-    def command(self, main: str, *arguments: str | Path, heap: str = "512m", properties: Mapping[str, str | Path] | None = None) -> list[str]:
+    def command(self, main: str, *arguments: str | Path, properties: Mapping[str, str | Path] | None = None) -> list[str]:
         """The command line that runs this main class."""
         settings = [f"-D{name}={value}" for name, value in (properties or {}).items()]
         # JVMs that live for seconds: the first compiler and the plain collector are the quickest.
-        quick = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", f"-Xmx{heap}")
+        quick = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx512m")
         return [self.java, *quick, *settings, "-cp", f"{self.jars}/*", main, *map(str, arguments)]
 
-    def run(self, main: str, *arguments: str | Path, directory: Path) -> str:
-        """What a tool of this release, run in `directory`, prints to its standard output.
+    def run(self, main: str, *arguments: str | Path, directory: Path) -> subprocess.CompletedProcess[str]:
+        """What a tool of this release, run in `directory`, printed to its end.
 
         Raises:
             KafkaFailed: it ended with an error, or not in time.
         """
         try:
             done = subprocess.run(
-                self.command(main, *arguments), cwd=directory, check=False, capture_output=True, timeout=_TOOL_SECONDS, stdin=subprocess.DEVNULL
+                self.command(main, *arguments),
+                cwd=directory,
+                check=False,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                encoding="utf-8",
+                errors="replace",
+                timeout=_TOOL_SECONDS,
             )
         except subprocess.TimeoutExpired as error:
             raise KafkaFailed(f"{main} of {self.release} took more than {_TOOL_SECONDS} s") from error
         if done.returncode:
-            raise KafkaFailed(f"{main} of {self.release} ended with status {done.returncode}:\n{_tail(done.stdout + done.stderr)}")
-        return done.stdout.decode()
+            raise KafkaFailed(f"{main} of {self.release} ended with status {done.returncode}:\n{_tail(done.stdout)}\n{_tail(done.stderr)}")
+        return done
 
     def dump(self, directory: Path, segments: Sequence[str]) -> dict[str, DumpedSegment]:
-        """Kafka's own reading of these segments, by their paths in `directory`."""
+        """Kafka's own reading of these segments, by their paths in `directory`.
+
+        Raises:
+            KafkaFailed: the tool did not come to the end of the last one.
+        """
         main = "org.apache.kafka.tools.DumpLogSegments" if self.version >= (4, 3) else "kafka.tools.DumpLogSegments"
-        text = self.run(main, "--offsets-decoder", "--deep-iteration", "--files", ",".join(segments), directory=directory)
-        names = "|".join(re.escape(segment) for segment in segments)
-        parts = re.split(rf"(?m)^(?=Dumping (?:{names})$)", text)
-        dumps = {dump.segment: dump for dump in map(parse_dump, parts) if dump.segment}
-        if len(dumps) != len(segments):
-            raise KafkaFailed(f"{main} of {self.release} read {len(dumps)} of {len(segments)} segments:\n{_tail(text.encode())}")
-        return dumps
+        done = self.run(main, "--offsets-decoder", "--deep-iteration", "--files", ",".join(segments), directory=directory)
+        texts = _sections(done.stdout, "Dumping ", segments)
+        # Gaps come last, apart from the rest, and under resolved paths.
+        paths = {segment: str((directory / segment).resolve()) for segment in segments}
+        gaps = _sections(done.stderr, "Non-consecutive offsets in ", list(paths.values()))
+        return {segment: parse_dump(texts[segment] + gaps.get(paths[segment], "")) for segment in segments}
+
+
+def _sections(text: str, prefix: str, names: Sequence[str]) -> dict[str, str]:
+    """The parts of `text` by the name in their first line, which is `prefix` and one of these names."""
+    title = re.compile(rf"(?m)^{prefix}({'|'.join(map(re.escape, names))})$")
+    titles = [*title.finditer(text)]
+    places = [*(match.start() for match in titles), len(text)]
+    return {match[1]: text[start:end] for match, (start, end) in zip(titles, pairwise(places), strict=True)}
 
 
 def installed(release: str) -> Kafka:
@@ -125,13 +145,13 @@ class _JavaProcess:
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT)
 
     def wait_until(self, condition: Callable[[], bool], what: str, seconds: float = _START_SECONDS) -> None:
-        """Return once `condition` holds.
+        """Return once `condition` holds. An OSError in it counts as "not yet": a port may be open before anybody serves it.
 
         Raises:
             KafkaFailed: the process ended before, or the time was up.
         """
         end = time.monotonic() + seconds
-        while not condition():
+        while not _holds(condition):
             if self._process.poll() is not None:
                 raise KafkaFailed(f"{what}: the process ended with status {self._process.returncode}:\n{self._said()}")
             if time.monotonic() > end:
@@ -147,11 +167,11 @@ class _JavaProcess:
             self._process.wait()
 
     def _said(self) -> str:
-        return f"{self.output}:\n{_tail(self.output.read_bytes())}"
+        return f"{self.output}:\n{_tail(self.output.read_text(encoding='utf-8', errors='replace'))}"
 
 
-def _tail(output: bytes) -> str:
-    return output[-4000:].decode(errors="replace")
+def _tail(text: str) -> str:
+    return text[-4000:]
 
 
 class Broker:
@@ -190,7 +210,8 @@ class Broker:
             self._zookeeper = self._start_zookeeper()
         elif self._is_kraft and not (self.log_directory / "meta.properties").exists():
             cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
-            self.kafka.run("kafka.tools.StorageTool", "format", f"--cluster-id={cluster_id}", "-c", self._settings, directory=self._directory)
+            format_command = ("format", f"--cluster-id={cluster_id}", "--config", self._settings)
+            self.kafka.run("kafka.tools.StorageTool", *format_command, directory=self._directory)
         self._broker = self._start("kafka.Kafka", self._settings, output=self.output)
         self.wait_until(lambda: _is_open(self.port), "opening the port of the broker")
 
@@ -216,6 +237,10 @@ class Broker:
             shutil.copytree(source, place)
             if known is not None:
                 identity.write_bytes(known)
+
+    def forget_clean_stop(self) -> None:
+        """Make the stopped broker recover its log when it starts, as after a kill."""
+        (self.log_directory / ".kafka_cleanshutdown").unlink()
 
     def topic_id(self, topic: str) -> str:
         """The id of a topic that has a partition 0 here, in Kafka's spelling."""
@@ -272,7 +297,11 @@ class Broker:
         return zookeeper
 
     def _start(self, main: str, settings: Path, *, output: Path) -> _JavaProcess:
-        properties = {"log4j.configuration": self._log4j.as_uri(), "zookeeper.jmx.log4j.disable": "true", "kafka.logs.dir": self._directory}
+        properties: dict[str, str | Path] = {
+            "log4j.configuration": self._log4j.as_uri(),
+            "zookeeper.jmx.log4j.disable": "true",
+            "kafka.logs.dir": self._directory,
+        }
         return _JavaProcess(self.kafka.command(main, settings, properties=properties), output)
 
     def _write(self, name: str, settings: Mapping[str, object]) -> Path:
@@ -291,8 +320,12 @@ def _free_ports(count: int) -> list[int]:
 
 
 def _is_open(port: int) -> bool:
+    with socket.create_connection(("127.0.0.1", port), 1):
+        return True
+
+
+def _holds(condition: Callable[[], bool]) -> bool:
     try:
-        socket.create_connection(("127.0.0.1", port), 1).close()
+        return condition()
     except OSError:
         return False
-    return True

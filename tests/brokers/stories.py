@@ -1,11 +1,11 @@
 """The log that brokers are given to load: one story in each offsets partition, written by `fixtures.log_writer`.
 
-    commits              every value version in every codec, a segment each; what was overwritten and what was removed
-    old formats          formats 0 and 1 in every codec they have, with a batch of format 2 behind them
-    transactions         committed, aborted and open ones, across each other and across plain commits and tombstones
-    classic groups       every value version; static members, a Connect group, groups that are empty, removed or begun anew
-    consumer groups      KIP-848 in every state, for releases that have them
-    unknown version      a good commit, a value of a version that nobody knows, another good commit
+commits              every value version in every codec, a segment each; what was overwritten and what was removed
+old formats          formats 0 and 1 in every codec they have, with a batch of format 2 behind them
+transactions         committed, aborted and open ones, across each other and across plain commits and tombstones
+classic groups       every value version; static members, a Connect group, groups that are empty, removed or begun anew
+consumer groups      KIP-848 in every state, for releases that have them
+unknown version      a good commit, a value of a version that nobody knows, another good commit
 """
 
 from __future__ import annotations
@@ -55,7 +55,12 @@ class Stories:
     def commit(self, group: str, topic: str, partition: int, committed_offset: int, **fields: Any) -> KeyValue:
         """An offset commit, with everything in it that its version can hold."""
         self.groups.setdefault(group, set()).add((topic, partition))
-        told = {"metadata": f"at {committed_offset}", "leader_epoch": 7, "expire_timestamp_ms": FAR_FUTURE, "topic_id": self.topic_id}
+        told: dict[str, Any] = {
+            "metadata": f"at {committed_offset}",
+            "leader_epoch": 7,
+            "expire_timestamp_ms": FAR_FUTURE,
+            "topic_id": self.topic_id,
+        }
         return offset_commit(group, topic, partition, committed_offset, commit_timestamp_ms=T, **told | fields)
 
 
@@ -153,7 +158,9 @@ def _write_classic_groups(stories: Stories) -> None:
                 codec=version % 5,
             )
         connect, empty, removed, renewed = (group(CLASSIC_GROUPS, name) for name in ("connect", "empty", "removed", "renewed"))
-        worker = _member("worker", subscription=b"", assignment=encode_connect_assignment(0, {"leader": "worker", "leader_url": "http://w/"}))
+        worker = _member(
+            "worker", subscription=b"", assignment=encode_connect_assignment(0, {"leader": "worker", "leader_url": "http://w/"})
+        )
         log.append(
             [
                 group_metadata(connect, _group_value([worker], generation=2) | {"protocol_type": "connect", "protocol": "default"}),
@@ -259,7 +266,10 @@ def _current(
 
 
 def _stable_group(topic_id: str) -> Iterator[_ModernRecord]:
-    classic = {"session_timeout_ms": HALF_AN_HOUR_MS, "supported_protocols": [{"name": "range", "metadata": encode_subscription(1, {"topics": [TOPIC]})}]}
+    classic = {
+        "session_timeout_ms": HALF_AN_HOUR_MS,
+        "supported_protocols": [{"name": "range", "metadata": encode_subscription(1, {"topics": [TOPIC]})}],
+    }
     yield _joined("a", group_instance_id="instance-a", rack_id="rack-a", subscribed_regex="ord.*")
     yield _joined("b", classic_member_metadata=classic)
     yield from _epochs(3, 3)

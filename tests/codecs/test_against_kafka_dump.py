@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import pytest
+
+import exhume
 from tests.conftest import Compared
 from tests.judges import corpus
 from tests.judges.dump_comparison import DumpComparison, compare_dump
-
-import exhume
 
 
 @pytest.mark.parametrize("release", sorted({dump.release for dump in corpus.dump_files()}))

@@ -660,7 +660,7 @@ def test_a_missing_path_is_an_evidence_error(tmp_path: Path) -> None:
         ("copy.log", META, "looks like meta.properties"),
         (log(0), bytes.fromhex("0000000a000010680000001500002134000000210000315c") + bytes(80), r"looks like an offset index \(.index\)"),
         (log(0), bytes.fromhex("000000000000000003e8000000000000000f00000000000000100000000000000011"), "looks like a transaction index"),
-        ("notes.bin", os.urandom(3) + bytes(97), "neither its name nor its first bytes"),
+        ("notes.bin", b"\xd1\x07\x99" + bytes(97), "neither its name nor its first bytes"),
         ("notes.bin", b"", "neither its name nor its first bytes"),
     ],
 )

@@ -8,8 +8,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.conftest import Compared
-from tests.judges import corpus
 
 import exhume
 from exhume.codecs.layout import Array, Field, Message, Scalar, Struct
@@ -25,6 +23,8 @@ from exhume.codecs.record_types import (
     encode_key,
     encode_value,
 )
+from tests.conftest import Compared
+from tests.judges import corpus
 
 #: There are many layouts: a few examples of each are many in all.
 FEW = settings(max_examples=20, deadline=None)

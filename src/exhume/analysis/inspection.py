@@ -304,17 +304,20 @@ def _lacks(count: _PartitionCount) -> Iterable[Finding]:
     """What this partition lacks, as far as reading it shows."""
     partition = count.partition
     common: dict[str, Any] = {**count.origin, "path": partition.path}
-    first = count.span.first_offset
-    if first is not None and first > 0 and partition.log_start_offset is None:
-        yield Finding(
-            code="log_begins_late",
-            severity="info",
-            confidence="possible",
-            sentence=f"the first offset is {first}, and no checkpoint says that the log starts there",
-            not_excluded="compaction of the first records, or earlier segments that were not copied",
-            first_record_offset=first,
-            **common,
-        )
+    newest = max((segment.base_offset for segment in partition.segments if segment.is_read), default=None)
+    for segment in partition.segments:
+        if segment.is_read and segment.size_bytes == 0:
+            is_newest = segment.base_offset == newest
+            yield Finding(
+                code="empty_segment",
+                severity="info" if is_newest else "warn",
+                confidence="possible",
+                sentence="the newest segment is empty" if is_newest else "an earlier segment is empty",
+                not_excluded="a segment that was rolled and not written to yet" if is_newest else "records that were all compacted away",
+                remedy="Compare its size with that of the file it was copied from",
+                byte_position=0,
+                **{**count.origin, "path": segment.path},
+            )
     high_watermark, end = partition.high_watermark, count.next_offset
     if high_watermark is not None and end is not None and end < high_watermark:
         yield Finding(

@@ -1,4 +1,4 @@
-"""A state in one screen: a row for each group, and what members hold in a row for each topic."""
+"""A state, or what a log holds, in one screen: a row for each group, for what a member holds of a topic, for each record type."""
 
 from __future__ import annotations
 
@@ -40,6 +40,20 @@ ASSIGNMENT_SUMMARY = pa.schema(
         ("subtopology_id", pa.string()),
         ("task_role", pa.string()),
         ("partitions", pa.list_(pa.int32())),
+    ]
+)
+
+#: One row per record type. `value_versions` are those of values; `partition_count` says in how many partitions the type occurs.
+RECORD_TYPE_SUMMARY = pa.schema(
+    [
+        ("record_type", pa.int16()),
+        ("type", pa.string()),
+        ("value_versions", pa.list_(pa.int16())),
+        ("record_count", pa.int64()),
+        ("tombstone_count", pa.int64()),
+        ("transactional_count", pa.int64()),
+        ("marked_count", pa.int64()),
+        ("partition_count", pa.int64()),
     ]
 )
 
@@ -86,6 +100,37 @@ def summarize_assignments(state: CoordinatorState) -> pa.Table:
         partitions.setdefault(tuple(row[column] for column in columns), []).append(row["partition"])
     rows = [dict(zip(columns, key, strict=True)) | {"partitions": sorted(held)} for key, held in partitions.items()]
     return table_of(ASSIGNMENT_SUMMARY, rows)
+
+
+def notable_loads(state: CoordinatorState) -> pa.Table:
+    """The rows of `loads` that did not simply go well, and those of the partitions that hold something of this state's groups."""
+    held = {_origin(row) for name in ("groups", "offsets", "pending_offsets") for row in state.tables[name].to_pylist()}
+    return state.loads.filter(pa.array([row["outcome"] != "loaded" or _origin(row) in held for row in state.loads.to_pylist()], pa.bool_()))
+
+
+def summarize_record_types(record_types: pa.Table) -> pa.Table:
+    """The table `record_types` of an inspection as `RECORD_TYPE_SUMMARY`, ordered by number; control records come first."""
+    counted: dict[tuple[int, str], list[dict[str, Any]]] = {}
+    for row in record_types.to_pylist():
+        counted.setdefault((-1 if row["record_type"] is None else row["record_type"], row["type"]), []).append(row)
+    return table_of(RECORD_TYPE_SUMMARY, [_summarize_type(counted[key]) for key in sorted(counted)])
+
+
+def _summarize_type(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "record_type": rows[0]["record_type"],
+        "type": rows[0]["type"],
+        "value_versions": sorted({row["value_version"] for row in rows if row["value_version"] is not None}),
+        "record_count": sum(row["record_count"] for row in rows),
+        "tombstone_count": sum(row["record_count"] for row in rows if row["is_tombstone"]),
+        "transactional_count": sum(row["record_count"] for row in rows if row["is_transactional"]),
+        "marked_count": sum(row["marked_count"] for row in rows),
+        "partition_count": len({_origin(row) for row in rows}),
+    }
+
+
+def _origin(row: dict[str, Any]) -> tuple[Any, ...]:
+    return row["replica"], row["offsets_partition"]
 
 
 def _key(row: dict[str, Any]) -> _Key:

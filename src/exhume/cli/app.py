@@ -5,13 +5,14 @@ Exit codes: 0 clean, 1 damage made the answer partial, 2 wrong request, 3 eviden
 
 from __future__ import annotations
 
+import signal
 import sys
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 
 from exhume._version import __version__
-from exhume.cli import demo, dump, inspect, state
+from exhume.cli import demo, diff, dump, history, inspect, load_check, releases, state
 from exhume.cli.escape import printable
 from exhume.errors import ExhumeError, RequestError
 
@@ -25,11 +26,17 @@ app = typer.Typer(
     help="What Kafka's group coordinator knew, dug out of the bytes of __consumer_offsets. Evidence is opened read-only, always.",
     no_args_is_help=True,
     add_completion=False,
+    # Plain help: importing what paints it takes as long as all the rest of `--help`.
+    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command(name="inspect")(inspect.inspect_command)
 app.command(name="dump")(dump.dump_command)
 app.command(name="state")(state.state_command)
+app.command(name="load-check")(load_check.load_check_command)
+app.command(name="releases")(releases.releases_command)
+app.command(name="diff")(diff.diff_command)
+app.command(name="history")(history.history_command)
 app.command(name="demo")(demo.demo_command)
 
 
@@ -46,13 +53,31 @@ def _options(
     pass
 
 
+class _Interrupted(KeyboardInterrupt):
+    """Python ends a program by the signal, not by its exit code, once a plain KeyboardInterrupt went through `exec`, as in a dataclass."""
+
+
+def _interrupt(*_: object) -> NoReturn:
+    raise _Interrupted
+
+
 def main() -> None:
     """Run the command line and exit with its code; every error we raise on purpose is one line on standard error."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _interrupt)
     sys.exit(run(sys.argv[1:]))
 
 
 def run(arguments: list[str]) -> int:
     """Run the command line on these arguments; what comes back is the exit code."""
+    code = invoke(arguments)
+    if code == EXIT_INTERRUPTED:
+        typer.echo("interrupted", err=True)
+    return code
+
+
+def invoke(arguments: list[str]) -> int:
+    """As `run`, for a command that runs others: it does not say that it was interrupted."""
     from exhume.cli.destination import quiet_when_reader_leaves
 
     try:
@@ -62,7 +87,7 @@ def run(arguments: list[str]) -> int:
         error.show()
         return EXIT_WRONG_REQUEST
     except (typer.Abort, KeyboardInterrupt):
-        typer.echo("interrupted", err=True)
+        # By version, typer turns an interrupt into this or into the exit code itself.
         return EXIT_INTERRUPTED
     except ExhumeError as error:
         typer.echo(f"exhume: {printable(str(error))}", err=True)

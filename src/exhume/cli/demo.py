@@ -18,15 +18,17 @@ _STEPS = (
 
 
 def demo_command() -> None:
-    """Reconstruct a real broker's log that comes with exhume, from inspect to state, with the commands shown.
+    """Reconstruct a real broker's log that comes with exhume.
+
+    From inspect to state, with the commands shown.
 
     Example: exhume demo
     """
-    from exhume.cli.app import run
+    from exhume.cli.app import invoke
 
     for question, (command, *options) in _STEPS:
         typer.echo(f"\n# {question}\n$ exhume {' '.join((command, 'demo_log/', *options))}\n")
-        code = run([command, str(DEMO_LOG), *options])
+        code = invoke([command, str(DEMO_LOG), *options])
         if code:
             raise typer.Exit(code)
     typer.echo(f"\nThe log lies in {DEMO_LOG}. Try a command of your own on it, or on a copy of your broker's log directory.")

@@ -73,6 +73,8 @@ def open_destination(output_file: Path | None, *, evidence: Iterable[Path | str]
         RequestError: the file lies inside the evidence, or cannot be written.
     """
     if output_file is None:
+        if sys.stdout is None:
+            raise RequestError("standard output is closed", remedy="Name a file with --output-file")
         sys.stdout.flush()
         sink = Sink(sys.stdout.buffer, "standard output", is_terminal=sys.stdout.isatty())
         yield sink
@@ -125,7 +127,8 @@ def quiet_when_reader_leaves() -> Iterator[None]:
     """
     try:
         yield
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except BrokenPipeError:
         _leave_quietly()
 

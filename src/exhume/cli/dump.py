@@ -38,8 +38,9 @@ _SHOWN = (
     "partition",
     "is_tombstone",
     "value_version",
-    "value",
     "marks",
+    # The longest comes last: what is short stays in sight.
+    "value",
 )
 
 

@@ -8,21 +8,51 @@ import typer
 
 from exhume.cli.options import CsvRaw, EvidencePaths, Include, NoVerify, Output, OutputFile, OutputOption, TempDir
 
-_SEGMENT_COLUMNS = (
-    "offsets_partition",
-    "path",
-    "origin",
-    "is_read",
-    "first_offset",
-    "last_offset",
-    "size_bytes",
-    "batch_count",
-    "record_count",
-    "magics",
-    "codecs",
-    "damage",
-)
-_FINDING_COLUMNS = ("severity", "code", "path", "byte_position", "size_bytes", "sentence", "remedy")
+#: What a person reads first, and in this order; the other tables and columns are one --table or --output json away.
+_SHOWN = {
+    "findings": ("severity", "code", "path", "byte_position", "first_record_offset", "size_bytes", "sentence", "remedy"),
+    "log_directories": ("replica", "path", "broker_id", "cluster_id", "is_whole", "clean_shutdown"),
+    "partitions": (
+        "replica",
+        "offsets_partition",
+        "segment_count",
+        "size_bytes",
+        "batch_count",
+        "record_count",
+        "tombstone_count",
+        "first_offset",
+        "last_offset",
+        "missing_offsets",
+        "high_watermark",
+        "min_timestamp_ms",
+        "max_timestamp_ms",
+        "damaged_bytes",
+    ),
+    "segments": (
+        "offsets_partition",
+        "path",
+        "origin",
+        "is_read",
+        "first_offset",
+        "last_offset",
+        "size_bytes",
+        "batch_count",
+        "record_count",
+        "magics",
+        "codecs",
+        "damage",
+    ),
+    "record_types": (
+        "record_type",
+        "type",
+        "value_versions",
+        "record_count",
+        "tombstone_count",
+        "transactional_count",
+        "marked_count",
+        "partition_count",
+    ),
+}
 
 
 def inspect_command(
@@ -39,24 +69,31 @@ def inspect_command(
 ) -> None:
     """Show what is here, what it holds, and what it lacks.
 
-    Partitions, segments, formats, record types, time spans, checkpoints, indexes, snapshots, gaps, leftovers and damage.
+    Findings first, then partitions, segments, formats, record types and time spans. Gaps, checkpoints, indexes, leader epochs and
+    producer snapshots have tables of their own.
 
     Example: exhume inspect data/ --table segments
     """
-    from exhume.cli.render import render
+    from exhume.analysis.inspection import INSPECTION_TABLES
+    from exhume.analysis.summary import summarize_record_types
+    from exhume.cli.render import refuse_unfit, render
     from exhume.cli.run import opened, tell
     from exhume.errors import RequestError
 
+    if table is not None and table not in INSPECTION_TABLES:
+        raise RequestError(f"no table {table!r}", remedy=f"Choose one of {', '.join(INSPECTION_TABLES)}")
+    refuse_unfit(INSPECTION_TABLES if table is None else None, output=output, output_file=output_file, evidence=paths)
     with opened(paths, include=include, temp_dir=temp_dir, verify=not no_verify) as topic:
         tables = topic.inspect().tables()
         if table is not None:
-            if table not in tables:
-                raise RequestError(f"no table {table!r}", remedy=f"Choose one of {', '.join(tables)}")
             render(tables[table], output=output, output_file=output_file, csv_raw=csv_raw, evidence=paths)
         elif output is Output.table:
-            shown = {name: content for name, content in tables.items() if content.num_rows}
-            columns = {"segments": _SEGMENT_COLUMNS, "findings": _FINDING_COLUMNS}
-            render(shown, output=output, output_file=output_file, columns=columns, evidence=paths)
+            summaries = tables | {"record_types": summarize_record_types(tables["record_types"])}
+            shown = {name: summaries[name] for name in _SHOWN if summaries[name].num_rows}
+            render(shown, output=output, output_file=output_file, columns=_SHOWN, evidence=paths)
+            more = [name for name, content in tables.items() if name not in _SHOWN and content.num_rows]
+            if more:
+                typer.echo(f"more with --table: {', '.join(more)}", err=True)
         else:
             render(tables, output=output, output_file=output_file, csv_raw=csv_raw, evidence=paths)
         tell(topic.findings)

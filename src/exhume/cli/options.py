@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -9,6 +10,7 @@ from typing import Annotated
 import typer
 
 from exhume.cli.moments import parse_moment
+from exhume.errors import RequestError
 
 
 class Output(StrEnum):
@@ -19,6 +21,13 @@ class Output(StrEnum):
     jsonl = "jsonl"
     csv = "csv"
     parquet = "parquet"
+
+
+class ClockOption(StrEnum):
+    """Which time of a record counts: when it was appended, or for offset commits the commit timestamp inside."""
+
+    append = "append"
+    commit = "commit"
 
 
 class Leftover(StrEnum):
@@ -32,17 +41,15 @@ class Leftover(StrEnum):
     stray = "stray"
 
 
-_RANGE = "Range"
-_FILTER = "Filters"
-_OUTPUT = "Output"
-
-EvidencePath = Annotated[
-    Path,
-    typer.Argument(metavar="PATH", show_default=False, help="Data directory, partition directory, segment file, or an archive of them."),
-]
 EvidencePaths = Annotated[
     list[Path],
-    typer.Argument(metavar="PATH", show_default=False, help="Data directories, partition directories, segment files, or archives of them."),
+    typer.Argument(
+        metavar="PATH",
+        show_default=False,
+        # Whether it can be read is for the reader to find out: that is no wrong request.
+        readable=False,
+        help="Data directories, partition directories, segment files, or archives of them.",
+    ),
 ]
 TempDir = Annotated[
     Path | None,
@@ -60,25 +67,23 @@ Include = Annotated[
 
 NoVerify = Annotated[bool, typer.Option("--no-verify", help="Do not check the checksums of batches.")]
 
-OutputOption = Annotated[Output, typer.Option("--output", help="How to write the answer.", rich_help_panel=_OUTPUT)]
+OutputOption = Annotated[Output, typer.Option("--output", help="How to write the answer.")]
 OutputFile = Annotated[
     Path | None,
-    typer.Option(
-        "--output-file", metavar="FILE", help="Write there instead of standard output.", show_default=False, rich_help_panel=_OUTPUT
-    ),
+    typer.Option("--output-file", metavar="FILE", help="Write there instead of standard output.", show_default=False),
 ]
 CsvRaw = Annotated[
     bool,
-    typer.Option("--csv-raw", help="CSV cells as they are: formulas not disarmed, control characters not shown.", rich_help_panel=_OUTPUT),
+    typer.Option("--csv-raw", help="CSV cells as they are: formulas not disarmed, control characters not shown."),
 ]
 
 FromOffset = Annotated[
     int | None,
-    typer.Option("--from-offset", min=0, metavar="N", help="From this record offset on.", show_default=False, rich_help_panel=_RANGE),
+    typer.Option("--from-offset", min=0, metavar="N", help="From this record offset on.", show_default=False),
 ]
 ToOffset = Annotated[
     int | None,
-    typer.Option("--to-offset", min=0, metavar="N", help="Up to and with this record offset.", show_default=False, rich_help_panel=_RANGE),
+    typer.Option("--to-offset", min=0, metavar="N", help="Up to and with this record offset.", show_default=False),
 ]
 FromTime = Annotated[
     int | None,
@@ -88,7 +93,6 @@ FromTime = Annotated[
         metavar="TIME",
         help="From this moment on: ISO 8601 (no zone: UTC) or epoch milliseconds.",
         show_default=False,
-        rich_help_panel=_RANGE,
     ),
 ]
 ToTime = Annotated[
@@ -99,23 +103,81 @@ ToTime = Annotated[
         metavar="TIME",
         help="Up to and with this moment.",
         show_default=False,
-        rich_help_panel=_RANGE,
     ),
 ]
 
+
+def _name(text: str) -> str:
+    """A name from the command line as the decoders read one: bytes that are no UTF-8 become U+FFFD."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+AtOffset = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--at-offset",
+        metavar="P:N",
+        help="As of record offset N of offsets partition P, N included; N alone where there is one partition only. Repeatable.",
+        show_default=False,
+    ),
+]
+AtTime = Annotated[
+    int | None,
+    typer.Option(
+        "--at-time",
+        parser=parse_moment,
+        metavar="TIME",
+        help="As of this moment: ISO 8601 (no zone: UTC) or epoch milliseconds.",
+        show_default=False,
+    ),
+]
+WhichClock = Annotated[
+    ClockOption | None,
+    typer.Option("--clock", help="The time of a record: its append time, or the commit timestamp inside commits.", show_default="append"),
+]
+
+
+def record_offsets(texts: list[str] | None, option: str) -> int | dict[int, int] | None:
+    """Record offsets by offsets partition, from `P:N` each, or the one that stands alone; None where there is none.
+
+    Raises:
+        RequestError: neither of the two, or two offsets for one partition; names the option.
+    """
+    if not texts:
+        return None
+    remedy = f"Write {option} P:N once for each offsets partition, such as {option} 7:1200, or {option} N where there is only one"
+    if len(texts) == 1 and texts[0].isascii() and texts[0].isdigit():
+        return int(texts[0])
+    by_partition: dict[int, int] = {}
+    for text in texts:
+        match = re.fullmatch(r"([0-9]{1,10}):([0-9]{1,19})", text)
+        if match is None or int(match[1]) in by_partition:
+            what = "is no record offset of a partition" if match is None else "is the second one of this partition"
+            raise RequestError(f"{option} {text!r} {what}", remedy=remedy)
+        by_partition[int(match[1])] = int(match[2])
+    return by_partition
+
+
 Groups = Annotated[
     list[str] | None,
-    typer.Option("--group", metavar="GROUP", help="Only this group. Repeatable.", show_default=False, rich_help_panel=_FILTER),
+    typer.Option("--group", parser=_name, metavar="GROUP", help="Only this group. Repeatable.", show_default=False),
+]
+Group = Annotated[str, typer.Option("--group", parser=_name, metavar="GROUP", help="The group.", show_default=False)]
+Topic = Annotated[
+    str | None,
+    typer.Option("--topic", parser=_name, metavar="TOPIC", help="Only commits for this topic.", show_default=False),
+]
+Partition = Annotated[
+    int | None,
+    typer.Option("--partition", min=0, metavar="N", help="Only commits for this partition of a topic.", show_default=False),
 ]
 Topics = Annotated[
     list[str] | None,
-    typer.Option("--topic", metavar="TOPIC", help="Only this topic. Repeatable.", show_default=False, rich_help_panel=_FILTER),
+    typer.Option("--topic", parser=_name, metavar="TOPIC", help="Only this topic. Repeatable.", show_default=False),
 ]
 Partitions = Annotated[
     list[int] | None,
-    typer.Option(
-        "--partition", min=0, metavar="N", help="Only this partition of a topic. Repeatable.", show_default=False, rich_help_panel=_FILTER
-    ),
+    typer.Option("--partition", min=0, metavar="N", help="Only this partition of a topic. Repeatable.", show_default=False),
 ]
 OffsetsPartitions = Annotated[
     list[int] | None,
@@ -125,12 +187,9 @@ OffsetsPartitions = Annotated[
         metavar="N",
         help="Only this partition of __consumer_offsets. Repeatable.",
         show_default=False,
-        rich_help_panel=_FILTER,
     ),
 ]
 RecordTypes = Annotated[
     list[str] | None,
-    typer.Option(
-        "--type", metavar="TYPE", help="Only this record type, by name or number. Repeatable.", show_default=False, rich_help_panel=_FILTER
-    ),
+    typer.Option("--type", metavar="TYPE", help="Only this record type, by name or number. Repeatable.", show_default=False),
 ]

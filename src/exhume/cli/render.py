@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -21,7 +21,7 @@ from exhume.cli.escape import printable
 from exhume.cli.options import Output
 from exhume.errors import RequestError
 
-__all__ = ["Output", "Source", "quiet_when_reader_leaves", "refuse_inside", "render"]
+__all__ = ["Output", "Source", "quiet_when_reader_leaves", "refuse_inside", "refuse_unfit", "render"]
 
 Source: TypeAlias = pa.Table | pa.RecordBatchReader
 
@@ -59,7 +59,7 @@ def render(
         RequestError: this output cannot carry these tables, or the file cannot be written or lies inside the evidence.
     """
     several = tables if isinstance(tables, Mapping) else None
-    _refuse_unfit(several, output, output_file)
+    refuse_unfit(several, output=output, output_file=output_file, evidence=evidence)
     if several is not None and output is Output.parquet and output_file is not None:
         for name, source in several.items():
             with open_destination(output_file / f"{name}.parquet", evidence=evidence) as sink:
@@ -79,7 +79,14 @@ def render(
                 _write_parquet(tables, sink)
 
 
-def _refuse_unfit(several: Mapping[str, Source] | None, output: Output, output_file: Path | None) -> None:
+def refuse_unfit(several: Collection[str] | None, *, output: Output, output_file: Path | None, evidence: Iterable[Path | str] = ()) -> None:
+    """Do nothing if `render` can write there: to be asked before long work. `several` are the names of the tables, None for a single one.
+
+    Raises:
+        RequestError: as `render` does before it writes.
+    """
+    if output_file is not None:
+        refuse_inside(output_file, evidence)
     if several is not None and output in {Output.jsonl, Output.csv, Output.parquet}:
         if output is not Output.parquet:
             raise RequestError(
@@ -94,7 +101,7 @@ def _refuse_unfit(several: Mapping[str, Source] | None, output: Output, output_f
         raise RequestError("Parquet is no text for a terminal", remedy="Name a file with --output-file, or send it through a pipe")
 
 
-def _names(tables: Mapping[str, Source]) -> str:
+def _names(tables: Collection[str]) -> str:
     return ", ".join(tables)
 
 

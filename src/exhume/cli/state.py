@@ -9,7 +9,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from exhume.cli.options import CsvRaw, EvidencePaths, Groups, Include, Output, OutputFile, OutputOption, TempDir
+from exhume.cli.options import (
+    AtOffset,
+    AtTime,
+    CsvRaw,
+    EvidencePaths,
+    Groups,
+    Include,
+    Output,
+    OutputFile,
+    OutputOption,
+    TempDir,
+    WhichClock,
+    record_offsets,
+)
 
 if TYPE_CHECKING:
     from exhume.replay.state import CoordinatorState
@@ -36,8 +49,31 @@ class View(StrEnum):
     held = "held"
 
 
-_GROUP_TABLES = ("groups", "members", "assignments", "offsets", "pending_offsets", "share_partitions", "regular_expressions")
-_COLUMNS = {
+_GROUP_TABLES = (
+    "groups",
+    "members",
+    "assignments",
+    "offsets",
+    "pending_offsets",
+    "open_transactions",
+    "share_partitions",
+    "regular_expressions",
+    "streams_topologies",
+)
+_SUMMARY_COLUMNS = (
+    "group",
+    "group_type",
+    "group_state",
+    "epoch",
+    "members",
+    "assigned_partitions",
+    "offsets",
+    "pending_offsets",
+    "last_commit_timestamp_ms",
+    "replica",
+    "offsets_partition",
+)
+_COLUMNS: dict[str, tuple[str, ...]] = {
     "groups": (
         "group",
         "group_type",
@@ -81,6 +117,9 @@ def state_command(
         typer.Option("--stop", help="How the broker stopped.", show_default="as the directory says; clean where it does not"),
     ] = None,
     view: Annotated[View, typer.Option("--view", help="What requests are answered from, or all that is in memory.")] = View.shown,
+    at_offset: AtOffset = None,
+    at_time: AtTime = None,
+    clock: WhichClock = None,
     topics: Annotated[
         Path | None,
         typer.Option("--topics", metavar="FILE", help="Names of topic ids: CSV topic,topic_id,partitions[,racks].", show_default=False),
@@ -91,19 +130,26 @@ def state_command(
     output_file: OutputFile = None,
     csv_raw: CsvRaw = False,
 ) -> None:
-    """Show what the coordinator of a release holds after loading these logs: groups, members, assignments, offsets.
+    """Show the state that a release holds after loading these logs.
 
+    Groups, members, assignments, committed and pending offsets, open transactions, and how the load of each partition went.
     Without --table, json gives one document with all tables by name.
 
     Example: exhume state data/ --release 2.8.2 --group billing
     """
-    from exhume.cli.render import render
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from exhume.analysis.completeness import completeness_sentence
+    from exhume.cli.render import refuse_unfit, render
     from exhume.cli.run import opened, tell
     from exhume.errors import RequestError
     from exhume.replay.state_tables import SCHEMAS
 
-    if table is not None and table not in {*SCHEMAS, "findings"}:
-        raise RequestError(f"no table {table!r}", remedy=f"Choose one of {', '.join([*SCHEMAS, 'findings'])}")
+    names = [*SCHEMAS, "completeness", "findings"]
+    if table is not None and table not in names:
+        raise RequestError(f"no table {table!r}", remedy=f"Choose one of {', '.join(names)}")
+    refuse_unfit(names if table is None else None, output=output, output_file=output_file, evidence=paths)
     with opened(paths, include=include, temp_dir=temp_dir) as topic:
         state = topic.state(
             release=release,
@@ -111,17 +157,30 @@ def state_command(
             stop=stop.value if stop else None,
             view=view.value,
             topics_file=topics,
+            at_offset=record_offsets(at_offset, "--at-offset"),
+            at_time_ms=at_time,
+            clock=clock.value if clock else None,
         )
+        completeness = topic.completeness(state) if at_offset or at_time is not None or table == "completeness" else None
         if groups:
-            _refuse_unknown_groups(state, groups)
+            # A group that may have been there is an answer, too.
+            may_have_been = set() if completeness is None else set(completeness["group"].to_pylist())
+            _refuse_unknown_groups(state, set(groups) - may_have_been)
             state = state.only(groups)
+            if completeness is not None:
+                completeness = completeness.filter(pc.is_in(completeness["group"], value_set=pa.array(groups, pa.string())))
         if table is not None:
-            answer = topic.findings.to_table() if table == "findings" else state.tables[table]
+            beside = {"findings": topic.findings.to_table(), "completeness": completeness}
+            answer = state.tables[table] if table in state.tables else beside[table]
             render(answer, output=output, output_file=output_file, csv_raw=csv_raw, evidence=paths)
         elif output is Output.table:
             _render_summary(state, bool(groups), output_file, paths)
+            if completeness is not None:
+                typer.echo(completeness_sentence(completeness), err=True)
         else:
             everything = {**state.tables, "findings": topic.findings.to_table()}
+            if completeness is not None:
+                everything["completeness"] = completeness
             render(everything, output=output, output_file=output_file, csv_raw=csv_raw, evidence=paths)
         tell(topic.findings)
 
@@ -134,16 +193,20 @@ def _refuse_unknown_groups(state: CoordinatorState, groups: Iterable[str]) -> No
 
 
 def _render_summary(state: CoordinatorState, is_detailed: bool, output_file: Path | None, paths: list[Path]) -> None:
-    """One line per group; for groups that were named, what belongs to them."""
-    from exhume.analysis.summary import summarize_assignments, summarize_groups
+    """How the loads went, then one line per group; for groups that were named, what belongs to them."""
+    from exhume.analysis.summary import notable_loads, summarize_assignments, summarize_groups
     from exhume.cli.render import render
 
-    shown = {"loads": state.loads}
+    loads = notable_loads(state)
+    shown = {"loads": loads if loads.num_rows else state.loads}
+    columns = dict(_COLUMNS)
     if is_detailed:
         shown |= {name: state.tables[name] for name in _GROUP_TABLES if state.tables[name].num_rows}
         if "assignments" in shown:
             shown["assignments"] = summarize_assignments(state)
     else:
-        shown |= {f"groups after loading with {state.release} ({state.mode})": summarize_groups(state)}
+        title = f"groups after loading with {state.release} ({state.mode})"
+        columns[title] = _SUMMARY_COLUMNS
+        shown[title] = summarize_groups(state)
         shown |= {name: state.tables[name] for name in ("open_transactions",) if state.tables[name].num_rows}
-    render(shown, output=Output.table, output_file=output_file, columns=_COLUMNS, evidence=paths)
+    render(shown, output=Output.table, output_file=output_file, columns=columns, evidence=paths)

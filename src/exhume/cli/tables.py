@@ -164,13 +164,29 @@ def _head(columns: Sequence[Column], widths: Sequence[int]) -> list[str]:
 
 def _readable_widths(columns: Sequence[Column], page: Sequence[Row]) -> list[int]:
     widest = (max(cell_len(cell or NULL) for cell in cells) for cells in zip(*page, strict=True))
-    return [max(cell_len(column.name), min(width, _READABLE_CELLS)) for column, width in zip(columns, widest, strict=True)]
+    words = (max(map(cell_len, _words(column.name))) for column in columns)
+    return [max(word, min(width, _READABLE_CELLS)) for word, width in zip(words, widest, strict=True)]
+
+
+def _words(name: str) -> list[str]:
+    """The words of a column's name, each with the underscore behind it: where a narrow head may be folded."""
+    return [word for word in name.replace("_", "_ ").split(" ") if word] or [name]
+
+
+def _folded(name: str, width: int) -> str:
+    lines = [""]
+    for word in _words(name):
+        if cell_len(lines[-1] + word) > width and lines[-1]:
+            lines.append("")
+        lines[-1] += word
+    return "\n".join(lines)
 
 
 def _rich_table(columns: Sequence[Column], widths: Sequence[int], page: Sequence[Row]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for column, width in zip(columns, widths, strict=True):
-        table.add_column(Text(column.name), justify="right" if column.is_number else "left", overflow="fold", min_width=width)
+        head = Text(_folded(column.name, width))
+        table.add_column(head, justify="right" if column.is_number else "left", overflow="fold", min_width=width)
     for row in page:
         table.add_row(*(_rich_cell(cell) for cell in row))
     return table

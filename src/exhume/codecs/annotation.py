@@ -195,17 +195,19 @@ def _format_2_spans(section: Buffer, start: int) -> list[Span]:
         spans.append(Span(name, wire_type, position - start, reader.position - start, value))
         return value
 
+    def note_bytes(name: str) -> None:
+        size = note(f"{name}_length", "varint", reader.varint)
+        note(name, "bytes", lambda: None if size < 0 else reader.raw(size))
+
     note("length", "varint", reader.varint)
     note("attributes", "int8", reader.int8)
     note("timestamp_delta", "varlong", reader.varlong)
     note("offset_delta", "varint", reader.varint)
-    for name in ("key", "value"):
-        size = note(f"{name}_length", "varint", reader.varint)
-        note(name, "bytes", lambda size=size: reader.raw(max(size, 0)))
+    note_bytes("key")
+    note_bytes("value")
     for index in range(note("header_count", "varint", reader.varint)):
-        for name in (f"headers[{index}].key", f"headers[{index}].value"):
-            size = note(f"{name}_length", "varint", reader.varint)
-            note(name, "bytes", lambda size=size: reader.raw(max(size, 0)))
+        note_bytes(f"headers[{index}].key")
+        note_bytes(f"headers[{index}].value")
     return spans
 
 
@@ -217,6 +219,6 @@ def _message_spans(section: Buffer, start: int, magic: int) -> list[Span]:
         size = reader.int32()
         spans.append(Span(f"{name}_length", "int32", before - start, reader.position - start, size))
         before = reader.position
-        data = reader.raw(max(size, 0))
+        data = None if size < 0 else reader.raw(size)
         spans.append(Span(name, "bytes", before - start, reader.position - start, data))
     return spans

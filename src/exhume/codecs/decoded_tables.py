@@ -102,7 +102,8 @@ def _dump_row(row: dict[str, Any], *, raw: bool) -> dict[str, Any]:
         value = _with_payloads(value)
     return {
         **{column: row[column] for column in DUMP.names if column in row},
-        "record_type": decoded.number,
+        # The number of a control record means something else: 1 is COMMIT, not an offset commit.
+        "record_type": None if row["is_control"] else decoded.number,
         "type": decoded.name,
         "group": decoded.key.get("group"),
         "member_id": decoded.key.get("member_id"),

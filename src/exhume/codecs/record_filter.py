@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,7 @@ from exhume.errors import RequestError
 
 _CONTROL_NAMES = ("end_txn_marker", "control")
 _OTHER_NAMES = ("unknown",)
+_NUMBER = re.compile(r"0|-?[1-9][0-9]{0,4}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +21,9 @@ class RecordFilter:
 
     Ranges include both ends. `types` are names of the record-type table or their numbers. A condition on group, topic or partition leaves
     out records that have none, control records among them.
+
+    Raises:
+        RequestError: a type that there is not, a range that ends before it begins, or one name where a collection of names belongs.
     """
 
     groups: Collection[str] | None = None
@@ -32,10 +37,16 @@ class RecordFilter:
     offsets_partitions: Collection[int] | None = None
 
     def __post_init__(self) -> None:
+        for condition, names in (("groups", self.groups), ("topics", self.topics), ("types", self.types)):
+            if isinstance(names, str):
+                raise RequestError(f"{condition} takes several names, and {names!r} is one", remedy=f"Write {condition}=[{names!r}]")
         known = {*(row.name for row in RECORD_TYPES.values()), *_CONTROL_NAMES, *_OTHER_NAMES}
         for name in self.types or ():
-            if name not in known and not name.lstrip("-").isdigit():
+            if name not in known and not _NUMBER.fullmatch(name):
                 raise RequestError(f"no record type {name!r}", remedy=f"Choose a number, or one of {', '.join(sorted(known))}")
+        for what, first, last in (("offsets", self.from_offset, self.to_offset), ("times", self.from_time_ms, self.to_time_ms)):
+            if first is not None and last is not None and first > last:
+                raise RequestError(f"the range of {what} ends at {last}, before it begins at {first}", remedy="Swap its ends")
 
     @property
     def needs_key(self) -> bool:

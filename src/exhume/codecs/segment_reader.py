@@ -9,11 +9,12 @@ from typing import Any
 from exhume.codecs.batches import Batch
 from exhume.codecs.compression import DEFAULT_CAP_BYTES
 from exhume.codecs.damage import Context, DamageReport
+from exhume.codecs.file_content import looks_like
 from exhume.codecs.log_directory import Evidence, PartitionDirectory, SegmentFile
 from exhume.codecs.records import Record, read_records_leniently
 from exhume.codecs.salvage import Found, Hole, salvage
 from exhume.codecs.wire import Buffer
-from exhume.findings import Findings
+from exhume.findings import Finding, Findings
 
 #: Told, now and then, how many bytes of how many have been read.
 Progress = Callable[[int, int], None]
@@ -96,6 +97,7 @@ class SegmentReader:
         context = Context(segment.path, partition.replica, partition.offsets_partition)
         report = DamageReport(context, base_offset=segment.base_offset, next_base_offset=next_base_offset)
         with segment.open() as buffer:
+            self._note_stranger(partition, segment, buffer)
             found_or_hole = salvage(
                 buffer, base_offset=segment.base_offset, next_base_offset=next_base_offset, verify_crc=self.options.verify
             )
@@ -108,6 +110,25 @@ class SegmentReader:
                 self._advance(item.end_position)
         self._done_bytes += segment.size_bytes
         self._advance(0)
+
+    def _note_stranger(self, partition: PartitionDirectory, segment: SegmentFile, buffer: memoryview) -> None:
+        """Say what this file is if it is no log. It is read all the same: batches may lie further on."""
+        what = looks_like(buffer)
+        if what is None:
+            return
+        finding = Finding(
+            code="no_log",
+            severity="incident",
+            sentence=f"this file is named like a segment and looks like {what}",
+            replica=partition.replica,
+            offsets_partition=partition.offsets_partition,
+            path=segment.path,
+            byte_position=0,
+            size_bytes=segment.size_bytes,
+            remedy="Copy the segment again, or look for it in another replica",
+            is_damage=True,
+        )
+        self.findings.add(finding)
 
     def _advance(self, position: int) -> None:
         if self.options.progress is not None:

@@ -129,7 +129,7 @@ def _load_strictly(log: StrictLog, options: LoadOptions, names: TopicNames) -> P
     if isinstance(loader, JavaLoad):
         row["shown_offset"] = loader.shown_offset
         findings += load_findings.java_load(log, loader)
-        if loader.shown_offset < (progress.last_offset or -1) + 1 and options.view == "shown":
+        if progress.last_offset is not None and loader.shown_offset <= progress.last_offset and options.view == "shown":
             outcome = "not_shown"
             reason = f"the log ends in a gap: {log.end_offset} is its end, {(progress.last_offset or 0) + 1} the end of its last batch"
             row |= {"outcome": outcome, "reason": f"{reason}; requests see the state at {max(loader.shown_offset, 0)} until the next write"}

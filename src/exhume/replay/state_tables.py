@@ -155,6 +155,12 @@ SCHEMAS: Mapping[str, pa.Schema] = {
             pa.field("end_offset", pa.int64()),
             pa.field("shown_offset", pa.int64()),
             pa.field("tolerated_records", pa.int64()),
+            # Of a state at a moment, else null. `clock` is append or commit; the order is that of the whole log, not only of what counts.
+            pa.field("at_offset", pa.int64()),
+            pa.field("at_time_ms", pa.int64()),
+            pa.field("clock", pa.string()),
+            pa.field("is_ordered_by_clock", pa.bool_()),
+            pa.field("out_of_order_records", pa.int64()),
         ]
     ),
 }

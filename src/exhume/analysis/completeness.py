@@ -1,0 +1,238 @@
+"""How much a log still knows of a moment in its past: a grade for every group.
+
+Compaction removes a record when a later one of its key exists, wherever that one lies. At the end of the log nothing is lost by that; at
+a moment before it, the record that counted then may be gone. Those that are there are right: while a record of a key is there, no later
+one of the same key has been removed. But a key may be missing altogether. So a grade says
+
+    certain    what is shown is all there was
+    at_least   every offset, member and assignment that is shown was so; there may have been more, and where the group's own record is
+               missing, its epochs and its state are those of a group that never had one
+    unknown    nothing can be said: the group shows only behind the moment, or damage took records of the time before it
+
+Every offset was once given to a record, so missing ones can be counted. They do not matter for a group if nothing can have taken them that
+was not in force at the moment already: no transaction that ended behind it, whose pending commits may have been removed as aborted or
+outdone; no pending commit of the group, which takes the one that still held; and, unless the cleaner has not come past the moment, no
+later record of the group, and no gap behind the moment that may have been one. A row without a group stands for those of which no record
+at all may be left.
+
+How far a cleaner came is what its checkpoint says, as long as no offset above it is missing. Else the replica inherited its gaps from a
+leader, whose checkpoint nobody knows, and every record up to the log end may have superseded others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from exhume.arrow_rows import table_of
+from exhume.codecs.log_directory import PartitionDirectory
+from exhume.codecs.record_types import decode_record
+from exhume.codecs.salvage import Hole
+from exhume.codecs.segment_reader import SegmentBatch, SegmentReader
+from exhume.replay.state import CoordinatorState
+
+Grade = Literal["certain", "at_least", "unknown"]
+
+#: One row per group of the state, per group that shows only behind its moment and may have been there, and one without a group where
+#: some may have been there that left no record. `last_record_offset` is that of the moment, `missing_offsets` counts what is missing up to
+#: it, from `first_gap_offset` to `last_gap_offset`; `next_record_offset` is the group's first record behind it. `first_dirty_offset` is
+#: the cleaner's checkpoint, null where there is none.
+COMPLETENESS = pa.schema(
+    [
+        ("replica", pa.string()),
+        ("offsets_partition", pa.int32()),
+        ("group", pa.string()),
+        ("grade", pa.string()),
+        ("reason", pa.string()),
+        ("last_record_offset", pa.int64()),
+        ("missing_offsets", pa.int64()),
+        ("first_gap_offset", pa.int64()),
+        ("last_gap_offset", pa.int64()),
+        ("next_record_offset", pa.int64()),
+        ("first_dirty_offset", pa.int64()),
+    ]
+)
+
+_WORDS: Mapping[str, str] = {
+    "certain": "certain",
+    "at_least": "at least as shown (more may have been there)",
+    "unknown": "unknown",
+}
+_LOADED = ("loaded", "loaded_with_error", "not_shown")
+_Origin = tuple[str, int | None]
+
+
+def grade_groups(reader: SegmentReader, state: CoordinatorState) -> pa.Table:
+    """The grades of every group of this state, which was loaded from what `reader` reads, as `COMPLETENESS`, ordered by group."""
+    loads = {(row["replica"], row["offsets_partition"]): row for row in state.loads.to_pylist()}
+    shown: dict[_Origin, set[str]] = {origin: set() for origin in loads}
+    pending: dict[_Origin, set[str]] = {origin: set() for origin in loads}
+    for name in ("groups", "offsets", "pending_offsets"):
+        for row in state.tables[name].select(["replica", "offsets_partition", "group"]).to_pylist():
+            origin = (row["replica"], row["offsets_partition"])
+            shown[origin].add(row["group"])
+            if name == "pending_offsets":
+                pending[origin].add(row["group"])
+    rows: list[dict[str, Any]] = []
+    for origin, past in _read_pasts(reader, loads).items():
+        rows += _rows(past, loads[origin], shown[origin], pending[origin])
+    return table_of(COMPLETENESS, sorted(rows, key=lambda row: (row["group"] is None, row["group"], row["replica"])))
+
+
+def completeness_sentence(completeness: pa.Table) -> str:
+    """The grades in one sentence, for people."""
+    rows = completeness.to_pylist()
+    grades = [row["grade"] for row in rows if row["group"] is not None]
+    counts = [f"{grades.count(grade)} {words}" for grade, words in _WORDS.items() if grade in grades]
+    traceless = "; others that left no record may have been there" if len(grades) < len(rows) else ""
+    return f"how complete the past is, by groups: {', '.join(counts) or 'none was there'}{traceless}"
+
+
+@dataclass(slots=True)
+class _Past:
+    """What one pass over an offsets partition tells about the time up to a moment, and behind it."""
+
+    partition: PartitionDirectory
+    #: The last record offset of the moment; None for the end.
+    moment_offset: int | None
+    start_offset: int
+    next_offset: int
+    #: First and last offset of every run of offsets that no record holds.
+    gaps: list[tuple[int, int]] = field(default_factory=list)
+    first_damage: int | None = None
+    first_marker_behind: int | None = None
+    first_behind: dict[str, int] = field(default_factory=dict)
+    _last_marker: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def last_offset(self) -> int:
+        end = self.next_offset - 1
+        return end if self.moment_offset is None else min(self.moment_offset, end)
+
+    def read(self, batch: SegmentBatch) -> None:
+        records = batch.records()
+        expected = batch.batch.record_count
+        if batch.found.crc_status in ("mismatch", "unreadable") or (not records if expected is None else len(records) < expected):
+            self.note_damage()
+        for record in records:
+            if record.record_offset < self.start_offset:
+                continue
+            self._expect(record.record_offset)
+            if batch.batch.is_control:
+                self._note_marker(batch.batch.producer_id, record.record_offset)
+            elif self._is_behind(record.record_offset):
+                group = decode_record(record.key, None).key.get("group")
+                if group is not None:
+                    self.first_behind.setdefault(group, record.record_offset)
+            self.next_offset = max(self.next_offset, record.record_offset + 1)
+        self._expect(batch.batch.last_offset + 1)
+        self.next_offset = max(self.next_offset, batch.batch.last_offset + 1)
+
+    def note_damage(self) -> None:
+        if self.first_damage is None:
+            self.first_damage = self.next_offset
+
+    def _expect(self, record_offset: int) -> None:
+        if record_offset > self.next_offset:
+            self.gaps.append((self.next_offset, record_offset - 1))
+
+    def _is_behind(self, record_offset: int) -> bool:
+        return self.moment_offset is not None and record_offset > self.moment_offset
+
+    def _note_marker(self, producer_id: int, record_offset: int) -> None:
+        """Of an end marker behind the moment: whether records of its transaction can be missing up to the moment."""
+        begin = self._last_marker.get(producer_id, self.start_offset - 1) + 1
+        self._last_marker[producer_id] = record_offset
+        moment_offset = self.moment_offset
+        if self.first_marker_behind is not None or moment_offset is None or record_offset <= moment_offset:
+            return
+        if any(first <= moment_offset and last >= begin for first, last in self.gaps):
+            self.first_marker_behind = record_offset
+
+    def cleaned_up_to(self) -> int:
+        """The offset below which compaction may have taken place."""
+        cleaner_offset = self.partition.cleaner_offset
+        if cleaner_offset is None or any(last >= cleaner_offset for _, last in self.gaps):
+            return self.next_offset
+        return cleaner_offset
+
+
+def _read_pasts(reader: SegmentReader, loads: Mapping[_Origin, Mapping[str, Any]]) -> dict[_Origin, _Past]:
+    pasts: dict[_Origin, _Past] = {}
+    for partition, segment, behind in reader.segments():
+        origin = (partition.replica, partition.offsets_partition)
+        if origin not in loads:
+            continue
+        if origin not in pasts:
+            start = max(segment.base_offset, partition.log_start_offset or 0)
+            pasts[origin] = _Past(partition, _moment_offset(loads[origin], start), start, start)
+        for item in reader.items(partition, segment, behind):
+            if isinstance(item, Hole):
+                pasts[origin].note_damage()
+            else:
+                pasts[origin].read(item)
+    return pasts
+
+
+def _moment_offset(load: Mapping[str, Any], start_offset: int) -> int | None:
+    if load["at_offset"] is not None:
+        return int(load["at_offset"])
+    if load["at_time_ms"] is None:
+        return None
+    return start_offset - 1 if load["last_record_offset"] is None else int(load["last_record_offset"])
+
+
+def _rows(past: _Past, load: Mapping[str, Any], shown: set[str], pending: set[str]) -> Iterator[dict[str, Any]]:
+    last_offset = past.last_offset
+    before = [(first, min(last, last_offset)) for first, last in past.gaps if first <= last_offset]
+    missing = sum(last - first + 1 for first, last in before)
+    for group in [*sorted({*shown, *past.first_behind}), None]:
+        grade, reason = _grade(past, load, missing, group, is_shown=group in shown, is_pending=group in pending)
+        if grade == "certain" and group not in shown:
+            continue
+        yield {
+            "replica": past.partition.replica,
+            "offsets_partition": past.partition.offsets_partition,
+            "group": group,
+            "grade": grade,
+            "reason": reason,
+            "last_record_offset": last_offset if last_offset >= past.start_offset else None,
+            "missing_offsets": missing,
+            "first_gap_offset": before[0][0] if before else None,
+            "last_gap_offset": before[-1][1] if before else None,
+            "next_record_offset": past.first_behind.get(group) if group is not None else None,
+            "first_dirty_offset": past.partition.cleaner_offset,
+        }
+
+
+def _grade(past: _Past, load: Mapping[str, Any], missing: int, group: str | None, *, is_shown: bool, is_pending: bool) -> tuple[Grade, str]:
+    doubtful: Grade = "at_least" if is_shown else "unknown"
+    if load["outcome"] not in _LOADED:
+        return "unknown", f"the load ended as {load['outcome']}"
+    if past.first_damage is not None and past.first_damage <= past.last_offset:
+        return "unknown", f"damage from record offset {past.first_damage} on: nobody knows which records it took"
+    if past.start_offset > 0:
+        return doubtful, f"the log begins at {past.start_offset}: what lay before is gone, superseded or not"
+    if not missing:
+        return "certain", f"every record up to {past.last_offset} is there"
+    suspect = _suspect(past, group, is_pending=is_pending)
+    if suspect is None:
+        return "certain", "what is missing was superseded or removed before the moment already"
+    return doubtful, f"{missing} offsets are missing, and {suspect}"
+
+
+def _suspect(past: _Past, group: str | None, *, is_pending: bool) -> str | None:
+    """What can have taken records of this group along that counted at the moment; None: nothing. No group stands for any."""
+    last_offset, cleaned = past.last_offset, past.cleaned_up_to()
+    if past.first_marker_behind is not None:
+        return f"commits may be among them that were pending until the end marker {past.first_marker_behind}"
+    if is_pending:
+        return "a commit that was pending may have taken along the one that still held"
+    own = None if group is None else past.first_behind.get(group)
+    if own is not None and own < cleaned:
+        return f"a later record of the group, {own}, may have superseded some of them"
+    gap = next((max(first, last_offset + 1) for first, last in past.gaps if last > last_offset and first < cleaned), None)
+    return None if gap is None else f"so is {gap} behind the moment, which may have superseded some of them"

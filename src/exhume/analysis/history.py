@@ -1,0 +1,344 @@
+"""The life of a group, or of one of its keys, record by record.
+
+Every record that the log still holds is here, in log order: the last one of its key (`live`), and those that no longer count, with what
+ended them. Compaction removes such records for good, so the history of a compacted log is that of its last chapters; the state at a
+moment has grades for that.
+
+A record's fate is decided key by key. A plain record counts when it is read, one of a transaction when its COMMIT marker is, and of two
+of a key the one with the higher record offset wins, as coordinators have it. Which offset is left at the end is taken from a load by the
+release, since coordinators disagree where a tombstone meets a pending commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any
+
+import pyarrow as pa
+
+from exhume.arrow_rows import table_of
+from exhume.codecs.embedded import assigned_partitions, decode_assignment
+from exhume.codecs.json_values import to_json
+from exhume.codecs.record_types import COMMIT, CONTROL_TYPES, Decoded, decode_control_record, decode_record
+from exhume.codecs.segment_reader import SegmentBatch, SegmentReader
+from exhume.errors import RequestError
+from exhume.replay.state import CoordinatorState
+from exhume.replay.topic_names import TopicNames
+
+#: One row per record. `fate` is live (the last of its key), superseded (a later value took its place), deleted (a tombstone did),
+#: aborted, or pending (its transaction is open at the end); a tombstone that nothing came after is live. `ended_by_record_offset` is
+#: the record that superseded, deleted or aborted it. A transaction's outcome is COMMIT, ABORT or open, with its marker's place and time.
+#:
+#: `generation` is that of the classic group, `group_epoch` that of a modern one, as the log has them at this record; `owner_member_id` is
+#: the member that had the partition of a commit assigned then, `owner_member_epoch` its epoch. Null where the log does not say.
+#: `committed_offset_delta` counts from the commit of the key that held before it. `value` is the decoded value, null for tombstones.
+HISTORY = pa.schema(
+    [
+        ("replica", pa.string()),
+        ("offsets_partition", pa.int32()),
+        ("record_offset", pa.int64()),
+        ("timestamp_ms", pa.int64()),
+        ("record_type", pa.int16()),
+        ("type", pa.string()),
+        ("member_id", pa.string()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("is_tombstone", pa.bool_()),
+        ("committed_offset", pa.int64()),
+        ("committed_offset_delta", pa.int64()),
+        ("commit_timestamp_ms", pa.int64()),
+        ("generation", pa.int32()),
+        ("group_epoch", pa.int32()),
+        ("owner_member_id", pa.string()),
+        ("owner_member_epoch", pa.int32()),
+        ("fate", pa.string()),
+        ("ended_by_record_offset", pa.int64()),
+        ("producer_id", pa.int64()),
+        ("producer_epoch", pa.int16()),
+        ("transaction_outcome", pa.string()),
+        ("marker_record_offset", pa.int64()),
+        ("marker_timestamp_ms", pa.int64()),
+        ("value", pa.json_()),
+        ("path", pa.string()),
+        ("byte_position", pa.int64()),
+    ]
+)
+
+_OFFSET_COMMITS = (0, 1)
+_CLASSIC_GROUP = 2
+_GROUP_EPOCHS = (3, 11, 17)
+_MEMBERS = (5, 10, 19)
+_CURRENT_ASSIGNMENTS = (8, 14)
+_CURRENT_TASKS = 22
+_TOPOLOGY = 23
+_NO_PRODUCER_ID = -1
+_Row = dict[str, Any]
+_Origin = tuple[str, int | None]
+_TopicPartition = tuple[str | None, int]
+
+
+def group_history(
+    reader: SegmentReader,
+    state: CoordinatorState,
+    names: TopicNames,
+    group: str,
+    *,
+    topic: str | None = None,
+    partition: int | None = None,
+) -> pa.Table:
+    """The history of this group as `HISTORY`; of its commits for a topic, or one partition, where these are given.
+
+    `state` is a load of the whole of what `reader` reads; its release decides what is transactional and what is left.
+
+    Raises:
+        RequestError: no such record; lists groups of similar names, or the topics that the group has commits for.
+    """
+    coordinators = {row["coordinator"] for row in state.loads.to_pylist()}
+    by_producer_id = "java" in coordinators
+    lives: dict[_Origin, _Life] = {}
+    seen: set[str] = set()
+    for batch in reader.batches():
+        origin = (batch.partition.replica, batch.partition.offsets_partition)
+        life = lives.setdefault(origin, _Life(group, _Owners(names), by_producer_id=by_producer_id))
+        seen.update(life.read(batch))
+    rows = [row for origin, life in lives.items() for row in life.finish(_left(state, origin, group))]
+    if not rows:
+        near = get_close_matches(group, seen, n=5) or sorted(seen)[:5]
+        raise RequestError(f"no record of group {group!r} is here", remedy=f"Near by: {', '.join(near)}" if near else None)
+    if topic is None and partition is None:
+        return table_of(HISTORY, rows)
+    commits = [row for row in rows if row["record_type"] in _OFFSET_COMMITS]
+    wanted = [row for row in commits if topic in (None, row["topic"]) and partition in (None, row["partition"])]
+    if not wanted:
+        known = sorted({f"{row['topic']} {row['partition']}" for row in commits})
+        place = " ".join(str(part) for part in (topic, partition) if part is not None)
+        remedy = f"It has commits for {', '.join(known[:10])}" if known else "It has no commits"
+        raise RequestError(f"group {group!r} never committed {place} here", remedy=remedy)
+    return table_of(HISTORY, wanted)
+
+
+def _left(state: CoordinatorState, origin: _Origin, group: str) -> dict[tuple[str, int], int]:
+    """Record offset of the commit that is left at the end, by topic and partition."""
+    return {
+        (row["topic"], row["partition"]): row["record_offset"]
+        for row in state.offsets.to_pylist()
+        if (row["replica"], row["offsets_partition"], row["group"]) == (*origin, group)
+    }
+
+
+@dataclass(slots=True)
+class _Life:
+    """One offsets partition on its way past."""
+
+    group: str
+    owners: _Owners
+    by_producer_id: bool
+    rows: list[_Row] = field(default_factory=list)
+    #: Producer id to its rows that wait for a marker.
+    open: dict[int, list[_Row]] = field(default_factory=dict)
+    #: (topic, partition) to the row whose commit holds.
+    holding: dict[tuple[str, int], _Row] = field(default_factory=dict)
+
+    def read(self, batch: SegmentBatch) -> Iterator[str]:
+        """Take up the records of a batch; what comes back are the groups that they belong to."""
+        for record in batch.records():
+            if batch.batch.is_control:
+                self._end_transaction(batch.batch.producer_id, record.key, record.record_offset, record.timestamp_ms)
+                continue
+            decoded = decode_record(record.key, None)
+            group = decoded.key.get("group")
+            if group is not None:
+                yield group
+            if group == self.group:
+                decoded = decode_record(record.key, record.value)
+                position = {
+                    **batch.origin,
+                    "byte_position": batch.batch.byte_position,
+                    "record_offset": record.record_offset,
+                    "timestamp_ms": record.timestamp_ms,
+                }
+                self._take(position, decoded, batch, is_tombstone=record.value is None)
+
+    def _take(self, position: _Row, decoded: Decoded, batch: SegmentBatch, *, is_tombstone: bool) -> None:
+        producer_id = batch.batch.producer_id
+        is_commit = decoded.number in _OFFSET_COMMITS
+        waits = is_commit and (producer_id != _NO_PRODUCER_ID if self.by_producer_id else batch.batch.is_transactional)
+        value = decoded.value or {}
+        row: _Row = position | {
+            "record_type": decoded.number,
+            "type": decoded.name,
+            "member_id": decoded.key.get("member_id"),
+            "topic": decoded.key.get("topic"),
+            "partition": decoded.key.get("partition"),
+            "is_tombstone": is_tombstone,
+            "value": to_json(decoded.value) if decoded.value is not None else None,
+            # Types 0 and 1 are one key.
+            "key": (1 if is_commit else decoded.number, *decoded.key.values()),
+        }
+        self.owners.apply(decoded, is_tombstone=is_tombstone)
+        row |= {"generation": self.owners.generation, "group_epoch": self.owners.group_epoch}
+        if is_commit:
+            row |= {
+                "committed_offset": value.get("committed_offset"),
+                "commit_timestamp_ms": value.get("commit_timestamp_ms"),
+                **self.owners.of(row["topic"], row["partition"]),
+            }
+            held = self.holding.get((row["topic"], row["partition"]))
+            if held is not None and row["committed_offset"] is not None and held["committed_offset"] is not None:
+                row["committed_offset_delta"] = row["committed_offset"] - held["committed_offset"]
+        if waits:
+            row |= {
+                "producer_id": producer_id,
+                "producer_epoch": batch.batch.producer_epoch,
+                "transaction_outcome": "open",
+                "fate": "pending",
+            }
+            self.open.setdefault(producer_id, []).append(row)
+        elif is_commit:
+            self._hold(row)
+        self.rows.append(row)
+
+    def _hold(self, row: _Row) -> None:
+        key = (row["topic"], row["partition"])
+        held = self.holding.get(key)
+        if row["is_tombstone"]:
+            self.holding.pop(key, None)
+        elif held is None or held["record_offset"] < row["record_offset"]:
+            self.holding[key] = row
+
+    def _end_transaction(self, producer_id: int, key: bytes | None, record_offset: int, timestamp_ms: int | None) -> None:
+        number = decode_control_record(key, None).number
+        if number not in CONTROL_TYPES:
+            return
+        outcome = "COMMIT" if number == COMMIT else "ABORT"
+        for row in self.open.pop(producer_id, ()):
+            row |= {
+                "transaction_outcome": outcome,
+                "marker_record_offset": record_offset,
+                "marker_timestamp_ms": timestamp_ms,
+                "fate": None,
+            }
+            if outcome == "COMMIT":
+                self._hold(row)
+            else:
+                row |= {"fate": "aborted", "ended_by_record_offset": record_offset}
+
+    def finish(self, left: Mapping[tuple[str, int], int]) -> list[_Row]:
+        """The rows with their fates; `left` are the commits that are there at the end."""
+        by_key: dict[Any, list[_Row]] = {}
+        for row in self.rows:
+            if row.get("fate") is None:
+                by_key.setdefault(row["key"], []).append(row)
+        for rows in by_key.values():
+            is_commit = rows[0]["record_type"] in _OFFSET_COMMITS
+            _decide(rows, left.get((rows[0]["topic"], rows[0]["partition"])) if is_commit else None)
+        return self.rows
+
+
+def _decide(rows: Iterable[_Row], left: int | None) -> None:
+    """The fates of the records of one key that ever counted; `left` is the record offset of the value that is there at the end, if told."""
+    ordered = sorted(rows, key=lambda row: row["record_offset"])
+    last = next((row for row in ordered if row["record_offset"] == left), ordered[-1])
+    for row, following in zip(ordered, [*ordered[1:], last], strict=True):
+        if row is last:
+            row["fate"] = "live"
+            continue
+        row["fate"] = "deleted" if following["is_tombstone"] and not row["is_tombstone"] else "superseded"
+        row["ended_by_record_offset"] = following["record_offset"]
+
+
+@dataclass(slots=True)
+class _Holding:
+    """What a member has: topics by name, else by id. Tasks of a streams group stay tasks until a topology says what they read."""
+
+    epoch: int | None
+    partitions: frozenset[_TopicPartition] = frozenset()
+    tasks: frozenset[tuple[str, int]] = frozenset()
+
+
+@dataclass(slots=True)
+class _Owners:
+    """Who has what assigned in one group, as its records tell while they pass.
+
+    `generation` is None unless the last word was a classic group's, `group_epoch` unless it was a modern one's.
+    """
+
+    names: TopicNames
+    generation: int | None = None
+    group_epoch: int | None = None
+    _members: dict[str, _Holding] = field(default_factory=dict)
+    _sources: dict[str, list[str]] = field(default_factory=dict)
+
+    def apply(self, record: Decoded, *, is_tombstone: bool) -> None:
+        """Take up a record of the group; what says nothing about owners is ignored."""
+        number, value = record.number, record.value
+        if value is None and not is_tombstone:
+            return  # A value that cannot be read.
+        if number == _CLASSIC_GROUP:
+            self._apply_classic_group(value)
+        elif number in _GROUP_EPOCHS:
+            self.group_epoch = None if value is None else value.get("group_epoch")
+            if value is not None:
+                self.generation = None
+        elif number in _MEMBERS:
+            if value is None:
+                self._members.pop(record.key.get("member_id", ""), None)
+        elif number in _CURRENT_ASSIGNMENTS:
+            self._assign(record.key.get("member_id", ""), value)
+        elif number == _CURRENT_TASKS:
+            self._assign_tasks(record.key.get("member_id", ""), value)
+        elif number == _TOPOLOGY:
+            self._sources = {} if value is None else _source_topics(value)
+
+    def of(self, topic: str | None, partition: int | None) -> dict[str, Any]:
+        """The owner of a partition as columns `owner_member_id` and `owner_member_epoch`; empty where nobody is known to have it."""
+        for member_id, holding in self._members.items():
+            by_task = any(topic in self._sources.get(subtopology_id, ()) and task == partition for subtopology_id, task in holding.tasks)
+            if by_task or any(held == partition and self._is_named(name, topic) for name, held in holding.partitions):
+                return {"owner_member_id": member_id, "owner_member_epoch": holding.epoch}
+        return {}
+
+    def _is_named(self, name_or_id: str | None, topic: str | None) -> bool:
+        if name_or_id == topic:
+            return True
+        found = self.names.lookup(name_or_id)
+        return found is not None and found.topic == topic
+
+    def _apply_classic_group(self, value: dict[str, Any] | None) -> None:
+        if value is None:
+            # An upgrade to a modern group writes this tombstone too, in front of the new group's records.
+            self.generation = None
+            self._members.clear()
+            return
+        self.generation, self.group_epoch = value.get("generation"), None
+        protocol_type, protocol = value.get("protocol_type"), value.get("protocol")
+        self._members = {}
+        for member in value.get("members", ()):
+            assignment = decode_assignment(protocol_type, protocol, member.get("assignment") or b"")
+            self._members[member["member_id"]] = _Holding(None, frozenset(assigned_partitions(assignment)))
+
+    def _assign(self, member_id: str, value: dict[str, Any] | None) -> None:
+        if value is None:
+            self._members.pop(member_id, None)
+            return
+        entries = [entry for name in ("assigned", "pending_revocation") for entry in value.get(name, ())]
+        partitions = frozenset((entry["topic_id"], partition) for entry in entries for partition in entry["partitions"])
+        self._members[member_id] = _Holding(value.get("member_epoch"), partitions)
+
+    def _assign_tasks(self, member_id: str, value: dict[str, Any] | None) -> None:
+        if value is None:
+            self._members.pop(member_id, None)
+            return
+        entries = [entry for name in ("active_tasks", "active_tasks_pending_revocation") for entry in value.get(name, ())]
+        tasks = frozenset((entry["subtopology_id"], partition) for entry in entries for partition in entry["partitions"])
+        self._members[member_id] = _Holding(value.get("member_epoch"), tasks=tasks)
+
+
+def _source_topics(topology: dict[str, Any]) -> dict[str, list[str]]:
+    """The topics that each subtopology reads; its task N reads partition N of each."""
+    return {
+        each["subtopology_id"]: [*each["source_topics"], *(topic["name"] for topic in each["repartition_source_topics"])]
+        for each in topology.get("subtopologies", ())
+    }

@@ -1,0 +1,150 @@
+"""Would these releases load this log, and what would each lose or refuse: made for upgrades and downgrades."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from exhume.arrow_rows import table_of
+from exhume.codecs.log_directory import LogDirectory
+from exhume.replay.broker_log import Stop
+from exhume.replay.local import LoadOptions, load_state
+from exhume.replay.reading import LoadInputs
+from exhume.replay.releases import profile_for
+from exhume.replay.state import CoordinatorState
+from exhume.replay.topic_names import TopicNames
+
+#: One row per release, stop and offsets partition. `outcome` as in `loads`; `missing_offsets` are committed offsets that the newest
+#: release would hold if it never gave up, and this one does not; `lost_bytes` is what the broker's start would cut off the log.
+LOAD_CHECK = pa.schema(
+    [
+        ("release", pa.string()),
+        ("coordinator", pa.string()),
+        ("stop", pa.string()),
+        ("replica", pa.string()),
+        ("offsets_partition", pa.int32()),
+        ("outcome", pa.string()),
+        ("record_offset", pa.int64()),
+        ("reason", pa.string()),
+        ("groups", pa.int64()),
+        ("offsets", pa.int64()),
+        ("missing_offsets", pa.int64()),
+        ("lost_bytes", pa.int64()),
+        ("path", pa.string()),
+        ("byte_position", pa.int64()),
+    ]
+)
+
+#: One row per release and stop, over all offsets partitions: the first that is not loaded, and why.
+LOAD_MATRIX = pa.schema(
+    [
+        ("release", pa.string()),
+        ("coordinator", pa.string()),
+        ("stop", pa.string()),
+        ("loaded", pa.int64()),
+        ("not_loaded", pa.int64()),
+        ("offsets", pa.int64()),
+        ("missing_offsets", pa.int64()),
+        ("lost_bytes", pa.int64()),
+        ("first_offsets_partition", pa.int32()),
+        ("first_record_offset", pa.int64()),
+        ("first_reason", pa.string()),
+    ]
+)
+
+_LOADED = ("loaded", "loaded_with_error")
+_Key = tuple[str | None, int | None]
+_OffsetKey = tuple[str, str, int]
+
+
+def check_loads(
+    directories: Sequence[LogDirectory], releases: Sequence[str], *, stop: Stop | None = None, inputs: LoadInputs | None = None
+) -> pa.Table:
+    """What each of these releases would make of these logs, as `LOAD_CHECK`.
+
+    Without `stop` a log directory that does not tell how its broker stopped is tried both ways.
+    """
+    stops: list[Stop] = [stop] if stop else _stops(directories)
+    rows: list[dict[str, Any]] = []
+    kept_on = _keys(load_state(directories, LoadOptions(profile_for(None), "lenient"), TopicNames()).offsets)
+    for release in releases:
+        profile = profile_for(release)
+        for tried in stops:
+            options = LoadOptions(profile, "strict", tried, "shown", inputs or LoadInputs())
+            state = load_state(directories, options, TopicNames())
+            rows += _rows(release, state, kept_on)
+    return table_of(LOAD_CHECK, rows)
+
+
+def load_matrix(checked: pa.Table) -> pa.Table:
+    """One line for each release and stop of a `LOAD_CHECK` table, as `LOAD_MATRIX`."""
+    lines: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in checked.to_pylist():
+        line = lines.setdefault(
+            (row["release"], row["stop"]),
+            {name: row[name] for name in ("release", "coordinator", "stop")}
+            | dict.fromkeys(("loaded", "not_loaded", "offsets", "missing_offsets", "lost_bytes"), 0),
+        )
+        is_loaded = row["outcome"] in _LOADED
+        line["loaded" if is_loaded else "not_loaded"] += 1
+        for name in ("offsets", "missing_offsets", "lost_bytes"):
+            line[name] += row[name]
+        if not is_loaded and "first_reason" not in line:
+            line |= {
+                "first_offsets_partition": row["offsets_partition"],
+                "first_record_offset": row["record_offset"],
+                "first_reason": f"{row['outcome']}: {row['reason']}",
+            }
+    return table_of(LOAD_MATRIX, list(lines.values()))
+
+
+def is_refused(checked: pa.Table) -> bool:
+    """True when one of the releases does not load a partition, or loses something at its start."""
+    return any(row["outcome"] not in _LOADED or row["lost_bytes"] for row in checked.to_pylist())
+
+
+def _stops(directories: Sequence[LogDirectory]) -> list[Stop]:
+    known = {directory.clean_shutdown for directory in directories}
+    if known == {True}:
+        return ["clean"]
+    return ["unclean"] if known == {False} else ["clean", "unclean"]
+
+
+def _rows(release: str, state: CoordinatorState, kept_on: Mapping[_Key, set[_OffsetKey]]) -> list[dict[str, Any]]:
+    lost: dict[_Key, int] = {}
+    for finding in state.findings:
+        if finding.code == "lost_at_unclean_start":
+            key = (finding.replica, finding.offsets_partition)
+            lost[key] = lost.get(key, 0) + (finding.size_bytes or 0)
+    groups, offsets = _counts(state.groups), _keys(state.offsets)
+    rows = []
+    for load in state.loads.to_pylist():
+        key = (load["replica"], load["offsets_partition"])
+        held = offsets.get(key, set())
+        rows.append(
+            {name: load[name] for name in LOAD_CHECK.names if name in load}
+            | {
+                "release": release,
+                "groups": groups.get(key, 0),
+                "offsets": len(held),
+                "missing_offsets": len(kept_on.get(key, set()) - held),
+                "lost_bytes": lost.get(key, 0),
+            }
+        )
+    return rows
+
+
+def _counts(table: pa.Table) -> dict[_Key, int]:
+    counts: dict[_Key, int] = {}
+    for replica, partition in zip(table["replica"].to_pylist(), table["offsets_partition"].to_pylist(), strict=True):
+        counts[replica, partition] = counts.get((replica, partition), 0) + 1
+    return counts
+
+
+def _keys(offsets: pa.Table) -> dict[_Key, set[_OffsetKey]]:
+    keys: dict[_Key, set[_OffsetKey]] = {}
+    for row in offsets.select(["replica", "offsets_partition", "group", "topic", "partition"]).to_pylist():
+        keys.setdefault((row["replica"], row["offsets_partition"]), set()).add((row["group"], row["topic"], row["partition"]))
+    return keys

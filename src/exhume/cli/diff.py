@@ -1,0 +1,113 @@
+"""`exhume diff`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from exhume.cli.options import (
+    CsvRaw,
+    EvidencePaths,
+    FromTime,
+    Groups,
+    Include,
+    Output,
+    OutputFile,
+    OutputOption,
+    TempDir,
+    ToTime,
+    WhichClock,
+    record_offsets,
+)
+
+if TYPE_CHECKING:
+    from exhume.topic import OffsetsTopic
+
+EXIT_DIFFERENT = 1
+
+_SHOWN = (
+    "table",
+    "change",
+    "group",
+    "member_id",
+    "topic",
+    "partition",
+    "key",
+    "column",
+    "before",
+    "after",
+    "before_record_offset",
+    "after_record_offset",
+)
+
+
+def diff_command(
+    paths: EvidencePaths,
+    from_offset: Annotated[
+        list[str] | None,
+        typer.Option("--from-offset", metavar="P:N", help="The earlier moment: as --at-offset of state. Repeatable.", show_default=False),
+    ] = None,
+    from_time: FromTime = None,
+    to_offset: Annotated[
+        list[str] | None,
+        typer.Option("--to-offset", metavar="P:N", help="The later moment; without one, the end. Repeatable.", show_default=False),
+    ] = None,
+    to_time: ToTime = None,
+    clock: WhichClock = None,
+    release: Annotated[
+        str | None,
+        typer.Option("--release", metavar="R", help="The Kafka release whose coordinator loads the logs.", show_default="the newest"),
+    ] = None,
+    groups: Groups = None,
+    include: Include = None,
+    temp_dir: TempDir = None,
+    output: OutputOption = Output.table,
+    output_file: OutputFile = None,
+    csv_raw: CsvRaw = False,
+) -> None:
+    """Show what differs between two moments of one log, or between two copies.
+
+    One path and a moment to begin with, or two paths and no moment. Groups, members, assignments and offsets come with both values and the
+    records that made them. The exit code is 1 where something differs, 0 where nothing does.
+
+    Example: exhume diff data/ --from-time 2026-11-20T14:00Z --to-time 2026-11-20T15:00Z --group billing
+    """
+    from exhume.analysis.diff import diff_states
+    from exhume.cli.render import refuse_unfit, render
+    from exhume.cli.run import opened, tell
+    from exhume.errors import RequestError
+
+    refuse_unfit(None, output=output, output_file=output_file, evidence=paths)
+    earlier, later = record_offsets(from_offset, "--from-offset"), record_offsets(to_offset, "--to-offset")
+    has_moment = any(end is not None for end in (earlier, later, from_time, to_time))
+    if len(paths) != (1 if has_moment else 2):
+        raise RequestError(
+            "two moments of one log, or the ends of two copies",
+            remedy="Give one path with --from-offset or --from-time, or two paths without moments",
+        )
+
+    def show(topic: OffsetsTopic, *others: Path) -> None:
+        if not others:
+            answer = topic.diff(
+                from_offset=earlier,
+                from_time_ms=from_time,
+                to_offset=later,
+                to_time_ms=to_time,
+                clock=clock.value if clock else None,
+                release=release,
+                groups=groups or None,
+            )
+        else:
+            with opened(others, include=include, temp_dir=temp_dir) as other:
+                states = [each.state(release=release, groups=groups or None) for each in (topic, other)]
+                answer = diff_states(*states)
+                topic.findings.extend(other.findings)
+        render(answer, output=output, output_file=output_file, csv_raw=csv_raw, columns=_SHOWN, evidence=paths)
+        tell(topic.findings)
+        if answer.num_rows:
+            raise typer.Exit(EXIT_DIFFERENT)
+
+    with opened(paths[:1], include=include, temp_dir=temp_dir) as topic:
+        show(topic, *paths[1:])

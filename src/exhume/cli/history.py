@@ -1,0 +1,60 @@
+"""`exhume history`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from exhume.cli.options import CsvRaw, EvidencePaths, Group, Include, Output, OutputFile, OutputOption, Partition, TempDir, Topic
+
+_SHOWN = (
+    "offsets_partition",
+    "record_offset",
+    "timestamp_ms",
+    "type",
+    "member_id",
+    "topic",
+    "partition",
+    "is_tombstone",
+    "committed_offset",
+    "committed_offset_delta",
+    "generation",
+    "group_epoch",
+    "owner_member_id",
+    "transaction_outcome",
+    "fate",
+    "ended_by_record_offset",
+)
+
+
+def history_command(
+    paths: EvidencePaths,
+    group: Group,
+    topic: Topic = None,
+    partition: Partition = None,
+    release: Annotated[
+        str | None,
+        typer.Option("--release", metavar="R", help="The Kafka release whose rules say what is left.", show_default="the newest"),
+    ] = None,
+    include: Include = None,
+    temp_dir: TempDir = None,
+    output: OutputOption = Output.table,
+    output_file: OutputFile = None,
+    csv_raw: CsvRaw = False,
+) -> None:
+    """Show the life of a group, or of one of its keys, record by record.
+
+    Every record that the log still holds: those that count at the end, those superseded or deleted and by which record, transactions with
+    their outcome, and who owned a partition at each commit, where the log says so.
+
+    Example: exhume history data/ --group billing --topic orders --partition 3
+    """
+    from exhume.cli.render import refuse_unfit, render
+    from exhume.cli.run import opened, tell
+
+    refuse_unfit(None, output=output, output_file=output_file, evidence=paths)
+    with opened(paths, include=include, temp_dir=temp_dir) as evidence:
+        answer = evidence.history(group, topic=topic, partition=partition, release=release)
+        render(answer, output=output, output_file=output_file, csv_raw=csv_raw, columns=_SHOWN, evidence=paths)
+        tell(evidence.findings)

@@ -1,0 +1,265 @@
+"""A moment in the life of a log, and the log cut off there.
+
+The state at a moment is the fold of a prefix of the log, and nothing else. It is what a coordinator would hold that loaded a log which
+ends at the cut: rules about the log's end, about members at the end of a load, and about what is shown apply there. What lies behind the
+cut, damage included, is not loaded. One thing is not undone: a broker that does not start on this directory does not start for an
+earlier moment either.
+
+By record offset N the prefix ends behind record N, which is part of it, also in the middle of a batch. By time T it ends in front of the
+first record that is later than T. Times may go back, so this can leave out records that claim to be older than T. They are rightly left
+out: a coordinator takes the time of a record before it appends it, so what lies behind a record of time t was appended after t, whatever
+it says itself. Kafka finds offsets by time by the same rule. Where clocks of leaders disagreed, or a client chose its own commit
+timestamps, the rule errs on the side of an earlier state; how many records it concerns is a finding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from itertools import islice, takewhile
+from typing import Any, Literal
+
+from exhume.codecs.record_types import decode_record
+from exhume.codecs.records import Record
+from exhume.errors import RequestError
+from exhume.findings import Finding
+from exhume.replay.broker_log import LoadedBatch, StrictLog, salvaged_batches
+from exhume.replay.verdict import LoadAborted
+
+#: `append`: the record's timestamp. `commit`: the commit timestamp inside offset commits, for every other record its timestamp.
+Clock = Literal["append", "commit"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """Either a record offset for some or all offsets partitions (the last one that counts), or a time for all of them.
+
+    Partitions without a record offset are taken to their end.
+    """
+
+    last_offsets: Mapping[int | None, int] = field(default_factory=dict)
+    time_ms: int | None = None
+    clock: Clock = "append"
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A prefix of a log: so many whole batches (None: everything), and so many records of the batch behind them.
+
+    `end_offset` is the end of a log that ends here; None where nothing is cut off.
+    """
+
+    whole_batches: int | None = None
+    records: int = 0
+    end_offset: int | None = None
+
+    def apply(self, batches: Iterable[LoadedBatch]) -> Iterator[LoadedBatch]:
+        """The batches of the prefix, the last one shortened where the cut goes through it."""
+        rest = iter(batches)
+        yield from islice(rest, self.whole_batches)
+        if self.records:
+            assert self.end_offset is not None
+            yield _shortened(next(rest), self.records, self.end_offset - 1)
+
+
+@dataclass(slots=True)
+class CutLog(StrictLog):
+    """A log that ends at a cut. `columns` are those of `loads` that say where; `findings` say what the cut cannot show."""
+
+    cut: Cut = field(default_factory=Cut)
+    columns: dict[str, Any] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+
+    def batches(self) -> Iterator[LoadedBatch]:
+        return self.cut.apply(StrictLog.batches(self))
+
+
+def moment(
+    offsets_partitions: Collection[int | None],
+    *,
+    at_offset: int | Mapping[int, int] | None = None,
+    at_time_ms: int | None = None,
+    clock: Clock | None = None,
+) -> Moment | None:
+    """The moment that is asked for; None where none is. A bare record offset stands for the only one of these offsets partitions.
+
+    Raises:
+        RequestError: offset and time at once, an offset that fits no partition or is negative, or a clock without a time.
+    """
+    if clock is not None and at_time_ms is None:
+        raise RequestError("a clock says how to read a time, and there is none", remedy="Name a time, or leave the clock out")
+    if at_offset is None:
+        return None if at_time_ms is None else Moment(time_ms=at_time_ms, clock=clock or "append")
+    if at_time_ms is not None:
+        raise RequestError("a moment is a record offset or a time, not both", remedy="Leave one of them out")
+    known = sorted(set(offsets_partitions), key=lambda number: -1 if number is None else number)
+    listed = ", ".join("one without a number" if number is None else str(number) for number in known)
+    last_offsets: dict[int | None, int]
+    if isinstance(at_offset, int):
+        if len(known) != 1:
+            raise RequestError(
+                f"record offset {at_offset} of which offsets partition?", remedy=f"Write P:{at_offset}, P being one of {listed}"
+            )
+        last_offsets = {known[0]: at_offset}
+    else:
+        last_offsets = dict(at_offset.items())
+    for offsets_partition, last_offset in last_offsets.items():
+        if offsets_partition not in known:
+            raise RequestError(f"offsets partition {offsets_partition} is not here", remedy=f"Here are {listed}")
+        if last_offset < 0:
+            raise RequestError(f"record offset {last_offset} is negative", remedy="Record offsets begin at 0")
+    return Moment(last_offsets=last_offsets)
+
+
+def cut_log(log: StrictLog, at: Moment | None, *, lenient: bool) -> StrictLog:
+    """This log, ending at the moment; the log itself where none is asked for. With `lenient`, batches are counted as salvage finds them."""
+    if at is None:
+        return log
+    batches = salvaged_batches(log.partition) if lenient else log.batches()
+    findings: list[Finding] = []
+    columns: dict[str, Any]
+    if at.time_ms is not None:
+        scan = _TimeScan(at.time_ms, at.clock, log.start_offset)
+        scan.read(batches)
+        cut = scan.cut
+        columns = {"at_time_ms": at.time_ms, "clock": at.clock, **scan.order}
+        findings = scan.findings(log)
+    else:
+        last_offset = at.last_offsets.get(log.partition.offsets_partition)
+        columns = {"at_offset": last_offset}
+        if last_offset is None:
+            cut = Cut()
+            findings = [_finding(log, "taken_to_its_end", "info", "no record offset is given for this partition: it is taken to its end")]
+        else:
+            cut = _cut_by_offset(batches, last_offset, log.start_offset)
+    same = {each.name: getattr(log, each.name) for each in fields(log)}
+    end_offset = log.end_offset if cut.end_offset is None else cut.end_offset
+    return CutLog(**same | {"end_offset": end_offset}, cut=cut, columns=columns, findings=findings)
+
+
+def lenient_batches(log: StrictLog) -> Iterator[LoadedBatch]:
+    """Every batch that can be found in this log's partition, up to the cut."""
+    batches = salvaged_batches(log.partition)
+    return log.cut.apply(batches) if isinstance(log, CutLog) else batches
+
+
+def _cut_by_offset(batches: Iterator[LoadedBatch], last_offset: int, start_offset: int) -> Cut:
+    """Behind the first batch that reaches this record offset, or through it."""
+    end_offset = start_offset
+    try:
+        for index, batch in enumerate(batches):
+            if batch.last_offset > last_offset:
+                # A compressed wrapper of the old formats does not say where it begins: behind the batch before it.
+                base_offset = end_offset if batch.batch.base_offset is None else batch.batch.base_offset
+                return _cut_through(index, batch, last_offset, end_offset) if base_offset <= last_offset else Cut(index, 0, end_offset)
+            end_offset = batch.last_offset + 1
+            if batch.last_offset == last_offset:
+                return Cut(index + 1, 0, end_offset)
+    except LoadAborted:
+        pass  # The damage lies in front of the moment: the load will meet it.
+    return Cut()
+
+
+def _cut_through(index: int, batch: LoadedBatch, last_offset: int, end_offset: int) -> Cut:
+    taken = 0
+    try:
+        for record in takewhile(lambda record: record.record_offset <= last_offset, batch.records()):
+            taken, end_offset = taken + 1, record.record_offset + 1
+    except LoadAborted:
+        return Cut(index + 1, 0, batch.last_offset + 1)
+    return Cut(index, taken, end_offset)
+
+
+def _shortened(batch: LoadedBatch, records: int, last_offset: int) -> LoadedBatch:
+    return replace(batch, batch=replace(batch.batch, last_offset=last_offset), read=lambda: islice(batch.read(), records))
+
+
+@dataclass(slots=True)
+class _TimeScan:
+    """Looks for the first record later than a time, and at how the whole log is ordered by its clock."""
+
+    time_ms: int
+    clock: Clock
+    end_offset: int
+    cut: Cut = field(default_factory=Cut)
+    _first_later: tuple[int, int] | None = None
+    _greatest_ms: int | None = None
+    _timed: int = 0
+    _untimed: int = 0
+    _out_of_order: int = 0
+    _left_out: int = 0
+
+    def read(self, batches: Iterable[LoadedBatch]) -> None:
+        """Read every record that can be read: the order of those behind the cut counts too."""
+        try:
+            for index, batch in enumerate(batches):
+                try:
+                    self._read_batch(index, batch)
+                except LoadAborted:
+                    continue
+        except LoadAborted:
+            return
+
+    @property
+    def order(self) -> dict[str, Any]:
+        """Columns of `loads`; null where no record has a time."""
+        is_ordered = None if not self._timed else not self._out_of_order
+        return {"is_ordered_by_clock": is_ordered, "out_of_order_records": self._out_of_order if self._timed else None}
+
+    def findings(self, log: StrictLog) -> list[Finding]:
+        """What makes the answer of this clock doubtful."""
+        if self._untimed and not self._timed:
+            sentence = f"no record says when it was written, by the {self.clock} clock: the log is taken to its end"
+            return [_finding(log, "no_times", "warn", sentence, remedy="Use a record offset, or the other clock")]
+        if self._first_later is None or not self._left_out:
+            return []
+        record_offset, later_ms = self._first_later
+        sentence = (
+            f"the {self.clock} clock goes back: the state ends in front of record {record_offset}, the first that is later "
+            f"({later_ms}); {self._left_out} records behind it say that they are not later than the moment"
+        )
+        remedy = "Use a record offset to place the cut yourself"
+        return [_finding(log, "time_goes_back", "warn", sentence, first_record_offset=record_offset, remedy=remedy)]
+
+    def _read_batch(self, index: int, batch: LoadedBatch) -> None:
+        end_offset = self.end_offset
+        for number, record in enumerate(batch.records()):
+            time_ms = _time_of(record, self.clock, is_control=batch.is_control)
+            self._count(time_ms)
+            if self._first_later is None:
+                if time_ms is not None and time_ms > self.time_ms:
+                    self._first_later = record.record_offset, time_ms
+                    self.cut = Cut(index, number, end_offset)
+                end_offset = record.record_offset + 1
+        self.end_offset = batch.last_offset + 1
+
+    def _count(self, time_ms: int | None) -> None:
+        if time_ms is None:
+            self._untimed += 1
+            return
+        self._timed += 1
+        self._out_of_order += self._greatest_ms is not None and time_ms < self._greatest_ms
+        self._greatest_ms = time_ms if self._greatest_ms is None else max(time_ms, self._greatest_ms)
+        self._left_out += self._first_later is not None and time_ms <= self.time_ms
+
+
+def _time_of(record: Record, clock: Clock, *, is_control: bool) -> int | None:
+    """When the record was written by this clock; None where it does not say."""
+    if clock == "commit" and not is_control and record.value is not None:
+        value = decode_record(record.key, record.value).value or {}
+        committed_ms: int | None = value.get("commit_timestamp_ms")
+        if committed_ms is not None:
+            return committed_ms if committed_ms >= 0 else None
+    return record.timestamp_ms
+
+
+def _finding(log: StrictLog, code: str, severity: Literal["info", "warn"], sentence: str, **fields: Any) -> Finding:
+    return Finding(
+        code=code,
+        severity=severity,
+        sentence=sentence,
+        replica=log.partition.replica,
+        offsets_partition=log.partition.offsets_partition,
+        path=log.partition.path,
+        **fields,
+    )

@@ -1,0 +1,100 @@
+"""What differs between releases, as a table: a row for each span of releases that loads alike."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from exhume.arrow_rows import table_of
+from exhume.replay.profiles import BrokerProfile, JavaProfile, ScalaProfile
+from exhume.replay.releases import SPANS, release_numbers
+
+#: One row per span. `largest_versions` are the newest offset and group values it reads.
+RELEASES = pa.schema(
+    [
+        ("first_release", pa.string()),
+        ("last_release", pa.string()),
+        ("coordinator", pa.string()),
+        ("read_bound", pa.string()),
+        ("unknown_record_type", pa.string()),
+        ("unknown_value_version", pa.string()),
+        ("largest_versions", pa.string()),
+        ("record_types", pa.string()),
+        ("transactional_by", pa.string()),
+        ("pending_commit_behind_tombstone", pa.string()),
+        ("expiry", pa.string()),
+        ("default_retention_minutes", pa.int32()),
+        ("placeholder_records", pa.string()),
+        ("tail_without_records", pa.string()),
+        ("defects", pa.list_(pa.string())),
+    ]
+)
+
+_EXPIRY = {
+    "expire_timestamp_any_group": "expire timestamp passed, whatever the group",
+    "expire_timestamp": "expire timestamp passed, in active groups too",
+    "since_empty": "retention since the group became empty; simple groups since the commit",
+    "unsubscribed": "the same, and topics not subscribed since the commit",
+    "unsubscribed_stable": "the same, topics not subscribed in stable groups only",
+    "java": "the same, for consumer and streams groups too; a pending commit protects (from 3.8)",
+}
+_BOUND = {"high_watermark": "high watermark, tested for each chunk", "log_end": "log end"}
+_TAIL = {"abort": "the load aborts", "stall": "the load never ends", "stop": "fine"}
+
+
+def release_table() -> pa.Table:
+    """The spans of `releases.SPANS`, oldest first, as `RELEASES`."""
+    return table_of(RELEASES, [_row(span) for span in SPANS])
+
+
+def _row(span: BrokerProfile) -> dict[str, object]:
+    accepted = {number: span.value_versions[number] for number in (1, 2)}
+    largest = {number: (versions or span.values[number].versions).stop - 1 for number, versions in accepted.items()}
+    row: dict[str, object] = {
+        "first_release": span.first,
+        "last_release": span.last,
+        "coordinator": span.coordinator,
+        "unknown_value_version": "read as the nearest known" if accepted[1] is None else "the load aborts",
+        "largest_versions": f"offset {largest[1]}, group {largest[2]}",
+        "record_types": _ranges(sorted(span.values)),
+        "expiry": _EXPIRY[span.expiry],
+        "default_retention_minutes": span.default_retention_minutes,
+        "defects": list(span.defects),
+    }
+    if isinstance(span, ScalaProfile):
+        return row | {
+            "read_bound": _BOUND[span.read_bound],
+            "unknown_record_type": "skipped" if span.unknown_record_type == "skip" else "the load aborts",
+            "transactional_by": "transactional bit" if span.has_transactions else "no transactions",
+            "pending_commit_behind_tombstone": "comes back" if span.has_transactions else None,
+            "placeholder_records": "none",
+            "tail_without_records": _TAIL[span.empty_read],
+        }
+    assert isinstance(span, JavaProfile)
+    return row | {
+        "read_bound": _BOUND["log_end"],
+        "unknown_record_type": "skipped",
+        "transactional_by": "producer id",
+        "pending_commit_behind_tombstone": "dropped" if span.tombstone_drops_pending else "comes back",
+        "placeholder_records": "an empty generation 0 when a classic group is first joined; a group tombstone for simple groups",
+        "tail_without_records": "loaded, not shown until the next write",
+    }
+
+
+def _ranges(numbers: list[int]) -> str:
+    """`[0, 1, 2, 5]` as `0-2, 5`."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
+
+
+def newest_of_each_line() -> list[str]:
+    """The newest release of every span, as `profile_for` takes it: what a check over all releases asks for."""
+    names = []
+    for span in SPANS:
+        has_both = release_numbers("3.7") <= release_numbers(span.last)[:2] <= release_numbers("3.9")
+        names.append(f"{span.last}-new" if has_both and isinstance(span, JavaProfile) else span.last)
+    return names

@@ -1,0 +1,64 @@
+"""Which releases would load a log, and which would not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import exhume
+from exhume.analysis.load_check import is_refused, load_matrix
+from exhume.codecs.record_types import encode_key, encode_value
+from exhume.fixtures.log_writer import PartitionWriter, offset_commit
+
+NOW_MS = 1_700_000_000_000
+
+
+def write(directory: Path, *, newest_version: int = 3) -> None:
+    with PartitionWriter(directory, 7) as log:
+        log.append([offset_commit("billing", "orders", 0, 1, commit_timestamp_ms=NOW_MS, version=1)])
+        log.append([offset_commit("billing", "orders", 1, 2, commit_timestamp_ms=NOW_MS, version=newest_version)])
+
+
+def test_a_downgrade_behind_a_newer_value_version_is_refused_at_that_record(tmp_path: Path) -> None:
+    write(tmp_path)
+
+    with exhume.open(tmp_path) as topic:
+        checked = topic.load_check(["2.0.1", "2.1.1", "4.3"], stop="clean")
+
+    rows = {row["release"]: row for row in checked.to_pylist()}
+    assert {release: row["outcome"] for release, row in rows.items()} == {"2.0.1": "aborted", "2.1.1": "loaded", "4.3": "loaded"}
+    assert (rows["2.0.1"]["record_offset"], rows["2.0.1"]["missing_offsets"]) == (1, 2)
+    assert is_refused(checked)
+
+
+def test_by_default_every_span_of_releases_is_tried_both_ways_of_stopping(tmp_path: Path) -> None:
+    write(tmp_path, newest_version=1)
+
+    with exhume.open(tmp_path) as topic:
+        checked = topic.load_check()
+
+    assert set(checked["stop"].to_pylist()) == {"clean", "unclean"}
+    assert {"0.9.0.1", "0.11.0.0", "2.8.2", "3.9.2", "3.9.2-new", "4.3.1"} <= set(checked["release"].to_pylist())
+    assert not is_refused(checked)
+
+
+def test_what_an_unclean_start_would_cut_off_is_told_before_it_happens(tmp_path: Path) -> None:
+    write(tmp_path)
+    path = tmp_path / "__consumer_offsets-7" / "00000000000000000000.log"
+    path.write_bytes(path.read_bytes()[:-5])
+
+    with exhume.open(tmp_path) as topic:
+        lines = load_matrix(topic.load_check(["4.3"])).to_pylist()
+
+    assert [(line["stop"], line["loaded"], line["lost_bytes"] > 0) for line in lines] == [("clean", 1, False), ("unclean", 1, True)]
+
+
+def test_record_types_of_a_newer_coordinator_are_skipped_from_3_4_1_on(tmp_path: Path) -> None:
+    with PartitionWriter(tmp_path, 7) as log:
+        log.append([(encode_key(3, {"group": "carts"}), encode_value(3, 0, {"group_epoch": 1}))])
+
+    with exhume.open(tmp_path) as topic:
+        outcomes = {
+            row["release"]: row["outcome"] for row in topic.load_check(["3.4.0", "3.4.1", "3.9.1-classic"], stop="clean").to_pylist()
+        }
+
+    assert outcomes == {"3.4.0": "aborted", "3.4.1": "loaded", "3.9.1-classic": "loaded"}

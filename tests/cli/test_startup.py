@@ -1,0 +1,56 @@
+"""What a start costs: `--help` must not wait for what it does not use."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+#: Each takes tens to hundreds of milliseconds to import.
+HEAVY = ("pyarrow", "numpy", "rich", "lz4", "zstandard", "crc32c", "exhume.codecs", "exhume.replay", "exhume.analysis", "exhume.topic")
+
+_PROGRAM = """
+import sys
+from exhume.cli.app import run
+code = run(sys.argv[1:])
+print(code, [name for name in {heavy!r} if name in sys.modules], file=sys.stderr)
+"""
+
+
+def imported_by(*arguments: str) -> str:
+    """The exit code and those of `HEAVY` that a run with these arguments imported, as text."""
+    done = subprocess.run([sys.executable, "-c", _PROGRAM.format(heavy=HEAVY), *arguments], capture_output=True, text=True, check=True)
+    return done.stderr.strip().splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("--help",), ("-h",), ("--version",), ("inspect", "--help"), ("dump", "--help"), ("state", "--help"), ("demo", "--help")],
+    ids=" ".join,
+)
+def test_help_imports_nothing_heavy(arguments: tuple[str, ...]) -> None:
+    assert imported_by(*arguments) == "0 []"
+
+
+@pytest.mark.parametrize("arguments", [("nonsense",), ("dump",), ("dump", "data", "--output", "yaml")], ids=" ".join)
+def test_a_wrong_request_is_refused_before_anything_heavy_is_imported(arguments: tuple[str, ...]) -> None:
+    assert imported_by(*arguments) == "2 []"
+
+
+def test_a_command_that_reads_does_import_what_it_needs() -> None:
+    assert "pyarrow" in imported_by("dump", "there-is-nothing-here")
+
+
+def test_importing_the_package_imports_nothing_heavy() -> None:
+    program = f"import sys, exhume; print([name for name in {HEAVY!r} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert done.stdout.strip() == "[]"
+
+
+def test_the_front_door_opens_when_it_is_asked_for() -> None:
+    program = "import exhume; print(exhume.open.__name__, exhume.OffsetsTopic.__name__, exhume.GroupState.__name__)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert done.stdout.split() == ["open_topic", "OffsetsTopic", "GroupState"]

@@ -1,0 +1,71 @@
+"""How a release finds its rules."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from exhume.errors import RequestError
+from exhume.replay.release_table import newest_of_each_line, release_table
+from exhume.replay.releases import JAVA_SPANS, SCALA_SPANS, SPANS, is_newer_than_known, profile_for, release_numbers
+
+
+@pytest.mark.parametrize(
+    ("asked", "first", "name", "coordinator"),
+    [
+        ("4.2", "4.2.1", "4.2.1", "java"),
+        ("4.2.0", "4.2.0", "4.2.0", "java"),
+        ("2.8", "2.8.2", "2.8.2", "classic"),
+        ("2.5.1", "2.4.1", "2.5.1", "classic"),
+        ("3.4", "3.4.1", "3.4", "classic"),
+        ("3.9.1", "3.4.1", "3.9.1", "classic"),
+        ("3.9.1-classic", "3.4.1", "3.9.1", "classic"),
+        ("3.9.1-new", "3.8.0", "3.9.1", "java"),
+        ("3.7-new", "3.7.0", "3.7.2", "java"),
+        ("0.11", "0.11.0.1", "0.11", "classic"),
+        ("0.10.2.2", "0.10.2.0", "0.10.2.2", "classic"),
+        ("1.0.0", "0.11.0.1", "1.0.0", "classic"),
+        ("4.3", "4.3.0", "4.3.1", "java"),
+        (None, "4.3.0", "4.3.1", "java"),
+    ],
+)
+def test_a_release_finds_the_span_it_lies_in(asked: str | None, first: str, name: str, coordinator: str) -> None:
+    profile = profile_for(asked)
+
+    assert (profile.first, profile.release, profile.coordinator) == (first, name, coordinator)
+
+
+def test_a_release_behind_the_newest_takes_the_newest_rules_and_can_be_told() -> None:
+    assert profile_for("9.1").first == SPANS[-1].first
+    assert is_newer_than_known("9.1")
+    assert is_newer_than_known("4.4")
+    assert not is_newer_than_known("4.3")
+    assert not is_newer_than_known("2.8.2")
+
+
+@pytest.mark.parametrize("asked", ["", "banana", "0.8.2", "2.8.2-new", "4.3-classic", "v4"])
+def test_what_is_no_release_is_refused_with_what_is_known(asked: str) -> None:
+    with pytest.raises(RequestError, match=r"0\.9\.0\.0|3\.7"):
+        profile_for(asked)
+
+
+@pytest.mark.parametrize("spans", [SCALA_SPANS, JAVA_SPANS], ids=["scala", "java"])
+def test_spans_follow_one_another_without_overlap(spans: tuple[object, ...]) -> None:
+    ends = [(release_numbers(span.first), release_numbers(span.last)) for span in spans]  # type: ignore[attr-defined]
+
+    assert all(first <= last for first, last in ends)
+    assert all(last < first for (_, last), (first, _) in pairwise(ends))
+
+
+def test_no_two_neighbouring_spans_have_the_same_rules() -> None:
+    aside = {"name", "first", "last", "defects"}
+    for spans in (SCALA_SPANS, JAVA_SPANS):
+        for before, after in pairwise(spans):
+            names = set(type(before).__dataclass_fields__) - aside
+            assert any(getattr(before, name) != getattr(after, name) for name in names) or before.defects != after.defects, after.first
+
+
+def test_the_table_has_a_row_for_every_span_and_every_span_can_be_asked_for() -> None:
+    assert release_table().num_rows == len(SPANS)
+    assert [profile_for(name).first for name in newest_of_each_line()] == [span.first for span in SPANS]
