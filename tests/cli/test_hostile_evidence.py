@@ -579,6 +579,16 @@ def test_a_name_typed_as_bytes_that_are_no_utf_8_is_found(ask: Ask, not_utf_8: P
     assert (code, len(out.splitlines())) == (0, 1)
 
 
+def test_a_state_says_which_names_are_no_utf_8_and_keeps_their_bytes(ask: Ask, not_utf_8: Path) -> None:
+    """To a broker, 0xff and 0xfe are one name, U+FFFD."""
+    found = [json.loads(line) for line in ask("state", not_utf_8, "--table", "findings", "--output", "jsonl")[1].splitlines()]
+    evidence = [row["evidence"] for row in found if row["code"] == "invalid_utf8" and row["sentence"].startswith("offsets:")]
+
+    assert [json.loads(item) if isinstance(item, str) else item for item in evidence] == [
+        {"group": {"invalid_utf8": encoded}} for encoded in ("Y2Fm6Q==", "/w==")
+    ]
+
+
 # Impatient people
 
 

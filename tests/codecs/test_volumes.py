@@ -116,6 +116,17 @@ def test_a_link_to_itself_is_left_out(tmp_path: Path) -> None:
 
     assert volume.entries("") == []
     assert codes(volume) == ["link_loop"]
+    assert not volume.findings.has_damage
+
+
+def test_a_segment_that_is_a_link_to_itself_is_missed(tmp_path: Path) -> None:
+    (tmp_path / "__consumer_offsets-0").mkdir()
+    (tmp_path / "__consumer_offsets-0" / f"{0:020}.log").symlink_to(f"{0:020}.log")
+    volume = LocalVolume(tmp_path)
+
+    assert volume.entries("__consumer_offsets-0") == []
+    assert codes(volume) == ["link_loop"]
+    assert volume.findings.has_damage
 
 
 def test_a_link_to_another_directory_is_followed(tmp_path: Path) -> None:

@@ -164,7 +164,11 @@ class LocalVolume:
 
     def _report(self, path: str, error: OSError) -> None:
         if error.errno == errno.ELOOP:
-            self._add("link_loop", path, "this link leads to itself; it is left out", None)
+            local = self._local(path)
+            what_to_do = "Copy the file that the link stands for"
+            self._add(
+                "link_loop", path, "this link leads to itself; it is left out", what_to_do, is_damage=matters(local.parent.name, local.name)
+            )
         else:
             self._add("unreadable", path, f"cannot be read: {reason(error)}; it is left out", remedy(error), is_damage=True)
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from exhume.codecs.json_values import json_ready
 from exhume.codecs.log_directory import PartitionDirectory
+from exhume.codecs.wire import has_invalid_utf8
 from exhume.findings import Finding, Severity
 from exhume.replay.broker_log import StrictLog
 from exhume.replay.holdings import Holdings
 from exhume.replay.java.loader import JavaLoad
 from exhume.replay.profiles import BrokerProfile
 from exhume.replay.refusals import Refusals
+from exhume.replay.state_tables import Row
 from exhume.replay.verdict import LoadAborted
 
 
@@ -101,6 +104,30 @@ def groups(held: Iterable[tuple[PartitionDirectory, Holdings]], profile: BrokerP
                     offsets_partition=directory.offsets_partition,
                     group=name,
                 )
+
+
+def invalid_utf8(table: str, rows: Iterable[Row]) -> Iterable[Finding]:
+    """The rows with names that are no valid UTF-8: tables show those as Java would, with U+FFFD; their bytes are in `evidence`.
+
+    To a broker, names that differ in such bytes only are one: the bytes are those of the first record that named it.
+    """
+    for row in rows:
+        if has_invalid_utf8(row):
+            marked = {column: value for column, value in row.items() if has_invalid_utf8(value)}
+            yield Finding(
+                code="invalid_utf8",
+                severity="info",
+                sentence=f"{table}: {', '.join(marked)} of this row is no valid UTF-8; `evidence` has the bytes it first came in",
+                replica=row["replica"],
+                offsets_partition=row["offsets_partition"],
+                group=row.get("group"),
+                member_id=row.get("member_id"),
+                topic=row.get("topic"),
+                partition=row.get("partition"),
+                first_record_offset=row.get("record_offset"),
+                last_record_offset=row.get("record_offset"),
+                evidence=json_ready(marked),
+            )
 
 
 def tolerated_records(log: StrictLog, profile: BrokerProfile, refusals: Refusals) -> list[Finding]:

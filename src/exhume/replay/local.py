@@ -92,6 +92,8 @@ def load_state(directories: Sequence[LogDirectory], options: LoadOptions, names:
         rows["loads"].append(origin | load.row)
         findings.extend(load.findings)
     findings.extend(load_findings.groups([(load.partition, load.holdings) for load in loads], options.profile))
+    for name, table_rows in rows.items():
+        findings.extend(load_findings.invalid_utf8(name, table_rows))
     tables: dict[str, pa.Table] = {name: table(name, table_rows) for name, table_rows in rows.items()}
     return CoordinatorState(options.profile.release, options.mode, tables, findings)
 
