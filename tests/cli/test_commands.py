@@ -27,7 +27,7 @@ DEMO = str(DEMO_LOG)
 #: 2023-11-14 22:13:20.000Z
 TIME_MS = 1_700_000_000_000
 
-#: The columns of the state, as they were asked for.
+#: The columns of the state, which programs rely on.
 EVERYWHERE = ("replica", "offsets_partition", "record_offset")
 STATE_COLUMNS = {
     "groups": (
@@ -272,7 +272,7 @@ def test_json_without_a_table_is_one_document_with_every_table_by_name(ask: Ask,
     assert all(isinstance(rows, list) for rows in document.values())
 
 
-def test_the_state_document_has_every_table_that_was_asked_for(ask: Ask, log: Path) -> None:
+def test_the_state_document_has_every_table(ask: Ask, log: Path) -> None:
     document = ask("state", log, "--output", "json").json()
 
     assert set(document) >= {
@@ -293,8 +293,24 @@ def test_the_state_document_has_every_table_that_was_asked_for(ask: Ask, log: Pa
     assert [(row["producer_id"], row["groups"]) for row in document["open_transactions"]] == [(9, ["audit"])]
 
 
+@pytest.mark.parametrize(
+    ("options", "outcome", "is_read"),
+    [
+        (("--release", "2.8.2", "--load-buffer-bytes", "80"), "loaded", True),
+        (("--release", "2.0.0", "--load-buffer-bytes", "80"), "stalled", False),
+        (("--release", "0.10.2.2", "--high-watermark", "0"), "loaded", False),
+    ],
+)
+def test_a_state_takes_the_broker_s_settings_that_its_load_hangs_on(
+    ask: Ask, log: Path, options: tuple[str, ...], outcome: str, is_read: bool
+) -> None:
+    (row,) = ask("state", log, *options, "--table", "loads", "--output", "json").json()
+
+    assert (row["outcome"], row["records_read"] > 0) == (outcome, is_read)
+
+
 @pytest.mark.parametrize("table", sorted(STATE_COLUMNS))
-def test_a_state_table_has_the_columns_that_were_asked_for_in_their_order(table: str) -> None:
+def test_a_state_table_has_its_columns_in_their_order(table: str) -> None:
     assert SCHEMAS[table].names == [*EVERYWHERE, *STATE_COLUMNS[table].split(", ")]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -147,6 +148,20 @@ def test_an_aborted_load_names_the_record_and_the_other_mode(tmp_path: Path) -> 
     (finding,) = state.findings
     assert "--mode lenient" in (finding.remedy or "")
     assert not finding.is_damage
+
+
+def test_a_record_that_is_refused_ends_the_load_before_bytes_behind_it_that_cannot_be_read(tmp_path: Path) -> None:
+    def write(log: PartitionWriter) -> None:
+        log.append([commit(1)])
+        log.append([(commit(2)[0], b"\0\x09")])
+        unknown_magic = struct.pack(">qiib", 2, 65, 0, 9) + bytes(60)
+        log.append_bytes(unknown_magic, 2, NOW_MS)
+        log.roll()
+        log.append([commit(3)])
+
+    for release in ("2.8.2", "4.3.0"):
+        (row,) = load(tmp_path / release, write, release=release, stop="clean").loads.to_pylist()
+        assert (row["outcome"], row["record_offset"], row["records_read"]) == ("aborted", 1, 1), release
 
 
 def test_lenient_mode_goes_on_and_notes_each_tolerated_record(tmp_path: Path) -> None:

@@ -120,6 +120,26 @@ def state_command(
     at_offset: AtOffset = None,
     at_time: AtTime = None,
     clock: WhichClock = None,
+    load_buffer_bytes: Annotated[
+        int | None,
+        typer.Option(
+            "--load-buffer-bytes",
+            metavar="N",
+            min=1,
+            help="The broker's offsets.load.buffer.size: to 2.0.0 a larger batch stalls the load.",
+            show_default="5242880",
+        ),
+    ] = None,
+    high_watermark: Annotated[
+        int | None,
+        typer.Option(
+            "--high-watermark",
+            metavar="N",
+            min=0,
+            help="Where releases to 0.10.2 end their load.",
+            show_default="as the checkpoint beside the log says, else the log end",
+        ),
+    ] = None,
     topics: Annotated[
         Path | None,
         typer.Option("--topics", metavar="FILE", help="Names of topic ids: CSV topic,topic_id,partitions[,racks].", show_default=False),
@@ -144,6 +164,7 @@ def state_command(
     from exhume.cli.render import refuse_unfit, render
     from exhume.cli.run import opened, tell
     from exhume.errors import RequestError
+    from exhume.replay.reading import DEFAULT_LOAD_BUFFER_BYTES, LoadInputs
     from exhume.replay.state_tables import SCHEMAS
 
     names = [*SCHEMAS, "completeness", "findings"]
@@ -157,6 +178,7 @@ def state_command(
             stop=stop.value if stop else None,
             view=view.value,
             topics_file=topics,
+            inputs=LoadInputs(load_buffer_bytes or DEFAULT_LOAD_BUFFER_BYTES, high_watermark),
             at_offset=record_offsets(at_offset, "--at-offset"),
             at_time_ms=at_time,
             clock=clock.value if clock else None,

@@ -166,7 +166,7 @@ def _loader(log: StrictLog, options: LoadOptions, refusals: Refusals, names: Top
     return JavaLoad(profile, refusals, names, log.end_offset)
 
 
-def _fold(chunks: Iterable[list[LoadedBatch]], loader: ScalaLoad | JavaLoad, progress: _Progress) -> None:
+def _fold(chunks: Iterable[Iterable[LoadedBatch]], loader: ScalaLoad | JavaLoad, progress: _Progress) -> None:
     """Apply these chunks, batch by batch."""
     for chunk in chunks:
         for batch in chunk:

@@ -9,7 +9,7 @@ Source: GroupMetadataManager.doLoadGroupsAndOffsets of 0.9.0.1 to 3.9.0; Coordin
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -37,11 +37,12 @@ class LoadInputs:
     retention_minutes: int | None = None
 
 
-def read_chunks(log: StrictLog, profile: BrokerProfile, inputs: LoadInputs) -> Iterator[list[LoadedBatch]]:
-    """The chunks that this release reads, in order.
+def read_chunks(log: StrictLog, profile: BrokerProfile, inputs: LoadInputs) -> Iterator[Iterable[LoadedBatch]]:
+    """The chunks that this release reads, in order; each is to be consumed before the next.
 
     Raises:
-        LoadAborted: the reader of this release throws on what it meets.
+        LoadAborted: the reader of this release throws on what it meets: out of the chunk, behind the batches in front of that place, which
+            the release has applied by then.
         LoadStalled: this release reads the same place again and again.
     """
     if not isinstance(profile, ScalaProfile):
@@ -58,7 +59,7 @@ def read_chunks(log: StrictLog, profile: BrokerProfile, inputs: LoadInputs) -> I
             if next_offset >= bound:
                 return
             yield chunk
-            next_offset = chunk[-1].last_offset + 1
+            next_offset = chunk.next_offset
     if next_offset < bound and profile.empty_read != "stop":
         reason = f"nothing is left to read between {next_offset} and {bound}"
         if profile.empty_read == "abort":
@@ -66,24 +67,49 @@ def read_chunks(log: StrictLog, profile: BrokerProfile, inputs: LoadInputs) -> I
         raise LoadStalled(f"{reason}, and this release reads on for ever", record_offset=next_offset)
 
 
-def _chunks(segment: Iterator[LoadedBatch], profile: ScalaProfile, buffer_bytes: int) -> Iterator[list[LoadedBatch]]:
-    chunk: list[LoadedBatch] = []
-    size_bytes = 0
-    for batch in segment:
-        if chunk and size_bytes + batch.batch.size_bytes > buffer_bytes:
-            yield chunk
-            chunk, size_bytes = [], 0
-        if batch.batch.size_bytes > buffer_bytes and profile.oversized_batch == "stall":
-            raise LoadStalled(
-                f"a batch of {batch.batch.size_bytes} bytes does not fit into the load buffer of {buffer_bytes}",
-                record_offset=batch.batch.base_offset,
-                path=batch.path,
-                byte_position=batch.batch.byte_position,
-            )
-        chunk.append(batch)
-        size_bytes += batch.batch.size_bytes
-    if chunk:
+class _Chunk:
+    """The batches of one read, and what its reader threw behind them."""
+
+    def __init__(self) -> None:
+        self.batches: list[LoadedBatch] = []
+        self.size_bytes = 0
+        self.error: LoadAborted | None = None
+
+    def __iter__(self) -> Iterator[LoadedBatch]:
+        yield from self.batches
+        if self.error is not None:
+            raise self.error
+
+    def add(self, batch: LoadedBatch) -> None:
+        self.batches.append(batch)
+        self.size_bytes += batch.batch.size_bytes
+
+    @property
+    def next_offset(self) -> int:
+        return self.batches[-1].last_offset + 1
+
+
+def _chunks(segment: Iterator[LoadedBatch], profile: ScalaProfile, buffer_bytes: int) -> Iterator[_Chunk]:
+    chunk = _Chunk()
+    try:
+        for batch in segment:
+            if chunk.batches and chunk.size_bytes + batch.batch.size_bytes > buffer_bytes:
+                yield chunk
+                chunk = _Chunk()
+            if batch.batch.size_bytes > buffer_bytes and profile.oversized_batch == "stall":
+                raise LoadStalled(
+                    f"a batch of {batch.batch.size_bytes} bytes does not fit into the load buffer of {buffer_bytes}",
+                    record_offset=batch.batch.base_offset,
+                    path=batch.path,
+                    byte_position=batch.batch.byte_position,
+                )
+            chunk.add(batch)
+    except LoadAborted as error:
+        chunk.error = error
         yield chunk
+    else:
+        if chunk.batches:
+            yield chunk
 
 
 def refused_format(batch: LoadedBatch, profile: BrokerProfile) -> str | None:
