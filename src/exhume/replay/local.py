@@ -79,11 +79,7 @@ def load_state(directories: Sequence[LogDirectory], options: LoadOptions, names:
     `names` are the topic names known so far; it learns those that the logs themselves know.
     """
     findings = Findings()
-    loads: list[PartitionLoad] = []
-    for directory in directories:
-        stop: Stop = options.stop or ("unclean" if directory.clean_shutdown is False else "clean")
-        partitions = [partition for partition in directory.partitions if any(segment.is_read for segment in partition.segments)]
-        loads += _load_directory(partitions, options, stop, names)
+    loads = load_partitions(directories, options, names)
     rows: dict[str, list[Row]] = {name: [] for name in SCHEMAS}
     for load in loads:
         origin = {"replica": load.partition.replica, "offsets_partition": load.partition.offsets_partition}
@@ -96,6 +92,16 @@ def load_state(directories: Sequence[LogDirectory], options: LoadOptions, names:
         findings.extend(load_findings.invalid_utf8(name, table_rows))
     tables: dict[str, pa.Table] = {name: table(name, table_rows) for name, table_rows in rows.items()}
     return CoordinatorState(options.profile.release, options.mode, tables, findings)
+
+
+def load_partitions(directories: Sequence[LogDirectory], options: LoadOptions, names: TopicNames) -> list[PartitionLoad]:
+    """The load of every offsets partition of these log directories, one by one: what `load_state` makes its tables of."""
+    loads: list[PartitionLoad] = []
+    for directory in directories:
+        stop: Stop = options.stop or ("unclean" if directory.clean_shutdown is False else "clean")
+        partitions = [partition for partition in directory.partitions if any(segment.is_read for segment in partition.segments)]
+        loads += _load_directory(partitions, options, stop, names)
+    return loads
 
 
 def _load_directory(partitions: Sequence[PartitionDirectory], options: LoadOptions, stop: Stop, names: TopicNames) -> list[PartitionLoad]:

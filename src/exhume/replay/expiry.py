@@ -1,0 +1,289 @@
+"""What the expiry pass of a release removes, when, and the tombstones it writes for it.
+
+    release             an offset expires                                                          its base
+    to 0.10.0.1         behind its expire timestamp, whatever its group does
+    0.10.1 to 2.0.1     behind its expire timestamp, also in a group with members
+    from 2.1            at its expire timestamp where the record has one, else the retention after its base:
+                          in an Empty group with a protocol type                                    when it became Empty, else its commit
+                          in a group without protocol type (offsets only)                           its commit
+    from 2.4              besides: topics that a consumer group with members is not subscribed to   its commit
+
+Anything else is kept: topics that are subscribed, groups with members of another protocol type, unknown subscriptions. The Java coordinator
+judges consumer and streams groups by their subscriptions, Empty or not; it leaves alone an offset for which a commit is pending (not in
+3.7), an offset whose group is gone, and everything of share groups. A streams group counts as subscribed to the sources of its topology
+once members have made it ready: after a load that takes a heartbeat.
+
+A pass also removes an Empty group that has no offsets left (from 0.10.1) and no open transaction (from 0.11, Java: 3.8). Commits in flight
+protect their offsets, but a log does not know them.
+
+Source: GroupMetadataManager.deleteExpiredOffsets (0.9 to 0.10.0), cleanupGroupMetadata, GroupMetadata.removeExpiredOffsets (to 3.9);
+OffsetMetadataManager.cleanupExpiredOffsets, createGroupTombstoneRecords of each group type (3.7 to 4.3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import count
+from typing import Any, Literal
+
+from exhume.codecs.record_types import encode_key
+from exhume.replay.classic_group import CONSUMER_PROTOCOL_TYPE
+from exhume.replay.holdings import ClassicGroup, Commit, ConsumerGroup, Group, Holdings, OffsetKey, ShareGroup, StreamsGroup
+from exhume.replay.profiles import BrokerProfile, JavaProfile
+
+#: expire_timestamp  an offset: the record carries it
+#: since_empty       an offset: the retention after its group became Empty
+#: since_commit      an offset: the retention after its commit
+#: last_offset       a group: with its last offset
+#: no_offsets        a group: it has none, so the next pass takes it
+Rule = Literal["expire_timestamp", "since_empty", "since_commit", "last_offset", "no_offsets"]
+
+_NEVER_MS = 2**63
+_TRANSACTION_DEFECT = "KAFKA-19163"
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """When the passes of a coordinator remove an offset or a group, if nothing else happens to it.
+
+    `expires_at_ms` is the first time of a pass that removes it; None: no pass does, and `reason` says why. `rule` and
+    `base_timestamp_ms` are what it is counted by; None where nothing is counted.
+    """
+
+    expires_at_ms: int | None
+    reason: str
+    rule: Rule | None = None
+    base_timestamp_ms: int | None = None
+
+    def is_past(self, now_ms: int) -> bool:
+        """True when a pass at this time removes it."""
+        return self.expires_at_ms is not None and now_ms >= self.expires_at_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Tombstone:
+    """A tombstone that a pass writes. Those with the same `append` go into the log together. `topic` is None for a group's own records."""
+
+    append: int
+    record_type: int
+    key: bytes
+    group: str
+    topic: str | None
+    partition: int | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Expired:
+    """What one pass did: what is held after it, and the tombstones in the order of the log. `failure` says why a pass wrote nothing at all."""
+
+    holdings: Holdings
+    tombstones: list[Tombstone]
+    failure: str | None = None
+
+
+def due_offsets(holdings: Holdings, retention_ms: int, profile: BrokerProfile) -> dict[OffsetKey, Due]:
+    """When each committed offset expires."""
+    pending = _pending_keys(holdings) if isinstance(profile, JavaProfile) and profile.tombstone_drops_pending else frozenset()
+    return {
+        key: _offset_due(commit, holdings.groups.get(key[0]), key, retention_ms, profile, is_protected=key in pending)
+        for key, commit in holdings.offsets.items()
+    }
+
+
+def due_groups(holdings: Holdings, offsets: Mapping[OffsetKey, Due], now_ms: int, profile: BrokerProfile) -> dict[str, Due]:
+    """When each group is removed; `offsets` are the `due_offsets` of the same holdings. A group without offsets goes now."""
+    of_group: dict[str, list[Due]] = {}
+    for key, due in offsets.items():
+        of_group.setdefault(key[0], []).append(due)
+    blocked = _groups_kept_by_transactions(holdings, profile)
+    return {
+        name: _group_due(group, of_group.get(name, []), now_ms, profile, is_blocked=name in blocked)
+        for name, group in holdings.groups.items()
+    }
+
+
+def expire(holdings: Holdings, now_ms: int, retention_ms: int, profile: BrokerProfile) -> Expired:
+    """What one expiry pass at this time makes of these holdings, which stay as they are.
+
+    Tombstones come in the order that every release keeps: a group's offsets, then its own records. Kafka takes groups and offsets in the
+    order of its hash maps, here they are sorted. Before 0.10.1.1 a group's own tombstone was an append of its own.
+    """
+    offsets = due_offsets(holdings, retention_ms, profile)
+    expired = {key for key, due in offsets.items() if due.is_past(now_ms)}
+    groups = due_groups(holdings, offsets, now_ms, profile)
+    late = _groups_removed_a_pass_later(holdings, profile)
+    removed = {name for name, due in groups.items() if due.is_past(now_ms) and name not in late}
+    failure = next((reason for name in sorted(removed) if (reason := _refusal(holdings.groups[name]))), None)
+    if failure is not None:
+        return Expired(holdings, [], failure)
+    after = Holdings(
+        groups={name: group for name, group in holdings.groups.items() if name not in removed},
+        offsets={key: commit for key, commit in holdings.offsets.items() if key not in expired},
+        transactions=dict(holdings.transactions),
+        share_states={name: state for name, state in holdings.share_states.items() if name not in removed},
+    )
+    return Expired(
+        after, list(_tombstones(holdings, {key: offsets[key] for key in expired}, {name: groups[name] for name in removed}, profile))
+    )
+
+
+def _offset_due(
+    commit: Commit, group: Group | None, key: OffsetKey, retention_ms: int, profile: BrokerProfile, *, is_protected: bool
+) -> Due:
+    if profile.expiry in ("expire_timestamp_any_group", "expire_timestamp"):
+        # These releases give every offset an expire timestamp while they load it, and test it by "<".
+        base_ms = commit.commit_timestamp_ms + retention_ms if commit.expire_timestamp_ms is None else commit.expire_timestamp_ms
+        return _at(base_ms + 1, "expire_timestamp", base_ms, "its expire timestamp decides, whatever its group does")
+    base = _base(group, key[1], profile)
+    if base.is_kept:
+        return Due(None, base.reason)
+    if is_protected:
+        return Due(None, "a commit for it is pending in an open transaction")
+    if commit.expire_timestamp_ms is not None:
+        return _at(
+            commit.expire_timestamp_ms, "expire_timestamp", commit.expire_timestamp_ms, f"{base.reason}, and it has an expire timestamp"
+        )
+    if base.empty_since_ms is not None:
+        return _at(base.empty_since_ms + retention_ms, "since_empty", base.empty_since_ms, base.reason)
+    return _at(commit.commit_timestamp_ms + retention_ms, "since_commit", commit.commit_timestamp_ms, base.reason)
+
+
+def _at(expires_at_ms: int, rule: Rule, base_timestamp_ms: int, reason: str) -> Due:
+    if expires_at_ms >= _NEVER_MS:
+        return Due(None, f"{reason}, but the time is beyond what a clock can reach", rule, base_timestamp_ms)
+    return Due(expires_at_ms, reason, rule, base_timestamp_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class _Base:
+    """From when on offsets of a group are counted for a topic: from `empty_since_ms`, or each from its commit, or they are kept."""
+
+    reason: str
+    empty_since_ms: int | None = None
+    is_kept: bool = False
+
+
+def _base(group: Group | None, topic: str, profile: BrokerProfile) -> _Base:
+    match group:
+        case None:
+            return _Base("its group is gone, and passes go from group to group", is_kept=True)
+        case ShareGroup():
+            return _Base("offsets of share groups do not expire", is_kept=True)
+        case ClassicGroup():
+            return _classic_base(group, topic, profile)
+    if topic in _modern_subscription(group):
+        return _Base("the group is subscribed to its topic", is_kept=True)
+    return _Base("the group is not subscribed to its topic" if group.members else "the group is Empty, which counts for nothing here")
+
+
+def _classic_base(group: ClassicGroup, topic: str, profile: BrokerProfile) -> _Base:
+    if group.protocol_type is None:
+        return _Base("its group has no protocol type")
+    if not group.members:
+        if group.current_state_timestamp_ms is None:
+            return _Base("the group is Empty, its record does not say since when")
+        return _Base("the group is Empty", empty_since_ms=group.current_state_timestamp_ms)
+    if group.protocol_type != CONSUMER_PROTOCOL_TYPE:
+        return _Base(f"the group has members, of protocol type {group.protocol_type!r}", is_kept=True)
+    if profile.expiry == "since_empty":
+        return _Base("the group has members", is_kept=True)
+    if group.subscribed_topics is None:
+        return _Base("the group has members, and what they subscribed to cannot be read", is_kept=True)
+    if topic in group.subscribed_topics:
+        return _Base("the group is subscribed to its topic", is_kept=True)
+    return _Base("the group is not subscribed to its topic")
+
+
+def _modern_subscription(group: ConsumerGroup | StreamsGroup) -> set[str]:
+    if isinstance(group, ConsumerGroup):
+        named = {topic for member in group.members.values() for topic in member.subscribed_topics}
+        return named.union(*(expression.topics for expression in group.regular_expressions.values()))
+    topology = group.topology
+    if not group.members or topology is None:
+        return set()
+    if not group.forgets_validation and topology["topology_epoch"] != group.validated_topology_epoch:
+        return set()
+    repartitioned = {topic["name"] for part in topology["subtopologies"] for topic in part["repartition_source_topics"]}
+    return repartitioned.union(*(part["source_topics"] for part in topology["subtopologies"]))
+
+
+def _group_due(group: Group, offsets: list[Due], now_ms: int, profile: BrokerProfile, *, is_blocked: bool) -> Due:
+    if profile.expiry == "expire_timestamp_any_group":
+        return Due(None, "this release removes a group when its last member leaves, not in a pass")
+    if group.members:
+        return Due(None, f"the group has {len(group.members)} members")
+    # Share groups went like others only while record type 9 was theirs.
+    if isinstance(group, ShareGroup) and 9 not in profile.values:
+        return Due(None, "passes of this release leave share groups alone")
+    if is_blocked:
+        return Due(None, "a commit of the group is pending in an open transaction")
+    if not offsets:
+        return Due(now_ms, "the group is Empty and has no offsets", "no_offsets")
+    times = [due.expires_at_ms for due in offsets if due.expires_at_ms is not None]
+    if len(times) < len(offsets):
+        return Due(None, f"{len(offsets) - len(times)} of its {len(offsets)} offsets do not expire")
+    last_ms = max(times)
+    return Due(last_ms, "the group is Empty and goes with the last of its offsets", "last_offset", last_ms)
+
+
+def _pending_keys(holdings: Holdings) -> frozenset[OffsetKey]:
+    return frozenset(key for transaction in holdings.transactions.values() for key in transaction.offsets)
+
+
+def _groups_kept_by_transactions(holdings: Holdings, profile: BrokerProfile) -> frozenset[str]:
+    """Groups that stay for good while a transaction is open."""
+    if isinstance(profile, JavaProfile) and (not profile.tombstone_drops_pending or _TRANSACTION_DEFECT in profile.defects):
+        return frozenset()
+    return frozenset(key[0] for key in _pending_keys(holdings))
+
+
+def _groups_removed_a_pass_later(holdings: Holdings, profile: BrokerProfile) -> frozenset[str]:
+    """Groups that an open transaction protects in a pass that takes offsets of theirs, but not in the one behind it."""
+    if not isinstance(profile, JavaProfile) or not profile.tombstone_drops_pending or _TRANSACTION_DEFECT not in profile.defects:
+        return frozenset()
+    opened = {name for transaction in holdings.transactions.values() for name in transaction.groups}
+    return frozenset(opened & {key[0] for key in holdings.offsets})
+
+
+def _refusal(group: Group) -> str | None:
+    """Why the coordinator refuses to replay the tombstones of this Empty group, so that its whole write is undone; None: it does not."""
+    if isinstance(group, ClassicGroup) or not group.target:
+        return None
+    return f"group {group.group!r} has no members, but target assignments for {len(group.target)}: its tombstones are refused"
+
+
+def _tombstones(
+    holdings: Holdings, offsets: Mapping[OffsetKey, Due], groups: Mapping[str, Due], profile: BrokerProfile
+) -> Iterator[Tombstone]:
+    # The Java coordinator writes once for each pass, the Scala one for each group, up to 0.10.0 for each partition of the topic.
+    is_one_append = isinstance(profile, JavaProfile) or profile.expiry == "expire_timestamp_any_group"
+    appends = count()
+    for name in sorted({*groups, *(key[0] for key in offsets)}):
+        records: list[tuple[int, dict[str, Any], str]] = [
+            (1, {"group": key[0], "topic": key[1], "partition": key[2]}, due.reason)
+            for key, due in sorted(offsets.items())
+            if key[0] == name
+        ]
+        if name in groups:
+            records += [(number, key, groups[name].reason) for number, key in _group_keys(holdings.groups[name], profile)]
+        append = 0 if is_one_append or not records else next(appends)
+        for number, key, reason in records:
+            yield Tombstone(append, number, encode_key(number, key), name, key.get("topic"), key.get("partition"), reason)
+
+
+def _group_keys(group: Group, profile: BrokerProfile) -> list[tuple[int, dict[str, Any]]]:
+    """Record type and key of each tombstone of a group without members, in order."""
+    own = {"group": group.group}
+    match group:
+        case ClassicGroup():
+            # The Scala coordinator takes generation 0 for a group that never wrote a record.
+            return [(2, own)] if isinstance(profile, JavaProfile) or group.generation > 0 else []
+        case ConsumerGroup():
+            expressions = [(16, own | {"regular_expression": text}) for text in sorted(group.regular_expressions)]
+            return [(6, own), *expressions, (4, own), (3, own)]
+        case ShareGroup():
+            return [(12, own), (9, own), (11, own)]
+        case StreamsGroup():
+            return [(20, own), (17, own), (23, own)]

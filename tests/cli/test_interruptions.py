@@ -1,0 +1,113 @@
+"""Interrupts, readers that leave, and closed outputs: a command ends soon and cleanly."""
+
+from __future__ import annotations
+
+import os
+import signal
+import struct
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from exhume.codecs.batch_writer import NewRecord, encode_batch
+from exhume.fixtures.log_writer import PartitionWriter, offset_commit
+from tests.cli.conftest import TIME_MS, command
+
+
+@pytest.fixture(scope="module")
+def large_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """400,000 commits: seconds of work for every command."""
+    directory = tmp_path_factory.mktemp("large")
+    commits = [offset_commit(f"group-{number % 50}", "t", number, 1, commit_timestamp_ms=TIME_MS) for number in range(2000)]
+    batch = bytearray(encode_batch([NewRecord(number, TIME_MS, *commit) for number, commit in enumerate(commits)], base_offset=0))
+    with PartitionWriter(directory, 0) as partition:
+        for number in range(200):
+            # The checksum does not cover the base offset.
+            struct.pack_into(">q", batch, 0, number * 2000)
+            partition.append_bytes(bytes(batch), number * 2000 + 1999, TIME_MS)
+    return directory
+
+
+def started(*arguments: str | Path) -> subprocess.Popen[str]:
+    # Block-buffered output would keep a reader waiting; what is tested is the program, not the pipe.
+    return subprocess.Popen(command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+@pytest.fixture
+def interrupted() -> Callable[..., tuple[int, str, float]]:
+    """Interrupts a command that is at work: exit code, what it said, and how many seconds it took to end."""
+
+    def interrupt(*arguments: str | Path, waits_for_output: bool) -> tuple[int, str, float]:
+        with started(*arguments) as process:
+            assert process.stdout is not None
+            if waits_for_output:
+                process.stdout.readline()
+            else:
+                time.sleep(1.5)
+            assert process.poll() is None, "it must be at work still"
+            at = time.monotonic()
+            process.send_signal(signal.SIGINT)
+            _, said = process.communicate(timeout=20)
+            return process.returncode, said, time.monotonic() - at
+
+    return interrupt
+
+
+@pytest.mark.parametrize(
+    ("arguments", "waits_for_output"),
+    [
+        (("dump", "--output", "jsonl"), True),
+        (("inspect",), False),
+        (("state",), False),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_an_interrupt_ends_a_command_within_a_second_with_one_word(
+    interrupted: Callable[..., tuple[int, str, float]], large_log: Path, arguments: tuple[str, ...], waits_for_output: bool
+) -> None:
+    code, said, seconds = interrupted(arguments[0], large_log, *arguments[1:], waits_for_output=waits_for_output)
+
+    assert (code, said) == (130, "interrupted\n")
+    assert seconds < 1
+
+
+def test_an_interrupt_leaves_no_half_written_file(
+    interrupted: Callable[..., tuple[int, str, float]], large_log: Path, tmp_path: Path
+) -> None:
+    target = tmp_path / "dump.jsonl"
+    code, _, _ = interrupted("dump", large_log, "--output", "jsonl", "--output-file", target, waits_for_output=False)
+
+    assert code == 130
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("arguments", [("dump", "--output", "jsonl"), ("dump", "--annotate")], ids=" ".join)
+def test_a_reader_that_leaves_ends_a_command_without_a_word(large_log: Path, arguments: tuple[str, ...]) -> None:
+    with started(arguments[0], large_log, *arguments[1:]) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        said = process.stderr.read()
+        process.wait(timeout=20)
+
+    assert (process.returncode, said) == (141, "")
+
+
+def test_a_closed_standard_output_is_a_wrong_request(segment: Path) -> None:
+    done = subprocess.run(
+        command("dump", segment), stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False, preexec_fn=lambda: os.close(1)
+    )
+
+    assert (done.returncode, done.stderr) == (2, "exhume: standard output is closed. Name a file with --output-file\n")
+
+
+def test_colours_stay_off_where_nobody_watches(segment: Path) -> None:
+    any_colour: dict[str, Any] = {**os.environ, "FORCE_COLOR": "1", "CLICOLOR_FORCE": "1", "TERM": "xterm-256color"}
+    for arguments in (("inspect", segment.parent.parent), ("--help",), ("nonsense",)):
+        done = subprocess.run(command(*arguments), capture_output=True, text=True, check=False, env=any_colour)
+        assert "\x1b" not in done.stdout + done.stderr
