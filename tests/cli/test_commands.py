@@ -40,16 +40,15 @@ STATE_COLUMNS = {
         "process_id, user_endpoint, client_tags, subscription_bytes, assignment_bytes, user_data"
     ),
     "assignments": ("group, member_id, kind, topic, topic_id, topic_name_source, partition, subtopology_id, task_role, assignment_epoch"),
+    "open_transactions": (
+        "producer_id, producer_epoch, first_record_offset, last_record_offset, first_timestamp_ms, last_timestamp_ms, groups"
+    ),
     **dict.fromkeys(
         ("offsets", "pending_offsets"),
         "group, topic, topic_id, partition, committed_offset, leader_epoch, metadata, commit_timestamp_ms, expire_timestamp_ms, "
         "value_version, is_stable, producer_id, producer_epoch",
     ),
 }
-OPEN_TRANSACTIONS = (
-    "replica, offsets_partition, producer_id, producer_epoch, first_record_offset, last_record_offset, first_timestamp_ms, "
-    "last_timestamp_ms, groups"
-)
 FINDINGS = (
     "code, severity, confidence, replica, offsets_partition, path, byte_position, size_bytes, group, member_id, topic, partition, "
     "first_record_offset, last_record_offset, first_timestamp_ms, last_timestamp_ms, sentence, not_excluded, remedy, evidence"
@@ -314,8 +313,7 @@ def test_a_state_table_has_its_columns_in_their_order(table: str) -> None:
     assert SCHEMAS[table].names == [*EVERYWHERE, *STATE_COLUMNS[table].split(", ")]
 
 
-def test_open_transactions_and_findings_have_the_columns_that_were_asked_for(ask: Ask) -> None:
-    assert SCHEMAS["open_transactions"].names == OPEN_TRANSACTIONS.split(", ")
+def test_findings_have_their_columns_in_their_order(ask: Ask) -> None:
     assert ask("inspect", DEMO, "--table", "findings", "--output", "csv").out.splitlines()[0] == FINDINGS.replace(" ", "")
 
 

@@ -84,6 +84,7 @@ def test_an_open_transaction_makes_its_keys_unstable(tmp_path: Path, release: st
         {
             "replica": tmp_path.name,
             "offsets_partition": 7,
+            "record_offset": 1,
             "producer_id": 7,
             "producer_epoch": 1,
             "first_record_offset": 1,

@@ -130,5 +130,4 @@ def _json(column: str | None, row: _Row | None) -> str | None:
 
 
 def _record_offset(row: _Row | None) -> int | None:
-    # An open transaction has no record of its own: the last one it wrote stands for it.
-    return None if row is None else row.get("record_offset", row.get("last_record_offset"))
+    return None if row is None else row["record_offset"]

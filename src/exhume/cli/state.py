@@ -88,6 +88,17 @@ _COLUMNS: dict[str, tuple[str, ...]] = {
     "members": ("group", "member_id", "group_instance_id", "client_id", "client_host", "member_state", "member_epoch", "subscribed_topics"),
     "offsets": ("group", "topic", "partition", "committed_offset", "metadata", "commit_timestamp_ms", "is_stable", "record_offset"),
     "pending_offsets": ("group", "topic", "partition", "committed_offset", "producer_id", "producer_epoch", "record_offset"),
+    "open_transactions": (
+        "replica",
+        "offsets_partition",
+        "producer_id",
+        "producer_epoch",
+        "first_record_offset",
+        "last_record_offset",
+        "first_timestamp_ms",
+        "last_timestamp_ms",
+        "groups",
+    ),
     "loads": (
         "replica",
         "offsets_partition",

@@ -52,6 +52,7 @@ def state_rows(holdings: Holdings, names: TopicNames) -> Mapping[str, list[Row]]
         rows["pending_offsets"] += [_offset_row(key, commit, is_stable=False) for key, commit in sorted(transaction.offsets.items())]
         rows["open_transactions"].append(
             {
+                "record_offset": transaction.last_record_offset,
                 "producer_id": transaction.producer_id,
                 "producer_epoch": transaction.producer_epoch,
                 "first_record_offset": transaction.first_record_offset,

@@ -96,17 +96,15 @@ SCHEMAS: Mapping[str, pa.Schema] = {
     ),
     "offsets": _OFFSETS,
     "pending_offsets": _OFFSETS,
-    "open_transactions": pa.schema(
-        [
-            *_ORIGIN[:2],
-            pa.field("producer_id", pa.int64()),
-            pa.field("producer_epoch", pa.int16()),
-            pa.field("first_record_offset", pa.int64()),
-            pa.field("last_record_offset", pa.int64()),
-            pa.field("first_timestamp_ms", pa.int64()),
-            pa.field("last_timestamp_ms", pa.int64()),
-            pa.field("groups", pa.list_(pa.string())),
-        ]
+    # `record_offset` is that of the newest record of the transaction.
+    "open_transactions": _schema(
+        ("producer_id", pa.int64()),
+        ("producer_epoch", pa.int16()),
+        ("first_record_offset", pa.int64()),
+        ("last_record_offset", pa.int64()),
+        ("first_timestamp_ms", pa.int64()),
+        ("last_timestamp_ms", pa.int64()),
+        ("groups", pa.list_(pa.string())),
     ),
     # `status` is initializing, initialized or deleting; a topic that is being deleted has no partitions any more.
     "share_partitions": _schema(
