@@ -20,9 +20,11 @@ import pyarrow as pa
 from exhume import findings
 from exhume.analysis.completeness import COMPLETENESS
 from exhume.analysis.diff import DIFF
+from exhume.analysis.forecast import FORECAST, TOMBSTONES
 from exhume.analysis.history import HISTORY
 from exhume.analysis.inspection import INSPECTION_TABLES
 from exhume.analysis.summary import GROUP_SUMMARY
+from exhume.analysis.why import WHY
 from exhume.codecs import schemas
 from exhume.codecs.decoded_tables import DUMP
 from exhume.codecs.layout import Array, Field, Scalar, Struct
@@ -32,7 +34,7 @@ from exhume.replay.state_tables import SCHEMAS
 ROOT = Path(__file__).resolve().parent.parent
 DEMO_LOG = ROOT / "src" / "exhume" / "cli" / "demo_log"
 _SHOWN_OUTPUT = re.compile(r"(<!-- output: (.+?) -->\n```\n)(.*?)(```\n)", re.DOTALL)
-COMMANDS = ("inspect", "dump", "state", "diff", "history", "load-check", "releases", "demo")
+COMMANDS = ("inspect", "dump", "state", "diff", "history", "expiry", "why", "load-check", "releases", "demo")
 
 
 def pages() -> dict[Path, str]:
@@ -67,6 +69,10 @@ def _tables() -> str:
         _schema("completeness", COMPLETENESS),
         _schema("diff", DIFF),
         _schema("history", HISTORY),
+        "\n## Expiry: `topic.expiry(…)`, `topic.why(…)`, `exhume expiry`, `exhume why`\n",
+        _schema("forecast (`exhume expiry`)", FORECAST),
+        _schema("tombstones (`exhume expiry --as-records`)", TOMBSTONES),
+        _schema("why", WHY),
         "\n## Evidence: `topic.segments()`, `.batches()`, `.records()`, `.dump()`, `exhume inspect`, `exhume dump`\n",
         *(_schema(name, schema) for name, schema in INSPECTION_TABLES.items() if name != "findings"),
         _schema("batches", schemas.BATCHES),

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from difflib import get_close_matches
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
@@ -12,16 +15,19 @@ import pyarrow as pa
 
 from exhume.analysis.completeness import grade_groups
 from exhume.analysis.diff import diff_states
-from exhume.analysis.history import group_history
+from exhume.analysis.forecast import Expiry, forecast_expiry
+from exhume.analysis.history import HISTORY, group_history
 from exhume.analysis.inspection import Inspection, inspect
 from exhume.analysis.load_check import check_loads
+from exhume.analysis.removals import neighbours_of, removals
+from exhume.analysis.why import coverage_of, explain
 from exhume.arrow_rows import batches_of
 from exhume.codecs import schemas
 from exhume.codecs.annotation import ANNOTATION, annotate
 from exhume.codecs.cluster_metadata import topic_of
 from exhume.codecs.compression import DEFAULT_CAP_BYTES
 from exhume.codecs.decoded_tables import DUMP, decode_table, dump_table
-from exhume.codecs.log_directory import Evidence, SegmentFile, discover
+from exhume.codecs.log_directory import Evidence, LogDirectory, SegmentFile, discover
 from exhume.codecs.record_filter import RecordFilter
 from exhume.codecs.records import read_records_leniently
 from exhume.codecs.records_table import batch_tables, matching_records, record_batches
@@ -30,8 +36,9 @@ from exhume.codecs.segment_reader import Progress, ReadOptions, SegmentReader
 from exhume.errors import RequestError
 from exhume.findings import Finding, Findings
 from exhume.replay.broker_log import Stop
-from exhume.replay.local import LoadOptions, Mode, load_state
-from exhume.replay.moment import Clock, moment
+from exhume.replay.local import LoadOptions, Mode, PartitionLoad, load_partitions, load_state
+from exhume.replay.moment import Clock, Moment, moment
+from exhume.replay.profiles import BrokerProfile
 from exhume.replay.reading import LoadInputs
 from exhume.replay.release_table import newest_of_each_line
 from exhume.replay.releases import is_newer_than_known, profile_for
@@ -39,6 +46,8 @@ from exhume.replay.state import CoordinatorState
 from exhume.replay.topic_names import TopicNames, read_topics_file
 
 Place = str | PathLike[str]
+
+_MS_PER_MINUTE = 60_000
 
 
 class OffsetsTopic:
@@ -184,9 +193,7 @@ class OffsetsTopic:
         """
         at = moment(self._offsets_partitions(), at_offset=at_offset, at_time_ms=at_time_ms, clock=clock)
         options = LoadOptions(profile_for(release), mode, stop, view, inputs or LoadInputs(), at)
-        if release is not None and is_newer_than_known(release):
-            sentence = f"the rules of {release} are not known: those of {profile_for(None).release} are taken"
-            self.findings.add(Finding(code="release_newer_than_known", severity="warn", confidence="likely", sentence=sentence))
+        self._note_unknown_releases(release)
         self._look_for_damage(mode)
         state = load_state(self._evidence.log_directories, options, self._topic_names(topics_file))
         self.findings.extend(state.findings)
@@ -220,6 +227,9 @@ class OffsetsTopic:
         known, profile, names = self._offsets_partitions(), profile_for(release), self._topic_names(topics_file)
         earlier = moment(known, at_offset=from_offset, at_time_ms=from_time_ms, clock=None if from_time_ms is None else clock)
         later = moment(known, at_offset=to_offset, at_time_ms=to_time_ms, clock=None if to_time_ms is None else clock)
+        if clock is not None and from_time_ms is None and to_time_ms is None:
+            raise RequestError("a clock says how to read a time, and there is none", remedy="Name a time, or leave the clock out")
+        self._note_unknown_releases(release)
         if earlier is None:
             raise RequestError("a difference from which moment on?", remedy="Name a record offset or a time to begin with")
         self._look_for_damage(mode)
@@ -238,14 +248,109 @@ class OffsetsTopic:
         Raises:
             RequestError: no record of this group, or of this key; lists what is near by.
         """
+        self._note_unknown_releases(release)
         names = self._topic_names(None)
         # Loaded as far as it goes: what a damaged record hides is no reason to call the others dead.
         options = LoadOptions(profile_for(release), "lenient")
         state = load_state(self._evidence.log_directories, options, names)
         return group_history(self._reader(), state, names, group, topic=topic, partition=partition)
 
+    def expiry(
+        self,
+        *,
+        now_ms: int | None = None,
+        retention_ms: int | None = None,
+        release: str | None = None,
+        groups: Collection[str] | None = None,
+    ) -> Expiry:
+        """Which offsets and groups the expiry passes of this release remove, and when, if nothing else happens after these logs end.
+
+        `now_ms` is the time of the next pass (default: this moment), `retention_ms` what `offsets.retention.minutes` says (default: that of
+        the release). Rules are applied to all that is in memory after a strict load.
+
+        Raises:
+            RequestError: no such release; a retention that is no number of minutes; no such group.
+        """
+        profile = profile_for(release)
+        now_ms, retention_ms = _now_ms(now_ms), _retention_ms(retention_ms, profile)
+        options = LoadOptions(profile, view="held", inputs=LoadInputs(retention_minutes=retention_ms // _MS_PER_MINUTE))
+        self._look_for_damage("strict")
+        loads = load_partitions(self._evidence.log_directories, options, self._topic_names(None))
+        for load in loads:
+            self.findings.extend(load.findings)
+        expiry = forecast_expiry(loads, profile, now_ms, retention_ms, groups=groups)
+        if groups is not None and all(load.outcome in ("loaded", "loaded_with_error") for load in loads):
+            _refuse_unknown(groups, expiry.forecast, loads)
+        self.findings.extend(expiry.findings)
+        return expiry
+
+    def why(
+        self,
+        group: str,
+        *,
+        topic: str | None = None,
+        partition: int | None = None,
+        now_ms: int | None = None,
+        retention_ms: int | None = None,
+        release: str | None = None,
+    ) -> pa.Table:
+        """Why this group and its offsets are there, or are not, as `why.WHY`: of the group and of each offset that the log speaks of; with
+        a topic only of its offsets, with a partition only of that one.
+
+        `release` and `retention_ms` are those of the broker that wrote the log, as far as known: they decide what it had expired.
+
+        Raises:
+            RequestError: no such release; a retention that is no number of minutes; a partition without its topic.
+        """
+        if partition is not None and topic is None:
+            raise RequestError(f"partition {partition} of which topic?", remedy="Name the topic too")
+        profile = profile_for(release)
+        now_ms, retention_ms = _now_ms(now_ms), _retention_ms(retention_ms, profile)
+        inputs = LoadInputs(retention_minutes=retention_ms // _MS_PER_MINUTE)
+        state = self.state(release=release, inputs=inputs)
+        names = self._topic_names(None)
+        lenient = load_state(self._evidence.log_directories, LoadOptions(profile, "lenient", inputs=inputs), names)
+        try:
+            history = group_history(self._reader(), lenient, names, group)
+        except RequestError:
+            # That nothing is here is an answer, too.
+            history = HISTORY.empty_table()
+
+        def forecast(directories: Sequence[LogDirectory], time_ms: int, at: Moment | None = None) -> pa.Table:
+            loads = load_partitions(directories, LoadOptions(profile, view="held", inputs=inputs, at=at), names)
+            return forecast_expiry(loads, profile, time_ms, retention_ms, groups=[group]).forecast
+
+        before = {}
+        for removal in removals(history):
+            replica, offsets_partition = removal.append[:2]
+            home = [
+                replace(directory, partitions=[each for each in directory.partitions if each.offsets_partition == offsets_partition])
+                for directory in self._evidence.log_directories
+                if directory.replica == replica
+            ]
+            at = Moment(last_offsets={offsets_partition: removal.before_offset})
+            before[removal.append] = forecast(home, removal.timestamp_ms or 0, at)
+        return explain(
+            group,
+            history,
+            state,
+            profile,
+            now=forecast(self._evidence.log_directories, now_ms),
+            before=before,
+            neighbours=neighbours_of(self._reader(), group, history),
+            coverage=coverage_of(self.batches().read_all()),
+            topic=topic,
+            partition=partition,
+        )
+
     def _offsets_partitions(self) -> list[int | None]:
         return [partition.offsets_partition for partition in self._evidence.partitions if any(file.is_read for file in partition.segments)]
+
+    def _note_unknown_releases(self, *releases: str | None) -> None:
+        for release in releases:
+            if release is not None and is_newer_than_known(release):
+                sentence = f"the rules of {release} are not known: those of {profile_for(None).release} are taken"
+                self.findings.add(Finding(code="release_newer_than_known", severity="warn", confidence="likely", sentence=sentence))
 
     def _look_for_damage(self, mode: Mode) -> None:
         """Put what a look at every checksum finds into `findings`; a lenient load reads every record, so those are looked at too."""
@@ -255,6 +360,7 @@ class OffsetsTopic:
 
     def load_check(self, releases: Collection[str] | None = None, *, stop: Stop | None = None) -> pa.Table:
         """What each of these releases (default: the newest of every span) would make of these logs, as `load_check.LOAD_CHECK`."""
+        self._note_unknown_releases(*(releases or ()))
         return check_loads(self._evidence.log_directories, list(releases or newest_of_each_line()), stop=stop)
 
     def _topic_names(self, topics_file: Place | None) -> TopicNames:
@@ -266,6 +372,25 @@ class OffsetsTopic:
             names.add_all("partition.metadata", directory.topic_ids)
             names.add_all("cluster_metadata", dict(_cluster_topics(directory.cluster_metadata)))
         return names
+
+
+def _now_ms(now_ms: int | None) -> int:
+    return time.time_ns() // 1_000_000 if now_ms is None else now_ms
+
+
+def _retention_ms(retention_ms: int | None, profile: BrokerProfile) -> int:
+    if retention_ms is None:
+        return profile.default_retention_minutes * _MS_PER_MINUTE
+    if retention_ms < _MS_PER_MINUTE or retention_ms % _MS_PER_MINUTE:
+        raise RequestError(f"a retention of {retention_ms} ms", remedy="Brokers count the retention in whole minutes, one at least")
+    return retention_ms
+
+
+def _refuse_unknown(groups: Collection[str], forecast: pa.Table, loads: Sequence[PartitionLoad]) -> None:
+    for group in sorted(set(groups) - set(forecast["group"].to_pylist())):
+        known = sorted({name for load in loads for name in (*load.holdings.groups, *(key[0] for key in load.holdings.offsets))})
+        near = get_close_matches(group, known, n=5) or known[:5]
+        raise RequestError(f"no group {group!r} in this state", remedy=f"Near by: {', '.join(near)}" if near else None)
 
 
 def _cluster_topics(segments: Sequence[SegmentFile]) -> Iterator[tuple[str, str]]:

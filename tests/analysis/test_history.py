@@ -200,3 +200,17 @@ def test_the_command_writes_one_line_for_each_record(tmp_path: Path, capsys: pyt
 
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [(row["committed_offset"], row["fate"]) for row in rows] == [(1, "superseded"), (2, "live")]
+
+
+@pytest.mark.parametrize(("release", "expected"), [("4.3.0", ("COMMIT", "live")), ("2.8.2", ("ABORT", "aborted"))])
+def test_a_control_record_of_another_type_ends_a_transaction_for_the_scala_coordinator_only(
+    tmp_path: Path, release: str, expected: tuple[str, str]
+) -> None:
+    def append(log: PartitionWriter) -> None:
+        log.append([commit(100)], **TRANSACTION)
+        log.append([(bytes.fromhex("00000005"), bytes(6))], producer_id=7, producer_epoch=1, is_transactional=True, is_control=True)
+        log.append_marker(COMMIT, producer_id=7, producer_epoch=1)
+
+    (row,) = history(tmp_path, append, release=release)
+
+    assert (row["transaction_outcome"], row["fate"]) == expected

@@ -21,7 +21,7 @@ import pyarrow as pa
 from exhume.arrow_rows import table_of
 from exhume.codecs.embedded import assigned_partitions, decode_assignment
 from exhume.codecs.json_values import to_json
-from exhume.codecs.record_types import COMMIT, CONTROL_TYPES, Decoded, decode_control_record, decode_record
+from exhume.codecs.record_types import ABORT, COMMIT, Decoded, decode_control_record, decode_record
 from exhume.codecs.segment_reader import SegmentBatch, SegmentReader
 from exhume.errors import RequestError
 from exhume.replay.state import CoordinatorState
@@ -210,7 +210,7 @@ class _Life:
 
     def _end_transaction(self, producer_id: int, key: bytes | None, record_offset: int, timestamp_ms: int | None) -> None:
         number = decode_control_record(key, None).number
-        if number not in CONTROL_TYPES:
+        if self.by_producer_id and number not in (ABORT, COMMIT):
             return
         outcome = "COMMIT" if number == COMMIT else "ABORT"
         for row in self.open.pop(producer_id, ()):

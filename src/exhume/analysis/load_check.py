@@ -115,7 +115,7 @@ def _stops(directories: Sequence[LogDirectory]) -> list[Stop]:
 def _rows(release: str, state: CoordinatorState, kept_on: Mapping[_Key, set[_OffsetKey]]) -> list[dict[str, Any]]:
     lost: dict[_Key, int] = {}
     for finding in state.findings:
-        if finding.code == "lost_at_unclean_start":
+        if finding.code in ("lost_at_unclean_start", "hidden_from_broker"):
             key = (finding.replica, finding.offsets_partition)
             lost[key] = lost.get(key, 0) + (finding.size_bytes or 0)
     groups, offsets = _counts(state.groups), _keys(state.offsets)

@@ -12,7 +12,6 @@ from exhume.cli.options import (
     EvidencePaths,
     FromTime,
     Groups,
-    Include,
     Output,
     OutputFile,
     OutputOption,
@@ -61,7 +60,6 @@ def diff_command(
         typer.Option("--release", metavar="R", help="The Kafka release whose coordinator loads the logs.", show_default="the newest"),
     ] = None,
     groups: Groups = None,
-    include: Include = None,
     temp_dir: TempDir = None,
     output: OutputOption = Output.table,
     output_file: OutputFile = None,
@@ -88,6 +86,9 @@ def diff_command(
             remedy="Give one path with --from-offset or --from-time, or two paths without moments",
         )
 
+    if clock is not None and from_time is None and to_time is None:
+        raise RequestError("--clock says how to read a time, and there is none", remedy="Name a time, or leave --clock out")
+
     def show(topic: OffsetsTopic, *others: Path) -> None:
         if not others:
             answer = topic.diff(
@@ -100,7 +101,7 @@ def diff_command(
                 groups=groups or None,
             )
         else:
-            with opened(others, include=include, temp_dir=temp_dir) as other:
+            with opened(others, temp_dir=temp_dir) as other:
                 states = [each.state(release=release, groups=groups or None) for each in (topic, other)]
                 answer = diff_states(*states)
                 topic.findings.extend(other.findings)
@@ -109,5 +110,5 @@ def diff_command(
         if answer.num_rows:
             raise typer.Exit(EXIT_DIFFERENT)
 
-    with opened(paths[:1], include=include, temp_dir=temp_dir) as topic:
+    with opened(paths[:1], temp_dir=temp_dir) as topic:
         show(topic, *paths[1:])

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from exhume.cli.options import CsvRaw, EvidencePaths, Group, Include, Output, OutputFile, OutputOption, Partition, TempDir, Topic
+from exhume.cli.options import CsvRaw, EvidencePaths, Group, Output, OutputFile, OutputOption, Partition, TempDir, Topic
 
 _SHOWN = (
     "offsets_partition",
@@ -37,7 +37,6 @@ def history_command(
         str | None,
         typer.Option("--release", metavar="R", help="The Kafka release whose rules say what is left.", show_default="the newest"),
     ] = None,
-    include: Include = None,
     temp_dir: TempDir = None,
     output: OutputOption = Output.table,
     output_file: OutputFile = None,
@@ -54,7 +53,7 @@ def history_command(
     from exhume.cli.run import opened, tell
 
     refuse_unfit(None, output=output, output_file=output_file, evidence=paths)
-    with opened(paths, include=include, temp_dir=temp_dir) as evidence:
+    with opened(paths, temp_dir=temp_dir) as evidence:
         answer = evidence.history(group, topic=topic, partition=partition, release=release)
         render(answer, output=output, output_file=output_file, csv_raw=csv_raw, columns=_SHOWN, evidence=paths)
         tell(evidence.findings)

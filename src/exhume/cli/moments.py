@@ -14,7 +14,7 @@ _LARGEST_MS = 2**63 - 1
 _LAST_SHOWN_MS = 253_402_300_799_999
 
 # Timeouts and intervals carry `_ms` too; only these endings name a moment.
-_MOMENT_ENDINGS = ("timestamp_ms", "horizon_ms", "deadline_ms")
+_MOMENT_ENDINGS = ("timestamp_ms", "horizon_ms", "deadline_ms", "at_ms", "at_time_ms")
 
 
 def parse_moment(text: str) -> int:

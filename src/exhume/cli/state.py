@@ -15,7 +15,6 @@ from exhume.cli.options import (
     CsvRaw,
     EvidencePaths,
     Groups,
-    Include,
     Output,
     OutputFile,
     OutputOption,
@@ -155,7 +154,6 @@ def state_command(
         Path | None,
         typer.Option("--topics", metavar="FILE", help="Names of topic ids: CSV topic,topic_id,partitions[,racks].", show_default=False),
     ] = None,
-    include: Include = None,
     temp_dir: TempDir = None,
     output: OutputOption = Output.table,
     output_file: OutputFile = None,
@@ -182,7 +180,7 @@ def state_command(
     if table is not None and table not in names:
         raise RequestError(f"no table {table!r}", remedy=f"Choose one of {', '.join(names)}")
     refuse_unfit(names if table is None else None, output=output, output_file=output_file, evidence=paths)
-    with opened(paths, include=include, temp_dir=temp_dir) as topic:
+    with opened(paths, temp_dir=temp_dir) as topic:
         state = topic.state(
             release=release,
             mode=mode.value,

@@ -80,7 +80,9 @@ class SegmentReader:
         for partition in self.evidence.partitions:
             read = [segment for segment in partition.segments if segment.is_read]
             for index, segment in enumerate(read):
-                behind = next((later.base_offset for later in read[index + 1 :] if later.base_offset > segment.base_offset), None)
+                later_logs = (later.base_offset for later in read[index + 1 :] if later.origin == "log")
+                # Leftovers overlap with the log that replaced them.
+                behind = next((base for base in later_logs if base > segment.base_offset), None) if segment.origin == "log" else None
                 yield partition, segment, behind
 
     def batches(self, offsets_partitions: Collection[int] | None = None) -> Iterator[SegmentBatch]:

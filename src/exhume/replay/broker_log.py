@@ -33,13 +33,16 @@ _INDEX_INTERVAL_BYTES = 4096
 
 @dataclass(slots=True)
 class LoadedBatch:
-    """One batch on its way into a coordinator, and how to read its records. `records_read` counts those handed out so far."""
+    """One batch on its way into a coordinator, and how to read its records. `records_read` counts those handed out so far, the first of
+    them at `first_read_offset`.
+    """
 
     path: str
     batch: Batch
     buffer: Buffer
     read: Callable[[], Iterable[Record]]
     records_read: int = 0
+    first_read_offset: int | None = None
 
     @property
     def is_control(self) -> bool:
@@ -66,6 +69,8 @@ class LoadedBatch:
         try:
             for record in self.read():
                 self.records_read += 1
+                if self.first_read_offset is None:
+                    self.first_read_offset = record.record_offset
                 yield record
         except EvidenceError as error:
             raise LoadAborted(
@@ -90,7 +95,8 @@ class _ServedSegment:
 class StrictLog:
     """What a broker that stopped so would serve of this partition.
 
-    `refused` says why the broker would not start at all. `losses` are findings for what its start would drop from the log.
+    `refused` says why the broker would not start at all. `losses` are findings for what its start would drop from the log, `hidden` the
+    bytes that its reader stops at without a word.
     `start_offset` and `end_offset` bound what is served; the log end can lie behind the last record.
     """
 
@@ -101,6 +107,7 @@ class StrictLog:
     segments: list[_ServedSegment]
     refused: str | None = None
     losses: list[Finding] = field(default_factory=list)
+    hidden: list[tuple[SegmentFile, int, int]] = field(default_factory=list)
 
     def batches(self) -> Iterator[LoadedBatch]:
         """Every batch from the log start to the log end, in the order of the file.
@@ -114,6 +121,8 @@ class StrictLog:
                 if batch.last_offset >= self.start_offset:
                     yield LoadedBatch(segment.file.path, batch, segment.buffer, _reader(segment.buffer, batch))
             assert walk.end is not None
+            if walk.end.reason in ("size_beyond_end", "cut_batch"):
+                self.hidden.append((segment.file, walk.end.byte_position, segment.end))
             if walk.end.reason in ("size_too_small", "bad_magic"):
                 raise LoadAborted(
                     "the size of a batch is below the minimum"
@@ -129,9 +138,17 @@ def _reader(buffer: Buffer, batch: Batch) -> Callable[[], Iterable[Record]]:
     return lambda: read_records(buffer, batch)
 
 
+def served_files(partition: PartitionDirectory) -> list[SegmentFile]:
+    """The segments that a broker goes on with: no leftovers beside the log, whatever was asked to be read, unless there is nothing else."""
+    read = [file for file in partition.segments if file.is_read]
+    logs = {file.base_offset for file in read if file.origin == "log"}
+    stand_in = [file for file in read if file.origin == "log" or (file.origin == "swap" and file.base_offset not in logs)]
+    return stand_in or read
+
+
 def open_strictly(partition: PartitionDirectory, stop: Stop) -> StrictLog:
     """The log that a broker would serve after a clean or an unclean stop. Nothing on disk changes."""
-    files = [file for file in partition.segments if file.is_read]
+    files = served_files(partition)
     log = StrictLog(partition, stop, partition.log_start_offset or (files[0].base_offset if files else 0), 0, [])
     for file in files:
         log.segments.append(_ServedSegment(file, buffer := file.open(), len(buffer)))
@@ -245,14 +262,36 @@ def _loss(partition: PartitionDirectory, file: SegmentFile, start: int, end: int
     )
 
 
+def hidden_findings(log: StrictLog) -> Iterator[Finding]:
+    """Where the reader of a broker stops in front of batches that can be read: a size that lies hides them, and the load succeeds."""
+    for file, start, end in log.hidden:
+        found = salvage(file.open()[start:end], base_offset=file.base_offset)
+        # What begins here is the batch that lies, or the cut one at the end of a copy.
+        behind = [item for item in found if isinstance(item, Found) and item.batch.byte_position > 0]
+        if behind:
+            yield Finding(
+                code="hidden_from_broker",
+                severity="incident",
+                sentence=f"a broker stops reading this segment here without a word: {len(behind)} readable batches lie behind, "
+                f"up to offset {max(item.batch.last_offset for item in behind)}",
+                replica=log.partition.replica,
+                offsets_partition=log.partition.offsets_partition,
+                path=file.path,
+                byte_position=start,
+                size_bytes=end - start,
+                last_record_offset=max(item.batch.last_offset for item in behind),
+                remedy="Use --mode lenient to see what they hold",
+                is_damage=True,
+            )
+
+
 def salvaged_batches(partition: PartitionDirectory) -> Iterator[LoadedBatch]:
     """Every batch that can be found in this partition, damage or not, segment by segment."""
-    for file in partition.segments:
-        if file.is_read:
-            buffer = file.open()
-            for found in salvage(buffer, base_offset=file.base_offset):
-                if isinstance(found, Found):
-                    yield LoadedBatch(file.path, found.batch, buffer, _lenient_reader(buffer, found.batch))
+    for file in served_files(partition):
+        buffer = file.open()
+        for found in salvage(buffer, base_offset=file.base_offset):
+            if isinstance(found, Found):
+                yield LoadedBatch(file.path, found.batch, buffer, _lenient_reader(buffer, found.batch))
 
 
 def _lenient_reader(buffer: Buffer, batch: Batch) -> Callable[[], Iterable[Record]]:

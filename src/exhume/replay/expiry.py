@@ -39,6 +39,9 @@ from exhume.replay.profiles import BrokerProfile, JavaProfile
 #: no_offsets        a group: it has none, so the next pass takes it
 Rule = Literal["expire_timestamp", "since_empty", "since_commit", "last_offset", "no_offsets"]
 
+#: Why an offset is kept, that a request to delete it is refused for as well.
+SUBSCRIBED = "the group is subscribed to its topic"
+
 _NEVER_MS = 2**63
 _TRANSACTION_DEFECT = "KAFKA-19163"
 
@@ -76,7 +79,7 @@ class Tombstone:
 
 @dataclass(frozen=True, slots=True)
 class Expired:
-    """What one pass did: what is held after it, and the tombstones in the order of the log. `failure` says why a pass wrote nothing at all."""
+    """What one pass did: what is held after it, and its tombstones in the order of the log. `failure` says why it wrote nothing at all."""
 
     holdings: Holdings
     tombstones: list[Tombstone]
@@ -174,8 +177,8 @@ def _base(group: Group | None, topic: str, profile: BrokerProfile) -> _Base:
         case ClassicGroup():
             return _classic_base(group, topic, profile)
     if topic in _modern_subscription(group):
-        return _Base("the group is subscribed to its topic", is_kept=True)
-    return _Base("the group is not subscribed to its topic" if group.members else "the group is Empty, which counts for nothing here")
+        return _Base(SUBSCRIBED, is_kept=True)
+    return _Base("the group is not subscribed to its topic" if group.members else "the group has no members, and is subscribed to nothing")
 
 
 def _classic_base(group: ClassicGroup, topic: str, profile: BrokerProfile) -> _Base:
@@ -192,7 +195,7 @@ def _classic_base(group: ClassicGroup, topic: str, profile: BrokerProfile) -> _B
     if group.subscribed_topics is None:
         return _Base("the group has members, and what they subscribed to cannot be read", is_kept=True)
     if topic in group.subscribed_topics:
-        return _Base("the group is subscribed to its topic", is_kept=True)
+        return _Base(SUBSCRIBED, is_kept=True)
     return _Base("the group is not subscribed to its topic")
 
 
@@ -213,7 +216,7 @@ def _group_due(group: Group, offsets: list[Due], now_ms: int, profile: BrokerPro
     if profile.expiry == "expire_timestamp_any_group":
         return Due(None, "this release removes a group when its last member leaves, not in a pass")
     if group.members:
-        return Due(None, f"the group has {len(group.members)} members")
+        return Due(None, "the group has members")
     # Share groups went like others only while record type 9 was theirs.
     if isinstance(group, ShareGroup) and 9 not in profile.values:
         return Due(None, "passes of this release leave share groups alone")
@@ -260,16 +263,14 @@ def _tombstones(
     # The Java coordinator writes once for each pass, the Scala one for each group, up to 0.10.0 for each partition of the topic.
     is_one_append = isinstance(profile, JavaProfile) or profile.expiry == "expire_timestamp_any_group"
     appends = count()
-    for name in sorted({*groups, *(key[0] for key in offsets)}):
-        records: list[tuple[int, dict[str, Any], str]] = [
-            (1, {"group": key[0], "topic": key[1], "partition": key[2]}, due.reason)
-            for key, due in sorted(offsets.items())
-            if key[0] == name
-        ]
-        if name in groups:
-            records += [(number, key, groups[name].reason) for number, key in _group_keys(holdings.groups[name], profile)]
-        append = 0 if is_one_append or not records else next(appends)
-        for number, key, reason in records:
+    records: dict[str, list[tuple[int, dict[str, Any], str]]] = {}
+    for (name, topic, partition), due in sorted(offsets.items()):
+        records.setdefault(name, []).append((1, {"group": name, "topic": topic, "partition": partition}, due.reason))
+    for name, due in groups.items():
+        records.setdefault(name, []).extend((number, key, due.reason) for number, key in _group_keys(holdings.groups[name], profile))
+    for name, of_group in sorted(records.items()):
+        append = 0 if is_one_append or not of_group else next(appends)
+        for number, key, reason in of_group:
             yield Tombstone(append, number, encode_key(number, key), name, key.get("topic"), key.get("partition"), reason)
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from exhume.codecs.log_directory import LogDirectory, PartitionDirectory
 from exhume.findings import Finding, Findings
 from exhume.replay import load_findings
-from exhume.replay.broker_log import LoadedBatch, Stop, StrictLog, open_strictly
+from exhume.replay.broker_log import LoadedBatch, Stop, StrictLog, hidden_findings, open_strictly
 from exhume.replay.holdings import Holdings
 from exhume.replay.java.loader import JavaLoad
 from exhume.replay.moment import CutLog, Moment, cut_log, lenient_batches
@@ -52,7 +52,7 @@ class _Progress:
         self.bytes += batch.batch.size_bytes
         self.last_offset = batch.last_offset
         if self.first_offset is None:
-            self.first_offset = batch.batch.base_offset if batch.batch.base_offset is not None else batch.last_offset
+            self.first_offset = batch.batch.base_offset if batch.batch.base_offset is not None else batch.first_read_offset
         self.records += batch.records_read
 
 
@@ -133,7 +133,7 @@ def _load_strictly(log: StrictLog, options: LoadOptions, names: TopicNames) -> P
         return load
     outcome: Outcome = "loaded_with_error" if late_error else "loaded"
     row = _row(log, profile, outcome, late_error, progress)
-    findings = [*log.losses, *_cut_findings(log)]
+    findings = [*log.losses, *hidden_findings(log), *_cut_findings(log)]
     if isinstance(loader, JavaLoad):
         row["shown_offset"] = loader.shown_offset
         findings += load_findings.java_load(log, loader)
@@ -141,9 +141,10 @@ def _load_strictly(log: StrictLog, options: LoadOptions, names: TopicNames) -> P
             outcome = "not_shown"
             reason = f"the log ends in a gap: {log.end_offset} is its end, {(progress.last_offset or 0) + 1} the end of its last batch"
             row |= {"outcome": outcome, "reason": f"{reason}; requests see the state at {max(loader.shown_offset, 0)} until the next write"}
-            shown = _loader(log, options, Refusals(lenient=False), names)
+            shown = JavaLoad(loader.profile, Refusals(lenient=False), names, log.end_offset)
             _fold([[batch for batch in log.batches() if batch.last_offset < loader.shown_offset]], shown, _Progress())
-            holdings = shown.finish()[0]
+            # Timers are set when a load is over: on all that it read.
+            holdings = shown.snapshot()
             findings.append(load_findings.partition(log, "not_shown", "warn", row["reason"], "Compare with --view held"))
     return PartitionLoad(log.partition, holdings, outcome, row, findings)
 

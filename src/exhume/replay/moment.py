@@ -28,6 +28,7 @@ from exhume.replay.verdict import LoadAborted
 
 #: `append`: the record's timestamp. `commit`: the commit timestamp inside offset commits, for every other record its timestamp.
 Clock = Literal["append", "commit"]
+_LARGEST_OFFSET = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +109,8 @@ def moment(
             raise RequestError(f"offsets partition {offsets_partition} is not here", remedy=f"Here are {listed}")
         if last_offset < 0:
             raise RequestError(f"record offset {last_offset} is negative", remedy="Record offsets begin at 0")
+        if last_offset > _LARGEST_OFFSET:
+            raise RequestError(f"record offset {last_offset} does not fit into 64 bits", remedy=f"The largest is {_LARGEST_OFFSET}")
     return Moment(last_offsets=last_offsets)
 
 

@@ -85,7 +85,7 @@ class ScalaProfile(BrokerProfile):
     keeps_leader_epoch_below_minus_one: bool = True
     unknown_record_type: Literal["abort", "skip"] = "abort"
     #: Formats and codecs this release cannot read.
-    refused_formats: frozenset[Literal["zstd", "inner_v0_in_v1", "lz4_v0_correct_checksum"]] = frozenset()
+    refused_formats: frozenset[Literal["format_2", "zstd", "inner_v0_in_v1", "lz4_v0_correct_checksum"]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

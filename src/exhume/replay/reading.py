@@ -117,6 +117,8 @@ def refused_format(batch: LoadedBatch, profile: BrokerProfile) -> str | None:
     if not isinstance(profile, ScalaProfile) or not profile.refused_formats:
         return None
     magic, codec = batch.batch.magic, batch.batch.codec
+    if magic == 2 and "format_2" in profile.refused_formats:
+        return "this release has no message format 2"
     if codec == _ZSTD and "zstd" in profile.refused_formats:
         return "this release has no zstd"
     if magic == 1 and codec and "inner_v0_in_v1" in profile.refused_formats and any(record.magic == 0 for record in batch.read()):

@@ -49,7 +49,7 @@ def _scala() -> list[ScalaProfile]:
             member_twice_aborts=False,
             subscription="not_parsed",
             keeps_leader_epoch_below_minus_one=False,
-            refused_formats=frozenset({"zstd", "inner_v0_in_v1", "lz4_v0_correct_checksum"}),
+            refused_formats=frozenset({"format_2", "zstd", "inner_v0_in_v1", "lz4_v0_correct_checksum"}),
         )
     ]
 
@@ -60,7 +60,7 @@ def _scala() -> list[ScalaProfile]:
         "0.10.0.0",
         "0.10.0.1",
         defects=("KAFKA-4362", "KAFKA-4472", "KAFKA-7286", "ends in an error at a compacted tail"),
-        refused_formats=frozenset({"zstd", "inner_v0_in_v1"}),
+        refused_formats=frozenset({"format_2", "zstd", "inner_v0_in_v1"}),
     )
     then(
         "0.10.1.0",
@@ -73,7 +73,7 @@ def _scala() -> list[ScalaProfile]:
         null_protocol_is_readable=True,
         removed_group_check="any",
         defects=("KAFKA-4704", "KAFKA-6287", "KAFKA-7286", "ends in an error at a compacted tail"),
-        refused_formats=frozenset({"zstd"}),
+        refused_formats=frozenset({"format_2", "zstd"}),
     )
     then(
         "0.10.2.0",
@@ -89,6 +89,7 @@ def _scala() -> list[ScalaProfile]:
         empty_read="stall",
         has_transactions=True,
         empty_control_batch_aborts=True,
+        refused_formats=frozenset({"zstd"}),
         defects=("KAFKA-5600", "KAFKA-6287", "KAFKA-7286", "KAFKA-7467", "KAFKA-9065"),
     )
     then("0.11.0.1", "1.0.0", install="at_end", defects=("KAFKA-6287", "KAFKA-7286", "KAFKA-7467", "KAFKA-9065"))
@@ -264,7 +265,7 @@ def profile_for(release: str | None) -> BrokerProfile:
         raise RequestError(f"no rules for release {release!r}", remedy=f"Known are {_known()}")
     span = reached[-1]
     is_whole = len(numbers) == (4 if numbers[0] == 0 else 3)
-    return replace(span, name=match[1] if is_whole else _newest_known(numbers, span))
+    return replace(span, name=(match[1] if is_whole else _newest_known(numbers, span)) + ("-new" if choice == "-new" else ""))
 
 
 def _newest_known(numbers: tuple[int, ...], span: BrokerProfile) -> str:

@@ -154,11 +154,17 @@ class JavaLoad:
         """What is left when the load ends in an error: nothing, the shard is emptied."""
         return Holdings()
 
-    def finish(self) -> tuple[Holdings, None]:
-        """What is held when the load is over and the timers of members were set. Raises `LoadAborted` where that fails."""
-        for group in list(self.holdings.groups.values()):
+    def snapshot(self) -> Holdings:
+        """What was applied so far, before any timer of a member is set."""
+        for group in self.holdings.groups.values():
             if isinstance(group, StreamsGroup):
                 group.forgets_validation = self.profile.streams_never_ready
+        return self.holdings
+
+    def finish(self) -> tuple[Holdings, None]:
+        """What is held when the load is over and the timers of members were set. Raises `LoadAborted` where that fails."""
+        for group in list(self.snapshot().groups.values()):
+            if isinstance(group, StreamsGroup):
                 self._check_streams_members(group)
             elif isinstance(group, ConsumerGroup) and self.profile.fences_members:
                 self._fence_members(group)

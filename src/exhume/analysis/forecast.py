@@ -1,0 +1,117 @@
+"""What the expiry passes of a coordinator are about to remove, and the records that they would write."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from exhume.arrow_rows import table_of
+from exhume.codecs.record_types import RECORD_TYPES
+from exhume.findings import Finding
+from exhume.replay.expiry import Due, Tombstone, due_groups, due_offsets, expire
+from exhume.replay.holdings import Holdings
+from exhume.replay.local import PartitionLoad
+from exhume.replay.profiles import BrokerProfile
+
+#: One row per committed offset and per group, the group behind its offsets; `kind` is offset or group. `expires_at_ms` is the first time
+#: of a pass that removes it if nothing changes; null: none does. `rule` and `base_timestamp_ms` say what that is counted by
+#: (`replay.expiry.Rule`), `reason` why it is so, or why not. `record_offset` is the record that made the offset or the group.
+FORECAST = pa.schema(
+    [
+        ("replica", pa.string()),
+        ("offsets_partition", pa.int32()),
+        ("kind", pa.string()),
+        ("group", pa.string()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("committed_offset", pa.int64()),
+        ("rule", pa.string()),
+        ("base_timestamp_ms", pa.int64()),
+        ("expires_at_ms", pa.int64()),
+        ("is_past_due", pa.bool_()),
+        ("reason", pa.string()),
+        ("record_offset", pa.int64()),
+    ]
+)
+
+#: One row per tombstone of the next pass, in the order of the log; values are null. Rows of one offsets partition with the same `append`
+#: are written together. `topic` and `partition` are null for a group's own records.
+TOMBSTONES = pa.schema(
+    [
+        ("replica", pa.string()),
+        ("offsets_partition", pa.int32()),
+        ("append", pa.int32()),
+        ("record_type", pa.int16()),
+        ("type", pa.string()),
+        ("group", pa.string()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("key", pa.binary()),
+        ("reason", pa.string()),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Expiry:
+    """What passes are about to remove (`FORECAST`), what the next one writes (`TOMBSTONES`), and what keeps one from writing anything."""
+
+    forecast: pa.Table
+    tombstones: pa.Table
+    findings: list[Finding]
+
+
+def forecast_expiry(
+    loads: Sequence[PartitionLoad], profile: BrokerProfile, now_ms: int, retention_ms: int, *, groups: Collection[str] | None = None
+) -> Expiry:
+    """What the passes of this release make of these loads, if the next one runs at `now_ms`; of these groups only, where they are given."""
+    forecast: list[dict[str, Any]] = []
+    tombstones: list[dict[str, Any]] = []
+    findings: list[Finding] = []
+    for load in loads:
+        origin = {"replica": load.partition.replica, "offsets_partition": load.partition.offsets_partition}
+        done = expire(load.holdings, now_ms, retention_ms, profile)
+        forecast += [
+            origin | row for row in _rows(load.holdings, profile, now_ms, retention_ms) if groups is None or row["group"] in groups
+        ]
+        tombstones += [origin | _tombstone_row(each) for each in done.tombstones if groups is None or each.group in groups]
+        if done.failure is not None:
+            sentence = f"no pass of this release removes anything here: {done.failure}"
+            partition = load.partition
+            findings.append(
+                Finding(
+                    code="expiry_pass_fails", sentence=sentence, replica=partition.replica, offsets_partition=partition.offsets_partition
+                )
+            )
+    return Expiry(table_of(FORECAST, forecast), table_of(TOMBSTONES, tombstones), findings)
+
+
+def _rows(holdings: Holdings, profile: BrokerProfile, now_ms: int, retention_ms: int) -> list[dict[str, Any]]:
+    offsets = due_offsets(holdings, retention_ms, profile)
+    rows = []
+    for (group, topic, partition), due in offsets.items():
+        commit = holdings.offsets[group, topic, partition]
+        row = {"kind": "offset", "group": group, "topic": topic, "partition": partition, "committed_offset": commit.committed_offset}
+        rows.append(row | {"record_offset": commit.record_offset} | _columns(due, now_ms))
+    for group, due in due_groups(holdings, offsets, now_ms, profile).items():
+        rows.append({"kind": "group", "group": group, "record_offset": holdings.groups[group].record_offset} | _columns(due, now_ms))
+    return sorted(rows, key=lambda row: (row["group"], row["kind"] == "group", row.get("topic"), row.get("partition")))
+
+
+def _columns(due: Due, now_ms: int) -> dict[str, Any]:
+    return {
+        "rule": due.rule,
+        "base_timestamp_ms": due.base_timestamp_ms,
+        "expires_at_ms": due.expires_at_ms,
+        "is_past_due": due.is_past(now_ms),
+        "reason": due.reason,
+    }
+
+
+def _tombstone_row(tombstone: Tombstone) -> dict[str, Any]:
+    return {"type": RECORD_TYPES[tombstone.record_type].name} | {
+        name: getattr(tombstone, name) for name in TOMBSTONES.names if hasattr(tombstone, name)
+    }

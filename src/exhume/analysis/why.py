@@ -1,0 +1,395 @@
+"""Why an offset or a group is there, or is not: one answer for each, with the records that it rests on and how sure it is.
+
+A tombstone does not say who wrote it. What tells an expiry pass from a request or from the deletion of a topic is whether the offset was
+due at that moment, and what else was removed with it. So most answers about something removed are likely, not proven; `not_excluded`
+names what else could have left the same records. Where the log has lost what would decide, the answer is undecidable and says why.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from exhume.analysis.removals import GROUP_RECORDS, OFFSET_COMMITS, Answer, Append, Circumstances, append_of, at, judge
+from exhume.arrow_rows import table_of
+from exhume.replay.profiles import BrokerProfile
+from exhume.replay.state import CoordinatorState
+
+#: One row per answer; `topic` is null where it is about the group itself. `records` are record offsets, in the order of the sentence.
+#: `confidence` is that of findings. `code`:
+#:
+#: there             what it is about is there
+#: pending           only a commit of an open transaction
+#: aborted           only commits of aborted transactions
+#: expired           a tombstone at a time when it was due
+#: group_deleted     the group was removed with its offsets before they were due: a request
+#: offsets_deleted   some offsets were removed before they were due: a request
+#: topic_deleted     offsets of a topic were removed before they were due, those of other groups as well
+#: last_member_left  releases to 0.10.0 remove a group then
+#: removed           a tombstone, and nothing left that says why
+#: load_aborted      the release does not load it, though the log holds it
+#: not_shown         loaded, but not shown to requests
+#: not_read          the files hold it where no broker reads: in front of the log start, behind damage
+#: not_kept          the log holds it, and the release drops it by its rules
+#: never_there       no record speaks of it
+WHY = pa.schema(
+    [
+        ("replica", pa.string()),
+        ("offsets_partition", pa.int32()),
+        ("group", pa.string()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("is_there", pa.bool_()),
+        ("code", pa.string()),
+        ("confidence", pa.string()),
+        ("sentence", pa.string()),
+        ("records", pa.list_(pa.int64())),
+        ("not_excluded", pa.string()),
+    ]
+)
+
+#: Of a log: how many of its record offsets, from 0 on, no record holds; one row per offsets partition.
+COVERAGE = pa.schema(
+    [("replica", pa.string()), ("offsets_partition", pa.int32()), ("missing_offsets", pa.int64()), ("has_damage", pa.bool_())]
+)
+
+
+_NOT_LOADED = ("aborted", "stalled", "refused")
+#: (replica, offsets partition)
+Origin = tuple[str, int | None]
+_Row = dict[str, Any]
+#: The forecast of an offset for which nothing was committed, and something was pending: no pass touches it.
+_STILL_PENDING: _Row = {
+    "expires_at_ms": None,
+    "is_past_due": False,
+    "reason": "only a commit of an open transaction was there",
+}
+
+
+def coverage_of(batches: pa.Table) -> pa.Table:
+    """The `COVERAGE` of these `schemas.BATCHES`."""
+    rows: dict[Origin, _Row] = {}
+    for batch in batches.select(["replica", "offsets_partition", "last_offset", "record_count", "crc_status"]).to_pylist():
+        origin = (batch["replica"], batch["offsets_partition"])
+        row = rows.setdefault(origin, {"replica": origin[0], "offsets_partition": origin[1], "end": 0, "records": 0, "has_damage": False})
+        row["end"] = max(row["end"], batch["last_offset"] + 1)
+        row["records"] += batch["record_count"] or 0
+        row["has_damage"] |= batch["crc_status"] in ("mismatch", "unreadable")
+    return table_of(COVERAGE, [row | {"missing_offsets": max(row["end"] - row["records"], 0)} for row in rows.values()])
+
+
+def explain(
+    group: str,
+    history: pa.Table,
+    state: CoordinatorState,
+    profile: BrokerProfile,
+    *,
+    now: pa.Table,
+    before: Mapping[Append, pa.Table],
+    neighbours: pa.Table,
+    coverage: pa.Table,
+    topic: str | None = None,
+    partition: int | None = None,
+) -> pa.Table:
+    """Why this group is there or not, and each of its offsets, as `WHY`; of one topic, or one partition of it, where these are given.
+
+    Args:
+        group: the group.
+        history: its records, as `history.HISTORY`; empty where there are none.
+        state: what a strict load of the release shows.
+        profile: the rules of that release.
+        now: the `FORECAST` of the moment that is asked for.
+        before: for each of `removals(history)` the `FORECAST` in front of it, at the time of its tombstones.
+        neighbours: offset tombstones of other groups for the topics concerned, as `NEIGHBOURS`.
+        coverage: how much of each log is there, as `COVERAGE`.
+        topic: answer for this topic only.
+        partition: answer for this partition of a topic only.
+    """
+    rows = history.to_pylist()
+    loads = {(row["replica"], row["offsets_partition"]): row for row in state.loads.to_pylist()}
+    mine = {name: _of_group(state.tables[name], group) for name in ("groups", "offsets", "pending_offsets")}
+    origins = list(dict.fromkeys((row["replica"], row["offsets_partition"]) for row in [*rows, *mine["groups"], *mine["offsets"]]))
+    answers: list[_Row] = []
+    for origin in origins:
+        known = _Known(
+            group,
+            origin,
+            [row for row in rows if _is_of(row, origin)],
+            {name: [row for row in found if _is_of(row, origin)] for name, found in mine.items()},
+            loads[origin],
+            profile.expiry == "expire_timestamp_any_group",
+            [row for row in _of_group(now, group) if _is_of(row, origin)],
+            {append: _of_group(table, group) for append, table in before.items()},
+            [row for row in neighbours.to_pylist() if _is_of(row, origin)],
+            [row for row in state.offsets.to_pylist() if _is_of(row, origin) and row["group"] != group],
+            next(iter([row for row in coverage.to_pylist() if _is_of(row, origin)]), {"missing_offsets": 0, "has_damage": False}),
+        )
+        answers += _answers(known, topic, partition)
+    if not answers:
+        answers = [_never_anywhere(group, topic, partition, list(loads.values()), coverage.to_pylist())]
+    return table_of(WHY, answers)
+
+
+def _of_group(table: pa.Table, group: str) -> list[_Row]:
+    found: list[_Row] = table.filter(pc.field("group") == group).to_pylist()
+    return found
+
+
+def _is_of(row: Mapping[str, Any], origin: Origin) -> bool:
+    return (row["replica"], row["offsets_partition"]) == origin
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """All that one offsets partition tells about the group."""
+
+    group: str
+    origin: Origin
+    history: list[_Row]
+    held: Mapping[str, list[_Row]]
+    load: _Row
+    #: The rules of the oldest releases: only expiry removes offsets, only the last member's leaving a group.
+    is_oldest: bool
+    now: list[_Row]
+    before: Mapping[Append, list[_Row]]
+    neighbours: list[_Row]
+    survivors: list[_Row]
+    coverage: _Row
+
+    def commits(self, topic: str, partition: int) -> list[_Row]:
+        return [
+            row for row in self.history if row["record_type"] in OFFSET_COMMITS and (row["topic"], row["partition"]) == (topic, partition)
+        ]
+
+    def offset_keys(self) -> list[tuple[str, int]]:
+        return sorted({(row["topic"], row["partition"]) for row in [*self.history, *self.held["offsets"]] if row["topic"] is not None})
+
+    def around(self, tombstone: _Row) -> Circumstances:
+        together = [row for row in self.history if row["is_tombstone"] and append_of(row) == append_of(tombstone)]
+        held = [row for row in self.before.get(append_of(tombstone), []) if row["kind"] == "offset"]
+        return Circumstances(held, together, self.neighbours, self.survivors, self.is_oldest)
+
+
+def _answers(known: _Known, topic: str | None, partition: int | None) -> Iterator[_Row]:
+    origin = {"replica": known.origin[0], "offsets_partition": known.origin[1], "group": known.group}
+    if topic is None and partition is None:
+        yield origin | _columns(_why_group(known))
+    keys = [key for key in known.offset_keys() if topic in (None, key[0]) and partition in (None, key[1])]
+    if not keys and topic is not None:
+        place = f"an offset of {topic}" if partition is None else f"an offset of {topic}-{partition}"
+        yield origin | {"topic": topic, "partition": partition} | _columns(_never(known, place))
+    for key in keys:
+        yield origin | {"topic": key[0], "partition": key[1]} | _columns(_why_offset(known, *key))
+
+
+def _columns(answer: Answer) -> _Row:
+    return {name: getattr(answer, name) for name in ("code", "confidence", "sentence", "not_excluded", "is_there")} | {
+        "records": list(dict.fromkeys(answer.records))
+    }
+
+
+def _why_offset(known: _Known, topic: str, partition: int) -> Answer:
+    rows = known.commits(topic, partition)
+    held = _find(known.held["offsets"], topic, partition)
+    pending = _find(known.held["pending_offsets"], topic, partition)
+    if held is not None:
+        return _offset_is_there(held, pending, _find(known.now, topic, partition))
+    lost = _lost_by_load(known, rows)
+    if lost is not None:
+        return lost
+    if pending is not None:
+        return _only_pending(rows, pending)
+    decided = [row for row in rows if row["fate"] not in ("aborted", "pending")]
+    if decided and max(decided, key=lambda row: int(row["record_offset"]))["is_tombstone"]:
+        return _why_removed(known, decided)
+    if decided:
+        return _not_kept(known, decided[-1])
+    aborted = [row for row in rows if row["fate"] == "aborted"]
+    if aborted:
+        return _aborted(known, aborted[-1])
+    return _never(known, f"an offset of {topic}-{partition}")
+
+
+def _find(rows: Sequence[_Row], topic: str, partition: int) -> _Row | None:
+    return next((row for row in rows if (row["topic"], row["partition"]) == (topic, partition)), None)
+
+
+def _offset_is_there(held: _Row, pending: _Row | None, forecast: _Row | None) -> Answer:
+    by = "" if held["producer_id"] is None else f" in a transaction of producer {held['producer_id']}, since committed"
+    sentence = f"offset {held['committed_offset']} was committed by record {held['record_offset']}{at(held['commit_timestamp_ms'])}{by}"
+    records = [held["record_offset"]]
+    if pending is not None:
+        sentence += f"; record {pending['record_offset']} waits for the end of a transaction of producer {pending['producer_id']}"
+        records.append(pending["record_offset"])
+    if forecast is not None and forecast["is_past_due"]:
+        sentence += f"; it is past due: the next expiry pass removes it ({forecast['reason']})"
+    return Answer("there", "proof", sentence, records, is_there=True)
+
+
+def _lost_by_load(known: _Known, rows: Sequence[_Row]) -> Answer | None:
+    """The answer where the log holds a value, and the load of the release is what keeps it away."""
+    live = next((row for row in reversed(rows) if row["fate"] in ("live", "pending") and not row["is_tombstone"]), None)
+    load = known.load
+    if live is None:
+        return None
+    if load["outcome"] in _NOT_LOADED:
+        where = "" if load["record_offset"] is None else f" at record {load['record_offset']}"
+        sentence = (
+            f"record {live['record_offset']} is in the log, but a load by {load['release']} is {load['outcome']}{where}: {load['reason']}"
+        )
+        records = [offset for offset in (live["record_offset"], load["record_offset"]) if offset is not None]
+        return Answer("load_aborted", "proof", sentence, records)
+    if load["outcome"] == "not_shown" and live["record_offset"] >= (load["shown_offset"] or 0):
+        return Answer(
+            "not_shown", "proof", f"record {live['record_offset']} is loaded, but not shown: {load['reason']}", [live["record_offset"]]
+        )
+    return None
+
+
+def _only_pending(rows: Sequence[_Row], pending: _Row) -> Answer:
+    first = min(
+        (row["record_offset"] for row in rows if row["producer_id"] == pending["producer_id"] and row["fate"] == "pending"), default=None
+    )
+    since = next((row["timestamp_ms"] for row in rows if row["record_offset"] == first), None)
+    sentence = (
+        f"record {pending['record_offset']} commits {pending['committed_offset']}, but the transaction of producer "
+        f"{pending['producer_id']} (epoch {pending['producer_epoch']}) has no end marker; its first commit here is "
+        f"record {first}{at(since)}"
+    )
+    return Answer("pending", "proof", sentence, sorted({pending["record_offset"], *([] if first is None else [first])}))
+
+
+def _aborted(known: _Known, row: _Row) -> Answer:
+    sentence = (
+        f"record {row['record_offset']} committed {row['committed_offset']} in a transaction of producer {row['producer_id']}, which "
+        f"marker {row['marker_record_offset']}{at(row['marker_timestamp_ms'])} aborted; no other commit is left"
+    )
+    excluded = _gaps(known, "an earlier commit that was removed, with its traces")
+    return Answer("aborted", "likely" if excluded else "proof", sentence, [row["record_offset"], row["marker_record_offset"]], excluded)
+
+
+def _not_kept(known: _Known, row: _Row) -> Answer:
+    first, last = known.load["first_record_offset"], known.load["last_record_offset"]
+    if first is None or not first <= row["record_offset"] <= last:
+        reads = "nothing" if first is None else f"records {first} to {last}"
+        return Answer(
+            "not_read", "proof", f"record {row['record_offset']} is in the files, but a broker reads {reads}", [row["record_offset"]]
+        )
+    sentence = f"record {row['record_offset']} is in the log, and a load by {known.load['release']} does not keep it"
+    return Answer("not_kept", "undecidable", sentence, [row["record_offset"]], "which rule of the release it is")
+
+
+def _never(known: _Known, what: str) -> Answer:
+    excluded = _gaps(known, "that it was there, and was removed with its traces")
+    if excluded is None:
+        return Answer("never_there", "proof", f"the log is complete from record 0 on, and no record of it is {what}")
+    return Answer("never_there", "possible", f"no record that is left is {what}", not_excluded=excluded)
+
+
+def _gaps(known: _Known, what: str) -> str | None:
+    """What a log with holes leaves open; None where it has none."""
+    if known.coverage["has_damage"]:
+        return f"{what}: part of the log is damaged"
+    missing = known.coverage["missing_offsets"]
+    return f"{what}: {missing} record offsets from 0 on are missing" if missing else None
+
+
+def _why_removed(known: _Known, decided: Sequence[_Row]) -> Answer:
+    """Of a key whose last word is a tombstone."""
+    values = [row for row in decided if not row["is_tombstone"]]
+    value = max(values, key=lambda row: int(row["record_offset"])) if values else None
+    tombstone = next(row for row in decided if row["is_tombstone"] and (value is None or row["record_offset"] > value["record_offset"]))
+    what = f"record {tombstone['record_offset']}{at(tombstone['timestamp_ms'])}"
+    if value is None:
+        sentence = f"{what} is its tombstone, and what that removed is compacted away, so that no time is left to judge by"
+        return Answer("removed", "undecidable", sentence, [tombstone["record_offset"]], "expiry, a request, and the deletion of the topic")
+    records = [value["record_offset"], tombstone["record_offset"]]
+    forecast = _find(known.before.get(append_of(tombstone), []), value["topic"], value["partition"])
+    if forecast is None and value["producer_id"] is not None:
+        forecast = _STILL_PENDING
+    removed = (
+        f"{what} removed what record {value['record_offset']}{at(value['commit_timestamp_ms'])} had committed ({value['committed_offset']})"
+    )
+    expire_ms = json.loads(value["value"] or "{}").get("expire_timestamp_ms")
+    return judge(known.around(tombstone), tombstone, forecast, removed, records, expire_timestamp_ms=expire_ms)
+
+
+def _why_group(known: _Known) -> Answer:
+    held = next(iter(known.held["groups"]), None)
+    if held is not None:
+        sentence = f"the {held['group_type']} group is {held['group_state']}, as record {held['record_offset']} left it"
+        due = next((row for row in known.now if row["kind"] == "group"), None)
+        if due is not None and due["is_past_due"]:
+            sentence += f"; the next expiry pass removes it ({due['reason']})"
+        return Answer("there", "proof", sentence, [held["record_offset"]], is_there=True)
+    lost = _lost_by_load(known, known.history)
+    if lost is not None and not known.held["offsets"]:
+        return lost
+    own = [row for row in known.history if row["record_type"] in GROUP_RECORDS]
+    tombstones = [row for row in own if row["is_tombstone"]]
+    if tombstones:
+        return _why_group_removed(known, own, tombstones[-1])
+    if own:
+        return _not_kept(known, own[-1])
+    if known.held["offsets"]:
+        sentence = "it has offsets, and this release keeps them without a group"
+        return Answer("not_kept", "proof", sentence, [row["record_offset"] for row in known.held["offsets"]])
+    offsets = [_why_offset(known, *key) for key in known.offset_keys()]
+    if offsets:
+        last = max(offsets, key=lambda answer: max(answer.records, default=-1))
+        return Answer(
+            last.code,
+            last.confidence,
+            f"the group was nothing but its offsets; of the last: {last.sentence}",
+            last.records,
+            last.not_excluded,
+        )
+    return _never(known, f"one of group {known.group!r}")
+
+
+def _why_group_removed(known: _Known, own: Sequence[_Row], tombstone: _Row) -> Answer:
+    before = [row for row in own if row["record_offset"] < tombstone["record_offset"] and not row["is_tombstone"]]
+    records = [*(row["record_offset"] for row in before[-1:]), tombstone["record_offset"]]
+    removed = f"record {tombstone['record_offset']}{at(tombstone['timestamp_ms'])} removed the group"
+    if known.is_oldest:
+        return Answer("last_member_left", "likely", f"{removed}, which this release does when the last member leaves", records)
+    left = known.held["offsets"]
+    suffix = f"; offsets that are left without it: {len(left)}" if left else ""
+    forecast = next((row for row in known.before.get(append_of(tombstone), []) if row["kind"] == "group"), None)
+    if forecast is None:
+        sentence = f"{removed}, and the record that made it is compacted away{suffix}"
+        return Answer("removed", "undecidable", sentence, records, "expiry and a request")
+    if forecast["rule"] == "no_offsets":
+        other = (
+            "a request to delete the group"
+            if tombstone["record_type"] != 2
+            else "a request to delete the group, or its conversion to another type"
+        )
+        return Answer(
+            "expired", "likely", f"{removed}, which was Empty without offsets: the next pass takes such a group{suffix}", records, other
+        )
+    answer = judge(known.around(tombstone), tombstone, forecast, removed, records)
+    return Answer(answer.code, answer.confidence, answer.sentence + suffix, answer.records, answer.not_excluded)
+
+
+def _never_anywhere(group: str, topic: str | None, partition: int | None, loads: Sequence[_Row], coverage: Sequence[_Row]) -> _Row:
+    """No log here knows the group."""
+    incomplete = [row for row in coverage if row["missing_offsets"] or row["has_damage"]]
+    partitions = sorted({row["offsets_partition"] for row in loads if row["offsets_partition"] is not None})
+    missing = f"{len(incomplete)} of them have gaps or damage; " if incomplete else ""
+    return {
+        "group": group,
+        "topic": topic,
+        "partition": partition,
+        "is_there": False,
+        "code": "never_there",
+        "confidence": "possible",
+        "sentence": f"no record of group {group!r} is in the {len(partitions)} offsets partitions that are here",
+        "records": [],
+        "not_excluded": f"{missing}its records lie in an offsets partition that is not here",
+    }

@@ -1,0 +1,39 @@
+"""`exhume why`."""
+
+from __future__ import annotations
+
+from exhume.cli.expiry import Now, Release, Retention
+from exhume.cli.options import CsvRaw, EvidencePaths, Group, Output, OutputFile, OutputOption, Partition, TempDir, Topic
+
+_SHOWN = ("group", "topic", "partition", "code", "confidence", "sentence", "records", "not_excluded")
+
+
+def why_command(
+    paths: EvidencePaths,
+    group: Group,
+    topic: Topic = None,
+    partition: Partition = None,
+    now: Now = None,
+    retention: Retention = None,
+    release: Release = None,
+    temp_dir: TempDir = None,
+    output: OutputOption = Output.table,
+    output_file: OutputFile = None,
+    csv_raw: CsvRaw = False,
+) -> None:
+    """Say why a group or an offset is not there, or why it is.
+
+    One answer for the group and one for each of its offsets: there, expired, deleted, aborted, pending, lost by a load, or never there;
+    with the records that it rests on, how sure it is, and what else is not excluded. Release and retention are best those of the broker
+    that wrote the log: they decide what it had expired.
+
+    Example: exhume why data/ --group billing --topic orders --partition 3 --release 2.8.2
+    """
+    from exhume.cli.render import refuse_unfit, render
+    from exhume.cli.run import opened, tell
+
+    refuse_unfit(None, output=output, output_file=output_file, evidence=paths)
+    with opened(paths, temp_dir=temp_dir) as evidence:
+        answer = evidence.why(group, topic=topic, partition=partition, now_ms=now, retention_ms=retention, release=release)
+        render(answer, output=output, output_file=output_file, csv_raw=csv_raw, columns=_SHOWN, evidence=paths)
+        tell(evidence.findings)

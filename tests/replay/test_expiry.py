@@ -1,0 +1,369 @@
+"""What expiry passes leave of every log, against what real brokers had left after theirs, and what those brokers wrote."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from exhume.codecs.log_directory import PartitionDirectory, discover
+from exhume.codecs.record_types import decode_record
+from exhume.replay.broker_log import open_strictly
+from exhume.replay.expiry import Expired, Tombstone, due_groups, due_offsets, expire
+from exhume.replay.holdings import (
+    ClassicGroup,
+    ClassicMember,
+    Commit,
+    ConsumerGroup,
+    Group,
+    Holdings,
+    OffsetKey,
+    OpenTransaction,
+    ShareGroup,
+    Target,
+)
+from exhume.replay.local import LoadOptions, PartitionLoad, load_partitions
+from exhume.replay.moment import Moment
+from exhume.replay.reading import LoadInputs
+from exhume.replay.releases import profile_for
+from exhume.replay.state_rows import state_rows
+from exhume.replay.state_tables import SCHEMAS, Row, table
+from exhume.replay.topic_names import TopicNames
+from tests.conftest import Compared
+from tests.judges import corpus
+from tests.judges.broker_answers import read_json
+from tests.judges.state_comparison import Comparison, compare_state
+
+_MS_PER_MINUTE = 60_000
+_MS_PER_DAY = 86_400_000
+
+
+def expiry_answers(root: Path) -> list[corpus.AnswerFile]:
+    return [answer for case in corpus.cases(root) for answer in case.answers() if is_expiry_answer(answer)]
+
+
+def is_expiry_answer(answer: corpus.AnswerFile) -> bool:
+    return answer.data.is_dir() and (answer.expectation.kind == "expired" or answer.case.scenario.get("kind") == "expiry")
+
+
+@dataclass
+class After:
+    """Our side of an answer: the loads, and all that passes did until they had nothing more to do."""
+
+    names: TopicNames
+    loads: list[tuple[PartitionLoad, Holdings]]
+    written: list[Expired]
+
+    def tables(self) -> Mapping[str, list[Row]]:
+        rows: dict[str, list[Row]] = {name: [] for name in SCHEMAS}
+        for load, holdings in self.loads:
+            origin = {"replica": load.partition.replica, "offsets_partition": load.partition.offsets_partition}
+            rows["loads"].append(origin | load.row)
+            for name, partition_rows in state_rows(holdings, self.names).items():
+                rows[name] += [origin | row for row in partition_rows]
+        return {name: table(name, table_rows).to_pylist() for name, table_rows in rows.items()}
+
+
+def after_passes(answer: corpus.AnswerFile) -> After:
+    is_java_3 = answer.expectation.coordinator == "java" and answer.release.startswith("3.")
+    profile = profile_for(f"{answer.release}-new" if is_java_3 else answer.release)
+    content = read_json(answer.path)
+    content = content.get(answer.label, content)
+    retention_minutes = content.get("retention_minutes") or answer.case.scenario["config"]["offsets.retention.minutes"]
+    names = TopicNames()
+    for topic, topic_id in answer.case.topic_ids.items():
+        names.add("topics_file", topic_id, topic)
+    options = LoadOptions(
+        profile,
+        stop="clean" if answer.case.is_clean_stop else "unclean",
+        view="held",
+        inputs=LoadInputs(retention_minutes=retention_minutes),
+    )
+    after = After(names, [], [])
+    for load in load_partitions(discover([str(answer.data)]).log_directories, options, names):
+        holdings = load.holdings
+        # A pass can also remove a group that has no tombstone.
+        while (done := expire(holdings, content["asked_at_ms"], retention_minutes * _MS_PER_MINUTE, profile)).holdings != holdings:
+            after.written.append(done)
+            holdings = done.holdings
+        after.loads.append((load, holdings))
+    return after
+
+
+def compare(answer: corpus.AnswerFile) -> tuple[Comparison, After]:
+    after = after_passes(answer)
+    return compare_state(answer.expectation, after.tables(), release=answer.release), after
+
+
+BUNDLED = expiry_answers(corpus.BUNDLED)
+
+
+@pytest.mark.parametrize("answer", corpus.parameters(BUNDLED))
+def test_passes_leave_what_they_left_at_a_broker(answer: corpus.AnswerFile, compared: Compared) -> None:
+    comparison, after = compare(answer)
+
+    assert not comparison.differences, "\n".join(comparison.differences[:20])
+    assert comparison.counts["groups", "classic"] or answer.case.is_fact
+    tell(comparison, after, answer, compared)
+
+
+def tell(comparison: Comparison, after: After, answer: corpus.AnswerFile, compared: Compared) -> None:
+    with_what = f"expiry {answer.release} {answer.expectation.coordinator}"
+    compared.update({(f"{table} ({group_type})", with_what): rows for (table, group_type), rows in comparison.counts.items()})
+    compared["tombstones", with_what] += sum(len(done.tombstones) for done in after.written)
+
+
+def test_every_release_that_was_asked_after_expiry_is_compared() -> None:
+    asked = {(answer.release, answer.expectation.coordinator) for answer in BUNDLED}
+
+    assert len(asked) >= 14
+    assert {("0.11.0.3", "classic"), ("2.1.1", "classic"), ("3.7.2", "java"), ("4.0.0", "java"), ("4.3.0", "java")} <= asked
+
+
+@pytest.mark.corpus
+@pytest.mark.skipif(corpus.WHOLE is None, reason="EXHUME_CORPUS does not name a larger set of logs")
+def test_passes_leave_what_they_left_at_a_broker_in_the_whole_corpus(compared: Compared) -> None:
+    assert corpus.WHOLE is not None
+    differences = []
+    for answer in expiry_answers(corpus.WHOLE):
+        comparison, after = compare(answer)
+        differences += [f"{answer.id}: {difference}" for difference in comparison.differences]
+        tell(comparison, after, answer, compared)
+
+    assert not differences, "\n".join(differences[:20])
+
+
+FACTS = [answer for answer in BUNDLED if answer.case.is_fact]
+
+
+@pytest.mark.parametrize("answer", corpus.parameters(FACTS))
+def test_tombstones_and_their_appends_are_those_that_a_broker_wrote(answer: corpus.AnswerFile) -> None:
+    after = after_passes(answer)
+
+    assert Counter(appends_of(after.written)) == Counter(appended_by_broker(answer.expectation.appended))
+
+
+def appends_of(written: list[Expired]) -> Iterator[frozenset[str]]:
+    for done in written:
+        for append in {tombstone.append for tombstone in done.tombstones}:
+            yield frozenset(as_text(tombstone) for tombstone in done.tombstones if tombstone.append == append)
+
+
+def as_text(tombstone: Tombstone) -> str:
+    key = decode_record(tombstone.key, None).key
+    place = f" {key['topic']}-{key['partition']}" if tombstone.record_type == 1 else ""
+    return f"type={tombstone.record_type} {key['group']}{place}"
+
+
+def appended_by_broker(lines: tuple[str, ...]) -> Iterator[frozenset[str]]:
+    appends: dict[str, set[str]] = {}
+    for line in lines:
+        match = re.fullmatch(r"\d+ (b\d+) (type=.*) = null .*", line)
+        assert match is not None
+        appends.setdefault(match[1], set()).add(match[2])
+    return (frozenset(texts) for texts in appends.values())
+
+
+def test_a_broker_wrote_tombstones_in_most_of_the_facts() -> None:
+    assert sum(len(answer.expectation.appended) for answer in FACTS) > 150
+
+
+EXPIRY_STORIES = ["0.10.2.2", "1.1.1", "2.8.2", "3.9.1-scala", "3.9.1-new", "4.3.0"]
+
+
+@pytest.mark.parametrize("story", EXPIRY_STORIES)
+def test_offsets_were_due_when_the_writing_broker_took_them_and_not_a_pass_before(story: str) -> None:
+    release, _, coordinator = story.partition("-")
+    case = next(case for case in corpus.cases() if case.name == f"{release}-expiry{'-' + coordinator if coordinator else ''}")
+    profile = profile_for(f"{release}-new" if coordinator == "new" else release)
+    config = case.scenario["config"]
+    retention_minutes, interval_ms = config["offsets.retention.minutes"], config["offsets.retention.check.interval.ms"]
+    lateness = []
+    for directory in discover([str(case.data_directories[""])]).log_directories:
+        for partition in directory.partitions:
+            for record_offset, timestamp_ms, key in offset_tombstones(partition):
+                at = Moment(last_offsets={partition.offsets_partition: record_offset - 1})
+                options = LoadOptions(profile, view="held", inputs=LoadInputs(retention_minutes=retention_minutes), at=at)
+                loads = load_partitions([replace(directory, partitions=[partition])], options, TopicNames())
+                due = due_offsets(loads[0].holdings, retention_minutes * _MS_PER_MINUTE, profile)[key]
+                assert due.expires_at_ms is not None
+                lateness.append(timestamp_ms - due.expires_at_ms)
+
+    assert len(lateness) >= 6
+    assert all(0 <= late_ms < interval_ms + 500 for late_ms in lateness), lateness
+
+
+def offset_tombstones(partition: PartitionDirectory) -> Iterator[tuple[int, int, OffsetKey]]:
+    for batch in open_strictly(partition, "clean").batches():
+        for record in () if batch.is_control else batch.records():
+            decoded = decode_record(record.key, record.value)
+            if decoded.number == 1 and record.value is None:
+                assert record.timestamp_ms is not None
+                yield record.record_offset, record.timestamp_ms, (decoded.key["group"], decoded.key["topic"], decoded.key["partition"])
+
+
+def commit(*, at_ms: int = 0, expire_timestamp_ms: int | None = None) -> Commit:
+    return Commit(1, None, "", at_ms, expire_timestamp_ms, None, 3, 0, 0, None, None)
+
+
+def member(member_id: str = "m") -> ClassicMember:
+    return ClassicMember(member_id, None, "", "", 0, 0, b"", b"")
+
+
+def simple(name: str = "g") -> ClassicGroup:
+    return ClassicGroup(name, 0)
+
+
+def empty(name: str = "g", *, since_ms: int | None = 0, generation: int = 3) -> ClassicGroup:
+    return ClassicGroup(name, 0, generation, "consumer", current_state_timestamp_ms=since_ms)
+
+
+def live(subscribed: set[str] | None, protocol_type: str = "consumer") -> ClassicGroup:
+    topics = None if subscribed is None else frozenset(subscribed)
+    return ClassicGroup("g", 0, 3, protocol_type, "range", members={"m": member()}, subscribed_topics=topics)
+
+
+def holdings(*groups: Group, pending: bool = False, **commits: Commit) -> Holdings:
+    """These groups; the first has these commits by topic, and one pending for the topic `orders`."""
+    name = groups[0].group if groups else "g"
+    held = Holdings({group.group: group for group in groups}, {(name, topic, 0): commit for topic, commit in commits.items()})
+    if pending:
+        held.transactions[7] = OpenTransaction(7, 0, 1, 1, 0, 0, {name}, {(name, "orders", 0): commit(at_ms=0)})
+    return held
+
+
+def due_ms(held: Holdings, release: str, *, retention_ms: int = _MS_PER_DAY, topic: str = "orders") -> int | None:
+    return due_offsets(held, retention_ms, profile_for(release))["g", topic, 0].expires_at_ms
+
+
+def test_an_expire_timestamp_is_exclusive_to_2_0_and_inclusive_later() -> None:
+    held = holdings(simple(), orders=commit(expire_timestamp_ms=1000))
+
+    assert [due_ms(held, release) for release in ("0.9.0.1", "0.10.1.0", "2.0.1")] == [1001, 1001, 1001]
+    assert [due_ms(held, release) for release in ("2.1.0", "3.9.1", "3.9.1-new", "4.3.0")] == [1000, 1000, 1000, 1000]
+
+
+def test_the_retention_is_over_in_the_very_millisecond() -> None:
+    held = holdings(simple(), orders=commit(at_ms=5))
+
+    assert not expire(held, 5 + _MS_PER_DAY - 1, _MS_PER_DAY, profile_for("4.3.0")).tombstones
+    assert expire(held, 5 + _MS_PER_DAY, _MS_PER_DAY, profile_for("4.3.0")).tombstones
+
+
+def test_a_fresh_commit_does_not_save_an_empty_group() -> None:
+    held = holdings(empty(since_ms=10), orders=commit(at_ms=5000))
+
+    assert due_ms(held, "2.8.2") == due_ms(held, "4.3.0") == 10 + _MS_PER_DAY
+    assert due_ms(holdings(empty(since_ms=None), orders=commit(at_ms=5000)), "2.8.2") == 5000 + _MS_PER_DAY
+
+
+def test_topics_without_a_subscriber_expire_under_members_from_2_4() -> None:
+    held = holdings(live({"clicks"}), orders=commit(), clicks=commit())
+
+    assert [due_ms(held, release) for release in ("2.1.0", "2.3.1", "2.4.0", "3.9.1", "4.3.0")] == [None, None, *[_MS_PER_DAY] * 3]
+    assert due_ms(held, "4.3.0", topic="clicks") is None
+
+
+@pytest.mark.parametrize("group", [live(None), live(set(), "connect")], ids=["unknown subscription", "other protocol type"])
+def test_nothing_expires_under_members_whose_topics_the_coordinator_does_not_know(group: ClassicGroup) -> None:
+    held = holdings(group, orders=commit())
+
+    assert due_ms(held, "2.8.2") is None
+    assert due_ms(held, "4.3.0") is None
+
+
+def test_active_groups_lost_their_offsets_to_2_0() -> None:
+    held = holdings(live({"orders"}), orders=commit(expire_timestamp_ms=1000))
+
+    assert [due_ms(held, release) for release in ("0.10.0.1", "1.1.1", "2.0.1", "2.1.0")] == [1001, 1001, 1001, None]
+
+
+def test_an_expire_timestamp_of_the_largest_number_is_never() -> None:
+    assert due_ms(holdings(simple(), orders=commit(expire_timestamp_ms=2**63 - 1)), "2.0.1") is None
+    assert due_ms(holdings(simple(), orders=commit(at_ms=2**63 - 1)), "4.3.0") is None
+
+
+def test_a_pending_commit_protects_its_offset_in_the_java_coordinator_from_3_8() -> None:
+    held = holdings(simple(), pending=True, orders=commit())
+
+    assert [due_ms(held, release) for release in ("3.9.1", "3.7.2-new")] == [_MS_PER_DAY] * 2
+    assert [due_ms(held, release) for release in ("3.8.0-new", "4.0.0", "4.3.0")] == [None] * 3
+
+
+@pytest.mark.parametrize(
+    ("release", "left"),
+    [
+        ("2.8.2", [True, True]),
+        ("3.7.2-new", [False, False]),
+        ("3.9.1-new", [True, False]),
+        ("4.0.0", [True, False]),
+        ("4.0.1", [True, True]),
+    ],
+)
+def test_an_open_transaction_keeps_its_group_for_so_many_passes(release: str, left: list[bool]) -> None:
+    held = holdings(simple(), pending=True, clicks=commit())
+    seen = []
+    for _ in left:
+        held = expire(held, 2 * _MS_PER_DAY, _MS_PER_DAY, profile_for(release)).holdings
+        seen.append("g" in held.groups)
+
+    assert seen == left
+
+
+def test_an_offset_without_its_group_stays_in_the_java_coordinator() -> None:
+    assert due_ms(holdings(orders=commit()), "4.3.0") is None
+
+
+@pytest.mark.parametrize(("release", "is_left"), [("4.0.0", False), ("4.1.0", True), ("4.3.0", True)])
+def test_an_empty_share_group_goes_in_4_0_alone(release: str, *, is_left: bool) -> None:
+    done = expire(holdings(ShareGroup("g", 0, 3, 3)), 0, _MS_PER_DAY, profile_for(release))
+
+    assert ("g" in done.holdings.groups) == is_left
+    assert [tombstone.record_type for tombstone in done.tombstones] == ([] if is_left else [12, 9, 11])
+
+
+def test_generation_0_leaves_no_group_tombstone_in_the_scala_coordinator() -> None:
+    held = holdings(empty(generation=0), orders=commit())
+    types = {
+        release: [tombstone.record_type for tombstone in expire(held, _MS_PER_DAY, _MS_PER_DAY, profile_for(release)).tombstones]
+        for release in ("2.8.2", "4.3.0")
+    }
+
+    assert types == {"2.8.2": [1], "4.3.0": [1, 2]}
+    assert not expire(held, _MS_PER_DAY, _MS_PER_DAY, profile_for("2.8.2")).holdings.groups
+
+
+def test_a_pass_leaves_what_it_was_given_as_it_was() -> None:
+    held = holdings(empty(), empty("h"), pending=True, clicks=commit())
+    before = deepcopy(held)
+
+    done = expire(held, _MS_PER_DAY, _MS_PER_DAY, profile_for("4.3.0"))
+
+    assert done.holdings != before
+    assert held == before
+
+
+def test_a_group_whose_tombstones_would_be_refused_keeps_a_whole_pass_from_writing() -> None:
+    stuck = ConsumerGroup("stuck", 0, 3, 3, target={"gone": Target(0, {})})
+    held = holdings(simple(), stuck, orders=commit())
+
+    done = expire(held, _MS_PER_DAY, _MS_PER_DAY, profile_for("4.3.0"))
+
+    assert done.failure is not None
+    assert "stuck" in done.failure
+    assert (done.holdings, done.tombstones) == (held, [])
+
+
+def test_a_group_goes_with_the_last_of_its_offsets() -> None:
+    held = holdings(simple(), empty("hollow"), orders=commit(at_ms=1), clicks=commit(at_ms=2))
+    profile = profile_for("4.3.0")
+    groups = due_groups(held, due_offsets(held, _MS_PER_DAY, profile), 9, profile)
+
+    assert (groups["g"].rule, groups["g"].expires_at_ms) == ("last_offset", _MS_PER_DAY + 2)
+    assert (groups["hollow"].rule, groups["hollow"].expires_at_ms) == ("no_offsets", 9)
+    assert due_groups(held, {}, 9, profile_for("0.9.0.1"))["hollow"].expires_at_ms is None
