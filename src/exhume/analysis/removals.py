@@ -173,6 +173,8 @@ def _deleted(around: Circumstances, tombstone: _Row, forecast: Mapping[str, Any]
     if survivor is not None:
         with_survivor = f"{sentence}; group {survivor['group']!r} kept its offset of the topic (record {survivor['record_offset']})"
         return Answer("offsets_deleted", "likely", with_survivor, [*records, survivor["record_offset"]], shorter_or_group)
+    if forecast["reason"] == SUBSCRIBED:
+        return Answer("topic_deleted", "likely", f"{sentence}, and so every request would have been refused", records, shorter)
     near = [row for row in around.neighbours if _is_near(row["timestamp_ms"], tombstone["timestamp_ms"])]
     foreign = next((row for row in near if row["topic"] != topic), None)
     if foreign is not None:
@@ -186,8 +188,6 @@ def _deleted(around: Circumstances, tombstone: _Row, forecast: Mapping[str, Any]
         other = others[0]["record_offset"]
         with_others = f"{sentence}; record {other} removed an offset of the topic from group {others[0]['group']!r} at the same time"
         return Answer("topic_deleted", "likely", with_others, [*records, other], f"{shorter}; requests for several groups")
-    if forecast["reason"] == SUBSCRIBED:
-        return Answer("topic_deleted", "likely", f"{sentence}, and so every request would have been refused", records, shorter)
     return Answer("offsets_deleted", "possible", sentence, records, f"{shorter_or_group}; the deletion of topic {topic!r}")
 
 
