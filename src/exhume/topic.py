@@ -37,7 +37,7 @@ from exhume.errors import RequestError
 from exhume.findings import Finding, Findings
 from exhume.replay.broker_log import Stop
 from exhume.replay.local import LoadOptions, Mode, PartitionLoad, load_partitions, load_state
-from exhume.replay.moment import Clock, Moment, moment
+from exhume.replay.moment import Clock, Moment, moment, refuse_lone_clock
 from exhume.replay.profiles import BrokerProfile
 from exhume.replay.reading import LoadInputs
 from exhume.replay.release_table import newest_of_each_line
@@ -227,8 +227,7 @@ class OffsetsTopic:
         known, profile, names = self._offsets_partitions(), profile_for(release), self._topic_names(topics_file)
         earlier = moment(known, at_offset=from_offset, at_time_ms=from_time_ms, clock=None if from_time_ms is None else clock)
         later = moment(known, at_offset=to_offset, at_time_ms=to_time_ms, clock=None if to_time_ms is None else clock)
-        if clock is not None and from_time_ms is None and to_time_ms is None:
-            raise RequestError("a clock says how to read a time, and there is none", remedy="Name a time, or leave the clock out")
+        refuse_lone_clock(clock, from_time_ms, to_time_ms)
         self._note_unknown_releases(release)
         if earlier is None:
             raise RequestError("a difference from which moment on?", remedy="Name a record offset or a time to begin with")

@@ -76,6 +76,7 @@ def diff_command(
     from exhume.cli.render import refuse_unfit, render
     from exhume.cli.run import opened, tell
     from exhume.errors import RequestError
+    from exhume.replay.moment import refuse_lone_clock
 
     refuse_unfit(None, output=output, output_file=output_file, evidence=paths)
     earlier, later = record_offsets(from_offset, "--from-offset"), record_offsets(to_offset, "--to-offset")
@@ -86,8 +87,7 @@ def diff_command(
             remedy="Give one path with --from-offset or --from-time, or two paths without moments",
         )
 
-    if clock is not None and from_time is None and to_time is None:
-        raise RequestError("--clock says how to read a time, and there is none", remedy="Name a time, or leave --clock out")
+    refuse_lone_clock(clock.value if clock else None, from_time, to_time)
 
     def show(topic: OffsetsTopic, *others: Path) -> None:
         if not others:

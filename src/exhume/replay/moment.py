@@ -75,6 +75,12 @@ class CutLog(StrictLog):
         return self.cut.apply(StrictLog.batches(self))
 
 
+def refuse_lone_clock(clock: Clock | None, *times_ms: int | None) -> None:
+    """Raises `RequestError` where a clock is named and none of these times is."""
+    if clock is not None and all(time_ms is None for time_ms in times_ms):
+        raise RequestError("a clock says how to read a time, and there is none", remedy="Name a time, or leave the clock out")
+
+
 def moment(
     offsets_partitions: Collection[int | None],
     *,
@@ -87,8 +93,7 @@ def moment(
     Raises:
         RequestError: offset and time at once, an offset that fits no partition or is negative, or a clock without a time.
     """
-    if clock is not None and at_time_ms is None:
-        raise RequestError("a clock says how to read a time, and there is none", remedy="Name a time, or leave the clock out")
+    refuse_lone_clock(clock, at_time_ms)
     if at_offset is None:
         return None if at_time_ms is None else Moment(time_ms=at_time_ms, clock=clock or "append")
     if at_time_ms is not None:
