@@ -39,7 +39,7 @@ from exhume.replay.broker_log import Stop
 from exhume.replay.local import LoadOptions, Mode, PartitionLoad, load_partitions, load_state
 from exhume.replay.moment import Clock, Moment, moment, refuse_lone_clock
 from exhume.replay.profiles import BrokerProfile
-from exhume.replay.reading import LoadInputs
+from exhume.replay.reading import FastLoad, LoadInputs
 from exhume.replay.release_table import newest_of_each_line
 from exhume.replay.releases import is_newer_than_known, profile_for
 from exhume.replay.state import CoordinatorState
@@ -194,8 +194,9 @@ class OffsetsTopic:
         at = moment(self._offsets_partitions(), at_offset=at_offset, at_time_ms=at_time_ms, clock=clock)
         options = LoadOptions(profile_for(release), mode, stop, view, inputs or LoadInputs(), at)
         self._note_unknown_releases(release)
-        self._look_for_damage(mode)
+        options = replace(options, fast=self._fast_load())
         state = load_state(self._evidence.log_directories, options, self._topic_names(topics_file))
+        self._look_for_damage(mode, options.fast)
         self.findings.extend(state.findings)
         return state.only(groups) if groups is not None else state
 
@@ -351,9 +352,15 @@ class OffsetsTopic:
                 sentence = f"the rules of {release} are not known: those of {profile_for(None).release} are taken"
                 self.findings.add(Finding(code="release_newer_than_known", severity="warn", confidence="likely", sentence=sentence))
 
-    def _look_for_damage(self, mode: Mode) -> None:
-        """Put what a look at every checksum finds into `findings`; a lenient load reads every record, so those are looked at too."""
-        for found in self._reader().batches():
+    def _fast_load(self) -> FastLoad:
+        return FastLoad(self._options.verify, self._options.cap_bytes, least_bytes=self._options.least_compiled_bytes)
+
+    def _look_for_damage(self, mode: Mode, fast: FastLoad | None = None) -> None:
+        """Put what a look at every checksum finds into `findings`; a lenient load reads every record, so those are looked at too.
+
+        Segments that a fast load has read whole are left out: it has verified them, and found nothing to say.
+        """
+        for found in self._reader().batches(besides=fast.read_whole if fast else ()):
             if mode == "lenient":
                 found.records()
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 import pyarrow as pa
@@ -169,6 +170,12 @@ class Message:
         if version not in self.versions:
             raise UnknownVersion(f"{self.name} has no version {version}; known are {self.versions.start} to {self.versions.stop - 1}")
         return _read_struct(self.struct, _Context(reader, version, self.is_flexible(version), trace), "", into)
+
+    def read_front(self, reader: Reader, version: int, until: str) -> dict[str, Any]:
+        """The fields of one message of this version in front of the field `until`; leaves the cursor there."""
+        front = tuple(takewhile(lambda field: field.name != until, self.struct.fields))
+        context = _Context(reader, version, self.is_flexible(version), None)
+        return {field.name: _read_field(field, context, "") for field in front if field.is_in(version) and field.tag is None}
 
     def write(self, writer: Writer, version: int, value: Mapping[str, Any]) -> None:
         """Write one message of this version. Fields missing from `value` take their default."""

@@ -107,7 +107,7 @@ def _read_format_2(buffer: Buffer, batch: Batch, cap_bytes: int) -> Iterator[Rec
         raise DecodeError(f"a record count of {count}", byte_position=batch.byte_position)
     reader = Reader(buffer, batch.byte_position + HEADER_BYTES[2], batch.end_position)
     if batch.codec:
-        reader = Reader(_unfold(batch, buffer[reader.position : reader.end], cap_bytes))
+        reader = Reader(record_section(buffer, batch, cap_bytes=cap_bytes))
     end = reader.end
     for index in range(count):
         reader.end = end
@@ -118,6 +118,25 @@ def _read_format_2(buffer: Buffer, batch: Batch, cap_bytes: int) -> Iterator[Rec
     if reader.position != end:
         surplus = DecodeError(f"{end - reader.position} bytes are left behind the last record", byte_position=reader.position)
         raise _placed(surplus, batch, f"a batch of {count} records")
+
+
+def read_record_at(section: Buffer, batch: Batch, place: int) -> Record:
+    """The record of a format 2 batch that begins at `section[place]`; `section` is what `record_section` gave.
+
+    Raises:
+        DecodeError: no record begins there.
+    """
+    return _record(Reader(section, place), batch, is_compressed=batch.codec != 0)
+
+
+def record_section(buffer: Buffer, batch: Batch, *, cap_bytes: int = DEFAULT_CAP_BYTES) -> Buffer:
+    """The records of a format 2 batch as bytes, unfolded where they are compressed.
+
+    Raises:
+        DecompressionError: they cannot be unfolded, or to more than `cap_bytes` only.
+    """
+    section = memoryview(buffer)[batch.byte_position + HEADER_BYTES[2] : batch.end_position]
+    return _unfold(batch, section, cap_bytes) if batch.codec and batch.record_count else section
 
 
 def _unfold(batch: Batch, data: Buffer, cap_bytes: int) -> bytes:

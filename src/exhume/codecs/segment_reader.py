@@ -27,6 +27,8 @@ class ReadOptions:
     verify: bool = True
     cap_bytes: int = DEFAULT_CAP_BYTES
     progress: Progress | None = None
+    #: Logs of fewer bytes are read by plain code: a compiler's start would take longer.
+    least_compiled_bytes: int = 2 * 1024 * 1024
 
 
 @dataclass(slots=True)
@@ -85,9 +87,13 @@ class SegmentReader:
                 behind = next((base for base in later_logs if base > segment.base_offset), None) if segment.origin == "log" else None
                 yield partition, segment, behind
 
-    def batches(self, offsets_partitions: Collection[int] | None = None) -> Iterator[SegmentBatch]:
-        """Every batch of every segment, of these offsets partitions only where some are named."""
+    def batches(self, offsets_partitions: Collection[int] | None = None, *, besides: Collection[str] = ()) -> Iterator[SegmentBatch]:
+        """Every batch of every segment, of these offsets partitions only where some are named, besides segments of these paths."""
         for partition, segment, behind in self.segments():
+            if segment.path in besides:
+                self._done_bytes += segment.size_bytes
+                self._advance(0)
+                continue
             if offsets_partitions is not None and partition.offsets_partition not in offsets_partitions:
                 continue
             for item in self.items(partition, segment, behind):

@@ -6,10 +6,13 @@ computeSubscribedTopics (4.x).
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from exhume.codecs.embedded import broker_subscription_topics
+from exhume.codecs.layout import Message
+from exhume.codecs.wire import Reader
 from exhume.errors import DecodeError, LengthOverrun, Underflow
 from exhume.replay.decode import ReplayRecord
 from exhume.replay.holdings import ClassicGroup, ClassicMember
@@ -20,6 +23,7 @@ _CAUGHT = {"tolerated": (DecodeError,), "null_aborts": (Underflow, LengthOverrun
 Subscription = Literal["not_parsed", "tolerated", "null_aborts", "null_and_length_abort"]
 
 CONSUMER_PROTOCOL_TYPE = "consumer"
+GROUP_METADATA = 2
 
 
 class MemberRefused(Exception):
@@ -75,11 +79,67 @@ def build_classic_group(record: ReplayRecord, rules: ClassicGroupRules) -> Class
             repeated = member.member_id
         members[member.member_id] = member
         leader = member.member_id if leader is None else leader
+    group = _group(record, members, leader, rules)
+    try:
+        group.subscribed_topics = _subscribed_topics(group, rules.subscription)
+    except DecodeError as error:
+        refusals.append(f"a subscription in group {name!r} cannot be parsed: {error.message}")
+    if refusals:
+        raise MemberRefused(refusals[0], group)
+    return group
+
+
+class LaterMembers(Mapping[str, ClassicMember]):
+    """So many members, read when somebody looks at one."""
+
+    def __init__(self, count: int, read: Callable[[], Mapping[str, ClassicMember]]) -> None:
+        self._count = count
+        self._read = read
+        self._members: Mapping[str, ClassicMember] | None = None
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all())
+
+    def __getitem__(self, member_id: str) -> ClassicMember:
+        return self._all()[member_id]
+
+    def _all(self) -> Mapping[str, ClassicMember]:
+        if self._members is None:
+            self._members = self._read()
+        return self._members
+
+
+def outline_classic_group(name: str, record_offset: int, value: bytes, layout: Message, rules: ClassicGroupRules) -> ClassicGroup:
+    """What `build_classic_group` makes of a value that no release refuses, with members that are read when somebody looks at them.
+
+    The topics that they subscribe to are left out, as unknown.
+    """
+    reader = Reader(value)
+    version = reader.int16()
+    front = layout.read_front(reader, version, "members")
+    count = reader.nullable_count(compact=layout.is_flexible(version)) or 0
+
+    def whole() -> ClassicGroup:
+        body = layout.read(Reader(value, 2), version)
+        return build_classic_group(ReplayRecord(record_offset, GROUP_METADATA, {"group": name}, version, body), rules)
+
+    if not count:
+        return whole()
+    read = ReplayRecord(record_offset, GROUP_METADATA, {"group": name}, version, front)
+    return _group(read, LaterMembers(count, lambda: whole().members), front["leader"], rules)
+
+
+def _group(record: ReplayRecord, members: Mapping[str, ClassicMember], leader: str | None, rules: ClassicGroupRules) -> ClassicGroup:
+    value = record.value
+    assert value is not None
     # "" means no type, but the members of a record bring theirs with them, "" included.
     protocol_type = value["protocol_type"] if members else value["protocol_type"] or None
     has_timestamp = record.value_version in rules.state_timestamp_versions
-    group = ClassicGroup(
-        group=name,
+    return ClassicGroup(
+        group=record.key["group"],
         record_offset=record.record_offset,
         generation=value["generation"],
         protocol_type=protocol_type if members or rules.keeps_memberless_protocol_type else None,
@@ -89,13 +149,6 @@ def build_classic_group(record: ReplayRecord, rules: ClassicGroupRules) -> Class
         members=members,
         memberless_state=rules.memberless_state,
     )
-    try:
-        group.subscribed_topics = _subscribed_topics(group, rules.subscription)
-    except DecodeError as error:
-        refusals.append(f"a subscription in group {name!r} cannot be parsed: {error.message}")
-    if refusals:
-        raise MemberRefused(refusals[0], group)
-    return group
 
 
 def _member(fields: dict[str, Any]) -> ClassicMember:

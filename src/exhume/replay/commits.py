@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -64,3 +65,20 @@ def transaction_of(
     transaction.last_record_offset = record_offset
     transaction.last_timestamp_ms = timestamp_ms
     return transaction
+
+
+def joined_transactions(known: Mapping[int, OpenTransaction], others: Iterable[OpenTransaction]) -> dict[int, OpenTransaction]:
+    """What two readings of one log know of open transactions, in the order in which these began. Changes what was known."""
+    joined = dict(known)
+    for other in others:
+        first = joined.setdefault(other.producer_id, other)
+        if first is other:
+            continue
+        first.groups |= other.groups
+        first.offsets |= other.offsets
+        if other.first_record_offset < first.first_record_offset:
+            first.first_record_offset, first.first_timestamp_ms = other.first_record_offset, other.first_timestamp_ms
+        if other.last_record_offset > first.last_record_offset:
+            first.last_record_offset, first.last_timestamp_ms = other.last_record_offset, other.last_timestamp_ms
+            first.producer_epoch = other.producer_epoch
+    return dict(sorted(joined.items(), key=lambda item: item[1].first_record_offset))

@@ -6,8 +6,11 @@ group state that the Java coordinator keeps beside its groups. Every value knows
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
+
+import pyarrow as pa
 
 #: (group, topic, partition)
 OffsetKey = tuple[str, str, int]
@@ -77,7 +80,7 @@ class ClassicGroup:
     protocol: str | None = None
     leader: str | None = None
     current_state_timestamp_ms: int | None = None
-    members: dict[str, ClassicMember] = field(default_factory=dict)
+    members: Mapping[str, ClassicMember] = field(default_factory=dict)
     #: None: unknown to the coordinator.
     subscribed_topics: frozenset[str] | None = None
     memberless_state: str = "Empty"
@@ -258,6 +261,18 @@ class ShareState:
     record_offset: int
 
 
+class OffsetColumns(Protocol):
+    """Committed offsets in columns."""
+
+    def table(self, origin: Mapping[str, Any]) -> pa.Table:
+        """Them as rows of the `offsets` table, by group, topic and partition; `origin` are columns that are the same in every row."""
+        ...
+
+    def spans(self) -> Mapping[str, tuple[int, int]]:
+        """The lowest and the highest record offset of each group's."""
+        ...
+
+
 @dataclass(slots=True)
 class Holdings:
     """The memory of a coordinator for one offsets partition."""
@@ -266,6 +281,8 @@ class Holdings:
     offsets: dict[OffsetKey, Commit] = field(default_factory=dict)
     transactions: dict[int, OpenTransaction] = field(default_factory=dict)
     share_states: dict[str, ShareState] = field(default_factory=dict)
+    #: Committed offsets that are kept in columns, besides `offsets`.
+    offset_columns: OffsetColumns | None = None
 
     def is_stable(self, key: OffsetKey) -> bool:
         """False while an open transaction has a commit pending for this key: what a require-stable fetch is refused for."""

@@ -83,6 +83,9 @@ def groups(held: Iterable[tuple[PartitionDirectory, Holdings]], profile: BrokerP
         for (group, _, _), commit in holdings.offsets.items():
             if group not in holdings.groups:
                 orphans[group] = max(orphans.get(group, -1), commit.record_offset)
+        for group, (_, record_offset) in holdings.offset_columns.spans().items() if holdings.offset_columns else ():
+            if group not in holdings.groups:
+                orphans[group] = max(orphans.get(group, -1), record_offset)
         for group, record_offset in sorted(orphans.items()):
             yield Finding(
                 code="offsets_without_group",

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
-
-import pyarrow as pa
 
 from exhume.codecs.log_directory import LogDirectory, PartitionDirectory
 from exhume.findings import Finding, Findings
@@ -16,12 +14,13 @@ from exhume.replay.holdings import Holdings
 from exhume.replay.java.loader import JavaLoad
 from exhume.replay.moment import CutLog, Moment, cut_log, lenient_batches
 from exhume.replay.profiles import BrokerProfile, JavaProfile, ScalaProfile
-from exhume.replay.reading import LoadInputs, read_chunks
+from exhume.replay.reading import FastLoad, LoadInputs, read_chunks
+from exhume.replay.reduce import why_not_reducible
 from exhume.replay.refusals import Refusals
 from exhume.replay.scala import ScalaLoad
 from exhume.replay.state import CoordinatorState
-from exhume.replay.state_rows import state_rows
-from exhume.replay.state_tables import SCHEMAS, Row, table
+from exhume.replay.state_builder import StateTables
+from exhume.replay.state_tables import Row
 from exhume.replay.topic_names import TopicNames
 from exhume.replay.verdict import LoadAborted, LoadStalled, Outcome
 
@@ -32,11 +31,15 @@ Mode = Literal["strict", "lenient"]
 class PartitionLoad:
     """The load of one offsets partition: what is held, and the row of `loads` that says how it went."""
 
-    partition: PartitionDirectory
+    log: StrictLog
     holdings: Holdings
     outcome: Outcome
     row: Row
     findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def partition(self) -> PartitionDirectory:
+        return self.log.partition
 
 
 @dataclass(slots=True)
@@ -71,6 +74,7 @@ class LoadOptions:
     view: Literal["shown", "held"] = "shown"
     inputs: LoadInputs = field(default_factory=LoadInputs)
     at: Moment | None = None
+    fast: FastLoad | None = None
 
 
 def load_state(directories: Sequence[LogDirectory], options: LoadOptions, names: TopicNames) -> CoordinatorState:
@@ -80,18 +84,14 @@ def load_state(directories: Sequence[LogDirectory], options: LoadOptions, names:
     """
     findings = Findings()
     loads = load_partitions(directories, options, names)
-    rows: dict[str, list[Row]] = {name: [] for name in SCHEMAS}
+    state_of = StateTables(names)
     for load in loads:
         origin = {"replica": load.partition.replica, "offsets_partition": load.partition.offsets_partition}
-        for name, partition_rows in state_rows(load.holdings, names).items():
-            rows[name] += [origin | row for row in partition_rows]
-        rows["loads"].append(origin | load.row)
         findings.extend(load.findings)
+        state_of.add(origin, load.holdings, load.row)
     findings.extend(load_findings.groups([(load.partition, load.holdings) for load in loads], options.profile))
-    for name, table_rows in rows.items():
-        findings.extend(load_findings.invalid_utf8(name, table_rows))
-    tables: dict[str, pa.Table] = {name: table(name, table_rows) for name, table_rows in rows.items()}
-    return CoordinatorState(options.profile.release, options.mode, tables, findings)
+    findings.extend(state_of.findings)
+    return CoordinatorState(options.profile.release, options.mode, state_of.tables(), findings)
 
 
 def load_partitions(directories: Sequence[LogDirectory], options: LoadOptions, names: TopicNames) -> list[PartitionLoad]:
@@ -105,16 +105,60 @@ def load_partitions(directories: Sequence[LogDirectory], options: LoadOptions, n
 
 
 def _load_directory(partitions: Sequence[PartitionDirectory], options: LoadOptions, stop: Stop, names: TopicNames) -> list[PartitionLoad]:
-    profile = options.profile
-    logs = [cut_log(open_strictly(partition, stop), options.at, lenient=options.mode == "lenient") for partition in partitions]
-    if options.mode == "lenient":
-        return [_load_leniently(log, options, names) for log in logs]
+    profile, is_lenient = options.profile, options.mode == "lenient"
+    done = [_load_in_columns(partition, stop, options, names) for partition in partitions]
+    logs = [
+        load.log if load else cut_log(open_strictly(partition, stop), options.at, lenient=is_lenient)
+        for partition, load in zip(partitions, done, strict=True)
+    ]
     refused = next((log for log in logs if log.refused), None)
-    if refused is not None:
+    if refused is not None and not is_lenient:
         # One bad partition keeps the broker from starting, so none is loaded.
         reason = f"a broker of this release does not start on this log directory: {refused.refused}"
         return [_not_loaded(log, profile, "refused", reason, _Progress()) for log in logs]
-    return [_load_strictly(log, options, names) for log in logs]
+    load_log = _load_leniently if is_lenient else _load_strictly
+    return [load or load_log(log, options, names) for log, load in zip(logs, done, strict=True)]
+
+
+def _load_in_columns(partition: PartitionDirectory, stop: Stop, options: LoadOptions, names: TopicNames) -> PartitionLoad | None:
+    """The same load in columns, where the log allows it and is worth it; None where it is to be loaded record by record."""
+    fast, profile = options.fast, options.profile
+    size_bytes = sum(file.size_bytes for file in partition.segments)
+    if fast is None or options.at is not None or size_bytes < fast.least_bytes or why_not_reducible(profile) is not None:
+        return None
+    # Where nothing is odd, a start after an unclean stop finds nothing to do.
+    log = replace(open_strictly(partition, "clean"), stop=stop)
+    if log.refused:
+        return None
+    from exhume.replay.survivors.offset_columns import SettledOffsets
+    from exhume.replay.survivors.run import fold_log
+    from exhume.replay.survivors.settled import CommitSeen
+
+    start_offset = log.start_offset if options.mode == "strict" else 0
+    settled = fold_log(log, start_offset, profile, options.inputs, fast)
+    if settled is None:
+        return None
+    learned = names.copy()
+    learned.add_all("commit", settled.topic_ids)
+    refusals = Refusals(lenient=options.mode == "lenient")
+    loader = _loader(log, options, refusals, learned)
+    try:
+        for passed in settled.passed():
+            if isinstance(passed, CommitSeen):
+                loader.note_commit(passed)
+            else:
+                loader.apply(passed)
+        loader.settle(settled)
+        held = loader.finish()
+    except LoadAborted:
+        return None
+    if refusals.tolerated:
+        return None
+    names.take(learned)
+    fast.read_whole.update(segment.file.path for segment in log.segments)
+    held[0].offset_columns = SettledOffsets(settled, loader.commit_rules)
+    progress = _Progress(settled.records, settled.size_bytes, settled.first_offset, settled.next_offset - 1)
+    return _loaded(log, options, loader, held, progress)
 
 
 def _load_strictly(log: StrictLog, options: LoadOptions, names: TopicNames) -> PartitionLoad:
@@ -123,7 +167,7 @@ def _load_strictly(log: StrictLog, options: LoadOptions, names: TopicNames) -> P
     loader = _loader(log, options, Refusals(lenient=False), names)
     try:
         _fold(read_chunks(log, profile, options.inputs), loader, progress)
-        holdings, late_error = loader.finish()
+        held = loader.finish()
     except LoadAborted as aborted:
         is_stalled = isinstance(aborted, LoadStalled)
         load = _not_loaded(log, profile, "stalled" if is_stalled else "aborted", aborted.reason, progress)
@@ -131,38 +175,48 @@ def _load_strictly(log: StrictLog, options: LoadOptions, names: TopicNames) -> P
         load.row |= {"record_offset": aborted.record_offset, "path": aborted.path, "byte_position": aborted.byte_position}
         load.findings.append(load_findings.aborted(log, profile, aborted))
         return load
-    outcome: Outcome = "loaded_with_error" if late_error else "loaded"
-    row = _row(log, profile, outcome, late_error, progress)
-    findings = [*log.losses, *hidden_findings(log), *_cut_findings(log)]
-    if isinstance(loader, JavaLoad):
-        row["shown_offset"] = loader.shown_offset
-        findings += load_findings.java_load(log, loader)
-        if progress.last_offset is not None and loader.shown_offset <= progress.last_offset and options.view == "shown":
-            outcome = "not_shown"
-            reason = f"the log ends in a gap: {log.end_offset} is its end, {(progress.last_offset or 0) + 1} the end of its last batch"
-            row |= {"outcome": outcome, "reason": f"{reason}; requests see the state at {max(loader.shown_offset, 0)} until the next write"}
-            shown = JavaLoad(loader.profile, Refusals(lenient=False), names, log.end_offset)
-            _fold([[batch for batch in log.batches() if batch.last_offset < loader.shown_offset]], shown, _Progress())
-            # Timers are set when a load is over: on all that it read.
-            holdings = shown.snapshot()
-            findings.append(load_findings.partition(log, "not_shown", "warn", row["reason"], "Compare with --view held"))
-    return PartitionLoad(log.partition, holdings, outcome, row, findings)
+    load = _loaded(log, options, loader, held, progress)
+    is_shown = not isinstance(loader, JavaLoad) or progress.last_offset is None or loader.shown_offset > progress.last_offset
+    if not is_shown and options.view == "shown":
+        assert isinstance(loader, JavaLoad)
+        reason = f"the log ends in a gap: {log.end_offset} is its end, {(progress.last_offset or 0) + 1} the end of its last batch"
+        reason = f"{reason}; requests see the state at {max(loader.shown_offset, 0)} until the next write"
+        shown = JavaLoad(loader.profile, Refusals(lenient=False), names, log.end_offset)
+        _fold([[batch for batch in log.batches() if batch.last_offset < loader.shown_offset]], shown, _Progress())
+        # Timers are set when a load is over: on all that it read.
+        load.holdings = shown.snapshot()
+        load.outcome = "not_shown"
+        load.row |= {"outcome": load.outcome, "reason": reason}
+        load.findings.append(load_findings.partition(log, "not_shown", "warn", reason, "Compare with --view held"))
+    return load
 
 
 def _load_leniently(log: StrictLog, options: LoadOptions, names: TopicNames) -> PartitionLoad:
-    profile = options.profile
     progress = _Progress()
     refusals = Refusals(lenient=True)
     loader = _loader(log, options, refusals, names)
     _fold(([batch] for batch in lenient_batches(log)), loader, progress)
-    holdings, late_error = loader.finish()
-    row = _row(log, profile, "loaded_with_error" if late_error else "loaded", late_error, progress)
-    row |= {"mode": "lenient", "tolerated_records": len(refusals.tolerated)}
-    findings = [*_cut_findings(log), *load_findings.tolerated_records(log, profile, refusals)]
+    held = loader.finish()
+    return _loaded(log, options, loader, held, progress)
+
+
+def _loaded(
+    log: StrictLog, options: LoadOptions, loader: ScalaLoad | JavaLoad, held: tuple[Holdings, str | None], progress: _Progress
+) -> PartitionLoad:
+    """The load that came to an end, with what is to be said of it."""
+    profile = options.profile
+    holdings, late_error = held
+    outcome: Outcome = "loaded_with_error" if late_error else "loaded"
+    row = _row(log, profile, outcome, late_error, progress)
+    if options.mode == "lenient":
+        row |= {"mode": "lenient", "tolerated_records": len(loader.refusals.tolerated)}
+        findings = [*_cut_findings(log), *load_findings.tolerated_records(log, profile, loader.refusals)]
+    else:
+        findings = [*log.losses, *hidden_findings(log), *_cut_findings(log)]
     if isinstance(loader, JavaLoad):
         row["shown_offset"] = loader.shown_offset
         findings += load_findings.java_load(log, loader)
-    return PartitionLoad(log.partition, holdings, "loaded", row, findings)
+    return PartitionLoad(log, holdings, outcome, row, findings)
 
 
 def _loader(log: StrictLog, options: LoadOptions, refusals: Refusals, names: TopicNames) -> ScalaLoad | JavaLoad:
@@ -184,7 +238,7 @@ def _fold(chunks: Iterable[Iterable[LoadedBatch]], loader: ScalaLoad | JavaLoad,
 
 
 def _not_loaded(log: StrictLog, profile: BrokerProfile, outcome: Outcome, reason: str, progress: _Progress) -> PartitionLoad:
-    load = PartitionLoad(log.partition, Holdings(), outcome, _row(log, profile, outcome, reason, progress))
+    load = PartitionLoad(log, Holdings(), outcome, _row(log, profile, outcome, reason, progress))
     load.findings += [*log.losses, *_cut_findings(log)]
     if outcome == "refused":
         load.findings.append(

@@ -9,12 +9,12 @@ Source: GroupMetadataManager.doLoadGroupsAndOffsets of 0.9.0.1 to 3.9.0; Coordin
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from itertools import groupby
 
 from exhume.codecs.batches import HEADER_BYTES
-from exhume.codecs.compression import xxh32
+from exhume.codecs.compression import DEFAULT_CAP_BYTES, xxh32
 from exhume.codecs.wire import Reader
 from exhume.replay.broker_log import LoadedBatch, StrictLog
 from exhume.replay.profiles import BrokerProfile, ScalaProfile
@@ -35,6 +35,21 @@ class LoadInputs:
     load_buffer_bytes: int = DEFAULT_LOAD_BUFFER_BYTES
     high_watermark: int | None = None
     retention_minutes: int | None = None
+
+
+@dataclass(slots=True)
+class FastLoad:
+    """How to load in columns: the logs that allow it, and that are not so small that a compiler's start would take longer.
+
+    `verify`, `cap_bytes`: as in `ReadOptions`. `advance` is told of bytes that are done. `least_bytes` is the size from which on it is
+    worth it. `read_whole` collects the paths of segments that were read to the last record, with nothing to say about them.
+    """
+
+    verify: bool = True
+    cap_bytes: int = DEFAULT_CAP_BYTES
+    advance: Callable[[int], None] = lambda _: None
+    least_bytes: int = 2 * 1024 * 1024
+    read_whole: set[str] = field(default_factory=set)
 
 
 def read_chunks(log: StrictLog, profile: BrokerProfile, inputs: LoadInputs) -> Iterator[Iterable[LoadedBatch]]:

@@ -13,12 +13,13 @@ Source: GroupMetadataManager.loadGroupsAndOffsets and doLoadGroupsAndOffsets, Ka
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from exhume.codecs.record_types import COMMIT, decode_control_record
 from exhume.errors import DecodeError
 from exhume.replay.broker_log import LoadedBatch
 from exhume.replay.classic_group import ClassicGroupRules, MemberRefused, build_classic_group
-from exhume.replay.commits import CommitRules, build_commit, transaction_of
+from exhume.replay.commits import CommitRules, build_commit, joined_transactions, transaction_of
 from exhume.replay.decode import ReplayRecord, UnknownRecordType, decode_for
 from exhume.replay.holdings import ClassicGroup, Commit, Holdings, OffsetKey, OpenTransaction
 from exhume.replay.per_chunk import PerChunkInstall
@@ -26,6 +27,9 @@ from exhume.replay.profiles import ScalaProfile
 from exhume.replay.reading import LoadInputs, refused_format
 from exhume.replay.refusals import Refusals
 from exhume.replay.topic_names import TopicNames
+
+if TYPE_CHECKING:
+    from exhume.replay.survivors.settled import CommitSeen, Settled
 
 _MS_PER_MINUTE = 60_000
 
@@ -42,14 +46,15 @@ class ScalaLoad:
     groups: dict[str, ClassicGroup] = field(default_factory=dict)
     removed_groups: dict[str, int] = field(default_factory=dict)
     transactions: dict[int, OpenTransaction] = field(default_factory=dict)
+    _settled_offsets: dict[str, tuple[int, int]] = field(default_factory=dict)
     _per_chunk: PerChunkInstall | None = None
-    _commit_rules: CommitRules = field(init=False)
+    commit_rules: CommitRules = field(init=False)
     _group_rules: ClassicGroupRules = field(init=False)
 
     def __post_init__(self) -> None:
         profile = self.profile
         retention_minutes = profile.default_retention_minutes if self.inputs.retention_minutes is None else self.inputs.retention_minutes
-        self._commit_rules = CommitRules(
+        self.commit_rules = CommitRules(
             profile.missing_expire_timestamp, retention_minutes * _MS_PER_MINUTE, profile.keeps_leader_epoch_below_minus_one
         )
         self._group_rules = ClassicGroupRules(
@@ -121,7 +126,7 @@ class ScalaLoad:
         if record.value is None:
             target.pop(key, None)
         else:
-            target[key] = build_commit(record, first_offset, batch if is_transactional else None, self._commit_rules)
+            target[key] = build_commit(record, first_offset, batch if is_transactional else None, self.commit_rules)
 
     def _apply_group(self, record: ReplayRecord) -> None:
         group_id = record.key["group"]
@@ -136,6 +141,22 @@ class ScalaLoad:
             group = refused.group
         self.removed_groups.pop(group_id, None)
         self.groups[group_id] = group
+
+    def note_commit(self, seen: CommitSeen) -> None:
+        """A commit that was settled: it counts at the end."""
+
+    def settle(self, settled: Settled) -> None:
+        """Add what a fold settled of the whole log. Nothing of it is in what was applied."""
+        removed = {name: (record_offset, record_offset) for name, record_offset in self.removed_groups.items()}
+        for group in settled.groups():
+            if group.value is not None:
+                self.groups[group.name] = group.value(self._group_rules)
+            elif group.tombstone is not None:
+                removed[group.name] = (group.first_tombstone or 0, group.tombstone)
+        # The first one that a late error names is the first that was removed.
+        self.removed_groups = {name: last for name, (_, last) in sorted(removed.items(), key=lambda item: item[1])}
+        self._settled_offsets = settled.spans()
+        self.transactions = joined_transactions(self.transactions, settled.transactions(self.commit_rules))
 
     def end_chunk(self) -> None:
         """A read has been applied. Raises `LoadAborted` where installing what is there fails (0.11.0.0)."""
@@ -163,11 +184,17 @@ class ScalaLoad:
             known = holdings.groups.setdefault(key[0], ClassicGroup(key[0], commit.record_offset))
             if key[0] not in self.groups:
                 known.record_offset = min(known.record_offset, commit.record_offset)
+        for name, (record_offset, _) in self._settled_offsets.items():
+            known = holdings.groups.setdefault(name, ClassicGroup(name, record_offset))
+            if name not in self.groups:
+                known.record_offset = min(known.record_offset, record_offset)
         return holdings, self._late_error(holdings)
 
     def _late_error(self, holdings: Holdings) -> str | None:
         """The check for groups that were removed and are there all the same, behind the installation."""
-        exempt = {key[0] for key in self.offsets} if self.profile.removed_group_check == "without_offsets" else set()
+        exempt = (
+            {*(key[0] for key in self.offsets), *self._settled_offsets} if self.profile.removed_group_check == "without_offsets" else set()
+        )
         for group_id in self.removed_groups:
             if self.profile.removed_group_check != "never" and group_id in holdings.groups and group_id not in exempt:
                 return f"unexpected unload of active group {group_id!r}: its tombstone was loaded, and offsets of it"

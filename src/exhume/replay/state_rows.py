@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from typing import Literal
 
 from exhume.codecs.embedded import assigned_partitions, decode_assignment, decode_subscription, subscribed_topics
 from exhume.codecs.json_values import to_json
+from exhume.replay.classic_group import LaterMembers
 from exhume.replay.holdings import (
     ClassicGroup,
     ClassicMember,
@@ -27,25 +29,20 @@ from exhume.replay.topic_names import TopicNames
 
 
 def state_rows(holdings: Holdings, names: TopicNames) -> Mapping[str, list[Row]]:
-    """Every row of every state table but `loads`, without `replica` and `offsets_partition`, ordered by group and key."""
+    """Every row of every state table but `loads`, without `replica` and `offsets_partition`, ordered by group and key.
+
+    Rows of members that are not read yet are left out; `later_rows` has those.
+    """
     rows: dict[str, list[Row]] = {name: [] for name in SCHEMAS if name != "loads"}
-    for group in sorted(holdings.groups.values(), key=lambda group: group.group):
+    for group in _in_order(holdings):
         rows["groups"].append(_group_row(group))
-        match group:
-            case ClassicGroup():
-                rows["members"] += [_classic_member_row(group, member) for member in group.members.values()]
-                rows["assignments"] += [row for member in group.members.values() for row in _classic_assignment_rows(group, member)]
-            case ConsumerGroup():
-                rows["members"] += [_consumer_member_row(group, member) for member in group.members.values()]
-                rows["assignments"] += _topic_assignment_rows(group, names)
-                rows["regular_expressions"] += list(_regular_expression_rows(group))
-            case ShareGroup():
-                rows["members"] += [_share_member_row(group, member) for member in group.members.values()]
-                rows["assignments"] += _topic_assignment_rows(group, names)
-            case StreamsGroup():
-                rows["members"] += [_streams_member_row(group, member) for member in group.members.values()]
-                rows["assignments"] += _task_assignment_rows(group)
-                rows["streams_topologies"] += list(_topology_rows(group))
+        if not has_later_members(group):
+            rows["members"] += _member_rows(group)
+            rows["assignments"] += _assignment_rows(group, names)
+        if isinstance(group, ConsumerGroup):
+            rows["regular_expressions"] += list(_regular_expression_rows(group))
+        elif isinstance(group, StreamsGroup):
+            rows["streams_topologies"] += list(_topology_rows(group))
     for key, commit in sorted(holdings.offsets.items()):
         rows["offsets"].append(_offset_row(key, commit, is_stable=holdings.is_stable(key)))
     for _, transaction in sorted(holdings.transactions.items()):
@@ -64,6 +61,43 @@ def state_rows(holdings: Holdings, names: TopicNames) -> Mapping[str, list[Row]]
         )
     rows["share_partitions"] += list(_share_partition_rows(holdings))
     return rows
+
+
+def later_rows(name: Literal["members", "assignments"], holdings: Holdings, names: TopicNames) -> list[Row]:
+    """Every row of one of these tables, members that were not read yet included."""
+    rows_of: Callable[[Group], list[Row]] = _member_rows if name == "members" else lambda group: _assignment_rows(group, names)
+    return [row for group in _in_order(holdings) for row in rows_of(group)]
+
+
+def has_later_members(group: Group) -> bool:
+    """True when the members of this group are read when somebody looks at them."""
+    return isinstance(group.members, LaterMembers)
+
+
+def _in_order(holdings: Holdings) -> list[Group]:
+    return sorted(holdings.groups.values(), key=lambda group: group.group)
+
+
+def _member_rows(group: Group) -> list[Row]:
+    match group:
+        case ClassicGroup():
+            return [_classic_member_row(group, member) for member in group.members.values()]
+        case ConsumerGroup():
+            return [_consumer_member_row(group, member) for member in group.members.values()]
+        case ShareGroup():
+            return [_share_member_row(group, member) for member in group.members.values()]
+        case StreamsGroup():
+            return [_streams_member_row(group, member) for member in group.members.values()]
+
+
+def _assignment_rows(group: Group, names: TopicNames) -> list[Row]:
+    match group:
+        case ClassicGroup():
+            return [row for member in group.members.values() for row in _classic_assignment_rows(group, member)]
+        case ConsumerGroup() | ShareGroup():
+            return _topic_assignment_rows(group, names)
+        case StreamsGroup():
+            return _task_assignment_rows(group)
 
 
 def _group_row(group: Group) -> Row:

@@ -46,6 +46,15 @@ class TopicNames:
         """Learn many: topic id to name."""
         self._names[source].update(names)
 
+    def copy(self) -> TopicNames:
+        """The same names, to learn from what may prove not to count."""
+        return TopicNames({source: dict(names) for source, names in self._names.items()})
+
+    def take(self, other: TopicNames) -> None:
+        """Know what a copy has learned."""
+        for source, names in other._names.items():
+            self._names[source].update(names)
+
     def lookup(self, topic_id: str | None) -> TopicName | None:
         """The name of this topic and who knows it; None where nobody does."""
         if topic_id is None:

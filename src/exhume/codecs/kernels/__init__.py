@@ -19,9 +19,11 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 def kernel(function: _Function) -> _Function:
     """`function` compiled on its first call; it can be called from other kernels."""
+    # A kernel makes no array: so none is counted, which costs more than most of what kernels do.
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False}
     try:
-        compiled = numba.njit(nogil=True, cache=True)(function)
+        compiled = numba.njit(cache=True, **options)(function)
     except RuntimeError:
         # There is no directory that machine code could be kept in.
-        compiled = numba.njit(nogil=True)(function)
+        compiled = numba.njit(**options)(function)
     return cast("_Function", compiled)

@@ -10,12 +10,13 @@ Source: CoordinatorLoaderImpl, OffsetMetadataManager.replay and replayEndTransac
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from exhume.codecs.record_types import ABORT, COMMIT, decode_control_record, decode_record
 from exhume.errors import DecodeError
 from exhume.replay.broker_log import LoadedBatch
 from exhume.replay.classic_group import ClassicGroupRules, MemberRefused, build_classic_group
-from exhume.replay.commits import CommitRules, build_commit, transaction_of
+from exhume.replay.commits import CommitRules, build_commit, joined_transactions, transaction_of
 from exhume.replay.decode import ReplayRecord, UnknownRecordType, decode_for
 from exhume.replay.holdings import ClassicGroup, ConsumerGroup, Holdings, ShareGroup, ShareState, StreamsGroup
 from exhume.replay.java import consumer, share, streams
@@ -23,6 +24,9 @@ from exhume.replay.java.registry import group_for
 from exhume.replay.profiles import JavaProfile
 from exhume.replay.refusals import Refusals
 from exhume.replay.topic_names import TopicNames
+
+if TYPE_CHECKING:
+    from exhume.replay.survivors.settled import CommitSeen, Settled
 
 NO_PRODUCER_ID = -1
 
@@ -146,6 +150,28 @@ class JavaLoad:
             consumer_group = group_for(record, ConsumerGroup, groups, self.profile, self.refusals)
             if consumer_group is not None:
                 consumer.apply(consumer_group, groups, record, self.profile, self.refusals)
+
+    def note_commit(self, seen: CommitSeen) -> None:
+        """A commit that was settled: it makes its group exist all the same."""
+        if seen.group not in self.holdings.groups:
+            self.holdings.groups[seen.group] = ClassicGroup(seen.group, seen.record_offset)
+
+    def settle(self, settled: Settled) -> None:
+        """Add what a fold settled of the whole log. Nothing of it is in what was applied."""
+        groups = self.holdings.groups
+        for group in settled.groups():
+            groups.pop(group.name, None)
+            if group.value is not None:
+                groups[group.name] = group.value(_GROUP_RULES)
+            elif group.first_commit is not None:
+                groups[group.name] = ClassicGroup(group.name, group.first_commit)
+        self.holdings.transactions = joined_transactions(self.holdings.transactions, settled.transactions(_COMMIT_RULES))
+        if self.shown_offset < settled.next_offset:
+            self._advance(settled.next_offset)
+
+    @property
+    def commit_rules(self) -> CommitRules:
+        return _COMMIT_RULES
 
     def end_chunk(self) -> None:
         """A read has been applied: nothing to do, every record was."""

@@ -1,0 +1,191 @@
+"""Fields and texts for kernels: what `wire.Reader` reads, over an array of uint8.
+
+Nothing here looks where the array ends: a caller has made sure of it, or gives the end. Positions are int64, as all numbers of kernels.
+A loop over bytes that the compiler makes one load of is written out byte by byte: it works uncompiled and with bounds checked, too.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from exhume.codecs.kernels import kernel
+
+Bytes = npt.NDArray[np.uint8]
+Int64s = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
+#: A number in a kernel: an int64 there, an int where plain code calls it.
+Number = Any
+
+#: What `varint` and `varlong` give for a position behind a number that is cut or too long.
+NO_POSITION = -1
+#: Kinds of text, from the most common on.
+ASCII, UTF8, NOT_EXACT = 0, 1, 2
+
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+_SHIFT = np.uint64(29)
+_HALF = np.uint64(32)
+
+
+@kernel
+def word(buffer: Bytes, position: Number) -> np.uint64:
+    """Eight bytes, the lowest first."""
+    at = np.uint64(position)
+    return (
+        np.uint64(buffer[at])
+        | np.uint64(buffer[at + np.uint64(1)]) << np.uint64(8)
+        | np.uint64(buffer[at + np.uint64(2)]) << np.uint64(16)
+        | np.uint64(buffer[at + np.uint64(3)]) << np.uint64(24)
+        | np.uint64(buffer[at + np.uint64(4)]) << np.uint64(32)
+        | np.uint64(buffer[at + np.uint64(5)]) << np.uint64(40)
+        | np.uint64(buffer[at + np.uint64(6)]) << np.uint64(48)
+        | np.uint64(buffer[at + np.uint64(7)]) << np.uint64(56)
+    )
+
+
+@kernel
+def int64(buffer: Bytes, position: Number) -> Number:
+    """A big-endian int64."""
+    at = np.uint64(position)
+    return np.int64(
+        np.uint64(buffer[at]) << np.uint64(56)
+        | np.uint64(buffer[at + np.uint64(1)]) << np.uint64(48)
+        | np.uint64(buffer[at + np.uint64(2)]) << np.uint64(40)
+        | np.uint64(buffer[at + np.uint64(3)]) << np.uint64(32)
+        | np.uint64(buffer[at + np.uint64(4)]) << np.uint64(24)
+        | np.uint64(buffer[at + np.uint64(5)]) << np.uint64(16)
+        | np.uint64(buffer[at + np.uint64(6)]) << np.uint64(8)
+        | np.uint64(buffer[at + np.uint64(7)])
+    )
+
+
+@kernel
+def int32(buffer: Bytes, position: Number) -> Number:
+    """A big-endian int32."""
+    at = np.uint64(position)
+    return np.int64(
+        np.int32(
+            np.uint32(buffer[at]) << np.uint32(24)
+            | np.uint32(buffer[at + np.uint64(1)]) << np.uint32(16)
+            | np.uint32(buffer[at + np.uint64(2)]) << np.uint32(8)
+            | np.uint32(buffer[at + np.uint64(3)])
+        )
+    )
+
+
+@kernel
+def int16(buffer: Bytes, position: Number) -> Number:
+    """A big-endian int16."""
+    at = np.uint64(position)
+    return np.int64(np.int16(np.uint16(buffer[at]) << np.uint16(8) | np.uint16(buffer[at + np.uint64(1)])))
+
+
+@kernel
+def unsigned_varint(buffer: Bytes, position: Number, end: Number) -> tuple[Number, Number]:
+    """An unsigned varint of at most 5 bytes, cut to 32 bits as Kafka does, and the position behind it, or `NO_POSITION`."""
+    if position < end and buffer[np.uint64(position)] < 0x80:
+        return np.int64(buffer[np.uint64(position)]), position + 1
+    value = np.int64(0)
+    shift = np.int64(0)
+    while position < end and shift <= 28:
+        byte = np.int64(buffer[np.uint64(position)])
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value & 0xFFFFFFFF, position
+        shift += 7
+    return np.int64(0), np.int64(NO_POSITION)
+
+
+@kernel
+def varint(buffer: Bytes, position: Number, end: Number) -> tuple[Number, Number]:
+    """A zigzag varint, and the position behind it, or `NO_POSITION`."""
+    value, behind = unsigned_varint(buffer, position, end)
+    return value >> 1 ^ -(value & 1), behind
+
+
+@kernel
+def varlong(buffer: Bytes, position: Number, end: Number) -> tuple[Number, Number]:
+    """A zigzag varlong of at most 10 bytes, and the position behind it, or `NO_POSITION`."""
+    if position < end and buffer[np.uint64(position)] < 0x80:
+        short = np.int64(buffer[np.uint64(position)])
+        return short >> 1 ^ -(short & 1), position + 1
+    value = np.uint64(0)
+    shift = np.uint64(0)
+    while position < end and shift <= np.uint64(63):
+        byte = np.uint64(buffer[np.uint64(position)])
+        position += 1
+        value |= (byte & np.uint64(0x7F)) << shift
+        if byte < np.uint64(0x80):
+            return np.int64(value >> np.uint64(1)) ^ -np.int64(value & np.uint64(1)), position
+        shift += np.uint64(7)
+    return np.int64(0), np.int64(NO_POSITION)
+
+
+@kernel
+def is_same(left: Bytes, left_at: Number, right: Bytes, right_at: Number, size: Number) -> Number:
+    """True when both runs of `size` bytes are equal."""
+    if size < 8:
+        for index in range(size):
+            if left[np.uint64(left_at + index)] != right[np.uint64(right_at + index)]:
+                return False
+        return True
+    last = size - 8
+    for index in range(0, last, 8):
+        if word(left, left_at + index) != word(right, right_at + index):
+            return False
+    return word(left, left_at + last) == word(right, right_at + last)
+
+
+@kernel
+def hash_of(buffer: Bytes, position: Number, size: Number, seed: Number) -> np.uint64:
+    """A hash of `size` bytes. The seed keeps those who write a log from choosing keys that fall together."""
+    value = (np.uint64(seed) ^ np.uint64(size)) * _MIX
+    if size < 8:
+        for index in range(size):
+            value = (value ^ np.uint64(buffer[np.uint64(position + index)])) * _MIX
+            value ^= value >> _SHIFT
+        return value ^ value >> _HALF
+    last = size - 8
+    for index in range(0, last, 8):
+        value = (value ^ word(buffer, position + index)) * _MIX
+        value ^= value >> _SHIFT
+    value = (value ^ word(buffer, position + last)) * _MIX
+    value ^= value >> _SHIFT
+    value *= _MIX
+    return value ^ value >> _HALF
+
+
+@kernel
+def kind_of_text(buffer: Bytes, position: Number, size: Number) -> Number:
+    """`ASCII`, `UTF8`, or `NOT_EXACT`: no valid UTF-8, or a U+FFFD that text which was no valid UTF-8 could read as, too."""
+    at, end = position, position + size
+    while end - at >= 8 and not word(buffer, at) & np.uint64(0x8080808080808080):
+        at += 8
+    while at < end and buffer[np.uint64(at)] < 0x80:
+        at += 1
+    if at == end:
+        return ASCII
+    while at < end:
+        first = np.int64(buffer[np.uint64(at)])
+        if first < 0x80:
+            at += 1
+            continue
+        if first < 0xC2 or first > 0xF4:
+            return NOT_EXACT
+        more = 1 if first < 0xE0 else 2 if first < 0xF0 else 3
+        if end - at <= more:
+            return NOT_EXACT
+        point = first & 0x3F >> more
+        for index in range(1, more + 1):
+            byte = np.int64(buffer[np.uint64(at + index)])
+            if byte & 0xC0 != 0x80:
+                return NOT_EXACT
+            point = point << 6 | byte & 0x3F
+        is_overlong = (more == 2 and point < 0x800) or (more == 3 and point < 0x10000)
+        if is_overlong or 0xD800 <= point <= 0xDFFF or point > 0x10FFFF or point == 0xFFFD:
+            return NOT_EXACT
+        at += more + 1
+    return UTF8

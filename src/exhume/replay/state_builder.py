@@ -1,0 +1,101 @@
+"""State tables out of the loads of all partitions; some of them only when somebody looks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from exhume.findings import Finding
+from exhume.replay import load_findings
+from exhume.replay.holdings import Holdings, OffsetKey
+from exhume.replay.state_rows import has_later_members, later_rows, state_rows
+from exhume.replay.state_tables import SCHEMAS, Row, table
+from exhume.replay.topic_names import TopicNames
+
+_LATER: tuple[Literal["members", "assignments"], ...] = ("members", "assignments")
+
+
+class LazyTables(Mapping[str, pa.Table]):
+    """Tables by name, each made when it is asked for."""
+
+    def __init__(self, makers: Mapping[str, Callable[[], pa.Table]]) -> None:
+        self._makers = makers
+        self._made: dict[str, pa.Table] = {}
+
+    def __getitem__(self, name: str) -> pa.Table:
+        if name not in self._made:
+            self._made[name] = self._makers[name]()
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._makers)
+
+    def __len__(self) -> int:
+        return len(self._makers)
+
+
+class StateTables:
+    """Takes the holdings of one partition after the other. `findings` are those about the rows."""
+
+    def __init__(self, names: TopicNames) -> None:
+        self._names = names
+        self._parts: dict[str, list[Callable[[], pa.Table]]] = {name: [] for name in SCHEMAS}
+        self.findings: list[Finding] = []
+
+    def add(self, origin: Mapping[str, Any], holdings: Holdings, load: Row) -> None:
+        """Add the rows of a partition; `origin` are the columns that say which."""
+        rows = {name: [{**origin, **row} for row in part] for name, part in state_rows(holdings, self._names).items()}
+        rows["loads"] = [{**origin, **load}]
+        for name, part in rows.items():
+            self.findings.extend(load_findings.invalid_utf8(name, part))
+            self._parts[name].append(_maker(name, part))
+        if any(has_later_members(group) for group in holdings.groups.values()):
+            for later in _LATER:
+                self._parts[later][-1] = _later_maker(later, origin, holdings, self._names)
+        if holdings.offset_columns is not None:
+            in_columns = holdings.offset_columns.table(origin)
+            in_rows = table("offsets", rows["offsets"])
+            merged = _merged(in_columns, in_rows) if rows["offsets"] else in_columns
+            self._parts["offsets"][-1] = lambda: merged
+
+    def tables(self) -> Mapping[str, pa.Table]:
+        """All tables, with the rows of every partition that was added."""
+        return LazyTables({name: _joined(name, parts) for name, parts in self._parts.items()})
+
+
+def _maker(name: str, rows: list[Row]) -> Callable[[], pa.Table]:
+    return lambda: table(name, rows)
+
+
+def _later_maker(
+    name: Literal["members", "assignments"], origin: Mapping[str, Any], holdings: Holdings, names: TopicNames
+) -> Callable[[], pa.Table]:
+    return lambda: table(name, [{**origin, **row} for row in later_rows(name, holdings, names)])
+
+
+def _joined(name: str, parts: list[Callable[[], pa.Table]]) -> Callable[[], pa.Table]:
+    return lambda: pa.concat_tables([SCHEMAS[name].empty_table(), *(part() for part in parts)])
+
+
+def _merged(many: pa.Table, few: pa.Table) -> pa.Table:
+    """Two tables of offsets in the order of their keys as one in that order."""
+    places = [_place(many, key) for key in zip(*(few[column].to_pylist() for column in ("group", "topic", "partition")), strict=True)]
+    order: list[pa.Table] = []
+    start = 0
+    for row, place in enumerate(places):
+        order += [many.slice(start, place - start), few.slice(row, 1)]
+        start = place
+    return pa.concat_tables([*order, many.slice(start)])
+
+
+def _place(many: pa.Table, key: OffsetKey) -> int:
+    low, high = 0, many.num_rows
+    while low < high:
+        middle = (low + high) // 2
+        if tuple(many[column][middle].as_py() for column in ("group", "topic", "partition")) < key:
+            low = middle + 1
+        else:
+            high = middle
+    return low

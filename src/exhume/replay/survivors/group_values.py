@@ -1,0 +1,206 @@
+"""Is a classic group record one that every release which knows its version takes? Asked by kernels, for each one that is superseded.
+
+What this says no to is not wrong: the loader reads such records itself, as it reads those that survive.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from exhume.codecs.kernels import kernel
+from exhume.codecs.kernels.primitives import (
+    NO_POSITION,
+    NOT_EXACT,
+    Bytes,
+    Int64s,
+    Number,
+    hash_of,
+    int16,
+    int32,
+    is_same,
+    kind_of_text,
+    unsigned_varint,
+)
+
+_NULL = -1
+_BAD = -2
+_CONSUMER = b"consumer"
+_FLEXIBLE_SINCE = 4
+_MOST_STRING_BYTES = 0x7FFF
+_MEMBER, _INSTANCE = 0, 1
+
+
+@kernel
+def _length(buffer: Bytes, position: Number, end: Number, is_wide: bool, is_compact: bool) -> tuple[Number, Number]:
+    """The length here, `_NULL`, or `_BAD` where it is cut or leads behind the end; and the position behind it."""
+    if is_compact:
+        size, position = unsigned_varint(buffer, position, end)
+        if position == NO_POSITION:
+            return _BAD, position
+        size -= 1
+    else:
+        width = 4 if is_wide else 2
+        if end - position < width:
+            return _BAD, position
+        size = int32(buffer, position) if is_wide else int16(buffer, position)
+        position += width
+    if size < 0:
+        return _NULL, position
+    return (size if size <= end - position else _BAD), position
+
+
+@kernel
+def _text(buffer: Bytes, position: Number, end: Number, is_compact: bool) -> tuple[Number, Number]:
+    """Size and start of a text, as `_length`; `_BAD` also where it is not exact."""
+    size, position = _length(buffer, position, end, False, is_compact)
+    if size > _MOST_STRING_BYTES or (size > 0 and kind_of_text(buffer, position, size) == NOT_EXACT):
+        return _BAD, position
+    return size, position
+
+
+@kernel
+def _topics_end(buffer: Bytes, position: Number, end: Number, has_partitions: bool) -> Number:
+    """The byte behind an array of topics, or of topics with their partitions; `_BAD` where one is not exact or the bytes end."""
+    if end - position < 4:
+        return _BAD
+    count = int32(buffer, position)
+    position += 4
+    if count < 0 or count > end - position:
+        return _BAD
+    for _ in range(count):
+        size, position = _text(buffer, position, end, False)
+        if size < 0:
+            return _BAD
+        position += size
+        if has_partitions:
+            if end - position < 4:
+                return _BAD
+            partitions = int32(buffer, position)
+            position += 4
+            if partitions < 0 or partitions > (end - position) // 4:
+                return _BAD
+            position += 4 * partitions
+    return position
+
+
+@kernel
+def _is_exact_payload(buffer: Bytes, position: Number, end: Number, is_assignment: bool) -> Number:
+    """A subscription or an assignment of the consumer protocol that any broker can read, with every name in it exact."""
+    if end - position < 2:
+        return False
+    version = int16(buffer, position)
+    position = _topics_end(buffer, position + 2, end, is_assignment)
+    if position == _BAD:
+        return False
+    size, position = _length(buffer, position, end, True, False)
+    if size == _BAD:
+        return False
+    if is_assignment or version < 1:
+        return True
+    position = _topics_end(buffer, position + max(size, 0), end, True)
+    if position == _BAD:
+        return False
+    if version < 3:
+        return True
+    if end - position < 6:
+        return False
+    size, _ = _text(buffer, position + 4, end, False)
+    return size != _BAD
+
+
+@kernel
+def _is_new(buffer: Bytes, start: Number, size: Number, scratch: Int64s, stamp: Number, kind: Number) -> Number:
+    """False where this name was there before, among those of this kind in the record of this stamp.
+
+    A row of `scratch` is stamp, kind, start and size; rows of other stamps are free.
+    """
+    at = np.int64(hash_of(buffer, start, size, stamp) & np.uint64(len(scratch) - 1))
+    while scratch[at, 0] == stamp:
+        if scratch[at, 1] == kind and scratch[at, 3] == size and is_same(buffer, scratch[at, 2], buffer, start, size):
+            return False
+        at = (at + 1) & (len(scratch) - 1)
+    scratch[at, 0] = stamp
+    scratch[at, 1] = kind
+    scratch[at, 2] = start
+    scratch[at, 3] = size
+    return True
+
+
+@kernel
+def is_plain_group(
+    buffer: Bytes,
+    start: Number,
+    end: Number,
+    accepted: Number,
+    most_members: Number,
+    takes_null_protocol: bool,
+    scratch: Int64s,
+    stamp: Number,
+) -> Number:
+    """True for a group metadata value that can be read whole, has no member or instance twice, and names no release minds.
+
+    `accepted` has a bit for each accepted version, `stamp` is new for each call.
+    """
+    if end - start < 2:
+        return False
+    version = int16(buffer, start)
+    if version < 0 or version > 4 or not accepted >> version & 1:
+        return False
+    is_compact = version >= _FLEXIBLE_SINCE
+    size, position = _text(buffer, start + 2, end, is_compact)
+    if size < 0:
+        return False
+    is_consumer = size == len(_CONSUMER)
+    if is_consumer:
+        for index in range(size):
+            is_consumer = is_consumer and buffer[position + index] == _CONSUMER[index]
+    position += size
+    if end - position < 4:
+        return False
+    position += 4
+    protocol, position = _text(buffer, position, end, is_compact)
+    if protocol == _BAD:
+        return False
+    position += max(protocol, 0)
+    leader, position = _text(buffer, position, end, is_compact)
+    if leader == _BAD or (not takes_null_protocol and (protocol == _NULL or leader == _NULL)):
+        return False
+    position += max(leader, 0)
+    if version >= 2:
+        position += 8
+    if position > end:
+        return False
+    members, position = _length(buffer, position, end, True, is_compact)
+    if members < 0 or members > most_members:
+        return False
+    if members and (not is_consumer or protocol == _NULL or leader == _NULL):
+        return False
+    for _ in range(members):
+        size, position = _text(buffer, position, end, is_compact)
+        if size < 0 or not _is_new(buffer, position, size, scratch, stamp, _MEMBER):
+            return False
+        position += size
+        if version >= 3:
+            size, position = _text(buffer, position, end, is_compact)
+            if size == _BAD or (size >= 0 and not _is_new(buffer, position, size, scratch, stamp, _INSTANCE)):
+                return False
+            position += max(size, 0)
+        for _ in range(2):
+            size, position = _text(buffer, position, end, is_compact)
+            if size < 0:
+                return False
+            position += size
+        position += 8 if version >= 1 else 4
+        for is_assignment in (False, True):
+            size, position = _length(buffer, position, end, True, is_compact)
+            if size < 0 or not _is_exact_payload(buffer, position, position + size, is_assignment):
+                return False
+            position += size
+        if is_compact:
+            tags, position = unsigned_varint(buffer, position, end)
+            if position == NO_POSITION or tags:
+                return False
+    if is_compact:
+        tags, position = unsigned_varint(buffer, position, end)
+        return position != NO_POSITION and tags == 0
+    return True

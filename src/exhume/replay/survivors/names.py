@@ -1,0 +1,105 @@
+"""Names by their hash, for kernels: byte strings that are kept once and have a number.
+
+The index has open addressing. An entry is 0, or the upper half of the hash with the number plus one in the lower half; the upper half
+alone says where an entry belongs, so that an index can be made larger without the names.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from exhume.codecs.kernels import kernel
+from exhume.codecs.kernels.primitives import Bytes, Int64s, Number, Words, is_same
+
+START, SIZE = 0, 1
+
+_UPPER = np.uint64(0xFFFFFFFF00000000)
+_LOWER = np.uint64(0xFFFFFFFF)
+_HALF = np.uint64(32)
+_ONE = np.uint64(1)
+_FREE = np.uint64(0)
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+
+
+class Names(NamedTuple):
+    """Byte strings that are kept once. `slots` finds the row of `places` whose START and SIZE say where a name lies in `content`."""
+
+    slots: Words
+    places: Int64s
+    content: Bytes
+
+
+@kernel
+def find_name(names: Names, buffer: Bytes, start: Number, size: Number, name_hash: np.uint64) -> Number:
+    """The number of the name `buffer[start:start + size]`; -1 where it is new."""
+    index, places, content = names
+    mask = np.uint64(len(index) - 1)
+    tag = name_hash & _UPPER
+    at = name_hash >> _HALF & mask
+    while index[at] != _FREE:
+        entry = index[at]
+        if entry & _UPPER == tag:
+            number = np.int64(entry & _LOWER) - 1
+            if places[number, SIZE] == size and is_same(content, places[number, START], buffer, start, size):
+                return number
+        at = at + _ONE & mask
+    return np.int64(-1)
+
+
+@kernel
+def add_name(names: Names, number: Number, content_start: Number, buffer: Bytes, start: Number, size: Number, name_hash: np.uint64) -> None:
+    """Keep a new name as this number, its bytes from `content_start` on. There must be room."""
+    index, places, content = names
+    for offset in range(size):
+        content[content_start + offset] = buffer[start + offset]
+    places[number, START] = content_start
+    places[number, SIZE] = size
+    _enter(index, name_hash & _UPPER | np.uint64(number + 1))
+
+
+@kernel
+def _enter(index: Words, entry: np.uint64) -> None:
+    mask = np.uint64(len(index) - 1)
+    at = entry >> _HALF & mask
+    while index[at] != _FREE:
+        at = at + _ONE & mask
+    index[at] = entry
+
+
+@kernel
+def move_names(old: Words, new: Words) -> None:
+    """Enter everything of one index into another."""
+    for entry in old:
+        if entry != _FREE:
+            _enter(new, entry)
+
+
+@kernel
+def find_producer(producers: Int64s, index: Int64s, producer_id: Number) -> Number:
+    """The row of this producer, whose first column is its id; -1 where it is new."""
+    mask = np.uint64(len(index) - 1)
+    at = np.uint64(producer_id) * _MIX >> _HALF & mask
+    while index[at] != 0:
+        if producers[index[at] - 1, 0] == producer_id:
+            return index[at] - 1
+        at = at + _ONE & mask
+    return np.int64(-1)
+
+
+@kernel
+def index_producers(producers: Int64s, count: Number, index: Int64s) -> None:
+    """Enter the first `count` producers into an empty index."""
+    for number in range(count):
+        enter_producer(producers, number, index)
+
+
+@kernel
+def enter_producer(producers: Int64s, number: Number, index: Int64s) -> None:
+    """Enter the producer of this row."""
+    mask = np.uint64(len(index) - 1)
+    at = np.uint64(producers[number, 0]) * _MIX >> _HALF & mask
+    while index[at] != 0:
+        at = at + _ONE & mask
+    index[at] = number + 1

@@ -1,0 +1,137 @@
+"""Folding the log of one offsets partition, block by block: scan, unfold what is compressed, fold."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+
+import numpy as np
+
+from exhume.codecs.batches import CODEC_NAMES, MOST_OFFSETS_IN_SEGMENT
+from exhume.codecs.compression import decompress
+from exhume.codecs.file_content import looks_like
+from exhume.codecs.kernels import scan
+from exhume.codecs.kernels.primitives import Bytes, Int64s
+from exhume.errors import DecompressionError
+from exhume.replay.broker_log import StrictLog
+from exhume.replay.profiles import BrokerProfile, JavaProfile, ScalaProfile
+from exhume.replay.reading import FastLoad, LoadInputs
+from exhume.replay.survivors import fold
+from exhume.replay.survivors.settled import Settled, read_topic_ids
+from exhume.replay.survivors.tables import LEADER_EPOCH_SEEN, NEXT_OFFSET, Tables, drop_old_metadata, new_tables, with_room
+
+_BLOCK_BATCHES = 1024
+#: Compressed batches are unfolded and folded in runs of about so many bytes.
+_RUN_BYTES = 8 * 1024 * 1024
+_LARGEST = np.iinfo(np.int64).max
+
+
+def fold_log(log: StrictLog, start_offset: int, profile: BrokerProfile, inputs: LoadInputs, fast: FastLoad) -> Settled | None:
+    """What a load of this log by this release comes to, from the batch with `start_offset` on; None where it has to be loaded record by
+    record.
+    """
+    rules = _rules(profile, inputs)
+    rules[fold.START_OFFSET] = start_offset
+    tables = new_tables()
+    for number, segment in enumerate(log.segments):
+        if segment.end == 0:
+            continue
+        if looks_like(memoryview(segment.buffer)) is not None:
+            return None
+        following = log.segments[number + 1 :]
+        rules[fold.LOWEST_OFFSET] = segment.file.base_offset
+        farthest = segment.file.base_offset + MOST_OFFSETS_IN_SEGMENT + 1
+        rules[fold.BEYOND_OFFSET] = min([farthest, *(later.file.base_offset for later in following[:1])])
+        buffer = np.frombuffer(segment.buffer, np.uint8)
+        # Compiled for one kind of array only.
+        buffer.flags.writeable = False
+        folded = _fold_segment(buffer, number, rules, tables, fast)
+        if folded is None:
+            return None
+        tables = folded
+    # Where the log ends in a gap, much hangs on every batch.
+    if tables.counts[NEXT_OFFSET] != log.end_offset:
+        return None
+    topic_ids = read_topic_ids(tables)
+    return None if topic_ids is None else Settled(log, tables, topic_ids)
+
+
+def _fold_segment(buffer: Bytes, number: int, rules: Int64s, tables: Tables, fast: FastLoad) -> Tables | None:
+    rows = np.empty((_BLOCK_BATCHES, scan.COLUMNS), np.int64)
+    position = 0
+    tables.counts[LEADER_EPOCH_SEEN] = -1
+    while position < len(buffer):
+        count, end = scan.scan(buffer, position, len(buffer), fast.verify, rows)
+        if not count:
+            return None
+        try:
+            for first, last, data, bodies in _runs(buffer, rows, count, fast.cap_bytes):
+                records = int(np.clip(rows[first:last, scan.RECORD_COUNT], 0, len(data)).sum())
+                tables = with_room(tables, records, int((bodies[first:last, 1] - bodies[first:last, 0]).sum()), last - first)
+                if fold.fold(rows, first, last, data, bodies, number, rules, tables) < last:
+                    return None
+        except DecompressionError:
+            return None
+        tables = drop_old_metadata(tables)
+        fast.advance(end - position)
+        position = end
+    return tables
+
+
+def _runs(buffer: Bytes, rows: Int64s, count: int, cap_bytes: int) -> Iterator[tuple[int, int, Bytes, Int64s]]:
+    """The batches in runs, each with the bytes that hold its records, and where in them the records of each batch lie."""
+    bodies = np.empty((count, 2), np.int64)
+    bodies[:, 0] = rows[:count, scan.POSITION] + scan.HEADER_BYTES
+    bodies[:, 1] = rows[:count, scan.POSITION] + rows[:count, scan.SIZE]
+    is_compressed = (rows[:count, scan.ATTRIBUTES] & scan.CODEC != 0) & (rows[:count, scan.RECORD_COUNT] > 0)
+    if not is_compressed.any():
+        yield 0, count, buffer, bodies
+        return
+    first = 0
+    while first < count:
+        last = first + 1
+        if not is_compressed[first]:
+            while last < count and not is_compressed[last]:
+                last += 1
+            yield first, last, buffer, bodies
+        else:
+            pieces = [_unfold(buffer, rows, first, bodies, cap_bytes)]
+            size = len(pieces[0])
+            while last < count and is_compressed[last] and size < _RUN_BYTES:
+                pieces.append(_unfold(buffer, rows, last, bodies, cap_bytes))
+                size += len(pieces[-1])
+                last += 1
+            ends = np.cumsum([len(piece) for piece in pieces])
+            bodies[first:last, 1] = ends
+            bodies[first:last, 0] = ends - [len(piece) for piece in pieces]
+            yield first, last, np.frombuffer(b"".join(pieces), np.uint8), bodies
+        first = last
+
+
+def _unfold(buffer: Bytes, rows: Int64s, number: int, bodies: Int64s, cap_bytes: int) -> bytes:
+    codec = int(rows[number, scan.ATTRIBUTES]) & scan.CODEC
+    return decompress(codec, buffer[bodies[number, 0] : bodies[number, 1]].data, magic=2, cap_bytes=cap_bytes)
+
+
+def _rules(profile: BrokerProfile, inputs: LoadInputs) -> Int64s:
+    rules = np.zeros(fold.RULES, np.int64)
+    rules[fold.SEED] = secrets.randbits(62)
+    for rule, record_type in ((fold.ACCEPTED_0, 0), (fold.ACCEPTED_1, 1), (fold.ACCEPTED_2, 2)):
+        if record_type in profile.values:
+            known = profile.values[record_type].versions
+            accepted = profile.value_versions[record_type]
+            rules[rule] = sum(1 << version for version in known if accepted is None or version in accepted)
+    rules[fold.TAKES_NULL_PROTOCOL] = True
+    rules[fold.MOST_BATCH_BYTES] = _LARGEST
+    rules[fold.REFUSED_CODECS] = sum(1 << codec for codec in range(scan.CODEC + 1) if codec not in CODEC_NAMES)
+    if isinstance(profile, JavaProfile):
+        rules[fold.MARKER_DECIDES] = profile.marker_decides
+        rules[fold.TOMBSTONE_VOIDS] = profile.tombstone_drops_pending
+    elif isinstance(profile, ScalaProfile):
+        rules[fold.TAKES_NULL_PROTOCOL] = profile.null_protocol_is_readable
+        if profile.oversized_batch == "stall":
+            rules[fold.MOST_BATCH_BYTES] = inputs.load_buffer_bytes
+        for codec, name in CODEC_NAMES.items():
+            if name in profile.refused_formats:
+                rules[fold.REFUSED_CODECS] |= 1 << codec
+    return rules

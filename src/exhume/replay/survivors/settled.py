@@ -1,0 +1,226 @@
+"""What a fold came to, for the loaders: what it settled, and the records it passed on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+
+import numpy as np
+
+from exhume.codecs.batches import Batch, read_batch_header
+from exhume.codecs.kernels.primitives import Int64s
+from exhume.codecs.record_types import RECORD_TYPES
+from exhume.codecs.records import Record, read_record_at, record_section
+from exhume.codecs.wire import Buffer, format_uuid
+from exhume.replay.broker_log import LoadedBatch, StrictLog
+from exhume.replay.classic_group import GROUP_METADATA, ClassicGroupRules, outline_classic_group
+from exhume.replay.commits import CommitRules, build_commit
+from exhume.replay.decode import ReplayRecord
+from exhume.replay.holdings import ClassicGroup, Commit, OffsetKey, OpenTransaction
+from exhume.replay.survivors import tables as columns
+from exhume.replay.survivors.names import SIZE, START, Names
+from exhume.replay.survivors.tables import Tables
+
+_LOWER = 0xFFFFFFFF
+
+
+@dataclass(frozen=True, slots=True)
+class CommitSeen:
+    """The loader is told that the log has a commit of this group at this record offset; the commit itself is settled."""
+
+    group: str
+    record_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class SettledGroup:
+    """A group that the loader was given no record of. `value` makes the group where its last record has one; None where not.
+
+    `first_tombstone` is the record offset of the first one since the last value, `first_commit` that of the first commit since the group
+    was not there; None where there is none.
+    """
+
+    name: str
+    value: Callable[[ClassicGroupRules], ClassicGroup] | None
+    tombstone: int | None
+    first_tombstone: int | None
+    first_commit: int | None
+
+
+@dataclass(slots=True)
+class Settled:
+    """What a fold settled. It lies behind all that the loader was given."""
+
+    log: StrictLog
+    tables: Tables
+    #: Topic id to topic, as commits said so.
+    topic_ids: dict[str, str]
+    _batches: dict[tuple[int, int], tuple[Batch, Buffer]] = field(default_factory=dict)
+
+    @property
+    def records(self) -> int:
+        return int(self.tables.counts[columns.RECORDS])
+
+    @property
+    def size_bytes(self) -> int:
+        return int(self.tables.counts[columns.BATCH_BYTES])
+
+    @property
+    def first_offset(self) -> int | None:
+        first = int(self.tables.counts[columns.FIRST_OFFSET])
+        return None if first < 0 else first
+
+    @property
+    def next_offset(self) -> int:
+        return int(self.tables.counts[columns.NEXT_OFFSET])
+
+    # What was passed on
+
+    def passed(self) -> Iterator[LoadedBatch | CommitSeen]:
+        """What the loader is to be given, in log order; of a batch only the records that were passed on."""
+        rows = self.tables.passed[: self.tables.counts[columns.PASSED]]
+        rows = rows[np.argsort(rows[:, columns.PASSED_OFFSET], kind="stable")]
+        for (segment, position), run in groupby(rows.tolist(), key=lambda row: (row[columns.PASSED_SEGMENT], row[columns.PASSED_BATCH])):
+            if segment < 0:
+                for row in run:
+                    yield CommitSeen(_name(self.tables.group_names, row[columns.PASSED_GROUP]), row[columns.PASSED_OFFSET])
+                continue
+            records = [self._record(segment, position, row[columns.PASSED_PLACE]) for row in run]
+            yield self._batch_of(segment, position, records)
+
+    def _batch_of(self, segment: int, position: int, records: list[Record]) -> LoadedBatch:
+        served = self.log.segments[segment]
+        return LoadedBatch(served.file.path, self._section(segment, position)[0], served.buffer, lambda: records)
+
+    def _section(self, segment: int, position: int) -> tuple[Batch, Buffer]:
+        key = segment, position
+        if key not in self._batches:
+            buffer = self.log.segments[segment].buffer
+            batch = read_batch_header(buffer, position)
+            # One is enough: records of a batch follow one another.
+            self._batches = {key: (batch, record_section(buffer, batch))}
+        return self._batches[key]
+
+    def _record(self, segment: int, position: int, place: int) -> Record:
+        batch, section = self._section(segment, position)
+        return read_record_at(section, batch, place)
+
+    # What is settled
+
+    def groups(self) -> Iterator[SettledGroup]:
+        """Every group that has a record or a commit, and none that was passed on."""
+        rows = self.tables.groups[: self.tables.counts[columns.GROUPS]].tolist()
+        for number, row in enumerate(rows):
+            if row[columns.IS_PASSED_ON]:
+                continue
+            name = _name(self.tables.group_names, number)
+            kind, first = row[columns.KIND], row[columns.FIRST_COMMIT]
+            yield SettledGroup(
+                name=name,
+                value=self._value(name, row) if kind == columns.VALUE else None,
+                tombstone=row[columns.KIND_OFFSET] if kind == columns.TOMBSTONE else None,
+                first_tombstone=row[columns.FIRST_TOMBSTONE] if kind == columns.TOMBSTONE else None,
+                first_commit=None if first < 0 else first,
+            )
+
+    def _value(self, name: str, row: list[int]) -> Callable[[ClassicGroupRules], ClassicGroup]:
+        def make(rules: ClassicGroupRules) -> ClassicGroup:
+            record = self._record(row[columns.KIND_SEGMENT], row[columns.KIND_BATCH], row[columns.KIND_PLACE])
+            assert record.value is not None
+            return outline_classic_group(name, record.record_offset, record.value, RECORD_TYPES[GROUP_METADATA].message, rules)
+
+        return make
+
+    def spans(self) -> dict[str, tuple[int, int]]:
+        """The lowest and the highest record offset of the commits of each group that has some."""
+        keys = self.committed_keys
+        offsets = self.tables.commits[keys, columns.RECORD_OFFSET]
+        groups = self.tables.keys.places[keys, columns.KEY_GROUP]
+        count = int(self.tables.counts[columns.GROUPS])
+        lowest, highest = np.full(count, np.iinfo(np.int64).max), np.full(count, -1)
+        np.minimum.at(lowest, groups, offsets)
+        np.maximum.at(highest, groups, offsets)
+        return {
+            _name(self.tables.group_names, int(number)): (int(lowest[number]), int(highest[number]))
+            for number in np.nonzero(highest >= 0)[0]
+        }
+
+    @property
+    def committed_keys(self) -> Int64s:
+        """The keys that have a committed offset, as rows of `tables.commits`."""
+        return np.nonzero(self.tables.commits[: self.tables.counts[columns.KEYS], columns.RECORD_OFFSET] != columns.NOTHING)[0]
+
+    def transactions(self, rules: CommitRules) -> Iterator[OpenTransaction]:
+        """Transactions without a marker, with their commits."""
+        for row in self.tables.producers[: self.tables.counts[columns.PRODUCERS]].tolist():
+            if not row[columns.TXN_IS_OPEN]:
+                continue
+            transaction = OpenTransaction(
+                row[columns.TXN_PRODUCER_ID],
+                row[columns.TXN_EPOCH],
+                row[columns.TXN_FIRST_OFFSET],
+                row[columns.TXN_LAST_OFFSET],
+                _absent(row[columns.TXN_FIRST_TIMESTAMP]),
+                _absent(row[columns.TXN_LAST_TIMESTAMP]),
+            )
+            place = row[columns.TXN_FIRST_STAGED]
+            while place >= 0:
+                staged = self.tables.staged[place].tolist()
+                key = self._key(staged[columns.STAGED_KEY])
+                transaction.groups.add(key[0])
+                if staged[columns.RECORD_OFFSET] >= self.tables.void_below[staged[columns.STAGED_KEY], 0]:
+                    transaction.offsets[key] = self._commit(staged, place, rules)
+                place = staged[columns.NEXT]
+            yield transaction
+
+    def _key(self, number: int) -> OffsetKey:
+        place = self.tables.keys.places[number].tolist()
+        group, topic = place[columns.KEY_GROUP], place[columns.KEY_TOPIC]
+        return _name(self.tables.group_names, group), _name(self.tables.topic_names, topic), place[columns.KEY_PARTITION]
+
+    def _commit(self, staged: list[int], place: int, rules: CommitRules) -> Commit:
+        start, size = staged[columns.METADATA] >> columns.SIZE_BITS, staged[columns.METADATA] & (1 << columns.SIZE_BITS) - 1
+        version = staged[columns.VERSION]
+        value = {
+            "committed_offset": staged[columns.COMMITTED_OFFSET],
+            "leader_epoch": staged[columns.LEADER_EPOCH],
+            "metadata": bytes(self.tables.metadata[start : start + size]).decode(),
+            "commit_timestamp_ms": staged[columns.COMMIT_TIMESTAMP],
+            "expire_timestamp_ms": staged[columns.EXPIRE_TIMESTAMP] if version == 1 else None,
+            "topic_id": _uuid(*self.tables.staged_topic_ids[place].tolist()) if version >= 4 else None,
+        }
+        record = ReplayRecord(staged[columns.RECORD_OFFSET], 1, {}, version, value)
+        producer_id, producer_epoch = _producer(self.tables, staged[columns.PRODUCER])
+        commit = build_commit(record, record.record_offset, None, rules)
+        return replace(commit, producer_id=producer_id, producer_epoch=producer_epoch)
+
+
+def read_topic_ids(tables: Tables) -> dict[str, str] | None:
+    """Topic id to topic, as commits said so; None where one id has two topics."""
+    topics: dict[str, str] = {}
+    for topic, first, second in tables.topic_ids[: tables.counts[columns.TOPIC_IDS]].tolist():
+        name, topic_id = _name(tables.topic_names, topic), _uuid(first, second)
+        if topic_id is not None and topics.setdefault(topic_id, name) != name:
+            return None
+    return topics
+
+
+def _producer(tables: Tables, packed: int) -> tuple[int, int]:
+    epoch = packed & (1 << columns.EPOCH_BITS) - 1
+    producer_id = int(tables.producers[(packed >> columns.EPOCH_BITS) - 1, columns.TXN_PRODUCER_ID])
+    return producer_id, epoch - (1 << columns.EPOCH_BITS) if epoch >> columns.EPOCH_BITS - 1 else epoch
+
+
+def _name(names: Names, number: int) -> str:
+    start, size = names.places[number, START], names.places[number, SIZE]
+    return names.content[start : start + size].tobytes().decode()
+
+
+def _uuid(first: int, second: int) -> str | None:
+    raw = (first & (1 << 64) - 1).to_bytes(8, "big") + (second & (1 << 64) - 1).to_bytes(8, "big")
+    return format_uuid(raw) if any(raw) else None
+
+
+def _absent(timestamp_ms: int) -> int | None:
+    return None if timestamp_ms == -1 else timestamp_ms

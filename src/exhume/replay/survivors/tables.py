@@ -1,0 +1,208 @@
+"""The memory of a fold: arrays that kernels fill, and how they grow.
+
+A row of `commits` belongs to a key of committed offsets, a row of `groups` to a group, a row of `staged` is a commit that waits for its
+transaction's marker. A name is kept once, as bytes, and found by its hash; its number is its row in all arrays that belong to it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+
+from exhume.codecs.kernels import kernel
+from exhume.codecs.kernels.primitives import Bytes, Int64s, Number
+from exhume.replay.survivors.names import Names, index_producers, move_names
+
+# A commit: a row of `commits`, and the first columns of one of `staged`.
+COMMITTED_OFFSET, RECORD_OFFSET, COMMIT_TIMESTAMP, EXPIRE_TIMESTAMP, LEADER_EPOCH, VERSION, METADATA, PRODUCER = range(8)
+COMMIT_COLUMNS = 8
+#: What `RECORD_OFFSET` holds where nothing is committed.
+NOTHING = -1
+#: `METADATA` is place and size of the text, `PRODUCER` number and epoch of the producer, packed; both 0 for none.
+SIZE_BITS = EPOCH_BITS = 16
+
+#: A row of `keys.places`, behind start and size of the name.
+KEY_GROUP, KEY_TOPIC, KEY_PARTITION = range(2, 5)
+KEY_COLUMNS, NAME_COLUMNS = 5, 2
+
+#: Behind the commit of a staged row: the key it is for, and the next one of its transaction, or of the free rows; -1 for none.
+STAGED_KEY, NEXT = 8, 9
+STAGED_COLUMNS = 10
+
+#: What the last record that says what a group is was, its record offset, and where it lies: segment, byte position of the batch, place
+#: within its records (unfolded, where they are compressed).
+KIND, KIND_OFFSET, KIND_SEGMENT, KIND_BATCH, KIND_PLACE = range(5)
+NO_KIND, VALUE, TOMBSTONE = 0, 1, 2
+#: The first tombstone since the last value, -1 for none. The first commit since the group may not be there, -1 where it is still to
+#: come; any record offset where the group is there.
+FIRST_TOMBSTONE, FIRST_COMMIT = 5, 6
+#: 1 where the loader is given every record that says what the group is.
+IS_PASSED_ON = 7
+GROUP_COLUMNS = 8
+
+TXN_PRODUCER_ID, TXN_EPOCH, TXN_FIRST_OFFSET, TXN_LAST_OFFSET, TXN_FIRST_TIMESTAMP, TXN_LAST_TIMESTAMP = range(6)
+TXN_FIRST_STAGED, TXN_LAST_STAGED, TXN_IS_OPEN, TXN_IS_PASSED_ON = range(6, 10)
+TXN_COLUMNS = 10
+
+#: A row of `passed`: where a record lies, as above, and its record offset; -1 for the group. Or all of that is -1 but the offset, and the
+#: loader is told that a commit of this group lies there.
+PASSED_SEGMENT, PASSED_BATCH, PASSED_PLACE, PASSED_OFFSET, PASSED_GROUP = range(5)
+PASSED_COLUMNS = 5
+
+#: Entries of `counts`: rows or bytes in use, and where the fold is.
+KEYS, KEY_BYTES, GROUPS, GROUP_BYTES, TOPICS, TOPIC_BYTES, METADATA_BYTES, PRODUCERS = range(8)
+STAGED, FREE_STAGED, PASSED, TOPIC_IDS, GROUP_RECORDS, STATUS = range(8, 14)
+RECORDS, BATCH_BYTES, FIRST_OFFSET, NEXT_OFFSET, LEADER_EPOCH_SEEN = range(14, 19)
+COUNTS = 19
+
+_SIZE_MASK = (1 << SIZE_BITS) - 1
+_METADATA_WORTH_MOVING = 1 << 20
+
+#: A group record with more members than this is passed on.
+MOST_MEMBERS = 2048
+
+
+_Array = TypeVar("_Array", Int64s, Bytes)
+
+
+class Tables(NamedTuple):
+    """All that a fold remembers; see the columns above.
+
+    `key_topic_ids`, `staged_topic_ids` and `topic_topic_ids` are two words for each row, 0 for none: the topic id in a commit of version 4
+    or later, the last one of a topic. `topic_ids` are (topic, word, word) in the order in which commits said so. Commits of a key that
+    were staged below `void_below` were dropped by a tombstone. `scratch` is for names in one record.
+    """
+
+    counts: Int64s
+    keys: Names
+    group_names: Names
+    topic_names: Names
+    commits: Int64s
+    key_topic_ids: Int64s
+    void_below: Int64s
+    groups: Int64s
+    metadata: Bytes
+    producers: Int64s
+    producer_index: Int64s
+    staged: Int64s
+    staged_topic_ids: Int64s
+    passed: Int64s
+    topic_ids: Int64s
+    topic_topic_ids: Int64s
+    scratch: Int64s
+
+
+def new_tables() -> Tables:
+    """Empty tables; `with_room` makes them large enough for what comes."""
+    counts = np.zeros(COUNTS, np.int64)
+    counts[[FREE_STAGED, FIRST_OFFSET, LEADER_EPOCH_SEEN]] = -1
+    return Tables(
+        counts=counts,
+        keys=_names(KEY_COLUMNS),
+        group_names=_names(NAME_COLUMNS),
+        topic_names=_names(NAME_COLUMNS),
+        commits=_rows(COMMIT_COLUMNS),
+        key_topic_ids=_rows(2),
+        void_below=_rows(1),
+        groups=_rows(GROUP_COLUMNS),
+        metadata=np.empty(0, np.uint8),
+        producers=_rows(TXN_COLUMNS),
+        producer_index=np.zeros(64, np.int64),
+        staged=_rows(STAGED_COLUMNS),
+        staged_topic_ids=_rows(2),
+        passed=_rows(PASSED_COLUMNS),
+        topic_ids=_rows(3),
+        topic_topic_ids=_rows(2),
+        scratch=np.zeros((8 * MOST_MEMBERS, 4), np.int64),
+    )
+
+
+def with_room(tables: Tables, records: int, size_bytes: int, batches: int) -> Tables:
+    """These tables with room for so many more records and batches of so many bytes. What is there keeps its numbers."""
+    counts = tables.counts
+    keys, groups, topics = int(counts[KEYS]) + records, int(counts[GROUPS]) + records, int(counts[TOPICS]) + records
+    staged, producers = int(counts[STAGED]) + records, int(counts[PRODUCERS]) + batches
+    return Tables(
+        counts=counts,
+        keys=_roomy(tables.keys, keys, int(counts[KEY_BYTES]) + size_bytes),
+        group_names=_roomy(tables.group_names, groups, int(counts[GROUP_BYTES]) + size_bytes),
+        topic_names=_roomy(tables.topic_names, topics, int(counts[TOPIC_BYTES]) + size_bytes),
+        commits=_longer(tables.commits, keys),
+        key_topic_ids=_longer(tables.key_topic_ids, keys),
+        void_below=_longer(tables.void_below, keys),
+        groups=_longer(tables.groups, groups),
+        metadata=_longer(tables.metadata, int(counts[METADATA_BYTES]) + size_bytes),
+        producers=_longer(tables.producers, producers),
+        producer_index=_producer_index(tables, producers),
+        staged=_longer(tables.staged, staged),
+        staged_topic_ids=_longer(tables.staged_topic_ids, staged),
+        # A record can bring what its group is with it, and the commit before that.
+        passed=_longer(tables.passed, int(counts[PASSED]) + 3 * records + batches),
+        topic_ids=_longer(tables.topic_ids, int(counts[TOPIC_IDS]) + records),
+        topic_topic_ids=_longer(tables.topic_topic_ids, topics),
+        scratch=tables.scratch,
+    )
+
+
+def _rows(columns: int) -> Int64s:
+    return np.zeros((0, columns), np.int64)
+
+
+def _names(columns: int) -> Names:
+    return Names(np.zeros(64, np.uint64), _rows(columns), np.empty(0, np.uint8))
+
+
+def _longer(array: _Array, length: int) -> _Array:
+    if length <= len(array):
+        return array
+    # Zeros that nobody has touched take no memory.
+    longer = np.zeros((2 * length, *array.shape[1:]), array.dtype)
+    longer[: len(array)] = array
+    return longer
+
+
+def _roomy(names: Names, count: int, size_bytes: int) -> Names:
+    index = names.slots
+    if 2 * count > len(index):
+        index = np.zeros(1 << (4 * count).bit_length(), np.uint64)
+        move_names(names.slots, index)
+    return Names(index, _longer(names.places, count), _longer(names.content, size_bytes))
+
+
+def _producer_index(tables: Tables, count: int) -> Int64s:
+    index = tables.producer_index
+    if 2 * count > len(index):
+        index = np.zeros(1 << (4 * count).bit_length(), np.int64)
+        index_producers(tables.producers, int(tables.counts[PRODUCERS]), index)
+    return index
+
+
+def drop_old_metadata(tables: Tables) -> Tables:
+    """These tables without the texts of commits that were superseded, once they are most of what is kept."""
+    counts, commits, staged = tables.counts, tables.commits[: tables.counts[KEYS]], tables.staged[: tables.counts[STAGED]]
+    used = int(counts[METADATA_BYTES])
+    if used < _METADATA_WORTH_MOVING:
+        return tables
+    live = sum(int((each[each[:, RECORD_OFFSET] != NOTHING, METADATA] & _SIZE_MASK).sum()) for each in (commits, staged))
+    if used < 2 * live + _METADATA_WORTH_MOVING:
+        return tables
+    metadata = np.empty(live, np.uint8)
+    counts[METADATA_BYTES] = move_metadata(staged, tables.metadata, move_metadata(commits, tables.metadata, 0, metadata), metadata)
+    return tables._replace(metadata=metadata)
+
+
+@kernel
+def move_metadata(commits: Int64s, old: Bytes, used: int, new: Bytes) -> Number:
+    """Copy the texts of what is committed behind the first `used` bytes of `new`; gives the bytes in use then."""
+    for row in range(len(commits)):
+        packed = commits[row, METADATA]
+        if commits[row, RECORD_OFFSET] == NOTHING or packed == 0:
+            commits[row, METADATA] = 0
+            continue
+        start, size = packed >> SIZE_BITS, packed & _SIZE_MASK
+        for offset in range(size):
+            new[used + offset] = old[start + offset]
+        commits[row, METADATA] = used << SIZE_BITS | size
+        used += size
+    return used

@@ -1,0 +1,200 @@
+"""A load in columns against the load record by record, which brokers are compared with: every table, every finding."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import exhume
+from exhume.codecs.log_directory import discover
+from exhume.codecs.segment_reader import ReadOptions
+from exhume.fixtures.log_writer import PartitionWriter, group_metadata, offset_commit, tombstone
+from exhume.replay import local
+from exhume.replay.local import Mode, PartitionLoad
+from exhume.topic import OffsetsTopic
+from tests import strategies
+from tests.conftest import Compared
+from tests.judges import corpus
+
+#: Both coordinators, and every rule that the fold takes from a profile.
+RELEASES = ("0.11.0.3", "2.0.0", "2.1.1", "2.8.2", "3.7.2-new", "3.8.1-new", "4.0.0", "4.3.0")
+_NEVER = 1 << 60
+_EXAMPLES = int(os.environ.get("EXHUME_EXAMPLES", "1"))
+
+
+class _Taken:
+    """Counts the partitions that were loaded in columns."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.count = 0
+        original = local._load_in_columns
+
+        def spy(*arguments: Any) -> PartitionLoad | None:
+            load = original(*arguments)
+            self.count += load is not None
+            return load
+
+        monkeypatch.setattr(local, "_load_in_columns", spy)
+
+
+@pytest.fixture
+def taken(monkeypatch: pytest.MonkeyPatch) -> _Taken:
+    return _Taken(monkeypatch)
+
+
+def everything(directory: Path, *, least_bytes: int, release: str, mode: Mode = "strict", **options: Any) -> dict[str, Any]:
+    """All that a load says, as plain values."""
+    evidence = discover([str(directory)], include=frozenset(), temp_dir=None)
+    with OffsetsTopic(evidence, ReadOptions(least_compiled_bytes=least_bytes)) as topic:
+        state = topic.state(release=release, mode=mode, **options)
+        tables = {name: table.to_pylist() for name, table in state.tables.items()}
+        assert all(table.schema == state.tables[name].schema for name, table in state.tables.items())
+        return tables | {"findings": sorted(map(repr, topic.findings))}
+
+
+def assert_same(directory: Path, releases: Sequence[str] = RELEASES, modes: Sequence[Mode] = ("strict", "lenient")) -> None:
+    for release in releases:
+        for mode in modes:
+            plainly = everything(directory, least_bytes=_NEVER, release=release, mode=mode)
+            in_columns = everything(directory, least_bytes=0, release=release, mode=mode)
+            assert in_columns == plainly, (release, mode)
+
+
+def _logs(root: Path) -> Iterator[Path]:
+    return (answer for answer in sorted({answer.data for case in corpus.cases(root) for answer in case.answers() if answer.data.is_dir()}))
+
+
+def test_every_bundled_log_loads_in_columns_as_it_does_record_by_record(taken: _Taken, compared: Compared) -> None:
+    for directory in _logs(corpus.BUNDLED):
+        assert_same(directory, ("2.8.2", "4.3.0"), ("strict",))
+
+    assert taken.count > 300
+    compared["partitions in columns", "the load record by record"] += taken.count
+
+
+@pytest.mark.corpus
+@pytest.mark.skipif(corpus.WHOLE is None, reason="EXHUME_CORPUS does not name a larger set of logs")
+def test_every_log_of_the_corpus_loads_in_columns_as_it_does_record_by_record(taken: _Taken, compared: Compared) -> None:
+    assert corpus.WHOLE is not None
+    for directory in _logs(corpus.WHOLE):
+        assert_same(directory)
+
+    compared["partitions in columns, corpus", "the load record by record"] += taken.count
+
+
+def write(directory: Path, batches: Sequence[strategies.Written], cut: int) -> None:
+    """These batches as two segments."""
+    content, headers = strategies.encode_log(batches)
+    partition = directory / "__consumer_offsets-0"
+    partition.mkdir(parents=True)
+    cut = min(cut, len(headers) - 1)
+    places = [(0, 0)] if cut < 1 else [(0, 0), (headers[cut].base_offset or 0, headers[cut].byte_position)]
+    ends = [position for _, position in places[1:]] + [len(content)]
+    for (base_offset, position), end in zip(places, ends, strict=True):
+        (partition / f"{base_offset:020d}.log").write_bytes(content[position:end])
+
+
+@settings(max_examples=60 * _EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+@given(
+    batches=st.one_of(strategies.logs(), strategies.logs(strategies.healthy_batches()), strategies.transaction_logs()),
+    cut=st.integers(0, 12),
+    release=st.sampled_from(RELEASES),
+)
+def test_a_generated_log_loads_in_columns_as_it_does_record_by_record(
+    batches: list[strategies.Written], cut: int, release: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    directory = tmp_path_factory.mktemp("log")
+    write(directory, batches, cut)
+
+    assert_same(directory, [release])
+
+
+@pytest.mark.parametrize("steps", ["s7 s8 v c8 c7", "s7 t c7", "s7 v t s7 c7", "s7 c7 s7 a7", "s7 s8 c7 t", "v s7", "s7 s7 t s7"])
+def test_races_of_transactions_are_loaded_in_columns(steps: str, tmp_path: Path, taken: _Taken) -> None:
+    write(tmp_path, strategies.race(steps.split()), 3)
+
+    assert_same(tmp_path)
+    assert taken.count >= len(RELEASES) - 1
+
+
+@pytest.mark.parametrize("codec", range(5))
+def test_a_log_of_every_codec_is_loaded_in_columns(codec: int, tmp_path: Path, taken: _Taken) -> None:
+    with PartitionWriter(tmp_path, 0) as log:
+        for number in range(40):
+            commits = [
+                offset_commit(f"g{number % 7}", f"t{each}", each, number, commit_timestamp_ms=number, metadata="x" * (number % 3))
+                for each in range(30)
+            ]
+            log.append(commits, timestamp_ms=number, codec=codec)
+            if number == 20:
+                log.roll()
+        log.append([tombstone(commits[0]), group_metadata("g1", {"protocol_type": "", "generation": 3})], timestamp_ms=50)
+
+    assert_same(tmp_path, ("2.8.2", "4.3.0"))
+    assert taken.count == 4
+
+
+def test_names_that_are_not_ascii_and_names_that_are_no_text(tmp_path: Path, taken: _Taken) -> None:
+    """Valid UTF-8 is folded; what reads as U+FFFD goes to the loader, to which names that differ there only are one."""
+    with PartitionWriter(tmp_path, 0) as log:
+        for group in ("zahlungen-für-größe", "支付", "a�b"):
+            log.append([offset_commit(group, "orders", 0, 1, commit_timestamp_ms=1)], timestamp_ms=1)
+        for byte in (b"\xff", b"\xfe"):
+            key, value = offset_commit("aXb", "orders", 0, 7, commit_timestamp_ms=1)
+            assert key is not None
+            log.append([(key.replace(b"aXb", b"a" + byte + b"b"), value)], timestamp_ms=1)
+
+    # Releases before 2.1 refuse version 3 of a commit.
+    assert_same(tmp_path, RELEASES[2:])
+    assert taken.count == 2 * len(RELEASES[2:])
+
+
+def test_members_are_read_when_somebody_looks(tmp_path: Path, taken: _Taken) -> None:
+    member = {
+        "member_id": "m",
+        "client_id": "c",
+        "client_host": "/h",
+        "session_timeout_ms": 30,
+        "subscription": b"\0\0\0\0\0\1\0\6orders\xff\xff\xff\xff",
+        "assignment": b"\0\0\0\0\0\1\0\6orders\0\0\0\1\0\0\0\2\xff\xff\xff\xff",
+    }
+    with PartitionWriter(tmp_path, 0) as log:
+        value = {"protocol_type": "consumer", "generation": 3, "protocol": "range", "leader": "m", "members": [member]}
+        log.append([group_metadata("g", value)], timestamp_ms=1)
+
+    # Releases before 2.3 refuse version 3 of a group.
+    assert_same(tmp_path, RELEASES[3:])
+    assert taken.count == 2 * len(RELEASES[3:])
+
+
+def test_a_small_log_is_read_by_plain_code(tmp_path: Path, taken: _Taken) -> None:
+    with PartitionWriter(tmp_path, 0) as log:
+        log.append([offset_commit("g", "t", 0, 1, commit_timestamp_ms=1)], timestamp_ms=1)
+    with exhume.open(tmp_path) as topic:
+        assert topic.state().offsets.num_rows == 1
+
+    assert taken.count == 0
+
+
+def test_a_checksum_that_fails_sends_the_whole_log_to_the_loader(tmp_path: Path, taken: _Taken) -> None:
+    with PartitionWriter(tmp_path, 0) as log:
+        for number in range(3):
+            log.append([offset_commit("g", "t", 0, number, commit_timestamp_ms=1)], timestamp_ms=1)
+    segment = next(tmp_path.rglob("*.log"))
+    content = bytearray(segment.read_bytes())
+    content[40] ^= 1  # in the largest timestamp of the first batch
+    segment.write_bytes(content)
+
+    assert_same(tmp_path)
+    assert taken.count == 0
+    unverified = discover([str(tmp_path)], include=frozenset(), temp_dir=None)
+    with OffsetsTopic(unverified, replace(ReadOptions(least_compiled_bytes=0), verify=False)) as topic:
+        topic.state()
+    assert taken.count == 1
