@@ -1,15 +1,17 @@
 """Hypothesis strategies for logs of one offsets partition: small universes, so that everything meets everything.
 
-A log is a list of `Written` batches, drawn as the story of a few writers and then thinned as a cleaner would; `encode_log`
+A log is a list of `Written` batches, drawn as the story of a few writers, often with what a cleaner would take out of it; `encode_log`
 turns it into bytes. Most of it is healthy; the rest is what real brokers were seen to trip over.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from exhume.codecs.batch_writer import NewRecord, encode_batch
@@ -30,6 +32,14 @@ NO_PRODUCER = -1
 
 _SUBSCRIPTION = encode_subscription(0, {"topics": ["orders"]})
 
+#: More examples for a run by hand: EXHUME_EXAMPLES=50 takes fifty times as many.
+TIMES = int(os.environ.get("EXHUME_EXAMPLES", "1"))
+
+
+def examples(count: int) -> settings:
+    """So many examples, however long one takes."""
+    return settings(max_examples=TIMES * count, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
 
 @dataclass(frozen=True)
 class Written:
@@ -44,25 +54,31 @@ class Written:
     gap: int = 0
 
 
-def encode_log(batches: Sequence[Written]) -> tuple[bytes, list[Batch]]:
-    """The bytes of these batches, one after the other, and their headers as they are read back."""
+def encode_log(batches: Sequence[Written], magic: int = 2) -> tuple[bytes, list[Batch]]:
+    """The bytes of these batches, one after the other, and their headers as they are read back.
+
+    Formats 0 and 1 have plain batches only: of the others nothing is written but their records, of control batches nothing at all.
+    """
     content = bytearray()
     next_offset = 0
     for number, written in enumerate(batches):
         base_offset = next_offset + written.gap
-        records = [NewRecord(base_offset + place, 1_000 * number + place, key, value) for place, (key, value) in written.records]
-        content += encode_batch(
-            records,
-            base_offset=base_offset,
-            codec=written.codec,
-            producer_id=written.producer_id,
-            producer_epoch=NO_PRODUCER if written.producer_id == NO_PRODUCER else 1,
-            base_sequence=-1 if written.producer_id == NO_PRODUCER or written.is_control else 0,
-            is_transactional=written.is_transactional,
-            is_control=written.is_control,
-            last_offset_delta=written.size - 1,
-        )
         next_offset = base_offset + written.size
+        records = [NewRecord(base_offset + place, 1_000 * number + place, key, value) for place, (key, value) in written.records]
+        if magic == 2:
+            content += encode_batch(
+                records,
+                base_offset=base_offset,
+                codec=written.codec,
+                producer_id=written.producer_id,
+                producer_epoch=NO_PRODUCER if written.producer_id == NO_PRODUCER else 1,
+                base_sequence=-1 if written.producer_id == NO_PRODUCER or written.is_control else 0,
+                is_transactional=written.is_transactional,
+                is_control=written.is_control,
+                last_offset_delta=written.size - 1,
+            )
+        elif records and not written.is_control:
+            content += encode_batch(records, base_offset=base_offset, magic=magic, codec=min(written.codec, 1))
     return bytes(content), list(walk(bytes(content)))
 
 
@@ -75,6 +91,8 @@ def offset_values(
 ) -> KeyValue:
     number, version = draw(st.sampled_from(kinds))
     fields: dict[str, Any] = {"committed_offset": draw(st.integers(0, 99)), "commit_timestamp_ms": draw(st.integers(0, 5))}
+    if version >= 3:
+        fields["leader_epoch"] = draw(st.sampled_from((-1, -1, 5, -5)))
     if version == 4:
         fields["topic_id"] = draw(st.sampled_from((None, *TOPIC_IDS)))
     if version == 1:
@@ -121,7 +139,7 @@ def classic_groups(draw: st.DrawFn) -> KeyValue:
         "current_state_timestamp_ms": 77,
         "members": members,
     }
-    return key, encode_value(2, draw(st.sampled_from((3, 3, 3, 2, 1, 0))), value)
+    return key, encode_value(2, draw(st.sampled_from((3, 3, 3, 4, 2, 1, 0))), value)
 
 
 _MODERN: dict[int, st.SearchStrategy[dict[str, Any]]] = {
@@ -149,10 +167,17 @@ _MODERN: dict[int, st.SearchStrategy[dict[str, Any]]] = {
     17: st.fixed_dictionaries(
         {"group_epoch": st.integers(0, 5), "metadata_hash": st.just(3), "validated_topology_epoch": st.integers(0, 1)}
     ),
-    19: st.fixed_dictionaries({"client_id": st.just("c"), "client_host": st.just("/h"), "process_id": st.just("p")}),
+    19: st.fixed_dictionaries({"client_id": st.just("c"), "client_host": st.just("/h"), "process_id": st.sampled_from(("p", "q"))}),
     20: st.fixed_dictionaries({"assignment_epoch": st.integers(0, 5)}),
     21: st.just({}),
-    22: st.fixed_dictionaries({"member_epoch": st.integers(0, 5), "member_state": st.integers(0, 3)}),
+    22: st.fixed_dictionaries(
+        {
+            "member_epoch": st.integers(0, 5),
+            "member_state": st.integers(0, 3),
+            "active_tasks": st.sampled_from(([], [{"subtopology_id": "0", "partitions": [0]}])),
+            "active_tasks_pending_revocation": st.sampled_from(([], [{"subtopology_id": "0", "partitions": [1]}])),
+        }
+    ),
     23: st.fixed_dictionaries({"topology_epoch": st.integers(-1, 1), "subtopologies": st.just([])}),
 }
 
@@ -286,15 +311,19 @@ def _mostly_healthy(kinds: Sequence[tuple[int, int]]) -> st.SearchStrategy[Writt
 
 @st.composite
 def logs(draw: st.DrawFn, batches: st.SearchStrategy[Written] | None = None, *, most: int = 16) -> list[Written]:
-    """A log: some batches in any order, now and then thinned as a cleaner would.
+    """A log: some batches in any order, now and then compacted, or with holes that no cleaner leaves.
 
     Most begin with one record of each kind for every group: what follows is no longer the first of anything, and can be dropped.
     """
     kinds = draw(st.sampled_from((COMMON, NEWER)))
     written = draw(st.lists(_mostly_healthy(kinds) if batches is None else batches, min_size=1, max_size=most))
-    if draw(st.integers(0, 3)) == 0:
-        written = [draw(_thinned(batch)) for batch in written]
-    return written if draw(st.integers(0, 3)) == 0 else [*_FIRSTS, *written]
+    written = written if draw(st.integers(0, 3)) == 0 else [*_FIRSTS, *written]
+    match draw(st.sampled_from(("whole", "whole", "thinned", "compacted"))):
+        case "thinned":
+            return [draw(_thinned(batch)) for batch in written]
+        case "compacted":
+            return draw(compacted(written))
+    return written
 
 
 def racer(name: str, committed_offset: int = 1) -> Written:
@@ -327,10 +356,66 @@ def race(names: Sequence[str]) -> list[Written]:
 def transaction_logs() -> st.SearchStrategy[list[Written]]:
     """Logs in which two producers, plain commits and tombstones race for one key."""
     steps = ("s7", "s8", "s7", "s8", "c7", "c8", "c7", "c8", "a7", "v", "t", "b", "p")
-    return st.builds(race, st.lists(st.sampled_from(steps), min_size=4, max_size=14))
+    races = st.builds(race, st.lists(st.sampled_from(steps), min_size=4, max_size=14))
+    return st.one_of(races, races, races.flatmap(compacted))
 
 
 @st.composite
 def _thinned(draw: st.DrawFn, batch: Written) -> Written:
     left = tuple(placed for placed in batch.records if batch.is_control or draw(st.integers(0, 3)))
-    return replace(batch, records=left, gap=draw(st.integers(0, 2)))
+    return replace(batch, records=left, gap=draw(st.sampled_from((0, 0, 0, 1, 1, 2, 20_000))))
+
+
+@st.composite
+def compacted(draw: st.DrawFn, batches: Sequence[Written]) -> list[Written]:
+    """What a log cleaner may leave of this log: a clean part, and the rest as it was written.
+
+    Of the clean part go superseded records, records without a key, records of aborted transactions, and by age tombstones and the markers
+    that nothing needs any more. The clean part ends in front of the first open transaction. Batches that are empty then go, and leave a
+    gap; the last one of a producer stays, and now and then another.
+    """
+    dirty = _first_open(batches, draw(st.integers(0, len(batches))))
+    clean = batches[:dirty]
+    newest = {key: (index, place) for index, batch in enumerate(clean) if not batch.is_control for place, (key, _) in batch.records}
+    lasts = {batch.producer_id: index for index, batch in enumerate(batches) if batch.producer_id != NO_PRODUCER}
+    left: list[Written] = []
+    gap = 0
+    holds_records: set[int] = set()
+    for index, batch in enumerate(batches):
+        records = batch.records
+        if index < dirty and batch.is_control:
+            is_needed = batch.producer_id in holds_records
+            holds_records.discard(batch.producer_id)
+            records = records if is_needed or draw(st.booleans()) else ()
+        elif index < dirty:
+            is_aborted = batch.is_transactional and _outcome_of(clean[index:], batch.producer_id) == 0
+            records = tuple(
+                (place, (key, value))
+                for place, (key, value) in records
+                if not is_aborted and key is not None and newest[key] == (index, place) and (value is not None or draw(st.booleans()))
+            )
+            if records and batch.is_transactional:
+                holds_records.add(batch.producer_id)
+        if records or index >= dirty or lasts.get(batch.producer_id) == index or draw(st.integers(0, 5)) == 0:
+            left.append(replace(batch, records=records, gap=gap + batch.gap))
+            gap = 0
+        else:
+            gap += batch.gap + batch.size
+    return left or list(batches)
+
+
+def _first_open(batches: Sequence[Written], end: int) -> int:
+    """The first of these batches that belongs to a transaction without a marker among them."""
+    for index, batch in enumerate(batches[:end]):
+        if batch.is_transactional and not batch.is_control and _outcome_of(batches[index:end], batch.producer_id) is None:
+            return index
+    return end
+
+
+def _outcome_of(batches: Sequence[Written], producer_id: int) -> int | None:
+    """How the first transaction of a producer among these batches ends: 1 is COMMIT, 0 is ABORT and whatever else, None not at all."""
+    commit = encode_control_record(1, {"coordinator_epoch": 0})
+    for batch in batches:
+        if batch.is_control and batch.producer_id == producer_id:
+            return int(any(record == commit for _, record in batch.records))
+    return None
