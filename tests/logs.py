@@ -11,8 +11,8 @@ from exhume.codecs.log_directory import LogDirectory, PartitionDirectory, discov
 from exhume.codecs.records import read_records
 from exhume.replay.broker_log import LoadedBatch, Stop, open_strictly
 from exhume.replay.verdict import LoadAborted
-from tests import strategies
 from tests.judges import corpus
+from tests.written_batches import Written, encode_log
 
 
 @dataclass
@@ -32,9 +32,9 @@ class Log:
             raise self.ending
 
 
-def written(batches: Sequence[strategies.Written], *, magic: int = 2, gap_at_end: int = 0) -> Log:
+def written(batches: Sequence[Written], *, magic: int = 2, gap_at_end: int = 0) -> Log:
     """A generated log. A gap at its end is an empty newest segment."""
-    content, headers = strategies.encode_log(batches, magic)
+    content, headers = encode_log(batches, magic)
     served = [LoadedBatch("generated.log", header, content, partial(read_records, content, header)) for header in headers]
     return Log(served, (headers[-1].last_offset + 1 if headers else 0) + gap_at_end)
 

@@ -1,25 +1,23 @@
 """Hypothesis strategies for logs of one offsets partition: small universes, so that everything meets everything.
 
-A log is a list of `Written` batches, drawn as the story of a few writers, often with what a cleaner would take out of it; `encode_log`
-turns it into bytes. Most of it is healthy; the rest is what real brokers were seen to trip over.
+A log is a list of `Written` batches, drawn as the story of a few writers, often without what a cleaner takes out of it. Most of it is healthy;
+the rest is what real brokers were seen to trip over.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from exhume.codecs.batch_writer import NewRecord, encode_batch
-from exhume.codecs.batches import Batch, walk
 from exhume.codecs.embedded import encode_subscription
 from exhume.codecs.record_types import RECORD_TYPES, encode_control_record, encode_key, encode_value
-
-KeyValue = tuple[bytes | None, bytes | None]
+from tests.cleaner import compacted
+from tests.written_batches import NO_PRODUCER, KeyValue, Written
 
 GROUPS = ("billing", "carts", "refunds")
 TOPICS = ("orders", "returns")
@@ -28,7 +26,6 @@ PRODUCERS = (7, 8, 9)
 MEMBERS = ("m1", "m2")
 #: Record type and value version of commits that every release takes, that those since 3.4.1 take, and that 4.x does not.
 COMMON, NEWER, LEGACY = ((1, 3), (1, 3), (1, 1), (0, 0)), ((1, 3), (1, 4), (1, 4), (0, 0)), ((0, 1), (1, 3))
-NO_PRODUCER = -1
 
 _SUBSCRIPTION = encode_subscription(0, {"topics": ["orders"]})
 
@@ -39,47 +36,6 @@ TIMES = int(os.environ.get("EXHUME_EXAMPLES", "1"))
 def examples(count: int) -> settings:
     """So many examples, however long one takes."""
     return settings(max_examples=TIMES * count, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-
-
-@dataclass(frozen=True)
-class Written:
-    """One batch to be: its records with their place in it (thinning leaves holes), and the header fields that matter."""
-
-    records: tuple[tuple[int, KeyValue], ...]
-    size: int
-    producer_id: int = NO_PRODUCER
-    is_transactional: bool = False
-    is_control: bool = False
-    codec: int = 0
-    gap: int = 0
-
-
-def encode_log(batches: Sequence[Written], magic: int = 2) -> tuple[bytes, list[Batch]]:
-    """The bytes of these batches, one after the other, and their headers as they are read back.
-
-    Formats 0 and 1 have plain batches only: of the others nothing is written but their records, of control batches nothing at all.
-    """
-    content = bytearray()
-    next_offset = 0
-    for number, written in enumerate(batches):
-        base_offset = next_offset + written.gap
-        next_offset = base_offset + written.size
-        records = [NewRecord(base_offset + place, 1_000 * number + place, key, value) for place, (key, value) in written.records]
-        if magic == 2:
-            content += encode_batch(
-                records,
-                base_offset=base_offset,
-                codec=written.codec,
-                producer_id=written.producer_id,
-                producer_epoch=NO_PRODUCER if written.producer_id == NO_PRODUCER else 1,
-                base_sequence=-1 if written.producer_id == NO_PRODUCER or written.is_control else 0,
-                is_transactional=written.is_transactional,
-                is_control=written.is_control,
-                last_offset_delta=written.size - 1,
-            )
-        elif records and not written.is_control:
-            content += encode_batch(records, base_offset=base_offset, magic=magic, codec=min(written.codec, 1))
-    return bytes(content), list(walk(bytes(content)))
 
 
 # Records
@@ -364,58 +320,3 @@ def transaction_logs() -> st.SearchStrategy[list[Written]]:
 def _thinned(draw: st.DrawFn, batch: Written) -> Written:
     left = tuple(placed for placed in batch.records if batch.is_control or draw(st.integers(0, 3)))
     return replace(batch, records=left, gap=draw(st.sampled_from((0, 0, 0, 1, 1, 2, 20_000))))
-
-
-@st.composite
-def compacted(draw: st.DrawFn, batches: Sequence[Written]) -> list[Written]:
-    """What a log cleaner may leave of this log: a clean part, and the rest as it was written.
-
-    Of the clean part go superseded records, records without a key, records of aborted transactions, and by age tombstones and the markers
-    that nothing needs any more. The clean part ends in front of the first open transaction. Batches that are empty then go, and leave a
-    gap; the last one of a producer stays, and now and then another.
-    """
-    dirty = _first_open(batches, draw(st.integers(0, len(batches))))
-    clean = batches[:dirty]
-    newest = {key: (index, place) for index, batch in enumerate(clean) if not batch.is_control for place, (key, _) in batch.records}
-    lasts = {batch.producer_id: index for index, batch in enumerate(batches) if batch.producer_id != NO_PRODUCER}
-    left: list[Written] = []
-    gap = 0
-    holds_records: set[int] = set()
-    for index, batch in enumerate(batches):
-        records = batch.records
-        if index < dirty and batch.is_control:
-            is_needed = batch.producer_id in holds_records
-            holds_records.discard(batch.producer_id)
-            records = records if is_needed or draw(st.booleans()) else ()
-        elif index < dirty:
-            is_aborted = batch.is_transactional and _outcome_of(clean[index:], batch.producer_id) == 0
-            records = tuple(
-                (place, (key, value))
-                for place, (key, value) in records
-                if not is_aborted and key is not None and newest[key] == (index, place) and (value is not None or draw(st.booleans()))
-            )
-            if records and batch.is_transactional:
-                holds_records.add(batch.producer_id)
-        if records or index >= dirty or lasts.get(batch.producer_id) == index or draw(st.integers(0, 5)) == 0:
-            left.append(replace(batch, records=records, gap=gap + batch.gap))
-            gap = 0
-        else:
-            gap += batch.gap + batch.size
-    return left or list(batches)
-
-
-def _first_open(batches: Sequence[Written], end: int) -> int:
-    """The first of these batches that belongs to a transaction without a marker among them."""
-    for index, batch in enumerate(batches[:end]):
-        if batch.is_transactional and not batch.is_control and _outcome_of(batches[index:end], batch.producer_id) is None:
-            return index
-    return end
-
-
-def _outcome_of(batches: Sequence[Written], producer_id: int) -> int | None:
-    """How the first transaction of a producer among these batches ends: 1 is COMMIT, 0 is ABORT and whatever else, None not at all."""
-    commit = encode_control_record(1, {"coordinator_epoch": 0})
-    for batch in batches:
-        if batch.is_control and batch.producer_id == producer_id:
-            return int(any(record == commit for _, record in batch.records))
-    return None

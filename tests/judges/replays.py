@@ -61,9 +61,8 @@ def asked(release: str, coordinator: Coordinator) -> str:
     return f"{release}-new" if coordinator == "java" and release.startswith("3.") else release
 
 
-@cache
-def compare_load(answer: corpus.AnswerFile, loaded_with: str | None = None) -> Comparison:
-    """The state of the log against the answer; `loaded_with` None: by the rules of the release that answered."""
+def loaded_tables(answer: corpus.AnswerFile, loaded_with: str | None = None) -> Mapping[str, list[Row]]:
+    """The state tables of the log of this answer; `loaded_with` None: by the rules of the release that answered."""
     buffer_bytes = re.search(r"-buffer-(\d+)", answer.label)
     inputs = LoadInputs(load_buffer_bytes=int(buffer_bytes[1])) if buffer_bytes else None
     stop: Stop = "clean" if answer.case.is_clean_stop else "unclean"
@@ -73,7 +72,13 @@ def compare_load(answer: corpus.AnswerFile, loaded_with: str | None = None) -> C
         names = (f"{topic},{topic_id},\n" for topic, topic_id in answer.case.topic_ids.items())
         topics.write_text("topic,topic_id,partitions\n" + "".join(names), encoding="utf-8")
         state = topic.state(release=release, stop=stop, topics_file=topics, inputs=inputs)
-    return compare_state(answer.expectation, {name: rows.to_pylist() for name, rows in state.tables.items()}, release=answer.release)
+    return {name: rows.to_pylist() for name, rows in state.tables.items()}
+
+
+@cache
+def compare_load(answer: corpus.AnswerFile, loaded_with: str | None = None) -> Comparison:
+    """The state of the log against the answer."""
+    return compare_state(answer.expectation, loaded_tables(answer, loaded_with), release=answer.release)
 
 
 @dataclass

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,8 +12,8 @@ import pytest
 from exhume.replay.releases import profile_for, release_numbers
 from tests.conftest import Compared
 from tests.judges import corpus, fidelity, replays
-from tests.judges.broker_answers import Coordinator
-from tests.judges.state_comparison import Comparison
+from tests.judges.broker_answers import Coordinator, Expectation
+from tests.judges.state_comparison import Comparison, compare_state
 
 FIDELITY = Path(__file__).resolve().parent.parent.parent / "docs" / "fidelity.md"
 
@@ -129,6 +131,7 @@ def test_every_answer_of_the_whole_corpus_but_those_named_is_compared() -> None:
     randoms = {f"random/{path.name}" for path in (corpus.WHOLE / "random").iterdir()}
 
     assert stories | facts | randoms == {answer.case.name for answer in replays.answers(corpus.WHOLE)}
+    assert facts == {case.name for case in corpus.cases() if case.is_fact}
 
 
 def test_answers_that_are_not_trusted_say_that_the_broker_never_had_the_log() -> None:
@@ -149,6 +152,79 @@ def test_the_judge_objects_to_a_state_that_is_wrong() -> None:
             total.add(replays.compare_load(answer, "2.8.2"), answer.id)
 
     assert any("refunds" in difference for difference in total.differences)
+
+
+def answer_named(name: str) -> corpus.AnswerFile:
+    (answer,) = (answer for answer in replays.load_answers() if answer.id == name)
+    return answer
+
+
+def differences(name: str, change: Callable[[Expectation], Expectation]) -> list[str]:
+    """What differs from this answer once it was changed; from the answer itself nothing does."""
+    answer = answer_named(name)
+    assert not replays.compare_load(answer).differences
+    return compare_state(change(answer.expectation), replays.loaded_tables(answer), release=answer.release).differences
+
+
+def with_another_generation(expectation: Expectation) -> Expectation:
+    probed = next(name for name, group in expectation.groups.items() if "generation" in group.columns)
+    group = expectation.groups[probed]
+    changed = replace(group, columns=group.columns | {"generation": group.columns["generation"] + 1})
+    return replace(expectation, groups={**expectation.groups, probed: changed})
+
+
+def without_a_failed_load(expectation: Expectation) -> Expectation:
+    return replace(expectation, failed_loads=dict(list(expectation.failed_loads.items())[1:]))
+
+
+def with_another_failed_load(expectation: Expectation) -> Expectation:
+    loaded = next(number for number in range(50) if number not in expectation.failed_loads)
+    return replace(expectation, failed_loads={**expectation.failed_loads, loaded: "ERROR"})
+
+
+def with_another_late_error(expectation: Expectation) -> Expectation:
+    loaded = next(number for number in range(50) if number not in {*expectation.failed_loads, *expectation.late_errors})
+    return replace(expectation, late_errors={**expectation.late_errors, loaded: "ERROR"})
+
+
+def with_another_topic_name(expectation: Expectation) -> Expectation:
+    known = next(name for name, group in expectation.groups.items() if group.topic_names)
+    group = expectation.groups[known]
+    changed = replace(group, topic_names=dict.fromkeys(group.topic_names, "elsewhere"))
+    return replace(expectation, groups={**expectation.groups, known: changed})
+
+
+def without_an_assigned_partition(expectation: Expectation) -> Expectation:
+    assigned = next(name for name, group in expectation.groups.items() if any((group.assigned or {}).values()))
+    group = expectation.groups[assigned]
+    changed = replace(group, assigned=dict.fromkeys(group.assigned or {}, frozenset()))
+    return replace(expectation, groups={**expectation.groups, assigned: changed})
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "words"),
+    [
+        ("random/hostile-classic-2.3-911/after-3.9.1", with_another_generation, "generation is"),
+        ("random/hostile-java-4.0-901/after-4.3.0", with_another_generation, "generation is"),
+        ("random/hostile-classic-2.3-911/after-3.9.1", without_a_failed_load, "load came to its end is False"),
+        ("random/hostile-classic-2.3-911/after-3.9.1", with_another_failed_load, "the broker says 'aborted'"),
+        ("random/hostile-java-4.0-901/after-4.3.0", without_a_failed_load, "load came to its end is False"),
+        ("random/hostile-classic-2.3-911/after-3.9.1", with_another_late_error, "load has a late error is False"),
+        ("4.3.0-consumer-groups/restarted-4.3.0", with_another_topic_name, "name of topic"),
+        ("4.3.0-consumer-groups/restarted-4.3.0", without_an_assigned_partition, "assigned partitions is"),
+    ],
+)
+def test_the_judge_objects_to_an_answer_that_was_changed(name: str, change: Callable[[Expectation], Expectation], words: str) -> None:
+    assert any(words in difference for difference in differences(name, change))
+
+
+def test_every_generation_that_a_probe_found_is_compared_or_its_group_could_not_be() -> None:
+    for answer in replays.load_answers():
+        probed = sum("generation" in group.columns for group in answer.expectation.groups.values())
+        comparison = replays.compare_load(answer)
+        strays = sum("a stray group" in line for line in comparison.not_shown)
+        compared = sum(rows for (table, _), rows in comparison.counts.items() if table == "generations")
+        assert probed - strays <= compared <= probed, answer.id
 
 
 # --- What the page says

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from itertools import pairwise, product
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,8 +27,10 @@ from exhume.replay.state_rows import state_rows
 from exhume.replay.topic_names import TopicNames
 from exhume.replay.verdict import LoadAborted
 from tests import strategies
+from tests.cleaner import compacted
 from tests.logs import Log, logs_of_brokers, written
 from tests.strategies import examples
+from tests.written_batches import Written
 
 REDUCIBLE = [profile for profile in SPANS if is_reducible(profile)]
 NEWEST = [profile_for("2.8.2"), profile_for("4.3.0")]
@@ -130,7 +134,7 @@ def test_no_race_of_four_steps_for_one_key_ends_otherwise() -> None:
 @examples(50)
 @given(st.data())
 def test_a_cut_in_what_a_cleaner_left_changes_no_load_of_any_release(data: st.DataObject) -> None:
-    batches = data.draw(st.one_of(strategies.logs(most=24), strategies.transaction_logs()).flatmap(strategies.compacted))
+    batches = data.draw(st.one_of(strategies.logs(most=24), strategies.transaction_logs()).flatmap(compacted))
     log = written(batches, gap_at_end=data.draw(st.sampled_from((0, 0, 0, 3))))
     cuts = data.draw(st.lists(st.integers(0, len(log.batches)), min_size=1, max_size=3))
 
@@ -205,9 +209,7 @@ def test_logs_that_go_back_are_refused_within_a_stretch_and_between_stretches() 
 
 
 def test_of_many_commits_over_few_keys_less_than_a_twentieth_is_left() -> None:
-    batches = [
-        strategies.Written(((0, offset_commit(f"group-{n % 50}", "orders", n % 200, n, commit_timestamp_ms=n)),), 1) for n in range(10_000)
-    ]
+    batches = [Written(((0, offset_commit(f"group-{n % 50}", "orders", n % 200, n, commit_timestamp_ms=n)),), 1) for n in range(10_000)]
 
     stretch = reduce(written(batches).part(0))
 
@@ -216,11 +218,11 @@ def test_of_many_commits_over_few_keys_less_than_a_twentieth_is_left() -> None:
 
 
 def test_transactions_that_are_over_and_outdone_go_with_their_markers() -> None:
-    def transaction(n: int) -> list[strategies.Written]:
+    def transaction(n: int) -> list[Written]:
         record = offset_commit("billing", "orders", 0, n, commit_timestamp_ms=n)
         return [
-            strategies.Written(((0, record),), 1, producer_id=7, is_transactional=True),
-            strategies.Written(((0, encode_control_record(COMMIT, {"coordinator_epoch": 0})),), 1, 7, True, True),
+            Written(((0, record),), 1, producer_id=7, is_transactional=True),
+            Written(((0, encode_control_record(COMMIT, {"coordinator_epoch": 0})),), 1, 7, True, True),
         ]
 
     stretch = reduce(written([batch for n in range(500) for batch in transaction(n)]).part(0))
@@ -236,12 +238,19 @@ def test_a_release_whose_result_hangs_on_chunks_is_refused_with_the_reason(relea
 
 
 def test_a_log_that_ends_in_a_gap_is_refused_where_snapshots_hang_on_every_batch() -> None:
-    log = written([strategies.Written(((0, offset_commit("billing", "orders", 0, 1, commit_timestamp_ms=1)),), 1)])
+    log = written([Written(((0, offset_commit("billing", "orders", 0, 1, commit_timestamp_ms=1)),), 1)])
 
     with pytest.raises(NotReducible, match="ends in a gap"):
         load_order([reduce(log.part(0))], profile_for("4.3.0"), 5)
     assert list(load_order([reduce(log.part(0))], profile_for("4.0.0"), 5))
     assert [profile.name for profile in SPANS if why_not_reducible(profile)] == ["0.9.0.1", "0.10.0.1", "0.10.1.1", "0.10.2.2", "0.11.0.0"]
+
+
+def test_the_pages_name_the_releases_that_are_loaded_whole() -> None:
+    page = (Path(__file__).resolve().parent.parent.parent / "docs" / "fidelity.md").read_text(encoding="utf-8")
+    section = page.split("## Releases that are loaded whole")[1].split("##")[0]
+
+    assert set(re.findall(r"\d+(?:\.\d+)+", section)) == {profile.name for profile in SPANS if why_not_reducible(profile)}
 
 
 def kept_places(stretch: Reduced) -> list[int]:
@@ -271,7 +280,7 @@ TWICE = group_metadata("billing", {"protocol_type": "connect", "generation": 1, 
     ],
 )
 def test_what_stays_of_plain_records(records: list[KeyValue], places: list[int]) -> None:
-    stretch = reduce(written([*strategies.race([]), *(strategies.Written(((0, record),), 1) for record in records)]).part(0))
+    stretch = reduce(written([*strategies.race([]), *(Written(((0, record),), 1) for record in records)]).part(0))
 
     assert kept_places(stretch) == places
 
@@ -308,21 +317,21 @@ def test_names_of_topic_ids_are_told_again_when_they_change() -> None:
         offset_commit("billing", topic, 0, 1, commit_timestamp_ms=1, version=4, topic_id=strategies.TOPIC_IDS[0]) for topic in topics
     ]
 
-    stretch = reduce(written([*strategies.race([]), *(strategies.Written(((0, commit),), 1) for commit in commits)]).part(0))
+    stretch = reduce(written([*strategies.race([]), *(Written(((0, commit),), 1) for commit in commits)]).part(0))
 
     assert kept_places(stretch) == [0, 1, 2, 3]
 
 
 def test_the_first_batch_of_a_codec_leaves_its_header_for_releases_without_it() -> None:
     codecs = [0, 0, 4, 4, 0]
-    log = written([*strategies.race([]), *(strategies.Written(((0, VALUE),), 1, codec=codec) for codec in codecs)])
+    log = written([*strategies.race([]), *(Written(((0, VALUE),), 1, codec=codec) for codec in codecs)])
 
     assert [batch.last_offset - FIRSTS for batch in reduce(log.part(0)).batches] == [-1, 2, 4]
     assert_same_loads(log, REDUCIBLE, [])
 
 
 def test_a_control_batch_that_is_no_plain_marker_stays_with_what_it_may_have_ended() -> None:
-    odd = strategies.Written((), 1, producer_id=7, is_transactional=True, is_control=True)
+    odd = Written((), 1, producer_id=7, is_transactional=True, is_control=True)
     staged, marker = strategies.racer("s7"), strategies.racer("c7")
     log = written([*strategies.race([]), marker, staged, odd, marker, staged, marker, strategies.racer("v")])
 
@@ -334,6 +343,6 @@ def test_a_batch_larger_than_all_before_it_leaves_its_header() -> None:
     sizes = [1, 40, 5, 90, 60]
     commits = [offset_commit("billing", "orders", 0, 1, commit_timestamp_ms=1, metadata="x" * size) for size in sizes]
 
-    stretch = reduce(written([strategies.Written(((0, commit),), 1) for commit in [*commits, commits[0]]]).part(0))
+    stretch = reduce(written([Written(((0, commit),), 1) for commit in [*commits, commits[0]]]).part(0))
 
     assert [batch.last_offset for batch in stretch.batches] == [0, 1, 3, 5]

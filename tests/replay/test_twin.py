@@ -29,6 +29,7 @@ from tests import naive, strategies
 from tests.judges import corpus
 from tests.logs import FoundLog, Log, logs_of_brokers, written
 from tests.strategies import examples
+from tests.written_batches import Written
 
 NEWEST = [profile_for("2.8.2"), profile_for("4.3.0")]
 #: What the log is read in. 0.9 knows format 0 only, releases before 0.11 no format 2.
@@ -149,7 +150,7 @@ def test_the_twin_agrees_on_generated_logs_for_every_release(data: st.DataObject
 
 @examples(40)
 @given(generated)
-def test_the_twin_agrees_on_lenient_loads_for_every_release(batches: list[strategies.Written]) -> None:
+def test_the_twin_agrees_on_lenient_loads_for_every_release(batches: list[Written]) -> None:
     for profile in SPANS:
         assert_twin_agrees(profile, written(batches, magic=_FORMATS.get(profile.name, (2,))[0]), is_lenient=True)
 
