@@ -1,7 +1,7 @@
 """Hypothesis strategies for logs of one offsets partition: small universes, so that everything meets everything.
 
-A log is a list of `Written` batches, drawn as the story of a few writers, often without what a cleaner takes out of it. Most of it is healthy;
-the rest is what real brokers were seen to trip over.
+A log is a list of `Written` batches, drawn as the story of a few writers, often without what a cleaner takes out of it. Most of it is
+healthy; the rest is what real brokers were seen to trip over.
 """
 
 from __future__ import annotations

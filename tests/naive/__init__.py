@@ -58,7 +58,10 @@ class _Shortened:
 
 
 def cut_off(batches: Sequence[ReadableBatch], last_offset: int, start_offset: int) -> tuple[list[ReadableBatch], int]:
-    """The part of a log up to and with record `last_offset`, and where it ends: behind its last record."""
+    """The part of a log up to and with record `last_offset`, and where it ends: behind its last record.
+
+    Where offsets go back it ends when that offset is first reached.
+    """
     left: list[ReadableBatch] = []
     end_offset = start_offset
     for item in batches:
@@ -77,4 +80,6 @@ def cut_off(batches: Sequence[ReadableBatch], last_offset: int, start_offset: in
             break
         left.append(item)
         end_offset = item.batch.last_offset + 1
+        if item.batch.last_offset == last_offset:
+            break
     return left, end_offset
