@@ -1,23 +1,23 @@
 """Hypothesis strategies for logs of one offsets partition: small universes, so that everything meets everything.
 
-A log is a list of `Written` batches, drawn as the story of a few writers and then thinned as a cleaner would; `encode_log`
-turns it into bytes. Most of it is healthy; the rest is what real brokers were seen to trip over.
+A log is a list of `Written` batches, drawn as the story of a few writers, often without what a cleaner takes out of it. Most of it is
+healthy; the rest is what real brokers were seen to trip over.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from exhume.codecs.batch_writer import NewRecord, encode_batch
-from exhume.codecs.batches import Batch, walk
 from exhume.codecs.embedded import encode_subscription
 from exhume.codecs.record_types import RECORD_TYPES, encode_control_record, encode_key, encode_value
-
-KeyValue = tuple[bytes | None, bytes | None]
+from tests.cleaner import compacted
+from tests.written_batches import NO_PRODUCER, KeyValue, Written
 
 GROUPS = ("billing", "carts", "refunds")
 TOPICS = ("orders", "returns")
@@ -26,44 +26,16 @@ PRODUCERS = (7, 8, 9)
 MEMBERS = ("m1", "m2")
 #: Record type and value version of commits that every release takes, that those since 3.4.1 take, and that 4.x does not.
 COMMON, NEWER, LEGACY = ((1, 3), (1, 3), (1, 1), (0, 0)), ((1, 3), (1, 4), (1, 4), (0, 0)), ((0, 1), (1, 3))
-NO_PRODUCER = -1
 
 _SUBSCRIPTION = encode_subscription(0, {"topics": ["orders"]})
 
-
-@dataclass(frozen=True)
-class Written:
-    """One batch to be: its records with their place in it (thinning leaves holes), and the header fields that matter."""
-
-    records: tuple[tuple[int, KeyValue], ...]
-    size: int
-    producer_id: int = NO_PRODUCER
-    is_transactional: bool = False
-    is_control: bool = False
-    codec: int = 0
-    gap: int = 0
+#: More examples for a run by hand: EXHUME_EXAMPLES=50 takes fifty times as many.
+TIMES = int(os.environ.get("EXHUME_EXAMPLES", "1"))
 
 
-def encode_log(batches: Sequence[Written]) -> tuple[bytes, list[Batch]]:
-    """The bytes of these batches, one after the other, and their headers as they are read back."""
-    content = bytearray()
-    next_offset = 0
-    for number, written in enumerate(batches):
-        base_offset = next_offset + written.gap
-        records = [NewRecord(base_offset + place, 1_000 * number + place, key, value) for place, (key, value) in written.records]
-        content += encode_batch(
-            records,
-            base_offset=base_offset,
-            codec=written.codec,
-            producer_id=written.producer_id,
-            producer_epoch=NO_PRODUCER if written.producer_id == NO_PRODUCER else 1,
-            base_sequence=-1 if written.producer_id == NO_PRODUCER or written.is_control else 0,
-            is_transactional=written.is_transactional,
-            is_control=written.is_control,
-            last_offset_delta=written.size - 1,
-        )
-        next_offset = base_offset + written.size
-    return bytes(content), list(walk(bytes(content)))
+def examples(count: int) -> settings:
+    """So many examples, however long one takes."""
+    return settings(max_examples=TIMES * count, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 # Records
@@ -75,6 +47,8 @@ def offset_values(
 ) -> KeyValue:
     number, version = draw(st.sampled_from(kinds))
     fields: dict[str, Any] = {"committed_offset": draw(st.integers(0, 99)), "commit_timestamp_ms": draw(st.integers(0, 5))}
+    if version >= 3:
+        fields["leader_epoch"] = draw(st.sampled_from((-1, -1, 5, -5)))
     if version == 4:
         fields["topic_id"] = draw(st.sampled_from((None, *TOPIC_IDS)))
     if version == 1:
@@ -121,7 +95,7 @@ def classic_groups(draw: st.DrawFn) -> KeyValue:
         "current_state_timestamp_ms": 77,
         "members": members,
     }
-    return key, encode_value(2, draw(st.sampled_from((3, 3, 3, 2, 1, 0))), value)
+    return key, encode_value(2, draw(st.sampled_from((3, 3, 3, 4, 2, 1, 0))), value)
 
 
 _MODERN: dict[int, st.SearchStrategy[dict[str, Any]]] = {
@@ -149,10 +123,17 @@ _MODERN: dict[int, st.SearchStrategy[dict[str, Any]]] = {
     17: st.fixed_dictionaries(
         {"group_epoch": st.integers(0, 5), "metadata_hash": st.just(3), "validated_topology_epoch": st.integers(0, 1)}
     ),
-    19: st.fixed_dictionaries({"client_id": st.just("c"), "client_host": st.just("/h"), "process_id": st.just("p")}),
+    19: st.fixed_dictionaries({"client_id": st.just("c"), "client_host": st.just("/h"), "process_id": st.sampled_from(("p", "q"))}),
     20: st.fixed_dictionaries({"assignment_epoch": st.integers(0, 5)}),
     21: st.just({}),
-    22: st.fixed_dictionaries({"member_epoch": st.integers(0, 5), "member_state": st.integers(0, 3)}),
+    22: st.fixed_dictionaries(
+        {
+            "member_epoch": st.integers(0, 5),
+            "member_state": st.integers(0, 3),
+            "active_tasks": st.sampled_from(([], [{"subtopology_id": "0", "partitions": [0]}])),
+            "active_tasks_pending_revocation": st.sampled_from(([], [{"subtopology_id": "0", "partitions": [1]}])),
+        }
+    ),
     23: st.fixed_dictionaries({"topology_epoch": st.integers(-1, 1), "subtopologies": st.just([])}),
 }
 
@@ -286,15 +267,19 @@ def _mostly_healthy(kinds: Sequence[tuple[int, int]]) -> st.SearchStrategy[Writt
 
 @st.composite
 def logs(draw: st.DrawFn, batches: st.SearchStrategy[Written] | None = None, *, most: int = 16) -> list[Written]:
-    """A log: some batches in any order, now and then thinned as a cleaner would.
+    """A log: some batches in any order, now and then compacted, or with holes that no cleaner leaves.
 
     Most begin with one record of each kind for every group: what follows is no longer the first of anything, and can be dropped.
     """
     kinds = draw(st.sampled_from((COMMON, NEWER)))
     written = draw(st.lists(_mostly_healthy(kinds) if batches is None else batches, min_size=1, max_size=most))
-    if draw(st.integers(0, 3)) == 0:
-        written = [draw(_thinned(batch)) for batch in written]
-    return written if draw(st.integers(0, 3)) == 0 else [*_FIRSTS, *written]
+    written = written if draw(st.integers(0, 3)) == 0 else [*_FIRSTS, *written]
+    match draw(st.sampled_from(("whole", "whole", "thinned", "compacted"))):
+        case "thinned":
+            return [draw(_thinned(batch)) for batch in written]
+        case "compacted":
+            return draw(compacted(written))
+    return written
 
 
 def racer(name: str, committed_offset: int = 1) -> Written:
@@ -327,10 +312,11 @@ def race(names: Sequence[str]) -> list[Written]:
 def transaction_logs() -> st.SearchStrategy[list[Written]]:
     """Logs in which two producers, plain commits and tombstones race for one key."""
     steps = ("s7", "s8", "s7", "s8", "c7", "c8", "c7", "c8", "a7", "v", "t", "b", "p")
-    return st.builds(race, st.lists(st.sampled_from(steps), min_size=4, max_size=14))
+    races = st.builds(race, st.lists(st.sampled_from(steps), min_size=4, max_size=14))
+    return st.one_of(races, races, races.flatmap(compacted))
 
 
 @st.composite
 def _thinned(draw: st.DrawFn, batch: Written) -> Written:
     left = tuple(placed for placed in batch.records if batch.is_control or draw(st.integers(0, 3)))
-    return replace(batch, records=left, gap=draw(st.integers(0, 2)))
+    return replace(batch, records=left, gap=draw(st.sampled_from((0, 0, 0, 1, 1, 2, 20_000))))

@@ -16,6 +16,7 @@ What a broker cannot show is listed in `Comparison.not_shown`, with the reason, 
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,11 +31,24 @@ Tables = Mapping[str, Sequence[Row]]
 
 @dataclass(slots=True)
 class Comparison:
-    """`counts` says how many rows were compared, by table and group type ("any" for tables that have none)."""
+    """What came of it.
+
+    `counts` says how many rows were compared, by table and group type ("any" for tables that have none). Three of them count what is part
+    of such rows: `generations` that a probe found, `failed_loads` (aborted, and refused by a broker that did not start), `late_errors`.
+    `reasons` counts what is in `not_shown`, by reason.
+    """
 
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
     differences: list[str] = field(default_factory=list)
     not_shown: list[str] = field(default_factory=list)
+    reasons: Counter[str] = field(default_factory=Counter)
+
+    def add(self, other: Comparison, where: str) -> None:
+        """Take in another comparison; its differences say where they are."""
+        self.counts.update(other.counts)
+        self.reasons.update(other.reasons)
+        self.not_shown += other.not_shown
+        self.differences += [f"{where}: {difference}" for difference in other.differences]
 
 
 def compare_state(expectation: Expectation, state_tables: Tables, *, release: str) -> Comparison:
@@ -75,6 +89,7 @@ class _Judge:
 
     def silence(self, place: str, reason: str) -> None:
         self.comparison.not_shown.append(f"{place}: {reason}")
+        self.comparison.reasons[_NUMBER.sub("", reason)] += 1
 
     # Loads
 
@@ -85,6 +100,7 @@ class _Judge:
         is_anything_listed = any(answer.listed for answer in expectation.groups.values())
         if expectation.refused_to_start is not None:
             self.comparison.counts["loads", "any"] += len(outcomes)
+            self.comparison.counts["failed_loads", "any"] += len(outcomes)
             for partition, row in outcomes.items():
                 self.check(f"offsets partition {partition}", "outcome", row["outcome"], "refused")
             return False
@@ -92,6 +108,7 @@ class _Judge:
             place = f"offsets partition {partition}"
             self.comparison.counts["loads", "any"] += 1
             if partition in expectation.failed_loads:
+                self.comparison.counts["failed_loads", "any"] += 1
                 self.check(f"{place} ({expectation.failed_loads[partition][:200]})", "outcome", row["outcome"], "aborted")
             elif row["outcome"] == "stalled" and not is_anything_listed:
                 self.silence(place, "the load never ends: a broker says so by not answering")
@@ -100,6 +117,7 @@ class _Judge:
             else:
                 self.check(f"{place} ({row['outcome']})", "load came to its end", row["outcome"] in _CAME_TO_ITS_END, True)
             if partition in expectation.late_errors:
+                self.comparison.counts["late_errors", "any"] += 1
                 self.check(place, "load has a late error", bool(row["reason"]), True)
         for partition in expectation.failed_loads:
             if partition not in outcomes:
@@ -172,6 +190,7 @@ class _Judge:
 
     def compare_columns(self, place: str, row: Row, columns: Mapping[str, Any]) -> None:
         self.comparison.counts["groups", row["group_type"]] += 1
+        self.comparison.counts["generations", row["group_type"]] += "generation" in columns
         for name, broker in columns.items():
             ours = row[name]
             # The protocol has no null: what is not there is "".
@@ -316,6 +335,8 @@ class _Judge:
         return [row for row in rows if row["offsets_partition"] == partition]
 
 
+#: A number, or an offsets partition, in the middle of a reason.
+_NUMBER = re.compile(r"(?:(?<= )|^)\d+ | \d+(?=:)")
 _GROUP_TABLES = ("groups", "members", "assignments", "offsets", "pending_offsets", "share_partitions", "streams_topologies")
 #: The last: loaded, but requests are answered from an older snapshot. The tables are what requests see, so it needs no rule here.
 _CAME_TO_ITS_END = ("loaded", "loaded_with_error", "not_shown")

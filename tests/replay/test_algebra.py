@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cache, partial
+import re
+from collections.abc import Iterable, Sequence
 from itertools import pairwise, product
+from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from exhume.codecs.log_directory import discover
 from exhume.codecs.record_types import COMMIT, encode_control_record, encode_key, encode_value
-from exhume.codecs.records import read_records
 from exhume.fixtures.log_writer import KeyValue, group_metadata, offset_commit, tombstone
-from exhume.replay.broker_log import LoadedBatch, open_strictly
+from exhume.replay.broker_log import LoadedBatch
 from exhume.replay.java.loader import JavaLoad
 from exhume.replay.profiles import BrokerProfile, JavaProfile, ScalaProfile
 from exhume.replay.reading import LoadInputs
@@ -29,36 +26,16 @@ from exhume.replay.scala import ScalaLoad
 from exhume.replay.state_rows import state_rows
 from exhume.replay.topic_names import TopicNames
 from exhume.replay.verdict import LoadAborted
-from tests import naive, strategies
-from tests.judges import corpus
+from tests import strategies
+from tests.cleaner import compacted
+from tests.logs import Log, logs_of_brokers, written
+from tests.strategies import examples
+from tests.written_batches import Written
 
 REDUCIBLE = [profile for profile in SPANS if is_reducible(profile)]
 NEWEST = [profile_for("2.8.2"), profile_for("4.3.0")]
 #: The rules by which commits win: by their order, by that of markers, and with tombstones that take pending ones along.
 RACE_PROFILES = [*NEWEST, profile_for("3.7.2-new")]
-
-#: More examples for a run by hand: EXHUME_EXAMPLES=50 takes fifty times as many.
-TIMES = int(os.environ.get("EXHUME_EXAMPLES", "1"))
-
-
-def examples(count: int) -> settings:
-    return settings(max_examples=TIMES * count, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-
-
-@dataclass
-class Log:
-    """The batches of one partition as a broker serves them, and the end of the log."""
-
-    batches: Sequence[LoadedBatch]
-    end_offset: int
-    ending: LoadAborted | None = None
-
-    def part(self, start: int, stop: int | None = None) -> Iterator[LoadedBatch]:
-        """Some of the batches, fresh; the reader's own end comes behind the last."""
-        for batch in self.batches[start:stop]:
-            yield LoadedBatch(batch.path, batch.batch, batch.buffer, batch.read)
-        if self.ending is not None and (stop is None or stop >= len(self.batches)):
-            raise self.ending
 
 
 def load(profile: BrokerProfile, batches: Iterable[LoadedBatch], end_offset: int) -> dict[str, Any]:
@@ -127,12 +104,6 @@ def reduced_parts(log: Log, cuts: Sequence[int]) -> list[Reduced]:
     return [reduce(log.part(start or 0, stop)) for start, stop in pairwise(borders)]
 
 
-def written(batches: Sequence[strategies.Written]) -> Log:
-    content, headers = strategies.encode_log(batches)
-    served = [LoadedBatch("generated.log", header, content, partial(read_records, content, header)) for header in headers]
-    return Log(served, headers[-1].last_offset + 1)
-
-
 @examples(60)
 @given(st.data())
 def test_a_cut_anywhere_changes_no_load_of_any_release(data: st.DataObject) -> None:
@@ -160,42 +131,53 @@ def test_no_race_of_four_steps_for_one_key_ends_otherwise() -> None:
         assert_same_loads(log, RACE_PROFILES, [3] if steps[0] == "v" else [])
 
 
+@examples(50)
+@given(st.data())
+def test_a_cut_in_what_a_cleaner_left_changes_no_load_of_any_release(data: st.DataObject) -> None:
+    batches = data.draw(st.one_of(strategies.logs(most=24), strategies.transaction_logs()).flatmap(compacted))
+    log = written(batches, gap_at_end=data.draw(st.sampled_from((0, 0, 0, 3))))
+    cuts = data.draw(st.lists(st.integers(0, len(log.batches)), min_size=1, max_size=3))
+
+    assert_same_loads(log, REDUCIBLE, cuts)
+
+
 @examples(150)
 @given(st.data())
-def test_reducing_parts_and_then_their_chain_keeps_what_reducing_all_at_once_keeps(data: st.DataObject) -> None:
+def test_reduction_is_idempotent_and_associative(data: st.DataObject) -> None:
+    """Record for record: what is kept does not hang on how parts were joined. No release has a say in it."""
     log = written(data.draw(st.one_of(strategies.logs(), strategies.transaction_logs())))
     at_once = reduce(log.part(0))
+    first, second, third = reduced_parts(log, data.draw(st.lists(st.integers(0, len(log.batches)), min_size=2, max_size=2)))
 
     assert kept(merge([at_once])) == kept(at_once)
-    assert kept(merge(reduced_parts(log, data.draw(st.lists(st.integers(0, len(log.batches)), max_size=3))))) == kept(at_once)
+    assert kept(merge([first, second, third])) == kept(at_once)
+    assert kept(merge([merge([first, second]), third])) == kept(at_once)
+    assert kept(merge([first, merge([second, third])])) == kept(at_once)
 
 
-@cache
-def bundled_logs() -> list[tuple[str, Log]]:
-    logs = []
-    for case in corpus.cases():
-        for directory in case.data_directories.values():
-            for found in discover([str(directory)]).log_directories:
-                for partition in found.partitions:
-                    strict = open_strictly(partition, "clean" if case.is_clean_stop else "unclean")
-                    served = collect(strict.batches(), strict.end_offset)
-                    if served.batches and not strict.refused:
-                        logs.append((f"{case.name}/{partition.offsets_partition}", served))
-    return logs
+@examples(30)
+@given(st.data())
+def test_however_parts_are_joined_every_release_loads_the_same(data: st.DataObject) -> None:
+    log = written(data.draw(st.one_of(strategies.logs(), strategies.transaction_logs())))
+    first, second, third = reduced_parts(log, data.draw(st.lists(st.integers(0, len(log.batches)), min_size=2, max_size=2)))
+    joined = data.draw(
+        st.sampled_from(
+            ([merge([first, second]), third], [first, merge([second, third])], [merge([merge([first]), second]), merge([third])])
+        )
+    )
+
+    for profile in REDUCIBLE:
+        said = load(profile, load_order(joined, profile, log.end_offset), log.end_offset)
+        assert said == load(profile, log.part(0), log.end_offset), profile.name
 
 
-def collect(batches: Iterator[LoadedBatch], end_offset: int) -> Log:
-    log: list[LoadedBatch] = []
-    try:
-        log.extend(batches)
-    except LoadAborted as ending:
-        return Log(log, end_offset, ending)
-    return Log(log, end_offset)
+def named_logs() -> list[tuple[str, Log]]:
+    return [(found.name, found.log) for found in logs_of_brokers()]
 
 
 def test_a_cut_at_every_border_of_the_small_logs_of_brokers_changes_no_load_of_any_release() -> None:
     compared = 0
-    for name, log in bundled_logs():
+    for name, log in named_logs():
         if name.startswith("facts/") and len(log.batches) <= 6 and name.split("/")[1] not in GO_BACK:
             for cut in range(len(log.batches) + 1):
                 assert_same_loads(log, REDUCIBLE, [cut])
@@ -206,7 +188,7 @@ def test_a_cut_at_every_border_of_the_small_logs_of_brokers_changes_no_load_of_a
 
 def test_a_cut_in_the_middle_of_the_long_logs_of_brokers_changes_no_load() -> None:
     compared = 0
-    for name, log in bundled_logs():
+    for name, log in named_logs():
         if not name.startswith("facts/") and compared < 240:
             assert_same_loads(log, NEWEST, [len(log.batches) // 2])
             compared += len(NEWEST)
@@ -219,56 +201,15 @@ GO_BACK = ("offset-dup-clean", "offset-dup-unclean", "offset-back-big-clean", "o
 
 
 def test_logs_that_go_back_are_refused_within_a_stretch_and_between_stretches() -> None:
-    (log,) = [log for name, log in bundled_logs() if name.startswith("facts/offset-dup-clean/")]
+    (log,) = [log for name, log in named_logs() if name.startswith("facts/offset-dup-clean/")]
 
     for cut in range(len(log.batches) + 1):
         with pytest.raises(NotReducible, match=r"go(es)? back"):
             load_order(reduced_parts(log, [cut]), profile_for("4.3.0"), log.end_offset)
 
 
-def assert_twin_agrees(log: Log) -> int:
-    """The product and the twin say the same; how many rows they said."""
-    rows = 0
-    for profile in NEWEST:
-        ours = load(profile, log.part(0), log.end_offset)
-        twin = naive.load_2_8_2(log.part(0)) if profile.coordinator == "classic" else naive.load_4_3_0(log.part(0), log.end_offset)
-        aborted = ours.get("aborted")
-        assert (aborted is not None) == (twin.aborted_at is not None), (aborted, twin.aborted_at)
-        if aborted is not None:
-            assert twin.aborted_at in (aborted[1], -1)
-            continue
-        assert (ours["late_error"] is not None) == twin.late_error
-        groups = {row["group"]: {**row, "members": {}} for row in ours["rows"]["groups"]}
-        for member in ours["rows"]["members"]:
-            groups[member["group"]]["members"][member["member_id"]] = (member.get("member_epoch"), member.get("member_state"))
-        offsets = {(row["group"], row["topic"], row["partition"]): row for row in ours["rows"]["offsets"]}
-        pending = {(row["producer_id"], (row["group"], row["topic"], row["partition"])): row for row in ours["rows"]["pending_offsets"]}
-        tables: list[tuple[dict[Any, Any], dict[Any, Any]]] = [(groups, twin.groups), (offsets, twin.offsets), (pending, twin.pending)]
-        for said, expected in tables:
-            assert said.keys() == expected.keys()
-            for key, row in expected.items():
-                rows += 1
-                columns = row.keys() - {"first_offset"}
-                assert {name: said[key][name] for name in columns} == {name: row[name] for name in columns}, key
-    return rows
-
-
-@examples(150)
-@given(st.one_of(strategies.logs(), strategies.logs(strategies.healthy_batches()), strategies.transaction_logs()))
-def test_the_twin_agrees_on_generated_logs(batches: list[strategies.Written]) -> None:
-    assert_twin_agrees(written(batches))
-
-
-def test_the_twin_agrees_on_the_logs_of_brokers() -> None:
-    rows = sum(assert_twin_agrees(log) for _, log in bundled_logs() if log.ending is None)
-
-    assert rows > 9_000
-
-
 def test_of_many_commits_over_few_keys_less_than_a_twentieth_is_left() -> None:
-    batches = [
-        strategies.Written(((0, offset_commit(f"group-{n % 50}", "orders", n % 200, n, commit_timestamp_ms=n)),), 1) for n in range(10_000)
-    ]
+    batches = [Written(((0, offset_commit(f"group-{n % 50}", "orders", n % 200, n, commit_timestamp_ms=n)),), 1) for n in range(10_000)]
 
     stretch = reduce(written(batches).part(0))
 
@@ -277,11 +218,11 @@ def test_of_many_commits_over_few_keys_less_than_a_twentieth_is_left() -> None:
 
 
 def test_transactions_that_are_over_and_outdone_go_with_their_markers() -> None:
-    def transaction(n: int) -> list[strategies.Written]:
+    def transaction(n: int) -> list[Written]:
         record = offset_commit("billing", "orders", 0, n, commit_timestamp_ms=n)
         return [
-            strategies.Written(((0, record),), 1, producer_id=7, is_transactional=True),
-            strategies.Written(((0, encode_control_record(COMMIT, {"coordinator_epoch": 0})),), 1, 7, True, True),
+            Written(((0, record),), 1, producer_id=7, is_transactional=True),
+            Written(((0, encode_control_record(COMMIT, {"coordinator_epoch": 0})),), 1, 7, True, True),
         ]
 
     stretch = reduce(written([batch for n in range(500) for batch in transaction(n)]).part(0))
@@ -297,12 +238,19 @@ def test_a_release_whose_result_hangs_on_chunks_is_refused_with_the_reason(relea
 
 
 def test_a_log_that_ends_in_a_gap_is_refused_where_snapshots_hang_on_every_batch() -> None:
-    log = written([strategies.Written(((0, offset_commit("billing", "orders", 0, 1, commit_timestamp_ms=1)),), 1)])
+    log = written([Written(((0, offset_commit("billing", "orders", 0, 1, commit_timestamp_ms=1)),), 1)])
 
     with pytest.raises(NotReducible, match="ends in a gap"):
         load_order([reduce(log.part(0))], profile_for("4.3.0"), 5)
     assert list(load_order([reduce(log.part(0))], profile_for("4.0.0"), 5))
     assert [profile.name for profile in SPANS if why_not_reducible(profile)] == ["0.9.0.1", "0.10.0.1", "0.10.1.1", "0.10.2.2", "0.11.0.0"]
+
+
+def test_the_pages_name_the_releases_that_are_loaded_whole() -> None:
+    page = (Path(__file__).resolve().parent.parent.parent / "docs" / "fidelity.md").read_text(encoding="utf-8")
+    section = page.split("## Releases that are loaded whole")[1].split("##")[0]
+
+    assert set(re.findall(r"\d+(?:\.\d+)+", section)) == {profile.name for profile in SPANS if why_not_reducible(profile)}
 
 
 def kept_places(stretch: Reduced) -> list[int]:
@@ -332,7 +280,7 @@ TWICE = group_metadata("billing", {"protocol_type": "connect", "generation": 1, 
     ],
 )
 def test_what_stays_of_plain_records(records: list[KeyValue], places: list[int]) -> None:
-    stretch = reduce(written([*strategies.race([]), *(strategies.Written(((0, record),), 1) for record in records)]).part(0))
+    stretch = reduce(written([*strategies.race([]), *(Written(((0, record),), 1) for record in records)]).part(0))
 
     assert kept_places(stretch) == places
 
@@ -369,21 +317,21 @@ def test_names_of_topic_ids_are_told_again_when_they_change() -> None:
         offset_commit("billing", topic, 0, 1, commit_timestamp_ms=1, version=4, topic_id=strategies.TOPIC_IDS[0]) for topic in topics
     ]
 
-    stretch = reduce(written([*strategies.race([]), *(strategies.Written(((0, commit),), 1) for commit in commits)]).part(0))
+    stretch = reduce(written([*strategies.race([]), *(Written(((0, commit),), 1) for commit in commits)]).part(0))
 
     assert kept_places(stretch) == [0, 1, 2, 3]
 
 
 def test_the_first_batch_of_a_codec_leaves_its_header_for_releases_without_it() -> None:
     codecs = [0, 0, 4, 4, 0]
-    log = written([*strategies.race([]), *(strategies.Written(((0, VALUE),), 1, codec=codec) for codec in codecs)])
+    log = written([*strategies.race([]), *(Written(((0, VALUE),), 1, codec=codec) for codec in codecs)])
 
     assert [batch.last_offset - FIRSTS for batch in reduce(log.part(0)).batches] == [-1, 2, 4]
     assert_same_loads(log, REDUCIBLE, [])
 
 
 def test_a_control_batch_that_is_no_plain_marker_stays_with_what_it_may_have_ended() -> None:
-    odd = strategies.Written((), 1, producer_id=7, is_transactional=True, is_control=True)
+    odd = Written((), 1, producer_id=7, is_transactional=True, is_control=True)
     staged, marker = strategies.racer("s7"), strategies.racer("c7")
     log = written([*strategies.race([]), marker, staged, odd, marker, staged, marker, strategies.racer("v")])
 
@@ -395,6 +343,6 @@ def test_a_batch_larger_than_all_before_it_leaves_its_header() -> None:
     sizes = [1, 40, 5, 90, 60]
     commits = [offset_commit("billing", "orders", 0, 1, commit_timestamp_ms=1, metadata="x" * size) for size in sizes]
 
-    stretch = reduce(written([strategies.Written(((0, commit),), 1) for commit in [*commits, commits[0]]]).part(0))
+    stretch = reduce(written([Written(((0, commit),), 1) for commit in [*commits, commits[0]]]).part(0))
 
     assert [batch.last_offset for batch in stretch.batches] == [0, 1, 3, 5]

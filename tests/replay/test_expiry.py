@@ -1,13 +1,12 @@
-"""What expiry passes leave of every log, against what real brokers had left after theirs, and what those brokers wrote."""
+"""Expiry, rule by rule; and the tombstones of passes against those that brokers wrote (what they left: `test_against_brokers`)."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from copy import deepcopy
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 
 import pytest
 
@@ -27,123 +26,22 @@ from exhume.replay.holdings import (
     ShareGroup,
     Target,
 )
-from exhume.replay.local import LoadOptions, PartitionLoad, load_partitions
+from exhume.replay.local import LoadOptions, load_partitions
 from exhume.replay.moment import Moment
 from exhume.replay.reading import LoadInputs
 from exhume.replay.releases import profile_for
-from exhume.replay.state_rows import state_rows
-from exhume.replay.state_tables import SCHEMAS, Row, table
 from exhume.replay.topic_names import TopicNames
-from tests.conftest import Compared
-from tests.judges import corpus
-from tests.judges.broker_answers import read_json
-from tests.judges.state_comparison import Comparison, compare_state
+from tests.judges import corpus, replays
 
 _MS_PER_MINUTE = 60_000
 _MS_PER_DAY = 86_400_000
 
-
-def expiry_answers(root: Path) -> list[corpus.AnswerFile]:
-    return [answer for case in corpus.cases(root) for answer in case.answers() if is_expiry_answer(answer)]
-
-
-def is_expiry_answer(answer: corpus.AnswerFile) -> bool:
-    return answer.data.is_dir() and (answer.expectation.kind == "expired" or answer.case.scenario.get("kind") == "expiry")
-
-
-@dataclass
-class After:
-    """Our side of an answer: the loads, and all that passes did until they had nothing more to do."""
-
-    names: TopicNames
-    loads: list[tuple[PartitionLoad, Holdings]]
-    written: list[Expired]
-
-    def tables(self) -> Mapping[str, list[Row]]:
-        rows: dict[str, list[Row]] = {name: [] for name in SCHEMAS}
-        for load, holdings in self.loads:
-            origin = {"replica": load.partition.replica, "offsets_partition": load.partition.offsets_partition}
-            rows["loads"].append(origin | load.row)
-            for name, partition_rows in state_rows(holdings, self.names).items():
-                rows[name] += [origin | row for row in partition_rows]
-        return {name: table(name, table_rows).to_pylist() for name, table_rows in rows.items()}
-
-
-def after_passes(answer: corpus.AnswerFile) -> After:
-    is_java_3 = answer.expectation.coordinator == "java" and answer.release.startswith("3.")
-    profile = profile_for(f"{answer.release}-new" if is_java_3 else answer.release)
-    content = read_json(answer.path)
-    content = content.get(answer.label, content)
-    retention_minutes = content.get("retention_minutes") or answer.case.scenario["config"]["offsets.retention.minutes"]
-    names = TopicNames()
-    for topic, topic_id in answer.case.topic_ids.items():
-        names.add("topics_file", topic_id, topic)
-    options = LoadOptions(
-        profile,
-        stop="clean" if answer.case.is_clean_stop else "unclean",
-        view="held",
-        inputs=LoadInputs(retention_minutes=retention_minutes),
-    )
-    after = After(names, [], [])
-    for load in load_partitions(discover([str(answer.data)]).log_directories, options, names):
-        holdings = load.holdings
-        # A pass can also remove a group that has no tombstone.
-        while (done := expire(holdings, content["asked_at_ms"], retention_minutes * _MS_PER_MINUTE, profile)).holdings != holdings:
-            after.written.append(done)
-            holdings = done.holdings
-        after.loads.append((load, holdings))
-    return after
-
-
-def compare(answer: corpus.AnswerFile) -> tuple[Comparison, After]:
-    after = after_passes(answer)
-    return compare_state(answer.expectation, after.tables(), release=answer.release), after
-
-
-BUNDLED = expiry_answers(corpus.BUNDLED)
-
-
-@pytest.mark.parametrize("answer", corpus.parameters(BUNDLED))
-def test_passes_leave_what_they_left_at_a_broker(answer: corpus.AnswerFile, compared: Compared) -> None:
-    comparison, after = compare(answer)
-
-    assert not comparison.differences, "\n".join(comparison.differences[:20])
-    assert comparison.counts["groups", "classic"] or answer.case.is_fact
-    tell(comparison, after, answer, compared)
-
-
-def tell(comparison: Comparison, after: After, answer: corpus.AnswerFile, compared: Compared) -> None:
-    with_what = f"expiry {answer.release} {answer.expectation.coordinator}"
-    compared.update({(f"{table} ({group_type})", with_what): rows for (table, group_type), rows in comparison.counts.items()})
-    compared["tombstones", with_what] += sum(len(done.tombstones) for done in after.written)
-
-
-def test_every_release_that_was_asked_after_expiry_is_compared() -> None:
-    asked = {(answer.release, answer.expectation.coordinator) for answer in BUNDLED}
-
-    assert len(asked) >= 14
-    assert {("0.11.0.3", "classic"), ("2.1.1", "classic"), ("3.7.2", "java"), ("4.0.0", "java"), ("4.3.0", "java")} <= asked
-
-
-@pytest.mark.corpus
-@pytest.mark.skipif(corpus.WHOLE is None, reason="EXHUME_CORPUS does not name a larger set of logs")
-def test_passes_leave_what_they_left_at_a_broker_in_the_whole_corpus(compared: Compared) -> None:
-    assert corpus.WHOLE is not None
-    differences = []
-    for answer in expiry_answers(corpus.WHOLE):
-        comparison, after = compare(answer)
-        differences += [f"{answer.id}: {difference}" for difference in comparison.differences]
-        tell(comparison, after, answer, compared)
-
-    assert not differences, "\n".join(differences[:20])
-
-
-FACTS = [answer for answer in BUNDLED if answer.case.is_fact]
+FACTS = [answer for answer in replays.expiry_answers() if answer.case.is_fact]
 
 
 @pytest.mark.parametrize("answer", corpus.parameters(FACTS))
 def test_tombstones_and_their_appends_are_those_that_a_broker_wrote(answer: corpus.AnswerFile) -> None:
-    after = after_passes(answer)
+    after = replays.after_passes(answer)
 
     assert Counter(appends_of(after.written)) == Counter(appended_by_broker(answer.expectation.appended))
 

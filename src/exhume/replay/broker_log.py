@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
-from exhume.codecs.batches import HEADER_BYTES, Batch, BatchWalk, EndReason, checksum, read_header_fields
+from exhume.codecs.batches import HEADER_BYTES, Batch, BatchWalk, EndReason, checksum, first_offset, read_header_fields
 from exhume.codecs.indexes import read_offset_index
 from exhume.codecs.log_directory import PartitionDirectory, SegmentFile
 from exhume.codecs.record_types import CONTROL_TYPES, decode_control_record
@@ -75,7 +75,7 @@ class LoadedBatch:
         except EvidenceError as error:
             raise LoadAborted(
                 f"a batch cannot be read: {error.message}",
-                record_offset=self.batch.base_offset if self.batch.base_offset is not None else self.batch.last_offset,
+                record_offset=first_offset(self.batch),
                 path=self.path,
                 byte_position=self.batch.byte_position,
                 is_damage=True,

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
 
-from exhume.codecs.batches import HEADER_BYTES
+from exhume.codecs.batches import HEADER_BYTES, first_offset
 from exhume.codecs.compression import DEFAULT_CAP_BYTES, xxh32
 from exhume.codecs.wire import Reader
 from exhume.replay.broker_log import LoadedBatch, StrictLog
@@ -114,7 +114,7 @@ def _chunks(segment: Iterator[LoadedBatch], profile: ScalaProfile, buffer_bytes:
             if batch.batch.size_bytes > buffer_bytes and profile.oversized_batch == "stall":
                 raise LoadStalled(
                     f"a batch of {batch.batch.size_bytes} bytes does not fit into the load buffer of {buffer_bytes}",
-                    record_offset=batch.batch.base_offset,
+                    record_offset=first_offset(batch.batch),
                     path=batch.path,
                     byte_position=batch.batch.byte_position,
                 )

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 
+from exhume.codecs.batches import first_offset as first_offset_of
 from exhume.codecs.record_types import ABORT, COMMIT, decode_control_record
 from exhume.codecs.records import Record
 from exhume.replay.broker_log import LoadedBatch
@@ -150,8 +151,7 @@ def _count(batch: ReducedBatch) -> int:
 
 
 def _check_order(next_offset: int | None, first_offset: int | None, batch: LoadedBatch) -> None:
-    base_offset = batch.batch.base_offset if batch.batch.base_offset is not None else batch.last_offset
-    first_offset = base_offset if first_offset is None else first_offset
+    first_offset = first_offset_of(batch.batch) if first_offset is None else first_offset
     if next_offset is not None and (first_offset < next_offset or batch.last_offset < next_offset):
         raise NotReducible(f"record offsets go back from {next_offset} to {first_offset}", record_offset=first_offset)
 
@@ -176,8 +176,7 @@ class _Draft:
     def left_behind(self) -> Passed:
         """What is to be said of this batch when it is dropped."""
         batch = self.source.batch
-        first_offset = batch.base_offset if batch.base_offset is not None else batch.last_offset
-        return self.passed + Passed(self.record_count, batch.size_bytes, first_offset, batch.last_offset)
+        return self.passed + Passed(self.record_count, batch.size_bytes, first_offset_of(batch), batch.last_offset)
 
     def finished(self, *, keeps_all: bool) -> ReducedBatch:
         source = self.source

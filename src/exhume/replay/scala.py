@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from exhume.codecs.batches import first_offset as first_offset_of
 from exhume.codecs.record_types import COMMIT, decode_control_record
 from exhume.errors import DecodeError
 from exhume.replay.broker_log import LoadedBatch
@@ -73,7 +74,7 @@ class ScalaLoad:
         """Apply one batch. Raises `LoadAborted` where the release's load ends (strict mode)."""
         why_not = refused_format(batch, self.profile)
         if why_not is not None:
-            self.refusals.refuse(why_not, batch.batch.base_offset)
+            self.refusals.refuse(why_not, first_offset_of(batch.batch))
         if batch.is_control:
             self._apply_marker(batch)
             return

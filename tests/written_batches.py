@@ -1,0 +1,53 @@
+"""Batches of a log that is to be written, and the bytes of such a log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from exhume.codecs.batch_writer import NewRecord, encode_batch
+from exhume.codecs.batches import Batch, walk
+
+KeyValue = tuple[bytes | None, bytes | None]
+NO_PRODUCER = -1
+
+
+@dataclass(frozen=True)
+class Written:
+    """One batch to be: its records with their place in it (thinning leaves holes), and the header fields that matter."""
+
+    records: tuple[tuple[int, KeyValue], ...]
+    size: int
+    producer_id: int = NO_PRODUCER
+    is_transactional: bool = False
+    is_control: bool = False
+    codec: int = 0
+    gap: int = 0
+
+
+def encode_log(batches: Sequence[Written], magic: int = 2) -> tuple[bytes, list[Batch]]:
+    """The bytes of these batches, one after the other, and their headers as they are read back.
+
+    Formats 0 and 1 have plain batches only: of the others nothing is written but their records, of control batches nothing at all.
+    """
+    content = bytearray()
+    next_offset = 0
+    for number, written in enumerate(batches):
+        base_offset = next_offset + written.gap
+        next_offset = base_offset + written.size
+        records = [NewRecord(base_offset + place, 1_000 * number + place, key, value) for place, (key, value) in written.records]
+        if magic == 2:
+            content += encode_batch(
+                records,
+                base_offset=base_offset,
+                codec=written.codec,
+                producer_id=written.producer_id,
+                producer_epoch=NO_PRODUCER if written.producer_id == NO_PRODUCER else 1,
+                base_sequence=-1 if written.producer_id == NO_PRODUCER or written.is_control else 0,
+                is_transactional=written.is_transactional,
+                is_control=written.is_control,
+                last_offset_delta=written.size - 1,
+            )
+        elif records and not written.is_control:
+            content += encode_batch(records, base_offset=base_offset, magic=magic, codec=min(written.codec, 1))
+    return bytes(content), list(walk(bytes(content)))
