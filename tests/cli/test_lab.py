@@ -51,7 +51,7 @@ def test_writing_says_where_on_standard_output_and_the_rest_on_standard_error(as
     assert code == 0
     assert out.splitlines() == [str(drill / "broker-1"), str(drill / "broker-2")]
     assert scenarios.ALL["failover"].title in err
-    assert f"exhume state {shlex.quote(str(drill))} --group checkout" in err
+    assert f"exhume state {shlex.quote(str(drill))}\n" in err
     assert f"exhume diff {shlex.quote(str(drill))}/broker-2 " in err
     _, rows, _ = ask("inspect", drill, "--table", "segments", "--output", "json")
     assert {codec for row in json.loads(rows) for codec in row["codecs"]} == {options[-1] if options else "none"}
