@@ -30,8 +30,11 @@ def test_generated_pages_and_shown_outputs_are_what_the_code_gives_today(generat
 
 
 def test_every_command_is_documented_with_an_example(generator: ModuleType) -> None:
-    for command in app.registered_commands:
-        assert command.name in generator.COMMANDS
+    groups = [(group.name, group.typer_instance) for group in app.registered_groups]
+    nested = [(f"{name} ", command) for name, group in groups if group is not None for command in group.registered_commands]
+    assert len(nested) == 2
+    for prefix, command in [*(("", command) for command in app.registered_commands), *nested]:
+        assert f"{prefix}{command.name}" in generator.COMMANDS
         assert command.callback is not None
         assert "Example: exhume " in (command.callback.__doc__ or "")
 

@@ -26,7 +26,17 @@ def imported_by(*arguments: str) -> str:
 
 @pytest.mark.parametrize(
     "arguments",
-    [("--help",), ("-h",), ("--version",), ("inspect", "--help"), ("dump", "--help"), ("state", "--help"), ("demo", "--help")],
+    [
+        ("--help",),
+        ("-h",),
+        ("--version",),
+        ("inspect", "--help"),
+        ("dump", "--help"),
+        ("state", "--help"),
+        ("demo", "--help"),
+        ("lab", "--help"),
+        ("lab", "write", "--help"),
+    ],
     ids=" ".join,
 )
 def test_help_imports_nothing_heavy(arguments: tuple[str, ...]) -> None:

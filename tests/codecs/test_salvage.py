@@ -130,6 +130,15 @@ def test_of_a_cut_last_batch_the_whole_records_can_be_read() -> None:
     assert codes(data) == ["cut_tail"]
 
 
+def test_a_cut_behind_whole_batches_is_found_after_a_flipped_byte_too() -> None:
+    """What the search came upon at the flipped byte lies in front of the cut, and is no answer there."""
+    middle = batch_at(2, codec=3)
+    data = FIRST + patched(middle, 17, b"\xff") + b"".join(batch_at(offset) for offset in (4, 6, 8)) + batch_at(10)[:40]
+
+    assert short(found_in(data)) == [*WHOLE[:1], (3, "unverified"), (5, "verified"), (7, "verified"), (9, "verified"), (40, "cut_batch")]
+    assert codes(data) == ["crc_mismatch", "cut_tail"]
+
+
 # --- Contents and sizes that changed
 
 

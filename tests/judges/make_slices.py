@@ -19,7 +19,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from .broker_answers import offsets_partition_of, read_json
+from exhume.codecs.offsets_topic import offsets_partition_of
+
+from .broker_answers import read_json
 
 KEPT_PARTITIONS = 10
 #: Random logs of these families and levels: their awkward things are in other directories too, each once.

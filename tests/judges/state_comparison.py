@@ -22,7 +22,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .broker_answers import Expectation, offsets_partition_of, release_numbers
+from exhume.codecs.offsets_topic import offsets_partition_of
+
+from .broker_answers import Expectation, release_numbers
 from .group_answers import REBALANCING, Assigned, GroupAnswer
 
 Row = Mapping[str, Any]

@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from exhume.codecs.offsets_topic import offsets_partition_of
+
 from . import corpus
-from .broker_answers import Expectation, offsets_partition_of, read_answers
+from .broker_answers import Expectation, read_answers
 from .state_comparison import Comparison, compare_state
 
 ORDERS = "1f2e3d4c-5b6a-4978-a1b2-c3d4e5f60000"

@@ -54,11 +54,13 @@ class BatchSearch:
             return self._found[index]
         if position >= self._frontier:
             self._scan = self._verified(position)
-        batch = next(self._scan, None)
-        if batch is not None:
+        for batch in self._scan:
             self._found.append(batch)
             self._positions.append(batch.byte_position)
-        return batch
+            # The search may not have come as far as `position` yet.
+            if batch.byte_position >= position:
+                return batch
+        return None
 
     def _verified(self, start: int) -> Iterator[Batch]:
         window_bytes = _FIRST_WINDOW_BYTES
