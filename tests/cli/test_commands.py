@@ -308,6 +308,20 @@ def test_a_state_takes_the_broker_s_settings_that_its_load_hangs_on(
     assert (row["outcome"], row["records_read"] > 0) == (outcome, is_read)
 
 
+@pytest.mark.parametrize(("release", "states"), [("2.1.1", ["Stable"]), ("4.3.0", ["PreparingRebalance"])])
+def test_a_state_takes_the_largest_size_of_a_group(ask: Ask, tmp_path: Path, release: str, states: list[str]) -> None:
+    common = {"client_id": "app", "client_host": "/h", "session_timeout_ms": 9000, "subscription": b"", "assignment": b""}
+    value = {"protocol_type": "connect", "generation": 4, "protocol": "p", "leader": "a"}
+    with PartitionWriter(tmp_path, 0) as log:
+        log.append([group_metadata("g", {**value, "members": [{"member_id": name, **common} for name in "ab"]}, version=1)])
+
+    def shown(*options: str) -> list[str]:
+        rows = ask("state", tmp_path, "--release", release, *options, "--table", "groups", "--output", "json").json()
+        return [row["group_state"] for row in rows]
+
+    assert (shown("--group-max-size", "1"), shown("--group-max-size", "2"), shown()) == (states, ["Stable"], ["Stable"])
+
+
 @pytest.mark.parametrize("table", sorted(STATE_COLUMNS))
 def test_a_state_table_has_its_columns_in_their_order(table: str) -> None:
     assert SCHEMAS[table].names == [*EVERYWHERE, *STATE_COLUMNS[table].split(", ")]

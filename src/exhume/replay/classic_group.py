@@ -6,13 +6,14 @@ computeSubscribedTopics (4.x).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from exhume.codecs.embedded import broker_subscription_topics
 from exhume.errors import DecodeError, LengthOverrun, Underflow
 from exhume.replay.decode import ReplayRecord
-from exhume.replay.holdings import ClassicGroup, ClassicMember
+from exhume.replay.holdings import ClassicGroup, ClassicMember, Group
 
 #: What of a subscription's errors a broker survives, by rule.
 _CAUGHT = {"tolerated": (DecodeError,), "null_aborts": (Underflow, LengthOverrun), "null_and_length_abort": (Underflow,)}
@@ -96,6 +97,13 @@ def build_classic_group(record: ReplayRecord, rules: ClassicGroupRules) -> Class
     if refusals:
         raise MemberRefused(refusals[0], group)
     return group
+
+
+def rebalance_oversized(groups: Iterable[Group], group_max_size: int) -> None:
+    """What a load does last: classic groups with more members than that are to rebalance, so that some of them give up."""
+    for group in groups:
+        if isinstance(group, ClassicGroup) and len(group.members) > group_max_size:
+            group.rebalanced_at_load = True
 
 
 def _member(fields: dict[str, Any]) -> ClassicMember:

@@ -196,6 +196,8 @@ def _classic_base(group: ClassicGroup, topic: str, profile: BrokerProfile) -> _B
         return _Base("the group has members, and what they subscribed to cannot be read", is_kept=True)
     if topic in group.subscribed_topics:
         return _Base(SUBSCRIBED, is_kept=True)
+    if group.state != "Stable" and profile.expiry != "unsubscribed":
+        return _Base(f"the group is {group.state}, and subscriptions count while it is Stable", is_kept=True)
     return _Base("the group is not subscribed to its topic")
 
 

@@ -67,7 +67,10 @@ class ClassicMember:
 
 @dataclass(slots=True)
 class ClassicGroup:
-    """A classic group as loaded: Stable with members, Empty without. A simple group has no protocol type and no members."""
+    """A classic group as loaded: Stable with members, Empty without. A simple group has no protocol type and no members.
+
+    One with more members than `group.max.size` is `rebalanced_at_load`: PreparingRebalance, everything else as it was.
+    """
 
     group_type: ClassVar[str] = "classic"
     group: str
@@ -81,9 +84,12 @@ class ClassicGroup:
     #: None: unknown to the coordinator.
     subscribed_topics: frozenset[str] | None = None
     memberless_state: str = "Empty"
+    rebalanced_at_load: bool = False
 
     @property
     def state(self) -> str:
+        if self.rebalanced_at_load:
+            return "PreparingRebalance"
         return "Stable" if self.members else self.memberless_state
 
     @property

@@ -12,7 +12,7 @@ from exhume.codecs.log_directory import LogDirectory, PartitionDirectory
 from exhume.findings import Finding, Findings
 from exhume.replay import load_findings
 from exhume.replay.broker_log import LoadedBatch, Stop, StrictLog, hidden_findings, open_strictly
-from exhume.replay.holdings import Holdings
+from exhume.replay.holdings import ClassicGroup, Holdings
 from exhume.replay.java.loader import JavaLoad
 from exhume.replay.moment import CutLog, Moment, cut_log, lenient_batches
 from exhume.replay.profiles import BrokerProfile, JavaProfile, ScalaProfile
@@ -143,10 +143,18 @@ def _load_strictly(log: StrictLog, options: LoadOptions, names: TopicNames) -> P
             row |= {"outcome": outcome, "reason": f"{reason}; requests see the state at {max(loader.shown_offset, 0)} until the next write"}
             shown = JavaLoad(loader.profile, Refusals(lenient=False), names, log.end_offset)
             _fold([[batch for batch in log.batches() if batch.last_offset < loader.shown_offset]], shown, _Progress())
-            # Timers are set when a load is over: on all that it read.
-            holdings = shown.snapshot()
+            holdings = _as_requests_see(shown.snapshot(), holdings)
             findings.append(load_findings.partition(log, "not_shown", "warn", row["reason"], "Compare with --view held"))
     return PartitionLoad(log.partition, holdings, outcome, row, findings)
+
+
+def _as_requests_see(shown: Holdings, held: Holdings) -> Holdings:
+    """An earlier snapshot, once the load is over: what its end did is not in there, except to classic groups, which have no snapshots."""
+    for name, group in shown.groups.items():
+        last = held.groups.get(name)
+        if isinstance(group, ClassicGroup) and isinstance(last, ClassicGroup) and group.record_offset == last.record_offset:
+            group.rebalanced_at_load = last.rebalanced_at_load
+    return shown
 
 
 def _load_leniently(log: StrictLog, options: LoadOptions, names: TopicNames) -> PartitionLoad:
@@ -170,7 +178,7 @@ def _loader(log: StrictLog, options: LoadOptions, refusals: Refusals, names: Top
     if isinstance(profile, ScalaProfile):
         return ScalaLoad(profile, refusals, names, options.inputs)
     assert isinstance(profile, JavaProfile)
-    return JavaLoad(profile, refusals, names, log.end_offset)
+    return JavaLoad(profile, refusals, names, log.end_offset, options.inputs)
 
 
 def _fold(chunks: Iterable[Iterable[LoadedBatch]], loader: ScalaLoad | JavaLoad, progress: _Progress) -> None:

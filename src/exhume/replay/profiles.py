@@ -37,6 +37,8 @@ class BrokerProfile:
     value_versions: Mapping[int, range | None]
     expiry: ExpiryRule
     default_retention_minutes: int
+    #: A classic group that is loaded with more members than `group.max.size` has to rebalance at once (KAFKA-7641).
+    rebalances_oversized_groups: bool = True
     #: Known defects that change what is held, by Kafka's issue number or a few words where it has none.
     defects: tuple[str, ...] = ()
 

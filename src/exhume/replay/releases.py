@@ -35,6 +35,7 @@ def _scala() -> list[ScalaProfile]:
             value_versions=versions(1, 0),
             expiry="expire_timestamp_any_group",
             default_retention_minutes=_DAY_MINUTES,
+            rebalances_oversized_groups=False,
             defects=("KAFKA-2913", "KAFKA-4472", "KAFKA-7286", "ends in an error at a compacted tail"),
             read_bound="high_watermark",
             install="offsets_at_once",
@@ -107,7 +108,7 @@ def _scala() -> list[ScalaProfile]:
         defects=("KAFKA-8069", "KAFKA-9065"),
         refused_formats=frozenset(),
     )
-    then("2.2.0", "2.2.2", missing_expire_timestamp="absent", defects=("KAFKA-9065",))
+    then("2.2.0", "2.2.2", missing_expire_timestamp="absent", rebalances_oversized_groups=True, defects=("KAFKA-9065",))
     then("2.3.0", "2.3.1", value_versions=versions(3, 3), defects=("KAFKA-9065", "KAFKA-10401"))
     then("2.4.0", "2.4.0", expiry="unsubscribed", subscription="tolerated")
     then("2.4.1", "2.6.0", empty_read="stop", defects=("KAFKA-10401", "KAFKA-13636"))

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from exhume.codecs.record_types import COMMIT, decode_control_record
 from exhume.errors import DecodeError
 from exhume.replay.broker_log import LoadedBatch
-from exhume.replay.classic_group import ClassicGroupRules, MemberRefused, build_classic_group
+from exhume.replay.classic_group import ClassicGroupRules, MemberRefused, build_classic_group, rebalance_oversized
 from exhume.replay.commits import CommitRules, build_commit, transaction_of
 from exhume.replay.decode import ReplayRecord, UnknownRecordType, decode_for
 from exhume.replay.holdings import ClassicGroup, Commit, Holdings, OffsetKey, OpenTransaction
@@ -163,6 +163,8 @@ class ScalaLoad:
             known = holdings.groups.setdefault(key[0], ClassicGroup(key[0], commit.record_offset))
             if key[0] not in self.groups:
                 known.record_offset = min(known.record_offset, commit.record_offset)
+        if self.profile.rebalances_oversized_groups:
+            rebalance_oversized(holdings.groups.values(), self.inputs.group_max_size)
         return holdings, self._late_error(holdings)
 
     def _late_error(self, holdings: Holdings) -> str | None:
