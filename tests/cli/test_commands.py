@@ -41,7 +41,12 @@ STATE_COLUMNS = {
     ),
     "assignments": ("group, member_id, kind, topic, topic_id, topic_name_source, partition, subtopology_id, task_role, assignment_epoch"),
     "open_transactions": (
-        "producer_id, producer_epoch, first_record_offset, last_record_offset, first_timestamp_ms, last_timestamp_ms, groups"
+        "producer_id, producer_epoch, first_record_offset, last_record_offset, first_timestamp_ms, last_timestamp_ms, groups, "
+        "pending_partitions"
+    ),
+    "fetched_offsets": (
+        "group, topic, partition, committed_offset, leader_epoch, metadata, is_listed, stable_error, stable_offset, stable_leader_epoch, "
+        "stable_metadata, is_stable_listed"
     ),
     **dict.fromkeys(
         ("offsets", "pending_offsets"),

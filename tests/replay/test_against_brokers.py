@@ -16,6 +16,7 @@ from exhume.replay.releases import profile_for, release_numbers
 from tests.conftest import Compared
 from tests.judges import corpus
 from tests.judges.broker_answers import Coordinator
+from tests.judges.fetch_comparison import compare_fetches
 from tests.judges.state_comparison import Comparison, compare_state
 
 #: What must have been compared at least once, where the release can show it.
@@ -58,6 +59,9 @@ def _must_be_compared(release: str, coordinator: Coordinator) -> set[tuple[str, 
     if len([answer for answer in _answers(release, coordinator, corpus.BUNDLED) if not answer.case.is_fact]) < 5:
         return {("groups", "classic")}
     wanted = {(table, "classic") for table in _CLASSIC}
+    wanted |= {("fetched_offsets", answer) for answer in ("plain", "errors")}
+    if release_numbers(release) >= (2, 5):
+        wanted.add(("fetched_offsets", "require_stable"))
     for group_type, (since, tables) in _MODERN.items():
         if (
             coordinator == "java"
@@ -131,6 +135,7 @@ def _judge(total: Comparison, answer: corpus.AnswerFile, loaded_with: str, tmp_p
         state = topic.state(release=loaded_with, stop=stop, topics_file=topics, inputs=inputs)
     tables = {name: table.to_pylist() for name, table in state.tables.items()}
     comparison = compare_state(answer.expectation, tables, release=answer.release)
+    compare_fetches(answer.expectation, tables, comparison)
     total.counts.update(comparison.counts)
     total.differences += [f"{answer.id}: {difference}" for difference in comparison.differences]
     total.not_shown += comparison.not_shown

@@ -93,6 +93,7 @@ def test_an_open_transaction_makes_its_keys_unstable(tmp_path: Path, release: st
             "first_timestamp_ms": NOW_MS + 5,
             "last_timestamp_ms": NOW_MS + 5,
             "groups": ["billing"],
+            "pending_partitions": [{"group": "billing", "topic": "orders", "partition": 0}],
         }
     ]
 

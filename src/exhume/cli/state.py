@@ -97,6 +97,17 @@ _COLUMNS: dict[str, tuple[str, ...]] = {
         "first_timestamp_ms",
         "last_timestamp_ms",
         "groups",
+        "pending_partitions",
+    ),
+    "fetched_offsets": (
+        "group",
+        "topic",
+        "partition",
+        "committed_offset",
+        "is_listed",
+        "stable_error",
+        "stable_offset",
+        "is_stable_listed",
     ),
     "loads": (
         "replica",

@@ -15,6 +15,7 @@ from exhume.replay.broker_log import LoadedBatch, Stop, StrictLog, hidden_findin
 from exhume.replay.holdings import ClassicGroup, Holdings
 from exhume.replay.java.loader import JavaLoad
 from exhume.replay.moment import CutLog, Moment, cut_log, lenient_batches
+from exhume.replay.offset_fetch import fetch_error, fetched_rows
 from exhume.replay.profiles import BrokerProfile, JavaProfile, ScalaProfile
 from exhume.replay.reading import LoadInputs, read_chunks
 from exhume.replay.refusals import Refusals
@@ -37,6 +38,8 @@ class PartitionLoad:
     outcome: Outcome
     row: Row
     findings: list[Finding] = field(default_factory=list)
+    #: What requests see, and all that is held, where a gap at the end of the log sets them apart; None: both are `holdings`.
+    snapshots: tuple[Holdings, Holdings] | None = None
 
 
 @dataclass(slots=True)
@@ -85,11 +88,15 @@ def load_state(directories: Sequence[LogDirectory], options: LoadOptions, names:
         origin = {"replica": load.partition.replica, "offsets_partition": load.partition.offsets_partition}
         for name, partition_rows in state_rows(load.holdings, names).items():
             rows[name] += [origin | row for row in partition_rows]
-        rows["loads"].append(origin | load.row)
+        rows["loads"].append(origin | load.row | {"offset_fetch_error": fetch_error(load.outcome, options.profile)})
         findings.extend(load.findings)
     findings.extend(load_findings.groups([(load.partition, load.holdings) for load in loads], options.profile))
     for name, table_rows in rows.items():
         findings.extend(load_findings.invalid_utf8(name, table_rows))
+    for load in loads:
+        origin = {"replica": load.partition.replica, "offsets_partition": load.partition.offsets_partition}
+        shown, held = load.snapshots or (load.holdings, load.holdings)
+        rows["fetched_offsets"] += [origin | row for row in fetched_rows(shown, held, options.profile)]
     tables: dict[str, pa.Table] = {name: table(name, table_rows) for name, table_rows in rows.items()}
     return CoordinatorState(options.profile.release, options.mode, tables, findings)
 
@@ -134,22 +141,26 @@ def _load_strictly(log: StrictLog, options: LoadOptions, names: TopicNames) -> P
     outcome: Outcome = "loaded_with_error" if late_error else "loaded"
     row = _row(log, profile, outcome, late_error, progress)
     findings = [*log.losses, *hidden_findings(log), *_cut_findings(log)]
+    snapshots = None
     if isinstance(loader, JavaLoad):
         row["shown_offset"] = loader.shown_offset
         findings += load_findings.java_load(log, loader)
-        if progress.last_offset is not None and loader.shown_offset <= progress.last_offset and options.view == "shown":
-            outcome = "not_shown"
-            reason = f"the log ends in a gap: {log.end_offset} is its end, {(progress.last_offset or 0) + 1} the end of its last batch"
-            row |= {"outcome": outcome, "reason": f"{reason}; requests see the state at {max(loader.shown_offset, 0)} until the next write"}
-            shown = JavaLoad(loader.profile, Refusals(lenient=False), names, log.end_offset)
-            _fold([[batch for batch in log.batches() if batch.last_offset < loader.shown_offset]], shown, _Progress())
-            holdings = _as_requests_see(shown.snapshot(), holdings)
-            findings.append(load_findings.partition(log, "not_shown", "warn", row["reason"], "Compare with --view held"))
-    return PartitionLoad(log.partition, holdings, outcome, row, findings)
+        if progress.last_offset is not None and loader.shown_offset <= progress.last_offset:
+            snapshots = _shown(log, loader, holdings, names), holdings
+    if snapshots is not None and options.view == "shown":
+        holdings = snapshots[0]
+        outcome = "not_shown"
+        reason = f"the log ends in a gap: {log.end_offset} is its end, {(progress.last_offset or 0) + 1} the end of its last batch"
+        row |= {"outcome": outcome, "reason": f"{reason}; requests see the state at {max(row['shown_offset'], 0)} until the next write"}
+        findings.append(load_findings.partition(log, "not_shown", "warn", row["reason"], "Compare with --view held"))
+    return PartitionLoad(log.partition, holdings, outcome, row, findings, snapshots)
 
 
-def _as_requests_see(shown: Holdings, held: Holdings) -> Holdings:
-    """An earlier snapshot, once the load is over: what its end did is not in there, except to classic groups, which have no snapshots."""
+def _shown(log: StrictLog, loader: JavaLoad, held: Holdings, names: TopicNames) -> Holdings:
+    """The snapshot that requests see. What the end of the load did is not in there, except to classic groups, which have no snapshots."""
+    earlier = JavaLoad(loader.profile, Refusals(lenient=False), names, log.end_offset)
+    _fold([[batch for batch in log.batches() if batch.last_offset < loader.shown_offset]], earlier, _Progress())
+    shown = earlier.snapshot()
     for name, group in shown.groups.items():
         last = held.groups.get(name)
         if isinstance(group, ClassicGroup) and isinstance(last, ClassicGroup) and group.record_offset == last.record_offset:

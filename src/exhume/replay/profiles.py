@@ -39,6 +39,11 @@ class BrokerProfile:
     default_retention_minutes: int
     #: A classic group that is loaded with more members than `group.max.size` has to rebalance at once (KAFKA-7641).
     rebalances_oversized_groups: bool = True
+    #: OffsetFetch can ask for every offset of a group (version 2 of the request).
+    lists_fetched_offsets: bool = True
+    #: What an OffsetFetch with `require_stable` gets for a partition with a pending commit: the release does not know it (version 7 of
+    #: the request), it is `ignored`, or the partition is `refused`.
+    require_stable: Literal["unknown", "ignored", "refused"] = "refused"
     #: Known defects that change what is held, by Kafka's issue number or a few words where it has none.
     defects: tuple[str, ...] = ()
 
@@ -86,6 +91,8 @@ class ScalaProfile(BrokerProfile):
     subscription: Literal["not_parsed", "tolerated", "null_aborts", "null_and_length_abort"] = "null_and_length_abort"
     keeps_leader_epoch_below_minus_one: bool = True
     unknown_record_type: Literal["abort", "skip"] = "abort"
+    #: The error of an OffsetFetch while the load runs.
+    fetch_error_while_loading: Literal["NOT_COORDINATOR", "COORDINATOR_LOAD_IN_PROGRESS"] = "COORDINATOR_LOAD_IN_PROGRESS"
     #: Formats and codecs this release cannot read.
     refused_formats: frozenset[Literal["format_2", "zstd", "inner_v0_in_v1", "lz4_v0_correct_checksum"]] = frozenset()
 

@@ -22,6 +22,7 @@ RELEASES = pa.schema(
         ("transactional_by", pa.string()),
         ("pending_commit_behind_tombstone", pa.string()),
         ("group_over_max_size", pa.string()),
+        ("require_stable", pa.string()),
         ("expiry", pa.string()),
         ("default_retention_minutes", pa.int32()),
         ("placeholder_records", pa.string()),
@@ -38,6 +39,7 @@ _EXPIRY = {
     "unsubscribed_stable": "the same, topics not subscribed in stable groups only",
     "java": "the same, for consumer and streams groups too; a pending commit protects (from 3.8)",
 }
+_REQUIRE_STABLE = {"unknown": "not known", "ignored": "ignored", "refused": "refused while a commit is pending"}
 _BOUND = {"high_watermark": "high watermark, tested for each chunk", "log_end": "log end"}
 _TAIL = {"abort": "the load aborts", "stall": "the load never ends", "stop": "fine"}
 
@@ -58,6 +60,7 @@ def _row(span: BrokerProfile) -> dict[str, object]:
         "largest_versions": f"offset {largest[1]}, group {largest[2]}",
         "record_types": _ranges(sorted(span.values)),
         "group_over_max_size": "rebalances behind the load" if span.rebalances_oversized_groups else "stays as it is",
+        "require_stable": _REQUIRE_STABLE[span.require_stable],
         "expiry": _EXPIRY[span.expiry],
         "default_retention_minutes": span.default_retention_minutes,
         "defects": list(span.defects),

@@ -36,6 +36,9 @@ def _scala() -> list[ScalaProfile]:
             expiry="expire_timestamp_any_group",
             default_retention_minutes=_DAY_MINUTES,
             rebalances_oversized_groups=False,
+            lists_fetched_offsets=False,
+            require_stable="unknown",
+            fetch_error_while_loading="NOT_COORDINATOR",
             defects=("KAFKA-2913", "KAFKA-4472", "KAFKA-7286", "ends in an error at a compacted tail"),
             read_bound="high_watermark",
             install="offsets_at_once",
@@ -79,6 +82,7 @@ def _scala() -> list[ScalaProfile]:
     then(
         "0.10.2.0",
         "0.10.2.2",
+        lists_fetched_offsets=True,
         removed_group_check="without_offsets",
         defects=("KAFKA-6287", "KAFKA-7286", "ends in an error at a compacted tail"),
     )
@@ -95,7 +99,7 @@ def _scala() -> list[ScalaProfile]:
     )
     then("0.11.0.1", "1.0.0", install="at_end", defects=("KAFKA-6287", "KAFKA-7286", "KAFKA-7467", "KAFKA-9065"))
     then("1.0.1", "1.1.1", keeps_memberless_protocol_type=True, defects=("KAFKA-7286", "KAFKA-7467", "KAFKA-9065"))
-    then("2.0.0", "2.0.0", default_retention_minutes=_WEEK_MINUTES)
+    then("2.0.0", "2.0.0", default_retention_minutes=_WEEK_MINUTES, fetch_error_while_loading="COORDINATOR_LOAD_IN_PROGRESS")
     then("2.0.1", "2.0.1", oversized_batch="grow", empty_control_batch_aborts=False, defects=("KAFKA-9065",))
     then(
         "2.1.0",
@@ -111,7 +115,8 @@ def _scala() -> list[ScalaProfile]:
     then("2.2.0", "2.2.2", missing_expire_timestamp="absent", rebalances_oversized_groups=True, defects=("KAFKA-9065",))
     then("2.3.0", "2.3.1", value_versions=versions(3, 3), defects=("KAFKA-9065", "KAFKA-10401"))
     then("2.4.0", "2.4.0", expiry="unsubscribed", subscription="tolerated")
-    then("2.4.1", "2.6.0", empty_read="stop", defects=("KAFKA-10401", "KAFKA-13636"))
+    then("2.4.1", "2.4.1", empty_read="stop", defects=("KAFKA-10401", "KAFKA-13636"))
+    then("2.5.0", "2.6.0", require_stable="refused")
     then("2.6.1", "2.6.3", state_timestamp_versions=frozenset({2, 3}), defects=("KAFKA-13636",))
     then("2.7.0", "2.7.2", subscription="null_aborts")
     then("2.8.0", "2.8.1", keeps_leader_epoch_below_minus_one=True)
@@ -164,6 +169,7 @@ def _java() -> list[JavaProfile]:
             value_versions=MappingProxyType(dict.fromkeys(values_3_7)),
             expiry="java",
             default_retention_minutes=_WEEK_MINUTES,
+            require_stable="ignored",
             defects=("KAFKA-14505", "KAFKA-16147", "KAFKA-17306", "KAFKA-18672", "KAFKA-19163"),
             initial_epoch=0,
             negative_epoch_aborts=False,
@@ -187,6 +193,7 @@ def _java() -> list[JavaProfile]:
         "3.9.2",
         values=values_3_8,
         value_versions=MappingProxyType(dict.fromkeys(values_3_8)),
+        require_stable="refused",
         ownership="strict",
         marker_decides=False,
         tombstone_drops_pending=True,

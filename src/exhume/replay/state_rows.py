@@ -27,8 +27,8 @@ from exhume.replay.topic_names import TopicNames
 
 
 def state_rows(holdings: Holdings, names: TopicNames) -> Mapping[str, list[Row]]:
-    """Every row of every state table but `loads`, without `replica` and `offsets_partition`, ordered by group and key."""
-    rows: dict[str, list[Row]] = {name: [] for name in SCHEMAS if name != "loads"}
+    """The rows of these holdings, by state table, without `replica` and `offsets_partition`, ordered by group and key."""
+    rows: dict[str, list[Row]] = {name: [] for name in SCHEMAS if name not in ("loads", "fetched_offsets")}
     for group in sorted(holdings.groups.values(), key=lambda group: group.group):
         rows["groups"].append(_group_row(group))
         match group:
@@ -60,6 +60,9 @@ def state_rows(holdings: Holdings, names: TopicNames) -> Mapping[str, list[Row]]
                 "first_timestamp_ms": transaction.first_timestamp_ms,
                 "last_timestamp_ms": transaction.last_timestamp_ms,
                 "groups": sorted(transaction.groups),
+                "pending_partitions": [
+                    {"group": group, "topic": topic, "partition": partition} for group, topic, partition in sorted(transaction.offsets)
+                ],
             }
         )
     rows["share_partitions"] += list(_share_partition_rows(holdings))
