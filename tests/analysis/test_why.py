@@ -251,6 +251,58 @@ def test_several_topics_that_went_from_several_groups_at_once_may_have_expired_b
     assert "a shorter retention" in answer["not_excluded"]
 
 
+@pytest.mark.parametrize("name", ["0.10.2.2-lifecycle", "0.11.0.3-lifecycle"])
+def test_before_there_were_requests_offsets_went_with_their_topic_partition_by_partition(name: str) -> None:
+    release = name.partition("-")[0]
+
+    assert codes(story(name, "tmp-import-job", release=release)) == dict.fromkeys(
+        [(None, None), ("tmp-import", 0), ("tmp-import", 1)], ("topic_deleted", "likely")
+    )
+
+
+@pytest.mark.parametrize(
+    ("release", "expected"),
+    [
+        ("0.10.1.1", ("expired", "possible")),
+        ("0.10.2.2", ("topic_deleted", "likely")),
+        ("1.1.1", ("removed", "undecidable")),
+        ("2.4.0", ("offsets_deleted", "possible")),
+    ],
+)
+def test_a_release_removes_only_by_the_requests_that_it_knows(tmp_path: Path, release: str, expected: tuple[str, str]) -> None:
+    old = offset_commit("billing", "orders", 0, 10, commit_timestamp_ms=T0_MS, version=1, expire_timestamp_ms=-1)
+
+    def append(log: PartitionWriter) -> None:
+        log.append([old], timestamp_ms=T0_MS, magic=1)
+        log.append([tombstone(old)], timestamp_ms=T0_MS + 1000, magic=1)
+
+    answer = why(tmp_path, append, release=release, **ORDERS_0)[0]
+
+    assert (answer["code"], answer["confidence"]) == expected
+    assert answer["not_excluded"]
+
+
+def test_a_group_that_went_with_its_last_offsets_may_have_gone_with_their_topic_in_the_scala_coordinator(tmp_path: Path) -> None:
+    value = {"protocol_type": "consumer", "generation": 3, "current_state_timestamp_ms": T0_MS, "members": []}
+    group = group_metadata("billing", {**value, "protocol": None, "leader": None})
+
+    def append(log: PartitionWriter) -> None:
+        log.append([group, commit()], timestamp_ms=T0_MS)
+        log.append([tombstone(commit()), tombstone(group)], timestamp_ms=T0_MS + 1000)
+
+    excluded = {release: why(tmp_path / release, append, release=release)[0]["not_excluded"] for release in ("2.8.2", "4.3.0")}
+
+    assert "the deletion of topic 'orders'" in excluded["2.8.2"]
+    assert "topic" not in excluded["4.3.0"]
+
+
+def test_a_pass_is_not_late_for_what_was_past_due_when_it_was_committed() -> None:
+    answers = story("2.1.1-old-ibp", "empty-loader", release="2.1.1", retention_ms=60_000)
+
+    assert set(codes(answers).values()) == {("expired", "likely")}
+    assert "KAFKA-8069" in answers["orders", 0]["sentence"]
+
+
 def test_an_expire_timestamp_that_had_passed_points_to_an_older_broker() -> None:
     answer = story("1.1.1-expiry", "order-router")["orders", 0]
 

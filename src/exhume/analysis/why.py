@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from exhume.analysis.removals import GROUP_RECORDS, OFFSET_COMMITS, Answer, Append, Circumstances, append_of, at, judge
+from exhume.analysis.removals import GROUP_RECORDS, OFFSET_COMMITS, Answer, Append, Circumstances, append_of, at, is_near, judge
 from exhume.arrow_rows import table_of
 from exhume.replay.profiles import BrokerProfile
 from exhume.replay.state import CoordinatorState
@@ -122,7 +122,7 @@ def explain(
             [row for row in rows if _is_of(row, origin)],
             {name: [row for row in found if _is_of(row, origin)] for name, found in mine.items()},
             loads[origin],
-            profile.expiry == "expire_timestamp_any_group",
+            profile,
             [row for row in _of_group(now, group) if _is_of(row, origin)],
             {append: _of_group(table, group) for append, table in before.items()},
             [row for row in neighbours.to_pylist() if _is_of(row, origin)],
@@ -153,8 +153,7 @@ class _Known:
     history: list[_Row]
     held: Mapping[str, list[_Row]]
     load: _Row
-    #: The rules of the oldest releases: only expiry removes offsets, only the last member's leaving a group.
-    is_oldest: bool
+    profile: BrokerProfile
     now: list[_Row]
     before: Mapping[Append, list[_Row]]
     neighbours: list[_Row]
@@ -170,9 +169,13 @@ class _Known:
         return sorted({(row["topic"], row["partition"]) for row in [*self.history, *self.held["offsets"]] if row["topic"] is not None})
 
     def around(self, tombstone: _Row) -> Circumstances:
-        together = [row for row in self.history if row["is_tombstone"] and append_of(row) == append_of(tombstone)]
+        tombstones = [row for row in self.history if row["is_tombstone"]]
+        together = [row for row in tombstones if append_of(row) == append_of(tombstone)]
+        soon = [
+            row for row in tombstones if append_of(row) != append_of(tombstone) and is_near(row["timestamp_ms"], tombstone["timestamp_ms"])
+        ]
         held = [row for row in self.before.get(append_of(tombstone), []) if row["kind"] == "offset"]
-        return Circumstances(held, together, self.neighbours, self.survivors, self.is_oldest)
+        return Circumstances(held, together, soon, self.neighbours, self.survivors, self.profile)
 
 
 def _answers(known: _Known, topic: str | None, partition: int | None) -> Iterator[_Row]:
@@ -316,7 +319,8 @@ def _why_removed(known: _Known, decided: Sequence[_Row]) -> Answer:
         f"{what} removed what record {value['record_offset']}{at(value['commit_timestamp_ms'])} had committed ({value['committed_offset']})"
     )
     expire_ms = json.loads(value["value"] or "{}").get("expire_timestamp_ms")
-    return judge(known.around(tombstone), tombstone, forecast, removed, records, expire_timestamp_ms=expire_ms)
+    written_ms = value["commit_timestamp_ms"] if value["timestamp_ms"] is None else value["timestamp_ms"]
+    return judge(known.around(tombstone), tombstone, forecast, removed, records, written_ms=written_ms, expire_timestamp_ms=expire_ms)
 
 
 def _why_group(known: _Known) -> Answer:
@@ -356,7 +360,7 @@ def _why_group_removed(known: _Known, own: Sequence[_Row], tombstone: _Row) -> A
     before = [row for row in own if row["record_offset"] < tombstone["record_offset"] and not row["is_tombstone"]]
     records = [*(row["record_offset"] for row in before[-1:]), tombstone["record_offset"]]
     removed = f"record {tombstone['record_offset']}{at(tombstone['timestamp_ms'])} removed the group"
-    if known.is_oldest:
+    if known.profile.expiry == "expire_timestamp_any_group":
         return Answer("last_member_left", "likely", f"{removed}, which this release does when the last member leaves", records)
     left = known.held["offsets"]
     suffix = f"; offsets that are left without it: {len(left)}" if left else ""
@@ -373,7 +377,9 @@ def _why_group_removed(known: _Known, own: Sequence[_Row], tombstone: _Row) -> A
         return Answer(
             "expired", "likely", f"{removed}, which was Empty without offsets: the next pass takes such a group{suffix}", records, other
         )
-    answer = judge(known.around(tombstone), tombstone, forecast, removed, records)
+    earlier = [row for row in known.history if row["record_offset"] < tombstone["record_offset"] and not row["is_tombstone"]]
+    written_ms = max((row["timestamp_ms"] for row in earlier if row["timestamp_ms"] is not None), default=None)
+    answer = judge(known.around(tombstone), tombstone, forecast, removed, records, written_ms=written_ms)
     return Answer(answer.code, answer.confidence, answer.sentence + suffix, answer.records, answer.not_excluded)
 
 
