@@ -48,10 +48,10 @@ _Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """An append with tombstones of a group. `before_offset` is the last record offset in front of them, `timestamp_ms` their time."""
+    """An append with tombstones of a group. `record_offset` is that of the first, `timestamp_ms` their time."""
 
     append: Append
-    before_offset: int
+    record_offset: int
     timestamp_ms: int | None
 
 
@@ -111,8 +111,16 @@ def removals(history: pa.Table) -> list[Removal]:
     found: dict[Append, Removal] = {}
     for row in history.to_pylist():
         if row["is_tombstone"] and row["record_type"] in (*OFFSET_COMMITS, *GROUP_RECORDS):
-            found.setdefault(append_of(row), Removal(append_of(row), row["record_offset"] - 1, row["timestamp_ms"]))
+            found.setdefault(append_of(row), Removal(append_of(row), row["record_offset"], row["timestamp_ms"]))
     return list(found.values())
+
+
+def records_by_origin(history: pa.Table) -> dict[tuple[str, int | None], list[int]]:
+    """The record offsets of this history by replica and offsets partition."""
+    found: dict[tuple[str, int | None], list[int]] = {}
+    for row in history.select(["replica", "offsets_partition", "record_offset"]).to_pylist():
+        found.setdefault((row["replica"], row["offsets_partition"]), []).append(row["record_offset"])
+    return found
 
 
 def neighbours_of(reader: SegmentReader, group: str, history: pa.Table) -> pa.Table:

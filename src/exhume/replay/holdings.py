@@ -6,7 +6,7 @@ group state that the Java coordinator keeps beside its groups. Every value knows
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 #: (group, topic, partition)
@@ -49,6 +49,10 @@ class OpenTransaction:
     last_timestamp_ms: int | None
     groups: set[str] = field(default_factory=set)
     offsets: dict[OffsetKey, Commit] = field(default_factory=dict)
+
+    def fork(self) -> OpenTransaction:
+        """A transaction that has come as far, and goes its own way."""
+        return replace(self, groups=set(self.groups), offsets=dict(self.offsets))
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,7 +127,7 @@ def _load_directory(partitions: Sequence[PartitionDirectory], options: LoadOptio
 def _load_strictly(log: StrictLog, options: LoadOptions, names: TopicNames) -> PartitionLoad:
     profile = options.profile
     progress = _Progress()
-    loader = _loader(log, options, Refusals(lenient=False), names)
+    loader = new_load(profile, Refusals(lenient=False), names, log.end_offset, options.inputs)
     try:
         _fold(read_chunks(log, profile, options.inputs), loader, progress)
         holdings, late_error = loader.finish()
@@ -172,7 +172,7 @@ def _load_leniently(log: StrictLog, options: LoadOptions, names: TopicNames) -> 
     profile = options.profile
     progress = _Progress()
     refusals = Refusals(lenient=True)
-    loader = _loader(log, options, refusals, names)
+    loader = new_load(profile, refusals, names, log.end_offset, options.inputs)
     _fold(([batch] for batch in lenient_batches(log)), loader, progress)
     holdings, late_error = loader.finish()
     row = _row(log, profile, "loaded_with_error" if late_error else "loaded", late_error, progress)
@@ -184,12 +184,12 @@ def _load_leniently(log: StrictLog, options: LoadOptions, names: TopicNames) -> 
     return PartitionLoad(log.partition, holdings, "loaded", row, findings)
 
 
-def _loader(log: StrictLog, options: LoadOptions, refusals: Refusals, names: TopicNames) -> ScalaLoad | JavaLoad:
-    profile = options.profile
+def new_load(profile: BrokerProfile, refusals: Refusals, names: TopicNames, end_offset: int, inputs: LoadInputs) -> ScalaLoad | JavaLoad:
+    """A load by the rules of this release that has read nothing yet; `end_offset` is that of the log."""
     if isinstance(profile, ScalaProfile):
-        return ScalaLoad(profile, refusals, names, options.inputs)
+        return ScalaLoad(profile, refusals, names, inputs)
     assert isinstance(profile, JavaProfile)
-    return JavaLoad(profile, refusals, names, log.end_offset, options.inputs)
+    return JavaLoad(profile, refusals, names, end_offset, inputs)
 
 
 def _fold(chunks: Iterable[Iterable[LoadedBatch]], loader: ScalaLoad | JavaLoad, progress: _Progress) -> None:

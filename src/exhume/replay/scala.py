@@ -12,7 +12,7 @@ Source: GroupMetadataManager.loadGroupsAndOffsets and doLoadGroupsAndOffsets, Ka
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from exhume.codecs.record_types import COMMIT, decode_control_record
 from exhume.errors import DecodeError
@@ -144,6 +144,21 @@ class ScalaLoad:
             for group_id, record_offset in self.removed_groups.items():
                 if self._per_chunk.is_unexpected(group_id, self.offsets):
                     self.refusals.refuse(f"unexpected unload of active group {group_id!r} in the middle of the load", record_offset)
+
+    def fork(self) -> ScalaLoad:
+        """A load that has come as far, and goes its own way."""
+        return replace(
+            self,
+            offsets=dict(self.offsets),
+            groups=dict(self.groups),
+            removed_groups=dict(self.removed_groups),
+            transactions={producer_id: transaction.fork() for producer_id, transaction in self.transactions.items()},
+        )
+
+    def snapshot(self) -> Holdings:
+        """What would be held if the log ended here."""
+        self.end_chunk()
+        return self.finish()[0]
 
     def held_after_abort(self) -> Holdings:
         """What is left in memory when the load ends in an error."""

@@ -9,7 +9,8 @@ Source: CoordinatorLoaderImpl, OffsetMetadataManager.replay and replayEndTransac
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
 
 from exhume.codecs.record_types import ABORT, COMMIT, decode_control_record, decode_record
 from exhume.errors import DecodeError
@@ -155,6 +156,12 @@ class JavaLoad:
     def held_after_abort(self) -> Holdings:
         """What is left when the load ends in an error: nothing, the shard is emptied."""
         return Holdings()
+
+    def fork(self) -> JavaLoad:
+        """A load that has come as far, and goes its own way."""
+        held = self.holdings
+        transactions = {producer_id: transaction.fork() for producer_id, transaction in held.transactions.items()}
+        return replace(self, holdings=Holdings(deepcopy(held.groups), dict(held.offsets), transactions, dict(held.share_states)))
 
     def snapshot(self) -> Holdings:
         """What was applied so far, before any timer of a member is set."""
