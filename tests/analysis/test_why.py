@@ -12,8 +12,9 @@ import pytest
 import exhume
 from exhume.analysis.why import WHY
 from exhume.cli.app import run
+from exhume.codecs.batch_writer import NewRecord, encode_batch
 from exhume.codecs.embedded import encode_subscription
-from exhume.codecs.record_types import ABORT, COMMIT
+from exhume.codecs.record_types import ABORT, COMMIT, encode_key, encode_value
 from exhume.errors import RequestError
 from exhume.fixtures.log_writer import KeyValue, PartitionWriter, group_metadata, offset_commit, tombstone
 from tests.judges import corpus
@@ -389,7 +390,39 @@ def test_offsets_that_outlived_their_group_are_told(tmp_path: Path) -> None:
 
     assert (group["code"], group["is_there"]) == ("group_deleted", False)
     assert "offsets that are left without it: 1" in group["sentence"]
-    assert offset["code"] == "there"
+    assert (offset["code"], offset["confidence"], offset["is_there"]) == ("not_shown", "proof", False)
+    assert "its group is gone" in offset["sentence"]
+
+
+def test_offsets_of_a_share_group_are_held_and_not_shown(tmp_path: Path) -> None:
+    share_group = encode_key(11, {"group": "billing"}), encode_value(11, 0, {"group_epoch": 3, "metadata_hash": 0})
+
+    answers = why(tmp_path, lambda log: log.append([share_group, commit()]))
+
+    assert [row["code"] for row in answers] == ["there", "not_shown"]
+
+
+def test_a_log_whose_tail_is_gone_proves_nothing_about_what_it_does_not_have(tmp_path: Path) -> None:
+    def append(log: PartitionWriter) -> None:
+        log.append([commit()])
+        log.roll(5)
+
+    answer = why(tmp_path, append, release="2.8.2", topic="clicks", partition=3)[0]
+
+    assert (answer["code"], answer["confidence"]) == ("never_there", "possible")
+    assert "4 record offsets from 0 on are missing" in answer["not_excluded"]
+
+
+def test_a_record_that_is_there_twice_does_not_stand_for_one_that_is_missing(tmp_path: Path) -> None:
+    def append(log: PartitionWriter) -> None:
+        log.append([commit()])
+        log.append_bytes(encode_batch([NewRecord(0, T0_MS, *commit())], base_offset=0), 0, T0_MS)
+        log.roll(2)
+        log.append([commit(11)])
+
+    answer = why(tmp_path, append, release="2.8.2", topic="clicks", partition=3)[0]
+
+    assert "1 record offsets from 0 on are missing" in answer["not_excluded"]
 
 
 def test_a_partition_without_its_topic_is_refused(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from exhume.analysis.removals import Append, records_by_origin, removals
+from exhume.analysis.removals import Append, records_by_origin, removals, show_time
 from exhume.arrow_rows import table_of
 from exhume.codecs.log_directory import LogDirectory
 from exhume.codecs.record_types import RECORD_TYPES
@@ -91,6 +91,20 @@ def forecast_expiry(
                 )
             )
     return Expiry(table_of(FORECAST, forecast), table_of(TOMBSTONES, tombstones), findings)
+
+
+def forecast_sentence(forecast: pa.Table) -> str:
+    """What is past due and what comes next, in one sentence, for people."""
+    rows = forecast.select(["kind", "group", "expires_at_ms", "is_past_due"]).to_pylist()
+    kinds = [row["kind"] for row in rows if row["is_past_due"]]
+    counts = [f"{kinds.count(kind)} {kind}{'s' if kinds.count(kind) > 1 else ''}" for kind in ("offset", "group") if kind in kinds]
+    coming = [row for row in rows if row["expires_at_ms"] is not None and not row["is_past_due"]]
+    first = min(coming, key=lambda row: int(row["expires_at_ms"]), default=None)
+    what = "nothing"
+    if first is not None:
+        kind = "an offset of group" if first["kind"] == "offset" else "group"
+        what = f"{kind} {first['group']!r} at {show_time(first['expires_at_ms'])}"
+    return f"past due: {', '.join(counts) or 'nothing'}; next: {what}"
 
 
 def forecast_removals(
