@@ -15,11 +15,11 @@ import pyarrow as pa
 
 from exhume.analysis.completeness import grade_groups
 from exhume.analysis.diff import diff_states
-from exhume.analysis.forecast import Expiry, forecast_expiry
+from exhume.analysis.forecast import Expiry, forecast_expiry, forecast_removals
 from exhume.analysis.history import HISTORY, group_history
 from exhume.analysis.inspection import Inspection, inspect
 from exhume.analysis.load_check import check_loads
-from exhume.analysis.removals import neighbours_of, removals
+from exhume.analysis.removals import neighbours_of
 from exhume.analysis.why import coverage_of, explain
 from exhume.arrow_rows import batches_of
 from exhume.codecs import schemas
@@ -27,7 +27,7 @@ from exhume.codecs.annotation import ANNOTATION, annotate
 from exhume.codecs.cluster_metadata import topic_of
 from exhume.codecs.compression import DEFAULT_CAP_BYTES
 from exhume.codecs.decoded_tables import DUMP, decode_table, dump_table
-from exhume.codecs.log_directory import Evidence, LogDirectory, SegmentFile, discover
+from exhume.codecs.log_directory import Evidence, SegmentFile, discover
 from exhume.codecs.record_filter import RecordFilter
 from exhume.codecs.records import read_records_leniently
 from exhume.codecs.records_table import batch_tables, matching_records, record_batches
@@ -37,7 +37,7 @@ from exhume.errors import RequestError
 from exhume.findings import Finding, Findings
 from exhume.replay.broker_log import Stop
 from exhume.replay.local import LoadOptions, Mode, PartitionLoad, load_partitions, load_state
-from exhume.replay.moment import Clock, Moment, moment, refuse_lone_clock
+from exhume.replay.moment import Clock, moment, refuse_lone_clock
 from exhume.replay.profiles import BrokerProfile
 from exhume.replay.reading import FastLoad, LoadInputs
 from exhume.replay.release_table import newest_of_each_line
@@ -316,27 +316,15 @@ class OffsetsTopic:
             # That nothing is here is an answer, too.
             history = HISTORY.empty_table()
 
-        def forecast(directories: Sequence[LogDirectory], time_ms: int, at: Moment | None = None) -> pa.Table:
-            loads = load_partitions(directories, LoadOptions(profile, view="held", inputs=inputs, at=at), names)
-            return forecast_expiry(loads, profile, time_ms, retention_ms, groups=[group]).forecast
-
-        before = {}
-        for removal in removals(history):
-            replica, offsets_partition = removal.append[:2]
-            home = [
-                replace(directory, partitions=[each for each in directory.partitions if each.offsets_partition == offsets_partition])
-                for directory in self._evidence.log_directories
-                if directory.replica == replica
-            ]
-            at = Moment(last_offsets={offsets_partition: removal.before_offset})
-            before[removal.append] = forecast(home, removal.timestamp_ms or 0, at)
+        loads = load_partitions(self._evidence.log_directories, LoadOptions(profile, view="held", inputs=inputs), names)
+        now = forecast_expiry(loads, profile, now_ms, retention_ms, groups=[group]).forecast
         return explain(
             group,
             history,
             state,
             profile,
-            now=forecast(self._evidence.log_directories, now_ms),
-            before=before,
+            now=now,
+            before=forecast_removals(self._evidence.log_directories, history, profile, inputs, retention_ms),
             neighbours=neighbours_of(self._reader(), group, history),
             coverage=coverage_of(self.batches().read_all()),
             topic=topic,

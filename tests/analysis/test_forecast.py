@@ -141,6 +141,19 @@ def test_the_command_takes_time_retention_and_release(log: Path, capsys: pytest.
     assert [row["expires_at_ms"] for row in json.loads(capsys.readouterr().out)] == [T0_MS + DAY_MS] * 2
 
 
+def test_the_command_says_what_is_past_due_and_what_comes_next(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["expiry", str(log), "--now", str(T0_MS + DAY_MS), "--retention", "1d"]) == 0
+
+    said = capsys.readouterr().err
+    assert said == "past due: 1 offset, 1 group; next: an offset of group 'idle' at 2023-11-15 22:13:21.000Z\n"
+
+
+def test_the_command_says_that_nothing_is_due(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["expiry", str(log), "--now", str(T0_MS), "--retention", "1d", "--group", "open"]) == 0
+
+    assert capsys.readouterr().err == "past due: nothing; next: nothing\n"
+
+
 def test_the_command_gives_tombstones_with_their_keys_in_base64(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code = run(["expiry", str(log), "--now", str(T0_MS + DAY_MS), "--retention", "1d", "--as-records", "--output", "jsonl"])
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]

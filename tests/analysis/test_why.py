@@ -12,8 +12,9 @@ import pytest
 import exhume
 from exhume.analysis.why import WHY
 from exhume.cli.app import run
+from exhume.codecs.batch_writer import NewRecord, encode_batch
 from exhume.codecs.embedded import encode_subscription
-from exhume.codecs.record_types import ABORT, COMMIT
+from exhume.codecs.record_types import ABORT, COMMIT, encode_key, encode_value
 from exhume.errors import RequestError
 from exhume.fixtures.log_writer import KeyValue, PartitionWriter, group_metadata, offset_commit, tombstone
 from tests.judges import corpus
@@ -251,6 +252,58 @@ def test_several_topics_that_went_from_several_groups_at_once_may_have_expired_b
     assert "a shorter retention" in answer["not_excluded"]
 
 
+@pytest.mark.parametrize("name", ["0.10.2.2-lifecycle", "0.11.0.3-lifecycle"])
+def test_before_there_were_requests_offsets_went_with_their_topic_partition_by_partition(name: str) -> None:
+    release = name.partition("-")[0]
+
+    assert codes(story(name, "tmp-import-job", release=release)) == dict.fromkeys(
+        [(None, None), ("tmp-import", 0), ("tmp-import", 1)], ("topic_deleted", "likely")
+    )
+
+
+@pytest.mark.parametrize(
+    ("release", "expected"),
+    [
+        ("0.10.1.1", ("expired", "possible")),
+        ("0.10.2.2", ("topic_deleted", "likely")),
+        ("1.1.1", ("removed", "undecidable")),
+        ("2.4.0", ("offsets_deleted", "possible")),
+    ],
+)
+def test_a_release_removes_only_by_the_requests_that_it_knows(tmp_path: Path, release: str, expected: tuple[str, str]) -> None:
+    old = offset_commit("billing", "orders", 0, 10, commit_timestamp_ms=T0_MS, version=1, expire_timestamp_ms=-1)
+
+    def append(log: PartitionWriter) -> None:
+        log.append([old], timestamp_ms=T0_MS, magic=1)
+        log.append([tombstone(old)], timestamp_ms=T0_MS + 1000, magic=1)
+
+    answer = why(tmp_path, append, release=release, **ORDERS_0)[0]
+
+    assert (answer["code"], answer["confidence"]) == expected
+    assert answer["not_excluded"]
+
+
+def test_a_group_that_went_with_its_last_offsets_may_have_gone_with_their_topic_in_the_scala_coordinator(tmp_path: Path) -> None:
+    value = {"protocol_type": "consumer", "generation": 3, "current_state_timestamp_ms": T0_MS, "members": []}
+    group = group_metadata("billing", {**value, "protocol": None, "leader": None})
+
+    def append(log: PartitionWriter) -> None:
+        log.append([group, commit()], timestamp_ms=T0_MS)
+        log.append([tombstone(commit()), tombstone(group)], timestamp_ms=T0_MS + 1000)
+
+    excluded = {release: why(tmp_path / release, append, release=release)[0]["not_excluded"] for release in ("2.8.2", "4.3.0")}
+
+    assert "the deletion of topic 'orders'" in excluded["2.8.2"]
+    assert "topic" not in excluded["4.3.0"]
+
+
+def test_a_pass_is_not_late_for_what_was_past_due_when_it_was_committed() -> None:
+    answers = story("2.1.1-old-ibp", "empty-loader", release="2.1.1", retention_ms=60_000)
+
+    assert set(codes(answers).values()) == {("expired", "likely")}
+    assert "KAFKA-8069" in answers["orders", 0]["sentence"]
+
+
 def test_an_expire_timestamp_that_had_passed_points_to_an_older_broker() -> None:
     answer = story("1.1.1-expiry", "order-router")["orders", 0]
 
@@ -337,7 +390,39 @@ def test_offsets_that_outlived_their_group_are_told(tmp_path: Path) -> None:
 
     assert (group["code"], group["is_there"]) == ("group_deleted", False)
     assert "offsets that are left without it: 1" in group["sentence"]
-    assert offset["code"] == "there"
+    assert (offset["code"], offset["confidence"], offset["is_there"]) == ("not_shown", "proof", False)
+    assert "its group is gone" in offset["sentence"]
+
+
+def test_offsets_of_a_share_group_are_held_and_not_shown(tmp_path: Path) -> None:
+    share_group = encode_key(11, {"group": "billing"}), encode_value(11, 0, {"group_epoch": 3, "metadata_hash": 0})
+
+    answers = why(tmp_path, lambda log: log.append([share_group, commit()]))
+
+    assert [row["code"] for row in answers] == ["there", "not_shown"]
+
+
+def test_a_log_whose_tail_is_gone_proves_nothing_about_what_it_does_not_have(tmp_path: Path) -> None:
+    def append(log: PartitionWriter) -> None:
+        log.append([commit()])
+        log.roll(5)
+
+    answer = why(tmp_path, append, release="2.8.2", topic="clicks", partition=3)[0]
+
+    assert (answer["code"], answer["confidence"]) == ("never_there", "possible")
+    assert "4 record offsets from 0 on are missing" in answer["not_excluded"]
+
+
+def test_a_record_that_is_there_twice_does_not_stand_for_one_that_is_missing(tmp_path: Path) -> None:
+    def append(log: PartitionWriter) -> None:
+        log.append([commit()])
+        log.append_bytes(encode_batch([NewRecord(0, T0_MS, *commit())], base_offset=0), 0, T0_MS)
+        log.roll(2)
+        log.append([commit(11)])
+
+    answer = why(tmp_path, append, release="2.8.2", topic="clicks", partition=3)[0]
+
+    assert "1 record offsets from 0 on are missing" in answer["not_excluded"]
 
 
 def test_a_partition_without_its_topic_is_refused(tmp_path: Path) -> None:

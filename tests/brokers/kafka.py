@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Self
 
 import pytest
@@ -178,17 +178,21 @@ class Broker:
     """A broker of this release, alone in its cluster: with ZooKeeper before 3.3, with KRaft from then on. Use it in a `with` statement.
 
     It is not running until `start`, and may be stopped and started again on what lies in `log_directory`. It neither compacts nor
-    expires anything. `output` is the text of its log.
+    expires anything. `output` is the text of its log; `settings` are added to its own.
     """
 
-    def __init__(self, kafka: Kafka, directory: Path, *, offsets_partitions: int) -> None:
+    def __init__(
+        self, kafka: Kafka, directory: Path, *, offsets_partitions: int, settings: Mapping[str, object] = MappingProxyType({})
+    ) -> None:
         self.kafka = kafka
         self.log_directory = directory / "data"
         self.output = directory / "broker.txt"
         self.port, self._other_port = _free_ports(2)
         self._directory = directory
         self._is_kraft = kafka.version >= (3, 3)
-        self._settings = self._write("server.properties", self._common_settings(offsets_partitions) | self._cluster_settings())
+        self._settings = self._write(
+            "server.properties", {**self._common_settings(offsets_partitions), **self._cluster_settings(), **settings}
+        )
         self._log4j = directory / "log4j.properties"
         self._log4j.write_text(_LOG4J)
         self._broker: _JavaProcess | None = None

@@ -12,6 +12,7 @@ import exhume
 from exhume.replay.state import CoordinatorState
 from tests.conftest import Compared
 from tests.judges.broker_answers import Expectation, read_answers
+from tests.judges.fetch_comparison import compare_fetches
 from tests.judges.state_comparison import compare_state
 
 from .client import Client, answers, await_loads, create_topic, heartbeat
@@ -21,11 +22,17 @@ from .stories import CONSUMER_GROUPS, OFFSETS_PARTITIONS, TOPIC, UNKNOWN_VERSION
 pytestmark = pytest.mark.broker
 
 
+FETCHES = {("fetched_offsets", answer) for answer in ("plain", "require_stable", "errors")}
 #: What must have been compared at least once, by release.
 MUST_BE_COMPARED = {
-    "2.8.2": {("loads", "any"), *((table, "classic") for table in ("groups", "members", "assignments", "offsets", "pending_offsets"))},
+    "2.8.2": {
+        ("loads", "any"),
+        *FETCHES,
+        *((table, "classic") for table in ("groups", "members", "assignments", "offsets", "pending_offsets")),
+    },
     "4.3.0": {
         ("loads", "any"),
+        *FETCHES,
         *((table, "classic") for table in ("groups", "members", "assignments", "offsets", "pending_offsets")),
         *((table, "consumer") for table in ("groups", "members", "assignments", "offsets")),
     },
@@ -99,6 +106,7 @@ def _heartbeats(client: Client, state: CoordinatorState) -> Iterator[tuple[tuple
 
 def test_a_broker_holds_what_we_say_it_holds(loaded: Loaded, compared: Compared) -> None:
     comparison = compare_state(loaded.expectation, loaded.tables, release=loaded.release)
+    compare_fetches(loaded.expectation, loaded.tables, comparison)
 
     assert comparison.differences == []
     assert MUST_BE_COMPARED[loaded.release] <= {pair for pair, rows in comparison.counts.items() if rows}

@@ -41,7 +41,12 @@ STATE_COLUMNS = {
     ),
     "assignments": ("group, member_id, kind, topic, topic_id, topic_name_source, partition, subtopology_id, task_role, assignment_epoch"),
     "open_transactions": (
-        "producer_id, producer_epoch, first_record_offset, last_record_offset, first_timestamp_ms, last_timestamp_ms, groups"
+        "producer_id, producer_epoch, first_record_offset, last_record_offset, first_timestamp_ms, last_timestamp_ms, groups, "
+        "pending_partitions"
+    ),
+    "fetched_offsets": (
+        "group, topic, partition, committed_offset, leader_epoch, metadata, is_listed, stable_error, stable_offset, stable_leader_epoch, "
+        "stable_metadata, is_stable_listed"
     ),
     **dict.fromkeys(
         ("offsets", "pending_offsets"),
@@ -306,6 +311,20 @@ def test_a_state_takes_the_broker_s_settings_that_its_load_hangs_on(
     (row,) = ask("state", log, *options, "--table", "loads", "--output", "json").json()
 
     assert (row["outcome"], row["records_read"] > 0) == (outcome, is_read)
+
+
+@pytest.mark.parametrize(("release", "states"), [("2.1.1", ["Stable"]), ("4.3.0", ["PreparingRebalance"])])
+def test_a_state_takes_the_largest_size_of_a_group(ask: Ask, tmp_path: Path, release: str, states: list[str]) -> None:
+    common = {"client_id": "app", "client_host": "/h", "session_timeout_ms": 9000, "subscription": b"", "assignment": b""}
+    value = {"protocol_type": "connect", "generation": 4, "protocol": "p", "leader": "a"}
+    with PartitionWriter(tmp_path, 0) as log:
+        log.append([group_metadata("g", {**value, "members": [{"member_id": name, **common} for name in "ab"]}, version=1)])
+
+    def shown(*options: str) -> list[str]:
+        rows = ask("state", tmp_path, "--release", release, *options, "--table", "groups", "--output", "json").json()
+        return [row["group_state"] for row in rows]
+
+    assert (shown("--group-max-size", "1"), shown("--group-max-size", "2"), shown()) == (states, ["Stable"], ["Stable"])
 
 
 @pytest.mark.parametrize("table", sorted(STATE_COLUMNS))

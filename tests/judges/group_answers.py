@@ -34,6 +34,11 @@ class GroupAnswer:
     assignor: str | None = None
     #: (topic, partition) to the columns of its offset; only for requests that succeeded.
     offsets: dict[tuple[str, int], dict[str, Any]] | None = None
+    #: The error of the whole OffsetFetch, and that of one with require_stable, in Kafka's spelling.
+    fetch_error: str | None = None
+    stable_fetch_error: str | None = None
+    #: The same for a fetch with require_stable, and `error` of each; with it what was refused when it was asked for by name.
+    stable_offsets: dict[tuple[str, int], dict[str, Any]] | None = None
     #: (topic, partition) of the offsets that a require_stable fetch refused.
     unstable: frozenset[tuple[str, int]] | None = None
     #: (topic id, partition) of the share partitions with a start offset.
@@ -216,25 +221,34 @@ def _read_offsets(answer: GroupAnswer, parts: Mapping[str, Any], probe: Mapping[
     if fetched is None:
         return
     # Up to 0.10.1 the response has no error of its own.
-    if fetched.get("error_code") not in (None, "none"):
+    answer.fetch_error = (fetched.get("error_code") or "none").upper()
+    stable = parts.get("offsets_stable")
+    if stable is not None:
+        stable = fetched if stable == "same" else stable
+        answer.stable_fetch_error = stable["error_code"].upper()
+    if answer.fetch_error != "NONE":
         answer.silences.append(f"offsets: {fetched['error_code']}")
         return
-    answer.offsets = {}
+    answer.offsets = _offset_columns(fetched)
+    if answer.stable_fetch_error != "NONE" or stable is None:
+        return
+    answer.stable_offsets = _offset_columns(stable)
+    for row in stable["offsets"]:
+        answer.stable_offsets[row["topic"], row["partition_index"]]["error"] = (row.get("error_code") or "none").upper()
+    for name in probe.get("stable", ()):
+        topic, _, partition = name.rpartition("-")
+        answer.stable_offsets.setdefault((topic, int(partition)), {"error": "UNSTABLE_OFFSET_COMMIT"})
+    answer.unstable = frozenset(key for key, columns in answer.stable_offsets.items() if columns["error"] == "UNSTABLE_OFFSET_COMMIT")
+
+
+def _offset_columns(fetched: Mapping[str, Any]) -> dict[tuple[str, int], dict[str, Any]]:
+    offsets = {}
     for row in fetched["offsets"]:
         columns = {"committed_offset": row["committed_offset"], "metadata": row["metadata"]}
         if "committed_leader_epoch" in row:
             columns["leader_epoch"] = None if row["committed_leader_epoch"] == -1 else row["committed_leader_epoch"]
-        answer.offsets[row["topic"], row["partition_index"]] = columns
-    stable = parts.get("offsets_stable")
-    if stable == "same":
-        answer.unstable = frozenset()
-    elif stable is not None and stable["error_code"] == "none":
-        answer.unstable = frozenset(
-            (row["topic"], row["partition_index"]) for row in stable["offsets"] if row.get("error_code") == "unstable_offset_commit"
-        )
-    if "stable" in probe and answer.unstable is not None:
-        probed = frozenset((name.rpartition("-")[0], int(name.rpartition("-")[2])) for name in probe["stable"])
-        answer.unstable |= probed
+        offsets[row["topic"], row["partition_index"]] = columns
+    return offsets
 
 
 def topic_id_of(text: str) -> str:

@@ -28,6 +28,7 @@ from exhume.replay.topic_names import TopicNames
 
 from . import corpus
 from .broker_answers import Coordinator, read_json
+from .fetch_comparison import compare_fetches
 from .state_comparison import Comparison, compare_state
 
 _MS_PER_MINUTE = 60_000
@@ -78,7 +79,10 @@ def loaded_tables(answer: corpus.AnswerFile, loaded_with: str | None = None) -> 
 @cache
 def compare_load(answer: corpus.AnswerFile, loaded_with: str | None = None) -> Comparison:
     """The state of the log against the answer."""
-    return compare_state(answer.expectation, loaded_tables(answer, loaded_with), release=answer.release)
+    tables = loaded_tables(answer, loaded_with)
+    comparison = compare_state(answer.expectation, tables, release=answer.release)
+    compare_fetches(answer.expectation, tables, comparison)
+    return comparison
 
 
 @dataclass

@@ -55,6 +55,9 @@ def _must_be_compared(release: str, coordinator: Coordinator) -> set[tuple[str, 
     if len([answer for answer in answers if not answer.case.is_fact]) < 5:
         return {("groups", "classic")}
     wanted = {(table, "classic") for table in _CLASSIC}
+    wanted |= {("fetched_offsets", answer) for answer in ("plain", "errors")}
+    if release_numbers(release) >= (2, 5):
+        wanted.add(("fetched_offsets", "require_stable"))
     for group_type, (since, tables) in _MODERN.items():
         if (
             coordinator == "java"

@@ -13,6 +13,7 @@ import exhume
 from exhume.codecs.record_types import ABORT, COMMIT, encode_key, encode_value
 from exhume.errors import RequestError
 from exhume.fixtures.log_writer import KeyValue, PartitionWriter, group_metadata, offset_commit, tombstone
+from exhume.replay.reading import LoadInputs
 from exhume.replay.state import CoordinatorState
 
 NOW_MS = 1_700_000_000_000
@@ -92,6 +93,7 @@ def test_an_open_transaction_makes_its_keys_unstable(tmp_path: Path, release: st
             "first_timestamp_ms": NOW_MS + 5,
             "last_timestamp_ms": NOW_MS + 5,
             "groups": ["billing"],
+            "pending_partitions": [{"group": "billing", "topic": "orders", "partition": 0}],
         }
     ]
 
@@ -121,6 +123,48 @@ def test_a_group_tombstone_leaves_offsets_without_a_group_in_the_java_coordinato
     assert committed(state) == {"billing": 42}
     assert [finding.code for finding in state.findings] == ["offsets_without_group"]
     assert state.group("billing").group is None
+
+
+def two_groups(log: PartitionWriter) -> None:
+    for group, size in (("crowd", 3), ("couple", 2)):
+        members = [
+            {"member_id": f"{group}-{number}", "client_id": "app", "client_host": "/h", "session_timeout_ms": 9000}
+            | {"subscription": b"", "assignment": b""}
+            for number in range(size)
+        ]
+        value = {"protocol_type": "connect", "generation": 4, "protocol": "p", "leader": f"{group}-0", "members": members}
+        log.append([group_metadata(group, value, version=1)], timestamp_ms=NOW_MS)
+
+
+@pytest.mark.parametrize(
+    ("release", "expected"),
+    [("2.1.1", "Stable"), ("2.2.0", "PreparingRebalance"), ("3.9.1-new", "PreparingRebalance"), ("4.3.0", "PreparingRebalance")],
+)
+def test_a_group_that_is_loaded_with_too_many_members_has_to_rebalance_from_2_2(tmp_path: Path, release: str, expected: str) -> None:
+    state = load(tmp_path, two_groups, release=release, inputs=LoadInputs(group_max_size=2))
+
+    assert {row["group"]: row["group_state"] for row in state.groups.to_pylist()} == {"couple": "Stable", "crowd": expected}
+    assert state.members.num_rows == 5
+    assert {row["generation"] for row in state.groups.to_pylist()} == {4}
+    found = [(finding.code, finding.group) for finding in state.findings]
+    assert found == ([("group_over_max_size", "crowd")] if expected == "PreparingRebalance" else [])
+
+
+@pytest.mark.parametrize("release", ["2.8.2", "4.3.0"])
+def test_no_group_is_too_large_by_default(tmp_path: Path, release: str) -> None:
+    assert set(load(tmp_path, two_groups, release=release).groups["group_state"].to_pylist()) == {"Stable"}
+
+
+def test_a_rebalance_that_a_load_began_shows_where_the_rest_of_the_log_does_not(tmp_path: Path) -> None:
+    def write(log: PartitionWriter) -> None:
+        log.roll(20_000)
+        two_groups(log)
+        log.roll(30_000)
+
+    state = load(tmp_path, write, release="4.3.0", inputs=LoadInputs(group_max_size=2))
+
+    assert outcome(state) == "not_shown"
+    assert {row["group"]: row["group_state"] for row in state.groups.to_pylist()} == {"crowd": "PreparingRebalance"}
 
 
 @pytest.mark.parametrize(("release", "expected"), [("2.8.2", "aborted"), ("4.3.0", "loaded")])

@@ -17,7 +17,7 @@ from exhume.replay.releases import JAVA_SPANS, SCALA_SPANS, SPANS, is_newer_than
         ("4.2", "4.2.1", "4.2.1", "java"),
         ("4.2.0", "4.2.0", "4.2.0", "java"),
         ("2.8", "2.8.2", "2.8.2", "classic"),
-        ("2.5.1", "2.4.1", "2.5.1", "classic"),
+        ("2.5.1", "2.5.0", "2.5.1", "classic"),
         ("3.4", "3.4.1", "3.4", "classic"),
         ("3.9.1", "3.4.1", "3.9.1", "classic"),
         ("3.9.1-classic", "3.4.1", "3.9.1", "classic"),

@@ -48,6 +48,7 @@ class _Compared:
     left_out: tuple[str, ...] = ()
 
 
+# What follows from other tables is not compared (`fetched_offsets`).
 # An offset is named by its topic: the id is there or not by the version of the commit. An assignment too, as long as the name is known.
 _COMPARED: Mapping[str, _Compared] = {
     "loads": _Compared((), None, tuple(name for name in SCHEMAS["loads"].names if name not in ("outcome", "reason"))),
@@ -58,7 +59,7 @@ _COMPARED: Mapping[str, _Compared] = {
     ),
     "offsets": _Compared(("group", "topic", "partition"), "committed_offset"),
     "pending_offsets": _Compared(("group", "topic", "partition", "producer_id"), "committed_offset"),
-    "open_transactions": _Compared(("producer_id", "first_record_offset"), "groups"),
+    "open_transactions": _Compared(("producer_id", "first_record_offset"), "groups", ("pending_partitions",)),
     "share_partitions": _Compared(("group", "topic", "partition"), "status", ("topic_id",)),
     "regular_expressions": _Compared(("group", "regular_expression"), "topics"),
     "streams_topologies": _Compared(("group", "subtopology_id"), "topology_epoch"),

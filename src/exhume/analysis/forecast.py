@@ -8,13 +8,17 @@ from typing import Any
 
 import pyarrow as pa
 
+from exhume.analysis.removals import Append, records_by_origin, removals, show_time
 from exhume.arrow_rows import table_of
+from exhume.codecs.log_directory import LogDirectory
 from exhume.codecs.record_types import RECORD_TYPES
 from exhume.findings import Finding
 from exhume.replay.expiry import Due, Tombstone, due_groups, due_offsets, expire
+from exhume.replay.group_moments import holdings_in_front
 from exhume.replay.holdings import Holdings
 from exhume.replay.local import PartitionLoad
 from exhume.replay.profiles import BrokerProfile
+from exhume.replay.reading import LoadInputs
 
 #: One row per committed offset and per group, the group behind its offsets; `kind` is offset or group. `expires_at_ms` is the first time
 #: of a pass that removes it if nothing changes; null: none does. `rule` and `base_timestamp_ms` say what that is counted by
@@ -87,6 +91,39 @@ def forecast_expiry(
                 )
             )
     return Expiry(table_of(FORECAST, forecast), table_of(TOMBSTONES, tombstones), findings)
+
+
+def forecast_sentence(forecast: pa.Table) -> str:
+    """What is past due and what comes next, in one sentence, for people."""
+    rows = forecast.select(["kind", "group", "expires_at_ms", "is_past_due"]).to_pylist()
+    kinds = [row["kind"] for row in rows if row["is_past_due"]]
+    counts = [f"{kinds.count(kind)} {kind}{'s' if kinds.count(kind) > 1 else ''}" for kind in ("offset", "group") if kind in kinds]
+    coming = [row for row in rows if row["expires_at_ms"] is not None and not row["is_past_due"]]
+    first = min(coming, key=lambda row: int(row["expires_at_ms"]), default=None)
+    what = "nothing"
+    if first is not None:
+        kind = "an offset of group" if first["kind"] == "offset" else "group"
+        what = f"{kind} {first['group']!r} at {show_time(first['expires_at_ms'])}"
+    return f"past due: {', '.join(counts) or 'nothing'}; next: {what}"
+
+
+def forecast_removals(
+    directories: Sequence[LogDirectory], history: pa.Table, profile: BrokerProfile, inputs: LoadInputs, retention_ms: int
+) -> dict[Append, pa.Table]:
+    """For each of `removals(history)` the `FORECAST` of the group in front of it, at the time of its tombstones (without one: 0)."""
+    wanted, own = removals(history), records_by_origin(history)
+    forecasts: dict[Append, pa.Table] = {}
+    for directory in directories:
+        for partition in directory.partitions:
+            here = [removal for removal in wanted if removal.append[:2] == (partition.replica, partition.offsets_partition)]
+            if not here:
+                continue
+            records = own[partition.replica, partition.offsets_partition]
+            held = holdings_in_front(partition, records, [removal.record_offset for removal in here], profile, inputs)
+            for removal in here:
+                load = PartitionLoad(partition, held.get(removal.record_offset, Holdings()), "loaded", {})
+                forecasts[removal.append] = forecast_expiry([load], profile, removal.timestamp_ms or 0, retention_ms).forecast
+    return forecasts
 
 
 def _rows(holdings: Holdings, profile: BrokerProfile, now_ms: int, retention_ms: int) -> list[dict[str, Any]]:

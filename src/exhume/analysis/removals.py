@@ -18,6 +18,7 @@ from exhume.codecs.record_filter import RecordFilter
 from exhume.codecs.records_table import matching_records
 from exhume.codecs.segment_reader import SegmentReader
 from exhume.replay.expiry import SUBSCRIBED
+from exhume.replay.profiles import BrokerProfile, ScalaProfile
 
 #: Offset tombstones of other groups: what went at the same time.
 NEIGHBOURS = pa.schema(
@@ -38,16 +39,19 @@ OFFSET_COMMITS = (0, 1)
 #: Passes come every ten minutes by default; what went later than two of them was late.
 _PROMPT_MS = 20 * 60_000
 _NEARBY_MS = 1000
+_SHORTER = "expiry, if the broker had a shorter retention or other rules"
+_ANOTHER_RELEASE = "a broker of another release, which can do more"
+_BY_NAME = {"group_deletion": "a request", "topic_deletion": "the deletion of the topic"}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """An append with tombstones of a group. `before_offset` is the last record offset in front of them, `timestamp_ms` their time."""
+    """An append with tombstones of a group. `record_offset` is that of the first, `timestamp_ms` their time."""
 
     append: Append
-    before_offset: int
+    record_offset: int
     timestamp_ms: int | None
 
 
@@ -67,16 +71,39 @@ class Answer:
 class Circumstances:
     """What is known around a tombstone, in its own log.
 
-    `held` are the `FORECAST` rows of the group's offsets in front of it, `together` the group's tombstones in the same append.
-    `neighbours` are `NEIGHBOURS`, `survivors` the offsets that other groups have to this day. `is_oldest`: by the rules of the oldest
-    releases, where expiry alone removes offsets.
+    `held` are the `FORECAST` rows of the group's offsets in front of it, `together` the group's tombstones in the same append, `soon` those
+    of other appends at about the same time: some releases delete a topic partition by partition. `neighbours` are `NEIGHBOURS`,
+    `survivors` the offsets that other groups have to this day. `profile` is that of the broker.
     """
 
     held: Sequence[_Row]
     together: Sequence[_Row]
+    soon: Sequence[_Row]
     neighbours: Sequence[_Row]
     survivors: Sequence[_Row]
-    is_oldest: bool
+    profile: BrokerProfile
+
+    def group_record(self) -> int | None:
+        """The record that removed the group itself with this append."""
+        return next((row["record_offset"] for row in self.together if row["record_type"] in GROUP_RECORDS), None)
+
+    def topics(self) -> set[str]:
+        """The topics that went from the group with this append."""
+        return {row["topic"] for row in self.together if row["topic"] is not None}
+
+    def kept(self, topic: str | None = None) -> _Row | None:
+        """An offset of the group, of this topic where one is given, that did not go with the append or soon after."""
+        went = {(row["topic"], row["partition"]) for row in (*self.together, *self.soon)}
+        left = (row for row in self.held if topic in (None, row["topic"]) and (row["topic"], row["partition"]) not in went)
+        return next(left, None)
+
+    def survivor(self, topic: str, record_offset: int) -> _Row | None:
+        """An older offset of this topic that another group still has: the topic was not deleted."""
+        return next((row for row in self.survivors if row["topic"] == topic and row["record_offset"] < record_offset), None)
+
+    def near(self, timestamp_ms: int | None) -> list[_Row]:
+        """The tombstones of other groups at about this time."""
+        return [row for row in self.neighbours if is_near(row["timestamp_ms"], timestamp_ms)]
 
 
 def removals(history: pa.Table) -> list[Removal]:
@@ -84,8 +111,16 @@ def removals(history: pa.Table) -> list[Removal]:
     found: dict[Append, Removal] = {}
     for row in history.to_pylist():
         if row["is_tombstone"] and row["record_type"] in (*OFFSET_COMMITS, *GROUP_RECORDS):
-            found.setdefault(append_of(row), Removal(append_of(row), row["record_offset"] - 1, row["timestamp_ms"]))
+            found.setdefault(append_of(row), Removal(append_of(row), row["record_offset"], row["timestamp_ms"]))
     return list(found.values())
+
+
+def records_by_origin(history: pa.Table) -> dict[tuple[str, int | None], list[int]]:
+    """The record offsets of this history by replica and offsets partition."""
+    found: dict[tuple[str, int | None], list[int]] = {}
+    for row in history.select(["replica", "offsets_partition", "record_offset"]).to_pylist():
+        found.setdefault((row["replica"], row["offsets_partition"]), []).append(row["record_offset"])
+    return found
 
 
 def neighbours_of(reader: SegmentReader, group: str, history: pa.Table) -> pa.Table:
@@ -118,77 +153,132 @@ def judge(
     removed: str,
     records: Sequence[int],
     *,
+    written_ms: int | None = None,
     expire_timestamp_ms: int | None = None,
 ) -> Answer:
     """Expired, or removed by somebody: by what was due when the tombstone was written, and what went with it.
 
-    `forecast` is that of the moment in front of the tombstone; None: nothing was there. `removed` begins the sentence.
-    `expire_timestamp_ms` is that of the record, None where it has none.
+    `forecast` is that of the moment in front of the tombstone; None: nothing was there. `removed` begins the sentence. `written_ms` is
+    when that came to be which is gone, `expire_timestamp_ms` that of its record; None: not known, or none.
     """
     time_ms = tombstone["timestamp_ms"]
     if forecast is None:
         return Answer("removed", "undecidable", f"{removed}; a load in front of it does not hold that", records, "every kind of removal")
-    if time_ms is None and around.is_oldest:
-        return Answer("expired", "likely", f"{removed}; in this release only expiry does, and the tombstone has no time to check", records)
+    if not around.profile.removed_by and not (time_ms is not None and forecast["is_past_due"]):
+        return _only_expired(tombstone, forecast, removed, records)
     if time_ms is None:
         sentence = f"{removed}; the tombstone has no time, so nobody knows what was due then"
         return Answer("removed", "undecidable", sentence, records, "every kind of removal")
     if forecast["is_past_due"]:
         counted = f"counted from {show_time(forecast['base_timestamp_ms'])}, it was due from {show_time(forecast['expires_at_ms'])} on"
         sentence = f"{removed}; {forecast['reason']}: {counted} ({forecast['rule']})"
-        return _expired(time_ms - forecast["expires_at_ms"], sentence, records)
+        return _expired(around, time_ms, max(forecast["expires_at_ms"], written_ms or 0), sentence, records)
     if expire_timestamp_ms is not None and 0 < expire_timestamp_ms <= time_ms:
         elder = f"its expire timestamp, {show_time(expire_timestamp_ms)}, had passed, which decides alone in releases that write one"
         sentence = f"{removed}; here no pass would have, since {_not_due(forecast)}, but {elder}"
-        return _expired(time_ms - expire_timestamp_ms, sentence, records)
-    return _deleted(around, tombstone, forecast, removed, records)
+        return _expired(around, time_ms, expire_timestamp_ms, sentence, records)
+    sentence = f"{removed}; no pass would have, since {_not_due(forecast)}"
+    if tombstone["topic"] is None or around.group_record() is not None:
+        return _deleted_with_group(around, tombstone, sentence, records)
+    return _deleted(around, tombstone, forecast, sentence, records)
 
 
-def _expired(late_ms: int, sentence: str, records: Sequence[int]) -> Answer:
-    other = "a request, or the deletion of the topic, when it was due anyway"
+def _only_expired(tombstone: _Row, forecast: Mapping[str, Any], removed: str, records: Sequence[int]) -> Answer:
+    """Of a release in which nothing but passes removes offsets."""
+    if tombstone["timestamp_ms"] is None:
+        sentence = f"{removed}; in this release only expiry does, and the tombstone has no time to check"
+        return Answer("expired", "likely", sentence, records, _ANOTHER_RELEASE)
+    sentence = f"{removed}; in this release only expiry does, though {_not_due(forecast)}"
+    return Answer("expired", "possible", sentence, records, _ANOTHER_RELEASE)
+
+
+def _expired(around: Circumstances, time_ms: int, due_ms: int, sentence: str, records: Sequence[int]) -> Answer:
+    others = [_BY_NAME[how] for how in ("group_deletion", "topic_deletion") if how in around.profile.removed_by]
+    other = f"{', or '.join(others)}, when it was due anyway" if others else None
+    late_ms = time_ms - due_ms
     if late_ms <= _PROMPT_MS:
         return Answer("expired", "likely", sentence, records, other)
     late = f"{sentence}, {late_ms // 60_000} minutes before"
-    return Answer("expired", "possible", late, records, f"{other}; passes come every ten minutes")
+    return Answer("expired", "possible", late, records, "; ".join(filter(None, (other, "passes come every ten minutes"))))
 
 
-def _deleted(around: Circumstances, tombstone: _Row, forecast: Mapping[str, Any], removed: str, records: Sequence[int]) -> Answer:
-    topic, record_offset = tombstone["topic"], tombstone["record_offset"]
-    sentence = f"{removed}; no pass would have, since {_not_due(forecast)}"
-    shorter = "expiry, if the broker had a shorter retention or other rules"
-    if topic is None:
-        return Answer("group_deleted", "likely", sentence, records, shorter)
-    own = next((row["record_offset"] for row in around.together if row["record_type"] in GROUP_RECORDS), None)
-    if own is not None:
-        return Answer("group_deleted", "likely", f"{sentence}; record {own} removed the group with it", [*records, own], shorter)
-    went = {(row["topic"], row["partition"]) for row in around.together}
-    kept = [row for row in around.held if row["topic"] == topic and (topic, row["partition"]) not in went]
-    if kept:
-        with_kept = f"{sentence}; the group kept {topic}-{kept[0]['partition']}, which the deletion of the topic takes too"
-        return Answer("offsets_deleted", "likely", with_kept, [*records, kept[0]["record_offset"]], shorter)
-    shorter_or_group = f"{shorter}; a request to delete the whole group"
-    if any(other != topic for other, _ in went):
-        return Answer("offsets_deleted", "likely", f"{sentence}; offsets of other topics went with it", records, shorter_or_group)
-    survivor = next((row for row in around.survivors if row["topic"] == topic and row["record_offset"] < record_offset), None)
-    if survivor is not None:
-        with_survivor = f"{sentence}; group {survivor['group']!r} kept its offset of the topic (record {survivor['record_offset']})"
-        return Answer("offsets_deleted", "likely", with_survivor, [*records, survivor["record_offset"]], shorter_or_group)
+def _deleted_with_group(around: Circumstances, tombstone: _Row, sentence: str, records: Sequence[int]) -> Answer:
+    """The group itself went, before it was due: by a request, or with the topic of its last offsets."""
+    own = around.group_record()
+    if tombstone["topic"] is not None and own is not None:
+        sentence, records = f"{sentence}; record {own} removed the group with it", [*records, own]
+    topics = around.topics()
+    topic = next(iter(topics), None)
+    # Only the Scala coordinator takes a group along when its last offset goes with a topic.
+    has_survivor = topic is not None and around.survivor(topic, tombstone["record_offset"]) is not None
+    by_topic = (
+        isinstance(around.profile, ScalaProfile) and "topic_deletion" in around.profile.removed_by and len(topics) == 1 and not has_survivor
+    )
+    others = [row for row in around.near(tombstone["timestamp_ms"]) if row["topic"] == topic] if by_topic else []
+    if "group_deletion" in around.profile.removed_by and not others:
+        excluded = f"{_SHORTER}; the deletion of topic {topic!r}, whose offsets were its last" if by_topic else _SHORTER
+        return Answer("group_deleted", "likely", sentence, records, excluded)
+    if by_topic:
+        with_others = sentence + "".join(f"; {_other_group(row)}" for row in others[:1])
+        requests = f"{_SHORTER}; requests for several groups" if "group_deletion" in around.profile.removed_by else _SHORTER
+        return Answer("topic_deleted", "likely", with_others, [*records, *(row["record_offset"] for row in others[:1])], requests)
+    without = f"{sentence}; no request deletes a group of this release"
+    return Answer("removed", "undecidable", without, records, f"{_SHORTER}; the deletion of its topics; {_ANOTHER_RELEASE}")
+
+
+def _deleted(around: Circumstances, tombstone: _Row, forecast: Mapping[str, Any], sentence: str, records: Sequence[int]) -> Answer:
+    """Offsets went, before they were due, and the group stayed, or had no record of its own."""
+    topic, can = tombstone["topic"], around.profile.removed_by
+    others_of_group = around.kept()
+    whole_group = "; a request to delete the whole group" if "group_deletion" in can and others_of_group is None else ""
+    not_the_topic = _not_the_topic(around, tombstone)
+    if not_the_topic is not None:
+        why_not, evidence = not_the_topic
+        if "offset_deletion" in can:
+            return Answer("offsets_deleted", "likely", f"{sentence}; {why_not}", [*records, *evidence], _SHORTER + whole_group)
+        without = f"{sentence}; {why_not}, and no request deletes single offsets of this release"
+        if whole_group:
+            return Answer("group_deleted", "likely", without, [*records, *evidence], f"{_SHORTER}; the deletion of several topics")
+        return Answer(
+            "removed", "undecidable", without, [*records, *evidence], f"{_SHORTER}; the deletion of several topics; {_ANOTHER_RELEASE}"
+        )
     if forecast["reason"] == SUBSCRIBED:
-        return Answer("topic_deleted", "likely", f"{sentence}, and so every request would have been refused", records, shorter)
-    near = [row for row in around.neighbours if _is_near(row["timestamp_ms"], tombstone["timestamp_ms"])]
+        return Answer("topic_deleted", "likely", f"{sentence}, and so every request would have been refused", records, _SHORTER)
+    near = around.near(tombstone["timestamp_ms"])
     foreign = next((row for row in near if row["topic"] != topic), None)
     if foreign is not None:
-        with_foreign = (
-            f"{sentence}; record {foreign['record_offset']} removed another topic from group {foreign['group']!r} at the same time"
-        )
+        with_foreign = f"{sentence}; {_other_group(foreign, 'another topic')}"
         by_whom = "a pass by a shorter retention or other rules, the deletion of several topics, and requests"
         return Answer("removed", "undecidable", with_foreign, [*records, foreign["record_offset"]], by_whom)
-    others = [row for row in near if row["topic"] == topic]
-    if others:
-        other = others[0]["record_offset"]
-        with_others = f"{sentence}; record {other} removed an offset of the topic from group {others[0]['group']!r} at the same time"
-        return Answer("topic_deleted", "likely", with_others, [*records, other], f"{shorter}; requests for several groups")
-    return Answer("offsets_deleted", "possible", sentence, records, f"{shorter_or_group}; the deletion of topic {topic!r}")
+    if near:
+        with_others = f"{sentence}; {_other_group(near[0])}"
+        requests = f"{_SHORTER}; requests for several groups" if "offset_deletion" in can or whole_group else _SHORTER
+        return Answer("topic_deleted", "likely", with_others, [*records, near[0]["record_offset"]], requests)
+    if "offset_deletion" in can:
+        return Answer("offsets_deleted", "possible", sentence, records, f"{_SHORTER}{whole_group}; the deletion of topic {topic!r}")
+    if whole_group:
+        by_whom = f"a request to delete the group, the deletion of topic {topic!r}, and {_SHORTER}"
+        return Answer("removed", "undecidable", f"{sentence}; nothing of the group was left", records, by_whom)
+    without = f"{sentence}; no request deletes single offsets of this release"
+    return Answer("topic_deleted", "likely", without, records, f"{_SHORTER}; {_ANOTHER_RELEASE}")
+
+
+def _not_the_topic(around: Circumstances, tombstone: _Row) -> tuple[str, list[int]] | None:
+    """Why it cannot have been the deletion of the topic, and the records that say so; None where it can."""
+    topic = tombstone["topic"]
+    kept = around.kept(topic)
+    if kept is not None:
+        return f"the group kept {topic}-{kept['partition']}, which the deletion of the topic takes too", [kept["record_offset"]]
+    if len(around.topics()) > 1:
+        return "offsets of other topics went with it", []
+    survivor = around.survivor(topic, tombstone["record_offset"])
+    if survivor is not None:
+        return f"group {survivor['group']!r} kept its offset of the topic (record {survivor['record_offset']})", [survivor["record_offset"]]
+    return None
+
+
+def _other_group(row: _Row, what: str = "an offset of the topic") -> str:
+    return f"record {row['record_offset']} removed {what} from group {row['group']!r} at the same time"
 
 
 def _not_due(forecast: Mapping[str, Any]) -> str:
@@ -197,7 +287,8 @@ def _not_due(forecast: Mapping[str, Any]) -> str:
     return f"it was not due before {show_time(forecast['expires_at_ms'])} ({forecast['rule']})"
 
 
-def _is_near(one_ms: int | None, other_ms: int | None) -> bool:
+def is_near(one_ms: int | None, other_ms: int | None) -> bool:
+    """True where both times are known and one event may have caused what happened at them."""
     return one_ms is not None and other_ms is not None and abs(one_ms - other_ms) <= _NEARBY_MS
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from exhume.analysis.removals import GROUP_RECORDS, OFFSET_COMMITS, Answer, Append, Circumstances, append_of, at, judge
+from exhume.analysis.removals import GROUP_RECORDS, OFFSET_COMMITS, Answer, Append, Circumstances, append_of, at, is_near, judge
 from exhume.arrow_rows import table_of
 from exhume.replay.profiles import BrokerProfile
 from exhume.replay.state import CoordinatorState
@@ -33,7 +33,7 @@ from exhume.replay.state import CoordinatorState
 #: last_member_left  releases to 0.10.0 remove a group then
 #: removed           a tombstone, and nothing left that says why
 #: load_aborted      the release does not load it, though the log holds it
-#: not_shown         loaded, but not shown to requests
+#: not_shown         held, but not shown to requests: behind a gap, or without a group that has offsets to fetch
 #: not_read          the files hold it where no broker reads: in front of the log start, behind damage
 #: not_kept          the log holds it, and the release drops it by its rules
 #: never_there       no record speaks of it
@@ -53,10 +53,17 @@ WHY = pa.schema(
     ]
 )
 
-#: Of a log: how many of its record offsets, from 0 on, no record holds; one row per offsets partition.
+#: Of a log: how many of its record offsets, from 0 to the end of its last batch, no record holds; one row per offsets partition.
 COVERAGE = pa.schema(
-    [("replica", pa.string()), ("offsets_partition", pa.int32()), ("missing_offsets", pa.int64()), ("has_damage", pa.bool_())]
+    [
+        ("replica", pa.string()),
+        ("offsets_partition", pa.int32()),
+        ("end_offset", pa.int64()),
+        ("missing_offsets", pa.int64()),
+        ("has_damage", pa.bool_()),
+    ]
 )
+_NOTHING_COVERED = {"end_offset": 0, "missing_offsets": 0, "has_damage": False}
 
 
 _NOT_LOADED = ("aborted", "stalled", "refused")
@@ -72,15 +79,19 @@ _STILL_PENDING: _Row = {
 
 
 def coverage_of(batches: pa.Table) -> pa.Table:
-    """The `COVERAGE` of these `schemas.BATCHES`."""
+    """The `COVERAGE` of these `schemas.BATCHES`. A batch whose offsets go back covers nothing new."""
     rows: dict[Origin, _Row] = {}
-    for batch in batches.select(["replica", "offsets_partition", "last_offset", "record_count", "crc_status"]).to_pylist():
+    columns = ["replica", "offsets_partition", "base_offset", "last_offset", "record_count", "crc_status"]
+    for batch in batches.select(columns).to_pylist():
         origin = (batch["replica"], batch["offsets_partition"])
-        row = rows.setdefault(origin, {"replica": origin[0], "offsets_partition": origin[1], "end": 0, "records": 0, "has_damage": False})
-        row["end"] = max(row["end"], batch["last_offset"] + 1)
-        row["records"] += batch["record_count"] or 0
+        row = rows.setdefault(origin, {"replica": origin[0], "offsets_partition": origin[1], **_NOTHING_COVERED})
         row["has_damage"] |= batch["crc_status"] in ("mismatch", "unreadable")
-    return table_of(COVERAGE, [row | {"missing_offsets": max(row["end"] - row["records"], 0)} for row in rows.values()])
+        end_offset = batch["last_offset"] + 1
+        if end_offset > row["end_offset"]:
+            new = end_offset - row["end_offset"]
+            row["missing_offsets"] += max(new - (batch["record_count"] or 0), 0)
+            row["end_offset"] = end_offset
+    return table_of(COVERAGE, list(rows.values()))
 
 
 def explain(
@@ -122,12 +133,12 @@ def explain(
             [row for row in rows if _is_of(row, origin)],
             {name: [row for row in found if _is_of(row, origin)] for name, found in mine.items()},
             loads[origin],
-            profile.expiry == "expire_timestamp_any_group",
+            profile,
             [row for row in _of_group(now, group) if _is_of(row, origin)],
             {append: _of_group(table, group) for append, table in before.items()},
             [row for row in neighbours.to_pylist() if _is_of(row, origin)],
             [row for row in state.offsets.to_pylist() if _is_of(row, origin) and row["group"] != group],
-            next(iter([row for row in coverage.to_pylist() if _is_of(row, origin)]), {"missing_offsets": 0, "has_damage": False}),
+            next(iter([row for row in coverage.to_pylist() if _is_of(row, origin)]), _NOTHING_COVERED),
         )
         answers += _answers(known, topic, partition)
     if not answers:
@@ -153,8 +164,7 @@ class _Known:
     history: list[_Row]
     held: Mapping[str, list[_Row]]
     load: _Row
-    #: The rules of the oldest releases: only expiry removes offsets, only the last member's leaving a group.
-    is_oldest: bool
+    profile: BrokerProfile
     now: list[_Row]
     before: Mapping[Append, list[_Row]]
     neighbours: list[_Row]
@@ -170,9 +180,13 @@ class _Known:
         return sorted({(row["topic"], row["partition"]) for row in [*self.history, *self.held["offsets"]] if row["topic"] is not None})
 
     def around(self, tombstone: _Row) -> Circumstances:
-        together = [row for row in self.history if row["is_tombstone"] and append_of(row) == append_of(tombstone)]
+        tombstones = [row for row in self.history if row["is_tombstone"]]
+        together = [row for row in tombstones if append_of(row) == append_of(tombstone)]
+        soon = [
+            row for row in tombstones if append_of(row) != append_of(tombstone) and is_near(row["timestamp_ms"], tombstone["timestamp_ms"])
+        ]
         held = [row for row in self.before.get(append_of(tombstone), []) if row["kind"] == "offset"]
-        return Circumstances(held, together, self.neighbours, self.survivors, self.is_oldest)
+        return Circumstances(held, together, soon, self.neighbours, self.survivors, self.profile)
 
 
 def _answers(known: _Known, topic: str | None, partition: int | None) -> Iterator[_Row]:
@@ -198,6 +212,9 @@ def _why_offset(known: _Known, topic: str, partition: int) -> Answer:
     held = _find(known.held["offsets"], topic, partition)
     pending = _find(known.held["pending_offsets"], topic, partition)
     if held is not None:
+        group_type = next((row["group_type"] for row in known.held["groups"]), None)
+        if known.profile.coordinator == "java" and group_type in (None, "share"):
+            return _offset_has_no_group(held, group_type)
         return _offset_is_there(held, pending, _find(known.now, topic, partition))
     lost = _lost_by_load(known, rows)
     if lost is not None:
@@ -229,6 +246,12 @@ def _offset_is_there(held: _Row, pending: _Row | None, forecast: _Row | None) ->
     if forecast is not None and forecast["is_past_due"]:
         sentence += f"; it is past due: the next expiry pass removes it ({forecast['reason']})"
     return Answer("there", "proof", sentence, records, is_there=True)
+
+
+def _offset_has_no_group(held: _Row, group_type: str | None) -> Answer:
+    why_not = "its group is gone, and" if group_type is None else "its group is a share group, and"
+    sentence = f"record {held['record_offset']} committed {held['committed_offset']}, which is held, but {why_not} no request shows it"
+    return Answer("not_shown", "proof", sentence, [held["record_offset"]])
 
 
 def _lost_by_load(known: _Known, rows: Sequence[_Row]) -> Answer | None:
@@ -295,7 +318,8 @@ def _gaps(known: _Known, what: str) -> str | None:
     """What a log with holes leaves open; None where it has none."""
     if known.coverage["has_damage"]:
         return f"{what}: part of the log is damaged"
-    missing = known.coverage["missing_offsets"]
+    # What lies behind the last batch is missing, too: the tail was compacted away.
+    missing = known.coverage["missing_offsets"] + max((known.load["end_offset"] or 0) - known.coverage["end_offset"], 0)
     return f"{what}: {missing} record offsets from 0 on are missing" if missing else None
 
 
@@ -316,7 +340,8 @@ def _why_removed(known: _Known, decided: Sequence[_Row]) -> Answer:
         f"{what} removed what record {value['record_offset']}{at(value['commit_timestamp_ms'])} had committed ({value['committed_offset']})"
     )
     expire_ms = json.loads(value["value"] or "{}").get("expire_timestamp_ms")
-    return judge(known.around(tombstone), tombstone, forecast, removed, records, expire_timestamp_ms=expire_ms)
+    written_ms = value["commit_timestamp_ms"] if value["timestamp_ms"] is None else value["timestamp_ms"]
+    return judge(known.around(tombstone), tombstone, forecast, removed, records, written_ms=written_ms, expire_timestamp_ms=expire_ms)
 
 
 def _why_group(known: _Known) -> Answer:
@@ -356,7 +381,7 @@ def _why_group_removed(known: _Known, own: Sequence[_Row], tombstone: _Row) -> A
     before = [row for row in own if row["record_offset"] < tombstone["record_offset"] and not row["is_tombstone"]]
     records = [*(row["record_offset"] for row in before[-1:]), tombstone["record_offset"]]
     removed = f"record {tombstone['record_offset']}{at(tombstone['timestamp_ms'])} removed the group"
-    if known.is_oldest:
+    if known.profile.expiry == "expire_timestamp_any_group":
         return Answer("last_member_left", "likely", f"{removed}, which this release does when the last member leaves", records)
     left = known.held["offsets"]
     suffix = f"; offsets that are left without it: {len(left)}" if left else ""
@@ -373,14 +398,17 @@ def _why_group_removed(known: _Known, own: Sequence[_Row], tombstone: _Row) -> A
         return Answer(
             "expired", "likely", f"{removed}, which was Empty without offsets: the next pass takes such a group{suffix}", records, other
         )
-    answer = judge(known.around(tombstone), tombstone, forecast, removed, records)
+    earlier = [row for row in known.history if row["record_offset"] < tombstone["record_offset"] and not row["is_tombstone"]]
+    written_ms = max((row["timestamp_ms"] for row in earlier if row["timestamp_ms"] is not None), default=None)
+    answer = judge(known.around(tombstone), tombstone, forecast, removed, records, written_ms=written_ms)
     return Answer(answer.code, answer.confidence, answer.sentence + suffix, answer.records, answer.not_excluded)
 
 
 def _never_anywhere(group: str, topic: str | None, partition: int | None, loads: Sequence[_Row], coverage: Sequence[_Row]) -> _Row:
     """No log here knows the group."""
     incomplete = [row for row in coverage if row["missing_offsets"] or row["has_damage"]]
-    partitions = sorted({row["offsets_partition"] for row in loads if row["offsets_partition"] is not None})
+    partitions = {row["offsets_partition"] for row in loads if row["offsets_partition"] is not None}
+    here = "the one offsets partition that is" if len(partitions) == 1 else f"the {len(partitions)} offsets partitions that are"
     missing = f"{len(incomplete)} of them have gaps or damage; " if incomplete else ""
     return {
         "group": group,
@@ -389,7 +417,7 @@ def _never_anywhere(group: str, topic: str | None, partition: int | None, loads:
         "is_there": False,
         "code": "never_there",
         "confidence": "possible",
-        "sentence": f"no record of group {group!r} is in the {len(partitions)} offsets partitions that are here",
+        "sentence": f"no record of group {group!r} is in {here} here",
         "records": [],
         "not_excluded": f"{missing}its records lie in an offsets partition that is not here",
     }

@@ -97,6 +97,17 @@ _COLUMNS: dict[str, tuple[str, ...]] = {
         "first_timestamp_ms",
         "last_timestamp_ms",
         "groups",
+        "pending_partitions",
+    ),
+    "fetched_offsets": (
+        "group",
+        "topic",
+        "partition",
+        "committed_offset",
+        "is_listed",
+        "stable_error",
+        "stable_offset",
+        "is_stable_listed",
     ),
     "loads": (
         "replica",
@@ -150,6 +161,16 @@ def state_command(
             show_default="as the checkpoint beside the log says, else the log end",
         ),
     ] = None,
+    group_max_size: Annotated[
+        int | None,
+        typer.Option(
+            "--group-max-size",
+            metavar="N",
+            min=1,
+            help="The broker's group.max.size: from 2.2.0 a larger classic group has to rebalance once it is loaded.",
+            show_default="2147483647",
+        ),
+    ] = None,
     topics: Annotated[
         Path | None,
         typer.Option("--topics", metavar="FILE", help="Names of topic ids: CSV topic,topic_id,partitions[,racks].", show_default=False),
@@ -173,7 +194,7 @@ def state_command(
     from exhume.cli.render import refuse_unfit, render
     from exhume.cli.run import opened, tell
     from exhume.errors import RequestError
-    from exhume.replay.reading import DEFAULT_LOAD_BUFFER_BYTES, LoadInputs
+    from exhume.replay.reading import DEFAULT_GROUP_MAX_SIZE, DEFAULT_LOAD_BUFFER_BYTES, LoadInputs
     from exhume.replay.state_tables import SCHEMAS
 
     names = [*SCHEMAS, "completeness", "findings"]
@@ -187,7 +208,11 @@ def state_command(
             stop=stop.value if stop else None,
             view=view.value,
             topics_file=topics,
-            inputs=LoadInputs(load_buffer_bytes or DEFAULT_LOAD_BUFFER_BYTES, high_watermark),
+            inputs=LoadInputs(
+                load_buffer_bytes or DEFAULT_LOAD_BUFFER_BYTES,
+                high_watermark,
+                group_max_size=group_max_size or DEFAULT_GROUP_MAX_SIZE,
+            ),
             at_offset=record_offsets(at_offset, "--at-offset"),
             at_time_ms=at_time,
             clock=clock.value if clock else None,

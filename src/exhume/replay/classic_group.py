@@ -6,7 +6,7 @@ computeSubscribedTopics (4.x).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -15,7 +15,7 @@ from exhume.codecs.layout import Message
 from exhume.codecs.wire import Reader
 from exhume.errors import DecodeError, LengthOverrun, Underflow
 from exhume.replay.decode import ReplayRecord
-from exhume.replay.holdings import ClassicGroup, ClassicMember
+from exhume.replay.holdings import ClassicGroup, ClassicMember, Group
 
 #: What of a subscription's errors a broker survives, by rule.
 _CAUGHT = {"tolerated": (DecodeError,), "null_aborts": (Underflow, LengthOverrun), "null_and_length_abort": (Underflow,)}
@@ -149,6 +149,13 @@ def _group(record: ReplayRecord, members: Mapping[str, ClassicMember], leader: s
         members=members,
         memberless_state=rules.memberless_state,
     )
+
+
+def rebalance_oversized(groups: Iterable[Group], group_max_size: int) -> None:
+    """What a load does last: classic groups with more members than that are to rebalance, so that some of them give up."""
+    for group in groups:
+        if isinstance(group, ClassicGroup) and len(group.members) > group_max_size:
+            group.rebalanced_at_load = True
 
 
 def _member(fields: dict[str, Any]) -> ClassicMember:

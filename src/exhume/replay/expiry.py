@@ -43,7 +43,6 @@ Rule = Literal["expire_timestamp", "since_empty", "since_commit", "last_offset",
 SUBSCRIBED = "the group is subscribed to its topic"
 
 _NEVER_MS = 2**63
-_TRANSACTION_DEFECT = "KAFKA-19163"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +87,7 @@ class Expired:
 
 def due_offsets(holdings: Holdings, retention_ms: int, profile: BrokerProfile) -> dict[OffsetKey, Due]:
     """When each committed offset expires."""
-    pending = _pending_keys(holdings) if isinstance(profile, JavaProfile) and profile.tombstone_drops_pending else frozenset()
+    pending = _pending_keys(holdings) if isinstance(profile, JavaProfile) and profile.pending_protects_offset else frozenset()
     return {
         key: _offset_due(commit, holdings.groups.get(key[0]), key, retention_ms, profile, is_protected=key in pending)
         for key, commit in holdings.offsets.items()
@@ -144,6 +143,10 @@ def _offset_due(
         return Due(None, base.reason)
     if is_protected:
         return Due(None, "a commit for it is pending in an open transaction")
+    if commit.expire_timestamp_ms == -1:
+        # Only a release that takes the -1 of the record for a time still has it here.
+        reason = f"{base.reason}, and that its record has no expire timestamp (-1) counts as one that has passed (KAFKA-8069)"
+        return _at(-1, "expire_timestamp", -1, reason)
     if commit.expire_timestamp_ms is not None:
         return _at(
             commit.expire_timestamp_ms, "expire_timestamp", commit.expire_timestamp_ms, f"{base.reason}, and it has an expire timestamp"
@@ -196,6 +199,8 @@ def _classic_base(group: ClassicGroup, topic: str, profile: BrokerProfile) -> _B
         return _Base("the group has members, and what they subscribed to cannot be read", is_kept=True)
     if topic in group.subscribed_topics:
         return _Base(SUBSCRIBED, is_kept=True)
+    if group.state != "Stable" and profile.expiry != "unsubscribed":
+        return _Base(f"the group is {group.state}, and subscriptions count while it is Stable", is_kept=True)
     return _Base("the group is not subscribed to its topic")
 
 
@@ -217,8 +222,7 @@ def _group_due(group: Group, offsets: list[Due], now_ms: int, profile: BrokerPro
         return Due(None, "this release removes a group when its last member leaves, not in a pass")
     if group.members:
         return Due(None, "the group has members")
-    # Share groups went like others only while record type 9 was theirs.
-    if isinstance(group, ShareGroup) and 9 not in profile.values:
+    if isinstance(group, ShareGroup) and not (isinstance(profile, JavaProfile) and profile.share_groups_expire):
         return Due(None, "passes of this release leave share groups alone")
     if is_blocked:
         return Due(None, "a commit of the group is pending in an open transaction")
@@ -237,14 +241,14 @@ def _pending_keys(holdings: Holdings) -> frozenset[OffsetKey]:
 
 def _groups_kept_by_transactions(holdings: Holdings, profile: BrokerProfile) -> frozenset[str]:
     """Groups that stay for good while a transaction is open."""
-    if isinstance(profile, JavaProfile) and (not profile.tombstone_drops_pending or _TRANSACTION_DEFECT in profile.defects):
+    if isinstance(profile, JavaProfile) and profile.transaction_keeps_group != "always":
         return frozenset()
     return frozenset(key[0] for key in _pending_keys(holdings))
 
 
 def _groups_removed_a_pass_later(holdings: Holdings, profile: BrokerProfile) -> frozenset[str]:
     """Groups that an open transaction protects in a pass that takes offsets of theirs, but not in the one behind it."""
-    if not isinstance(profile, JavaProfile) or not profile.tombstone_drops_pending or _TRANSACTION_DEFECT not in profile.defects:
+    if not isinstance(profile, JavaProfile) or profile.transaction_keeps_group != "with_offsets":
         return frozenset()
     opened = {name for transaction in holdings.transactions.values() for name in transaction.groups}
     return frozenset(opened & {key[0] for key in holdings.offsets})

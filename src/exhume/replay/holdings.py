@@ -7,7 +7,7 @@ group state that the Java coordinator keeps beside its groups. Every value knows
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol
 
 import pyarrow as pa
@@ -53,6 +53,10 @@ class OpenTransaction:
     groups: set[str] = field(default_factory=set)
     offsets: dict[OffsetKey, Commit] = field(default_factory=dict)
 
+    def fork(self) -> OpenTransaction:
+        """A transaction that has come as far, and goes its own way."""
+        return replace(self, groups=set(self.groups), offsets=dict(self.offsets))
+
 
 @dataclass(frozen=True, slots=True)
 class ClassicMember:
@@ -70,7 +74,10 @@ class ClassicMember:
 
 @dataclass(slots=True)
 class ClassicGroup:
-    """A classic group as loaded: Stable with members, Empty without. A simple group has no protocol type and no members."""
+    """A classic group as loaded: Stable with members, Empty without. A simple group has no protocol type and no members.
+
+    One with more members than `group.max.size` is `rebalanced_at_load`: PreparingRebalance, everything else as it was.
+    """
 
     group_type: ClassVar[str] = "classic"
     group: str
@@ -84,9 +91,12 @@ class ClassicGroup:
     #: None: unknown to the coordinator.
     subscribed_topics: frozenset[str] | None = None
     memberless_state: str = "Empty"
+    rebalanced_at_load: bool = False
 
     @property
     def state(self) -> str:
+        if self.rebalanced_at_load:
+            return "PreparingRebalance"
         return "Stable" if self.members else self.memberless_state
 
     @property
@@ -268,6 +278,10 @@ class OffsetColumns(Protocol):
         """Them as rows of the `offsets` table, by group, topic and partition; `origin` are columns that are the same in every row."""
         ...
 
+    def commits(self) -> Mapping[OffsetKey, Commit]:
+        """Them one by one."""
+        ...
+
     def spans(self) -> Mapping[str, tuple[int, int]]:
         """The lowest and the highest record offset of each group's."""
         ...
@@ -283,6 +297,12 @@ class Holdings:
     share_states: dict[str, ShareState] = field(default_factory=dict)
     #: Committed offsets that are kept in columns, besides `offsets`.
     offset_columns: OffsetColumns | None = None
+
+    def with_all_offsets(self) -> Holdings:
+        """The same with every committed offset in `offsets`."""
+        if self.offset_columns is None:
+            return self
+        return replace(self, offsets={**self.offset_columns.commits(), **self.offsets}, offset_columns=None)
 
     def is_stable(self, key: OffsetKey) -> bool:
         """False while an open transaction has a commit pending for this key: what a require-stable fetch is refused for."""

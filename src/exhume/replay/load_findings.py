@@ -9,7 +9,7 @@ from exhume.codecs.log_directory import PartitionDirectory
 from exhume.codecs.wire import has_invalid_utf8
 from exhume.findings import Finding, Severity
 from exhume.replay.broker_log import StrictLog
-from exhume.replay.holdings import Holdings
+from exhume.replay.holdings import ClassicGroup, Holdings
 from exhume.replay.java.loader import JavaLoad
 from exhume.replay.profiles import BrokerProfile
 from exhume.replay.refusals import Refusals
@@ -80,23 +80,32 @@ def groups(held: Iterable[tuple[PartitionDirectory, Holdings]], profile: BrokerP
     homes: dict[tuple[str, str], int | None] = {}
     for directory, holdings in held:
         orphans: dict[str, int] = {}
-        for (group, _, _), commit in holdings.offsets.items():
-            if group not in holdings.groups:
-                orphans[group] = max(orphans.get(group, -1), commit.record_offset)
-        for group, (_, record_offset) in holdings.offset_columns.spans().items() if holdings.offset_columns else ():
-            if group not in holdings.groups:
-                orphans[group] = max(orphans.get(group, -1), record_offset)
-        for group, record_offset in sorted(orphans.items()):
+        for owner, commit_offset in ((key[0], commit.record_offset) for key, commit in holdings.offsets.items()):
+            if owner not in holdings.groups:
+                orphans[owner] = max(orphans.get(owner, -1), commit_offset)
+        for owner, (_, commit_offset) in holdings.offset_columns.spans().items() if holdings.offset_columns else ():
+            if owner not in holdings.groups:
+                orphans[owner] = max(orphans.get(owner, -1), commit_offset)
+        for owner, record_offset in sorted(orphans.items()):
             yield Finding(
                 code="offsets_without_group",
                 severity="info",
-                sentence=f"group {group!r} was removed, its offsets were not: {profile.release} holds them, but no request shows them",
+                sentence=f"group {owner!r} was removed, its offsets were not: {profile.release} holds them, but no request shows them",
                 replica=directory.replica,
                 offsets_partition=directory.offsets_partition,
-                group=group,
+                group=owner,
                 last_record_offset=record_offset,
             )
-        for name in holdings.groups:
+        for name, group in holdings.groups.items():
+            if isinstance(group, ClassicGroup) and group.rebalanced_at_load:
+                yield Finding(
+                    code="group_over_max_size",
+                    severity="info",
+                    sentence=f"group {name!r} has {len(group.members)} members, more than the largest size: its load begins a rebalance",
+                    replica=directory.replica,
+                    offsets_partition=directory.offsets_partition,
+                    group=name,
+                )
             other = homes.setdefault((directory.replica, name), directory.offsets_partition)
             if other != directory.offsets_partition:
                 yield Finding(

@@ -10,9 +10,10 @@ from exhume.codecs.log_directory import LogDirectory, PartitionDirectory
 from exhume.findings import Finding, Findings
 from exhume.replay import load_findings
 from exhume.replay.broker_log import LoadedBatch, Stop, StrictLog, hidden_findings, open_strictly
-from exhume.replay.holdings import Holdings
+from exhume.replay.holdings import ClassicGroup, Holdings
 from exhume.replay.java.loader import JavaLoad
 from exhume.replay.moment import CutLog, Moment, cut_log, lenient_batches
+from exhume.replay.offset_fetch import fetch_error
 from exhume.replay.profiles import BrokerProfile, JavaProfile, ScalaProfile
 from exhume.replay.reading import FastLoad, LoadInputs, read_chunks
 from exhume.replay.reduce import why_not_reducible
@@ -31,15 +32,13 @@ Mode = Literal["strict", "lenient"]
 class PartitionLoad:
     """The load of one offsets partition: what is held, and the row of `loads` that says how it went."""
 
-    log: StrictLog
+    partition: PartitionDirectory
     holdings: Holdings
     outcome: Outcome
     row: Row
     findings: list[Finding] = field(default_factory=list)
-
-    @property
-    def partition(self) -> PartitionDirectory:
-        return self.log.partition
+    #: What requests see, and all that is held, where a gap at the end of the log sets them apart; None: both are `holdings`.
+    snapshots: tuple[Holdings, Holdings] | None = None
 
 
 @dataclass(slots=True)
@@ -88,7 +87,9 @@ def load_state(directories: Sequence[LogDirectory], options: LoadOptions, names:
     for load in loads:
         origin = {"replica": load.partition.replica, "offsets_partition": load.partition.offsets_partition}
         findings.extend(load.findings)
-        state_of.add(origin, load.holdings, load.row)
+        state_of.add(origin, load.holdings, load.row | {"offset_fetch_error": fetch_error(load.outcome, options.profile)})
+        shown, held = load.snapshots or (load.holdings, load.holdings)
+        state_of.add_fetches(origin, shown, held, options.profile)
     findings.extend(load_findings.groups([(load.partition, load.holdings) for load in loads], options.profile))
     findings.extend(state_of.findings)
     return CoordinatorState(options.profile.release, options.mode, state_of.tables(), findings)
@@ -108,8 +109,8 @@ def _load_directory(partitions: Sequence[PartitionDirectory], options: LoadOptio
     profile, is_lenient = options.profile, options.mode == "lenient"
     done = [_load_in_columns(partition, stop, options, names) for partition in partitions]
     logs = [
-        load.log if load else cut_log(open_strictly(partition, stop), options.at, lenient=is_lenient)
-        for partition, load in zip(partitions, done, strict=True)
+        log or cut_log(open_strictly(partition, stop), options.at, lenient=is_lenient)
+        for partition, (log, _) in zip(partitions, done, strict=True)
     ]
     refused = next((log for log in logs if log.refused), None)
     if refused is not None and not is_lenient:
@@ -117,19 +118,21 @@ def _load_directory(partitions: Sequence[PartitionDirectory], options: LoadOptio
         reason = f"a broker of this release does not start on this log directory: {refused.refused}"
         return [_not_loaded(log, profile, "refused", reason, _Progress()) for log in logs]
     load_log = _load_leniently if is_lenient else _load_strictly
-    return [load or load_log(log, options, names) for log, load in zip(logs, done, strict=True)]
+    return [load or load_log(log, options, names) for log, (_, load) in zip(logs, done, strict=True)]
 
 
-def _load_in_columns(partition: PartitionDirectory, stop: Stop, options: LoadOptions, names: TopicNames) -> PartitionLoad | None:
-    """The same load in columns, where the log allows it and is worth it; None where it is to be loaded record by record."""
+def _load_in_columns(
+    partition: PartitionDirectory, stop: Stop, options: LoadOptions, names: TopicNames
+) -> tuple[StrictLog, PartitionLoad] | tuple[None, None]:
+    """The log and its load in columns, where it allows that and is worth it; None and None where it is to be loaded record by record."""
     fast, profile = options.fast, options.profile
     size_bytes = sum(file.size_bytes for file in partition.segments)
     if fast is None or options.at is not None or size_bytes < fast.least_bytes or why_not_reducible(profile) is not None:
-        return None
+        return None, None
     # Where nothing is odd, a start after an unclean stop finds nothing to do.
     log = replace(open_strictly(partition, "clean"), stop=stop)
     if log.refused:
-        return None
+        return None, None
     from exhume.replay.survivors.offset_columns import SettledOffsets
     from exhume.replay.survivors.run import fold_log
     from exhume.replay.survivors.settled import CommitSeen
@@ -137,11 +140,11 @@ def _load_in_columns(partition: PartitionDirectory, stop: Stop, options: LoadOpt
     start_offset = log.start_offset if options.mode == "strict" else 0
     settled = fold_log(log, start_offset, profile, options.inputs, fast)
     if settled is None:
-        return None
+        return None, None
     learned = names.copy()
     learned.add_all("commit", settled.topic_ids)
     refusals = Refusals(lenient=options.mode == "lenient")
-    loader = _loader(log, options, refusals, learned)
+    loader = new_load(profile, refusals, learned, log.end_offset, options.inputs)
     try:
         for passed in settled.passed():
             if isinstance(passed, CommitSeen):
@@ -151,20 +154,20 @@ def _load_in_columns(partition: PartitionDirectory, stop: Stop, options: LoadOpt
         loader.settle(settled)
         held = loader.finish()
     except LoadAborted:
-        return None
+        return None, None
     if refusals.tolerated:
-        return None
+        return None, None
     names.take(learned)
     fast.read_whole.update(segment.file.path for segment in log.segments)
     held[0].offset_columns = SettledOffsets(settled, loader.commit_rules)
     progress = _Progress(settled.records, settled.size_bytes, settled.first_offset, settled.next_offset - 1)
-    return _loaded(log, options, loader, held, progress)
+    return log, _loaded(log, options, loader, held, progress)
 
 
 def _load_strictly(log: StrictLog, options: LoadOptions, names: TopicNames) -> PartitionLoad:
     profile = options.profile
     progress = _Progress()
-    loader = _loader(log, options, Refusals(lenient=False), names)
+    loader = new_load(profile, Refusals(lenient=False), names, log.end_offset, options.inputs)
     try:
         _fold(read_chunks(log, profile, options.inputs), loader, progress)
         held = loader.finish()
@@ -176,25 +179,34 @@ def _load_strictly(log: StrictLog, options: LoadOptions, names: TopicNames) -> P
         load.findings.append(load_findings.aborted(log, profile, aborted))
         return load
     load = _loaded(log, options, loader, held, progress)
-    is_shown = not isinstance(loader, JavaLoad) or progress.last_offset is None or loader.shown_offset > progress.last_offset
-    if not is_shown and options.view == "shown":
-        assert isinstance(loader, JavaLoad)
+    if isinstance(loader, JavaLoad) and progress.last_offset is not None and loader.shown_offset <= progress.last_offset:
+        load.snapshots = _shown(log, loader, load.holdings, names), load.holdings
+    if load.snapshots is not None and options.view == "shown":
         reason = f"the log ends in a gap: {log.end_offset} is its end, {(progress.last_offset or 0) + 1} the end of its last batch"
-        reason = f"{reason}; requests see the state at {max(loader.shown_offset, 0)} until the next write"
-        shown = JavaLoad(loader.profile, Refusals(lenient=False), names, log.end_offset)
-        _fold([[batch for batch in log.batches() if batch.last_offset < loader.shown_offset]], shown, _Progress())
-        # Timers are set when a load is over: on all that it read.
-        load.holdings = shown.snapshot()
+        reason = f"{reason}; requests see the state at {max(load.row['shown_offset'], 0)} until the next write"
+        load.holdings = load.snapshots[0]
         load.outcome = "not_shown"
         load.row |= {"outcome": load.outcome, "reason": reason}
         load.findings.append(load_findings.partition(log, "not_shown", "warn", reason, "Compare with --view held"))
     return load
 
 
+def _shown(log: StrictLog, loader: JavaLoad, held: Holdings, names: TopicNames) -> Holdings:
+    """The snapshot that requests see. What the end of the load did is not in there, except to classic groups, which have no snapshots."""
+    earlier = JavaLoad(loader.profile, Refusals(lenient=False), names, log.end_offset)
+    _fold([[batch for batch in log.batches() if batch.last_offset < loader.shown_offset]], earlier, _Progress())
+    shown = earlier.snapshot()
+    for name, group in shown.groups.items():
+        last = held.groups.get(name)
+        if isinstance(group, ClassicGroup) and isinstance(last, ClassicGroup) and group.record_offset == last.record_offset:
+            group.rebalanced_at_load = last.rebalanced_at_load
+    return shown
+
+
 def _load_leniently(log: StrictLog, options: LoadOptions, names: TopicNames) -> PartitionLoad:
     progress = _Progress()
     refusals = Refusals(lenient=True)
-    loader = _loader(log, options, refusals, names)
+    loader = new_load(options.profile, refusals, names, log.end_offset, options.inputs)
     _fold(([batch] for batch in lenient_batches(log)), loader, progress)
     held = loader.finish()
     return _loaded(log, options, loader, held, progress)
@@ -216,15 +228,15 @@ def _loaded(
     if isinstance(loader, JavaLoad):
         row["shown_offset"] = loader.shown_offset
         findings += load_findings.java_load(log, loader)
-    return PartitionLoad(log, holdings, outcome, row, findings)
+    return PartitionLoad(log.partition, holdings, outcome, row, findings)
 
 
-def _loader(log: StrictLog, options: LoadOptions, refusals: Refusals, names: TopicNames) -> ScalaLoad | JavaLoad:
-    profile = options.profile
+def new_load(profile: BrokerProfile, refusals: Refusals, names: TopicNames, end_offset: int, inputs: LoadInputs) -> ScalaLoad | JavaLoad:
+    """A load by the rules of this release that has read nothing yet; `end_offset` is that of the log."""
     if isinstance(profile, ScalaProfile):
-        return ScalaLoad(profile, refusals, names, options.inputs)
+        return ScalaLoad(profile, refusals, names, inputs)
     assert isinstance(profile, JavaProfile)
-    return JavaLoad(profile, refusals, names, log.end_offset)
+    return JavaLoad(profile, refusals, names, end_offset, inputs)
 
 
 def _fold(chunks: Iterable[Iterable[LoadedBatch]], loader: ScalaLoad | JavaLoad, progress: _Progress) -> None:
@@ -238,7 +250,7 @@ def _fold(chunks: Iterable[Iterable[LoadedBatch]], loader: ScalaLoad | JavaLoad,
 
 
 def _not_loaded(log: StrictLog, profile: BrokerProfile, outcome: Outcome, reason: str, progress: _Progress) -> PartitionLoad:
-    load = PartitionLoad(log, Holdings(), outcome, _row(log, profile, outcome, reason, progress))
+    load = PartitionLoad(log.partition, Holdings(), outcome, _row(log, profile, outcome, reason, progress))
     load.findings += [*log.losses, *_cut_findings(log)]
     if outcome == "refused":
         load.findings.append(

@@ -21,6 +21,9 @@ Coordinator = Literal["classic", "java"]
 ExpiryRule = Literal["expire_timestamp_any_group", "expire_timestamp", "since_empty", "unsubscribed", "unsubscribed_stable", "java"]
 
 
+Removal = Literal["topic_deletion", "group_deletion", "offset_deletion"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerProfile:
     """What every profile has.
@@ -37,6 +40,16 @@ class BrokerProfile:
     value_versions: Mapping[int, range | None]
     expiry: ExpiryRule
     default_retention_minutes: int
+    #: What else removes offsets, and groups: `topic_deletion` takes a topic from every group; `group_deletion` (DeleteGroups) and
+    #: `offset_deletion` (OffsetDelete) are requests.
+    removed_by: frozenset[Removal] = frozenset({"topic_deletion", "group_deletion", "offset_deletion"})
+    #: A classic group that is loaded with more members than `group.max.size` has to rebalance at once (KAFKA-7641).
+    rebalances_oversized_groups: bool = True
+    #: OffsetFetch can ask for every offset of a group (version 2 of the request).
+    lists_fetched_offsets: bool = True
+    #: What an OffsetFetch with `require_stable` gets for a partition with a pending commit: the release does not know it (version 7 of
+    #: the request), it is `ignored`, or the partition is `refused`.
+    require_stable: Literal["unknown", "ignored", "refused"] = "refused"
     #: Known defects that change what is held, by Kafka's issue number or a few words where it has none.
     defects: tuple[str, ...] = ()
 
@@ -84,6 +97,8 @@ class ScalaProfile(BrokerProfile):
     subscription: Literal["not_parsed", "tolerated", "null_aborts", "null_and_length_abort"] = "null_and_length_abort"
     keeps_leader_epoch_below_minus_one: bool = True
     unknown_record_type: Literal["abort", "skip"] = "abort"
+    #: The error of an OffsetFetch while the load runs.
+    fetch_error_while_loading: Literal["NOT_COORDINATOR", "COORDINATOR_LOAD_IN_PROGRESS"] = "COORDINATOR_LOAD_IN_PROGRESS"
     #: Formats and codecs this release cannot read.
     refused_formats: frozenset[Literal["format_2", "zstd", "inner_v0_in_v1", "lz4_v0_correct_checksum"]] = frozenset()
 
@@ -107,6 +122,12 @@ class JavaProfile(BrokerProfile):
     #: Which of two commits of a key wins: by record offset, or the one whose marker came last.
     marker_decides: bool = False
     tombstone_drops_pending: bool = True
+    #: An offset with a pending commit does not expire.
+    pending_protects_offset: bool = True
+    #: How long an open transaction keeps its group from expiring: not at all, while the group has offsets, or for good (KAFKA-19163).
+    transaction_keeps_group: Literal["never", "with_offsets", "always"] = "always"
+    #: An Empty share group is removed by a pass, like others.
+    share_groups_expire: bool = False
     #: A target assignment epoch below -1 ends the load.
     negative_epoch_aborts: bool = True
     #: Record types that are decoded and then refused.

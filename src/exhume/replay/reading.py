@@ -21,6 +21,7 @@ from exhume.replay.profiles import BrokerProfile, ScalaProfile
 from exhume.replay.verdict import LoadAborted, LoadStalled
 
 DEFAULT_LOAD_BUFFER_BYTES = 5 * 1024 * 1024
+DEFAULT_GROUP_MAX_SIZE = 2**31 - 1
 
 _LZ4, _ZSTD = 3, 4
 _FRAME_DESCRIPTOR = slice(4, 6)
@@ -29,12 +30,13 @@ _FRAME_DESCRIPTOR = slice(4, 6)
 @dataclass(frozen=True, slots=True)
 class LoadInputs:
     """What a load depends on besides log and release. `high_watermark` None: that of the checkpoint, else the log end; `retention_minutes`
-    None: the release's default.
+    None: the release's default. `group_max_size` is the largest number of members that a classic group may have.
     """
 
     load_buffer_bytes: int = DEFAULT_LOAD_BUFFER_BYTES
     high_watermark: int | None = None
     retention_minutes: int | None = None
+    group_max_size: int = DEFAULT_GROUP_MAX_SIZE
 
 
 @dataclass(slots=True)

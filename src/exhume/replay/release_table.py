@@ -21,6 +21,8 @@ RELEASES = pa.schema(
         ("record_types", pa.string()),
         ("transactional_by", pa.string()),
         ("pending_commit_behind_tombstone", pa.string()),
+        ("group_over_max_size", pa.string()),
+        ("require_stable", pa.string()),
         ("expiry", pa.string()),
         ("default_retention_minutes", pa.int32()),
         ("placeholder_records", pa.string()),
@@ -37,6 +39,7 @@ _EXPIRY = {
     "unsubscribed_stable": "the same, topics not subscribed in stable groups only",
     "java": "the same, for consumer and streams groups too; a pending commit protects (from 3.8)",
 }
+_REQUIRE_STABLE = {"unknown": "not known", "ignored": "ignored", "refused": "refused while a commit is pending"}
 _BOUND = {"high_watermark": "high watermark, tested for each chunk", "log_end": "log end"}
 _TAIL = {"abort": "the load aborts", "stall": "the load never ends", "stop": "fine"}
 
@@ -56,6 +59,8 @@ def _row(span: BrokerProfile) -> dict[str, object]:
         "unknown_value_version": "read as the nearest known" if accepted[1] is None else "the load aborts",
         "largest_versions": f"offset {largest[1]}, group {largest[2]}",
         "record_types": _ranges(sorted(span.values)),
+        "group_over_max_size": "rebalances behind the load" if span.rebalances_oversized_groups else "stays as it is",
+        "require_stable": _REQUIRE_STABLE[span.require_stable],
         "expiry": _EXPIRY[span.expiry],
         "default_retention_minutes": span.default_retention_minutes,
         "defects": list(span.defects),

@@ -15,7 +15,7 @@ from exhume.codecs.layout import Message
 from exhume.codecs.layouts import offsets
 from exhume.codecs.record_types import RECORD_TYPES
 from exhume.errors import RequestError
-from exhume.replay.profiles import BrokerProfile, JavaProfile, ScalaProfile, accepted_versions
+from exhume.replay.profiles import BrokerProfile, JavaProfile, Removal, ScalaProfile, accepted_versions
 
 _DAY_MINUTES, _WEEK_MINUTES = 1440, 10080
 
@@ -35,6 +35,11 @@ def _scala() -> list[ScalaProfile]:
             value_versions=versions(1, 0),
             expiry="expire_timestamp_any_group",
             default_retention_minutes=_DAY_MINUTES,
+            removed_by=frozenset(),
+            rebalances_oversized_groups=False,
+            lists_fetched_offsets=False,
+            require_stable="unknown",
+            fetch_error_while_loading="NOT_COORDINATOR",
             defects=("KAFKA-2913", "KAFKA-4472", "KAFKA-7286", "ends in an error at a compacted tail"),
             read_bound="high_watermark",
             install="offsets_at_once",
@@ -78,6 +83,8 @@ def _scala() -> list[ScalaProfile]:
     then(
         "0.10.2.0",
         "0.10.2.2",
+        removed_by=frozenset({"topic_deletion"}),
+        lists_fetched_offsets=True,
         removed_group_check="without_offsets",
         defects=("KAFKA-6287", "KAFKA-7286", "ends in an error at a compacted tail"),
     )
@@ -93,8 +100,9 @@ def _scala() -> list[ScalaProfile]:
         defects=("KAFKA-5600", "KAFKA-6287", "KAFKA-7286", "KAFKA-7467", "KAFKA-9065"),
     )
     then("0.11.0.1", "1.0.0", install="at_end", defects=("KAFKA-6287", "KAFKA-7286", "KAFKA-7467", "KAFKA-9065"))
-    then("1.0.1", "1.1.1", keeps_memberless_protocol_type=True, defects=("KAFKA-7286", "KAFKA-7467", "KAFKA-9065"))
-    then("2.0.0", "2.0.0", default_retention_minutes=_WEEK_MINUTES)
+    then("1.0.1", "1.0.2", keeps_memberless_protocol_type=True, defects=("KAFKA-7286", "KAFKA-7467", "KAFKA-9065"))
+    then("1.1.0", "1.1.1", removed_by=frozenset({"topic_deletion", "group_deletion"}))
+    then("2.0.0", "2.0.0", default_retention_minutes=_WEEK_MINUTES, fetch_error_while_loading="COORDINATOR_LOAD_IN_PROGRESS")
     then("2.0.1", "2.0.1", oversized_batch="grow", empty_control_batch_aborts=False, defects=("KAFKA-9065",))
     then(
         "2.1.0",
@@ -107,10 +115,12 @@ def _scala() -> list[ScalaProfile]:
         defects=("KAFKA-8069", "KAFKA-9065"),
         refused_formats=frozenset(),
     )
-    then("2.2.0", "2.2.2", missing_expire_timestamp="absent", defects=("KAFKA-9065",))
+    then("2.2.0", "2.2.2", missing_expire_timestamp="absent", rebalances_oversized_groups=True, defects=("KAFKA-9065",))
     then("2.3.0", "2.3.1", value_versions=versions(3, 3), defects=("KAFKA-9065", "KAFKA-10401"))
-    then("2.4.0", "2.4.0", expiry="unsubscribed", subscription="tolerated")
-    then("2.4.1", "2.6.0", empty_read="stop", defects=("KAFKA-10401", "KAFKA-13636"))
+    requests: frozenset[Removal] = frozenset({"topic_deletion", "group_deletion", "offset_deletion"})
+    then("2.4.0", "2.4.0", expiry="unsubscribed", subscription="tolerated", removed_by=requests)
+    then("2.4.1", "2.4.1", empty_read="stop", defects=("KAFKA-10401", "KAFKA-13636"))
+    then("2.5.0", "2.6.0", require_stable="refused")
     then("2.6.1", "2.6.3", state_timestamp_versions=frozenset({2, 3}), defects=("KAFKA-13636",))
     then("2.7.0", "2.7.2", subscription="null_aborts")
     then("2.8.0", "2.8.1", keeps_leader_epoch_below_minus_one=True)
@@ -163,6 +173,7 @@ def _java() -> list[JavaProfile]:
             value_versions=MappingProxyType(dict.fromkeys(values_3_7)),
             expiry="java",
             default_retention_minutes=_WEEK_MINUTES,
+            require_stable="ignored",
             defects=("KAFKA-14505", "KAFKA-16147", "KAFKA-17306", "KAFKA-18672", "KAFKA-19163"),
             initial_epoch=0,
             negative_epoch_aborts=False,
@@ -172,6 +183,8 @@ def _java() -> list[JavaProfile]:
             ownership="overwrite",
             marker_decides=True,
             tombstone_drops_pending=False,
+            pending_protects_offset=False,
+            transaction_keeps_group="never",
             reconciled_by="target_epoch",
             commit_interval=None,
             fences_members=False,
@@ -186,9 +199,12 @@ def _java() -> list[JavaProfile]:
         "3.9.2",
         values=values_3_8,
         value_versions=MappingProxyType(dict.fromkeys(values_3_8)),
+        require_stable="refused",
         ownership="strict",
         marker_decides=False,
         tombstone_drops_pending=True,
+        pending_protects_offset=True,
+        transaction_keeps_group="with_offsets",
         reconciled_by="state",
         fences_members=True,
         defects=("KAFKA-17306", "KAFKA-18672", "KAFKA-19163", "KAFKA-19862"),
@@ -202,9 +218,10 @@ def _java() -> list[JavaProfile]:
         missing_aborts=frozenset(range(9, 16)),
         replaces_simple=frozenset({"consumer"}),
         refused_types=frozenset({15}),
+        share_groups_expire=True,
         defects=("KAFKA-19163", "KAFKA-19453", "KAFKA-19862"),
     )
-    then("4.0.1", "4.0.1", defects=("KAFKA-19453", "KAFKA-19862"))
+    then("4.0.1", "4.0.1", transaction_keeps_group="always", defects=("KAFKA-19453", "KAFKA-19862"))
     then("4.0.2", "4.0.2", ownership="monotonic", commit_interval=16384, defects=("KAFKA-19453", "KAFKA-20845"))
     then(
         "4.1.0",
@@ -216,6 +233,7 @@ def _java() -> list[JavaProfile]:
         ownership="strict",
         streams_ownership_is_strict=True,
         refused_types=frozenset(),
+        share_groups_expire=False,
         streams_never_ready=True,
         commit_interval=None,
         defects=("KAFKA-19661", "KAFKA-19862", "KAFKA-20254"),

@@ -12,14 +12,14 @@ Source: GroupMetadataManager.loadGroupsAndOffsets and doLoadGroupsAndOffsets, Ka
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from exhume.codecs.batches import first_offset as first_offset_of
 from exhume.codecs.record_types import COMMIT, decode_control_record
 from exhume.errors import DecodeError
 from exhume.replay.broker_log import LoadedBatch
-from exhume.replay.classic_group import ClassicGroupRules, MemberRefused, build_classic_group
+from exhume.replay.classic_group import ClassicGroupRules, MemberRefused, build_classic_group, rebalance_oversized
 from exhume.replay.commits import CommitRules, build_commit, joined_transactions, transaction_of
 from exhume.replay.decode import ReplayRecord, UnknownRecordType, decode_for
 from exhume.replay.holdings import ClassicGroup, Commit, Holdings, OffsetKey, OpenTransaction
@@ -167,6 +167,21 @@ class ScalaLoad:
                 if self._per_chunk.is_unexpected(group_id, self.offsets):
                     self.refusals.refuse(f"unexpected unload of active group {group_id!r} in the middle of the load", record_offset)
 
+    def fork(self) -> ScalaLoad:
+        """A load that has come as far, and goes its own way."""
+        return replace(
+            self,
+            offsets=dict(self.offsets),
+            groups=dict(self.groups),
+            removed_groups=dict(self.removed_groups),
+            transactions={producer_id: transaction.fork() for producer_id, transaction in self.transactions.items()},
+        )
+
+    def snapshot(self) -> Holdings:
+        """What would be held if the log ended here."""
+        self.end_chunk()
+        return self.finish()[0]
+
     def held_after_abort(self) -> Holdings:
         """What is left in memory when the load ends in an error."""
         if self._per_chunk is not None:
@@ -189,6 +204,8 @@ class ScalaLoad:
             known = holdings.groups.setdefault(name, ClassicGroup(name, record_offset))
             if name not in self.groups:
                 known.record_offset = min(known.record_offset, record_offset)
+        if self.profile.rebalances_oversized_groups:
+            rebalance_oversized(holdings.groups.values(), self.inputs.group_max_size)
         return holdings, self._late_error(holdings)
 
     def _late_error(self, holdings: Holdings) -> str | None:

@@ -60,6 +60,10 @@ class CoordinatorState:
         return self.tables["pending_offsets"]
 
     @property
+    def fetched_offsets(self) -> pa.Table:
+        return self.tables["fetched_offsets"]
+
+    @property
     def open_transactions(self) -> pa.Table:
         return self.tables["open_transactions"]
 

@@ -10,6 +10,8 @@ import pyarrow as pa
 from exhume.findings import Finding
 from exhume.replay import load_findings
 from exhume.replay.holdings import Holdings, OffsetKey
+from exhume.replay.offset_fetch import fetched_rows
+from exhume.replay.profiles import BrokerProfile
 from exhume.replay.state_rows import has_later_members, later_rows, state_rows
 from exhume.replay.state_tables import SCHEMAS, Row, table
 from exhume.replay.topic_names import TopicNames
@@ -59,6 +61,16 @@ class StateTables:
             in_rows = table("offsets", rows["offsets"])
             merged = _merged(in_columns, in_rows) if rows["offsets"] else in_columns
             self._parts["offsets"][-1] = lambda: merged
+
+    def add_fetches(self, origin: Mapping[str, Any], shown: Holdings, held: Holdings, profile: BrokerProfile) -> None:
+        """Add what requests for the offsets of a partition are answered: see `offset_fetch.fetched_rows`."""
+
+        def made() -> pa.Table:
+            whole = held.with_all_offsets()
+            rows = fetched_rows(whole if shown is held else shown, whole, profile)
+            return table("fetched_offsets", [{**origin, **row} for row in rows])
+
+        self._parts["fetched_offsets"].append(made)
 
     def tables(self) -> Mapping[str, pa.Table]:
         """All tables, with the rows of every partition that was added."""

@@ -29,11 +29,11 @@ from exhume.replay.topic_names import TopicNames
 
 
 def state_rows(holdings: Holdings, names: TopicNames) -> Mapping[str, list[Row]]:
-    """Every row of every state table but `loads`, without `replica` and `offsets_partition`, ordered by group and key.
+    """The rows of these holdings, by state table, without `replica` and `offsets_partition`, ordered by group and key.
 
     Rows of members that are not read yet are left out; `later_rows` has those.
     """
-    rows: dict[str, list[Row]] = {name: [] for name in SCHEMAS if name != "loads"}
+    rows: dict[str, list[Row]] = {name: [] for name in SCHEMAS if name not in ("loads", "fetched_offsets")}
     for group in _in_order(holdings):
         rows["groups"].append(_group_row(group))
         if not has_later_members(group):
@@ -57,6 +57,9 @@ def state_rows(holdings: Holdings, names: TopicNames) -> Mapping[str, list[Row]]
                 "first_timestamp_ms": transaction.first_timestamp_ms,
                 "last_timestamp_ms": transaction.last_timestamp_ms,
                 "groups": sorted(transaction.groups),
+                "pending_partitions": [
+                    {"group": group, "topic": topic, "partition": partition} for group, topic, partition in sorted(transaction.offsets)
+                ],
             }
         )
     rows["share_partitions"] += list(_share_partition_rows(holdings))

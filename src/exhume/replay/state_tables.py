@@ -14,6 +14,7 @@ import pyarrow as pa
 from exhume.arrow_rows import table_of
 
 _ORIGIN = [pa.field("replica", pa.string()), pa.field("offsets_partition", pa.int32()), pa.field("record_offset", pa.int64())]
+_GROUP_PARTITION = pa.struct([("group", pa.string()), ("topic", pa.string()), ("partition", pa.int32())])
 _KEY_VALUES = pa.list_(pa.struct([("key", pa.string()), ("value", pa.string())]))
 
 
@@ -32,7 +33,7 @@ _OFFSETS = _schema(
     ("commit_timestamp_ms", pa.int64()),
     ("expire_timestamp_ms", pa.int64()),
     ("value_version", pa.int16()),
-    # False while an open transaction has a commit pending for the key: a require-stable OffsetFetch is refused.
+    # False while an open transaction has a commit pending for the key; `fetched_offsets` says what requests make of it.
     ("is_stable", pa.bool_()),
     ("producer_id", pa.int64()),
     ("producer_epoch", pa.int16()),
@@ -96,7 +97,25 @@ SCHEMAS: Mapping[str, pa.Schema] = {
     ),
     "offsets": _OFFSETS,
     "pending_offsets": _OFFSETS,
-    # `record_offset` is that of the newest record of the transaction.
+    # What OffsetFetch answers: one row for each key with a commit, pending ones too. Null stands for Kafka's -1, no offset. The columns
+    # `stable_…` are the answer with `require_stable`, null where the release does not know it; `stable_error` is NONE or
+    # UNSTABLE_OFFSET_COMMIT. `is_listed` and `is_stable_listed`: the partition also shows where all of the group are asked for.
+    "fetched_offsets": _schema(
+        ("group", pa.string()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("committed_offset", pa.int64()),
+        ("leader_epoch", pa.int32()),
+        ("metadata", pa.string()),
+        ("is_listed", pa.bool_()),
+        ("stable_error", pa.string()),
+        ("stable_offset", pa.int64()),
+        ("stable_leader_epoch", pa.int32()),
+        ("stable_metadata", pa.string()),
+        ("is_stable_listed", pa.bool_()),
+    ),
+    # Since when, and when last: by record and by time. `pending_partitions` are those that it blocks, having a commit for them pending;
+    # `groups` also those whose commits were removed since. `record_offset` is that of the newest record of the transaction.
     "open_transactions": _schema(
         ("producer_id", pa.int64()),
         ("producer_epoch", pa.int16()),
@@ -105,6 +124,7 @@ SCHEMAS: Mapping[str, pa.Schema] = {
         ("first_timestamp_ms", pa.int64()),
         ("last_timestamp_ms", pa.int64()),
         ("groups", pa.list_(pa.string())),
+        ("pending_partitions", pa.list_(_GROUP_PARTITION)),
     ),
     # `status` is initializing, initialized or deleting; a topic that is being deleted has no partitions any more.
     "share_partitions": _schema(
@@ -143,6 +163,8 @@ SCHEMAS: Mapping[str, pa.Schema] = {
             pa.field("stop", pa.string()),
             pa.field("outcome", pa.string()),
             pa.field("reason", pa.string()),
+            # Of every OffsetFetch for a group of this partition: NONE, NOT_COORDINATOR, …; null where no broker is there to answer.
+            pa.field("offset_fetch_error", pa.string()),
             pa.field("path", pa.string()),
             pa.field("byte_position", pa.int64()),
             pa.field("records_read", pa.int64()),

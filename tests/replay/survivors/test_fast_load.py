@@ -17,11 +17,12 @@ from exhume.codecs.log_directory import discover
 from exhume.codecs.segment_reader import ReadOptions
 from exhume.fixtures.log_writer import PartitionWriter, group_metadata, offset_commit, tombstone
 from exhume.replay import local
-from exhume.replay.local import Mode, PartitionLoad
+from exhume.replay.local import Mode
 from exhume.topic import OffsetsTopic
 from tests import strategies
 from tests.conftest import Compared
 from tests.judges import corpus
+from tests.written_batches import Written, encode_log
 
 #: Both coordinators, and every rule that the fold takes from a profile.
 RELEASES = ("0.11.0.3", "2.0.0", "2.1.1", "2.8.2", "3.7.2-new", "3.8.1-new", "4.0.0", "4.3.0")
@@ -36,10 +37,10 @@ class _Taken:
         self.count = 0
         original = local._load_in_columns
 
-        def spy(*arguments: Any) -> PartitionLoad | None:
-            load = original(*arguments)
+        def spy(*arguments: Any) -> Any:
+            log, load = original(*arguments)
             self.count += load is not None
-            return load
+            return log, load
 
         monkeypatch.setattr(local, "_load_in_columns", spy)
 
@@ -89,9 +90,9 @@ def test_every_log_of_the_corpus_loads_in_columns_as_it_does_record_by_record(ta
     compared["partitions in columns, corpus", "the load record by record"] += taken.count
 
 
-def write(directory: Path, batches: Sequence[strategies.Written], cut: int) -> None:
+def write(directory: Path, batches: Sequence[Written], cut: int) -> None:
     """These batches as two segments."""
-    content, headers = strategies.encode_log(batches)
+    content, headers = encode_log(batches)
     partition = directory / "__consumer_offsets-0"
     partition.mkdir(parents=True)
     cut = min(cut, len(headers) - 1)
@@ -108,7 +109,7 @@ def write(directory: Path, batches: Sequence[strategies.Written], cut: int) -> N
     release=st.sampled_from(RELEASES),
 )
 def test_a_generated_log_loads_in_columns_as_it_does_record_by_record(
-    batches: list[strategies.Written], cut: int, release: str, tmp_path_factory: pytest.TempPathFactory
+    batches: list[Written], cut: int, release: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     directory = tmp_path_factory.mktemp("log")
     write(directory, batches, cut)

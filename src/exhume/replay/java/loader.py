@@ -9,19 +9,21 @@ Source: CoordinatorLoaderImpl, OffsetMetadataManager.replay and replayEndTransac
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from exhume.codecs.record_types import ABORT, COMMIT, decode_control_record, decode_record
 from exhume.errors import DecodeError
 from exhume.replay.broker_log import LoadedBatch
-from exhume.replay.classic_group import ClassicGroupRules, MemberRefused, build_classic_group
+from exhume.replay.classic_group import ClassicGroupRules, MemberRefused, build_classic_group, rebalance_oversized
 from exhume.replay.commits import CommitRules, build_commit, joined_transactions, transaction_of
 from exhume.replay.decode import ReplayRecord, UnknownRecordType, decode_for
 from exhume.replay.holdings import ClassicGroup, ConsumerGroup, Holdings, ShareGroup, ShareState, StreamsGroup
 from exhume.replay.java import consumer, share, streams
 from exhume.replay.java.registry import group_for
 from exhume.replay.profiles import JavaProfile
+from exhume.replay.reading import LoadInputs
 from exhume.replay.refusals import Refusals
 from exhume.replay.topic_names import TopicNames
 
@@ -42,6 +44,7 @@ class JavaLoad:
     refusals: Refusals
     names: TopicNames
     end_offset: int
+    inputs: LoadInputs = field(default_factory=LoadInputs)
     holdings: Holdings = field(default_factory=Holdings)
     last_written_offset: int = -1
     #: The snapshot that requests are answered from: state up to this offset.
@@ -180,6 +183,12 @@ class JavaLoad:
         """What is left when the load ends in an error: nothing, the shard is emptied."""
         return Holdings()
 
+    def fork(self) -> JavaLoad:
+        """A load that has come as far, and goes its own way."""
+        held = self.holdings
+        transactions = {producer_id: transaction.fork() for producer_id, transaction in held.transactions.items()}
+        return replace(self, holdings=Holdings(deepcopy(held.groups), dict(held.offsets), transactions, dict(held.share_states)))
+
     def snapshot(self) -> Holdings:
         """What was applied so far, before any timer of a member is set."""
         for group in self.holdings.groups.values():
@@ -194,6 +203,7 @@ class JavaLoad:
                 self._check_streams_members(group)
             elif isinstance(group, ConsumerGroup) and self.profile.fences_members:
                 self._fence_members(group)
+        rebalance_oversized(self.holdings.groups.values(), self.inputs.group_max_size)
         return self.holdings, None
 
     def _check_streams_members(self, group: StreamsGroup) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ import pyarrow as pa
 from exhume.codecs.kernels.primitives import Bytes, Int64s
 from exhume.codecs.wire import format_uuid
 from exhume.replay.commits import CommitRules
+from exhume.replay.holdings import Commit, OffsetKey
 from exhume.replay.state_tables import SCHEMAS
 from exhume.replay.survivors import tables as columns
 from exhume.replay.survivors.names import SIZE, START, Names
@@ -31,6 +32,15 @@ class SettledOffsets:
 
     def table(self, origin: Mapping[str, Any]) -> pa.Table:
         return _table(self.settled, self.rules, origin)
+
+    def commits(self) -> Mapping[OffsetKey, Commit]:
+        names = [each.name for each in fields(Commit) if each.name != "batch_first_offset"]
+        return {
+            (row["group"], row["topic"], row["partition"]): Commit(
+                batch_first_offset=row["record_offset"], **{name: row[name] for name in names}
+            )
+            for row in self.table({}).to_pylist()
+        }
 
     def spans(self) -> Mapping[str, tuple[int, int]]:
         return self.settled.spans()
@@ -67,7 +77,7 @@ def _table(settled: Settled, rules: CommitRules, origin: Mapping[str, Any]) -> p
             **_producers(commits[:, columns.PRODUCER], is_transactional, tables),
         }
     )
-    same = {name: pa.repeat(pa.scalar(value, _SCHEMA.field(name).type), len(keys)) for name, value in origin.items()}
+    same = {name: pa.repeat(pa.scalar(origin.get(name), _SCHEMA.field(name).type), len(keys)) for name in ("replica", "offsets_partition")}
     return pa.table([same[name] if name in same else rows[name] for name in _SCHEMA.names], schema=_SCHEMA)
 
 

@@ -1,0 +1,75 @@
+"""What a coordinator answers to OffsetFetch, with and without `require_stable` (KIP-447).
+
+    without    the committed offset; none for a partition that has none, for a group that is not there, for a share group
+    with       the same, but UNSTABLE_OFFSET_COMMIT for a partition with a commit pending in an open transaction, group or no group
+
+Who asks for all partitions of a group hears of those with a committed offset only, be it unstable; a partition that is pending and nothing
+else must be asked for by name. Before 0.10.2 everything must. Where a load failed, the Scala coordinator answers as if nothing were
+there, the Java one refuses. The Java coordinator has two snapshots: it answers from what it shows, and with `require_stable` from all
+it holds.
+
+Source: GroupMetadataManager.getOffsets and GroupCoordinator.validateGroupStatus (Scala); OffsetMetadataManager.fetchOffsets and
+fetchAllOffsets, GroupCoordinatorService.fetchOffsets (Java).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from exhume.replay.holdings import Commit, Holdings, OffsetKey, ShareGroup
+from exhume.replay.profiles import BrokerProfile, JavaProfile, ScalaProfile
+from exhume.replay.state_tables import Row
+from exhume.replay.verdict import Outcome
+
+UNSTABLE = "UNSTABLE_OFFSET_COMMIT"
+NONE = "NONE"
+
+
+def fetched_rows(shown: Holdings, held: Holdings, profile: BrokerProfile) -> Iterator[Row]:
+    """The rows of `fetched_offsets`, ordered by key: for every key with a commit, also one that only waits, and one that no answer has.
+
+    `shown` is what requests see, `held` all that is in memory.
+    """
+    pending = {key: commit for transaction in held.transactions.values() for key, commit in transaction.offsets.items()}
+    for key in sorted({*shown.offsets, *held.offsets, *pending}):
+        committed = _answered(key, shown, profile)
+        stable = committed if shown is held else _answered(key, held, profile)
+        made_by = committed or stable or held.offsets.get(key) or pending.get(key) or shown.offsets[key]
+        row: Row = {"group": key[0], "topic": key[1], "partition": key[2], "record_offset": made_by.record_offset}
+        if committed is not None:
+            row |= {
+                "committed_offset": committed.committed_offset,
+                "leader_epoch": committed.leader_epoch,
+                "metadata": committed.metadata,
+            }
+        if profile.lists_fetched_offsets:
+            row["is_listed"] = committed is not None
+        if profile.require_stable != "unknown":
+            row["is_stable_listed"] = stable is not None
+            is_refused = key in pending and profile.require_stable == "refused"
+            row["stable_error"] = UNSTABLE if is_refused else NONE
+            if stable is not None and not is_refused:
+                row |= {
+                    "stable_offset": stable.committed_offset,
+                    "stable_leader_epoch": stable.leader_epoch,
+                    "stable_metadata": stable.metadata,
+                }
+        yield row
+
+
+def _answered(key: OffsetKey, holdings: Holdings, profile: BrokerProfile) -> Commit | None:
+    """The committed offset that a request gets; the Java coordinator asks for the group first."""
+    if isinstance(profile, JavaProfile):
+        group = holdings.groups.get(key[0])
+        if group is None or isinstance(group, ShareGroup):
+            return None
+    return holdings.offsets.get(key)
+
+
+def fetch_error(outcome: Outcome, profile: BrokerProfile) -> str | None:
+    """The error of every OffsetFetch for a group whose partition was loaded with this outcome; None where no broker answers."""
+    if outcome == "refused":
+        return None
+    if outcome == "stalled" and isinstance(profile, ScalaProfile):
+        return profile.fetch_error_while_loading
+    return "NOT_COORDINATOR" if outcome == "aborted" and isinstance(profile, JavaProfile) else NONE
