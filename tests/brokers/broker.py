@@ -182,8 +182,10 @@ class Broker:
     def _coordinator_settings(self) -> dict[str, object]:
         if not self.is_java:
             return {}
-        # Members of a consumer group have the session timeout that their broker sets.
-        settings: dict[str, object] = {"group.consumer.max.session.timeout.ms": 600_000, "group.consumer.session.timeout.ms": 600_000}
+        # Members of these groups have the session timeout that their broker sets.
+        types = ("consumer", "share", "streams") if self.kafka.version >= (4, 2) else ("consumer",)
+        names = [f"group.{group_type}.{name}session.timeout.ms" for group_type in types for name in ("", "max.")]
+        settings: dict[str, object] = dict.fromkeys(names, 600_000)
         if self._is_early:
             settings |= {"group.coordinator.new.enable": "true", "group.coordinator.rebalance.protocols": "classic,consumer"}
         return settings

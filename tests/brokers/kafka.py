@@ -24,8 +24,7 @@ import pytest
 from tests.judges.broker_answers import release_numbers
 from tests.judges.kafka_dump import DumpedSegment, parse_dump
 
-RELEASES = ("0.10.2.2", "1.1.1", "2.8.2", "3.9.1", "4.0.0", "4.3.0")
-#: Every coordinator that a broker of these releases can run, by the name that `state` knows it by. 3.9.1 has two.
+#: Every coordinator that brokers are started with, by the name that `state` knows it by: a release; 3.9.1 has two.
 COORDINATORS = ("0.10.2.2", "1.1.1", "2.8.2", "3.9.1", "3.9.1-new", "4.0.0", "4.3.0")
 
 _GET_JAVA = "Debian, Ubuntu: apt-get install openjdk-17-jre-headless. macOS: brew install openjdk@17"

@@ -21,6 +21,8 @@ class Reach:
     tells_pending: bool = True
     #: Whether it can be asked for open transactions.
     tells_transactions: bool = True
+    #: Whether it comes to the end of a log whose last records were taken away. One that does not never gets to the next partition.
+    reads_empty_tail: bool = True
     group_types: frozenset[str] = frozenset({"classic"})
 
     @property
@@ -33,12 +35,12 @@ class Reach:
         return range(5 if magic == 2 and self.has_zstd else 4)
 
 
-_1_1 = Reach(has_zstd=False, offset_version=1, group_version=1, tells_pending=False, tells_transactions=False)
+_1_1 = Reach(has_zstd=False, offset_version=1, group_version=1, tells_pending=False, tells_transactions=False, reads_empty_tail=False)
 _CLASSIC_AND_CONSUMER = frozenset({"classic", "consumer"})
 
 #: By the names of `kafka.COORDINATORS`.
 REACH = {
-    "0.10.2.2": replace(_1_1, newest_format=1),
+    "0.10.2.2": replace(_1_1, newest_format=1, reads_empty_tail=True),
     "1.1.1": _1_1,
     "2.8.2": Reach(offset_version=3, group_version=3),
     "3.9.1": Reach(offset_version=4, group_version=4),

@@ -50,7 +50,7 @@ def test_a_broker_holds_what_we_say_it_holds(loaded: Loaded, compared: Compared)
 
     assert comparison.differences == []
     assert _must_be_compared(REACH[loaded.coordinator]) <= {pair for pair, rows in comparison.counts.items() if rows}
-    loaded.count(comparison, compared, "our log")
+    loaded.count(comparison, compared, "stories")
 
 
 def test_a_broker_shows_all_that_we_say_it_holds(loaded: Loaded) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import pyarrow as pa
@@ -62,7 +62,8 @@ class LoadOptions:
 
     `stop` says how the broker stopped; by default as each directory says (`LogDirectory.clean_shutdown`), clean where it does not.
     `view` is `shown` for what requests are answered from, `held` for what is in memory: they differ only for the Java coordinator, and
-    only where the log ends in a gap. `at` cuts the logs off at a moment; None takes them to their end.
+    only where the log ends in a gap; never in open transactions and pending offsets, which show in fetches that require stable offsets,
+    and those see what is held. `at` cuts the logs off at a moment; None takes them to their end.
     """
 
     profile: BrokerProfile
@@ -143,8 +144,8 @@ def _load_strictly(log: StrictLog, options: LoadOptions, names: TopicNames) -> P
             row |= {"outcome": outcome, "reason": f"{reason}; requests see the state at {max(loader.shown_offset, 0)} until the next write"}
             shown = JavaLoad(loader.profile, Refusals(lenient=False), names, log.end_offset)
             _fold([[batch for batch in log.batches() if batch.last_offset < loader.shown_offset]], shown, _Progress())
-            # Timers are set when a load is over: on all that it read.
-            holdings = shown.snapshot()
+            # Timers are set when a load is over: on all that it read. Fetches that require stable offsets see all of it, too.
+            holdings = replace(shown.snapshot(), transactions=holdings.transactions)
             findings.append(load_findings.partition(log, "not_shown", "warn", row["reason"], "Compare with --view held"))
     return PartitionLoad(log.partition, holdings, outcome, row, findings)
 

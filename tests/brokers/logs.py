@@ -1,0 +1,56 @@
+"""The logs that every coordinator is given to load, beside the stories."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from .random_logs import OFFSETS_PARTITIONS, RandomLog
+from .reach import REACH, Reach
+
+#: Another seed makes other random logs: EXHUME_RANDOM_SEED=7 pytest -m broker tests/brokers/test_logs.py
+SEED = os.environ.get("EXHUME_RANDOM_SEED", "1")
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """One log to load: `__consumer_offsets-<n>` directories in a directory of its own."""
+
+    name: str
+    directory: Path
+
+    @property
+    def partitions(self) -> list[Path]:
+        return sorted(self.directory.iterdir())
+
+
+def logs_to_load(directory: Path, coordinator: str, topic_ids: Mapping[str, str]) -> Iterator[Log]:
+    """Write every log that this coordinator must load, one after the other."""
+    reach = REACH[coordinator]
+    yield from _random_logs(directory, coordinator, reach, topic_ids)
+
+
+def _random_logs(directory: Path, coordinator: str, reach: Reach, topic_ids: Mapping[str, str]) -> Iterator[Log]:
+    for partition in range(OFFSETS_PARTITIONS):
+        log = Log(f"random {SEED}/{coordinator}/{partition}", directory / f"random-{partition}")
+        RandomLog(log.name, partition, reach, topic_ids).write(log.directory)
+        yield log
+
+
+def rounds(logs: Sequence[Log]) -> list[list[Log]]:
+    """As few groups of logs as can be, so that no two of a group have the same offsets partition: one broker start each."""
+    made: list[list[Log]] = []
+    taken: list[set[str]] = []
+    for log in logs:
+        names = {partition.name for partition in log.partitions}
+        for round_logs, used in zip(made, taken, strict=True):
+            if not used & names:
+                round_logs.append(log)
+                used |= names
+                break
+        else:
+            made.append([log])
+            taken.append(names)
+    return made
