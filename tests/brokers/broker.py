@@ -176,7 +176,7 @@ class Broker:
             "controller.quorum.voters": f"1@{other}",
             # A broker that stopped in a hurry may come back only when its session is over.
             "broker.heartbeat.interval.ms": 500,
-            "broker.session.timeout.ms": 2000,
+            "broker.session.timeout.ms": 3000,
         }
 
     def _coordinator_settings(self) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""The logs that every coordinator is given to load, beside the stories."""
+"""The logs that every coordinator is given to load, beside the stories. Whoever has more of them adds a line to `logs_to_load`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Log:
 
     @property
     def partitions(self) -> list[Path]:
-        return sorted(self.directory.iterdir())
+        return sorted(self.directory.glob("__consumer_offsets-*"))
 
 
 def logs_to_load(directory: Path, coordinator: str, topic_ids: Mapping[str, str]) -> Iterator[Log]:

@@ -85,8 +85,9 @@ def _must_be_compared(reach: Reach) -> set[tuple[str, str]]:
 def test_some_logs_cannot_be_loaded_and_most_can(starts: list[Start]) -> None:
     outcomes = Counter(row["outcome"] for _, loaded in starts for row in loaded.tables["loads"])
 
-    assert outcomes["loaded"] > 20
+    assert outcomes["loaded"] > 15
     assert outcomes["aborted"] > 0
+    assert not {"refused", "stalled"} & set(outcomes)
 
 
 def test_the_loaded_logs_have_every_format_and_codec(starts: list[Start]) -> None:
