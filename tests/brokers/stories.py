@@ -1,8 +1,8 @@
 """The log that brokers are given to load: one story in each offsets partition, written by `fixtures.log_writer`.
 
 commits              every value version in every codec, a segment each; what was overwritten and what was removed
-old formats          formats 0 and 1 in every codec they have, with a batch of format 2 behind them
-transactions         committed, aborted and open ones, across each other and across plain commits and tombstones
+old formats          formats 0 and 1 in every codec they have, with a batch of the newest format behind them
+transactions         committed, aborted and open ones, across each other and across plain commits and tombstones; not before format 2
 classic groups       every value version; static members, a Connect group, groups that are empty, removed or begun anew
 consumer groups      KIP-848 in every state, for releases that have them
 unknown version      a good commit, a value of a version that nobody knows, another good commit
@@ -10,8 +10,8 @@ unknown version      a good commit, a value of a version that nobody knows, anot
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,8 @@ from exhume.codecs.embedded import encode_assignment, encode_connect_assignment,
 from exhume.codecs.record_types import ABORT, encode_key, encode_value
 from exhume.fixtures.log_writer import KeyValue, PartitionWriter, group_metadata, offset_commit, tombstone
 
-from .client import TopicPartition, group_in
+from .client import group_in
+from .reach import Reach
 
 COMMITS, OLD_FORMATS, TRANSACTIONS, CLASSIC_GROUPS, CONSUMER_GROUPS, UNKNOWN_VERSION = range(6)
 OFFSETS_PARTITIONS = 6
@@ -37,41 +38,52 @@ def group(story: int, name: str) -> str:
 
 @dataclass(slots=True)
 class Stories:
-    """What was written, and what there is to ask for beyond what a broker lists.
-
-    `groups` maps every group of the stories to the partitions it committed offsets of, also those that were removed again.
-    """
+    """What was written, and where: `unknown_version_offset` is the record offset that ends the load of that story."""
 
     directory: Path
-    #: The newest value version of offset commits and of classic groups.
-    newest_version: int
+    reach: Reach
     topic_id: str | None
-    groups: dict[str, set[TopicPartition]] = field(default_factory=dict)
     unknown_version_offset: int = -1
 
     def partition(self, story: int) -> PartitionWriter:
-        return PartitionWriter(self.directory, story)
+        """A log whose batches have the newest format, unless they are told another."""
+        return _Log(self.directory, story, self.reach.newest_format)
 
     def commit(self, group: str, topic: str, partition: int, committed_offset: int, **fields: Any) -> KeyValue:
         """An offset commit, with everything in it that its version can hold."""
-        self.groups.setdefault(group, set()).add((topic, partition))
         told: dict[str, Any] = {
             "metadata": f"at {committed_offset}",
             "leader_epoch": 7,
             "expire_timestamp_ms": FAR_FUTURE,
             "topic_id": self.topic_id,
+            "version": min(3, self.reach.offset_version),
         }
         return offset_commit(group, topic, partition, committed_offset, commit_timestamp_ms=T, **told | fields)
 
+    def classic_group(self, group: str, value: dict[str, Any], **fields: Any) -> KeyValue:
+        """A group record, of a version that the coordinator knows."""
+        return group_metadata(group, value, **{"version": min(3, self.reach.group_version)} | fields)
 
-def write_stories(directory: Path, *, newest_version: int, topic_id: str | None) -> Stories:
-    """Write every story that a release with this newest value version can read. `topic_id` is that of `TOPIC`, None before 4.x."""
-    stories = Stories(directory, newest_version, topic_id)
+
+class _Log(PartitionWriter):
+    def __init__(self, directory: Path, story: int, magic: int) -> None:
+        super().__init__(directory, story)
+        self._magic = magic
+
+    def append(self, records: Iterable[KeyValue], *, timestamp_ms: int | None = 0, **batch_fields: Any) -> int:
+        return super().append(records, timestamp_ms=timestamp_ms, **{"magic": self._magic} | batch_fields)
+
+
+def write_stories(directory: Path, reach: Reach, topic_id: str | None) -> Stories:
+    """Write every story that a coordinator of this reach can read. `topic_id` is that of `TOPIC`, None before there were any."""
+    stories = Stories(directory, reach, topic_id)
     _write_commits(stories)
     _write_old_formats(stories)
-    _write_transactions(stories)
+    if reach.newest_format == 2:
+        _write_transactions(stories)
     _write_classic_groups(stories)
-    if topic_id is not None:
+    if "consumer" in reach.group_types:
+        assert topic_id is not None
         _write_consumer_groups(stories, topic_id)
     _write_unknown_version(stories)
     return stories
@@ -80,8 +92,8 @@ def write_stories(directory: Path, *, newest_version: int, topic_id: str | None)
 def _write_commits(stories: Stories) -> None:
     billing, gone = group(COMMITS, "billing"), group(COMMITS, "gone")
     with stories.partition(COMMITS) as log:
-        for codec in range(5):
-            versions = range(stories.newest_version + 1)
+        for codec in stories.reach.codecs(stories.reach.newest_format):
+            versions = range(stories.reach.offset_version + 1)
             batch = [stories.commit(billing, TOPIC, 10 * codec + version, 100 * codec + version, version=version) for version in versions]
             log.append(batch, timestamp_ms=T + codec, codec=codec)
             log.roll()
@@ -99,7 +111,7 @@ def _write_commits(stories: Stories) -> None:
 def _write_old_formats(stories: Stories) -> None:
     with stories.partition(OLD_FORMATS) as log:
         for magic in (0, 1):
-            for codec in range(4):
+            for codec in stories.reach.codecs(magic):
                 old = group(OLD_FORMATS, f"format-{magic}-{codec}")
                 batch = [stories.commit(old, TOPIC, partition, 10 * codec + partition, version=magic) for partition in range(3)]
                 members = [_member(f"{old}-member")]
@@ -107,7 +119,7 @@ def _write_old_formats(stories: Stories) -> None:
                 log.append(batch, timestamp_ms=T + codec if magic else None, magic=magic, codec=codec)
                 log.append([tombstone(batch[1])], timestamp_ms=T + codec if magic else None, magic=magic, codec=codec)
             log.roll()
-        log.append([stories.commit(group(OLD_FORMATS, "format-2"), TOPIC, 0, 1)], timestamp_ms=T + 10)
+        log.append([stories.commit(group(OLD_FORMATS, "newest-format"), TOPIC, 0, 1)], timestamp_ms=T + 10)
 
 
 def _write_transactions(stories: Stories) -> None:
@@ -128,7 +140,9 @@ def _write_transactions(stories: Stories) -> None:
         plain(*(stories.commit(ledger, TOPIC, partition, 1) for partition in range(6)))
         # Committed, aborted, and committed although a later plain commit stands above it.
         transactional(1, stories.commit(ledger, TOPIC, 0, 10), stories.commit(ledger, TOPIC, 1, 10), codec=3)
-        transactional(2, stories.commit(ledger, TOPIC, 2, 20), stories.commit(ledger, "aborted-only", 0, 20), codec=4)
+        transactional(
+            2, stories.commit(ledger, TOPIC, 2, 20), stories.commit(ledger, "aborted-only", 0, 20), codec=stories.reach.codecs(2)[-1]
+        )
         plain(stories.commit(ledger, TOPIC, 1, 11))
         log.append_marker(producer_id=1, producer_epoch=3, timestamp_ms=T)
         log.append_marker(ABORT, producer_id=2, producer_epoch=3, timestamp_ms=T)
@@ -145,7 +159,7 @@ def _write_transactions(stories: Stories) -> None:
 
 def _write_classic_groups(stories: Stories) -> None:
     with stories.partition(CLASSIC_GROUPS) as log:
-        for version in range(stories.newest_version + 1):
+        for version in range(stories.reach.group_version + 1):
             name = group(CLASSIC_GROUPS, f"version-{version}")
             members = [_member(f"{name}-{number}", version=number, instance=f"{name}-{number}") for number in range(4)]
             log.append(
@@ -155,7 +169,7 @@ def _write_classic_groups(stories: Stories) -> None:
                     stories.commit(name, TOPIC, version, version),
                 ],
                 timestamp_ms=T,
-                codec=version % 5,
+                codec=version,
             )
         connect, empty, removed, renewed = (group(CLASSIC_GROUPS, name) for name in ("connect", "empty", "removed", "renewed"))
         worker = _member(
@@ -163,17 +177,15 @@ def _write_classic_groups(stories: Stories) -> None:
         )
         log.append(
             [
-                group_metadata(connect, _group_value([worker], generation=2) | {"protocol_type": "connect", "protocol": "default"}),
-                group_metadata(empty, {"protocol_type": "consumer", "generation": 5, "current_state_timestamp_ms": T}),
-                group_metadata(removed, _group_value([_member("late")], generation=1)),
-                group_metadata(renewed, _group_value([_member("first")], generation=1)),
+                stories.classic_group(connect, _group_value([worker], generation=2) | {"protocol_type": "connect", "protocol": "default"}),
+                stories.classic_group(empty, {"protocol_type": "consumer", "generation": 5, "current_state_timestamp_ms": T}),
+                stories.classic_group(removed, _group_value([_member("late")], generation=1)),
+                stories.classic_group(renewed, _group_value([_member("first")], generation=1)),
             ],
             timestamp_ms=T,
         )
         log.append([(encode_key(2, {"group": name}), None) for name in (removed, renewed)], timestamp_ms=T)
-        log.append([group_metadata(renewed, _group_value([_member("second")], generation=1))], timestamp_ms=T)
-        for name in (connect, empty, removed, renewed):
-            stories.groups.setdefault(name, set())
+        log.append([stories.classic_group(renewed, _group_value([_member("second")], generation=1))], timestamp_ms=T)
 
 
 def _member(
@@ -221,7 +233,6 @@ def _write_consumer_groups(stories: Stories, topic_id: str) -> None:
             ("removed", _removed_group(topic_id)),
         ):
             log.append([_modern(group(CONSUMER_GROUPS, name), *record) for record in records], timestamp_ms=T)
-            stories.groups.setdefault(group(CONSUMER_GROUPS, name), set())
         log.append([stories.commit(group(CONSUMER_GROUPS, "stable"), TOPIC, 0, 70, version=4)], timestamp_ms=T)
 
 

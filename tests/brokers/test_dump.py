@@ -29,10 +29,12 @@ from tests.judges.corpus import BUNDLED
 from tests.judges.dump_comparison import compare_dump
 from tests.judges.kafka_dump import DumpedBatch, DumpedSegment
 
-from .kafka import RELEASES, installed
+from .kafka import installed
 
 pytestmark = pytest.mark.broker
 
+#: Their tools read every format and value version that is written here. Those before do not, and 1.1 dies at groups without a protocol.
+RELEASES = ("2.8.2", "3.9.1", "4.0.0", "4.3.0")
 FORMATS_AND_CODECS = [(magic, codec) for magic in (0, 1, 2) for codec in range(5 if magic == 2 else 4)]
 
 

@@ -20,8 +20,6 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 # Handed on to those who ask brokers.
-from exhume.codecs.offsets_topic import offsets_partition_of as offsets_partition_of  # noqa: PLC0414
-
 from .group_answers import GroupAnswer, read_group, topic_id_of
 
 Coordinator = Literal["classic", "java"]
@@ -129,23 +127,25 @@ def _coordinator(answer: Mapping[str, Any], kind: str, rest: str, story: str) ->
     return "java" if is_own_story else "classic"
 
 
-_FAILED = re.compile(
+#: How coordinators log that a load failed, with the offsets partition.
+FAILED_LOAD = re.compile(
     r"(?:Error (?:in )?loading offsets from|Failed to load metadata from) \[?__consumer_offsets[-,](\d+)"
     # A load that a change of leaders interrupted says nothing about the log: it is tried again.
     r"(?!.* is no longer the leader)"
 )
-_LATE = re.compile(r"Unexpected unload of active group .* while loading partition __consumer_offsets-(\d+)")
+#: How the Scala coordinator complains behind a complete load.
+LATE_ERROR = re.compile(r"Unexpected unload of active group .* while loading partition __consumer_offsets-(\d+)")
 
 
 def _load_errors(answer: Mapping[str, Any]) -> tuple[dict[int, str], dict[int, str]]:
     """Offsets partitions that were not loaded, and those where the Scala coordinator only complained behind a complete load."""
     failures = {int(partition): line for partition, line in answer.get("load_failures", {}).items()}
-    late = {partition: line for partition, line in failures.items() if _LATE.search(line)}
+    late = {partition: line for partition, line in failures.items() if LATE_ERROR.search(line)}
     if "load_failures" not in answer:
         lines = answer.get("log_lines", ())
         # Hand-made logs lie in one broker together: only one partition is the answer's own.
         own = answer.get("partition")
-        for pattern, errors in ((_FAILED, failures), (_LATE, late)):
+        for pattern, errors in ((FAILED_LOAD, failures), (LATE_ERROR, late)):
             for line in lines:
                 match = pattern.search(line)
                 if match and own in (None, int(match[1])):

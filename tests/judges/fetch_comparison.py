@@ -16,7 +16,9 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from .broker_answers import Expectation, offsets_partition_of
+from exhume.codecs.offsets_topic import offsets_partition_of
+
+from .broker_answers import Expectation
 from .group_answers import GroupAnswer
 from .state_comparison import Comparison, Tables
 

@@ -330,7 +330,9 @@ class _Judge:
             for row in self.tables["open_transactions"]
         }
         self.comparison.counts["open_transactions", "any"] += len(broker)
-        self.check("transactions", "open ones (offsets partition, producer id, epoch, first offset)", sorted(ours), sorted(broker))
+        for partition in sorted({found[0] for found in ours ^ broker}):
+            held, said = (sorted(found[1:] for found in side if found[0] == partition) for side in (ours, broker))
+            self.check(f"offsets partition {partition}", "open transactions (producer id, epoch, first offset)", held, said)
 
     @staticmethod
     def in_partition(rows: Iterable[Row], partition: int) -> list[Row]:

@@ -21,9 +21,10 @@ from typing import Any
 import pytest
 
 from exhume.codecs.batches import Batch
+from exhume.codecs.offsets_topic import offsets_partition_of
 from exhume.codecs.record_types import decode_record
 from tests.judges import corpus
-from tests.judges.broker_answers import offsets_partition_of, release_numbers
+from tests.judges.broker_answers import release_numbers
 from tests.logs import logs_of_brokers
 
 

@@ -302,6 +302,21 @@ def test_a_log_that_ends_in_a_gap_is_held_but_not_shown_by_the_java_coordinator(
     assert outcome(shown) == "not_shown"
 
 
+def test_pending_offsets_are_shown_even_where_nothing_else_is(tmp_path: Path) -> None:
+    """They appear in fetches that require stable offsets alone, and those see what is held."""
+
+    def write(log: PartitionWriter) -> None:
+        log.append([commit(1)])
+        log.append([commit(2, "carts")], **TRANSACTION)
+        log.roll(50)
+
+    state = load(tmp_path, write, release="4.3.0")
+
+    assert committed(state) == {}
+    assert [(row["group"], row["committed_offset"]) for row in state.pending_offsets.to_pylist()] == [("carts", 2)]
+    assert [row["producer_id"] for row in state.open_transactions.to_pylist()] == [7]
+
+
 def three_batches(directory: Path) -> Path:
     with PartitionWriter(directory, 7) as log:
         for number, group in enumerate("abc"):

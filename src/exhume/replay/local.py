@@ -64,7 +64,8 @@ class LoadOptions:
 
     `stop` says how the broker stopped; by default as each directory says (`LogDirectory.clean_shutdown`), clean where it does not.
     `view` is `shown` for what requests are answered from, `held` for what is in memory: they differ only for the Java coordinator, and
-    only where the log ends in a gap. `at` cuts the logs off at a moment; None takes them to their end.
+    only where the log ends in a gap; never in open transactions and pending offsets, which show in fetches that require stable offsets,
+    and those see what is held. `at` cuts the logs off at a moment; None takes them to their end.
     """
 
     profile: BrokerProfile
@@ -192,7 +193,10 @@ def _load_strictly(log: StrictLog, options: LoadOptions, names: TopicNames) -> P
 
 
 def _shown(log: StrictLog, loader: JavaLoad, held: Holdings, names: TopicNames) -> Holdings:
-    """The snapshot that requests see. What the end of the load did is not in there, except to classic groups, which have no snapshots."""
+    """The snapshot that requests see. What the end of the load did is not in there, except to classic groups, which have no snapshots.
+
+    Fetches that require stable offsets see all that is held, so open transactions are the same.
+    """
     earlier = JavaLoad(loader.profile, Refusals(lenient=False), names, log.end_offset)
     _fold([[batch for batch in log.batches() if batch.last_offset < loader.shown_offset]], earlier, _Progress())
     shown = earlier.snapshot()
@@ -200,7 +204,7 @@ def _shown(log: StrictLog, loader: JavaLoad, held: Holdings, names: TopicNames) 
         last = held.groups.get(name)
         if isinstance(group, ClassicGroup) and isinstance(last, ClassicGroup) and group.record_offset == last.record_offset:
             group.rebalanced_at_load = last.rebalanced_at_load
-    return shown
+    return replace(shown, transactions=held.transactions)
 
 
 def _load_leniently(log: StrictLog, options: LoadOptions, names: TopicNames) -> PartitionLoad:

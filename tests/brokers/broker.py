@@ -1,0 +1,246 @@
+"""Brokers of our own on the loopback, which are given logs to load."""
+
+from __future__ import annotations
+
+import base64
+import re
+import shutil
+import socket
+import subprocess
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import MappingProxyType, TracebackType
+from typing import Self
+
+from .kafka import KafkaFailed, installed, tail
+
+_LOG4J = """log4j.rootLogger=INFO, out
+log4j.appender.out=org.apache.log4j.ConsoleAppender
+log4j.appender.out.layout=org.apache.log4j.PatternLayout
+log4j.appender.out.layout.ConversionPattern=[%d] %p %m (%c)%n
+"""
+_START_SECONDS = 120
+_STOP_SECONDS = 30
+_TOPIC_ID = "partition.metadata"
+
+
+class _JavaProcess:
+    """A process of ours; what it prints is added to `output`. Stopped by its own process id, by force if it takes too long."""
+
+    def __init__(self, command: Sequence[str], output: Path) -> None:
+        self.output = output
+        with output.open("ab") as file:
+            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT)
+
+    def wait_until(self, condition: Callable[[], bool], what: str, seconds: float = _START_SECONDS) -> None:
+        """Return once `condition` holds. An OSError in it counts as "not yet": a port may be open before anybody serves it.
+
+        Raises:
+            KafkaFailed: the process ended before, or the time was up.
+        """
+        end = time.monotonic() + seconds
+        while not _holds(condition):
+            if self._process.poll() is not None:
+                raise KafkaFailed(f"{what}: the process ended with status {self._process.returncode}:\n{self._said()}")
+            if time.monotonic() > end:
+                raise KafkaFailed(f"{what}: not within {seconds} s:\n{self._said()}")
+            time.sleep(0.1)
+
+    def stop(self) -> None:
+        self._process.terminate()
+        try:
+            self._process.wait(_STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def _said(self) -> str:
+        return f"{self.output}:\n{tail(self.output.read_text(encoding='utf-8', errors='replace'))}"
+
+
+class Broker:
+    """A broker of this release, alone in its cluster: with ZooKeeper before 3.3, with KRaft from then on. Use it in a `with` statement.
+
+    It is not running until `start`, and may be stopped and started again on what lies in `log_directory`. It neither compacts nor
+    expires anything. `output` is the text of its log since it was last started.
+
+    `coordinator` is one of `kafka.COORDINATORS`: a release, or `3.9.1-new` for the other coordinator of that release.
+    """
+
+    def __init__(
+        self, coordinator: str, directory: Path, *, offsets_partitions: int, settings: Mapping[str, object] = MappingProxyType({})
+    ) -> None:
+        release, _, choice = coordinator.partition("-")
+        self.kafka = installed(release)
+        self.coordinator = coordinator
+        self.offsets_partitions = offsets_partitions
+        #: True for the coordinator of KIP-848, which knows groups of other types than classic.
+        self.is_java = choice == "new" or self.kafka.version >= (4,)
+        self._is_early = choice == "new"
+        self.log_directory = directory / "data"
+        self.output = directory / "broker.txt"
+        self.port, self._other_port = _free_ports(2)
+        self._directory = directory
+        self._is_kraft = self.kafka.version >= (3, 3)
+        own = self._common_settings() | self._cluster_settings() | self._coordinator_settings()
+        self._settings = self._write("server.properties", {**own, **settings})
+        self._log4j = directory / "log4j.properties"
+        self._log4j.write_text(_LOG4J)
+        self._broker: _JavaProcess | None = None
+        self._zookeeper: _JavaProcess | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        try:
+            self.stop()
+        finally:
+            if self._zookeeper is not None:
+                self._zookeeper.stop()
+
+    def start(self) -> None:
+        """Start it and return once its port is open."""
+        if not self._is_kraft and self._zookeeper is None:
+            self._zookeeper = self._start_zookeeper()
+        elif self._is_kraft and not (self.log_directory / "meta.properties").exists():
+            cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
+            format_command = ("format", f"--cluster-id={cluster_id}", "--config", self._settings)
+            self.kafka.run("kafka.tools.StorageTool", *format_command, directory=self._directory)
+        self.output.unlink(missing_ok=True)
+        self._broker = self._start("kafka.Kafka", self._settings, output=self.output)
+        self.wait_until(lambda: _is_open(self.port), "opening the port of the broker")
+
+    def stop(self) -> None:
+        """Stop it as an operator does, leaving a log that needs no recovery."""
+        if self._broker is not None:
+            self._broker.stop()
+            self._broker = None
+
+    def wait_until(self, condition: Callable[[], bool], what: str) -> None:
+        """Return once `condition` holds; raises `KafkaFailed` where the broker ends before, or the time."""
+        assert self._broker is not None
+        self._broker.wait_until(condition, f"Kafka {self.coordinator}, {what}")
+
+    def put(self, partition_directories: Sequence[Path]) -> None:
+        """Make these directories the offsets partitions of the stopped broker, and leave nothing in the others.
+
+        Each keeps the topic id that this cluster knows.
+        """
+        assert self._broker is None
+        for place in self.log_directory.glob("__consumer_offsets-*"):
+            for file in place.iterdir():
+                if file.name != _TOPIC_ID:
+                    file.unlink()
+        for source in partition_directories:
+            files = shutil.ignore_patterns(_TOPIC_ID)
+            shutil.copytree(source, self.log_directory / source.name, ignore=files, dirs_exist_ok=True)
+        # Offsets of what was there before.
+        for checkpoint in self.log_directory.glob("*-offset-checkpoint"):
+            checkpoint.unlink()
+
+    def forget_clean_stop(self) -> None:
+        """Make the stopped broker recover its log when it starts, as after a kill."""
+        (self.log_directory / ".kafka_cleanshutdown").unlink()
+
+    def topic_id(self, topic: str) -> str:
+        """The id of a topic that has a partition 0 here, in Kafka's spelling."""
+        found = re.search(r"topic_id: (\S+)", (self.log_directory / f"{topic}-0" / _TOPIC_ID).read_text())
+        assert found is not None
+        return found[1]
+
+    def _common_settings(self) -> dict[str, object]:
+        far_away_ms, ten_years_minutes = 3_600_000, 5_256_000
+        return {
+            "log.dirs": self.log_directory,
+            "num.partitions": 3,
+            "offsets.topic.num.partitions": self.offsets_partitions,
+            "offsets.topic.replication.factor": 1,
+            "log.cleaner.enable": "false",
+            "offsets.retention.minutes": ten_years_minutes,
+            "offsets.retention.check.interval.ms": far_away_ms,
+            "num.network.threads": 1,
+            "num.io.threads": 2,
+        }
+
+    def _cluster_settings(self) -> dict[str, object]:
+        broker, other = f"127.0.0.1:{self.port}", f"127.0.0.1:{self._other_port}"
+        if not self._is_kraft:
+            return {"broker.id": 1, "listeners": f"PLAINTEXT://{broker}", "zookeeper.connect": other}
+        return {
+            "node.id": 1,
+            "process.roles": "broker,controller",
+            "listeners": f"PLAINTEXT://{broker},CONTROLLER://{other}",
+            "advertised.listeners": f"PLAINTEXT://{broker}",
+            "controller.listener.names": "CONTROLLER",
+            "controller.quorum.voters": f"1@{other}",
+            # A broker that stopped in a hurry may come back only when its session is over.
+            "broker.heartbeat.interval.ms": 500,
+            "broker.session.timeout.ms": 3000,
+        }
+
+    def _coordinator_settings(self) -> dict[str, object]:
+        if not self.is_java:
+            return {}
+        # Members of these groups have the session timeout that their broker sets.
+        types = ("consumer", "share", "streams") if self.kafka.version >= (4, 2) else ("consumer",)
+        names = [f"group.{group_type}.{name}session.timeout.ms" for group_type in types for name in ("", "max.")]
+        settings: dict[str, object] = dict.fromkeys(names, 600_000)
+        if self._is_early:
+            settings |= {"group.coordinator.new.enable": "true", "group.coordinator.rebalance.protocols": "classic,consumer"}
+        return settings
+
+    def _start_zookeeper(self) -> _JavaProcess:
+        settings = self._write(
+            "zookeeper.properties",
+            {
+                "dataDir": self._directory / "zookeeper",
+                "clientPort": self._other_port,
+                "clientPortAddress": "127.0.0.1",
+                "admin.enableServer": "false",
+            },
+        )
+        zookeeper = self._start("org.apache.zookeeper.server.quorum.QuorumPeerMain", settings, output=self._directory / "zookeeper.txt")
+        try:
+            zookeeper.wait_until(lambda: _is_open(self._other_port), "opening the port of ZooKeeper")
+        except KafkaFailed:
+            zookeeper.stop()
+            raise
+        return zookeeper
+
+    def _start(self, main: str, settings: Path, *, output: Path) -> _JavaProcess:
+        properties: dict[str, str | Path] = {
+            "log4j.configuration": self._log4j.as_uri(),
+            "zookeeper.jmx.log4j.disable": "true",
+            "kafka.logs.dir": self._directory,
+        }
+        return _JavaProcess(self.kafka.command(main, settings, properties=properties), output)
+
+    def _write(self, name: str, settings: Mapping[str, object]) -> Path:
+        path = self._directory / name
+        path.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+        return path
+
+
+def _free_ports(count: int) -> list[int]:
+    """Ports of the loopback that nobody listened to a moment ago, all different."""
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
+
+
+def _is_open(port: int) -> bool:
+    with socket.create_connection(("127.0.0.1", port), 1):
+        return True
+
+
+def _holds(condition: Callable[[], bool]) -> bool:
+    try:
+        return condition()
+    except OSError:
+        return False
