@@ -65,12 +65,12 @@ _COMMITTED_OFFSET = struct.Struct(">q")
 _COMMIT_KEY = encode_control_record(COMMIT, {"coordinator_epoch": 0})[0]
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Content:
     """What a generated partition holds, and what a load of it must come to.
 
     `committed_offset_sum` is the sum over the live offsets. `a_group`, `a_topic` and `a_partition` are a key to ask about;
-    `a_key_records` commits are by it. `plain_bytes` is the size before compression.
+    its group has `a_group_offsets` live offsets, and `a_key_records` commits are by the key. `plain_bytes` is the size before compression.
     """
 
     variant: str
@@ -88,6 +88,7 @@ class Content:
     a_group: str
     a_topic: str
     a_partition: int
+    a_group_offsets: int
     a_key_records: int
 
 
@@ -339,6 +340,7 @@ def generate(
         a_group=asked["group"],
         a_topic=asked["topic"],
         a_partition=asked["partition"],
+        a_group_offsets=sum(decode_record(key, None).key["group"] == asked["group"] for key in tally.live),
         a_key_records=segments * tally.asked_key_records,
     )
 
