@@ -12,6 +12,7 @@ Logs are kept in build/bench. What is missing on this machine is named and left 
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -61,6 +62,8 @@ def main() -> int:
     )
     parser.add_argument("--output-file", type=Path, metavar="FILE", help="write the tables there")
     asked = parser.parse_args()
+    # Brokers and workers are stopped on the way out.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     repetitions = asked.repetitions or (3 if asked.quick else 7)
     results = Results()
     with log_of(_WARM_UP, SCRATCH) as warm_up:

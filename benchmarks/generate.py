@@ -28,8 +28,9 @@ import shutil
 import struct
 import sys
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -94,14 +95,21 @@ class Content:
 
 @dataclass(slots=True)
 class _Group:
-    """A group: its keys in the order of its topics, and what it committed last by each."""
+    """A group: what it may commit for, in the order of its topics, and what it committed last."""
 
     name: str
-    keys: list[bytes]
-    topic_partitions: list[tuple[str, int]]
-    committed: list[int] = field(default_factory=list)
-    next_key: int = 0
+    topic_partitions: Sequence[tuple[str, int]]
+    committed: list[int]
+    next_place: int = 0
     generation: int = 0
+    _keys: dict[int, bytes] = field(default_factory=dict)
+
+    def key(self, place: int) -> bytes:
+        """The record key for one of its topic partitions."""
+        if place not in self._keys:
+            topic, partition = self.topic_partitions[place]
+            self._keys[place] = encode_key(1, {"group": self.name, "topic": topic, "partition": partition})
+        return self._keys[place]
 
 
 class _Cluster:
@@ -125,12 +133,12 @@ class _Cluster:
         """One commit of a run of this group's partitions."""
         self.now_ms += self.random.randrange(20)
         chance = self.random.random
-        size = min(1 + int(self.random.expovariate(1 / (self._batch_records - 0.5))), _MOST_RECORDS, len(group.keys))
+        size = min(1 + int(self.random.expovariate(1 / (self._batch_records - 0.5))), _MOST_RECORDS, len(group.topic_partitions))
         self._records += size
         records: list[KeyValue] = []
         for _ in range(size):
-            place = group.next_key
-            group.next_key = (place + 1) % len(group.keys)
+            place = group.next_place
+            group.next_place = (place + 1) % len(group.topic_partitions)
             group.committed[place] += 1 + int(chance() * 500)
             value = {
                 "committed_offset": group.committed[place],
@@ -139,7 +147,7 @@ class _Cluster:
                 "commit_timestamp_ms": self.now_ms,
                 "expire_timestamp_ms": self.now_ms + _A_DAY_MS,
             }
-            records.append((group.keys[place], encode_value(1, version, value)))
+            records.append((group.key(place), encode_value(1, version, value)))
         return records
 
     def rebalance(self, group: _Group, version: int) -> list[KeyValue]:
@@ -178,18 +186,24 @@ def _group_of_few(index: int, chance: random.Random) -> _Group:
         f"prod.eu-west-1.{_THINGS[(index + each) % 10]}.{_DEEDS[(index // 4 + each) % 6]}.avro.v1": _FEW_PARTITIONS[(index + each) % 4]
         for each in range(3)
     }
-    return _group(f"prod-{_THINGS[index % 10]}-projection-service-{index:04d}", topics, chance)
+    return _group(f"prod-{_THINGS[index % 10]}-projection-service-{index:04d}", _places(topics), chance)
 
 
 def _group_of_many(index: int, chance: random.Random) -> _Group:
-    topics = {f"eu-1.{_THINGS[each % 10]}.{_DEEDS[each % 6]}.{each:02d}": 64 for each in range(_TOPICS_OF_MANY)}
-    return _group(f"{_THINGS[index % 10]}-projection-{index:03d}", topics, chance)
+    return _group(f"{_THINGS[index % 10]}-projection-{index:03d}", _places_of_many(), chance)
 
 
-def _group(name: str, topics: Mapping[str, int], chance: random.Random) -> _Group:
-    places = [(topic, partition) for topic, partitions in topics.items() for partition in range(partitions)]
-    keys = [encode_key(1, {"group": name, "topic": topic, "partition": partition}) for topic, partition in places]
-    return _Group(name, keys, places, [chance.randrange(10**6, 10**9) for _ in keys])
+@cache
+def _places_of_many() -> list[tuple[str, int]]:
+    return _places({f"eu-1.{_THINGS[each % 10]}.{_DEEDS[each % 6]}.{each:02d}": 64 for each in range(_TOPICS_OF_MANY)})
+
+
+def _places(topics: Mapping[str, int]) -> list[tuple[str, int]]:
+    return [(topic, partition) for topic, partitions in topics.items() for partition in range(partitions)]
+
+
+def _group(name: str, places: Sequence[tuple[str, int]], chance: random.Random) -> _Group:
+    return _Group(name, places, [chance.randrange(10**6, 10**9)] * len(places))
 
 
 #: Records of one batch, and the fields of its header.
@@ -324,6 +338,8 @@ def generate(
     _repeat(partition, segments - 1, next_offset)
     tally = piece.tally
     asked = decode_record(tally.asked_key, None).key
+    # Both kinds of key begin with the group, behind their record type.
+    group_key = encode_key(2, {"group": asked["group"]})
     return Content(
         variant=variant,
         codec=codec,
@@ -340,7 +356,7 @@ def generate(
         a_group=asked["group"],
         a_topic=asked["topic"],
         a_partition=asked["partition"],
-        a_group_offsets=sum(decode_record(key, None).key["group"] == asked["group"] for key in tally.live),
+        a_group_offsets=sum(key.startswith(_COMMIT_PREFIX + group_key[2:]) for key in tally.live),
         a_key_records=segments * tally.asked_key_records,
     )
 

@@ -92,6 +92,8 @@ def _machine() -> Iterator[str]:
     yield f"{_processor()}, {cores} cores, {instruction}"
     if hasattr(os, "sysconf"):
         yield f"{os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE') / 1e9:.0f} GB of memory; logs in the page cache"
+    if hasattr(os, "getloadavg"):
+        yield f"load average over the last quarter of an hour: {os.getloadavg()[2]:.1f}; beyond {cores} something else ran too"
     yield f"{platform.system()} {platform.release()}, Python {platform.python_version()}"
     yield ", ".join(f"{name} {_version(name)}" for name in _PACKAGES)
     yield _java()

@@ -37,6 +37,9 @@ class Worker:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         assert self._process.stdin is not None
+        if error is not None:
+            # It may be far from the end of what it was told.
+            self._process.kill()
         self._process.stdin.close()
         self._process.wait()
 
