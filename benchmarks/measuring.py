@@ -165,7 +165,7 @@ def _take_memory(key: Key, run: Callable[[], float], log: Log, measured: Measure
         if name in SUBJECTS:
             worker = stack.enter_context(Worker(cores))
             _warm_up(worker, name, warm_up)
-            peak = stack.enter_context(PeakMemory(worker.process_id))
+            peak = stack.enter_context(PeakMemory(worker.process_id, having=SUBJECTS[name].process))
             worker.run(name, log)
         else:
             peak = stack.enter_context(PeakMemory(os.getpid(), having=DUMP if name == DUMP else BROKER_MAIN))

@@ -26,6 +26,7 @@ from benchmarks.rivals.plain_python import decode_partition
 from exhume.codecs.batches import HEADER_BYTES, walk
 
 RELEASE = "4.3.0"
+_PROGRAM = str(Path(sys.executable).with_name("exhume"))
 _BATCH_HEAD = HEADER_BYTES[2]
 
 
@@ -43,11 +44,15 @@ class Log:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """`run` is timed; `answer` makes of its result what is compared with fields of `Content`. `prepare` runs before, untimed."""
+    """`run` is timed; `answer` makes of its result what is compared with fields of `Content`. `prepare` runs before, untimed.
+
+    `process` stands in the command line of the process that does the work, where that is another one.
+    """
 
     run: Callable[[Log], Any]
     answer: Callable[[Any], Mapping[str, int]]
     prepare: Callable[[Log], object] = lambda _: None
+    process: str = ""
 
 
 def _scan(log: Log) -> tuple[int, int]:
@@ -99,8 +104,7 @@ def _rows_of(file: Path) -> dict[str, int]:
 
 
 def _exhume(*arguments: str | Path) -> str:
-    program = Path(sys.executable).with_name("exhume")
-    return subprocess.run([program, *arguments], check=True, stdin=subprocess.DEVNULL, capture_output=True, text=True).stdout
+    return subprocess.run([_PROGRAM, *arguments], check=True, stdin=subprocess.DEVNULL, capture_output=True, text=True).stdout
 
 
 @cache
@@ -133,7 +137,7 @@ SUBJECTS: Mapping[str, Subject] = {
     "scan": Subject(_scan, lambda found: {"batches": found[0], "records": found[1]}),
     "state": Subject(_state, _live),
     "decode": Subject(_decode, lambda rows: {"commit_records": rows[0], "group_records": rows[1]}),
-    "parquet": Subject(_parquet, _rows_of),
+    "parquet": Subject(_parquet, _rows_of, process=_PROGRAM),
     "one group": Subject(_one_group, lambda state: {"a_group_offsets": state.offsets.num_rows}),
     "one key's history": Subject(_one_key, lambda table: {"a_key_records": table.num_rows}),
     "plain Python": Subject(
@@ -144,6 +148,6 @@ SUBJECTS: Mapping[str, Subject] = {
             "committed_offset_sum": sum(decoded.offsets.values()),
         },
     ),
-    "exhume --help": Subject(lambda _: _exhume("--help"), lambda _: {}),
-    "exhume state": Subject(lambda log: _exhume("state", log.directory), lambda _: {}),
+    "exhume --help": Subject(lambda _: _exhume("--help"), lambda _: {}, process=_PROGRAM),
+    "exhume state": Subject(lambda log: _exhume("state", log.directory), lambda _: {}, process=_PROGRAM),
 }
