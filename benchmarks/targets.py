@@ -112,7 +112,8 @@ class Targets:
 
     def _speed(self, log: str, subject: str, cores: int) -> float:
         """Bytes in a second, as they are before compression."""
-        return self._results.contents[log].plain_bytes / self._one(log, subject, cores).median
+        seconds = self._one(log, subject, cores).median
+        return self._results.contents[log].plain_bytes / seconds
 
     def _speed_or_none(self, log: str, subject: str, cores: int) -> float | None:
         try:

@@ -10,6 +10,8 @@ import pytest
 import exhume
 from benchmarks import floor
 from benchmarks.generate import VARIANTS, Content, generate
+from benchmarks.measuring import Measured, Results
+from benchmarks.report import BEGIN, END, report, write_into
 from exhume.codecs.batches import CODEC_NAMES
 
 
@@ -82,3 +84,27 @@ def test_the_floor_meets_every_batch_and_every_damage(tmp_path: Path) -> None:
     content[500_000] ^= 1
     segment.write_bytes(content)
     assert floor.walk_segments(partition) == (said.batches, said.records, 1)
+
+
+def test_ratios_are_of_medians_and_what_was_not_run_is_said(tmp_path: Path) -> None:
+    results = Results()
+    results.contents["few-keys 100 MB"] = generate(tmp_path, megabytes=1)
+    results.measured["few-keys 100 MB", "floor", 1] = Measured([0.1, 0.2, 9.0])
+    results.measured["few-keys 100 MB", "scan", 1] = Measured([0.3])
+    results.measured["few-keys 100 MB", "state", 1] = Measured([1.0])
+    results.missing.append("few-keys 100 MB, broker 3.9.1, two cores: no jars")
+
+    text = report(results)
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
+    write_into(page, text)
+
+    assert "| scan with CRC: time against the floor | few-keys 100 MB | one | 1.50 × | ≤ 1.30 × | **no** |" in text
+    assert "| state, few keys: time against the floor | few-keys 100 MB | one | 5.00 × | ≤ 6.00 × | yes |" in text
+    assert "| state, many keys: time against the floor | many-keys 100 MB | one | not run | ≤ 15.0 × |  |" in text
+    assert "- few-keys 100 MB, broker 3.9.1, two cores: no jars" in text
+    assert page.read_text() == f"before\n{BEGIN}\n\n{text}\n{END}\nafter\n"
+
+
+def test_a_report_of_nothing_is_a_report() -> None:
+    assert "not run" in report(Results())
