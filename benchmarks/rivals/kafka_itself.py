@@ -18,8 +18,9 @@ from typing import Self
 import pytest
 
 from benchmarks.generate import Content
+from tests.brokers.broker import Broker
 from tests.brokers.client import Client
-from tests.brokers.kafka import Broker, Kafka, installed
+from tests.brokers.kafka import Kafka, installed
 from tests.brokers.protocol import FIND_COORDINATOR
 
 DUMP_RELEASE = "4.3.0"
@@ -107,7 +108,7 @@ class BrokerLoad:
     def __init__(self, kafka: Kafka, partition: Path, content: Content) -> None:
         self._records = content.records
         self._scratch = tempfile.TemporaryDirectory(prefix=f"exhume-bench-{kafka.release}-")
-        self._broker = Broker(kafka, Path(self._scratch.name), offsets_partitions=1)
+        self._broker = Broker(kafka.release, Path(self._scratch.name), offsets_partitions=1, kafka=kafka)
         self._partition = partition
 
     def __enter__(self) -> Self:
