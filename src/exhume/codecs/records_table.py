@@ -18,7 +18,14 @@ from exhume.codecs.segment_reader import SegmentBatch, SegmentReader
 
 def batch_tables(reader: SegmentReader) -> Iterator[pa.RecordBatch]:
     """A row of `schemas.BATCHES` for each batch."""
-    return batches_of(schemas.BATCHES, (_batch_row(found) for found in reader.batches()))
+    if not reader.is_worth_compiling:
+        yield from batches_of(schemas.BATCHES, map(_batch_row, reader.batches()))
+        return
+    from exhume.codecs.columns.batch_columns import batch_tables_of
+    from exhume.codecs.columns.runs import Run, runs, stretches
+
+    for found in stretches(runs(reader)):
+        yield from batch_tables_of(found) if isinstance(found, Run) else batches_of(schemas.BATCHES, map(_batch_row, found))
 
 
 def record_batches(reader: SegmentReader, wanted: RecordFilter) -> Iterator[pa.RecordBatch]:
