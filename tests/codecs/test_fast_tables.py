@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,15 @@ from hypothesis import strategies as st
 
 from exhume.codecs.columns import runs
 from exhume.codecs.log_directory import discover
+from exhume.codecs.record_filter import RecordFilter
 from exhume.codecs.segment_reader import ReadOptions
 from exhume.topic import OffsetsTopic
 from tests import strategies
 from tests.conftest import Compared
 from tests.judges import corpus
 from tests.written_batches import Written, encode_log
+
+Readers = dict[str, Callable[[OffsetsTopic], pa.RecordBatchReader]]
 
 _NEVER = 1 << 60
 
@@ -50,20 +54,31 @@ def table_of(reader: pa.RecordBatchReader) -> pa.Table:
     return table
 
 
-def tables(directory: Path, *, least_bytes: int, verify: bool = True) -> dict[str, Any]:
+_READERS: Readers = {
+    "batches": OffsetsTopic.batches,
+    "records": OffsetsTopic.records,
+    "offset commits": OffsetsTopic.offset_commits,
+    "offset commits of two groups": lambda topic: topic.offset_commits(groups=["billing", "carts"]),
+    "group metadata": OffsetsTopic.group_metadata,
+    "group metadata of two groups": lambda topic: topic.group_metadata(groups=["billing", "carts"]),
+    "end-transaction markers": OffsetsTopic.end_txn_markers,
+}
+
+
+def tables(directory: Path, *, least_bytes: int, verify: bool = True, readers: Readers = _READERS) -> dict[str, Any]:
     """Every table, and what was found while it was read."""
     found: dict[str, Any] = {}
-    for name in ("batches",):
+    for name, read in readers.items():
         with OffsetsTopic(discover([str(directory)]), ReadOptions(verify=verify, least_compiled_bytes=least_bytes)) as topic:
-            table = table_of(getattr(topic, name)())
+            table = table_of(read(topic))
             found[name] = (table.schema, table.to_pylist())
             found[f"findings of {name}"] = [repr(finding) for finding in topic.findings]
     return found
 
 
-def assert_same(directory: Path, *, verify: bool = True) -> None:
-    plainly = tables(directory, least_bytes=_NEVER, verify=verify)
-    by_kernels = tables(directory, least_bytes=0, verify=verify)
+def assert_same(directory: Path, *, verify: bool = True, readers: Readers = _READERS) -> None:
+    plainly = tables(directory, least_bytes=_NEVER, verify=verify, readers=readers)
+    by_kernels = tables(directory, least_bytes=0, verify=verify, readers=readers)
     for name, table in plainly.items():
         assert by_kernels[name] == table, name
 
@@ -122,3 +137,28 @@ def test_a_generated_log_that_is_damaged(
     segment.write_bytes(content[: data.draw(st.sampled_from((len(content), len(content), len(content) - 5)))])
 
     assert_same(directory, verify=verify)
+
+
+_NAMES = ("billing", "carts", "refunds", "orders", "a\ufffdb", "\ud800", "")
+_FILTERS = st.builds(
+    RecordFilter,
+    groups=st.none() | st.sets(st.sampled_from(_NAMES), max_size=2),
+    topics=st.none() | st.none() | st.sets(st.sampled_from(_NAMES), max_size=2),
+    partitions=st.none() | st.none() | st.sets(st.sampled_from((0, 1, -1, 1 << 40)), max_size=2),
+    types=st.none()
+    | st.sets(st.sampled_from(("offset_commit", "group_metadata", "end_txn_marker", "control", "unknown", "1", "5", "-1", "999", "20000"))),
+    from_offset=st.none() | st.integers(0, 12),
+    to_offset=st.none() | st.integers(12, 40),
+    from_time_ms=st.none() | st.integers(-2, 3_000),
+    to_time_ms=st.none() | st.integers(3_000, 9_000),
+    offsets_partitions=st.none() | st.none() | st.sets(st.sampled_from((0, 1))),
+)
+
+
+@settings(_SETTINGS, max_examples=150 * strategies.TIMES)
+@given(batches=_ANY_LOG, wanted=_FILTERS)
+def test_filters(batches: list[Written], wanted: RecordFilter, tmp_path_factory: pytest.TempPathFactory) -> None:
+    directory = tmp_path_factory.mktemp("log")
+    write(directory, batches, 4)
+
+    assert_same(directory, readers={"records": lambda topic: topic.records(**asdict(wanted))})

@@ -30,12 +30,35 @@ def batch_tables(reader: SegmentReader) -> Iterator[pa.RecordBatch]:
 
 def record_batches(reader: SegmentReader, wanted: RecordFilter) -> Iterator[pa.RecordBatch]:
     """A row of `schemas.RECORDS` for each record that is wanted."""
-    return batches_of(schemas.RECORDS, (_record_row(found, record, decoded) for found, record, decoded in matching_records(reader, wanted)))
+    if not reader.is_worth_compiling:
+        yield from _record_batches(reader.batches(wanted.offsets_partitions), wanted)
+        return
+    from exhume.codecs.columns.pieces import Piece, pieces
+    from exhume.codecs.columns.record_columns import record_table
+    from exhume.codecs.columns.runs import stretches
+    from exhume.codecs.columns.selection import Selection
+
+    selection = Selection(wanted)
+    for found in stretches(pieces(reader, wanted.offsets_partitions)):
+        if isinstance(found, Piece):
+            piece = selection.of(found)
+            if len(piece):
+                yield record_table(piece)
+        else:
+            yield from _record_batches(found, wanted)
+
+
+def _record_batches(batches: Iterator[SegmentBatch], wanted: RecordFilter) -> Iterator[pa.RecordBatch]:
+    return batches_of(schemas.RECORDS, (_record_row(*match) for match in _matching(batches, wanted)))
 
 
 def matching_records(reader: SegmentReader, wanted: RecordFilter) -> Iterator[tuple[SegmentBatch, Record, Decoded]]:
     """Each record that is wanted, with its batch and its decoded key (the value is not decoded)."""
-    for found in reader.batches(wanted.offsets_partitions):
+    return _matching(reader.batches(wanted.offsets_partitions), wanted)
+
+
+def _matching(batches: Iterator[SegmentBatch], wanted: RecordFilter) -> Iterator[tuple[SegmentBatch, Record, Decoded]]:
+    for found in batches:
         decode = decode_control_record if found.batch.is_control else decode_record
         for record in found.records():
             if wanted.accepts_position(record.record_offset, record.timestamp_ms):

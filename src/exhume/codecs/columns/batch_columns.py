@@ -35,10 +35,20 @@ def batch_column(run: Run, selected: Selected, field: pa.Field) -> pa.Array:
 
 
 _Column = Callable[[Run, Selected, pa.DataType], pa.Array]
+_Test = Callable[[Any], Any]
 
 
 def _count(run: Run, selected: Selected) -> int:
     return len(range(*selected.indices(len(run.rows)))) if isinstance(selected, slice) else len(selected)
+
+
+def _only_value(run: Run, selected: Selected, column: int) -> int | None:
+    """The value of this column that all of these batches have; None where they differ. Numbers of batches rise."""
+    if not _count(run, selected):
+        return None
+    span = selected if isinstance(selected, slice) else slice(selected[0], selected[-1] + 1)
+    values = run.rows[span, column]
+    return int(values[0]) if (values == values[0]).all() else None
 
 
 def _same(value: Callable[[Run], Any]) -> _Column:
@@ -52,51 +62,51 @@ def _number(column: int) -> _Column:
     return make
 
 
-def _nullable(column: int, null_column: int, null_bits: Callable[[Int64s], Any]) -> _Column:
-    """Null where `null_bits` of the other column says so."""
+def _nullable(column: int, null_column: int, is_null: _Test) -> _Column:
+    """Null where the other column says so."""
 
     def make(run: Run, selected: Selected, data_type: pa.DataType) -> pa.Array:
-        is_null = null_bits(run.rows[selected, null_column])
-        if is_null.all():
-            return run.same(None, data_type, len(is_null))
-        return numbers(run.rows[selected, column], data_type, ~is_null)
+        only = _only_value(run, selected, null_column)
+        if only is not None and is_null(only):
+            return run.same(None, data_type, _count(run, selected))
+        return numbers(run.rows[selected, column], data_type, ~is_null(run.rows[selected, null_column]))
 
     return make
 
 
-def _is_none(values: Int64s) -> Any:
+def _is_none(values: Any) -> Any:
     return values == _NONE
 
 
-def _has_horizon(attributes: Int64s) -> Any:
-    return attributes & scan.DELETE_HORIZON != 0
-
-
-def _has_no_horizon(attributes: Int64s) -> Any:
+def _has_no_horizon(attributes: Any) -> Any:
     return attributes & scan.DELETE_HORIZON == 0
 
 
 def _base_timestamp(run: Run, selected: Selected, data_type: pa.DataType) -> pa.Array:
     timestamps = run.rows[selected, scan.BASE_TIMESTAMP]
-    return numbers(timestamps, data_type, ~_has_horizon(run.rows[selected, scan.ATTRIBUTES]) & (timestamps != _NONE))
+    return numbers(timestamps, data_type, _has_no_horizon(run.rows[selected, scan.ATTRIBUTES]) & (timestamps != _NONE))
+
+
+def _of_attributes(name: Callable[[Any], Any], make_array: Callable[[Int64s], pa.Array]) -> _Column:
+    """What the attributes of a batch say: one value where they are the same for all, else an array."""
+
+    def make(run: Run, selected: Selected, data_type: pa.DataType) -> pa.Array:
+        only = _only_value(run, selected, scan.ATTRIBUTES)
+        if only is not None:
+            return run.same(name(only), data_type, _count(run, selected))
+        return make_array(run.rows[selected, scan.ATTRIBUTES])
+
+    return make
 
 
 def _bit(bit: int) -> _Column:
-    def make(run: Run, selected: Selected, data_type: pa.DataType) -> pa.Array:
-        is_set = run.rows[selected, scan.ATTRIBUTES] & bit != 0
-        return flags(is_set) if is_set.any() else run.same(False, data_type, len(is_set))
-
-    return make
+    return _of_attributes(lambda attributes: bool(attributes & bit), lambda attributes: flags(attributes & bit != 0))
 
 
 def _choice(names: list[str], bits: int, shift: int) -> _Column:
-    def make(run: Run, selected: Selected, data_type: pa.DataType) -> pa.Array:
-        chosen = run.rows[selected, scan.ATTRIBUTES] >> shift & bits
-        if len(chosen) and (chosen == chosen[0]).all():
-            return run.same(names[chosen[0]], data_type, len(chosen))
-        return choices(names, chosen)
-
-    return make
+    return _of_attributes(
+        lambda attributes: names[attributes >> shift & bits], lambda attributes: choices(names, attributes >> shift & bits)
+    )
 
 
 #: What `records_table` says about a batch, from the columns of a scan.
