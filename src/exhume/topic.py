@@ -26,7 +26,7 @@ from exhume.codecs import schemas
 from exhume.codecs.annotation import ANNOTATION, annotate
 from exhume.codecs.cluster_metadata import topic_of
 from exhume.codecs.compression import DEFAULT_CAP_BYTES
-from exhume.codecs.decoded_tables import DUMP, decode_table, dump_table
+from exhume.codecs.decoded_tables import DUMP, decoded_batches, dump_table
 from exhume.codecs.log_directory import Evidence, SegmentFile, discover
 from exhume.codecs.record_filter import RecordFilter
 from exhume.codecs.records import read_records_leniently
@@ -143,14 +143,10 @@ class OffsetsTopic:
         Raises:
             RequestError: no record type has this name; lists those there are.
         """
-        if name == "end_txn_markers":
-            schema, types = schemas.END_TXN_MARKERS, ["end_txn_marker"]
-        elif name in schemas.DECODED:
-            schema, types = schemas.DECODED[name], [name]
-        else:
+        schema = schemas.END_TXN_MARKERS if name == "end_txn_markers" else schemas.DECODED.get(name)
+        if schema is None:
             raise RequestError(f"no table {name!r}", remedy=f"Choose one of {', '.join([*schemas.DECODED, 'end_txn_markers'])}")
-        batches = (decode_table(name, batch) for batch in self._records(RecordFilter(groups=groups, types=types)))
-        return pa.RecordBatchReader.from_batches(schema, batches)
+        return pa.RecordBatchReader.from_batches(schema, decoded_batches(name, self._reader(), groups))
 
     def offset_commits(self, *, groups: Collection[str] | None = None) -> pa.RecordBatchReader:
         """Offset commits and their tombstones (record types 0 and 1)."""

@@ -31,24 +31,21 @@ def batch_tables(reader: SegmentReader) -> Iterator[pa.RecordBatch]:
 def record_batches(reader: SegmentReader, wanted: RecordFilter) -> Iterator[pa.RecordBatch]:
     """A row of `schemas.RECORDS` for each record that is wanted."""
     if not reader.is_worth_compiling:
-        yield from _record_batches(reader.batches(wanted.offsets_partitions), wanted)
+        yield from tables_of_batches(reader.batches(wanted.offsets_partitions), wanted)
         return
-    from exhume.codecs.columns.pieces import Piece, pieces
+    from exhume.codecs.columns.pieces import Piece
     from exhume.codecs.columns.record_columns import record_table
-    from exhume.codecs.columns.runs import stretches
-    from exhume.codecs.columns.selection import Selection
+    from exhume.codecs.columns.selection import wanted_pieces
 
-    selection = Selection(wanted)
-    for found in stretches(pieces(reader, wanted.offsets_partitions)):
+    for found in wanted_pieces(reader, wanted):
         if isinstance(found, Piece):
-            piece = selection.of(found)
-            if len(piece):
-                yield record_table(piece)
+            yield record_table(found)
         else:
-            yield from _record_batches(found, wanted)
+            yield from tables_of_batches(found, wanted)
 
 
-def _record_batches(batches: Iterator[SegmentBatch], wanted: RecordFilter) -> Iterator[pa.RecordBatch]:
+def tables_of_batches(batches: Iterator[SegmentBatch], wanted: RecordFilter) -> Iterator[pa.RecordBatch]:
+    """The same for these batches, record by record."""
     return batches_of(schemas.RECORDS, (_record_row(*match) for match in _matching(batches, wanted)))
 
 
