@@ -47,16 +47,16 @@ def pieces(reader: SegmentReader, offsets_partitions: Collection[int] | None = N
 
 
 def _pieces_of(run: Run) -> Iterator[Piece | SegmentBatch]:
-    bodies = np.empty((len(run.rows), 2), np.int64)
-    bodies[:, 0] = run.rows[:, scan.POSITION] + scan.HEADER_BYTES
-    bodies[:, 1] = run.rows[:, scan.POSITION] + run.rows[:, scan.SIZE]
+    bodies = np.empty((len(run), 2), np.int64)
+    bodies[:, 0] = run.columns[scan.POSITION, :] + scan.HEADER_BYTES
+    bodies[:, 1] = run.columns[scan.POSITION, :] + run.columns[scan.SIZE, :]
     first = 0
-    while first < len(run.rows):
+    while first < len(run):
         last, data = _next_stretch(run, first, bodies)
         done = first
         if data is not None:
             least_sizes = (bodies[first:last, 1] - bodies[first:last, 0]) // records.LEAST_BYTES
-            room = int(np.clip(run.rows[first:last, scan.RECORD_COUNT], 0, least_sizes).sum())
+            room = int(np.clip(run.columns[scan.RECORD_COUNT, first:last], 0, least_sizes).sum())
             columns = np.empty((records.COLUMNS, room), np.int64)
             done, count = records.split(run.rows, first, last, data, bodies, columns)
             for start in range(0, count, ROWS):
@@ -71,10 +71,10 @@ def _next_stretch(run: Run, first: int, bodies: Int64s) -> tuple[int, Bytes | No
     """Batches to be split together: the number behind the last one, and the bytes that their `bodies` lie in; None where the first one is
     not to be unfolded.
     """
-    is_compressed = (run.rows[first:, scan.ATTRIBUTES] & scan.CODEC != 0) & (bodies[first:, 0] < bodies[first:, 1])
+    is_compressed = (run.columns[scan.ATTRIBUTES, first:] & scan.CODEC != 0) & (bodies[first:, 0] < bodies[first:, 1])
     changes = np.flatnonzero(is_compressed != is_compressed[0])
     last = first + (int(changes[0]) if len(changes) else len(is_compressed))
-    counts = np.maximum(run.rows[first:last, scan.RECORD_COUNT], 0).cumsum()
+    counts = np.maximum(run.columns[scan.RECORD_COUNT, first:last], 0).cumsum()
     last = first + max(1, int(np.searchsorted(counts, ROWS, side="right")))
     if not is_compressed[0]:
         last = first + max(1, int(np.searchsorted(bodies[first:last, 1], bodies[first, 0] + _PIECE_BYTES, side="right")))
@@ -86,7 +86,7 @@ def _unfold(run: Run, first: int, last: int, bodies: Int64s) -> tuple[int, Bytes
     unfolded: list[bytes] = []
     size, number = 0, first
     while number < last and size < _PIECE_BYTES:
-        codec = int(run.rows[number, scan.ATTRIBUTES]) & scan.CODEC
+        codec = int(run.columns[scan.ATTRIBUTES, number]) & scan.CODEC
         stream = run.content[bodies[number, 0] : bodies[number, 1]].data
         try:
             unfolded.append(decompress(codec, stream, magic=2, cap_bytes=run.reader.options.cap_bytes))
