@@ -67,6 +67,8 @@ _READERS: Readers = {
     "group metadata": OffsetsTopic.group_metadata,
     "group metadata of two groups": lambda topic: topic.group_metadata(groups=["billing", "carts"]),
     "end-transaction markers": OffsetsTopic.end_txn_markers,
+    "dump": OffsetsTopic.dump,
+    "dump with raw bytes": lambda topic: topic.dump(raw=True),
 }
 
 

@@ -72,6 +72,22 @@ def decode_table(name: str, records: pa.RecordBatch) -> pa.RecordBatch:
     return batch_of(schemas.DECODED[name], list(_typed_rows(name, records)))
 
 
+def dump_batches(reader: SegmentReader, wanted: RecordFilter, *, raw: bool = False) -> Iterator[pa.RecordBatch]:
+    """The dump of the records that are wanted, as `dump_table`."""
+    if not reader.is_worth_compiling:
+        yield from (dump_table(records, raw=raw) for records in record_batches(reader, wanted))
+        return
+    from exhume.codecs.columns.dumped import dumped
+    from exhume.codecs.columns.pieces import Piece
+    from exhume.codecs.columns.selection import wanted_pieces
+
+    for found in wanted_pieces(reader, wanted):
+        if isinstance(found, Piece):
+            yield dumped(found, raw=raw)
+        else:
+            yield from (dump_table(records, raw=raw) for records in tables_of_batches(found, wanted))
+
+
 def dump_table(records: pa.RecordBatch, *, raw: bool = False) -> pa.RecordBatch:
     """Every one of these records (of `schemas.RECORDS`) decoded, as rows of `DUMP`; with `raw`, every row keeps its raw bytes."""
     return batch_of(DUMP, [_dump_row(row, raw=raw) for row in records.to_pylist()])
