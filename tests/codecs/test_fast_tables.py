@@ -234,6 +234,16 @@ def test_a_large_batch_is_handed_out_in_tables_of_bounded_size(codec: int, tmp_p
     assert commits["committed_offset"].to_pylist() == list(range(count))
 
 
+def test_names_of_every_kind_come_out_of_the_dump(tmp_path: Path) -> None:
+    names = ("plain", "支付", "größe", 'a"b', "a\\b", "a\tb", "\x1f", "\x7f", "a\ufffdb", "\u2028", "")
+    with PartitionWriter(tmp_path, 0) as log:
+        for version in range(5):
+            for name in names:
+                log.append([offset_commit(name, name[::-1], 0, 1, commit_timestamp_ms=1, metadata=name, version=version)], timestamp_ms=1)
+
+    assert_same(tmp_path)
+
+
 def test_a_small_log_is_read_by_plain_code(tmp_path: Path, taken: _Taken) -> None:
     with PartitionWriter(tmp_path, 0) as log:
         log.append([offset_commit("g", "t", 0, 1, commit_timestamp_ms=1)], timestamp_ms=1)
