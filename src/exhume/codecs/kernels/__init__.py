@@ -19,8 +19,17 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 def kernel(function: _Function) -> _Function:
     """`function` compiled on its first call; it can be called from other kernels."""
+    return _compiled(function, inline=False)
+
+
+def inlined(function: _Function) -> _Function:
+    """A kernel whose code is put where it is called: for what loops call, above all with many arrays."""
+    return _compiled(function, inline=True)
+
+
+def _compiled(function: _Function, *, inline: bool) -> _Function:
     # A kernel makes no array: so none is counted, which costs more than most of what kernels do.
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False}
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False, "forceinline": inline}
     try:
         compiled = numba.njit(cache=True, **options)(function)
     except RuntimeError:

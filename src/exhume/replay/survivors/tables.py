@@ -50,6 +50,11 @@ TXN_COLUMNS = 10
 PASSED_SEGMENT, PASSED_BATCH, PASSED_PLACE, PASSED_OFFSET, PASSED_GROUP = range(5)
 PASSED_COLUMNS = 5
 
+#: A row of `records`, for the batch at hand: where a record lies within the batch's records, its key and value in the bytes at hand (sizes
+#: below 0 for null), its record offset, the difference of its timestamp, and the hash of its key.
+PLACE, KEY_START, KEY_SIZE, VALUE_START, VALUE_SIZE, OFFSET, TIMESTAMP_DELTA, HASH = range(8)
+RECORD_COLUMNS = 8
+
 #: Entries of `counts`: rows or bytes in use, and where the fold is.
 KEYS, KEY_BYTES, GROUPS, GROUP_BYTES, TOPICS, TOPIC_BYTES, METADATA_BYTES, PRODUCERS = range(8)
 STAGED, FREE_STAGED, PASSED, TOPIC_IDS, GROUP_RECORDS, STATUS = range(8, 14)
@@ -90,6 +95,7 @@ class Tables(NamedTuple):
     passed: Int64s
     topic_ids: Int64s
     topic_topic_ids: Int64s
+    records: Int64s
     scratch: Int64s
 
 
@@ -114,6 +120,7 @@ def new_tables() -> Tables:
         passed=_rows(PASSED_COLUMNS),
         topic_ids=_rows(3),
         topic_topic_ids=_rows(2),
+        records=_rows(RECORD_COLUMNS),
         scratch=np.zeros((8 * MOST_MEMBERS, 4), np.int64),
     )
 
@@ -141,6 +148,7 @@ def with_room(tables: Tables, records: int, size_bytes: int, batches: int) -> Ta
         passed=_longer(tables.passed, int(counts[PASSED]) + 3 * records + batches),
         topic_ids=_longer(tables.topic_ids, int(counts[TOPIC_IDS]) + records),
         topic_topic_ids=_longer(tables.topic_topic_ids, topics),
+        records=tables.records if records <= len(tables.records) else np.empty((2 * records, RECORD_COLUMNS), np.int64),
         scratch=tables.scratch,
     )
 
@@ -165,7 +173,7 @@ def _longer(array: _Array, length: int) -> _Array:
 def _roomy(names: Names, count: int, size_bytes: int) -> Names:
     index = names.slots
     if 2 * count > len(index):
-        index = np.zeros(1 << (4 * count).bit_length(), np.uint64)
+        index = np.zeros(1 << (2 * count - 1).bit_length(), np.uint64)
         move_names(names.slots, index)
     return Names(index, _longer(names.places, count), _longer(names.content, size_bytes))
 
