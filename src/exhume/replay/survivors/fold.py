@@ -471,6 +471,9 @@ def _fold_other(
     groups[group, columns.KIND_PLACE] = place
     if value_size >= 0:
         groups[group, columns.KIND] = columns.VALUE
+        is_compressed = rows[number, scan.ATTRIBUTES] & scan.CODEC != 0
+        groups[group, columns.VALUE_POSITION] = -1 if is_compressed else value_start
+        groups[group, columns.VALUE_BYTES] = value_size
         groups[group, columns.FIRST_TOMBSTONE] = -1
         groups[group, columns.FIRST_COMMIT] = record_offset
     else:
