@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from os import PathLike
 from pathlib import Path
+from threading import Lock
 from types import TracebackType
 from typing import Literal, Self
 
@@ -341,7 +343,23 @@ class OffsetsTopic:
                 self.findings.add(Finding(code="release_newer_than_known", severity="warn", confidence="likely", sentence=sentence))
 
     def _fast_load(self) -> FastLoad:
-        return FastLoad(self._options.verify, self._options.cap_bytes, least_bytes=self._options.least_compiled_bytes)
+        options = self._options
+        return FastLoad(options.verify, options.cap_bytes, self._count_bytes(), options.least_compiled_bytes, options.threads or _cores())
+
+    def _count_bytes(self) -> Callable[[int], None]:
+        """Tells the progress of bytes that threads have done."""
+        progress, total_bytes = self._options.progress, self._reader().total_bytes
+        lock = Lock()
+        done = 0
+
+        def advance(size_bytes: int) -> None:
+            nonlocal done
+            with lock:
+                done += size_bytes
+                if progress is not None:
+                    progress(done, total_bytes)
+
+        return advance
 
     def _look_for_damage(self, mode: Mode, fast: FastLoad | None = None) -> None:
         """Put what a look at every checksum finds into `findings`; a lenient load reads every record, so those are looked at too.
@@ -366,6 +384,11 @@ class OffsetsTopic:
             names.add_all("partition.metadata", directory.topic_ids)
             names.add_all("cluster_metadata", dict(_cluster_topics(directory.cluster_metadata)))
         return names
+
+
+def _cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _now_ms(now_ms: int | None) -> int:

@@ -43,14 +43,17 @@ from exhume.replay.survivors.tables import Tables
     ODD_KEY,
     ODD_VALUE,
     TRANSACTIONAL_TOMBSTONE,
-) = range(9)
+    TRANSACTIONAL,
+) = range(10)
 
 #: Entries of `rules`: a seed for hashes, the log start, a bit for each accepted value version of types 0, 1 and 2, yes or no.
 SEED, START_OFFSET, ACCEPTED_0, ACCEPTED_1, ACCEPTED_2, MARKER_DECIDES, TOMBSTONE_VOIDS, TAKES_NULL_PROTOCOL = range(8)
 #: What the segment may hold: offsets from the lowest on, below the one beyond. What the release can read: a bit for each codec it cannot,
 #: the largest batch.
 LOWEST_OFFSET, BEYOND_OFFSET, REFUSED_CODECS, MOST_BATCH_BYTES = range(8, 12)
-RULES = 12
+#: 1 where a stretch is folded by itself: it may have no transactions.
+IS_PART = 12
+RULES = 13
 
 _COMMIT_MARKER = 1
 _FLEXIBLE_SINCE = 4
@@ -110,6 +113,8 @@ def _checked(rows: Int64s, number: Number, rules: Int64s, counts: Int64s) -> Num
         return ODD_BATCH
     # One coordinator goes by the bit, the other by the producer id.
     is_transactional = attributes & scan.TRANSACTIONAL != 0
+    if rules[IS_PART] and (is_transactional or attributes & scan.CONTROL):
+        return TRANSACTIONAL
     return DONE if is_transactional == (rows[number, scan.PRODUCER_ID] != _NO_PRODUCER_ID) else ODD_BATCH
 
 
@@ -205,7 +210,7 @@ def _fold_records(
         if groups[group, columns.FIRST_COMMIT] < 0:
             groups[group, columns.FIRST_COMMIT] = record_offset
             if groups[group, columns.IS_PASSED_ON]:
-                _pass_commit(group, record_offset, tables)
+                pass_commit(group, record_offset, tables)
         if is_transactional:
             timestamp = rows[number, scan.MAX_TIMESTAMP]
             if not rows[number, scan.ATTRIBUTES] & scan.LOG_APPEND_TIME:
@@ -370,6 +375,8 @@ def _group(data: Bytes, start: Number, size: Number, seed: Number, tables: Table
         tables.groups[group, columns.FIRST_TOMBSTONE] = -1
         tables.groups[group, columns.FIRST_COMMIT] = -1
         tables.groups[group, columns.IS_PASSED_ON] = 0
+        tables.groups[group, columns.HAS_VALUE] = 0
+        tables.groups[group, columns.IS_NEW] = 0
     return group
 
 
@@ -394,14 +401,14 @@ def _pass(segment: Number, batch: Number, place: Number, record_offset: Number, 
 
 
 @kernel
-def _pass_commit(group: Number, record_offset: Number, tables: Tables) -> None:
+def pass_commit(group: Number, record_offset: Number, tables: Tables) -> None:
     """Say that a commit of this group lies here."""
     _pass(-1, -1, -1, record_offset, tables)
     tables.passed[tables.counts[columns.PASSED] - 1, columns.PASSED_GROUP] = group
 
 
 @kernel
-def _pass_group(group: Number, tables: Tables) -> None:
+def pass_group(group: Number, tables: Tables) -> None:
     """From here on the loader says what this group is; it is given what was there before."""
     groups = tables.groups
     if not groups[group, columns.IS_PASSED_ON]:
@@ -415,7 +422,7 @@ def _pass_group(group: Number, tables: Tables) -> None:
                 tables,
             )
         if groups[group, columns.KIND] != columns.VALUE and groups[group, columns.FIRST_COMMIT] >= 0:
-            _pass_commit(group, groups[group, columns.FIRST_COMMIT], tables)
+            pass_commit(group, groups[group, columns.FIRST_COMMIT], tables)
     groups[group, columns.FIRST_COMMIT] = -1
 
 
@@ -462,7 +469,7 @@ def _fold_other(
             tables.counts[columns.GROUP_RECORDS],
         )
     if not is_plain or groups[group, columns.IS_PASSED_ON]:
-        _pass_group(group, tables)
+        pass_group(group, tables)
         _pass_record(rows, number, place, record_offset, segment, tables)
         return DONE
     groups[group, columns.KIND_OFFSET] = record_offset
@@ -471,6 +478,7 @@ def _fold_other(
     groups[group, columns.KIND_PLACE] = place
     if value_size >= 0:
         groups[group, columns.KIND] = columns.VALUE
+        groups[group, columns.HAS_VALUE] = 1
         is_compressed = rows[number, scan.ATTRIBUTES] & scan.CODEC != 0
         groups[group, columns.VALUE_POSITION] = -1 if is_compressed else value_start
         groups[group, columns.VALUE_BYTES] = value_size

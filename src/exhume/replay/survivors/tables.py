@@ -41,7 +41,9 @@ FIRST_TOMBSTONE, FIRST_COMMIT = 5, 6
 IS_PASSED_ON = 7
 #: Where the value begins in its segment, -1 where it lies there compressed; and its size.
 VALUE_POSITION, VALUE_BYTES = 8, 9
-GROUP_COLUMNS = 10
+#: 1 where some record had a value; 1 for a group that has only been named so far, while two folds are joined.
+HAS_VALUE, IS_NEW = 10, 11
+GROUP_COLUMNS = 12
 
 TXN_PRODUCER_ID, TXN_EPOCH, TXN_FIRST_OFFSET, TXN_LAST_OFFSET, TXN_FIRST_TIMESTAMP, TXN_LAST_TIMESTAMP = range(6)
 TXN_FIRST_STAGED, TXN_LAST_STAGED, TXN_IS_OPEN, TXN_IS_PASSED_ON = range(6, 10)
@@ -78,7 +80,8 @@ class Tables(NamedTuple):
 
     `key_topic_ids`, `staged_topic_ids` and `topic_topic_ids` are two words for each row, 0 for none: the topic id in a commit of version 4
     or later, the last one of a topic. `topic_ids` are (topic, word, word) in the order in which commits said so. Commits of a key that
-    were staged below `void_below` were dropped by a tombstone. `scratch` is for names in one record.
+    were staged below `void_below` were dropped by a tombstone. `scratch` is for names in one record,
+    `group_numbers` and `topic_numbers` for what these are called in the fold that this one is joined to.
     """
 
     counts: Int64s
@@ -99,6 +102,8 @@ class Tables(NamedTuple):
     topic_topic_ids: Int64s
     records: Int64s
     scratch: Int64s
+    group_numbers: Int64s
+    topic_numbers: Int64s
 
 
 def new_tables() -> Tables:
@@ -125,6 +130,8 @@ def new_tables() -> Tables:
         topic_topic_ids=_rows(2),
         records=_rows(RECORD_COLUMNS),
         scratch=np.zeros((8 * MOST_MEMBERS, 4), np.int64),
+        group_numbers=_rows(1),
+        topic_numbers=_rows(1),
     )
 
 
@@ -155,6 +162,8 @@ def with_room(tables: Tables, records: int, size_bytes: int, batches: int) -> Ta
         topic_topic_ids=rows(tables.topic_topic_ids, TOPICS),
         records=_longer(tables.records, 0, records),
         scratch=tables.scratch,
+        group_numbers=rows(tables.group_numbers, GROUPS),
+        topic_numbers=rows(tables.topic_numbers, TOPICS),
     )
 
 
