@@ -24,7 +24,7 @@ from exhume.analysis.load_check import check_loads
 from exhume.analysis.removals import neighbours_of
 from exhume.analysis.why import coverage_of, explain
 from exhume.arrow_rows import batches_of
-from exhume.codecs import schemas
+from exhume.codecs import kernel_cache, schemas
 from exhume.codecs.annotation import ANNOTATION, annotate
 from exhume.codecs.cluster_metadata import topic_of
 from exhume.codecs.compression import DEFAULT_CAP_BYTES
@@ -50,6 +50,9 @@ from exhume.replay.topic_names import TopicNames, read_topics_file
 Place = str | PathLike[str]
 
 _MS_PER_MINUTE = 60_000
+#: Smaller logs are read by plain code: before it were done, kernels would not even be there. Those below the second size do not wait for
+#: a compiler.
+_WORTH_KERNELS_BYTES, _WORTH_COMPILING_BYTES = 2 * 1024 * 1024, 64 * 1024 * 1024
 
 
 class OffsetsTopic:
@@ -199,6 +202,8 @@ class OffsetsTopic:
         options = replace(options, fast=self._fast_load())
         state = load_state(self._evidence.log_directories, options, self._topic_names(topics_file))
         self._look_for_damage(mode, options.fast)
+        if options.fast is not None and options.fast.read_whole:
+            kernel_cache.mark_warm()
         self.findings.extend(state.findings)
         return state.only(groups) if groups is not None else state
 
@@ -343,8 +348,10 @@ class OffsetsTopic:
                 self.findings.add(Finding(code="release_newer_than_known", severity="warn", confidence="likely", sentence=sentence))
 
     def _fast_load(self) -> FastLoad:
-        options = self._options
-        return FastLoad(options.verify, options.cap_bytes, self._count_bytes(), options.least_compiled_bytes, options.threads or _cores())
+        options, least_bytes = self._options, self._options.least_compiled_bytes
+        if least_bytes is None:
+            least_bytes = _WORTH_KERNELS_BYTES if kernel_cache.is_warm() else _WORTH_COMPILING_BYTES
+        return FastLoad(options.verify, options.cap_bytes, self._count_bytes(), least_bytes, options.threads or _cores())
 
     def _count_bytes(self) -> Callable[[int], None]:
         """Tells the progress of bytes that threads have done."""

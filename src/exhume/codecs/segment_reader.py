@@ -27,8 +27,8 @@ class ReadOptions:
     verify: bool = True
     cap_bytes: int = DEFAULT_CAP_BYTES
     progress: Progress | None = None
-    #: Logs of fewer bytes are read by plain code: a compiler's start would take longer.
-    least_compiled_bytes: int = 2 * 1024 * 1024
+    #: Logs of fewer bytes are read by plain code; None: those that are read before a compiler, or compiled code, is there.
+    least_compiled_bytes: int | None = None
     #: How many threads may work; None: as many as there are cores for this process.
     threads: int | None = None
 
