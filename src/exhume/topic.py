@@ -28,7 +28,7 @@ from exhume.codecs import kernel_cache, schemas
 from exhume.codecs.annotation import ANNOTATION, annotate
 from exhume.codecs.cluster_metadata import topic_of
 from exhume.codecs.compression import DEFAULT_CAP_BYTES
-from exhume.codecs.decoded_tables import DUMP, decode_table, dump_table
+from exhume.codecs.decoded_tables import DUMP, decoded_batches, dump_table
 from exhume.codecs.log_directory import Evidence, SegmentFile, discover
 from exhume.codecs.record_filter import RecordFilter
 from exhume.codecs.records import read_records_leniently
@@ -50,9 +50,6 @@ from exhume.replay.topic_names import TopicNames, read_topics_file
 Place = str | PathLike[str]
 
 _MS_PER_MINUTE = 60_000
-#: Smaller logs are read by plain code: before it were done, kernels would not even be there. Those below the second size do not wait for
-#: a compiler.
-_WORTH_KERNELS_BYTES, _WORTH_COMPILING_BYTES = 2 * 1024 * 1024, 64 * 1024 * 1024
 
 
 class OffsetsTopic:
@@ -148,14 +145,10 @@ class OffsetsTopic:
         Raises:
             RequestError: no record type has this name; lists those there are.
         """
-        if name == "end_txn_markers":
-            schema, types = schemas.END_TXN_MARKERS, ["end_txn_marker"]
-        elif name in schemas.DECODED:
-            schema, types = schemas.DECODED[name], [name]
-        else:
+        schema = schemas.END_TXN_MARKERS if name == "end_txn_markers" else schemas.DECODED.get(name)
+        if schema is None:
             raise RequestError(f"no table {name!r}", remedy=f"Choose one of {', '.join([*schemas.DECODED, 'end_txn_markers'])}")
-        batches = (decode_table(name, batch) for batch in self._records(RecordFilter(groups=groups, types=types)))
-        return pa.RecordBatchReader.from_batches(schema, batches)
+        return pa.RecordBatchReader.from_batches(schema, decoded_batches(name, self._reader(), groups))
 
     def offset_commits(self, *, groups: Collection[str] | None = None) -> pa.RecordBatchReader:
         """Offset commits and their tombstones (record types 0 and 1)."""
@@ -348,10 +341,8 @@ class OffsetsTopic:
                 self.findings.add(Finding(code="release_newer_than_known", severity="warn", confidence="likely", sentence=sentence))
 
     def _fast_load(self) -> FastLoad:
-        options, least_bytes = self._options, self._options.least_compiled_bytes
-        if least_bytes is None:
-            least_bytes = _WORTH_KERNELS_BYTES if kernel_cache.is_warm() else _WORTH_COMPILING_BYTES
-        return FastLoad(options.verify, options.cap_bytes, self._count_bytes(), least_bytes, options.threads or _cores())
+        options = self._options
+        return FastLoad(options.verify, options.cap_bytes, self._count_bytes(), options.least_kernel_bytes, options.threads or _cores())
 
     def _count_bytes(self) -> Callable[[int], None]:
         """Tells the progress of bytes that threads have done."""

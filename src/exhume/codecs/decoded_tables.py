@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -11,7 +11,10 @@ from exhume.arrow_rows import batch_of
 from exhume.codecs import schemas
 from exhume.codecs.embedded import Payload, decode_assignment, decode_subscription
 from exhume.codecs.json_values import to_json
+from exhume.codecs.record_filter import RecordFilter
 from exhume.codecs.record_types import ABORT, COMMIT, Decoded, decode_control_record, decode_record
+from exhume.codecs.records_table import record_batches, tables_of_batches
+from exhume.codecs.segment_reader import SegmentReader
 
 #: One row per record, whatever its type: where it lies, whose it is, and key and value decoded to the last field as JSON.
 DUMP = pa.schema(
@@ -35,7 +38,28 @@ DUMP = pa.schema(
     ]
 )
 
+#: Tables that kernels make where there is much to read.
+_BY_KERNELS = ("offset_commit", "group_metadata")
+
 _POSITION = tuple(name for name in schemas.END_TXN_MARKERS.names if name in schemas.RECORDS.names)
+
+
+def decoded_batches(name: str, reader: SegmentReader, groups: Collection[str] | None = None) -> Iterator[pa.RecordBatch]:
+    """The typed table of a record type, or `end_txn_markers`, from the records of these groups (default: all)."""
+    wanted = RecordFilter(groups=groups, types=["end_txn_marker" if name == "end_txn_markers" else name])
+    if name not in _BY_KERNELS or not reader.is_worth_compiling:
+        yield from (decode_table(name, records) for records in record_batches(reader, wanted))
+        return
+    from exhume.codecs.columns import typed
+    from exhume.codecs.columns.pieces import Piece
+    from exhume.codecs.columns.selection import wanted_pieces
+
+    table_of = typed.commit_table if name == "offset_commit" else typed.group_table
+    for found in wanted_pieces(reader, wanted):
+        if isinstance(found, Piece):
+            yield table_of(found)
+        else:
+            yield from (decode_table(name, records) for records in tables_of_batches(found, wanted))
 
 
 def decode_table(name: str, records: pa.RecordBatch) -> pa.RecordBatch:

@@ -18,17 +18,44 @@ from exhume.codecs.segment_reader import SegmentBatch, SegmentReader
 
 def batch_tables(reader: SegmentReader) -> Iterator[pa.RecordBatch]:
     """A row of `schemas.BATCHES` for each batch."""
-    return batches_of(schemas.BATCHES, (_batch_row(found) for found in reader.batches()))
+    if not reader.is_worth_compiling:
+        yield from batches_of(schemas.BATCHES, map(_batch_row, reader.batches()))
+        return
+    from exhume.codecs.columns.batch_columns import batch_tables_of
+    from exhume.codecs.columns.runs import Run, runs, stretches
+
+    for found in stretches(runs(reader)):
+        yield from batch_tables_of(found) if isinstance(found, Run) else batches_of(schemas.BATCHES, map(_batch_row, found))
 
 
 def record_batches(reader: SegmentReader, wanted: RecordFilter) -> Iterator[pa.RecordBatch]:
     """A row of `schemas.RECORDS` for each record that is wanted."""
-    return batches_of(schemas.RECORDS, (_record_row(found, record, decoded) for found, record, decoded in matching_records(reader, wanted)))
+    if not reader.is_worth_compiling:
+        yield from tables_of_batches(reader.batches(wanted.offsets_partitions), wanted)
+        return
+    from exhume.codecs.columns.pieces import Piece
+    from exhume.codecs.columns.record_columns import record_table
+    from exhume.codecs.columns.selection import wanted_pieces
+
+    for found in wanted_pieces(reader, wanted):
+        if isinstance(found, Piece):
+            yield record_table(found)
+        else:
+            yield from tables_of_batches(found, wanted)
+
+
+def tables_of_batches(batches: Iterator[SegmentBatch], wanted: RecordFilter) -> Iterator[pa.RecordBatch]:
+    """The same for these batches, record by record."""
+    return batches_of(schemas.RECORDS, (_record_row(*match) for match in _matching(batches, wanted)))
 
 
 def matching_records(reader: SegmentReader, wanted: RecordFilter) -> Iterator[tuple[SegmentBatch, Record, Decoded]]:
     """Each record that is wanted, with its batch and its decoded key (the value is not decoded)."""
-    for found in reader.batches(wanted.offsets_partitions):
+    return _matching(reader.batches(wanted.offsets_partitions), wanted)
+
+
+def _matching(batches: Iterator[SegmentBatch], wanted: RecordFilter) -> Iterator[tuple[SegmentBatch, Record, Decoded]]:
+    for found in batches:
         decode = decode_control_record if found.batch.is_control else decode_record
         for record in found.records():
             if wanted.accepts_position(record.record_offset, record.timestamp_ms):

@@ -6,18 +6,24 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from exhume.codecs.batches import Batch
+from exhume.codecs import kernel_cache
+from exhume.codecs.batches import Batch, CrcStatus, read_header_fields
 from exhume.codecs.compression import DEFAULT_CAP_BYTES
 from exhume.codecs.damage import Context, DamageReport
 from exhume.codecs.file_content import looks_like
 from exhume.codecs.log_directory import Evidence, PartitionDirectory, SegmentFile
 from exhume.codecs.records import Record, read_records_leniently
-from exhume.codecs.salvage import Found, Hole, salvage
+from exhume.codecs.salvage import Found, Grade, Hole, salvage
 from exhume.codecs.wire import Buffer
 from exhume.findings import Finding, Findings
 
 #: Told, now and then, how many bytes of how many have been read.
 Progress = Callable[[int, int], None]
+
+
+#: Smaller logs are read by plain code: before it were done, kernels would not even be there. Those below the second size do not wait for
+#: a compiler.
+_WORTH_KERNELS_BYTES, _WORTH_COMPILING_BYTES = 2 * 1024 * 1024, 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +37,13 @@ class ReadOptions:
     least_compiled_bytes: int | None = None
     #: How many threads may work; None: as many as there are cores for this process.
     threads: int | None = None
+
+    @property
+    def least_kernel_bytes(self) -> int:
+        """The size from which on a log is read by kernels."""
+        if self.least_compiled_bytes is not None:
+            return self.least_compiled_bytes
+        return _WORTH_KERNELS_BYTES if kernel_cache.is_warm() else _WORTH_COMPILING_BYTES
 
 
 @dataclass(slots=True)
@@ -80,9 +93,18 @@ class SegmentReader:
     def __post_init__(self) -> None:
         self.total_bytes = sum(segment.size_bytes for _, segment, _ in self.segments())
 
-    def segments(self) -> Iterator[tuple[PartitionDirectory, SegmentFile, int | None]]:
-        """Every segment that is read, with its partition and the base offset of the one behind it."""
+    @property
+    def is_worth_compiling(self) -> bool:
+        """True where there is enough to read for kernels to be worth their start."""
+        return self.total_bytes >= self.options.least_kernel_bytes
+
+    def segments(self, offsets_partitions: Collection[int] | None = None) -> Iterator[tuple[PartitionDirectory, SegmentFile, int | None]]:
+        """Every segment that is read, with its partition and the base offset of the one behind it; of these offsets partitions only where
+        some are named.
+        """
         for partition in self.evidence.partitions:
+            if offsets_partitions is not None and partition.offsets_partition not in offsets_partitions:
+                continue
             read = [segment for segment in partition.segments if segment.is_read]
             for index, segment in enumerate(read):
                 later_logs = (later.base_offset for later in read[index + 1 :] if later.origin == "log")
@@ -92,35 +114,44 @@ class SegmentReader:
 
     def batches(self, offsets_partitions: Collection[int] | None = None, *, besides: Collection[str] = ()) -> Iterator[SegmentBatch]:
         """Every batch of every segment, of these offsets partitions only where some are named, besides segments of these paths."""
-        for partition, segment, behind in self.segments():
+        for partition, segment, behind in self.segments(offsets_partitions):
             if segment.path in besides:
-                self._done_bytes += segment.size_bytes
-                self._advance(0)
-                continue
-            if offsets_partitions is not None and partition.offsets_partition not in offsets_partitions:
+                self.finish(segment)
                 continue
             for item in self.items(partition, segment, behind):
                 if isinstance(item, SegmentBatch):
                     yield item
 
-    def items(self, partition: PartitionDirectory, segment: SegmentFile, next_base_offset: int | None) -> Iterator[SegmentBatch | Hole]:
-        """The batches and holes of one segment."""
-        context = Context(segment.path, partition.replica, partition.offsets_partition)
-        report = DamageReport(context, base_offset=segment.base_offset, next_base_offset=next_base_offset)
+    def items(
+        self, partition: PartitionDirectory, segment: SegmentFile, next_base_offset: int | None, *, behind_batch_at: int | None = None
+    ) -> Iterator[SegmentBatch | Hole]:
+        """The batches and holes of one segment; only what lies behind the batch at this position, if one is given: all in front of it and
+        itself are sound and in order.
+        """
+        report = _report(partition, segment, next_base_offset)
         with segment.open() as buffer:
             self._note_stranger(partition, segment, buffer)
             found_or_hole = salvage(
-                buffer, base_offset=segment.base_offset, next_base_offset=next_base_offset, verify_crc=self.options.verify
+                buffer,
+                position=behind_batch_at or 0,
+                base_offset=segment.base_offset,
+                next_base_offset=next_base_offset,
+                verify_crc=self.options.verify,
             )
             for item in found_or_hole:
                 self.findings.extend(report.findings(item))
                 if isinstance(item, Hole):
                     yield item
-                else:
+                elif item.batch.byte_position != behind_batch_at:
                     yield SegmentBatch(partition, segment, buffer, item, report, self.findings, self.options.cap_bytes)
-                self._advance(item.end_position)
-        self._done_bytes += segment.size_bytes
-        self._advance(0)
+                self.advance(item.end_position)
+        self.finish(segment)
+
+    def sound_batch(self, partition: PartitionDirectory, segment: SegmentFile, buffer: Buffer, position: int) -> SegmentBatch:
+        """The batch at this position, which has been found to be sound and in order."""
+        status: tuple[CrcStatus, Grade] = ("ok", "verified") if self.options.verify else ("not_checked", "unverified")
+        found = Found(read_header_fields(buffer, position), *status)
+        return SegmentBatch(partition, segment, buffer, found, _report(partition, segment, None), self.findings, self.options.cap_bytes)
 
     def _note_stranger(self, partition: PartitionDirectory, segment: SegmentFile, buffer: memoryview) -> None:
         """Say what this file is if it is no log. It is read all the same: batches may lie further on."""
@@ -141,6 +172,17 @@ class SegmentReader:
         )
         self.findings.add(finding)
 
-    def _advance(self, position: int) -> None:
+    def advance(self, position: int) -> None:
+        """Tell whoever wants to know that the present segment is read up to here."""
         if self.options.progress is not None:
             self.options.progress(self._done_bytes + position, self.total_bytes)
+
+    def finish(self, segment: SegmentFile) -> None:
+        """Count this segment as read."""
+        self._done_bytes += segment.size_bytes
+        self.advance(0)
+
+
+def _report(partition: PartitionDirectory, segment: SegmentFile, next_base_offset: int | None) -> DamageReport:
+    context = Context(segment.path, partition.replica, partition.offsets_partition)
+    return DamageReport(context, base_offset=segment.base_offset, next_base_offset=next_base_offset)

@@ -12,6 +12,7 @@ import mmap
 import os
 import stat
 import sys
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -19,6 +20,9 @@ from typing import Protocol
 from exhume.codecs.file_names import as_text, matters
 from exhume.errors import EvidenceError
 from exhume.findings import Finding, Findings
+
+#: Of Linux; the module `mmap` has no name for it.
+_MADV_POPULATE_READ = 22
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +216,16 @@ def map_descriptor(descriptor: int, size_bytes: int) -> memoryview:
         # Without this each mapping holds a descriptor, and logs of many segments meet the limit on open files.
         return memoryview(mmap.mmap(descriptor, size_bytes, access=mmap.ACCESS_READ, trackfd=False))
     return memoryview(mmap.mmap(descriptor, size_bytes, access=mmap.ACCESS_READ))
+
+
+def fetch_pages(buffer: memoryview, start: int, end: int) -> None:
+    """Have the pages of `buffer[start:end]` of a mapped file at hand at once, where the system can do that. Reading goes without, too."""
+    mapping = buffer.obj
+    if isinstance(mapping, mmap.mmap) and sys.platform == "linux" and start < end:
+        first = start - start % mmap.PAGESIZE
+        # Systems before Linux 5.14 do not know how.
+        with suppress(OSError):
+            mapping.madvise(_MADV_POPULATE_READ, first, end - first)
 
 
 def unreadable(path: str, error: OSError) -> EvidenceError:

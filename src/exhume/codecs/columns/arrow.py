@@ -1,0 +1,80 @@
+"""Numbers and places of texts as Arrow arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from exhume.codecs.kernels.primitives import Bytes, Int64s
+from exhume.codecs.kernels.texts import copy_texts
+
+#: Rows of a record batch at most.
+ROWS = 32_768
+
+Flags = npt.NDArray[np.bool_]
+
+
+def numbers(values: npt.NDArray[Any], data_type: pa.DataType, is_there: Flags | None = None) -> pa.Array:
+    """These numbers, null where `is_there` is False. They must fit."""
+    content = values.astype(data_type.to_pandas_dtype())
+    return pa.Array.from_buffers(data_type, len(values), [_validity(is_there), pa.py_buffer(content)])
+
+
+def flags(values: Flags) -> pa.Array:
+    """These values as booleans."""
+    return pa.Array.from_buffers(pa.bool_(), len(values), [None, _bits(values)])
+
+
+def texts(data: Bytes, starts: Int64s, sizes: Int64s, data_type: pa.DataType) -> pa.Array:
+    """The strings (valid UTF-8) or bytes that lie in `data` from `starts` on, less than 2 GiB together; null where a size is negative."""
+    offsets = np.empty(len(starts) + 1, np.int32)
+    content = np.empty(int(np.maximum(sizes, 0).sum()), np.uint8)
+    copy_texts(data, starts, sizes, offsets, content)
+    is_there = sizes >= 0
+    validity = None if is_there.all() else _bits(is_there)
+    return pa.Array.from_buffers(data_type, len(starts), [validity, pa.py_buffer(offsets), pa.py_buffer(content)])
+
+
+def lists(counts: Int64s, elements: pa.Array, is_there: Flags) -> pa.Array:
+    """Lists of so many elements each, one behind the other; null where `is_there` is False (such a list has no element)."""
+    offsets = np.zeros(len(counts) + 1, np.int32)
+    np.cumsum(counts, out=offsets[1:])
+    buffers = [_validity(is_there), pa.py_buffer(offsets)]
+    return pa.Array.from_buffers(pa.list_(elements.type), len(counts), buffers, children=[elements])
+
+
+def choices(names: list[str], numbers_of: Int64s) -> pa.Array:
+    """The name of each number."""
+    return pa.array(names, pa.string()).take(pa.array(numbers_of))
+
+
+Same = Callable[[Any, pa.DataType, int], pa.Array]
+
+
+def same_values() -> Same:
+    """A function that repeats a value up to `ROWS` times; arrays of one value share their memory."""
+
+    @lru_cache(maxsize=64)
+    def longest(value: Any, data_type: pa.DataType, size: int) -> pa.Array:
+        return pa.nulls(size, data_type) if value is None else pa.repeat(pa.scalar(value, data_type), size)
+
+    return lambda value, data_type, count: longest(value, data_type, 1 << max(count - 1, 0).bit_length()).slice(0, count)
+
+
+@lru_cache(maxsize=8)
+def no_elements(data_type: pa.ListType) -> pa.Array:
+    """`ROWS` empty lists."""
+    return pa.array([[]] * ROWS, data_type)
+
+
+def _validity(is_there: Flags | None) -> pa.Buffer | None:
+    return None if is_there is None or is_there.all() else _bits(is_there)
+
+
+def _bits(values: Flags) -> pa.Buffer:
+    return pa.py_buffer(np.packbits(values, bitorder="little"))

@@ -1,0 +1,136 @@
+"""Header fields of batches as Arrow: the table of batches, and what the tables of records say about the batch that holds a record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from exhume.codecs import schemas
+from exhume.codecs.batches import CODEC_NAMES
+from exhume.codecs.columns.arrow import ROWS, choices, flags, numbers
+from exhume.codecs.columns.runs import Run
+from exhume.codecs.kernels import scan
+from exhume.codecs.kernels.primitives import Int64s
+
+_NONE = -1
+_CODECS = [CODEC_NAMES.get(codec, f"codec {codec}") for codec in range(scan.CODEC + 1)]
+_TIMESTAMP_TYPES = ["CreateTime", "LogAppendTime"]
+
+#: Rows of a run: a range of them, or a number for each row that is to come out.
+Selected = slice | Int64s
+
+
+def batch_tables_of(run: Run) -> Iterator[pa.RecordBatch]:
+    """Rows of `schemas.BATCHES` for the batches of this run."""
+    for start in range(0, len(run.rows), ROWS):
+        selected = slice(start, min(start + ROWS, len(run.rows)))
+        yield pa.RecordBatch.from_arrays([batch_column(run, selected, field) for field in schemas.BATCHES], schema=schemas.BATCHES)
+
+
+def batch_column(run: Run, selected: Selected, field: pa.Field) -> pa.Array:
+    """A column about the selected batches, one of `BATCH_COLUMNS`."""
+    return BATCH_COLUMNS[field.name](run, selected, field.type)
+
+
+_Column = Callable[[Run, Selected, pa.DataType], pa.Array]
+_Test = Callable[[Any], Any]
+
+
+def _count(run: Run, selected: Selected) -> int:
+    return len(range(*selected.indices(len(run.rows)))) if isinstance(selected, slice) else len(selected)
+
+
+def _only_value(run: Run, selected: Selected, column: int) -> int | None:
+    """The value of this column that all of these batches have; None where they differ. Numbers of batches rise."""
+    if not _count(run, selected):
+        return None
+    span = selected if isinstance(selected, slice) else slice(selected[0], selected[-1] + 1)
+    values = run.rows[span, column]
+    return int(values[0]) if (values == values[0]).all() else None
+
+
+def _same(value: Callable[[Run], Any]) -> _Column:
+    return lambda run, selected, data_type: run.same(value(run), data_type, _count(run, selected))
+
+
+def _number(column: int) -> _Column:
+    def make(run: Run, selected: Selected, data_type: pa.DataType) -> pa.Array:
+        return numbers(run.rows[selected, column], data_type)
+
+    return make
+
+
+def _nullable(column: int, null_column: int, is_null: _Test) -> _Column:
+    """Null where the other column says so."""
+
+    def make(run: Run, selected: Selected, data_type: pa.DataType) -> pa.Array:
+        only = _only_value(run, selected, null_column)
+        if only is not None and is_null(only):
+            return run.same(None, data_type, _count(run, selected))
+        return numbers(run.rows[selected, column], data_type, ~is_null(run.rows[selected, null_column]))
+
+    return make
+
+
+def _is_none(values: Any) -> Any:
+    return values == _NONE
+
+
+def _has_no_horizon(attributes: Any) -> Any:
+    return attributes & scan.DELETE_HORIZON == 0
+
+
+def _base_timestamp(run: Run, selected: Selected, data_type: pa.DataType) -> pa.Array:
+    timestamps = run.rows[selected, scan.BASE_TIMESTAMP]
+    return numbers(timestamps, data_type, _has_no_horizon(run.rows[selected, scan.ATTRIBUTES]) & (timestamps != _NONE))
+
+
+def _of_attributes(name: Callable[[Any], Any], make_array: Callable[[Int64s], pa.Array]) -> _Column:
+    """What the attributes of a batch say: one value where they are the same for all, else an array."""
+
+    def make(run: Run, selected: Selected, data_type: pa.DataType) -> pa.Array:
+        only = _only_value(run, selected, scan.ATTRIBUTES)
+        if only is not None:
+            return run.same(name(only), data_type, _count(run, selected))
+        return make_array(run.rows[selected, scan.ATTRIBUTES])
+
+    return make
+
+
+def _bit(bit: int) -> _Column:
+    return _of_attributes(lambda attributes: bool(attributes & bit), lambda attributes: flags(attributes & bit != 0))
+
+
+def _choice(names: list[str], bits: int, shift: int) -> _Column:
+    return _of_attributes(
+        lambda attributes: names[attributes >> shift & bits], lambda attributes: choices(names, attributes >> shift & bits)
+    )
+
+
+#: What `records_table` says about a batch, from the columns of a scan.
+BATCH_COLUMNS: Mapping[str, _Column] = {
+    "replica": _same(lambda run: run.partition.replica),
+    "offsets_partition": _same(lambda run: run.partition.offsets_partition),
+    "path": _same(lambda run: run.segment.path),
+    "byte_position": _number(scan.POSITION),
+    "size_bytes": _number(scan.SIZE),
+    "base_offset": _number(scan.BASE_OFFSET),
+    "last_offset": _number(scan.LAST_OFFSET),
+    "magic": _same(lambda run: 2),  # noqa: ARG005
+    "codec": _choice(_CODECS, scan.CODEC, 0),
+    "timestamp_type": _choice(_TIMESTAMP_TYPES, 1, 3),
+    "base_timestamp_ms": _base_timestamp,
+    "max_timestamp_ms": _nullable(scan.MAX_TIMESTAMP, scan.MAX_TIMESTAMP, _is_none),
+    "partition_leader_epoch": _number(scan.LEADER_EPOCH),
+    "producer_id": _nullable(scan.PRODUCER_ID, scan.PRODUCER_ID, _is_none),
+    "producer_epoch": _nullable(scan.PRODUCER_EPOCH, scan.PRODUCER_ID, _is_none),
+    "base_sequence": _nullable(scan.BASE_SEQUENCE, scan.BASE_SEQUENCE, _is_none),
+    "is_transactional": _bit(scan.TRANSACTIONAL),
+    "is_control": _bit(scan.CONTROL),
+    "delete_horizon_ms": _nullable(scan.BASE_TIMESTAMP, scan.ATTRIBUTES, _has_no_horizon),
+    "record_count": _number(scan.RECORD_COUNT),
+    "crc": _number(scan.CRC),
+    "crc_status": _same(lambda run: run.crc_status),
+}

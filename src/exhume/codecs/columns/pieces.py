@@ -1,0 +1,103 @@
+"""Records of runs, piece by piece: compressed batches unfolded, every record a column of `kernels.records`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from exhume.codecs.columns.arrow import ROWS
+from exhume.codecs.columns.runs import Run, runs
+from exhume.codecs.compression import decompress
+from exhume.codecs.kernels import records, scan
+from exhume.codecs.kernels.primitives import Bytes, Int64s
+from exhume.codecs.segment_reader import SegmentBatch, SegmentReader
+from exhume.errors import DecompressionError
+
+#: A piece has about so many bytes of records, and one batch at least.
+_PIECE_BYTES = 4 * 1024 * 1024
+#: What unfolds to more is read batch by batch: Arrow counts bytes in 32 bits.
+_MOST_BYTES = 1 << 30
+
+
+@dataclass(slots=True)
+class Piece:
+    """Some records of a run, `ROWS` at most, whose keys and values lie in `data`. Valid until the next piece is asked for."""
+
+    run: Run
+    data: Bytes
+    records: Int64s
+
+    def __len__(self) -> int:
+        return int(self.records.shape[1])
+
+    def only(self, wanted: Int64s) -> Piece:
+        """The records with these numbers."""
+        return Piece(self.run, self.data, np.take(self.records, wanted, axis=1))
+
+
+def pieces(reader: SegmentReader, offsets_partitions: Collection[int] | None = None) -> Iterator[Piece | SegmentBatch]:
+    """Every record in order: of runs in pieces; batches that are in no run, or hold anything odd, as they are."""
+    for found in runs(reader, offsets_partitions):
+        if isinstance(found, Run):
+            yield from _pieces_of(found)
+        else:
+            yield found
+
+
+def _pieces_of(run: Run) -> Iterator[Piece | SegmentBatch]:
+    bodies = np.empty((len(run.rows), 2), np.int64)
+    bodies[:, 0] = run.rows[:, scan.POSITION] + scan.HEADER_BYTES
+    bodies[:, 1] = run.rows[:, scan.POSITION] + run.rows[:, scan.SIZE]
+    first = 0
+    while first < len(run.rows):
+        last, data = _next_stretch(run, first, bodies)
+        done = first
+        if data is not None:
+            least_sizes = (bodies[first:last, 1] - bodies[first:last, 0]) // records.LEAST_BYTES
+            room = int(np.clip(run.rows[first:last, scan.RECORD_COUNT], 0, least_sizes).sum())
+            columns = np.empty((records.COLUMNS, room), np.int64)
+            done, count = records.split(run.rows, first, last, data, bodies, columns)
+            for start in range(0, count, ROWS):
+                yield Piece(run, data, np.ascontiguousarray(columns[:, start : min(start + ROWS, count)]))
+        if done < last:
+            yield run.batch(done)
+            done += 1
+        first = done
+
+
+def _next_stretch(run: Run, first: int, bodies: Int64s) -> tuple[int, Bytes | None]:
+    """Batches to be split together: the number behind the last one, and the bytes that their `bodies` lie in; None where the first one is
+    not to be unfolded.
+    """
+    is_compressed = (run.rows[first:, scan.ATTRIBUTES] & scan.CODEC != 0) & (bodies[first:, 0] < bodies[first:, 1])
+    changes = np.flatnonzero(is_compressed != is_compressed[0])
+    last = first + (int(changes[0]) if len(changes) else len(is_compressed))
+    counts = np.maximum(run.rows[first:last, scan.RECORD_COUNT], 0).cumsum()
+    last = first + max(1, int(np.searchsorted(counts, ROWS, side="right")))
+    if not is_compressed[0]:
+        last = first + max(1, int(np.searchsorted(bodies[first:last, 1], bodies[first, 0] + _PIECE_BYTES, side="right")))
+        return last, run.content
+    return _unfold(run, first, last, bodies)
+
+
+def _unfold(run: Run, first: int, last: int, bodies: Int64s) -> tuple[int, Bytes | None]:
+    unfolded: list[bytes] = []
+    size, number = 0, first
+    while number < last and size < _PIECE_BYTES:
+        codec = int(run.rows[number, scan.ATTRIBUTES]) & scan.CODEC
+        stream = run.content[bodies[number, 0] : bodies[number, 1]].data
+        try:
+            unfolded.append(decompress(codec, stream, magic=2, cap_bytes=run.reader.options.cap_bytes))
+        except DecompressionError:
+            break
+        if size + len(unfolded[-1]) > _MOST_BYTES:
+            unfolded.pop()
+            break
+        bodies[number] = size, size + len(unfolded[-1])
+        size += len(unfolded[-1])
+        number += 1
+    if number == first:
+        return first + 1, None
+    return number, np.frombuffer(b"".join(unfolded) or b"\0", np.uint8)

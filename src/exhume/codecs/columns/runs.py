@@ -1,0 +1,121 @@
+"""Segments in runs: batches of format 2 that are sound and in order, scanned by a kernel; from the first other one on, batch by batch."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from typing import TypeVar, cast
+
+import numpy as np
+
+from exhume.codecs.batches import MOST_OFFSETS_IN_SEGMENT, CrcStatus
+from exhume.codecs.columns.arrow import Same, same_values
+from exhume.codecs.file_content import looks_like
+from exhume.codecs.kernels import scan
+from exhume.codecs.kernels.primitives import Bytes, Int64s
+from exhume.codecs.log_directory import PartitionDirectory, SegmentFile
+from exhume.codecs.segment_reader import SegmentBatch, SegmentReader
+from exhume.codecs.volumes import fetch_pages
+
+_Columns = TypeVar("_Columns")
+
+_BLOCK_BATCHES = 4096
+#: Page by page, fetching a mapping takes longer than verifying it.
+_FETCHED_BYTES = 64 * 1024 * 1024
+
+
+@dataclass(slots=True)
+class Run:
+    """Batches of a segment that follow one another, as `rows` of the columns of `kernels.scan`: findings have nothing to say about them.
+
+    The rows are valid until the next run is asked for.
+    """
+
+    reader: SegmentReader
+    partition: PartitionDirectory
+    segment: SegmentFile
+    buffer: memoryview
+    content: Bytes
+    rows: Int64s
+    same: Same = field(repr=False)
+
+    @property
+    def crc_status(self) -> CrcStatus:
+        return "ok" if self.reader.options.verify else "not_checked"
+
+    def batch(self, number: int) -> SegmentBatch:
+        """One batch of this run, to be read record by record."""
+        position = int(self.rows[number, scan.POSITION])
+        return self.reader.sound_batch(self.partition, self.segment, self.buffer, position)
+
+
+def runs(reader: SegmentReader, offsets_partitions: Collection[int] | None = None) -> Iterator[Run | SegmentBatch]:
+    """Every batch that `reader.batches` gives, in the same order, in runs as far as they go."""
+    same = same_values()
+    rows = np.empty((_BLOCK_BATCHES, scan.COLUMNS), np.int64)
+    for partition, segment, behind in reader.segments(offsets_partitions):
+        buffer = segment.open()
+        whole = Run(reader, partition, segment, buffer, _content(buffer), rows, same)
+        last_position, position = None, 0
+        for run in _scanned(whole, behind):
+            last_position = int(run.rows[-1, scan.POSITION])
+            position = last_position + int(run.rows[-1, scan.SIZE])
+            yield run
+            reader.advance(position)
+        if position == len(whole.content):
+            reader.finish(segment)
+            continue
+        for item in reader.items(partition, segment, behind, behind_batch_at=last_position):
+            if isinstance(item, SegmentBatch):
+                yield item
+
+
+def stretches(found: Iterable[_Columns | SegmentBatch]) -> Iterator[_Columns | Iterator[SegmentBatch]]:
+    """The same, with batches that follow one another taken together; each stretch is to be consumed before the next."""
+    for are_batches, stretch in groupby(found, key=lambda each: isinstance(each, SegmentBatch)):
+        if are_batches:
+            yield cast("Iterator[SegmentBatch]", stretch)
+        else:
+            yield from cast("Iterator[_Columns]", stretch)
+
+
+def _content(buffer: memoryview) -> Bytes:
+    content = np.frombuffer(buffer, np.uint8) if len(buffer) else np.empty(0, np.uint8)
+    # Kernels are compiled for one kind of array only.
+    content.flags.writeable = False
+    return content
+
+
+def _scanned(whole: Run, next_base_offset: int | None) -> Iterator[Run]:
+    """The batches of a segment from its first one on; ends in front of what is odd. The rows are filled again for each run."""
+    content, base_offset = whole.content, whole.segment.base_offset
+    if looks_like(whole.buffer) is not None:
+        return
+    position = fetched = 0
+    lowest, epoch = max(base_offset, 0), -1
+    beyond = base_offset + MOST_OFFSETS_IN_SEGMENT + 1
+    if next_base_offset is not None:
+        beyond = min(beyond, next_base_offset)
+    while position < len(content):
+        if fetched < min(position + _FETCHED_BYTES // 2, len(content)):
+            fetch_pages(whole.buffer, max(fetched, position), min(position + _FETCHED_BYTES, len(content)))
+            fetched = position + _FETCHED_BYTES
+        count, position = scan.scan(content, position, len(content), whole.reader.options.verify, whole.rows)
+        sound = _count_in_order(whole.rows[:count], lowest, beyond, epoch)
+        if sound:
+            run = replace(whole, rows=whole.rows[:sound])
+            lowest, epoch = int(run.rows[-1, scan.LAST_OFFSET]) + 1, int(run.rows[-1, scan.LEADER_EPOCH])
+            yield run
+        if sound < _BLOCK_BATCHES:
+            return
+
+
+def _count_in_order(rows: Int64s, lowest: int, beyond: int, epoch: int) -> int:
+    """How many of these batches are sound and have offsets and leader epochs that follow one another, from the lowest on."""
+    first, last, epochs = rows[:, scan.BASE_OFFSET], rows[:, scan.LAST_OFFSET], rows[:, scan.LEADER_EPOCH]
+    is_odd = (rows[:, scan.IS_SOUND] == 0) | (last < first) | (last >= beyond)
+    is_odd[:1] |= (first[:1] < lowest) | (epochs[:1] < epoch)
+    is_odd[1:] |= (first[1:] <= last[:-1]) | (epochs[1:] < epochs[:-1])
+    odd = np.flatnonzero(is_odd)
+    return int(odd[0]) if len(odd) else len(rows)

@@ -1,0 +1,138 @@
+"""The records of a piece that a filter means."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from exhume.codecs.columns.arrow import Flags, texts
+from exhume.codecs.columns.pieces import Piece, pieces
+from exhume.codecs.columns.runs import stretches
+from exhume.codecs.kernels import keys, records, scan
+from exhume.codecs.kernels.primitives import Bytes, Int64s
+from exhume.codecs.record_filter import RecordFilter
+from exhume.codecs.record_types import RECORD_TYPES, decode_control_record, decode_record
+from exhume.codecs.segment_reader import SegmentBatch, SegmentReader
+
+_TYPES = 1 << 16
+_MOST_INT32 = (1 << 31) - 1
+_CONTROL_NAMES = frozenset({"end_txn_marker", "control", "unknown"})
+
+
+def wanted_pieces(reader: SegmentReader, wanted: RecordFilter) -> Iterator[Piece | Iterator[SegmentBatch]]:
+    """Every piece that has records which are wanted, with these only; and stretches of the batches that are read record by record, as they
+    are. Each is to be consumed before the next.
+    """
+    selection = Selection(wanted)
+    for found in stretches(pieces(reader, wanted.offsets_partitions)):
+        if not isinstance(found, Piece):
+            yield found
+        elif len(piece := selection.of(found)):
+            yield piece
+
+
+class Selection:
+    """What a `RecordFilter` says, for pieces instead of records."""
+
+    def __init__(self, wanted: RecordFilter) -> None:
+        self._wanted = wanted
+        self._asks_for_names = any(condition is not None for condition in (wanted.groups, wanted.topics, wanted.partitions))
+        self._types = _wanted_types(wanted.types, known_only=self._asks_for_names)
+        self._takes_control = not self._asks_for_names and (wanted.types is None or not _CONTROL_NAMES.isdisjoint(wanted.types))
+
+    def of(self, piece: Piece) -> Piece:
+        """The records of this piece that are meant."""
+        is_placed = self._is_placed(piece.records)
+        if is_placed is not None and not is_placed.all():
+            piece = piece.only(np.flatnonzero(is_placed))
+        if not self._wanted.needs_key or not len(piece):
+            return piece
+        numbers = piece.records[records.RECORD_TYPE]
+        is_control = piece.run.rows[piece.records[records.BATCH], scan.ATTRIBUTES] & scan.CONTROL != 0
+        # A type that is not there is none of the 65536; the last place of the table is for it.
+        is_meant = np.where(
+            is_control, self._takes_control, self._types[np.where(numbers == records.NOT_THERE, _TYPES, numbers & _TYPES - 1)]
+        )
+        left = np.flatnonzero(is_meant)
+        if len(left) < len(piece):
+            piece, is_control = piece.only(left), is_control[left]
+        if not len(piece):
+            return piece
+        is_certain = ~is_control
+        is_meant = np.ones(len(piece), np.bool_)
+        if self._asks_for_names:
+            fields = np.empty((keys.COLUMNS, len(piece)), np.int64)
+            keys.read_keys(piece.data, piece.records, fields)
+            is_certain &= fields[keys.IS_READ] != 0
+            fields[:, ~is_certain] = -1
+            is_meant = self._has_names(piece.data, fields)
+        for number in np.flatnonzero(~is_certain).tolist():
+            is_meant[number] = self._ask(piece, number, is_control=bool(is_control[number]))
+        return piece if is_meant.all() else piece.only(np.flatnonzero(is_meant))
+
+    def _is_placed(self, rows: Int64s) -> Flags | None:
+        wanted, offsets, timestamps = self._wanted, rows[records.OFFSET], rows[records.TIMESTAMP]
+        conditions = []
+        if wanted.from_offset is not None:
+            conditions.append(offsets >= wanted.from_offset)
+        if wanted.to_offset is not None:
+            conditions.append(offsets <= wanted.to_offset)
+        if wanted.from_time_ms is not None:
+            conditions.append((timestamps != -1) & (timestamps >= wanted.from_time_ms))
+        if wanted.to_time_ms is not None:
+            conditions.append((timestamps != -1) & (timestamps <= wanted.to_time_ms))
+        return np.logical_and.reduce(conditions) if conditions else None
+
+    def _has_names(self, data: Bytes, fields: Int64s) -> Flags:
+        wanted = self._wanted
+        is_meant = np.ones(fields.shape[1], np.bool_)
+        if wanted.groups is not None:
+            is_meant &= _is_one_of(data, fields[keys.GROUP_START], fields[keys.GROUP_SIZE], wanted.groups)
+        if wanted.topics is not None:
+            is_meant &= _is_one_of(data, fields[keys.TOPIC_START], fields[keys.TOPIC_SIZE], wanted.topics)
+        if wanted.partitions is not None:
+            numbers = [number for number in wanted.partitions if -_MOST_INT32 - 1 <= number <= _MOST_INT32]
+            is_meant &= np.isin(fields[keys.PARTITION], np.array(numbers, np.int64))
+        return is_meant
+
+    def _ask(self, piece: Piece, number: int, *, is_control: bool) -> bool:
+        start, size = (int(piece.records[field, number]) for field in (records.KEY_START, records.KEY_SIZE))
+        key = None if size < 0 else piece.data[start : start + size].tobytes()
+        return self._wanted.accepts_key((decode_control_record if is_control else decode_record)(key, None))
+
+
+def _wanted_types(types: Collection[str] | None, *, known_only: bool) -> npt.NDArray[np.bool_]:
+    """For each record type as 16 bits, and behind them for none, whether it can be meant; only a known one has names in its key."""
+    table = np.full(_TYPES + 1, types is None or "unknown" in types)
+    if known_only:
+        table[:] = False
+    for number, record_type in RECORD_TYPES.items():
+        table[number] = types is None or record_type.name in types or str(number) in types
+    for name in types or ():
+        with suppress(ValueError):
+            number = int(name)
+            if -(1 << 15) <= number < 1 << 15 and (number in RECORD_TYPES or not known_only):
+                table[number & _TYPES - 1] = True
+    return table
+
+
+def _is_one_of(data: Bytes, starts: Int64s, sizes: Int64s, names: Collection[Any]) -> Flags:
+    found = texts(data, starts, sizes, pa.string())
+    valid = [name for name in names if isinstance(name, str) and _is_text(name)]
+    is_in: Flags = pc.is_in(found, value_set=pa.array(valid, pa.string())).to_numpy(zero_copy_only=False)
+    return is_in
+
+
+def _is_text(name: str) -> bool:
+    """False for what no valid UTF-8 can be read as."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

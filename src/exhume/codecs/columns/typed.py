@@ -1,0 +1,149 @@
+"""The typed tables of commits and of classic groups, as Arrow from columns of `kernels.values`.
+
+Records with anything odd about them are decoded one by one, and put back in their places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import pyarrow as pa
+
+from exhume.codecs import schemas
+from exhume.codecs.columns.arrow import Flags, flags, lists, no_elements, numbers, texts
+from exhume.codecs.columns.pieces import Piece
+from exhume.codecs.columns.record_columns import record_column, record_table
+from exhume.codecs.decoded_tables import decode_table
+from exhume.codecs.kernels import keys, records, values
+from exhume.codecs.kernels.primitives import Bytes, Int64s
+from exhume.codecs.layouts.classic_group import MEMBER
+from exhume.codecs.wire import format_uuid
+
+_UUID = pa.binary(16)
+
+
+def commit_table(piece: Piece) -> pa.RecordBatch:
+    """These records, of types 0 and 1 only, as rows of `schemas.DECODED["offset_commit"]`."""
+    commits = np.empty((values.COMMIT_COLUMNS, len(piece)), np.int64)
+    values.read_commits(piece.data, piece.records, commits)
+    return _with_odd_ones("offset_commit", piece, commits, lambda piece, fields, field: _COMMITS[field.name](piece, fields, field.type))
+
+
+def group_table(piece: Piece) -> pa.RecordBatch:
+    """These records, of type 2 only, as rows of `schemas.DECODED["group_metadata"]`."""
+    groups = np.empty((values.GROUP_COLUMNS, len(piece)), np.int64)
+    room = int((np.maximum(piece.records[records.VALUE_SIZE], 0) // values.LEAST_MEMBER_BYTES).sum())
+    members = np.empty((values.MEMBER_COLUMNS, room), np.int64)
+    count = values.read_groups(piece.data, piece.records, groups, members)
+    structs = _members(piece.data, np.ascontiguousarray(members[:, :count]))
+
+    def column(piece: Piece, fields: Int64s, field: pa.Field) -> pa.Array:
+        if field.name == "members":
+            return lists(fields[values.MEMBERS], structs, fields[values.VERSION] >= 0)
+        return _GROUPS[field.name](piece, fields, field.type)
+
+    return _with_odd_ones("group_metadata", piece, groups, column)
+
+
+def _with_odd_ones(name: str, piece: Piece, fields: Int64s, column: Callable[[Piece, Int64s, pa.Field], pa.Array]) -> pa.RecordBatch:
+    """The typed table of these records, whose columns `column` makes of those that were read."""
+    schema = schemas.DECODED[name]
+    is_read = fields[keys.IS_READ] != 0
+    read, odd = np.flatnonzero(is_read), np.flatnonzero(~is_read)
+    plain = piece.only(read) if len(odd) else piece
+    fields = np.take(fields, read, axis=1) if len(odd) else fields
+    own = {*_COMMITS, *_GROUPS, "members"}
+    arrays = [column(plain, fields, field) if field.name in own else record_column(plain, field) for field in schema]
+    table = pa.RecordBatch.from_arrays(arrays, schema=schema)
+    if not len(odd):
+        return table
+    places = np.argsort(np.concatenate([read, odd]))
+    both = pa.Table.from_batches([table, decode_table(name, record_table(piece.only(odd)))])
+    return both.take(pa.array(places)).combine_chunks().to_batches()[0]
+
+
+_Column = Callable[[Piece, Int64s, pa.DataType], pa.Array]
+
+
+def _text(start: int, size: int) -> _Column:
+    return lambda piece, fields, data_type: texts(piece.data, fields[start], fields[size], data_type)
+
+
+def _number(column: int, versions: range = range(5)) -> _Column:
+    """Null in other versions, and for tombstones."""
+
+    def make(piece: Piece, fields: Int64s, data_type: pa.DataType) -> pa.Array:
+        version = fields[values.VERSION]
+        is_there = (version >= versions.start) & (version < versions.stop)
+        return numbers(fields[column], data_type, is_there) if is_there.any() else piece.run.same(None, data_type, len(piece))
+
+    return make
+
+
+def _topic_ids(piece: Piece, fields: Int64s, data_type: pa.DataType) -> pa.Array:
+    places = fields[values.TOPIC_ID]
+    has_id = places >= 0
+    if not has_id.any():
+        return piece.run.same(None, data_type, len(piece))
+    found = texts(piece.data, places, np.where(has_id, 16, -1), pa.binary()).cast(_UUID).dictionary_encode()
+    names = [format_uuid(raw) if any(raw) else None for raw in found.dictionary.to_pylist()]
+    return pa.array(names, data_type).take(found.indices)
+
+
+def _nothing(piece: Piece, fields: Int64s, data_type: pa.DataType) -> pa.Array:  # noqa: ARG001
+    return piece.run.same(None, data_type, len(piece))
+
+
+#: What both tables say about a record that has no marks.
+_COMMON: Mapping[str, _Column] = {
+    "record_type": lambda piece, fields, data_type: numbers(piece.records[records.RECORD_TYPE], data_type),  # noqa: ARG005
+    "value_version": _number(values.VERSION),
+    "is_tombstone": lambda piece, fields, data_type: flags(piece.records[records.VALUE_SIZE] < 0),  # noqa: ARG005
+    "marks": lambda piece, fields, data_type: no_elements(data_type).slice(0, len(piece)),  # noqa: ARG005
+    "raw_key": _nothing,
+    "raw_value": _nothing,
+    "group": _text(keys.GROUP_START, keys.GROUP_SIZE),
+}
+_COMMITS: Mapping[str, _Column] = {
+    **_COMMON,
+    "topic": _text(keys.TOPIC_START, keys.TOPIC_SIZE),
+    "partition": lambda piece, fields, data_type: numbers(fields[keys.PARTITION], data_type),  # noqa: ARG005
+    "committed_offset": _number(values.COMMITTED_OFFSET),
+    "leader_epoch": _number(values.LEADER_EPOCH, range(3, 5)),
+    "metadata": _text(values.METADATA_START, values.METADATA_SIZE),
+    "commit_timestamp_ms": _number(values.COMMIT_TIMESTAMP),
+    "expire_timestamp_ms": _number(values.EXPIRE_TIMESTAMP, range(1, 2)),
+    "topic_id": _topic_ids,
+}
+_GROUPS: Mapping[str, _Column] = {
+    **_COMMON,
+    "protocol_type": _text(values.PROTOCOL_TYPE_START, values.PROTOCOL_TYPE_SIZE),
+    "generation": _number(values.GENERATION),
+    "protocol": _text(values.PROTOCOL_START, values.PROTOCOL_SIZE),
+    "leader": _text(values.LEADER_START, values.LEADER_SIZE),
+    "current_state_timestamp_ms": _number(values.STATE_TIMESTAMP, range(2, 5)),
+}
+_MEMBER_TEXTS = {
+    "member_id": values.MEMBER_ID,
+    "group_instance_id": values.INSTANCE_ID,
+    "client_id": values.CLIENT_ID,
+    "client_host": values.CLIENT_HOST,
+    "subscription": values.SUBSCRIPTION,
+    "assignment": values.ASSIGNMENT,
+}
+
+
+def _members(data: Bytes, members: Int64s) -> pa.StructArray:
+    arrays = []
+    struct = MEMBER.arrow()
+    has_rebalance_timeout: Flags = members[values.MEMBER_VERSION] >= 1
+    for field in struct:
+        if field.name in _MEMBER_TEXTS:
+            place = _MEMBER_TEXTS[field.name]
+            arrays.append(texts(data, members[place], members[place + 1], field.type))
+        elif field.name == "rebalance_timeout_ms":
+            arrays.append(numbers(members[values.REBALANCE_TIMEOUT], field.type, has_rebalance_timeout))
+        else:
+            arrays.append(numbers(members[values.SESSION_TIMEOUT], field.type))
+    return pa.StructArray.from_arrays(arrays, fields=list(struct))

@@ -1,0 +1,50 @@
+"""Keys of records into columns: whose record it is. A row of the result is a field, a column a record, all of them int64."""
+
+from __future__ import annotations
+
+from exhume.codecs.kernels import kernel
+from exhume.codecs.kernels.primitives import NOT_EXACT, Bytes, Int64s, Number, int16, int32, kind_of_text
+from exhume.codecs.kernels.records import KEY_SIZE, KEY_START, NOT_THERE, RECORD_TYPE
+
+#: `IS_READ` is 0 where the plain reading has to say what the key is; then the other fields say nothing. Topic and partition are those of
+#: commits; the size of a topic is -1 in other keys.
+IS_READ, GROUP_START, GROUP_SIZE, TOPIC_START, TOPIC_SIZE, PARTITION = range(6)
+COLUMNS = 6
+
+
+@kernel
+def read_key(data: Bytes, record_type: Number, start: Number, size: Number, fields: Int64s, at: Number) -> None:
+    """The key `data[start:start + size]` into column `at` of `fields`; it begins with this record type, and a group follows.
+
+    Of commits the whole key is read, of others the group.
+    """
+    fields[IS_READ, at] = 0
+    if size < 4:
+        return
+    group_size = int16(data, start + 2)
+    group_start = start + 4
+    if group_size < 0 or group_size > size - 4 or kind_of_text(data, group_start, group_size) == NOT_EXACT:
+        return
+    fields[GROUP_START, at] = group_start
+    fields[GROUP_SIZE, at] = group_size
+    fields[TOPIC_START, at] = start
+    fields[TOPIC_SIZE, at] = -1
+    fields[PARTITION, at] = NOT_THERE
+    if record_type == 0 or record_type == 1:
+        if size - group_size < 10:
+            return
+        topic_size = int16(data, group_start + group_size)
+        topic_start = group_start + group_size + 2
+        if topic_size < 0 or group_size + topic_size + 10 != size or kind_of_text(data, topic_start, topic_size) == NOT_EXACT:
+            return
+        fields[TOPIC_START, at] = topic_start
+        fields[TOPIC_SIZE, at] = topic_size
+        fields[PARTITION, at] = int32(data, topic_start + topic_size)
+    fields[IS_READ, at] = 1
+
+
+@kernel
+def read_keys(data: Bytes, records: Int64s, fields: Int64s) -> None:
+    """The keys of all `records` whose type is one that begins with a group."""
+    for at in range(records.shape[1]):
+        read_key(data, records[RECORD_TYPE, at], records[KEY_START, at], records[KEY_SIZE, at], fields, at)

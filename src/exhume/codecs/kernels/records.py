@@ -1,0 +1,84 @@
+"""Records of format 2 into columns: what `records.read_records` does, for batches whose every record is whole and has no headers.
+
+A column of the result is a record, a row one of its fields, all of them int64. Keys and values stay where they are: their places are
+kept. The bytes of a batch are its own, as they lie in the file, or unfolded.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from exhume.codecs.kernels import kernel, scan
+from exhume.codecs.kernels.primitives import NO_POSITION, Bytes, Int64s, Number, int16, varint, varlong
+
+#: `BATCH` is a number of `rows`. A size of -1 is a null, a timestamp of -1 is none. Numbers that are not there are `NOT_THERE`: the type
+#: of a record of a control batch, or of one whose key is shorter than a type; the sequence in a batch that has none.
+BATCH, OFFSET, TIMESTAMP, SEQUENCE, RECORD_TYPE, KEY_START, KEY_SIZE, VALUE_START, VALUE_SIZE = range(9)
+COLUMNS = 9
+
+NOT_THERE = -(1 << 40)
+#: Bytes of the smallest record.
+LEAST_BYTES = 7
+
+_MOST_SEQUENCE = 0x7FFFFFFF
+
+
+@kernel
+def split(rows: Int64s, first: Number, last: Number, data: Bytes, bodies: Int64s, records: Int64s) -> tuple[Number, Number]:
+    """Fill `records` with those of batches `first` to `last` of `rows`, which lie in `data` from `bodies[:, 0]` to `bodies[:, 1]`.
+
+    Gives the number of the batch that it ended at, and how many records there are in front of it. It ends early at a batch that does not
+    hold exactly the records it says, each with a key, a value and no header; `records` must have room for all that the headers count.
+    """
+    count = np.int64(0)
+    for number in range(first, last):
+        before = count
+        position, end = bodies[number, 0], bodies[number, 1]
+        promised = rows[number, scan.RECORD_COUNT]
+        attributes = rows[number, scan.ATTRIBUTES]
+        is_control = attributes & scan.CONTROL != 0
+        is_stamped = attributes & scan.LOG_APPEND_TIME != 0
+        base_offset, base_timestamp = rows[number, scan.BASE_OFFSET], rows[number, scan.BASE_TIMESTAMP]
+        base_sequence = rows[number, scan.BASE_SEQUENCE]
+        if promised < 0 or promised > records.shape[1] - count:
+            return number, before
+        for _ in range(promised):
+            # The record: length, attributes, two deltas, key, value, headers.
+            size, position = varint(data, position, end)
+            if position == NO_POSITION or size < 1 or size > end - position:
+                return number, before
+            record_end = position + size
+            timestamp_delta, position = varlong(data, position + 1, record_end)
+            if position == NO_POSITION:
+                return number, before
+            offset_delta, position = varint(data, position, record_end)
+            if position == NO_POSITION:
+                return number, before
+            key_size, position = varint(data, position, record_end)
+            if position == NO_POSITION or key_size > record_end - position:
+                return number, before
+            key_start = position
+            value_size, position = varint(data, position + max(key_size, 0), record_end)
+            if position == NO_POSITION or value_size > record_end - position:
+                return number, before
+            value_start = position
+            position += max(value_size, 0)
+            if record_end - position != 1 or data[np.uint64(position)] != 0:
+                return number, before
+            position = record_end
+            records[BATCH, count] = number
+            records[OFFSET, count] = base_offset + offset_delta
+            records[TIMESTAMP, count] = rows[number, scan.MAX_TIMESTAMP] if is_stamped else base_timestamp + timestamp_delta
+            sequence = base_sequence + offset_delta
+            if sequence > _MOST_SEQUENCE:
+                sequence -= _MOST_SEQUENCE + 1
+            records[SEQUENCE, count] = NOT_THERE if base_sequence < 0 else sequence
+            records[RECORD_TYPE, count] = NOT_THERE if is_control or key_size < 2 else int16(data, key_start)
+            records[KEY_START, count] = key_start
+            records[KEY_SIZE, count] = max(key_size, -1)
+            records[VALUE_START, count] = value_start
+            records[VALUE_SIZE, count] = max(value_size, -1)
+            count += 1
+        if position != end:
+            return number, before
+    return last, count

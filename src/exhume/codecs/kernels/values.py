@@ -1,0 +1,250 @@
+"""Values of commits and of classic groups into columns, for those that the layouts take to the last byte, without a mark.
+
+A row of a result is a field, a column a record (or a member), all of them int64. Texts stay where they are: their places are kept, with a
+size of -1 for null. What a version lacks is told from `VERSION`, which is -1 for a tombstone. `IS_READ` is 0 for a record that the plain
+reading has to decode; then the other fields say nothing.
+
+Source: as `layouts.offsets` and `layouts.classic_group`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from exhume.codecs.kernels import kernel, keys
+from exhume.codecs.kernels.keys import IS_READ, read_key
+from exhume.codecs.kernels.primitives import (
+    NO_POSITION,
+    NOT_EXACT,
+    Bytes,
+    Int64s,
+    Number,
+    int16,
+    int32,
+    int64,
+    kind_of_text,
+    unsigned_varint,
+)
+from exhume.codecs.kernels.records import KEY_SIZE, KEY_START, RECORD_TYPE, VALUE_SIZE, VALUE_START
+
+#: Behind the columns of `keys`. `TOPIC_ID` is where the 16 bytes of a topic id lie, -1 where there is none.
+VERSION, COMMITTED_OFFSET, LEADER_EPOCH, METADATA_START, METADATA_SIZE = range(keys.COLUMNS, keys.COLUMNS + 5)
+COMMIT_TIMESTAMP, EXPIRE_TIMESTAMP, TOPIC_ID = range(keys.COLUMNS + 5, keys.COLUMNS + 8)
+COMMIT_COLUMNS = keys.COLUMNS + 8
+
+#: Of groups, behind the columns of `keys` and the version.
+PROTOCOL_TYPE_START, PROTOCOL_TYPE_SIZE, GENERATION, PROTOCOL_START, PROTOCOL_SIZE = range(VERSION + 1, VERSION + 6)
+LEADER_START, LEADER_SIZE, STATE_TIMESTAMP, MEMBERS = range(VERSION + 6, VERSION + 10)
+GROUP_COLUMNS = VERSION + 10
+
+#: Of members: six texts and byte strings, start and size each, then two numbers.
+MEMBER_ID, INSTANCE_ID, CLIENT_ID, CLIENT_HOST, SUBSCRIPTION, ASSIGNMENT = range(0, 12, 2)
+REBALANCE_TIMEOUT, SESSION_TIMEOUT, MEMBER_VERSION = range(12, 15)
+MEMBER_COLUMNS = 15
+#: Bytes of the smallest member.
+LEAST_MEMBER_BYTES = 15
+
+_NEWEST = 4
+_FLEXIBLE_SINCE = 4
+_MOST_STRING_BYTES = 0x7FFF
+_NULL, _BAD = -1, -2
+
+
+@kernel
+def length(data: Bytes, position: Number, end: Number, is_wide: bool, is_compact: bool) -> tuple[Number, Number]:
+    """The length here, -1 for null, -2 where it is cut or leads behind the end; and the position behind it."""
+    if is_compact:
+        size, position = unsigned_varint(data, position, end)
+        if position == NO_POSITION:
+            return _BAD, position
+        size -= 1
+    else:
+        width = 4 if is_wide else 2
+        if end - position < width:
+            return _BAD, position
+        size = int32(data, position) if is_wide else int16(data, position)
+        position += width
+    if size < 0:
+        return _NULL, position
+    return (size if size <= end - position else _BAD), position
+
+
+@kernel
+def text(data: Bytes, position: Number, end: Number, is_compact: bool) -> tuple[Number, Number]:
+    """Size and start of a text, as `length`; -2 also where it is not exact."""
+    size, position = length(data, position, end, False, is_compact)
+    if size > _MOST_STRING_BYTES or (size > 0 and kind_of_text(data, position, size) == NOT_EXACT):
+        return _BAD, position
+    return size, position
+
+
+# Commits
+
+
+@kernel
+def read_commits(data: Bytes, records: Int64s, commits: Int64s) -> None:
+    """Commits and their tombstones into `commits`; `records` are of types 0 and 1 only, with keys and values in `data`."""
+    for at in range(records.shape[1]):
+        read_key(data, records[RECORD_TYPE, at], records[KEY_START, at], records[KEY_SIZE, at], commits, at)
+        size = records[VALUE_SIZE, at]
+        commits[VERSION, at] = -1
+        commits[METADATA_SIZE, at] = _NULL
+        commits[TOPIC_ID, at] = -1
+        if commits[IS_READ, at] and size >= 0:
+            commits[IS_READ, at] = _read_commit(data, records[VALUE_START, at], records[VALUE_START, at] + size, commits, at)
+
+
+@kernel
+def _read_commit(data: Bytes, position: Number, end: Number, commits: Int64s, at: Number) -> Number:
+    if end - position < 20:
+        return 0
+    version = int16(data, position)
+    if version < 0 or version > _NEWEST:
+        return 0
+    commits[VERSION, at] = version
+    commits[COMMITTED_OFFSET, at] = int64(data, position + 2)
+    position += 10
+    if version >= 3:
+        commits[LEADER_EPOCH, at] = int32(data, position)
+        position += 4
+    size, position = text(data, position, end, version >= _FLEXIBLE_SINCE)
+    if size < 0:
+        return 0
+    commits[METADATA_START, at] = position
+    commits[METADATA_SIZE, at] = size
+    position += size
+    if end - position < 8:
+        return 0
+    commits[COMMIT_TIMESTAMP, at] = int64(data, position)
+    position += 8
+    if version == 1:
+        if end - position < 8:
+            return 0
+        commits[EXPIRE_TIMESTAMP, at] = int64(data, position)
+        position += 8
+    if version >= _FLEXIBLE_SINCE:
+        tags, position = unsigned_varint(data, position, end)
+        if position == NO_POSITION or tags > 1:
+            return 0
+        if tags == 1:
+            if end - position < 18 or data[np.uint64(position)] != 0 or data[np.uint64(position + 1)] != 16:
+                return 0
+            commits[TOPIC_ID, at] = position + 2
+            position += 18
+    return 1 if position == end else 0
+
+
+# Groups
+
+
+@kernel
+def read_groups(data: Bytes, records: Int64s, groups: Int64s, members: Int64s) -> Number:
+    """Classic groups and their tombstones into `groups`, their members one behind the other into `members`: how many members there are.
+
+    `records` are of type 2 only; `members` has room for as many as their values could hold.
+    """
+    count = np.int64(0)
+    for at in range(records.shape[1]):
+        read_key(data, 2, records[KEY_START, at], records[KEY_SIZE, at], groups, at)
+        if groups[keys.GROUP_SIZE, at] != records[KEY_SIZE, at] - 4:
+            groups[IS_READ, at] = 0
+        groups[VERSION, at] = -1
+        groups[PROTOCOL_TYPE_SIZE, at] = _NULL
+        groups[PROTOCOL_SIZE, at] = _NULL
+        groups[LEADER_SIZE, at] = _NULL
+        groups[MEMBERS, at] = 0
+        size = records[VALUE_SIZE, at]
+        if groups[IS_READ, at] and size >= 0:
+            start = records[VALUE_START, at]
+            behind = _read_group(data, start, start + size, groups, at, members, count)
+            groups[IS_READ, at] = behind != _BAD
+            groups[MEMBERS, at] = 0 if behind == _BAD else behind - count
+            count = count if behind == _BAD else behind
+    return count
+
+
+@kernel
+def _read_group(data: Bytes, position: Number, end: Number, groups: Int64s, at: Number, members: Int64s, count: Number) -> Number:
+    """The number behind the last member, those of this group beginning at `count`; `_BAD` for what is not read here."""
+    if end - position < 2:
+        return _BAD
+    version = int16(data, position)
+    if version < 0 or version > _NEWEST:
+        return _BAD
+    is_compact = version >= _FLEXIBLE_SINCE
+    size, position = text(data, position + 2, end, is_compact)
+    if size < 0:
+        return _BAD
+    groups[PROTOCOL_TYPE_START, at] = position
+    groups[PROTOCOL_TYPE_SIZE, at] = size
+    position += size
+    if end - position < 4:
+        return _BAD
+    groups[GENERATION, at] = int32(data, position)
+    size, position = text(data, position + 4, end, is_compact)
+    if size == _BAD:
+        return _BAD
+    groups[PROTOCOL_START, at] = position
+    groups[PROTOCOL_SIZE, at] = size
+    size, position = text(data, position + max(size, 0), end, is_compact)
+    if size == _BAD:
+        return _BAD
+    groups[LEADER_START, at] = position
+    groups[LEADER_SIZE, at] = size
+    position += max(size, 0)
+    if version >= 2:
+        if end - position < 8:
+            return _BAD
+        groups[STATE_TIMESTAMP, at] = int64(data, position)
+        position += 8
+    promised, position = length(data, position, end, True, is_compact)
+    if promised < 0 or promised > members.shape[1] - count:
+        return _BAD
+    for _ in range(promised):
+        position = _read_member(data, position, end, version, members, count)
+        if position == _BAD:
+            return _BAD
+        count += 1
+    if is_compact:
+        tags, position = unsigned_varint(data, position, end)
+        if position == NO_POSITION or tags:
+            return _BAD
+    groups[VERSION, at] = version
+    return count if position == end else _BAD
+
+
+@kernel
+def _read_member(data: Bytes, position: Number, end: Number, version: Number, members: Int64s, at: Number) -> Number:
+    """The byte behind the member; `_BAD` for what is not read here."""
+    is_compact = version >= _FLEXIBLE_SINCE
+    members[MEMBER_VERSION, at] = version
+    members[INSTANCE_ID, at] = position
+    members[INSTANCE_ID + 1, at] = _NULL
+    for field in range(MEMBER_ID, SUBSCRIPTION, 2):
+        if field == INSTANCE_ID and version < 3:
+            continue
+        size, position = text(data, position, end, is_compact)
+        if size == _BAD or (size == _NULL and field != INSTANCE_ID):
+            return _BAD
+        members[field, at] = position
+        members[field + 1, at] = size
+        position += max(size, 0)
+    if end - position < (8 if version >= 1 else 4):
+        return _BAD
+    if version >= 1:
+        members[REBALANCE_TIMEOUT, at] = int32(data, position)
+        position += 4
+    members[SESSION_TIMEOUT, at] = int32(data, position)
+    position += 4
+    for field in range(SUBSCRIPTION, REBALANCE_TIMEOUT, 2):
+        size, position = length(data, position, end, True, is_compact)
+        if size < 0:
+            return _BAD
+        members[field, at] = position
+        members[field + 1, at] = size
+        position += size
+    if is_compact:
+        tags, position = unsigned_varint(data, position, end)
+        if position == NO_POSITION or tags:
+            return _BAD
+    return position
