@@ -8,6 +8,8 @@ PYTHON ?= python3
 PYTEST_ARGS ?= -n 2 --dist loadfile
 # The Kafka releases that `make jars` fetches: those whose brokers and tools the tests start.
 RELEASES ?= 4.3.0 4.0.0 3.9.1 2.8.2 1.1.1 0.10.2.2
+# Such as --quick; `.venv/bin/python -m benchmarks --help` lists them.
+BENCH_ARGS ?=
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -39,9 +41,8 @@ check: $(VENV)/.test $(VENV)/.lint ## formatting, lint, types, import contracts
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(VENV)/.test ## run the benchmarks
-	@if [ -e benchmarks/__main__.py ]; then echo "$(BIN)/python benchmarks"; $(BIN)/python benchmarks; \
-	  else echo "There are no benchmarks in this checkout: benchmarks/__main__.py is missing."; fi
+bench: $(VENV)/.test $(VENV)/.bench ## measure speed and memory beside rivals, and write docs/performance.md (BENCH_ARGS="--quick")
+	$(BIN)/python -m benchmarks $(BENCH_ARGS)
 
 jars: $(VENV)/.package ## fetch the Kafka releases that broker tests start, or RELEASES="4.3.0 2.8.2", into .jars
 	$(BIN)/python tools/fetch_jars.py $(RELEASES)
@@ -57,7 +58,7 @@ lock: python-is-there ## write constraints.txt anew: the newest versions that py
 
 clean: ## remove the environment, caches and builds; .jars stays
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
-	find src tests tools -name __pycache__ -prune -exec rm -rf {} +
+	find src tests tools benchmarks -name __pycache__ -prune -exec rm -rf {} +
 	rm -rf src/*.egg-info
 
 python-is-there:
@@ -76,6 +77,6 @@ $(VENV)/.package: pyproject.toml constraints.txt | python-is-there
 	@$(PIP) install --constraint constraints.txt --editable .
 	@touch $@
 
-$(VENV)/.test $(VENV)/.lint: $(VENV)/.%: $(VENV)/.package
+$(VENV)/.test $(VENV)/.lint $(VENV)/.bench: $(VENV)/.%: $(VENV)/.package
 	@$(PIP) install --constraint constraints.txt --group $*
 	@touch $@

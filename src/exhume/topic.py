@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from os import PathLike
 from pathlib import Path
+from threading import Lock
 from types import TracebackType
 from typing import Literal, Self
 
@@ -22,7 +24,7 @@ from exhume.analysis.load_check import check_loads
 from exhume.analysis.removals import neighbours_of
 from exhume.analysis.why import coverage_of, explain
 from exhume.arrow_rows import batches_of
-from exhume.codecs import schemas
+from exhume.codecs import kernel_cache, schemas
 from exhume.codecs.annotation import ANNOTATION, annotate
 from exhume.codecs.cluster_metadata import topic_of
 from exhume.codecs.compression import DEFAULT_CAP_BYTES
@@ -48,6 +50,9 @@ from exhume.replay.topic_names import TopicNames, read_topics_file
 Place = str | PathLike[str]
 
 _MS_PER_MINUTE = 60_000
+#: Smaller logs are read by plain code: before it were done, kernels would not even be there. Those below the second size do not wait for
+#: a compiler.
+_WORTH_KERNELS_BYTES, _WORTH_COMPILING_BYTES = 2 * 1024 * 1024, 64 * 1024 * 1024
 
 
 class OffsetsTopic:
@@ -197,6 +202,8 @@ class OffsetsTopic:
         options = replace(options, fast=self._fast_load())
         state = load_state(self._evidence.log_directories, options, self._topic_names(topics_file))
         self._look_for_damage(mode, options.fast)
+        if options.fast is not None and options.fast.read_whole:
+            kernel_cache.mark_warm()
         self.findings.extend(state.findings)
         return state.only(groups) if groups is not None else state
 
@@ -341,7 +348,25 @@ class OffsetsTopic:
                 self.findings.add(Finding(code="release_newer_than_known", severity="warn", confidence="likely", sentence=sentence))
 
     def _fast_load(self) -> FastLoad:
-        return FastLoad(self._options.verify, self._options.cap_bytes, least_bytes=self._options.least_compiled_bytes)
+        options, least_bytes = self._options, self._options.least_compiled_bytes
+        if least_bytes is None:
+            least_bytes = _WORTH_KERNELS_BYTES if kernel_cache.is_warm() else _WORTH_COMPILING_BYTES
+        return FastLoad(options.verify, options.cap_bytes, self._count_bytes(), least_bytes, options.threads or _cores())
+
+    def _count_bytes(self) -> Callable[[int], None]:
+        """Tells the progress of bytes that threads have done."""
+        progress, total_bytes = self._options.progress, self._reader().total_bytes
+        lock = Lock()
+        done = 0
+
+        def advance(size_bytes: int) -> None:
+            nonlocal done
+            with lock:
+                done += size_bytes
+                if progress is not None:
+                    progress(done, total_bytes)
+
+        return advance
 
     def _look_for_damage(self, mode: Mode, fast: FastLoad | None = None) -> None:
         """Put what a look at every checksum finds into `findings`; a lenient load reads every record, so those are looked at too.
@@ -366,6 +391,11 @@ class OffsetsTopic:
             names.add_all("partition.metadata", directory.topic_ids)
             names.add_all("cluster_metadata", dict(_cluster_topics(directory.cluster_metadata)))
         return names
+
+
+def _cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _now_ms(now_ms: int | None) -> int:

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Self
 
-from .kafka import KafkaFailed, installed, tail
+from .kafka import Kafka, KafkaFailed, installed, tail
 
 _LOG4J = """log4j.rootLogger=INFO, out
 log4j.appender.out=org.apache.log4j.ConsoleAppender
@@ -67,14 +67,21 @@ class Broker:
     It is not running until `start`, and may be stopped and started again on what lies in `log_directory`. It neither compacts nor
     expires anything. `output` is the text of its log since it was last started.
 
-    `coordinator` is one of `kafka.COORDINATORS`: a release, or `3.9.1-new` for the other coordinator of that release.
+    `coordinator` is one of `kafka.COORDINATORS`: a release, or `3.9.1-new` for the other coordinator of that release. `settings` are added
+    to its own; `kafka` runs it in another way than `installed`.
     """
 
     def __init__(
-        self, coordinator: str, directory: Path, *, offsets_partitions: int, settings: Mapping[str, object] = MappingProxyType({})
+        self,
+        coordinator: str,
+        directory: Path,
+        *,
+        offsets_partitions: int,
+        settings: Mapping[str, object] = MappingProxyType({}),
+        kafka: Kafka | None = None,
     ) -> None:
         release, _, choice = coordinator.partition("-")
-        self.kafka = installed(release)
+        self.kafka = installed(release) if kafka is None else kafka
         self.coordinator = coordinator
         self.offsets_partitions = offsets_partitions
         #: True for the coordinator of KIP-848, which knows groups of other types than classic.

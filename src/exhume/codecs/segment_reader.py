@@ -27,8 +27,10 @@ class ReadOptions:
     verify: bool = True
     cap_bytes: int = DEFAULT_CAP_BYTES
     progress: Progress | None = None
-    #: Logs of fewer bytes are read by plain code: a compiler's start would take longer.
-    least_compiled_bytes: int = 2 * 1024 * 1024
+    #: Logs of fewer bytes are read by plain code; None: those that are read before a compiler, or compiled code, is there.
+    least_compiled_bytes: int | None = None
+    #: How many threads may work; None: as many as there are cores for this process.
+    threads: int | None = None
 
 
 @dataclass(slots=True)
@@ -72,10 +74,11 @@ class SegmentReader:
     options: ReadOptions
     findings: Findings
     _done_bytes: int = field(default=0, init=False)
-    _total_bytes: int = field(default=0, init=False)
+    #: The bytes of all segments that are read.
+    total_bytes: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
-        self._total_bytes = sum(segment.size_bytes for _, segment, _ in self.segments())
+        self.total_bytes = sum(segment.size_bytes for _, segment, _ in self.segments())
 
     def segments(self) -> Iterator[tuple[PartitionDirectory, SegmentFile, int | None]]:
         """Every segment that is read, with its partition and the base offset of the one behind it."""
@@ -140,4 +143,4 @@ class SegmentReader:
 
     def _advance(self, position: int) -> None:
         if self.options.progress is not None:
-            self.options.progress(self._done_bytes + position, self._total_bytes)
+            self.options.progress(self._done_bytes + position, self.total_bytes)

@@ -1,0 +1,125 @@
+"""The tables of a run, in Markdown: ratios first, then every measurement, then what it ran on."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from collections.abc import Iterator, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from benchmarks.measuring import Results
+from benchmarks.targets import NotMeasured, Targets
+from exhume.codecs.kernels.crc32c import INSTRUCTIONS
+
+BEGIN = "<!-- measured: written by `make bench`, do not edit -->"
+END = "<!-- end of measured -->"
+_PACKAGES = ("exhume", "numba", "numpy", "pyarrow", "crc32c", "lz4", "zstandard", "aiokafka")
+
+
+def report(results: Results) -> str:
+    """Everything that this run found."""
+    parts = ["### Ratios", _table(("what", "log", "cores", "measured", "to reach", "reached"), _targets(results))]
+    columns = ("log", "subject", "cores", "MB/s", "min s", "median s", "max s", "runs", "RssAnon MB", "RSS MB")
+    parts += ["### Measurements", _table(columns, _measurements(results))]
+    parts += ["### Logs", _table(("log", "MB", "batches", "records", "of groups", "live offsets"), _logs(results))]
+    if results.missing or results.failures:
+        parts += ["### Not measured", "\n".join(f"- {remark}" for remark in [*results.failures, *results.missing])]
+    parts += ["### Ran on", "\n".join(f"- {line}" for line in _machine())]
+    return "\n\n".join(parts) + "\n"
+
+
+def write_into(page: Path, text: str) -> None:
+    """Put `text` between the two markers of this page.
+
+    Raises:
+        ValueError: the page has no such markers.
+    """
+    before, begin, rest = page.read_text(encoding="utf-8").partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"{page} has no place for measurements: the lines {BEGIN} and {END}")
+    page.write_text(f"{before}{BEGIN}\n\n{text}\n{END}{after}", encoding="utf-8")
+
+
+def _targets(results: Results) -> Iterator[Sequence[str]]:
+    for target in Targets(results):
+        try:
+            value = target.value()
+        except NotMeasured:
+            yield (target.what, target.log, target.cores, "not run", target.to_reach, "")
+        else:
+            reached = "yes" if target.is_reached(value) else "**no**"
+            yield (target.what, target.log, target.cores, target.shown(value), target.to_reach, reached)
+
+
+def _measurements(results: Results) -> Iterator[Sequence[str]]:
+    for (case, subject, cores), measured in results.measured.items():
+        if measured.seconds:
+            speed = results.contents[case].plain_bytes / measured.median / 1e6
+            times = (min(measured.seconds), measured.median, max(measured.seconds))
+            yield (
+                case,
+                subject,
+                str(cores),
+                "" if subject.startswith("exhume ") else f"{speed:,.0f}",
+                *(f"{seconds:.3f}" for seconds in times),
+                str(len(measured.seconds)),
+                _megabytes(measured.anonymous_bytes),
+                _megabytes(measured.resident_bytes),
+            )
+
+
+def _logs(results: Results) -> Iterator[Sequence[str]]:
+    for name, content in results.contents.items():
+        size = f"{content.size_bytes / 1e6:,.0f}"
+        yield (name, size, *(f"{count:,}" for count in (content.batches, content.records, content.group_records, content.live_offsets)))
+
+
+def _megabytes(size: int | None) -> str:
+    return "" if size is None else f"{size / 1e6:,.0f}"
+
+
+def _table(columns: Sequence[str], rows: Iterator[Sequence[str]]) -> str:
+    lines = [columns, ["---"] * len(columns), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _machine() -> Iterator[str]:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    instruction = "with the processor's CRC-32C instruction" if INSTRUCTIONS else "without a CRC-32C instruction"
+    yield f"{_processor()}, {cores} cores, {instruction}"
+    if hasattr(os, "sysconf"):
+        yield f"{os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE') / 1e9:.0f} GB of memory; logs in the page cache"
+    if hasattr(os, "getloadavg"):
+        yield f"load average over the last quarter of an hour: {os.getloadavg()[2]:.1f}; beyond {cores} something else ran too"
+    yield f"{platform.system()} {platform.release()}, Python {platform.python_version()}"
+    yield ", ".join(f"{name} {_version(name)}" for name in _PACKAGES)
+    yield _java()
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    fields = dict(line.split(":", 1) for line in lines if ":" in line)
+    named = {key.strip(): value.strip() for key, value in fields.items()}
+    family = ", ".join(f"{key} {named[key]}" for key in ("cpu family", "model") if key in named)
+    return f"{named.get('model name', platform.machine())} ({family})" if family else named.get("model name", platform.machine())
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "missing"
+
+
+def _java() -> str:
+    try:
+        said = subprocess.run(["java", "-version"], check=False, capture_output=True, text=True).stderr.splitlines()
+    except FileNotFoundError:
+        return "no Java"
+    return said[0] if said else "a Java that names no version"

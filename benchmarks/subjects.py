@@ -1,0 +1,153 @@
+"""What is measured in a process of Python: the floor, exhume by its public library and command line, and a plain Python decoder.
+
+Each subject is a function of a generated log that does all of its work, and another one that says afterwards what came of it, in
+the words of `generate.Content`: a subject that is fast and wrong is no measurement.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import lz4.frame
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import zstandard
+
+import exhume
+from benchmarks import floor
+from benchmarks.generate import Content
+from benchmarks.rivals.plain_python import decode_partition
+from exhume.codecs.batches import HEADER_BYTES, walk
+
+RELEASE = "4.3.0"
+_PROGRAM = str(Path(sys.executable).with_name("exhume"))
+_BATCH_HEAD = HEADER_BYTES[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """A generated log: the data directory, and what it holds."""
+
+    directory: Path
+    content: Content
+
+    @property
+    def partition(self) -> Path:
+        return self.directory / "__consumer_offsets-0"
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """`run` is timed; `answer` makes of its result what is compared with fields of `Content`. `prepare` runs before, untimed.
+
+    `process` stands in the command line of the process that does the work, where that is another one.
+    """
+
+    run: Callable[[Log], Any]
+    answer: Callable[[Any], Mapping[str, int]]
+    prepare: Callable[[Log], object] = lambda _: None
+    process: str = ""
+
+
+def _scan(log: Log) -> tuple[int, int]:
+    batches = records = 0
+    with exhume.open(log.directory) as topic:
+        for table in topic.batches():
+            if not pc.all(pc.equal(table["crc_status"], "ok")).as_py():
+                raise ValueError(f"{log.directory}: a damaged batch")
+            batches += table.num_rows
+            records += pc.sum(table["record_count"]).as_py()
+    return batches, records
+
+
+def _state(log: Log) -> exhume.CoordinatorState:
+    with exhume.open(log.directory) as topic:
+        return topic.state(release=RELEASE)
+
+
+def _one_group(log: Log) -> exhume.CoordinatorState:
+    with exhume.open(log.directory) as topic:
+        return topic.state(release=RELEASE, groups=[log.content.a_group])
+
+
+def _one_key(log: Log) -> Any:
+    asked = log.content
+    with exhume.open(log.directory) as topic:
+        return topic.history(asked.a_group, topic=asked.a_topic, partition=asked.a_partition, release=RELEASE)
+
+
+def _decode(log: Log) -> tuple[int, int]:
+    """Both typed tables, batch by batch as a pipeline takes them."""
+    with exhume.open(log.directory) as topic:
+        commits = sum(batch.num_rows for batch in topic.offset_commits())
+        groups = sum(batch.num_rows for batch in topic.group_metadata())
+    return commits, groups
+
+
+def _parquet(log: Log) -> Path:
+    file = log.directory.parent / f"{log.directory.name}.parquet"
+    file.unlink(missing_ok=True)
+    _exhume("dump", log.directory, "--output", "parquet", "--output-file", file)
+    return file
+
+
+def _rows_of(file: Path) -> dict[str, int]:
+    rows = pq.ParquetFile(file).metadata.num_rows
+    file.unlink()
+    return {"records": rows}
+
+
+def _exhume(*arguments: str | Path) -> str:
+    return subprocess.run([_PROGRAM, *arguments], check=True, stdin=subprocess.DEVNULL, capture_output=True, text=True).stdout
+
+
+@cache
+def _streams(log: Log) -> list[bytes]:
+    streams = []
+    for segment in sorted(log.partition.glob("*.log")):
+        content = segment.read_bytes()
+        streams += [content[batch.byte_position + _BATCH_HEAD : batch.end_position] for batch in walk(content)]
+    return streams
+
+
+def _decompress(log: Log) -> int:
+    if log.content.codec == "lz4":
+        return sum(len(lz4.frame.decompress(stream)) for stream in _streams(log))
+    decompressor = zstandard.ZstdDecompressor()
+    return sum(len(decompressor.decompressobj().decompress(stream)) for stream in _streams(log))
+
+
+def _live(state: exhume.CoordinatorState) -> dict[str, int]:
+    return {"live_offsets": state.offsets.num_rows, "committed_offset_sum": pc.sum(state.offsets["committed_offset"]).as_py()}
+
+
+SUBJECTS: Mapping[str, Subject] = {
+    "floor": Subject(
+        lambda log: floor.walk_segments(log.partition),
+        lambda met: {"batches": met.batches, "records": met.records, "damaged": met.damaged},
+    ),
+    "crc32c package": Subject(lambda log: floor.in_one_call_per_megabyte(log.partition), lambda size: {"size_bytes": size}),
+    "decompression": Subject(_decompress, lambda size: {"section_bytes": size}, prepare=_streams),
+    "scan": Subject(_scan, lambda found: {"batches": found[0], "records": found[1]}),
+    "state": Subject(_state, _live),
+    "decode": Subject(_decode, lambda rows: {"commit_records": rows[0], "group_records": rows[1]}),
+    "parquet": Subject(_parquet, _rows_of, process=_PROGRAM),
+    "one group": Subject(_one_group, lambda state: {"a_group_offsets": state.offsets.num_rows}),
+    "one key's history": Subject(_one_key, lambda table: {"a_key_records": table.num_rows}),
+    "plain Python": Subject(
+        lambda log: decode_partition(log.partition),
+        lambda decoded: {
+            "records": decoded.records,
+            "live_offsets": len(decoded.offsets),
+            "committed_offset_sum": sum(decoded.offsets.values()),
+        },
+    ),
+    "exhume --help": Subject(lambda _: _exhume("--help"), lambda _: {}, process=_PROGRAM),
+    "exhume state": Subject(lambda log: _exhume("state", log.directory), lambda _: {}, process=_PROGRAM),
+}
