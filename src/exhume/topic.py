@@ -371,7 +371,7 @@ class OffsetsTopic:
     def load_check(self, releases: Collection[str] | None = None, *, stop: Stop | None = None) -> pa.Table:
         """What each of these releases (default: the newest of every span) would make of these logs, as `load_check.LOAD_CHECK`."""
         self._note_unknown_releases(*(releases or ()))
-        return check_loads(self._evidence.log_directories, list(releases or newest_of_each_line()), stop=stop)
+        return check_loads(self._evidence.log_directories, list(releases or newest_of_each_line()), stop=stop, fast=self._fast_load())
 
     def _topic_names(self, topics_file: Place | None) -> TopicNames:
         names = TopicNames()
