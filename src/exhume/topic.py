@@ -34,7 +34,7 @@ from exhume.codecs.record_filter import RecordFilter
 from exhume.codecs.records import read_records_leniently
 from exhume.codecs.records_table import batch_tables, matching_records, record_batches
 from exhume.codecs.salvage import Found, salvage
-from exhume.codecs.segment_reader import Progress, ReadOptions, SegmentReader
+from exhume.codecs.segment_reader import Progress, ReadOptions, SegmentBatch, SegmentReader
 from exhume.errors import RequestError
 from exhume.findings import Finding, Findings
 from exhume.replay.broker_log import Stop
@@ -251,9 +251,18 @@ class OffsetsTopic:
         self._note_unknown_releases(release)
         names = self._topic_names(None)
         # Loaded as far as it goes: what a damaged record hides is no reason to call the others dead.
-        options = LoadOptions(profile_for(release), "lenient")
-        state = load_state(self._evidence.log_directories, options, names)
-        return group_history(self._reader(), state, names, group, topic=topic, partition=partition)
+        fast = self._fast_load()
+        state = load_state(self._evidence.log_directories, LoadOptions(profile_for(release), "lenient", fast=fast), names)
+        return group_history(self._batches_about(group, fast), state, names, group, topic=topic, partition=partition)
+
+    def _batches_about(self, group: str, fast: FastLoad) -> Iterator[SegmentBatch]:
+        """Every batch that has to do with this group, or could; a name that is not exact could stand for others."""
+        reader = self._reader()
+        if not fast.read_whole or "\ufffd" in group:
+            return reader.batches()
+        from exhume.codecs.columns.mentions import batches_about
+
+        return batches_about(reader, group, fast.read_whole)
 
     def expiry(
         self,
@@ -273,9 +282,10 @@ class OffsetsTopic:
         """
         profile = profile_for(release)
         now_ms, retention_ms = _now_ms(now_ms), _retention_ms(retention_ms, profile)
-        options = LoadOptions(profile, view="held", inputs=LoadInputs(retention_minutes=retention_ms // _MS_PER_MINUTE))
-        self._look_for_damage("strict")
+        fast = self._fast_load()
+        options = LoadOptions(profile, view="held", inputs=LoadInputs(retention_minutes=retention_ms // _MS_PER_MINUTE), fast=fast)
         loads = load_partitions(self._evidence.log_directories, options, self._topic_names(None))
+        self._look_for_damage("strict", fast)
         for load in loads:
             self.findings.extend(load.findings)
         expiry = forecast_expiry(loads, profile, now_ms, retention_ms, groups=groups)
@@ -309,14 +319,15 @@ class OffsetsTopic:
         inputs = LoadInputs(retention_minutes=retention_ms // _MS_PER_MINUTE)
         state = self.state(release=release, inputs=inputs)
         names = self._topic_names(None)
-        lenient = load_state(self._evidence.log_directories, LoadOptions(profile, "lenient", inputs=inputs), names)
+        fast = self._fast_load()
+        lenient = load_state(self._evidence.log_directories, LoadOptions(profile, "lenient", inputs=inputs, fast=fast), names)
         try:
-            history = group_history(self._reader(), lenient, names, group)
+            history = group_history(self._batches_about(group, fast), lenient, names, group)
         except RequestError:
             # That nothing is here is an answer, too.
             history = HISTORY.empty_table()
 
-        loads = load_partitions(self._evidence.log_directories, LoadOptions(profile, view="held", inputs=inputs), names)
+        loads = load_partitions(self._evidence.log_directories, LoadOptions(profile, view="held", inputs=inputs, fast=fast), names)
         now = forecast_expiry(loads, profile, now_ms, retention_ms, groups=[group]).forecast
         return explain(
             group,
@@ -403,7 +414,8 @@ def _retention_ms(retention_ms: int | None, profile: BrokerProfile) -> int:
 
 def _refuse_unknown(groups: Collection[str], forecast: pa.Table, loads: Sequence[PartitionLoad]) -> None:
     for group in sorted(set(groups) - set(forecast["group"].to_pylist())):
-        known = sorted({name for load in loads for name in (*load.holdings.groups, *(key[0] for key in load.holdings.offsets))})
+        held = [load.holdings.whole() for load in loads]
+        known = sorted({name for holdings in held for name in (*holdings.groups, *(key[0] for key in holdings.offsets))})
         near = get_close_matches(group, known, n=5) or known[:5]
         raise RequestError(f"no group {group!r} in this state", remedy=f"Near by: {', '.join(near)}" if near else None)
 

@@ -66,7 +66,7 @@ class StateTables:
         """Add what requests for the offsets of a partition are answered: see `offset_fetch.fetched_rows`."""
 
         def made() -> pa.Table:
-            whole = held.with_all_offsets()
+            whole = held.whole()
             rows = fetched_rows(whole if shown is held else shown, whole, profile)
             return table("fetched_offsets", [{**origin, **row} for row in rows])
 

@@ -7,7 +7,6 @@ from typing import Literal
 
 from exhume.codecs.embedded import assigned_partitions, decode_assignment, decode_subscription, subscribed_topics
 from exhume.codecs.json_values import to_json
-from exhume.replay.classic_group import LaterMembers
 from exhume.replay.holdings import (
     ClassicGroup,
     ClassicMember,
@@ -16,6 +15,7 @@ from exhume.replay.holdings import (
     ConsumerMember,
     Group,
     Holdings,
+    LaterMembers,
     OffsetKey,
     ShareGroup,
     ShareMember,

@@ -204,3 +204,36 @@ def test_a_checksum_that_fails_sends_the_whole_log_to_the_loader(tmp_path: Path,
     with OffsetsTopic(unverified, replace(ReadOptions(least_compiled_bytes=0), verify=False)) as topic:
         topic.state()
     assert taken.count == 1
+
+
+def asked(directory: Path, *, least_bytes: int) -> dict[str, Any]:
+    """What questions about single groups are answered."""
+    answers: dict[str, Any] = {}
+    with OffsetsTopic(discover([str(directory)]), ReadOptions(least_compiled_bytes=least_bytes, threads=2)) as topic:
+        expiry = topic.expiry(now_ms=1_900_000_000_000)
+        answers["forecast"], answers["tombstones"] = expiry.forecast.to_pylist(), expiry.tombstones.to_pylist()
+        groups = sorted({row["group"] for row in answers["forecast"]})
+        for group in groups[:3]:
+            answers[f"history of {group}"] = topic.history(group).to_pylist()
+            answers[f"why {group}"] = topic.why(group, now_ms=1_900_000_000_000).to_pylist()
+    return answers
+
+
+@pytest.mark.parametrize(
+    "story", ["2.8.2-expiry", "2.8.2-lifecycle", "3.9.1-transactions-new", "4.3.0-transactions", "4.3.0-consumer-groups"]
+)
+def test_questions_about_groups_are_answered_alike(story: str, taken: _Taken) -> None:
+    directory = next(case for case in corpus.cases() if case.name == story).directory / "data"
+
+    assert asked(directory, least_bytes=0) == asked(directory, least_bytes=_NEVER)
+    assert taken.count > 0
+
+
+def test_a_group_without_a_record_is_told_with_its_neighbours(tmp_path: Path) -> None:
+    with PartitionWriter(tmp_path, 0) as log:
+        log.append([offset_commit("billing", "orders", 0, 1, commit_timestamp_ms=1)], timestamp_ms=1)
+    topic = OffsetsTopic(discover([str(tmp_path)]), ReadOptions(least_compiled_bytes=0))
+    with topic, pytest.raises(exhume.RequestError) as refused:
+        topic.history("biling")
+
+    assert "billing" in str(refused.value)

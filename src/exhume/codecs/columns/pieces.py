@@ -47,12 +47,10 @@ def pieces(reader: SegmentReader, offsets_partitions: Collection[int] | None = N
 
 
 def _pieces_of(run: Run) -> Iterator[Piece | SegmentBatch]:
-    bodies = np.empty((len(run.rows), 2), np.int64)
-    bodies[:, 0] = run.rows[:, scan.POSITION] + scan.HEADER_BYTES
-    bodies[:, 1] = run.rows[:, scan.POSITION] + run.rows[:, scan.SIZE]
+    bodies = bodies_of(run)
     first = 0
     while first < len(run.rows):
-        last, data = _next_stretch(run, first, bodies)
+        last, data = next_stretch(run, first, bodies)
         done = first
         if data is not None:
             least_sizes = (bodies[first:last, 1] - bodies[first:last, 0]) // records.LEAST_BYTES
@@ -67,9 +65,17 @@ def _pieces_of(run: Run) -> Iterator[Piece | SegmentBatch]:
         first = done
 
 
-def _next_stretch(run: Run, first: int, bodies: Int64s) -> tuple[int, Bytes | None]:
+def bodies_of(run: Run) -> Int64s:
+    """Where the records of each batch begin and end in the segment."""
+    bodies = np.empty((len(run.rows), 2), np.int64)
+    bodies[:, 0] = run.rows[:, scan.POSITION] + scan.HEADER_BYTES
+    bodies[:, 1] = run.rows[:, scan.POSITION] + run.rows[:, scan.SIZE]
+    return bodies
+
+
+def next_stretch(run: Run, first: int, bodies: Int64s) -> tuple[int, Bytes | None]:
     """Batches to be split together: the number behind the last one, and the bytes that their `bodies` lie in; None where the first one is
-    not to be unfolded.
+    not to be unfolded. Of compressed batches `bodies` is changed to where their records lie unfolded.
     """
     is_compressed = (run.rows[first:, scan.ATTRIBUTES] & scan.CODEC != 0) & (bodies[first:, 0] < bodies[first:, 1])
     changes = np.flatnonzero(is_compressed != is_compressed[0])

@@ -10,11 +10,11 @@ _TYPE_AND_SIZE = 4
 
 
 @kernel
-def mark_mentions(rows: Int64s, count: Number, data: Bytes, bodies: Int64s, name: Bytes, marks: Bytes) -> None:
-    """Set `marks` to 1 for each of the first `count` batches of `rows` that has a record of this group, is a control batch, or cannot be
-    read to its end; 0 for the others. Their records lie in `data` from `bodies[:, 0]` to `bodies[:, 1]`.
+def mark_mentions(rows: Int64s, first: Number, last: Number, data: Bytes, bodies: Int64s, name: Bytes, marks: Bytes) -> None:
+    """Set `marks` to 1 for each of the batches `first` to `last` of `rows` that has a record of this group, is a control batch, or cannot
+    be read to its end; 0 for the others. Their records lie in `data` from `bodies[:, 0]` to `bodies[:, 1]`.
     """
-    for number in range(count):
+    for number in range(first, last):
         is_control = rows[number, ATTRIBUTES] & CONTROL != 0
         marks[number] = is_control or _mentions(data, bodies[number, 0], bodies[number, 1], rows[number, RECORD_COUNT], name)
 
