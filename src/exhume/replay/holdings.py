@@ -6,7 +6,7 @@ group state that the Java coordinator keeps beside its groups. Every value knows
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol
 
@@ -301,8 +301,8 @@ class OffsetColumns(Protocol):
         """Them as rows of the `offsets` table, by group, topic and partition; `origin` are columns that are the same in every row."""
         ...
 
-    def commits(self) -> Mapping[OffsetKey, Commit]:
-        """Them one by one."""
+    def commits(self, groups: Collection[str] | None = None) -> Mapping[OffsetKey, Commit]:
+        """Them one by one; of these groups only, where they are given."""
         ...
 
     def spans(self) -> Mapping[str, tuple[int, int]]:
@@ -321,12 +321,15 @@ class Holdings:
     #: Committed offsets that are kept in columns, besides `offsets`.
     offset_columns: OffsetColumns | None = None
 
-    def whole(self) -> Holdings:
-        """The same with every committed offset in `offsets`, and every group with its members and what they subscribe to."""
+    def whole(self, groups: Collection[str] | None = None) -> Holdings:
+        """The same with every committed offset in `offsets`, and every group with its members and what they subscribe to; what was kept in
+        columns, of these groups only where they are given.
+        """
         if self.offset_columns is None:
             return self
-        offsets = {**self.offset_columns.commits(), **self.offsets}
-        return replace(self, groups={name: _whole(group) for name, group in self.groups.items()}, offsets=offsets, offset_columns=None)
+        offsets = {**self.offset_columns.commits(groups), **self.offsets}
+        known = {name: _whole(group) for name, group in self.groups.items() if groups is None or name in groups}
+        return replace(self, groups=known, offsets=offsets, offset_columns=None)
 
     def is_stable(self, key: OffsetKey) -> bool:
         """False while an open transaction has a commit pending for this key: what a require-stable fetch is refused for."""

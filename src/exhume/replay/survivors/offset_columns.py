@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from exhume.codecs.kernels.primitives import Bytes, Int64s
 from exhume.codecs.wire import format_uuid
@@ -34,13 +35,16 @@ class SettledOffsets:
     def table(self, origin: Mapping[str, Any]) -> pa.Table:
         return _table(self.settled, self.rules, origin)
 
-    def commits(self) -> Mapping[OffsetKey, Commit]:
+    def commits(self, groups: Collection[str] | None = None) -> Mapping[OffsetKey, Commit]:
+        table = self.table({})
+        if groups is not None:
+            table = table.filter(pc.is_in(table["group"], value_set=pa.array(sorted(groups), pa.string())))
         names = [each.name for each in fields(Commit) if each.name != "batch_first_offset"]
         return {
             (row["group"], row["topic"], row["partition"]): Commit(
                 batch_first_offset=row["record_offset"], **{name: row[name] for name in names}
             )
-            for row in self.table({}).to_pylist()
+            for row in table.to_pylist()
         }
 
     def spans(self) -> Mapping[str, tuple[int, int]]:
