@@ -335,7 +335,7 @@ def generate(
         else:
             piece.add(_requests(cluster))
         partition, next_offset = writer.directory, writer.next_offset
-    _repeat(partition, segments - 1, next_offset)
+    _write_segments(partition, segments, next_offset)
     tally = piece.tally
     asked = decode_record(tally.asked_key, None).key
     # Both kinds of key begin with the group, behind their record type.
@@ -361,21 +361,23 @@ def generate(
     )
 
 
-def _repeat(partition: Path, times: int, offsets: int) -> None:
-    """Repeat the first segment, which holds this many offsets, in further ones. Entries of indexes count from their segment's base."""
-    if not times:
-        return
+def _write_segments(partition: Path, count: int, offsets: int) -> None:
+    """Make `count` segments of the first, which holds this many offsets. Entries of indexes count from their segment's base.
+
+    The first is written anew as well: in one piece like the others, as a copy is, it lies in the page cache as they do.
+    """
     first = partition / f"{0:020d}.log"
     content = np.fromfile(first, dtype=np.uint8)
     positions = np.array([batch.byte_position for batch in walk(content.data)], dtype=np.int64)
     places = positions[:, None] + np.arange(8)
     stored = content[places].view(">i8")
-    for number in range(1, times + 1):
+    for number in range(count):
         content[places] = (stored + number * offsets).astype(">i8").view(np.uint8)
         segment = partition / f"{number * offsets:020d}.log"
         content.tofile(segment)
-        for suffix in (".index", ".timeindex"):
-            shutil.copyfile(first.with_suffix(suffix), segment.with_suffix(suffix))
+        if number:
+            for suffix in (".index", ".timeindex"):
+                shutil.copyfile(first.with_suffix(suffix), segment.with_suffix(suffix))
 
 
 def _main() -> None:

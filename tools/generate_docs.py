@@ -36,7 +36,21 @@ from exhume.replay.state_tables import SCHEMAS
 ROOT = Path(__file__).resolve().parent.parent
 DEMO_LOG = ROOT / "src" / "exhume" / "cli" / "demo_log"
 _SHOWN_OUTPUT = re.compile(r"(<!-- output: (.+?) -->\n```\n)(.*?)(```\n)", re.DOTALL)
-COMMANDS = ("inspect", "dump", "state", "diff", "history", "expiry", "why", "load-check", "releases", "demo", "lab list", "lab write")
+COMMANDS = (
+    "inspect",
+    "dump",
+    "state",
+    "diff",
+    "history",
+    "expiry",
+    "why",
+    "load-check",
+    "releases",
+    "warmup",
+    "demo",
+    "lab list",
+    "lab write",
+)
 
 
 def pages() -> dict[Path, str]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from os import PathLike
 from pathlib import Path
+from threading import Lock
 from types import TracebackType
 from typing import Literal, Self
 
@@ -22,7 +24,7 @@ from exhume.analysis.load_check import check_loads
 from exhume.analysis.removals import neighbours_of
 from exhume.analysis.why import coverage_of, explain
 from exhume.arrow_rows import batches_of
-from exhume.codecs import schemas
+from exhume.codecs import kernel_cache, schemas
 from exhume.codecs.annotation import ANNOTATION, annotate
 from exhume.codecs.cluster_metadata import topic_of
 from exhume.codecs.compression import DEFAULT_CAP_BYTES
@@ -32,7 +34,7 @@ from exhume.codecs.record_filter import RecordFilter
 from exhume.codecs.records import read_records_leniently
 from exhume.codecs.records_table import batch_tables, matching_records, record_batches
 from exhume.codecs.salvage import Found, salvage
-from exhume.codecs.segment_reader import Progress, ReadOptions, SegmentReader
+from exhume.codecs.segment_reader import Progress, ReadOptions, SegmentBatch, SegmentReader
 from exhume.errors import RequestError
 from exhume.findings import Finding, Findings
 from exhume.replay.broker_log import Stop
@@ -189,6 +191,8 @@ class OffsetsTopic:
         options = replace(options, fast=self._fast_load())
         state = load_state(self._evidence.log_directories, options, self._topic_names(topics_file))
         self._look_for_damage(mode, options.fast)
+        if options.fast is not None and options.fast.read_whole:
+            kernel_cache.mark_warm()
         self.findings.extend(state.findings)
         return state.only(groups) if groups is not None else state
 
@@ -243,9 +247,18 @@ class OffsetsTopic:
         self._note_unknown_releases(release)
         names = self._topic_names(None)
         # Loaded as far as it goes: what a damaged record hides is no reason to call the others dead.
-        options = LoadOptions(profile_for(release), "lenient")
-        state = load_state(self._evidence.log_directories, options, names)
-        return group_history(self._reader(), state, names, group, topic=topic, partition=partition)
+        fast = self._fast_load()
+        state = load_state(self._evidence.log_directories, LoadOptions(profile_for(release), "lenient", fast=fast), names)
+        return group_history(self._batches_about(group, fast), state, names, group, topic=topic, partition=partition)
+
+    def _batches_about(self, group: str, fast: FastLoad) -> Iterator[SegmentBatch]:
+        """Every batch that has to do with this group, or could; a name that is not exact could stand for others."""
+        reader = self._reader()
+        if not fast.read_whole or "\ufffd" in group:
+            return reader.batches()
+        from exhume.codecs.columns.mentions import batches_about
+
+        return batches_about(reader, group, fast.read_whole)
 
     def expiry(
         self,
@@ -265,9 +278,10 @@ class OffsetsTopic:
         """
         profile = profile_for(release)
         now_ms, retention_ms = _now_ms(now_ms), _retention_ms(retention_ms, profile)
-        options = LoadOptions(profile, view="held", inputs=LoadInputs(retention_minutes=retention_ms // _MS_PER_MINUTE))
-        self._look_for_damage("strict")
+        fast = self._fast_load()
+        options = LoadOptions(profile, view="held", inputs=LoadInputs(retention_minutes=retention_ms // _MS_PER_MINUTE), fast=fast)
         loads = load_partitions(self._evidence.log_directories, options, self._topic_names(None))
+        self._look_for_damage("strict", fast)
         for load in loads:
             self.findings.extend(load.findings)
         expiry = forecast_expiry(loads, profile, now_ms, retention_ms, groups=groups)
@@ -301,14 +315,15 @@ class OffsetsTopic:
         inputs = LoadInputs(retention_minutes=retention_ms // _MS_PER_MINUTE)
         state = self.state(release=release, inputs=inputs)
         names = self._topic_names(None)
-        lenient = load_state(self._evidence.log_directories, LoadOptions(profile, "lenient", inputs=inputs), names)
+        fast = self._fast_load()
+        lenient = load_state(self._evidence.log_directories, LoadOptions(profile, "lenient", inputs=inputs, fast=fast), names)
         try:
-            history = group_history(self._reader(), lenient, names, group)
+            history = group_history(self._batches_about(group, fast), lenient, names, group)
         except RequestError:
             # That nothing is here is an answer, too.
             history = HISTORY.empty_table()
 
-        loads = load_partitions(self._evidence.log_directories, LoadOptions(profile, view="held", inputs=inputs), names)
+        loads = load_partitions(self._evidence.log_directories, LoadOptions(profile, view="held", inputs=inputs, fast=fast), names)
         now = forecast_expiry(loads, profile, now_ms, retention_ms, groups=[group]).forecast
         return explain(
             group,
@@ -333,7 +348,23 @@ class OffsetsTopic:
                 self.findings.add(Finding(code="release_newer_than_known", severity="warn", confidence="likely", sentence=sentence))
 
     def _fast_load(self) -> FastLoad:
-        return FastLoad(self._options.verify, self._options.cap_bytes, least_bytes=self._options.least_compiled_bytes)
+        options = self._options
+        return FastLoad(options.verify, options.cap_bytes, self._count_bytes(), options.least_kernel_bytes, options.threads or _cores())
+
+    def _count_bytes(self) -> Callable[[int], None]:
+        """Tells the progress of bytes that threads have done."""
+        progress, total_bytes = self._options.progress, self._reader().total_bytes
+        lock = Lock()
+        done = 0
+
+        def advance(size_bytes: int) -> None:
+            nonlocal done
+            with lock:
+                done += size_bytes
+                if progress is not None:
+                    progress(done, total_bytes)
+
+        return advance
 
     def _look_for_damage(self, mode: Mode, fast: FastLoad | None = None) -> None:
         """Put what a look at every checksum finds into `findings`; a lenient load reads every record, so those are looked at too.
@@ -347,7 +378,7 @@ class OffsetsTopic:
     def load_check(self, releases: Collection[str] | None = None, *, stop: Stop | None = None) -> pa.Table:
         """What each of these releases (default: the newest of every span) would make of these logs, as `load_check.LOAD_CHECK`."""
         self._note_unknown_releases(*(releases or ()))
-        return check_loads(self._evidence.log_directories, list(releases or newest_of_each_line()), stop=stop)
+        return check_loads(self._evidence.log_directories, list(releases or newest_of_each_line()), stop=stop, fast=self._fast_load())
 
     def _topic_names(self, topics_file: Place | None) -> TopicNames:
         names = TopicNames()
@@ -358,6 +389,11 @@ class OffsetsTopic:
             names.add_all("partition.metadata", directory.topic_ids)
             names.add_all("cluster_metadata", dict(_cluster_topics(directory.cluster_metadata)))
         return names
+
+
+def _cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _now_ms(now_ms: int | None) -> int:
@@ -374,7 +410,8 @@ def _retention_ms(retention_ms: int | None, profile: BrokerProfile) -> int:
 
 def _refuse_unknown(groups: Collection[str], forecast: pa.Table, loads: Sequence[PartitionLoad]) -> None:
     for group in sorted(set(groups) - set(forecast["group"].to_pylist())):
-        known = sorted({name for load in loads for name in (*load.holdings.groups, *(key[0] for key in load.holdings.offsets))})
+        held = [load.holdings.whole() for load in loads]
+        known = sorted({name for holdings in held for name in (*holdings.groups, *(key[0] for key in holdings.offsets))})
         near = get_close_matches(group, known, n=5) or known[:5]
         raise RequestError(f"no group {group!r} in this state", remedy=f"Near by: {', '.join(near)}" if near else None)
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import exhume
-from exhume.analysis.load_check import is_refused, load_matrix
+from exhume.analysis.load_check import check_loads, is_refused, load_matrix
+from exhume.codecs.log_directory import discover
 from exhume.codecs.record_types import encode_key, encode_value
 from exhume.fixtures.log_writer import PartitionWriter, offset_commit
+from exhume.replay.reading import FastLoad
+from tests.judges.corpus import BUNDLED
 
 NOW_MS = 1_700_000_000_000
 
@@ -63,3 +66,12 @@ def test_record_types_of_a_newer_coordinator_are_skipped_from_3_4_1_on(tmp_path:
         }
 
     assert outcomes == {"3.4.0": "aborted", "3.4.1": "loaded", "3.9.1-classic": "loaded"}
+
+
+def test_loads_in_columns_come_to_the_same_for_every_release() -> None:
+    directories = discover([str(BUNDLED / "4.3.0-transactions" / "data")]).log_directories
+    releases = ["0.9.0.1", "1.1.1", "2.8.2", "3.9.1-new", "4.3.0"]
+    fast = FastLoad(least_bytes=0)
+
+    assert check_loads(directories, releases, fast=fast).equals(check_loads(directories, releases))
+    assert fast.read_whole

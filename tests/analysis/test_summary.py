@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from exhume.arrow_rows import table_of
 from exhume.cli.demo import DEMO_LOG
 from exhume.findings import Findings
 from exhume.fixtures.log_writer import PartitionWriter, group_metadata, offset_commit
-from exhume.replay.state import CoordinatorState
+from exhume.replay.state import CoordinatorState, LazyTables
 from exhume.replay.state_tables import SCHEMAS, table
 
 ORIGIN = {"replica": "1", "offsets_partition": 4}
@@ -22,9 +23,11 @@ ORIGIN = {"replica": "1", "offsets_partition": 4}
 
 def state_of(**tables: list[dict[str, Any]]) -> CoordinatorState:
     """A state that holds these rows, all of one partition unless they say otherwise."""
-    return CoordinatorState(
-        "4.3.0", "strict", {name: table(name, [ORIGIN | row for row in tables.get(name, [])]) for name in SCHEMAS}, Findings()
-    )
+
+    def made(name: str, _: object) -> Any:
+        return table(name, [ORIGIN | row for row in tables.get(name, [])])
+
+    return CoordinatorState("4.3.0", "strict", LazyTables({name: partial(made, name) for name in SCHEMAS}), Findings())
 
 
 def test_a_group_is_counted_with_all_it_holds() -> None:

@@ -48,3 +48,8 @@ REACH = {
     "4.0.0": Reach(offset_version=4, group_version=4, group_types=_CLASSIC_AND_CONSUMER),
     "4.3.0": Reach(offset_version=4, group_version=4, group_types=_CLASSIC_AND_CONSUMER | {"share", "streams"}),
 }
+
+
+def must_be_fetched(reach: Reach) -> set[tuple[str, str]]:
+    """The counts of OffsetFetch that a comparison with this coordinator must have: see `tests.judges.fetch_comparison`."""
+    return {("fetched_offsets", answer) for answer in ("plain", "errors", *(["require_stable"] if reach.tells_pending else []))}

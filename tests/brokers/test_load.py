@@ -13,7 +13,7 @@ from tests.conftest import Compared
 from .broker import Broker
 from .kafka import COORDINATORS
 from .loading import Loaded, fresh_broker, load, topic_ids
-from .reach import REACH, Reach
+from .reach import REACH, Reach, must_be_fetched
 from .stories import CONSUMER_GROUPS, OFFSETS_PARTITIONS, TOPIC, UNKNOWN_VERSION, Stories, group, write_stories
 
 pytestmark = pytest.mark.broker
@@ -42,7 +42,12 @@ def loaded(request: pytest.FixtureRequest, broker: Broker, stories: Stories) -> 
 def _must_be_compared(reach: Reach) -> set[tuple[str, str]]:
     classic = {"groups", "members", "assignments", "offsets"} | ({"pending_offsets"} if reach.tells_pending else set())
     consumer = {"groups", "members", "assignments", "offsets"} if "consumer" in reach.group_types else set()
-    return {("loads", "any"), *((table, "classic") for table in classic), *((table, "consumer") for table in consumer)}
+    return {
+        ("loads", "any"),
+        *must_be_fetched(reach),
+        *((table, "classic") for table in classic),
+        *((table, "consumer") for table in consumer),
+    }
 
 
 def test_a_broker_holds_what_we_say_it_holds(loaded: Loaded, compared: Compared) -> None:

@@ -17,7 +17,7 @@ from .kafka import COORDINATORS
 from .loading import Loaded, fresh_broker, load, topic_ids
 from .logs import SEED, Log, logs_to_load, rounds
 from .random_logs import OFFSETS_PARTITIONS
-from .reach import REACH, Reach
+from .reach import REACH, Reach, must_be_fetched
 
 pytestmark = pytest.mark.broker
 
@@ -74,6 +74,7 @@ def _log_of(difference: str, names: dict[str, str], loaded: Loaded) -> str:
 def _must_be_compared(reach: Reach) -> set[tuple[str, str]]:
     tables = {
         ("loads", "any"),
+        *must_be_fetched(reach),
         *((table, group_type) for table in ("groups", "members", "assignments") for group_type in reach.group_types),
     }
     tables |= {("offsets", group_type) for group_type in reach.group_types - {"share"}}

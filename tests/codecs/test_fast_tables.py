@@ -16,10 +16,12 @@ from hypothesis import strategies as st
 import exhume
 from exhume.codecs.batch_writer import NewRecord, encode_batch
 from exhume.codecs.columns.arrow import ROWS
+from exhume.codecs.columns.pieces import Piece, pieces
 from exhume.codecs.kernels import scan
 from exhume.codecs.log_directory import discover
 from exhume.codecs.record_filter import RecordFilter
-from exhume.codecs.segment_reader import ReadOptions
+from exhume.codecs.segment_reader import ReadOptions, SegmentReader
+from exhume.findings import Findings
 from exhume.fixtures.log_writer import PartitionWriter, offset_commit
 from exhume.topic import OffsetsTopic
 from tests import strategies
@@ -219,6 +221,23 @@ def test_records_with_headers_and_odd_streams_are_read_by_plain_code(tmp_path: P
 
     assert_same(tmp_path)
     assert taken.count == len(_READERS) * 6
+
+
+@pytest.mark.parametrize("codec", range(5))
+def test_one_odd_batch_leaves_those_behind_it_to_kernels(codec: int, tmp_path: Path) -> None:
+    content = b""
+    for number in range(9):
+        key, value = offset_commit(f"g{number}", "t", 0, number, commit_timestamp_ms=number)
+        headers = [("h", b"v")] if number == 3 else []
+        content += encode_batch([NewRecord(number, 5, key, value, headers)], base_offset=number, codec=codec)
+    partition = tmp_path / "__consumer_offsets-0"
+    partition.mkdir()
+    (partition / f"{0:020d}.log").write_bytes(content)
+
+    assert_same(tmp_path)
+    reader = SegmentReader(discover([str(tmp_path)]), ReadOptions(least_compiled_bytes=0), Findings())
+    found = [len(each) if isinstance(each, Piece) else each.batch.base_offset for each in pieces(reader)]
+    assert found == [3, 3, 5]
 
 
 @pytest.mark.parametrize("codec", range(5))

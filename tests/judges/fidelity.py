@@ -26,6 +26,7 @@ _COLUMNS = {
     "assignments": ("assignments", "share_partitions", "streams_topologies"),
     "offsets": ("offsets",),
     "pending": ("pending_offsets", "open_transactions"),
+    "fetches": ("fetched_offsets",),
 }
 
 
@@ -108,14 +109,15 @@ def _answers(measured: Iterable[Measured]) -> int:
 
 
 def _table(measured: list[Measured], extra: str, extra_of: Callable[[Measured], int]) -> list[str]:
-    head = ["release", "coordinator", "logs", "answers", extra, *_COLUMNS, "not shown", "differences"]
+    columns = {name: tables for name, tables in _COLUMNS.items() if any(each.rows(*tables) for each in measured)}
+    head = ["release", "coordinator", "logs", "answers", extra, *columns, "not shown", "differences"]
     names = [(each.release, {"classic": "Scala", "java": "Java"}[each.coordinator]) for each in measured]
     figures = [
         [
             len(each.logs),
             each.answers,
             extra_of(each),
-            *(each.rows(*tables) for tables in _COLUMNS.values()),
+            *(each.rows(*tables) for tables in columns.values()),
             len(each.comparison.not_shown),
             len(each.comparison.differences),
         ]

@@ -69,3 +69,12 @@ def test_no_two_neighbouring_spans_have_the_same_rules() -> None:
 def test_the_table_has_a_row_for_every_span_and_every_span_can_be_asked_for() -> None:
     assert release_table().num_rows == len(SPANS)
     assert [profile_for(name).first for name in newest_of_each_line()] == [span.first for span in SPANS]
+
+
+def test_the_table_names_what_changed_with_a_span() -> None:
+    changes = {(row["first_release"], row["coordinator"]): row["changes"] for row in release_table().to_pylist()}
+
+    assert changes["1.1.0", "classic"] == ["removed_by"]
+    assert changes["2.5.0", "classic"] == ["require_stable"]
+    assert [span for span, changed in changes.items() if changed is None] == [("0.9.0.0", "classic"), ("3.7.0", "java")]
+    assert all(changed for changed in changes.values() if changed is not None)

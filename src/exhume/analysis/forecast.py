@@ -77,10 +77,9 @@ def forecast_expiry(
     findings: list[Finding] = []
     for load in loads:
         origin = {"replica": load.partition.replica, "offsets_partition": load.partition.offsets_partition}
-        done = expire(load.holdings, now_ms, retention_ms, profile)
-        forecast += [
-            origin | row for row in _rows(load.holdings, profile, now_ms, retention_ms) if groups is None or row["group"] in groups
-        ]
+        holdings = load.holdings.whole()
+        done = expire(holdings, now_ms, retention_ms, profile)
+        forecast += [origin | row for row in _rows(holdings, profile, now_ms, retention_ms) if groups is None or row["group"] in groups]
         tombstones += [origin | _tombstone_row(each) for each in done.tombstones if groups is None or each.group in groups]
         if done.failure is not None:
             sentence = f"no pass of this release removes anything here: {done.failure}"

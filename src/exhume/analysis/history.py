@@ -17,12 +17,13 @@ from difflib import get_close_matches
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from exhume.arrow_rows import table_of
 from exhume.codecs.embedded import assigned_partitions, decode_assignment
 from exhume.codecs.json_values import to_json
 from exhume.codecs.record_types import ABORT, COMMIT, Decoded, decode_control_record, decode_record
-from exhume.codecs.segment_reader import SegmentBatch, SegmentReader
+from exhume.codecs.segment_reader import SegmentBatch
 from exhume.errors import RequestError
 from exhume.replay.state import CoordinatorState
 from exhume.replay.topic_names import TopicNames
@@ -80,7 +81,7 @@ _TopicPartition = tuple[str | None, int]
 
 
 def group_history(
-    reader: SegmentReader,
+    batches: Iterable[SegmentBatch],
     state: CoordinatorState,
     names: TopicNames,
     group: str,
@@ -90,7 +91,8 @@ def group_history(
 ) -> pa.Table:
     """The history of this group as `HISTORY`; of its commits for a topic, or one partition, where these are given.
 
-    `state` is a load of the whole of what `reader` reads; its release decides what is transactional and what is left.
+    `batches` are all that have a record of this group or end a transaction, in log order. `state` is a load of the whole of the same logs;
+    its release decides what is transactional and what is left.
 
     Raises:
         RequestError: no such record; lists groups of similar names, or the topics that the group has commits for.
@@ -99,12 +101,13 @@ def group_history(
     by_producer_id = "java" in coordinators
     lives: dict[_Origin, _Life] = {}
     seen: set[str] = set()
-    for batch in reader.batches():
+    for batch in batches:
         origin = (batch.partition.replica, batch.partition.offsets_partition)
         life = lives.setdefault(origin, _Life(group, _Owners(names), by_producer_id=by_producer_id))
         seen.update(life.read(batch))
     rows = [row for origin, life in lives.items() for row in life.finish(_left(state, origin, group))]
     if not rows:
+        seen |= {*state.groups["group"].to_pylist(), *state.offsets["group"].to_pylist()}
         near = get_close_matches(group, seen, n=5) or sorted(seen)[:5]
         raise RequestError(f"no record of group {group!r} is here", remedy=f"Near by: {', '.join(near)}" if near else None)
     if topic is None and partition is None:
@@ -123,8 +126,8 @@ def _left(state: CoordinatorState, origin: _Origin, group: str) -> dict[tuple[st
     """Record offset of the commit that is left at the end, by topic and partition."""
     return {
         (row["topic"], row["partition"]): row["record_offset"]
-        for row in state.offsets.to_pylist()
-        if (row["replica"], row["offsets_partition"], row["group"]) == (*origin, group)
+        for row in state.offsets.filter(pc.field("group") == group).to_pylist()
+        if (row["replica"], row["offsets_partition"]) == origin
     }
 
 

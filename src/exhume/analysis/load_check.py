@@ -11,7 +11,7 @@ from exhume.arrow_rows import table_of
 from exhume.codecs.log_directory import LogDirectory
 from exhume.replay.broker_log import Stop
 from exhume.replay.local import LoadOptions, load_state
-from exhume.replay.reading import LoadInputs
+from exhume.replay.reading import FastLoad, LoadInputs
 from exhume.replay.releases import profile_for
 from exhume.replay.state import CoordinatorState
 from exhume.replay.topic_names import TopicNames
@@ -60,19 +60,24 @@ _OffsetKey = tuple[str, str, int]
 
 
 def check_loads(
-    directories: Sequence[LogDirectory], releases: Sequence[str], *, stop: Stop | None = None, inputs: LoadInputs | None = None
+    directories: Sequence[LogDirectory],
+    releases: Sequence[str],
+    *,
+    stop: Stop | None = None,
+    inputs: LoadInputs | None = None,
+    fast: FastLoad | None = None,
 ) -> pa.Table:
     """What each of these releases would make of these logs, as `LOAD_CHECK`.
 
-    Without `stop` a log directory that does not tell how its broker stopped is tried both ways.
+    Without `stop` a log directory that does not tell how its broker stopped is tried both ways. `fast` as in `LoadOptions`.
     """
     stops: list[Stop] = [stop] if stop else _stops(directories)
     rows: list[dict[str, Any]] = []
-    kept_on = _keys(load_state(directories, LoadOptions(profile_for(None), "lenient"), TopicNames()).offsets)
+    kept_on = _keys(load_state(directories, LoadOptions(profile_for(None), "lenient", fast=fast), TopicNames()).offsets)
     for release in releases:
         profile = profile_for(release)
         for tried in stops:
-            options = LoadOptions(profile, "strict", tried, "shown", inputs or LoadInputs())
+            options = LoadOptions(profile, "strict", tried, "shown", inputs or LoadInputs(), fast=fast)
             state = load_state(directories, options, TopicNames())
             rows += _rows(release, state, kept_on)
     return table_of(LOAD_CHECK, rows)

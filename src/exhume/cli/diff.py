@@ -65,7 +65,7 @@ def diff_command(
     output_file: OutputFile = None,
     csv_raw: CsvRaw = False,
 ) -> None:
-    """Show what differs between two moments of one log, or between two copies.
+    """Show what differs between two moments, or two copies of a log.
 
     One path and a moment to begin with, or two paths and no moment. Groups, members, assignments and offsets come with both values and the
     records that made them. The exit code is 1 where something differs, 0 where nothing does.

@@ -42,7 +42,7 @@ def history_command(
     output_file: OutputFile = None,
     csv_raw: CsvRaw = False,
 ) -> None:
-    """Show the life of a group, or of one of its keys, record by record.
+    """Show the life of a group or of one key, record by record.
 
     Every record that the log still holds: those that count at the end, those superseded or deleted and by which record, transactions with
     their outcome, and who owned a partition at each commit, where the log says so.

@@ -19,7 +19,7 @@ _SHOWN = ("name", "what_happens", "try")
 
 @app.command("list")
 def list_command(output: OutputOption = Output.table, output_file: OutputFile = None, csv_raw: CsvRaw = False) -> None:
-    """Show the situations that can be written, what happens in each, and a command to begin with.
+    """Show the situations there are, and how to begin with each.
 
     Their stories, message formats and the first releases that load them are in json, jsonl, csv and parquet.
 
@@ -42,7 +42,7 @@ def write_command(
     ] = None,
     codec: Annotated[str, typer.Option("--codec", metavar="none|gzip|snappy|lz4|zstd", help="The compression of its batches.")] = "none",
 ) -> None:
-    """Write a situation as the data directory that brokers would have left.
+    """Write a situation as brokers would have left it.
 
     The same situation in the same format and codec is the same bytes every time. Standard output has the data directories, one for each
     broker.

@@ -25,10 +25,10 @@ def load_check_command(
     output_file: OutputFile = None,
     csv_raw: CsvRaw = False,
 ) -> None:
-    """Show which releases would load these logs, and what each would lose or refuse, before a broker is started on them.
+    """Show which releases would load these logs, whole or in part.
 
-    A line for each release; json, jsonl, csv and parquet have a row for each offsets partition. Exit code 1 when something is refused
-    or lost.
+    What each would lose or refuse, before a broker is started on them. A line for each release; json, jsonl, csv and parquet have a row for
+    each offsets partition. Exit code 1 when something is refused or lost.
 
     Example: exhume load-check data/ --release 2.8.2 --release 4.3
     """

@@ -19,9 +19,10 @@ _SHOWN = (
 
 
 def releases_command(output: OutputOption = Output.table, output_file: OutputFile = None, csv_raw: CsvRaw = False) -> None:
-    """Show the releases whose coordinators exhume knows, and what differs between them.
+    """Show the releases there are rules for, and what differs.
 
-    A row is a span of releases that load alike. The other columns are in json, jsonl, csv and parquet.
+    A row is a span of releases that load alike. More columns, the names of all rules that changed among them, are in json, jsonl, csv and
+    parquet.
 
     Example: exhume releases --output json
     """

@@ -15,6 +15,7 @@ from exhume.cli.options import (
     CsvRaw,
     EvidencePaths,
     Groups,
+    NoVerify,
     Output,
     OutputFile,
     OutputOption,
@@ -175,6 +176,7 @@ def state_command(
         Path | None,
         typer.Option("--topics", metavar="FILE", help="Names of topic ids: CSV topic,topic_id,partitions[,racks].", show_default=False),
     ] = None,
+    no_verify: NoVerify = False,
     temp_dir: TempDir = None,
     output: OutputOption = Output.table,
     output_file: OutputFile = None,
@@ -201,7 +203,7 @@ def state_command(
     if table is not None and table not in names:
         raise RequestError(f"no table {table!r}", remedy=f"Choose one of {', '.join(names)}")
     refuse_unfit(names if table is None else None, output=output, output_file=output_file, evidence=paths)
-    with opened(paths, temp_dir=temp_dir) as topic:
+    with opened(paths, temp_dir=temp_dir, verify=not no_verify) as topic:
         state = topic.state(
             release=release,
             mode=mode.value,

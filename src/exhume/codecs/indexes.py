@@ -126,6 +126,16 @@ def read_offset_index(segment: SegmentFile) -> list[OffsetIndexEntry]:
     return [] if segment.index is None else decode_offset_index(segment.index.open(), segment.base_offset).entries
 
 
+def last_indexed_position(segment: SegmentFile, end: int) -> int:
+    """The largest byte position below `end` that the `.index` beside this segment has an entry for; 0 where it has none."""
+    if segment.index is None:
+        return 0
+    rows = _rows(segment.index.open(), _OFFSET_ENTRY)
+    rows = rows[: _used(rows["relative_offset"], rows["byte_position"])]
+    positions = rows["byte_position"].astype(np.int64)
+    return int(positions[positions < end].max(initial=0))
+
+
 def read_time_index(segment: SegmentFile) -> list[TimeIndexEntry]:
     """The entries of the `.timeindex` beside this segment; none where it has none. Raises as `read_offset_index` does."""
     return [] if segment.timeindex is None else decode_time_index(segment.timeindex.open(), segment.base_offset).entries

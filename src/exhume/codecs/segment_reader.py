@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from exhume.codecs import kernel_cache
 from exhume.codecs.batches import Batch, CrcStatus, read_header_fields
 from exhume.codecs.compression import DEFAULT_CAP_BYTES
 from exhume.codecs.damage import Context, DamageReport
@@ -20,6 +21,11 @@ from exhume.findings import Finding, Findings
 Progress = Callable[[int, int], None]
 
 
+#: Smaller logs are read by plain code: before it were done, kernels would not even be there. Those below the second size do not wait for
+#: a compiler.
+_WORTH_KERNELS_BYTES, _WORTH_COMPILING_BYTES = 2 * 1024 * 1024, 64 * 1024 * 1024
+
+
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
     """How to read: whether checksums are verified, what one compressed batch may unfold to, and who is told of the progress."""
@@ -27,8 +33,17 @@ class ReadOptions:
     verify: bool = True
     cap_bytes: int = DEFAULT_CAP_BYTES
     progress: Progress | None = None
-    #: Logs of fewer bytes are read by plain code: a compiler's start would take longer.
-    least_compiled_bytes: int = 2 * 1024 * 1024
+    #: Logs of fewer bytes are read by plain code; None: those that are read before a compiler, or compiled code, is there.
+    least_compiled_bytes: int | None = None
+    #: How many threads may work; None: as many as there are cores for this process.
+    threads: int | None = None
+
+    @property
+    def least_kernel_bytes(self) -> int:
+        """The size from which on a log is read by kernels."""
+        if self.least_compiled_bytes is not None:
+            return self.least_compiled_bytes
+        return _WORTH_KERNELS_BYTES if kernel_cache.is_warm() else _WORTH_COMPILING_BYTES
 
 
 @dataclass(slots=True)
@@ -72,15 +87,16 @@ class SegmentReader:
     options: ReadOptions
     findings: Findings
     _done_bytes: int = field(default=0, init=False)
-    _total_bytes: int = field(default=0, init=False)
+    #: The bytes of all segments that are read.
+    total_bytes: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
-        self._total_bytes = sum(segment.size_bytes for _, segment, _ in self.segments())
+        self.total_bytes = sum(segment.size_bytes for _, segment, _ in self.segments())
 
     @property
     def is_worth_compiling(self) -> bool:
         """True where there is enough to read for kernels to be worth their start."""
-        return self._total_bytes >= self.options.least_compiled_bytes
+        return self.total_bytes >= self.options.least_kernel_bytes
 
     def segments(self, offsets_partitions: Collection[int] | None = None) -> Iterator[tuple[PartitionDirectory, SegmentFile, int | None]]:
         """Every segment that is read, with its partition and the base offset of the one behind it; of these offsets partitions only where
@@ -159,7 +175,7 @@ class SegmentReader:
     def advance(self, position: int) -> None:
         """Tell whoever wants to know that the present segment is read up to here."""
         if self.options.progress is not None:
-            self.options.progress(self._done_bytes + position, self._total_bytes)
+            self.options.progress(self._done_bytes + position, self.total_bytes)
 
     def finish(self, segment: SegmentFile) -> None:
         """Count this segment as read."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from exhume.codecs.batches import HEADER_BYTES, Batch, BatchWalk, EndReason, checksum, first_offset, read_header_fields
-from exhume.codecs.indexes import read_offset_index
+from exhume.codecs.indexes import last_indexed_position
 from exhume.codecs.log_directory import PartitionDirectory, SegmentFile
 from exhume.codecs.record_types import CONTROL_TYPES, decode_control_record
 from exhume.codecs.records import Record, read_records, read_records_leniently
@@ -189,16 +189,11 @@ def _find_end(log: StrictLog) -> None:
         return
     newest = log.segments[-1]
     log.end_offset = newest.file.base_offset
-    walk = _FileWalk(newest, _last_indexed_position(newest))
+    walk = _FileWalk(newest, last_indexed_position(newest.file, newest.end))
     for batch in walk:
         log.end_offset = batch.last_offset + 1
     if walk.reason == "size_too_small":
         log.refused = f"a batch at byte {walk.byte_position} of {newest.file.path} has a size below the minimum"
-
-
-def _last_indexed_position(segment: _ServedSegment) -> int:
-    positions = [entry.byte_position for entry in read_offset_index(segment.file) if entry.byte_position < segment.end]
-    return max(positions, default=0)
 
 
 def _recover(log: StrictLog, recovery_point: int) -> None:

@@ -6,7 +6,7 @@ computeSubscribedTopics (4.x).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -15,7 +15,7 @@ from exhume.codecs.layout import Message
 from exhume.codecs.wire import Reader
 from exhume.errors import DecodeError, LengthOverrun, Underflow
 from exhume.replay.decode import ReplayRecord
-from exhume.replay.holdings import ClassicGroup, ClassicMember, Group
+from exhume.replay.holdings import ClassicGroup, ClassicMember, Group, LaterMembers
 
 #: What of a subscription's errors a broker survives, by rule.
 _CAUGHT = {"tolerated": (DecodeError,), "null_aborts": (Underflow, LengthOverrun), "null_and_length_abort": (Underflow,)}
@@ -89,33 +89,10 @@ def build_classic_group(record: ReplayRecord, rules: ClassicGroupRules) -> Class
     return group
 
 
-class LaterMembers(Mapping[str, ClassicMember]):
-    """So many members, read when somebody looks at one."""
-
-    def __init__(self, count: int, read: Callable[[], Mapping[str, ClassicMember]]) -> None:
-        self._count = count
-        self._read = read
-        self._members: Mapping[str, ClassicMember] | None = None
-
-    def __len__(self) -> int:
-        return self._count
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._all())
-
-    def __getitem__(self, member_id: str) -> ClassicMember:
-        return self._all()[member_id]
-
-    def _all(self) -> Mapping[str, ClassicMember]:
-        if self._members is None:
-            self._members = self._read()
-        return self._members
-
-
 def outline_classic_group(name: str, record_offset: int, value: bytes, layout: Message, rules: ClassicGroupRules) -> ClassicGroup:
     """What `build_classic_group` makes of a value that no release refuses, with members that are read when somebody looks at them.
 
-    The topics that they subscribe to are left out, as unknown.
+    The topics that they subscribe to are left out, as unknown; `Holdings.whole` has them.
     """
     reader = Reader(value)
     version = reader.int16()
@@ -129,7 +106,7 @@ def outline_classic_group(name: str, record_offset: int, value: bytes, layout: M
     if not count:
         return whole()
     read = ReplayRecord(record_offset, GROUP_METADATA, {"group": name}, version, front)
-    return _group(read, LaterMembers(count, lambda: whole().members), front["leader"], rules)
+    return _group(read, LaterMembers(count, whole), front["leader"], rules)
 
 
 def _group(record: ReplayRecord, members: Mapping[str, ClassicMember], leader: str | None, rules: ClassicGroupRules) -> ClassicGroup:

@@ -6,7 +6,7 @@ group state that the Java coordinator keeps beside its groups. Every value knows
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol
 
@@ -102,6 +102,29 @@ class ClassicGroup:
     @property
     def is_simple(self) -> bool:
         return self.protocol_type is None and not self.members
+
+
+class LaterMembers(Mapping[str, ClassicMember]):
+    """So many members, read when somebody looks at one; `whole` makes their group with all that it has."""
+
+    def __init__(self, count: int, whole: Callable[[], ClassicGroup]) -> None:
+        self.whole = whole
+        self._count = count
+        self._members: Mapping[str, ClassicMember] | None = None
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all())
+
+    def __getitem__(self, member_id: str) -> ClassicMember:
+        return self._all()[member_id]
+
+    def _all(self) -> Mapping[str, ClassicMember]:
+        if self._members is None:
+            self._members = self.whole().members
+        return self._members
 
 
 @dataclass(slots=True)
@@ -278,8 +301,8 @@ class OffsetColumns(Protocol):
         """Them as rows of the `offsets` table, by group, topic and partition; `origin` are columns that are the same in every row."""
         ...
 
-    def commits(self) -> Mapping[OffsetKey, Commit]:
-        """Them one by one."""
+    def commits(self, groups: Collection[str] | None = None) -> Mapping[OffsetKey, Commit]:
+        """Them one by one; of these groups only, where they are given."""
         ...
 
     def spans(self) -> Mapping[str, tuple[int, int]]:
@@ -298,12 +321,22 @@ class Holdings:
     #: Committed offsets that are kept in columns, besides `offsets`.
     offset_columns: OffsetColumns | None = None
 
-    def with_all_offsets(self) -> Holdings:
-        """The same with every committed offset in `offsets`."""
+    def whole(self, groups: Collection[str] | None = None) -> Holdings:
+        """The same with every committed offset in `offsets`, and every group with its members and what they subscribe to; what was kept in
+        columns, of these groups only where they are given.
+        """
         if self.offset_columns is None:
             return self
-        return replace(self, offsets={**self.offset_columns.commits(), **self.offsets}, offset_columns=None)
+        offsets = {**self.offset_columns.commits(groups), **self.offsets}
+        known = {name: _whole(group) for name, group in self.groups.items() if groups is None or name in groups}
+        return replace(self, groups=known, offsets=offsets, offset_columns=None)
 
     def is_stable(self, key: OffsetKey) -> bool:
         """False while an open transaction has a commit pending for this key: what a require-stable fetch is refused for."""
         return not any(key in transaction.offsets for transaction in self.transactions.values())
+
+
+def _whole(group: Group) -> Group:
+    if isinstance(group, ClassicGroup) and isinstance(group.members, LaterMembers):
+        return replace(group.members.whole(), rebalanced_at_load=group.rebalanced_at_load)
+    return group

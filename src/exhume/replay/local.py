@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from exhume.codecs.log_directory import LogDirectory, PartitionDirectory
 from exhume.findings import Finding, Findings
@@ -24,6 +25,9 @@ from exhume.replay.state_builder import StateTables
 from exhume.replay.state_tables import Row
 from exhume.replay.topic_names import TopicNames
 from exhume.replay.verdict import LoadAborted, LoadStalled, Outcome
+
+if TYPE_CHECKING:
+    from exhume.replay.survivors.settled import Settled
 
 Mode = Literal["strict", "lenient"]
 
@@ -108,10 +112,13 @@ def load_partitions(directories: Sequence[LogDirectory], options: LoadOptions, n
 
 def _load_directory(partitions: Sequence[PartitionDirectory], options: LoadOptions, stop: Stop, names: TopicNames) -> list[PartitionLoad]:
     profile, is_lenient = options.profile, options.mode == "lenient"
-    done = [_load_in_columns(partition, stop, options, names) for partition in partitions]
+    done = [
+        (log, _load_in_columns(log, settled, options, names)) if log and settled else (None, None)
+        for log, settled in _fold_in_columns(partitions, stop, options)
+    ]
     logs = [
-        log or cut_log(open_strictly(partition, stop), options.at, lenient=is_lenient)
-        for partition, (log, _) in zip(partitions, done, strict=True)
+        log if log and load else cut_log(open_strictly(partition, stop), options.at, lenient=is_lenient)
+        for partition, (log, load) in zip(partitions, done, strict=True)
     ]
     refused = next((log for log in logs if log.refused), None)
     if refused is not None and not is_lenient:
@@ -122,30 +129,43 @@ def _load_directory(partitions: Sequence[PartitionDirectory], options: LoadOptio
     return [load or load_log(log, options, names) for log, (_, load) in zip(logs, done, strict=True)]
 
 
-def _load_in_columns(
-    partition: PartitionDirectory, stop: Stop, options: LoadOptions, names: TopicNames
-) -> tuple[StrictLog, PartitionLoad] | tuple[None, None]:
-    """The log and its load in columns, where it allows that and is worth it; None and None where it is to be loaded record by record."""
+def _fold_in_columns(
+    partitions: Sequence[PartitionDirectory], stop: Stop, options: LoadOptions
+) -> list[tuple[StrictLog, Settled] | tuple[None, None]]:
+    """What each log comes to in columns, where it allows that and is worth it; None and None where it is to be loaded record by record."""
     fast, profile = options.fast, options.profile
-    size_bytes = sum(file.size_bytes for file in partition.segments)
-    if fast is None or options.at is not None or size_bytes < fast.least_bytes or why_not_reducible(profile) is not None:
-        return None, None
-    # Where nothing is odd, a start after an unclean stop finds nothing to do.
-    log = replace(open_strictly(partition, "clean"), stop=stop)
-    if log.refused:
-        return None, None
+    if fast is None or options.at is not None or why_not_reducible(profile) is not None:
+        return [(None, None)] * len(partitions)
+
+    def fold(partition: PartitionDirectory, threads: int) -> tuple[StrictLog, Settled] | tuple[None, None]:
+        if sum(file.size_bytes for file in partition.segments) < fast.least_bytes:
+            return None, None
+        # Where nothing is odd, a start after an unclean stop finds nothing to do.
+        log = replace(open_strictly(partition, "clean"), stop=stop)
+        if log.refused:
+            return None, None
+        from exhume.replay.survivors.run import fold_log
+
+        start_offset = log.start_offset if options.mode == "strict" else 0
+        settled = fold_log(log, start_offset, profile, options.inputs, replace(fast, threads=threads))
+        return (log, settled) if settled else (None, None)
+
+    # Many partitions side by side, or the segments of a few.
+    if fast.threads > 1 and len(partitions) > 2 * fast.threads:
+        with ThreadPoolExecutor(fast.threads) as pool:
+            return list(pool.map(lambda partition: fold(partition, 1), partitions))
+    return [fold(partition, fast.threads) for partition in partitions]
+
+
+def _load_in_columns(log: StrictLog, settled: Settled, options: LoadOptions, names: TopicNames) -> PartitionLoad | None:
+    """The load of a log that was folded; None where it is to be loaded record by record all the same."""
     from exhume.replay.survivors.offset_columns import SettledOffsets
-    from exhume.replay.survivors.run import fold_log
     from exhume.replay.survivors.settled import CommitSeen
 
-    start_offset = log.start_offset if options.mode == "strict" else 0
-    settled = fold_log(log, start_offset, profile, options.inputs, fast)
-    if settled is None:
-        return None, None
     learned = names.copy()
     learned.add_all("commit", settled.topic_ids)
     refusals = Refusals(lenient=options.mode == "lenient")
-    loader = new_load(profile, refusals, learned, log.end_offset, options.inputs)
+    loader = new_load(options.profile, refusals, learned, log.end_offset, options.inputs)
     try:
         for passed in settled.passed():
             if isinstance(passed, CommitSeen):
@@ -155,14 +175,15 @@ def _load_in_columns(
         loader.settle(settled)
         held = loader.finish()
     except LoadAborted:
-        return None, None
+        return None
     if refusals.tolerated:
-        return None, None
+        return None
     names.take(learned)
-    fast.read_whole.update(segment.file.path for segment in log.segments)
+    assert options.fast is not None
+    options.fast.read_whole.update(segment.file.path for segment in log.segments)
     held[0].offset_columns = SettledOffsets(settled, loader.commit_rules)
     progress = _Progress(settled.records, settled.size_bytes, settled.first_offset, settled.next_offset - 1)
-    return log, _loaded(log, options, loader, held, progress)
+    return _loaded(log, options, loader, held, progress)
 
 
 def _load_strictly(log: StrictLog, options: LoadOptions, names: TopicNames) -> PartitionLoad:

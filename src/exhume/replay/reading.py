@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
+from threading import Event
 
 from exhume.codecs.batches import HEADER_BYTES, first_offset
 from exhume.codecs.compression import DEFAULT_CAP_BYTES, xxh32
@@ -44,14 +45,17 @@ class FastLoad:
     """How to load in columns: the logs that allow it, and that are not so small that a compiler's start would take longer.
 
     `verify`, `cap_bytes`: as in `ReadOptions`. `advance` is told of bytes that are done. `least_bytes` is the size from which on it is
-    worth it. `read_whole` collects the paths of segments that were read to the last record, with nothing to say about them.
+    worth it, `threads` how many may work. `read_whole` collects the paths of segments that were read to the last record, with nothing to
+    say about them. Threads end soon once `is_stopped` is set.
     """
 
     verify: bool = True
     cap_bytes: int = DEFAULT_CAP_BYTES
     advance: Callable[[int], None] = lambda _: None
     least_bytes: int = 2 * 1024 * 1024
+    threads: int = 1
     read_whole: set[str] = field(default_factory=set)
+    is_stopped: Event = field(default_factory=Event)
 
 
 def read_chunks(log: StrictLog, profile: BrokerProfile, inputs: LoadInputs) -> Iterator[Iterable[LoadedBatch]]:

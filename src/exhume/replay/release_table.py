@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+from itertools import pairwise
+
 import pyarrow as pa
 
 from exhume.arrow_rows import table_of
 from exhume.replay.profiles import BrokerProfile, JavaProfile, ScalaProfile
-from exhume.replay.releases import SPANS, release_numbers
+from exhume.replay.releases import JAVA_SPANS, SCALA_SPANS, SPANS, release_numbers
 
-#: One row per span. `largest_versions` are the newest offset and group values it reads.
+#: One row per span. `largest_versions` are the newest offset and group values it reads. `changes` are the rules that are not those of the
+#: span before, by their names in `profiles`; null for the first span of each coordinator.
 RELEASES = pa.schema(
     [
         ("first_release", pa.string()),
@@ -27,6 +31,7 @@ RELEASES = pa.schema(
         ("default_retention_minutes", pa.int32()),
         ("placeholder_records", pa.string()),
         ("tail_without_records", pa.string()),
+        ("changes", pa.list_(pa.string())),
         ("defects", pa.list_(pa.string())),
     ]
 )
@@ -41,12 +46,21 @@ _EXPIRY = {
 }
 _REQUIRE_STABLE = {"unknown": "not known", "ignored": "ignored", "refused": "refused while a commit is pending"}
 _BOUND = {"high_watermark": "high watermark, tested for each chunk", "log_end": "log end"}
+_NO_RULES = {"name", "first", "last", "defects"}
 _TAIL = {"abort": "the load aborts", "stall": "the load never ends", "stop": "fine"}
 
 
 def release_table() -> pa.Table:
     """The spans of `releases.SPANS`, oldest first, as `RELEASES`."""
-    return table_of(RELEASES, [_row(span) for span in SPANS])
+    changes = {
+        (after.coordinator, after.name): _changes(before, after) for spans in (SCALA_SPANS, JAVA_SPANS) for before, after in pairwise(spans)
+    }
+    return table_of(RELEASES, [_row(span) | {"changes": changes.get((span.coordinator, span.name))} for span in SPANS])
+
+
+def _changes(before: BrokerProfile, after: BrokerProfile) -> list[str]:
+    rules = (field.name for field in fields(after) if field.name not in _NO_RULES)
+    return [rule for rule in rules if getattr(before, rule) != getattr(after, rule)]
 
 
 def _row(span: BrokerProfile) -> dict[str, object]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -30,13 +30,50 @@ class GroupState:
     pending_offsets: list[dict[str, Any]]
 
 
+class LazyTables(Mapping[str, pa.Table]):
+    """Tables by name, each made when it is asked for.
+
+    A maker is told which groups are wanted, None for all, and may leave out the rows of others.
+    """
+
+    def __init__(self, makers: Mapping[str, Callable[[Collection[str] | None], pa.Table]], groups: Collection[str] | None = None) -> None:
+        self._makers = makers
+        self._groups = groups
+        self._made: dict[str, pa.Table] = {}
+
+    def __getitem__(self, name: str) -> pa.Table:
+        if name not in self._made:
+            made = self._makers[name](self._groups)
+            self._made[name] = made if self._groups is None else _of_groups(name, made, self._groups)
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._makers)
+
+    def __len__(self) -> int:
+        return len(self._makers)
+
+    def only(self, groups: Collection[str]) -> LazyTables:
+        """The rows of these groups."""
+        wanted = set(groups) if self._groups is None else set(groups) & set(self._groups)
+        return LazyTables(self._makers, wanted)
+
+
+def _of_groups(name: str, table: pa.Table, groups: Collection[str]) -> pa.Table:
+    if "group" in SCHEMAS[name].names:
+        return table.filter(pc.is_in(table["group"], value_set=pa.array(sorted(groups), pa.string())))
+    if name == "open_transactions":
+        return table.filter(pa.array([not set(groups).isdisjoint(touched) for touched in table["groups"].to_pylist()], pa.bool_()))
+    return table
+
+
 @dataclass(frozen=True, slots=True)
 class CoordinatorState:
     """The state tables of a load; their columns are `state_tables.SCHEMAS`. `findings` are the load's and the evidence's."""
 
     release: str
     mode: str
-    tables: Mapping[str, pa.Table]
+    tables: LazyTables
     findings: Findings
 
     @property
@@ -108,12 +145,4 @@ class CoordinatorState:
 
     def only(self, groups: Collection[str]) -> CoordinatorState:
         """This state with the rows of these groups; open transactions that touch one of them, and every load, stay."""
-        wanted = pa.array(sorted(groups), pa.string())
-        tables: dict[str, pa.Table] = {}
-        for name, table in self.tables.items():
-            if "group" in SCHEMAS[name].names:
-                table = table.filter(pc.is_in(table["group"], value_set=wanted))
-            elif name == "open_transactions":
-                table = table.filter(pa.array([bool(set(groups) & set(touched)) for touched in table["groups"].to_pylist()], pa.bool_()))
-            tables[name] = table
-        return CoordinatorState(self.release, self.mode, tables, self.findings)
+        return replace(self, tables=self.tables.only(groups))

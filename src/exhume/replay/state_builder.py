@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -12,30 +12,14 @@ from exhume.replay import load_findings
 from exhume.replay.holdings import Holdings, OffsetKey
 from exhume.replay.offset_fetch import fetched_rows
 from exhume.replay.profiles import BrokerProfile
+from exhume.replay.state import LazyTables
 from exhume.replay.state_rows import has_later_members, later_rows, state_rows
 from exhume.replay.state_tables import SCHEMAS, Row, table
 from exhume.replay.topic_names import TopicNames
 
+#: Makes the rows of one partition; of these groups only, where that saves work: others are filtered out behind it.
+_Part = Callable[[Collection[str] | None], pa.Table]
 _LATER: tuple[Literal["members", "assignments"], ...] = ("members", "assignments")
-
-
-class LazyTables(Mapping[str, pa.Table]):
-    """Tables by name, each made when it is asked for."""
-
-    def __init__(self, makers: Mapping[str, Callable[[], pa.Table]]) -> None:
-        self._makers = makers
-        self._made: dict[str, pa.Table] = {}
-
-    def __getitem__(self, name: str) -> pa.Table:
-        if name not in self._made:
-            self._made[name] = self._makers[name]()
-        return self._made[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._makers)
-
-    def __len__(self) -> int:
-        return len(self._makers)
 
 
 class StateTables:
@@ -43,7 +27,7 @@ class StateTables:
 
     def __init__(self, names: TopicNames) -> None:
         self._names = names
-        self._parts: dict[str, list[Callable[[], pa.Table]]] = {name: [] for name in SCHEMAS}
+        self._parts: dict[str, list[_Part]] = {name: [] for name in SCHEMAS}
         self.findings: list[Finding] = []
 
     def add(self, origin: Mapping[str, Any], holdings: Holdings, load: Row) -> None:
@@ -60,35 +44,33 @@ class StateTables:
             in_columns = holdings.offset_columns.table(origin)
             in_rows = table("offsets", rows["offsets"])
             merged = _merged(in_columns, in_rows) if rows["offsets"] else in_columns
-            self._parts["offsets"][-1] = lambda: merged
+            self._parts["offsets"][-1] = lambda _: merged
 
     def add_fetches(self, origin: Mapping[str, Any], shown: Holdings, held: Holdings, profile: BrokerProfile) -> None:
         """Add what requests for the offsets of a partition are answered: see `offset_fetch.fetched_rows`."""
 
-        def made() -> pa.Table:
-            whole = held.with_all_offsets()
+        def made(groups: Collection[str] | None) -> pa.Table:
+            whole = held.whole(groups)
             rows = fetched_rows(whole if shown is held else shown, whole, profile)
             return table("fetched_offsets", [{**origin, **row} for row in rows])
 
         self._parts["fetched_offsets"].append(made)
 
-    def tables(self) -> Mapping[str, pa.Table]:
+    def tables(self) -> LazyTables:
         """All tables, with the rows of every partition that was added."""
         return LazyTables({name: _joined(name, parts) for name, parts in self._parts.items()})
 
 
-def _maker(name: str, rows: list[Row]) -> Callable[[], pa.Table]:
-    return lambda: table(name, rows)
+def _maker(name: str, rows: list[Row]) -> _Part:
+    return lambda _: table(name, rows)
 
 
-def _later_maker(
-    name: Literal["members", "assignments"], origin: Mapping[str, Any], holdings: Holdings, names: TopicNames
-) -> Callable[[], pa.Table]:
-    return lambda: table(name, [{**origin, **row} for row in later_rows(name, holdings, names)])
+def _later_maker(name: Literal["members", "assignments"], origin: Mapping[str, Any], holdings: Holdings, names: TopicNames) -> _Part:
+    return lambda groups: table(name, [{**origin, **row} for row in later_rows(name, holdings, names, groups)])
 
 
-def _joined(name: str, parts: list[Callable[[], pa.Table]]) -> Callable[[], pa.Table]:
-    return lambda: pa.concat_tables([SCHEMAS[name].empty_table(), *(part() for part in parts)])
+def _joined(name: str, parts: list[_Part]) -> _Part:
+    return lambda groups: pa.concat_tables([SCHEMAS[name].empty_table(), *(part(groups) for part in parts)])
 
 
 def _merged(many: pa.Table, few: pa.Table) -> pa.Table:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Literal
 
 from exhume.codecs.embedded import assigned_partitions, decode_assignment, decode_subscription, subscribed_topics
 from exhume.codecs.json_values import to_json
-from exhume.replay.classic_group import LaterMembers
 from exhume.replay.holdings import (
     ClassicGroup,
     ClassicMember,
@@ -16,6 +15,7 @@ from exhume.replay.holdings import (
     ConsumerMember,
     Group,
     Holdings,
+    LaterMembers,
     OffsetKey,
     ShareGroup,
     ShareMember,
@@ -66,10 +66,13 @@ def state_rows(holdings: Holdings, names: TopicNames) -> Mapping[str, list[Row]]
     return rows
 
 
-def later_rows(name: Literal["members", "assignments"], holdings: Holdings, names: TopicNames) -> list[Row]:
-    """Every row of one of these tables, members that were not read yet included."""
+def later_rows(
+    name: Literal["members", "assignments"], holdings: Holdings, names: TopicNames, groups: Collection[str] | None = None
+) -> list[Row]:
+    """Every row of one of these tables, members that were not read yet included; of these groups only, where they are given."""
     rows_of: Callable[[Group], list[Row]] = _member_rows if name == "members" else lambda group: _assignment_rows(group, names)
-    return [row for group in _in_order(holdings) for row in rows_of(group)]
+    wanted = (group for group in _in_order(holdings) if groups is None or group.group in groups)
+    return [row for group in wanted for row in rows_of(group)]
 
 
 def has_later_members(group: Group) -> bool:

@@ -17,7 +17,7 @@ from exhume.codecs.log_directory import discover
 from exhume.codecs.segment_reader import ReadOptions
 from exhume.fixtures.log_writer import PartitionWriter, group_metadata, offset_commit, tombstone
 from exhume.replay import local
-from exhume.replay.local import Mode
+from exhume.replay.local import Mode, PartitionLoad
 from exhume.topic import OffsetsTopic
 from tests import strategies
 from tests.conftest import Compared
@@ -27,6 +27,9 @@ from tests.written_batches import Written, encode_log
 #: Both coordinators, and every rule that the fold takes from a profile.
 RELEASES = ("0.11.0.3", "2.0.0", "2.1.1", "2.8.2", "3.7.2-new", "3.8.1-new", "4.0.0", "4.3.0")
 _NEVER = 1 << 60
+THREADS = (1, 2, 8)
+#: Each load record by record is held to so many in columns.
+TRIES = len(THREADS)
 _EXAMPLES = int(os.environ.get("EXHUME_EXAMPLES", "1"))
 
 
@@ -37,10 +40,10 @@ class _Taken:
         self.count = 0
         original = local._load_in_columns
 
-        def spy(*arguments: Any) -> Any:
-            log, load = original(*arguments)
+        def spy(*arguments: Any) -> PartitionLoad | None:
+            load = original(*arguments)
             self.count += load is not None
-            return log, load
+            return load
 
         monkeypatch.setattr(local, "_load_in_columns", spy)
 
@@ -50,11 +53,13 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> _Taken:
     return _Taken(monkeypatch)
 
 
-def everything(directory: Path, *, least_bytes: int, release: str, mode: Mode = "strict", **options: Any) -> dict[str, Any]:
+def everything(
+    directory: Path, *, least_bytes: int, release: str, mode: Mode = "strict", threads: int = 1, **options: Any
+) -> dict[str, Any]:
     """All that a load says, as plain values."""
     evidence = discover([str(directory)], include=frozenset(), temp_dir=None)
-    with OffsetsTopic(evidence, ReadOptions(least_compiled_bytes=least_bytes)) as topic:
-        state = topic.state(release=release, mode=mode, **options)
+    with OffsetsTopic(evidence, ReadOptions(least_compiled_bytes=least_bytes, threads=threads)) as topic:
+        state = topic.state(release=release, mode=mode)
         tables = {name: table.to_pylist() for name, table in state.tables.items()}
         assert all(table.schema == state.tables[name].schema for name, table in state.tables.items())
         return tables | {"findings": sorted(map(repr, topic.findings))}
@@ -64,8 +69,9 @@ def assert_same(directory: Path, releases: Sequence[str] = RELEASES, modes: Sequ
     for release in releases:
         for mode in modes:
             plainly = everything(directory, least_bytes=_NEVER, release=release, mode=mode)
-            in_columns = everything(directory, least_bytes=0, release=release, mode=mode)
-            assert in_columns == plainly, (release, mode)
+            for threads in THREADS:
+                in_columns = everything(directory, least_bytes=0, release=release, mode=mode, threads=threads)
+                assert in_columns == plainly, (release, mode, threads)
 
 
 def _logs(root: Path) -> Iterator[Path]:
@@ -76,7 +82,7 @@ def test_every_bundled_log_loads_in_columns_as_it_does_record_by_record(taken: _
     for directory in _logs(corpus.BUNDLED):
         assert_same(directory, ("2.8.2", "4.3.0"), ("strict",))
 
-    assert taken.count > 300
+    assert taken.count > 300 * TRIES
     compared["partitions in columns", "the load record by record"] += taken.count
 
 
@@ -91,12 +97,11 @@ def test_every_log_of_the_corpus_loads_in_columns_as_it_does_record_by_record(ta
 
 
 def write(directory: Path, batches: Sequence[Written], cut: int) -> None:
-    """These batches as two segments."""
+    """These batches in segments of so many."""
     content, headers = encode_log(batches)
     partition = directory / "__consumer_offsets-0"
     partition.mkdir(parents=True)
-    cut = min(cut, len(headers) - 1)
-    places = [(0, 0)] if cut < 1 else [(0, 0), (headers[cut].base_offset or 0, headers[cut].byte_position)]
+    places = [(0, 0), *((header.base_offset or 0, header.byte_position) for header in headers[cut : len(headers) : cut])]
     ends = [position for _, position in places[1:]] + [len(content)]
     for (base_offset, position), end in zip(places, ends, strict=True):
         (partition / f"{base_offset:020d}.log").write_bytes(content[position:end])
@@ -105,7 +110,7 @@ def write(directory: Path, batches: Sequence[Written], cut: int) -> None:
 @settings(max_examples=60 * _EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(
     batches=st.one_of(strategies.logs(), strategies.logs(strategies.healthy_batches()), strategies.transaction_logs()),
-    cut=st.integers(0, 12),
+    cut=st.integers(1, 9),
     release=st.sampled_from(RELEASES),
 )
 def test_a_generated_log_loads_in_columns_as_it_does_record_by_record(
@@ -122,7 +127,7 @@ def test_races_of_transactions_are_loaded_in_columns(steps: str, tmp_path: Path,
     write(tmp_path, strategies.race(steps.split()), 3)
 
     assert_same(tmp_path)
-    assert taken.count >= len(RELEASES) - 1
+    assert taken.count >= (len(RELEASES) - 1) * TRIES
 
 
 @pytest.mark.parametrize("codec", range(5))
@@ -139,7 +144,7 @@ def test_a_log_of_every_codec_is_loaded_in_columns(codec: int, tmp_path: Path, t
         log.append([tombstone(commits[0]), group_metadata("g1", {"protocol_type": "", "generation": 3})], timestamp_ms=50)
 
     assert_same(tmp_path, ("2.8.2", "4.3.0"))
-    assert taken.count == 4
+    assert taken.count == 4 * TRIES
 
 
 def test_names_that_are_not_ascii_and_names_that_are_no_text(tmp_path: Path, taken: _Taken) -> None:
@@ -154,7 +159,7 @@ def test_names_that_are_not_ascii_and_names_that_are_no_text(tmp_path: Path, tak
 
     # Releases before 2.1 refuse version 3 of a commit.
     assert_same(tmp_path, RELEASES[2:])
-    assert taken.count == 2 * len(RELEASES[2:])
+    assert taken.count == 2 * len(RELEASES[2:]) * TRIES
 
 
 def test_members_are_read_when_somebody_looks(tmp_path: Path, taken: _Taken) -> None:
@@ -172,7 +177,7 @@ def test_members_are_read_when_somebody_looks(tmp_path: Path, taken: _Taken) -> 
 
     # Releases before 2.3 refuse version 3 of a group.
     assert_same(tmp_path, RELEASES[3:])
-    assert taken.count == 2 * len(RELEASES[3:])
+    assert taken.count == 2 * len(RELEASES[3:]) * TRIES
 
 
 def test_a_small_log_is_read_by_plain_code(tmp_path: Path, taken: _Taken) -> None:
@@ -199,3 +204,36 @@ def test_a_checksum_that_fails_sends_the_whole_log_to_the_loader(tmp_path: Path,
     with OffsetsTopic(unverified, replace(ReadOptions(least_compiled_bytes=0), verify=False)) as topic:
         topic.state()
     assert taken.count == 1
+
+
+def asked(directory: Path, *, least_bytes: int) -> dict[str, Any]:
+    """What questions about single groups are answered."""
+    answers: dict[str, Any] = {}
+    with OffsetsTopic(discover([str(directory)]), ReadOptions(least_compiled_bytes=least_bytes, threads=2)) as topic:
+        expiry = topic.expiry(now_ms=1_900_000_000_000)
+        answers["forecast"], answers["tombstones"] = expiry.forecast.to_pylist(), expiry.tombstones.to_pylist()
+        groups = sorted({row["group"] for row in answers["forecast"]})
+        for group in groups[:3]:
+            answers[f"history of {group}"] = topic.history(group).to_pylist()
+            answers[f"why {group}"] = topic.why(group, now_ms=1_900_000_000_000).to_pylist()
+    return answers
+
+
+@pytest.mark.parametrize(
+    "story", ["2.8.2-expiry", "2.8.2-lifecycle", "3.9.1-transactions-new", "4.3.0-transactions", "4.3.0-consumer-groups"]
+)
+def test_questions_about_groups_are_answered_alike(story: str, taken: _Taken) -> None:
+    directory = next(case for case in corpus.cases() if case.name == story).directory / "data"
+
+    assert asked(directory, least_bytes=0) == asked(directory, least_bytes=_NEVER)
+    assert taken.count > 0
+
+
+def test_a_group_without_a_record_is_told_with_its_neighbours(tmp_path: Path) -> None:
+    with PartitionWriter(tmp_path, 0) as log:
+        log.append([offset_commit("billing", "orders", 0, 1, commit_timestamp_ms=1)], timestamp_ms=1)
+    topic = OffsetsTopic(discover([str(tmp_path)]), ReadOptions(least_compiled_bytes=0))
+    with topic, pytest.raises(exhume.RequestError) as refused:
+        topic.history("biling")
+
+    assert "billing" in str(refused.value)

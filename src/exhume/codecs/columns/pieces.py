@@ -47,12 +47,10 @@ def pieces(reader: SegmentReader, offsets_partitions: Collection[int] | None = N
 
 
 def _pieces_of(run: Run) -> Iterator[Piece | SegmentBatch]:
-    bodies = np.empty((len(run), 2), np.int64)
-    bodies[:, 0] = run.columns[scan.POSITION, :] + scan.HEADER_BYTES
-    bodies[:, 1] = run.columns[scan.POSITION, :] + run.columns[scan.SIZE, :]
+    bodies = bodies_of(run)
     first = 0
     while first < len(run):
-        last, data = _next_stretch(run, first, bodies)
+        last, data = next_stretch(run, first, bodies)
         done = first
         if data is not None:
             least_sizes = (bodies[first:last, 1] - bodies[first:last, 0]) // records.LEAST_BYTES
@@ -67,11 +65,19 @@ def _pieces_of(run: Run) -> Iterator[Piece | SegmentBatch]:
         first = done
 
 
-def _next_stretch(run: Run, first: int, bodies: Int64s) -> tuple[int, Bytes | None]:
+def bodies_of(run: Run) -> Int64s:
+    """Where the records of each batch begin and end in the segment."""
+    bodies = np.empty((len(run), 2), np.int64)
+    bodies[:, 0] = run.columns[scan.POSITION] + scan.HEADER_BYTES
+    bodies[:, 1] = run.columns[scan.POSITION] + run.columns[scan.SIZE]
+    return bodies
+
+
+def next_stretch(run: Run, first: int, bodies: Int64s) -> tuple[int, Bytes | None]:
     """Batches to be split together: the number behind the last one, and the bytes that their `bodies` lie in; None where the first one is
-    not to be unfolded.
+    not to be unfolded. Of compressed batches `bodies` is changed to where their records lie unfolded.
     """
-    is_compressed = (run.columns[scan.ATTRIBUTES, first:] & scan.CODEC != 0) & (bodies[first:, 0] < bodies[first:, 1])
+    is_compressed = (run.columns[scan.ATTRIBUTES, first:] & scan.CODEC != 0) & (run.columns[scan.SIZE, first:] > scan.HEADER_BYTES)
     changes = np.flatnonzero(is_compressed != is_compressed[0])
     last = first + (int(changes[0]) if len(changes) else len(is_compressed))
     counts = np.maximum(run.columns[scan.RECORD_COUNT, first:last], 0).cumsum()
@@ -87,7 +93,9 @@ def _unfold(run: Run, first: int, last: int, bodies: Int64s) -> tuple[int, Bytes
     size, number = 0, first
     while number < last and size < _PIECE_BYTES:
         codec = int(run.columns[scan.ATTRIBUTES, number]) & scan.CODEC
-        stream = run.content[bodies[number, 0] : bodies[number, 1]].data
+        # Not from `bodies`: an earlier stretch may have unfolded this batch already, and ended in front of it.
+        start, end = run.columns[scan.POSITION, number], run.columns[scan.POSITION, number] + run.columns[scan.SIZE, number]
+        stream = run.content[start + scan.HEADER_BYTES : end].data
         try:
             unfolded.append(decompress(codec, stream, magic=2, cap_bytes=run.reader.options.cap_bytes))
         except DecompressionError:

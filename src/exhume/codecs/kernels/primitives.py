@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from exhume.codecs.kernels import kernel
+from exhume.codecs.kernels import inlined, kernel
 
 Bytes = npt.NDArray[np.uint8]
 Int64s = npt.NDArray[np.int64]
@@ -25,11 +25,12 @@ NO_POSITION = -1
 ASCII, UTF8, NOT_EXACT = 0, 1, 2
 
 _MIX = np.uint64(0x9E3779B97F4A7C15)
-_SHIFT = np.uint64(29)
+_TURN, _BACK = np.uint64(29), np.uint64(35)
 _HALF = np.uint64(32)
+_NO_ASCII = np.uint64(0x8080808080808080)
 
 
-@kernel
+@inlined
 def word(buffer: Bytes, position: Number) -> np.uint64:
     """Eight bytes, the lowest first."""
     at = np.uint64(position)
@@ -45,7 +46,7 @@ def word(buffer: Bytes, position: Number) -> np.uint64:
     )
 
 
-@kernel
+@inlined
 def int64(buffer: Bytes, position: Number) -> Number:
     """A big-endian int64."""
     at = np.uint64(position)
@@ -61,7 +62,7 @@ def int64(buffer: Bytes, position: Number) -> Number:
     )
 
 
-@kernel
+@inlined
 def int32(buffer: Bytes, position: Number) -> Number:
     """A big-endian int32."""
     at = np.uint64(position)
@@ -75,18 +76,27 @@ def int32(buffer: Bytes, position: Number) -> Number:
     )
 
 
-@kernel
+@inlined
 def int16(buffer: Bytes, position: Number) -> Number:
     """A big-endian int16."""
     at = np.uint64(position)
     return np.int64(np.int16(np.uint16(buffer[at]) << np.uint16(8) | np.uint16(buffer[at + np.uint64(1)])))
 
 
-@kernel
+@inlined
 def unsigned_varint(buffer: Bytes, position: Number, end: Number) -> tuple[Number, Number]:
     """An unsigned varint of at most 5 bytes, cut to 32 bits as Kafka does, and the position behind it, or `NO_POSITION`."""
-    if position < end and buffer[np.uint64(position)] < 0x80:
-        return np.int64(buffer[np.uint64(position)]), position + 1
+    if end - position >= 2:
+        first, second = np.int64(buffer[np.uint64(position)]), np.int64(buffer[np.uint64(position + 1)])
+        if first < 0x80:
+            return first, position + 1
+        if second < 0x80:
+            return first & 0x7F | second << 7, position + 2
+    return _long_unsigned_varint(buffer, position, end)
+
+
+@kernel
+def _long_unsigned_varint(buffer: Bytes, position: Number, end: Number) -> tuple[Number, Number]:
     value = np.int64(0)
     shift = np.int64(0)
     while position < end and shift <= 28:
@@ -99,19 +109,24 @@ def unsigned_varint(buffer: Bytes, position: Number, end: Number) -> tuple[Numbe
     return np.int64(0), np.int64(NO_POSITION)
 
 
-@kernel
+@inlined
 def varint(buffer: Bytes, position: Number, end: Number) -> tuple[Number, Number]:
     """A zigzag varint, and the position behind it, or `NO_POSITION`."""
     value, behind = unsigned_varint(buffer, position, end)
     return value >> 1 ^ -(value & 1), behind
 
 
-@kernel
+@inlined
 def varlong(buffer: Bytes, position: Number, end: Number) -> tuple[Number, Number]:
     """A zigzag varlong of at most 10 bytes, and the position behind it, or `NO_POSITION`."""
     if position < end and buffer[np.uint64(position)] < 0x80:
         short = np.int64(buffer[np.uint64(position)])
         return short >> 1 ^ -(short & 1), position + 1
+    return _long_varlong(buffer, position, end)
+
+
+@kernel
+def _long_varlong(buffer: Bytes, position: Number, end: Number) -> tuple[Number, Number]:
     value = np.uint64(0)
     shift = np.uint64(0)
     while position < end and shift <= np.uint64(63):
@@ -124,7 +139,7 @@ def varlong(buffer: Bytes, position: Number, end: Number) -> tuple[Number, Numbe
     return np.int64(0), np.int64(NO_POSITION)
 
 
-@kernel
+@inlined
 def is_same(left: Bytes, left_at: Number, right: Bytes, right_at: Number, size: Number) -> Number:
     """True when both runs of `size` bytes are equal."""
     if size < 8:
@@ -139,35 +154,47 @@ def is_same(left: Bytes, left_at: Number, right: Bytes, right_at: Number, size: 
     return word(left, left_at + last) == word(right, right_at + last)
 
 
-@kernel
+@inlined
 def hash_of(buffer: Bytes, position: Number, size: Number, seed: Number) -> np.uint64:
     """A hash of `size` bytes. The seed keeps those who write a log from choosing keys that fall together."""
     value = (np.uint64(seed) ^ np.uint64(size)) * _MIX
     if size < 8:
         for index in range(size):
-            value = (value ^ np.uint64(buffer[np.uint64(position + index)])) * _MIX
-            value ^= value >> _SHIFT
-        return value ^ value >> _HALF
-    last = size - 8
-    for index in range(0, last, 8):
-        value = (value ^ word(buffer, position + index)) * _MIX
-        value ^= value >> _SHIFT
-    value = (value ^ word(buffer, position + last)) * _MIX
-    value ^= value >> _SHIFT
+            value = (_turned(value) ^ np.uint64(buffer[np.uint64(position + index)])) * _MIX
+    else:
+        last = size - 8
+        for index in range(0, last, 8):
+            value = (_turned(value) ^ word(buffer, position + index)) * _MIX
+        value = (_turned(value) ^ word(buffer, position + last)) * _MIX
+    value ^= value >> _HALF
     value *= _MIX
     return value ^ value >> _HALF
 
 
-@kernel
+@inlined
+def _turned(value: np.uint64) -> np.uint64:
+    return value << _TURN | value >> _BACK
+
+
+@inlined
 def kind_of_text(buffer: Bytes, position: Number, size: Number) -> Number:
     """`ASCII`, `UTF8`, or `NOT_EXACT`: no valid UTF-8, or a U+FFFD that text which was no valid UTF-8 could read as, too."""
     at, end = position, position + size
-    while end - at >= 8 and not word(buffer, at) & np.uint64(0x8080808080808080):
-        at += 8
-    while at < end and buffer[np.uint64(at)] < 0x80:
+    if size >= 8:
+        while end - at > 8:
+            if word(buffer, at) & _NO_ASCII:
+                return _kind_of_other_text(buffer, at, end)
+            at += 8
+        return _kind_of_other_text(buffer, at, end) if word(buffer, end - 8) & _NO_ASCII else ASCII
+    while at < end:
+        if buffer[np.uint64(at)] >= 0x80:
+            return _kind_of_other_text(buffer, at, end)
         at += 1
-    if at == end:
-        return ASCII
+    return ASCII
+
+
+@kernel
+def _kind_of_other_text(buffer: Bytes, at: Number, end: Number) -> Number:
     while at < end:
         first = np.int64(buffer[np.uint64(at)])
         if first < 0x80:

@@ -4,7 +4,9 @@
     names            byte strings by their hash
     group_values     which classic group records need no second look
     fold             the fold of a run of batches, compiled
-    run              the fold of a log: block by block, unfolding what is compressed
+    joining          the folds of two stretches as one
+    run              the fold of a log: block by block, unfolding what is compressed; segments side by side
+    gathering        columns out of tables, compiled
     settled          what it came to, for the loaders
     offset_columns   committed offsets as a table
 

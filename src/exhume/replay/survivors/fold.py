@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from exhume.codecs.kernels import kernel, scan
+from exhume.codecs.kernels import inlined, kernel, scan
 from exhume.codecs.kernels.primitives import (
     NO_POSITION,
     NOT_EXACT,
     Bytes,
     Int64s,
     Number,
+    Words,
     hash_of,
     int16,
     int32,
@@ -42,14 +43,17 @@ from exhume.replay.survivors.tables import Tables
     ODD_KEY,
     ODD_VALUE,
     TRANSACTIONAL_TOMBSTONE,
-) = range(9)
+    TRANSACTIONAL,
+) = range(10)
 
 #: Entries of `rules`: a seed for hashes, the log start, a bit for each accepted value version of types 0, 1 and 2, yes or no.
 SEED, START_OFFSET, ACCEPTED_0, ACCEPTED_1, ACCEPTED_2, MARKER_DECIDES, TOMBSTONE_VOIDS, TAKES_NULL_PROTOCOL = range(8)
 #: What the segment may hold: offsets from the lowest on, below the one beyond. What the release can read: a bit for each codec it cannot,
 #: the largest batch.
 LOWEST_OFFSET, BEYOND_OFFSET, REFUSED_CODECS, MOST_BATCH_BYTES = range(8, 12)
-RULES = 12
+#: 1 where a stretch is folded by itself: it may have no transactions.
+IS_PART = 12
+RULES = 13
 
 _COMMIT_MARKER = 1
 _FLEXIBLE_SINCE = 4
@@ -57,6 +61,9 @@ _MOST_STRING_BYTES = 0x7FFF
 _PASSED_ON = -2
 _ODD = -3
 _NO_PRODUCER_ID = -1
+_HALF = np.uint64(32)
+#: No index has so many names.
+_IMPOSSIBLE = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
 @kernel
@@ -106,49 +113,28 @@ def _checked(rows: Int64s, number: Number, rules: Int64s, counts: Int64s) -> Num
         return ODD_BATCH
     # One coordinator goes by the bit, the other by the producer id.
     is_transactional = attributes & scan.TRANSACTIONAL != 0
+    if rules[IS_PART] and (is_transactional or attributes & scan.CONTROL):
+        return TRANSACTIONAL
     return DONE if is_transactional == (rows[number, scan.PRODUCER_ID] != _NO_PRODUCER_ID) else ODD_BATCH
 
 
-@kernel
+@inlined
 def _fold_records(
     rows: Int64s, number: Number, data: Bytes, position: Number, end: Number, segment: Number, rules: Int64s, tables: Tables
 ) -> Number:
-    keys, groups, commits = tables.keys, tables.groups, tables.commits
-    base_offset, last_offset = rows[number, scan.BASE_OFFSET], rows[number, scan.LAST_OFFSET]
+    keys, groups, commits, records = tables.keys, tables.groups, tables.commits, tables.records
+    status = _split(rows, number, data, position, end, rules[SEED], keys.slots, records)
+    if status != DONE:
+        return status
     is_transactional = rows[number, scan.ATTRIBUTES] & scan.TRANSACTIONAL != 0
-    next_offset, start = base_offset, position
-    for _ in range(rows[number, scan.RECORD_COUNT]):
-        # The record: length, attributes, two deltas, key, value, headers.
-        place = position - start
-        size, position = varint(data, position, end)
-        if position == NO_POSITION or size < 1 or size > end - position:
-            return BAD_RECORD
-        record_end = position + size
-        timestamp_delta, position = varlong(data, position + 1, record_end)
-        if position == NO_POSITION:
-            return BAD_RECORD
-        offset_delta, position = varint(data, position, record_end)
-        if position == NO_POSITION:
-            return BAD_RECORD
-        key_size, position = varint(data, position, record_end)
-        if position == NO_POSITION or key_size > record_end - position:
-            return BAD_RECORD
-        key_start = position
-        value_size, position = varint(data, position + max(key_size, 0), record_end)
-        if position == NO_POSITION or value_size > record_end - position:
-            return BAD_RECORD
-        value_start = position
-        position += max(value_size, 0)
-        if record_end - position != 1 or data[np.uint64(position)] != 0:
-            return BAD_RECORD
-        position = record_end
-        record_offset = base_offset + offset_delta
-        if record_offset < next_offset or record_offset > last_offset:
-            return OFFSETS_GO_BACK
-        next_offset = record_offset + 1
-
+    for index in range(rows[number, scan.RECORD_COUNT]):
+        record = records[index]
+        record_offset = record[columns.OFFSET]
+        key_start, key_size = record[columns.KEY_START], record[columns.KEY_SIZE]
+        value_start, value_size = record[columns.VALUE_START], record[columns.VALUE_SIZE]
         record_type = int16(data, key_start) if key_size >= 2 else -1
         if record_type != 0 and record_type != 1:
+            place = record[columns.PLACE]
             status = _fold_other(
                 record_type, rows, number, place, record_offset, data, key_start, key_size, value_start, value_size, segment, rules, tables
             )
@@ -157,14 +143,14 @@ def _fold_records(
             continue
 
         # A commit: type 0 and 1 have the same keys.
-        key_hash = hash_of(data, key_start + 2, key_size - 2, rules[SEED])
+        key_hash = np.uint64(record[columns.HASH])
         key = find_name(keys, data, key_start + 2, key_size - 2, key_hash)
         if key < 0:
             key = _new_key(data, key_start + 2, key_size - 2, key_hash, rules[SEED], tables)
             if key == _ODD:
                 return ODD_KEY
             if key == _PASSED_ON:
-                _pass_record(rows, number, place, record_offset, segment, tables)
+                _pass_record(rows, number, record[columns.PLACE], record_offset, segment, tables)
                 if is_transactional:
                     tables.producers[_producer(rows, number, tables), columns.TXN_IS_PASSED_ON] = 1
                 continue
@@ -224,30 +210,83 @@ def _fold_records(
         if groups[group, columns.FIRST_COMMIT] < 0:
             groups[group, columns.FIRST_COMMIT] = record_offset
             if groups[group, columns.IS_PASSED_ON]:
-                _pass_commit(group, record_offset, tables)
+                pass_commit(group, record_offset, tables)
         if is_transactional:
             timestamp = rows[number, scan.MAX_TIMESTAMP]
             if not rows[number, scan.ATTRIBUTES] & scan.LOG_APPEND_TIME:
-                timestamp = rows[number, scan.BASE_TIMESTAMP] + timestamp_delta
+                timestamp = rows[number, scan.BASE_TIMESTAMP] + record[columns.TIMESTAMP_DELTA]
             row, target = _stage(rows, number, key, record_offset, timestamp, tables)
-            commit, topic_ids = tables.staged, tables.staged_topic_ids
-            commit[target, columns.PRODUCER] = (row + 1) << columns.EPOCH_BITS | rows[number, scan.PRODUCER_EPOCH] & 0xFFFF
+            commit, topic_ids = tables.staged[target], tables.staged_topic_ids[target]
+            commit[columns.PRODUCER] = (row + 1) << columns.EPOCH_BITS | rows[number, scan.PRODUCER_EPOCH] & 0xFFFF
         else:
-            target, commit, topic_ids = key, commits, tables.key_topic_ids
-            commit[target, columns.PRODUCER] = 0
-        commit[target, columns.COMMITTED_OFFSET] = committed_offset
-        commit[target, columns.RECORD_OFFSET] = record_offset
-        commit[target, columns.COMMIT_TIMESTAMP] = commit_timestamp
-        commit[target, columns.EXPIRE_TIMESTAMP] = expire_timestamp
-        commit[target, columns.LEADER_EPOCH] = leader_epoch
-        commit[target, columns.VERSION] = version
-        commit[target, columns.METADATA] = metadata
+            commit, topic_ids = commits[key], tables.key_topic_ids[key]
+            commit[columns.PRODUCER] = 0
+        commit[columns.COMMITTED_OFFSET] = committed_offset
+        commit[columns.RECORD_OFFSET] = record_offset
+        commit[columns.COMMIT_TIMESTAMP] = commit_timestamp
+        commit[columns.EXPIRE_TIMESTAMP] = expire_timestamp
+        commit[columns.LEADER_EPOCH] = leader_epoch
+        commit[columns.VERSION] = version
+        commit[columns.METADATA] = metadata
         if version >= _FLEXIBLE_SINCE:
-            topic_ids[target, 0], topic_ids[target, 1] = first_word, second_word
-    return DONE if position == end or rows[number, scan.RECORD_COUNT] == 0 else BAD_RECORD
+            topic_ids[0], topic_ids[1] = first_word, second_word
+    return DONE
 
 
-@kernel
+@inlined
+def _split(rows: Int64s, number: Number, data: Bytes, position: Number, end: Number, seed: Number, slots: Words, records: Int64s) -> Number:
+    """Where key and value of each record lie, and the hash of what may be the key of a commit.
+
+    The place in the index that each hash leads to is read once: so it is on its way while the other records are split.
+    """
+    base_offset, last_offset = rows[number, scan.BASE_OFFSET], rows[number, scan.LAST_OFFSET]
+    next_offset, start = base_offset, position
+    mask = np.uint64(len(slots) - 1)
+    touched = np.uint64(0)
+    for index in range(rows[number, scan.RECORD_COUNT]):
+        # The record: length, attributes, two deltas, key, value, headers.
+        record = records[index]
+        record[columns.PLACE] = position - start
+        size, position = varint(data, position, end)
+        if position == NO_POSITION or size < 1 or size > end - position:
+            return BAD_RECORD
+        record_end = position + size
+        record[columns.TIMESTAMP_DELTA], position = varlong(data, position + 1, record_end)
+        if position == NO_POSITION:
+            return BAD_RECORD
+        offset_delta, position = varint(data, position, record_end)
+        if position == NO_POSITION:
+            return BAD_RECORD
+        key_size, position = varint(data, position, record_end)
+        if position == NO_POSITION or key_size > record_end - position:
+            return BAD_RECORD
+        record[columns.KEY_START] = position
+        record[columns.KEY_SIZE] = key_size
+        if key_size >= 2:
+            key_hash = hash_of(data, position + 2, key_size - 2, seed)
+            record[columns.HASH] = np.int64(key_hash)
+            touched |= slots[key_hash >> _HALF & mask]
+        value_size, position = varint(data, position + max(key_size, 0), record_end)
+        if position == NO_POSITION or value_size > record_end - position:
+            return BAD_RECORD
+        record[columns.VALUE_START] = position
+        record[columns.VALUE_SIZE] = value_size
+        position += max(value_size, 0)
+        if record_end - position != 1 or data[np.uint64(position)] != 0:
+            return BAD_RECORD
+        position = record_end
+        record_offset = base_offset + offset_delta
+        if record_offset < next_offset or record_offset > last_offset:
+            return OFFSETS_GO_BACK
+        record[columns.OFFSET] = record_offset
+        next_offset = record_offset + 1
+    if position != end and rows[number, scan.RECORD_COUNT]:
+        return BAD_RECORD
+    # Compared with what it cannot be, or the compiler would leave the reading out.
+    return DONE if touched != _IMPOSSIBLE else BAD_RECORD
+
+
+@inlined
 def _keep_metadata(data: Bytes, start: Number, size: Number, tables: Tables) -> Number:
     if kind_of_text(data, start, size) == NOT_EXACT:
         return _ODD
@@ -258,7 +297,7 @@ def _keep_metadata(data: Bytes, start: Number, size: Number, tables: Tables) -> 
     return place << columns.SIZE_BITS | size
 
 
-@kernel
+@inlined
 def _topic_id_position(data: Bytes, position: Number, end: Number) -> Number:
     """Where the topic id lies in a tagged section, -1 where it has no tags; `_ODD` for anything else."""
     tags, position = unsigned_varint(data, position, end)
@@ -336,6 +375,8 @@ def _group(data: Bytes, start: Number, size: Number, seed: Number, tables: Table
         tables.groups[group, columns.FIRST_TOMBSTONE] = -1
         tables.groups[group, columns.FIRST_COMMIT] = -1
         tables.groups[group, columns.IS_PASSED_ON] = 0
+        tables.groups[group, columns.HAS_VALUE] = 0
+        tables.groups[group, columns.IS_NEW] = 0
     return group
 
 
@@ -360,14 +401,14 @@ def _pass(segment: Number, batch: Number, place: Number, record_offset: Number, 
 
 
 @kernel
-def _pass_commit(group: Number, record_offset: Number, tables: Tables) -> None:
+def pass_commit(group: Number, record_offset: Number, tables: Tables) -> None:
     """Say that a commit of this group lies here."""
     _pass(-1, -1, -1, record_offset, tables)
     tables.passed[tables.counts[columns.PASSED] - 1, columns.PASSED_GROUP] = group
 
 
 @kernel
-def _pass_group(group: Number, tables: Tables) -> None:
+def pass_group(group: Number, tables: Tables) -> None:
     """From here on the loader says what this group is; it is given what was there before."""
     groups = tables.groups
     if not groups[group, columns.IS_PASSED_ON]:
@@ -381,7 +422,7 @@ def _pass_group(group: Number, tables: Tables) -> None:
                 tables,
             )
         if groups[group, columns.KIND] != columns.VALUE and groups[group, columns.FIRST_COMMIT] >= 0:
-            _pass_commit(group, groups[group, columns.FIRST_COMMIT], tables)
+            pass_commit(group, groups[group, columns.FIRST_COMMIT], tables)
     groups[group, columns.FIRST_COMMIT] = -1
 
 
@@ -428,7 +469,7 @@ def _fold_other(
             tables.counts[columns.GROUP_RECORDS],
         )
     if not is_plain or groups[group, columns.IS_PASSED_ON]:
-        _pass_group(group, tables)
+        pass_group(group, tables)
         _pass_record(rows, number, place, record_offset, segment, tables)
         return DONE
     groups[group, columns.KIND_OFFSET] = record_offset
@@ -437,6 +478,10 @@ def _fold_other(
     groups[group, columns.KIND_PLACE] = place
     if value_size >= 0:
         groups[group, columns.KIND] = columns.VALUE
+        groups[group, columns.HAS_VALUE] = 1
+        is_compressed = rows[number, scan.ATTRIBUTES] & scan.CODEC != 0
+        groups[group, columns.VALUE_POSITION] = -1 if is_compressed else value_start
+        groups[group, columns.VALUE_BYTES] = value_size
         groups[group, columns.FIRST_TOMBSTONE] = -1
         groups[group, columns.FIRST_COMMIT] = record_offset
     else:
@@ -450,7 +495,7 @@ def _fold_other(
 # Transactions
 
 
-@kernel
+@inlined
 def _producer(rows: Int64s, number: Number, tables: Tables) -> Number:
     """The row of the producer of this batch, known or new."""
     producer_id = rows[number, scan.PRODUCER_ID]
@@ -465,7 +510,7 @@ def _producer(rows: Int64s, number: Number, tables: Tables) -> Number:
     return row
 
 
-@kernel
+@inlined
 def _stage(rows: Int64s, number: Number, key: Number, record_offset: Number, timestamp: Number, tables: Tables) -> tuple[Number, Number]:
     """A row of `staged` for a commit of this batch's transaction, and the row of its producer in front."""
     counts, producers, staged = tables.counts, tables.producers, tables.staged

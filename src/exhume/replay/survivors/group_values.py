@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from exhume.codecs.kernels import kernel
+from exhume.codecs.kernels import inlined, kernel
 from exhume.codecs.kernels.primitives import (
     NO_POSITION,
     NOT_EXACT,
@@ -30,7 +30,7 @@ _MOST_STRING_BYTES = 0x7FFF
 _MEMBER, _INSTANCE = 0, 1
 
 
-@kernel
+@inlined
 def _length(buffer: Bytes, position: Number, end: Number, is_wide: bool, is_compact: bool) -> tuple[Number, Number]:
     """The length here, `_NULL`, or `_BAD` where it is cut or leads behind the end; and the position behind it."""
     if is_compact:
@@ -49,7 +49,7 @@ def _length(buffer: Bytes, position: Number, end: Number, is_wide: bool, is_comp
     return (size if size <= end - position else _BAD), position
 
 
-@kernel
+@inlined
 def _text(buffer: Bytes, position: Number, end: Number, is_compact: bool) -> tuple[Number, Number]:
     """Size and start of a text, as `_length`; `_BAD` also where it is not exact."""
     size, position = _length(buffer, position, end, False, is_compact)
@@ -108,7 +108,7 @@ def _is_exact_payload(buffer: Bytes, position: Number, end: Number, is_assignmen
     return size != _BAD
 
 
-@kernel
+@inlined
 def _is_new(buffer: Bytes, start: Number, size: Number, scratch: Int64s, stamp: Number, kind: Number) -> Number:
     """False where this name was there before, among those of this kind in the record of this stamp.
 

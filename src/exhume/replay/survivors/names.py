@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from exhume.codecs.kernels import kernel
+from exhume.codecs.kernels import inlined, kernel
 from exhume.codecs.kernels.primitives import Bytes, Int64s, Number, Words, is_same
 
 START, SIZE = 0, 1
@@ -31,7 +31,7 @@ class Names(NamedTuple):
     content: Bytes
 
 
-@kernel
+@inlined
 def find_name(names: Names, buffer: Bytes, start: Number, size: Number, name_hash: np.uint64) -> Number:
     """The number of the name `buffer[start:start + size]`; -1 where it is new."""
     index, places, content = names
@@ -76,7 +76,7 @@ def move_names(old: Words, new: Words) -> None:
             _enter(new, entry)
 
 
-@kernel
+@inlined
 def find_producer(producers: Int64s, index: Int64s, producer_id: Number) -> Number:
     """The row of this producer, whose first column is its id; -1 where it is new."""
     mask = np.uint64(len(index) - 1)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from exhume.codecs.kernels.primitives import Bytes, Int64s
 from exhume.codecs.wire import format_uuid
@@ -16,6 +17,7 @@ from exhume.replay.commits import CommitRules
 from exhume.replay.holdings import Commit, OffsetKey
 from exhume.replay.state_tables import SCHEMAS
 from exhume.replay.survivors import tables as columns
+from exhume.replay.survivors.gathering import gather_commits, gather_texts
 from exhume.replay.survivors.names import SIZE, START, Names
 from exhume.replay.survivors.settled import Settled
 
@@ -33,13 +35,16 @@ class SettledOffsets:
     def table(self, origin: Mapping[str, Any]) -> pa.Table:
         return _table(self.settled, self.rules, origin)
 
-    def commits(self) -> Mapping[OffsetKey, Commit]:
+    def commits(self, groups: Collection[str] | None = None) -> Mapping[OffsetKey, Commit]:
+        table = self.table({})
+        if groups is not None:
+            table = table.filter(pc.is_in(table["group"], value_set=pa.array(sorted(groups), pa.string())))
         names = [each.name for each in fields(Commit) if each.name != "batch_first_offset"]
         return {
             (row["group"], row["topic"], row["partition"]): Commit(
                 batch_first_offset=row["record_offset"], **{name: row[name] for name in names}
             )
-            for row in self.table({}).to_pylist()
+            for row in table.to_pylist()
         }
 
     def spans(self) -> Mapping[str, tuple[int, int]]:
@@ -56,25 +61,26 @@ def _table(settled: Settled, rules: CommitRules, origin: Mapping[str, Any]) -> p
     # Ranks and partitions have 31 bits and a sign at most.
     by_topic = group_ranks[places[:, columns.KEY_GROUP]] * len(topic_ranks) + topic_ranks[places[:, columns.KEY_TOPIC]]
     order = np.argsort(by_topic << 32 | partitions + (1 << 31))
-    keys, places = keys[order], places[order]
-    commits = tables.commits[keys]
-    versions = commits[:, columns.VERSION]
-    is_transactional = commits[:, columns.PRODUCER] != 0
+    keys = keys[order]
+    commits = np.empty((columns.COMMIT_COLUMNS, len(keys)), np.int64)
+    gather_commits(keys, tables.commits, commits)
+    versions = commits[columns.VERSION]
+    is_transactional = commits[columns.PRODUCER] != 0
     rows = pa.table(
         {
-            "record_offset": commits[:, columns.RECORD_OFFSET],
-            "group": groups.take(pa.array(places[:, columns.KEY_GROUP])),
-            "topic": topics.take(pa.array(places[:, columns.KEY_TOPIC])),
-            "topic_id": _topic_ids(tables.key_topic_ids[keys], versions),
+            "record_offset": commits[columns.RECORD_OFFSET],
+            "group": groups.take(pa.array(places[:, columns.KEY_GROUP][order].astype(np.int32))),
+            "topic": topics.take(pa.array(places[:, columns.KEY_TOPIC][order].astype(np.int32))),
+            "topic_id": _topic_ids(tables.key_topic_ids, keys, versions),
             "partition": pa.array(partitions[order].astype(np.int32)),
-            "committed_offset": commits[:, columns.COMMITTED_OFFSET],
-            "leader_epoch": _leader_epochs(commits[:, columns.LEADER_EPOCH], rules),
-            "metadata": _metadata(commits[:, columns.METADATA], tables.metadata),
-            "commit_timestamp_ms": commits[:, columns.COMMIT_TIMESTAMP],
+            "committed_offset": commits[columns.COMMITTED_OFFSET],
+            "leader_epoch": _leader_epochs(commits[columns.LEADER_EPOCH], rules),
+            "metadata": _metadata(commits[columns.METADATA], tables.metadata),
+            "commit_timestamp_ms": commits[columns.COMMIT_TIMESTAMP],
             "expire_timestamp_ms": _expire_timestamps(commits, rules),
             "value_version": versions.astype(np.int16),
-            "is_stable": ~np.isin(keys, _pending_keys(settled)),
-            **_producers(commits[:, columns.PRODUCER], is_transactional, tables),
+            "is_stable": _is_stable(keys, settled),
+            **_producers(commits[columns.PRODUCER], is_transactional, tables),
         }
     )
     same = {name: pa.repeat(pa.scalar(origin.get(name), _SCHEMA.field(name).type), len(keys)) for name in ("replica", "offsets_partition")}
@@ -103,10 +109,13 @@ def _ranks(texts: pa.Array) -> Int64s:
     return ranks
 
 
-def _topic_ids(words: Int64s, versions: Int64s) -> pa.Array:
-    has_id = (versions >= 4) & (words != 0).any(axis=1)
+def _topic_ids(words: Int64s, keys: Int64s, versions: Int64s) -> pa.Array:
+    has_id = versions >= 4
+    if has_id.any():
+        words = words[keys]
+        has_id &= (words != 0).any(axis=1)
     if not has_id.any():
-        return pa.nulls(len(words), pa.string())
+        return pa.nulls(len(keys), pa.string())
     distinct, numbers = np.unique(words, axis=0, return_inverse=True)
     texts = pa.array([format_uuid(pair.astype(">i8").tobytes()) for pair in distinct], pa.string())
     return texts.take(pa.array(numbers.ravel(), mask=~has_id))
@@ -122,27 +131,33 @@ def _metadata(packed: Int64s, content: Bytes) -> pa.Array:
     if not sizes.any():
         # Empty texts need offsets only.
         return _strings(np.zeros_like(sizes), sizes, content)
-    starts = packed >> columns.SIZE_BITS
-    texts = [content[start : start + size] for start, size in zip(starts.tolist(), sizes.tolist(), strict=True)]
-    return _strings(np.cumsum(sizes) - sizes, sizes, np.concatenate(texts))
+    texts = np.empty(int(sizes.sum()), np.uint8)
+    gather_texts(packed, content, texts)
+    return _strings(np.cumsum(sizes) - sizes, sizes, texts)
 
 
 def _expire_timestamps(commits: Int64s, rules: CommitRules) -> pa.Array:
-    written = commits[:, columns.EXPIRE_TIMESTAMP].copy()
-    has_field = commits[:, columns.VERSION] == 1
+    written = commits[columns.EXPIRE_TIMESTAMP].copy()
+    has_field = commits[columns.VERSION] == 1
     is_missing = ~has_field | (written == -1)
     if rules.missing_expire_timestamp == "retention":
-        written[is_missing] = commits[is_missing, columns.COMMIT_TIMESTAMP] + rules.retention_ms
+        written[is_missing] = commits[columns.COMMIT_TIMESTAMP][is_missing] + rules.retention_ms
         return pa.array(written)
     return pa.array(written, mask=~has_field if rules.missing_expire_timestamp == "literal" else is_missing)
+
+
+def _is_stable(keys: Int64s, settled: Settled) -> npt.NDArray[np.bool_]:
+    pending = _pending_keys(settled)
+    return ~np.isin(keys, pending) if len(pending) else np.ones(len(keys), np.bool_)
 
 
 def _pending_keys(settled: Settled) -> Int64s:
     """Keys with a commit that waits for its marker."""
     tables = settled.tables
     pending: list[int] = []
-    for row in tables.producers[: tables.counts[columns.PRODUCERS]]:
-        place = row[columns.TXN_FIRST_STAGED] if row[columns.TXN_IS_OPEN] else -1
+    producers = tables.producers[: tables.counts[columns.PRODUCERS]]
+    for row in producers[producers[:, columns.TXN_IS_OPEN] == 1]:
+        place = row[columns.TXN_FIRST_STAGED]
         while place >= 0:
             key = tables.staged[place, columns.STAGED_KEY]
             if tables.staged[place, columns.RECORD_OFFSET] >= tables.void_below[key, 0]:

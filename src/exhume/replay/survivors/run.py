@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from itertools import islice
+from threading import Event
 
 import numpy as np
 
@@ -17,8 +22,9 @@ from exhume.replay.broker_log import StrictLog
 from exhume.replay.profiles import BrokerProfile, JavaProfile, ScalaProfile
 from exhume.replay.reading import FastLoad, LoadInputs
 from exhume.replay.survivors import fold
+from exhume.replay.survivors.joining import joined
 from exhume.replay.survivors.settled import Settled, read_topic_ids
-from exhume.replay.survivors.tables import LEADER_EPOCH_SEEN, NEXT_OFFSET, Tables, drop_old_metadata, new_tables, with_room
+from exhume.replay.survivors.tables import LEADER_EPOCH_SEEN, NEXT_OFFSET, STATUS, Tables, drop_old_metadata, new_tables, with_room
 
 _BLOCK_BATCHES = 1024
 #: Compressed batches are unfolded and folded in runs of about so many bytes.
@@ -32,49 +38,94 @@ def fold_log(log: StrictLog, start_offset: int, profile: BrokerProfile, inputs: 
     """
     rules = _rules(profile, inputs)
     rules[fold.START_OFFSET] = start_offset
-    tables = new_tables()
-    for number, segment in enumerate(log.segments):
-        if segment.end == 0:
-            continue
-        if looks_like(memoryview(segment.buffer)) is not None:
-            return None
-        following = log.segments[number + 1 :]
-        rules[fold.LOWEST_OFFSET] = segment.file.base_offset
-        farthest = segment.file.base_offset + MOST_OFFSETS_IN_SEGMENT + 1
-        rules[fold.BEYOND_OFFSET] = min([farthest, *(later.file.base_offset for later in following[:1])])
-        buffer = np.frombuffer(segment.buffer, np.uint8)
-        # Compiled for one kind of array only.
-        buffer.flags.writeable = False
-        folded = _fold_segment(buffer, number, rules, tables, fast)
-        if folded is None:
-            return None
-        tables = folded
+    segments = [number for number, segment in enumerate(log.segments) if segment.end]
+    tables = None
+    if fast.threads > 1 and len(segments) > 1:
+        tables = _fold_side_by_side(log, segments, rules, fast)
+    if tables is None or tables.counts[STATUS] == fold.TRANSACTIONAL:
+        tables = _fold_in_turn(log, segments, rules, fast)
     # Where the log ends in a gap, much hangs on every batch.
-    if tables.counts[NEXT_OFFSET] != log.end_offset:
+    if tables.counts[STATUS] != fold.DONE or tables.counts[NEXT_OFFSET] != log.end_offset:
         return None
     topic_ids = read_topic_ids(tables)
     return None if topic_ids is None else Settled(log, tables, topic_ids)
 
 
-def _fold_segment(buffer: Bytes, number: int, rules: Int64s, tables: Tables, fast: FastLoad) -> Tables | None:
+def _fold_in_turn(log: StrictLog, segments: Sequence[int], rules: Int64s, fast: FastLoad) -> Tables:
+    tables = new_tables()
+    for number in segments:
+        tables = _fold_segment(log, number, rules, tables, fast)
+        if tables.counts[STATUS] != fold.DONE:
+            break
+    return tables
+
+
+def _fold_side_by_side(log: StrictLog, segments: Sequence[int], rules: Int64s, fast: FastLoad) -> Tables:
+    """Segments on threads, a few ahead of the one that is joined; the first that is not done ends it."""
+    part_rules = rules.copy()
+    part_rules[fold.IS_PART] = True
+    own = replace(fast, is_stopped=Event())
+    tables: Tables | None = None
+    with ThreadPoolExecutor(fast.threads) as pool:
+        coming: deque[Future[Tables]] = deque()
+        waiting = iter(segments)
+        try:
+            while True:
+                for number in islice(waiting, fast.threads + 1 - len(coming)):
+                    coming.append(pool.submit(_fold_segment, log, number, part_rules.copy(), new_tables(), own))
+                if not coming:
+                    assert tables is not None
+                    return tables
+                part = coming.popleft().result()
+                if part.counts[STATUS] != fold.DONE:
+                    return part
+                both = part if tables is None else joined(tables, part, int(rules[fold.SEED]))
+                if both is None:
+                    part.counts[STATUS] = fold.OFFSETS_GO_BACK
+                    return part
+                tables = drop_old_metadata(both)
+        finally:
+            # Whatever ends this, what is under way ends soon.
+            own.is_stopped.set()
+            for future in coming:
+                future.cancel()
+
+
+def _fold_segment(log: StrictLog, number: int, rules: Int64s, tables: Tables, fast: FastLoad) -> Tables:
+    """These tables, and the segment of this number folded into them; `counts[STATUS]` says whether it was."""
+    segment = log.segments[number]
+    if looks_like(memoryview(segment.buffer)) is not None:
+        return _given_up(tables, fold.ODD_BATCH)
+    rules[fold.LOWEST_OFFSET] = segment.file.base_offset
+    rules[fold.BEYOND_OFFSET] = segment.file.base_offset + MOST_OFFSETS_IN_SEGMENT + 1
+    for later in log.segments[number + 1 : number + 2]:
+        rules[fold.BEYOND_OFFSET] = min(rules[fold.BEYOND_OFFSET], later.file.base_offset)
+    buffer = np.frombuffer(segment.buffer, np.uint8)
+    # Compiled for one kind of array only.
+    buffer.flags.writeable = False
     rows = np.empty((_BLOCK_BATCHES, scan.COLUMNS), np.int64)
     position = 0
     tables.counts[LEADER_EPOCH_SEEN] = -1
-    while position < len(buffer):
+    while position < len(buffer) and not fast.is_stopped.is_set():
         count, end = scan.scan(buffer, position, len(buffer), fast.verify, rows)
         if not count:
-            return None
+            return _given_up(tables, fold.ODD_BATCH)
         try:
             for first, last, data, bodies in _runs(buffer, rows, count, fast.cap_bytes):
                 records = int(np.clip(rows[first:last, scan.RECORD_COUNT], 0, len(data)).sum())
                 tables = with_room(tables, records, int((bodies[first:last, 1] - bodies[first:last, 0]).sum()), last - first)
                 if fold.fold(rows, first, last, data, bodies, number, rules, tables) < last:
-                    return None
+                    return tables
         except DecompressionError:
-            return None
+            return _given_up(tables, fold.ODD_BATCH)
         tables = drop_old_metadata(tables)
         fast.advance(end - position)
         position = end
+    return tables
+
+
+def _given_up(tables: Tables, status: int) -> Tables:
+    tables.counts[STATUS] = status
     return tables
 
 

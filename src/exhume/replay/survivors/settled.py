@@ -19,6 +19,7 @@ from exhume.replay.commits import CommitRules, build_commit
 from exhume.replay.decode import ReplayRecord
 from exhume.replay.holdings import ClassicGroup, Commit, OffsetKey, OpenTransaction
 from exhume.replay.survivors import tables as columns
+from exhume.replay.survivors.gathering import span_offsets
 from exhume.replay.survivors.names import SIZE, START, Names
 from exhume.replay.survivors.tables import Tables
 
@@ -126,21 +127,22 @@ class Settled:
 
     def _value(self, name: str, row: list[int]) -> Callable[[ClassicGroupRules], ClassicGroup]:
         def make(rules: ClassicGroupRules) -> ClassicGroup:
-            record = self._record(row[columns.KIND_SEGMENT], row[columns.KIND_BATCH], row[columns.KIND_PLACE])
-            assert record.value is not None
-            return outline_classic_group(name, record.record_offset, record.value, RECORD_TYPES[GROUP_METADATA].message, rules)
+            start = row[columns.VALUE_POSITION]
+            if start >= 0:
+                buffer = self.log.segments[row[columns.KIND_SEGMENT]].buffer
+                value = bytes(buffer[start : start + row[columns.VALUE_BYTES]])
+            else:
+                value = self._record(row[columns.KIND_SEGMENT], row[columns.KIND_BATCH], row[columns.KIND_PLACE]).value or b""
+            return outline_classic_group(name, row[columns.KIND_OFFSET], value, RECORD_TYPES[GROUP_METADATA].message, rules)
 
         return make
 
     def spans(self) -> dict[str, tuple[int, int]]:
         """The lowest and the highest record offset of the commits of each group that has some."""
         keys = self.committed_keys
-        offsets = self.tables.commits[keys, columns.RECORD_OFFSET]
-        groups = self.tables.keys.places[keys, columns.KEY_GROUP]
         count = int(self.tables.counts[columns.GROUPS])
-        lowest, highest = np.full(count, np.iinfo(np.int64).max), np.full(count, -1)
-        np.minimum.at(lowest, groups, offsets)
-        np.maximum.at(highest, groups, offsets)
+        lowest, highest = np.full(count, np.iinfo(np.int64).max), np.full(count, -1, np.int64)
+        span_offsets(keys, self.tables.keys.places, self.tables.commits, lowest, highest)
         return {
             _name(self.tables.group_names, int(number)): (int(lowest[number]), int(highest[number]))
             for number in np.nonzero(highest >= 0)[0]

@@ -39,7 +39,11 @@ NO_KIND, VALUE, TOMBSTONE = 0, 1, 2
 FIRST_TOMBSTONE, FIRST_COMMIT = 5, 6
 #: 1 where the loader is given every record that says what the group is.
 IS_PASSED_ON = 7
-GROUP_COLUMNS = 8
+#: Where the value begins in its segment, -1 where it lies there compressed; and its size.
+VALUE_POSITION, VALUE_BYTES = 8, 9
+#: 1 where some record had a value; 1 for a group that has only been named so far, while two folds are joined.
+HAS_VALUE, IS_NEW = 10, 11
+GROUP_COLUMNS = 12
 
 TXN_PRODUCER_ID, TXN_EPOCH, TXN_FIRST_OFFSET, TXN_LAST_OFFSET, TXN_FIRST_TIMESTAMP, TXN_LAST_TIMESTAMP = range(6)
 TXN_FIRST_STAGED, TXN_LAST_STAGED, TXN_IS_OPEN, TXN_IS_PASSED_ON = range(6, 10)
@@ -50,14 +54,19 @@ TXN_COLUMNS = 10
 PASSED_SEGMENT, PASSED_BATCH, PASSED_PLACE, PASSED_OFFSET, PASSED_GROUP = range(5)
 PASSED_COLUMNS = 5
 
+#: A row of `records`, for the batch at hand: where a record lies within the batch's records, its key and value in the bytes at hand (sizes
+#: below 0 for null), its record offset, the difference of its timestamp, and the hash of its key.
+PLACE, KEY_START, KEY_SIZE, VALUE_START, VALUE_SIZE, OFFSET, TIMESTAMP_DELTA, HASH = range(8)
+RECORD_COLUMNS = 8
+
 #: Entries of `counts`: rows or bytes in use, and where the fold is.
 KEYS, KEY_BYTES, GROUPS, GROUP_BYTES, TOPICS, TOPIC_BYTES, METADATA_BYTES, PRODUCERS = range(8)
 STAGED, FREE_STAGED, PASSED, TOPIC_IDS, GROUP_RECORDS, STATUS = range(8, 14)
-RECORDS, BATCH_BYTES, FIRST_OFFSET, NEXT_OFFSET, LEADER_EPOCH_SEEN = range(14, 19)
-COUNTS = 19
+RECORDS, BATCH_BYTES, FIRST_OFFSET, NEXT_OFFSET, LEADER_EPOCH_SEEN, MOST_METADATA_BYTES = range(14, 20)
+COUNTS = 20
 
 _SIZE_MASK = (1 << SIZE_BITS) - 1
-_METADATA_WORTH_MOVING = 1 << 20
+_METADATA_WORTH_MOVING = 4 << 20
 
 #: A group record with more members than this is passed on.
 MOST_MEMBERS = 2048
@@ -71,7 +80,8 @@ class Tables(NamedTuple):
 
     `key_topic_ids`, `staged_topic_ids` and `topic_topic_ids` are two words for each row, 0 for none: the topic id in a commit of version 4
     or later, the last one of a topic. `topic_ids` are (topic, word, word) in the order in which commits said so. Commits of a key that
-    were staged below `void_below` were dropped by a tombstone. `scratch` is for names in one record.
+    were staged below `void_below` were dropped by a tombstone. `scratch` is for names in one record,
+    `group_numbers` and `topic_numbers` for what these are called in the fold that this one is joined to.
     """
 
     counts: Int64s
@@ -90,13 +100,17 @@ class Tables(NamedTuple):
     passed: Int64s
     topic_ids: Int64s
     topic_topic_ids: Int64s
+    records: Int64s
     scratch: Int64s
+    group_numbers: Int64s
+    topic_numbers: Int64s
 
 
 def new_tables() -> Tables:
     """Empty tables; `with_room` makes them large enough for what comes."""
     counts = np.zeros(COUNTS, np.int64)
     counts[[FREE_STAGED, FIRST_OFFSET, LEADER_EPOCH_SEEN]] = -1
+    counts[MOST_METADATA_BYTES] = _METADATA_WORTH_MOVING
     return Tables(
         counts=counts,
         keys=_names(KEY_COLUMNS),
@@ -114,34 +128,42 @@ def new_tables() -> Tables:
         passed=_rows(PASSED_COLUMNS),
         topic_ids=_rows(3),
         topic_topic_ids=_rows(2),
+        records=_rows(RECORD_COLUMNS),
         scratch=np.zeros((8 * MOST_MEMBERS, 4), np.int64),
+        group_numbers=_rows(1),
+        topic_numbers=_rows(1),
     )
 
 
 def with_room(tables: Tables, records: int, size_bytes: int, batches: int) -> Tables:
     """These tables with room for so many more records and batches of so many bytes. What is there keeps its numbers."""
-    counts = tables.counts
-    keys, groups, topics = int(counts[KEYS]) + records, int(counts[GROUPS]) + records, int(counts[TOPICS]) + records
-    staged, producers = int(counts[STAGED]) + records, int(counts[PRODUCERS]) + batches
+    used = tables.counts.tolist()
+
+    def rows(array: Int64s, entry: int, more: int = records) -> Int64s:
+        return _longer(array, used[entry], more)
+
     return Tables(
-        counts=counts,
-        keys=_roomy(tables.keys, keys, int(counts[KEY_BYTES]) + size_bytes),
-        group_names=_roomy(tables.group_names, groups, int(counts[GROUP_BYTES]) + size_bytes),
-        topic_names=_roomy(tables.topic_names, topics, int(counts[TOPIC_BYTES]) + size_bytes),
-        commits=_longer(tables.commits, keys),
-        key_topic_ids=_longer(tables.key_topic_ids, keys),
-        void_below=_longer(tables.void_below, keys),
-        groups=_longer(tables.groups, groups),
-        metadata=_longer(tables.metadata, int(counts[METADATA_BYTES]) + size_bytes),
-        producers=_longer(tables.producers, producers),
-        producer_index=_producer_index(tables, producers),
-        staged=_longer(tables.staged, staged),
-        staged_topic_ids=_longer(tables.staged_topic_ids, staged),
+        counts=tables.counts,
+        keys=_roomy(tables.keys, used[KEYS], used[KEY_BYTES], records, size_bytes),
+        group_names=_roomy(tables.group_names, used[GROUPS], used[GROUP_BYTES], records, size_bytes),
+        topic_names=_roomy(tables.topic_names, used[TOPICS], used[TOPIC_BYTES], records, size_bytes),
+        commits=rows(tables.commits, KEYS),
+        key_topic_ids=rows(tables.key_topic_ids, KEYS),
+        void_below=rows(tables.void_below, KEYS),
+        groups=rows(tables.groups, GROUPS),
+        metadata=_longer(tables.metadata, used[METADATA_BYTES], size_bytes),
+        producers=rows(tables.producers, PRODUCERS, batches),
+        producer_index=_producer_index(tables, used[PRODUCERS] + batches),
+        staged=rows(tables.staged, STAGED),
+        staged_topic_ids=rows(tables.staged_topic_ids, STAGED),
         # A record can bring what its group is with it, and the commit before that.
-        passed=_longer(tables.passed, int(counts[PASSED]) + 3 * records + batches),
-        topic_ids=_longer(tables.topic_ids, int(counts[TOPIC_IDS]) + records),
-        topic_topic_ids=_longer(tables.topic_topic_ids, topics),
+        passed=rows(tables.passed, PASSED, 3 * records + batches),
+        topic_ids=rows(tables.topic_ids, TOPIC_IDS),
+        topic_topic_ids=rows(tables.topic_topic_ids, TOPICS),
+        records=_longer(tables.records, 0, records),
         scratch=tables.scratch,
+        group_numbers=rows(tables.group_numbers, GROUPS),
+        topic_numbers=rows(tables.topic_numbers, TOPICS),
     )
 
 
@@ -153,21 +175,21 @@ def _names(columns: int) -> Names:
     return Names(np.zeros(64, np.uint64), _rows(columns), np.empty(0, np.uint8))
 
 
-def _longer(array: _Array, length: int) -> _Array:
-    if length <= len(array):
+def _longer(array: _Array, used: int, more: int) -> _Array:
+    if used + more <= len(array):
         return array
     # Zeros that nobody has touched take no memory.
-    longer = np.zeros((2 * length, *array.shape[1:]), array.dtype)
-    longer[: len(array)] = array
+    longer = np.zeros((2 * (used + more), *array.shape[1:]), array.dtype)
+    longer[:used] = array[:used]
     return longer
 
 
-def _roomy(names: Names, count: int, size_bytes: int) -> Names:
+def _roomy(names: Names, count: int, used_bytes: int, more: int, more_bytes: int) -> Names:
     index = names.slots
-    if 2 * count > len(index):
-        index = np.zeros(1 << (4 * count).bit_length(), np.uint64)
+    if 2 * (count + more) > len(index):
+        index = np.zeros(1 << (2 * (count + more) - 1).bit_length(), np.uint64)
         move_names(names.slots, index)
-    return Names(index, _longer(names.places, count), _longer(names.content, size_bytes))
+    return Names(index, _longer(names.places, count, more), _longer(names.content, used_bytes, more_bytes))
 
 
 def _producer_index(tables: Tables, count: int) -> Int64s:
@@ -179,16 +201,13 @@ def _producer_index(tables: Tables, count: int) -> Int64s:
 
 
 def drop_old_metadata(tables: Tables) -> Tables:
-    """These tables without the texts of commits that were superseded, once they are most of what is kept."""
+    """These tables without the texts of commits that were superseded, once there are twice as many bytes as were left last time."""
     counts, commits, staged = tables.counts, tables.commits[: tables.counts[KEYS]], tables.staged[: tables.counts[STAGED]]
-    used = int(counts[METADATA_BYTES])
-    if used < _METADATA_WORTH_MOVING:
+    if counts[METADATA_BYTES] < counts[MOST_METADATA_BYTES]:
         return tables
-    live = sum(int((each[each[:, RECORD_OFFSET] != NOTHING, METADATA] & _SIZE_MASK).sum()) for each in (commits, staged))
-    if used < 2 * live + _METADATA_WORTH_MOVING:
-        return tables
-    metadata = np.empty(live, np.uint8)
+    metadata = np.empty_like(tables.metadata)
     counts[METADATA_BYTES] = move_metadata(staged, tables.metadata, move_metadata(commits, tables.metadata, 0, metadata), metadata)
+    counts[MOST_METADATA_BYTES] = 2 * counts[METADATA_BYTES] + _METADATA_WORTH_MOVING
     return tables._replace(metadata=metadata)
 
 

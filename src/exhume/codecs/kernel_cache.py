@@ -1,0 +1,66 @@
+"""Where the machine code of kernels is kept: in the user's cache directory, never beside the evidence. Knows no compiler.
+
+Code is kept for the sources that it was made of: a change of any of them leads to another directory. Where no directory can be made,
+code is made for each process.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import sys
+import time
+from functools import cache
+from pathlib import Path
+
+_PACKAGE = Path(__file__).resolve().parent.parent
+_PREFIX = "kernels-"
+_WARM = "warm"
+_UNUSED_SECONDS = 30 * 24 * 3600
+
+
+@cache
+def directory() -> Path:
+    """The directory for these sources and this Python; it may not exist."""
+    sources = hashlib.sha256(f"{sys.version} {sys.platform}".encode())
+    for path in sorted(_PACKAGE.rglob("*.py")):
+        status = path.stat()
+        sources.update(f"{path.relative_to(_PACKAGE)} {status.st_size} {status.st_mtime_ns}\n".encode())
+    return _root() / f"{_PREFIX}{sources.hexdigest()[:16]}"
+
+
+def _root() -> Path:
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "exhume"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "exhume"
+
+
+def prepare() -> Path | None:
+    """The directory, made where it is missing; None where it cannot be made. Code that nobody has used for a month goes."""
+    try:
+        place = directory()
+        if not place.is_dir():
+            place.mkdir(parents=True, mode=0o700)
+            for other in place.parent.glob(f"{_PREFIX}*"):
+                if time.time() - other.stat().st_mtime > _UNUSED_SECONDS:
+                    shutil.rmtree(other, ignore_errors=True)
+        os.utime(place)
+    except (OSError, RuntimeError):
+        return None
+    return place if os.access(place, os.W_OK) else None
+
+
+def is_warm() -> bool:
+    """True when all that a load needs was compiled before, and kept."""
+    try:
+        return (directory() / _WARM).exists()
+    except (OSError, RuntimeError):
+        return False
+
+
+def mark_warm() -> None:
+    """Remember that it was."""
+    place = prepare()
+    if place is not None:
+        (place / _WARM).touch()

@@ -1,0 +1,49 @@
+"""Compiling ahead, and where compiled code is kept."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from exhume.codecs import kernel_cache
+
+
+def run(*arguments: str, home: Path) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "HOME": str(home), "XDG_CACHE_HOME": str(home / "cache")}
+    return subprocess.run([sys.executable, "-m", "exhume", *arguments], check=False, capture_output=True, text=True, env=environment)
+
+
+def test_what_is_compiled_ahead_is_kept_in_the_cache_of_the_user(tmp_path: Path) -> None:
+    done = run("warmup", home=tmp_path)
+
+    assert done.returncode == 0
+    assert done.stdout == ""
+    kept = [path for path in (tmp_path / "cache" / "exhume").rglob("*") if path.suffix == ".nbc"]
+    assert "kept in" in done.stderr
+    assert len(kept) > 10
+    assert next((tmp_path / "cache" / "exhume").glob("kernels-*/warm")).exists()
+
+
+def test_without_a_place_to_keep_it_code_is_made_for_each_process(tmp_path: Path) -> None:
+    (tmp_path / "cache").write_text("no directory")
+    ask = "from exhume.codecs import kernels, kernel_cache; print(kernels.KEEPS_CODE, kernel_cache.is_warm())"
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+
+    said = subprocess.run([sys.executable, "-c", ask], check=True, capture_output=True, text=True, env=environment).stdout
+
+    assert said == "False False\n"
+
+
+def test_code_is_kept_for_the_sources_it_was_made_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "module.py").write_text("one")
+    monkeypatch.setattr(kernel_cache, "_PACKAGE", tmp_path)
+    first = kernel_cache.directory.__wrapped__()
+
+    (tmp_path / "module.py").write_text("another")
+
+    assert kernel_cache.directory.__wrapped__() != first
+    assert first.parent == kernel_cache.directory.__wrapped__().parent
