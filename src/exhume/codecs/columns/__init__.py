@@ -1,8 +1,11 @@
 """Logs into Arrow column by column, by kernels: the tables of `records_table` and `decoded_tables` for all that is in good order.
 
     runs       batches of a segment that nobody has anything to say about, as rows of header fields; the rest batch by batch
-    pieces     their records as rows of numbers and places; batches with something odd in them are passed on to the plain reading
-    …_columns  such rows as Arrow
+    pieces     their records as columns of numbers and places; batches with something odd in them are passed on to the plain reading
+    selection  the records of a piece that a filter means
+    …_columns  batches and records as Arrow
+    typed      commits and classic groups decoded
+    dumped     the dump of commits
 
 What comes out is what the plain reading gives, row by row and finding by finding.
 """

@@ -97,7 +97,7 @@ class Selection:
         if wanted.topics is not None:
             is_meant &= _is_one_of(data, fields[keys.TOPIC_START], fields[keys.TOPIC_SIZE], wanted.topics)
         if wanted.partitions is not None:
-            numbers = [number for number in wanted.partitions if -_MOST_INT32 - 1 <= number <= _MOST_INT32]
+            numbers = [int(number) for number in wanted.partitions if -_MOST_INT32 - 1 <= number <= _MOST_INT32]
             is_meant &= np.isin(fields[keys.PARTITION], np.array(numbers, np.int64))
         return is_meant
 
