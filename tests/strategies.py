@@ -98,6 +98,33 @@ def classic_groups(draw: st.DrawFn) -> KeyValue:
     return key, encode_value(2, draw(st.sampled_from((3, 3, 3, 4, 2, 1, 0))), value)
 
 
+@st.composite
+def full_groups(draw: st.DrawFn) -> KeyValue:
+    """A classic group of any version, every text of it drawn."""
+    texts = st.sampled_from(("", "a", "größe", "x" * 300))
+    members = st.fixed_dictionaries(
+        {
+            "member_id": texts,
+            "group_instance_id": st.none() | texts,
+            "client_id": texts,
+            "client_host": texts,
+            "rebalance_timeout_ms": st.integers(-1, 5),
+            "session_timeout_ms": st.integers(-1, 5),
+            "subscription": st.binary(max_size=5),
+            "assignment": st.binary(max_size=5),
+        }
+    )
+    value = {
+        "protocol_type": draw(texts),
+        "generation": draw(st.integers(-1, 5)),
+        "protocol": draw(st.none() | texts),
+        "leader": draw(st.none() | texts),
+        "current_state_timestamp_ms": draw(st.integers(-1, 5)),
+        "members": draw(st.lists(members, max_size=3)),
+    }
+    return encode_key(2, {"group": draw(texts)}), encode_value(2, draw(st.integers(0, 4)), value)
+
+
 _MODERN: dict[int, st.SearchStrategy[dict[str, Any]]] = {
     3: st.fixed_dictionaries({"group_epoch": st.integers(0, 5)}),
     4: st.just({"topics": []}),

@@ -28,7 +28,7 @@ from exhume.codecs import kernel_cache, schemas
 from exhume.codecs.annotation import ANNOTATION, annotate
 from exhume.codecs.cluster_metadata import topic_of
 from exhume.codecs.compression import DEFAULT_CAP_BYTES
-from exhume.codecs.decoded_tables import DUMP, decoded_batches, dump_table
+from exhume.codecs.decoded_tables import DUMP, decoded_batches, dump_batches
 from exhume.codecs.log_directory import Evidence, SegmentFile, discover
 from exhume.codecs.record_filter import RecordFilter
 from exhume.codecs.records import read_records_leniently
@@ -117,18 +117,14 @@ class OffsetsTopic:
             to_time_ms=to_time_ms,
             offsets_partitions=offsets_partitions,
         )
-        return pa.RecordBatchReader.from_batches(schemas.RECORDS, self._records(wanted))
-
-    def _records(self, wanted: RecordFilter) -> Iterator[pa.RecordBatch]:
-        return record_batches(self._reader(), wanted)
+        return pa.RecordBatchReader.from_batches(schemas.RECORDS, record_batches(self._reader(), wanted))
 
     def _reader(self) -> SegmentReader:
         return SegmentReader(self._evidence, self._options, self.findings)
 
     def dump(self, wanted: RecordFilter | None = None, *, raw: bool = False) -> pa.RecordBatchReader:
         """Every record decoded to the last field, one row each, of `decoded_tables.DUMP`; with `raw`, key and value bytes beside it."""
-        batches = (dump_table(batch, raw=raw) for batch in self._records(wanted or RecordFilter()))
-        return pa.RecordBatchReader.from_batches(DUMP, batches)
+        return pa.RecordBatchReader.from_batches(DUMP, dump_batches(self._reader(), wanted or RecordFilter(), raw=raw))
 
     def annotate(self, wanted: RecordFilter | None = None) -> pa.RecordBatchReader:
         """A byte-by-byte reading of these records: every field with its bytes, one row each, of `annotation.ANNOTATION`."""

@@ -367,6 +367,24 @@ def test_the_evidence_is_not_written_over(tmp_path: Path, output: Output) -> Non
     assert segment.read_bytes() == b"evidence"
 
 
+def test_parquet_keeps_a_dictionary_of_texts_only(tmp_path: Path) -> None:
+    members = pa.list_(pa.struct([("client_id", pa.string()), ("assignment", pa.binary())]))
+    fields = [("group", pa.string()), ("offset", pa.int64()), ("marks", pa.list_(pa.string())), ("members", members)]
+    schema = pa.schema([*fields, ("key", pa.json_())])
+    row = {"group": "g", "offset": 1, "marks": ["m"], "members": [{"client_id": "c", "assignment": b"a"}], "key": "{}"}
+    table = pa.Table.from_pylist([row] * 3, pa.schema([*fields, ("key", pa.string())])).cast(schema)
+    render(table, output=Output.parquet, output_file=tmp_path / "answer.parquet")
+
+    group = pq.ParquetFile(tmp_path / "answer.parquet").metadata.row_group(0)
+    columns = [group.column(number) for number in range(group.num_columns)]
+    assert {column.path_in_schema for column in columns if column.has_dictionary_page} == {
+        "group",
+        "marks.list.element",
+        "members.list.element.client_id",
+    }
+    assert pq.read_table(tmp_path / "answer.parquet").to_pylist() == table.to_pylist()
+
+
 @pytest.mark.parametrize("output", list(Output))
 def test_a_reader_that_leaves_ends_the_program_without_a_word(output: Output) -> None:
     program = """

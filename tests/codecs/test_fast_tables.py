@@ -7,20 +7,27 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import crc32c
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from exhume.codecs.columns import runs
+import exhume
+from exhume.codecs.batch_writer import NewRecord, encode_batch
+from exhume.codecs.columns.arrow import ROWS
+from exhume.codecs.columns.pieces import Piece, pieces
+from exhume.codecs.kernels import scan
 from exhume.codecs.log_directory import discover
 from exhume.codecs.record_filter import RecordFilter
-from exhume.codecs.segment_reader import ReadOptions
+from exhume.codecs.segment_reader import ReadOptions, SegmentReader
+from exhume.findings import Findings
+from exhume.fixtures.log_writer import PartitionWriter, offset_commit
 from exhume.topic import OffsetsTopic
 from tests import strategies
 from tests.conftest import Compared
 from tests.judges import corpus
-from tests.written_batches import Written, encode_log
+from tests.written_batches import KeyValue, Written, encode_log
 
 Readers = dict[str, Callable[[OffsetsTopic], pa.RecordBatchReader]]
 
@@ -32,14 +39,14 @@ class _Taken:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.count = 0
-        original = runs._count_in_order
+        original = scan.in_order
 
         def spy(*arguments: Any) -> int:
-            count = original(*arguments)
+            count = int(original(*arguments))
             self.count += count
             return count
 
-        monkeypatch.setattr(runs, "_count_in_order", spy)
+        monkeypatch.setattr(scan, "in_order", spy)
 
 
 @pytest.fixture
@@ -62,6 +69,8 @@ _READERS: Readers = {
     "group metadata": OffsetsTopic.group_metadata,
     "group metadata of two groups": lambda topic: topic.group_metadata(groups=["billing", "carts"]),
     "end-transaction markers": OffsetsTopic.end_txn_markers,
+    "dump": OffsetsTopic.dump,
+    "dump with raw bytes": lambda topic: topic.dump(raw=True),
 }
 
 
@@ -162,3 +171,113 @@ def test_filters(batches: list[Written], wanted: RecordFilter, tmp_path_factory:
     write(directory, batches, 4)
 
     assert_same(directory, readers={"records": lambda topic: topic.records(**asdict(wanted))})
+
+
+@st.composite
+def _bent(draw: st.DrawFn) -> KeyValue:
+    """A commit or a group of any version, with a few bytes changed, cut or added."""
+    kinds = [(number, version) for number in (0, 1) for version in range(5)]
+    content = list(draw(st.one_of(strategies.offset_values(kinds), strategies.classic_groups(), strategies.full_groups())))
+    for _ in range(draw(st.integers(0, 2))):
+        part = draw(st.sampled_from((0, 1, 1)))
+        changed = bytearray(content[part] or b"")
+        match draw(st.sampled_from(("change", "change", "cut", "add"))):
+            case "change" if changed:
+                changed[draw(st.integers(0, len(changed) - 1))] = draw(st.sampled_from((0, 1, 2, 5, 0x7F, 0x80, 0xC3, 0xFF)))
+            case "cut":
+                del changed[draw(st.integers(0, len(changed))) :]
+            case "add":
+                changed += draw(st.sampled_from((b"\0", b"\1\0\1x", b"!")))
+        content[part] = bytes(changed)
+    return content[0], content[1]
+
+
+@settings(_SETTINGS, max_examples=150 * strategies.TIMES)
+@given(contents=st.lists(_bent(), min_size=1, max_size=12), codec=st.integers(0, 4))
+def test_keys_and_values_that_are_odd(contents: list[KeyValue], codec: int, tmp_path_factory: pytest.TempPathFactory) -> None:
+    directory = tmp_path_factory.mktemp("log")
+    write(directory, [Written(tuple(enumerate(contents)), len(contents), codec=codec)], 0)
+
+    assert_same(directory)
+
+
+def test_records_with_headers_and_odd_streams_are_read_by_plain_code(tmp_path: Path, taken: _Taken) -> None:
+    """Between batches that kernels read: the order stays."""
+    content = bytearray()
+    sizes = []
+    for number in range(6):
+        key, value = offset_commit(f"g{number}", "t", 0, number, commit_timestamp_ms=number)
+        headers = [("h", b"v")] if number == 2 else []
+        content += encode_batch([NewRecord(number, 5, key, value, headers)], base_offset=number, codec=3 if number == 4 else 0)
+        sizes.append(len(content))
+    # A batch of codec 7, and one that is said to hold two records; their checksums match.
+    for start, position, byte in ((sizes[0], 22, 7), (sizes[2], 60, 2)):
+        content[start + position] = byte
+        size = int.from_bytes(content[start + 8 : start + 12], "big")
+        content[start + 17 : start + 21] = crc32c.crc32c(bytes(content[start + 21 : start + 12 + size])).to_bytes(4, "big")
+    partition = tmp_path / "__consumer_offsets-0"
+    partition.mkdir()
+    (partition / f"{0:020d}.log").write_bytes(content)
+
+    assert_same(tmp_path)
+    assert taken.count == len(_READERS) * 6
+
+
+@pytest.mark.parametrize("codec", range(5))
+def test_one_odd_batch_leaves_those_behind_it_to_kernels(codec: int, tmp_path: Path) -> None:
+    content = b""
+    for number in range(9):
+        key, value = offset_commit(f"g{number}", "t", 0, number, commit_timestamp_ms=number)
+        headers = [("h", b"v")] if number == 3 else []
+        content += encode_batch([NewRecord(number, 5, key, value, headers)], base_offset=number, codec=codec)
+    partition = tmp_path / "__consumer_offsets-0"
+    partition.mkdir()
+    (partition / f"{0:020d}.log").write_bytes(content)
+
+    assert_same(tmp_path)
+    reader = SegmentReader(discover([str(tmp_path)]), ReadOptions(least_compiled_bytes=0), Findings())
+    found = [len(each) if isinstance(each, Piece) else each.batch.base_offset for each in pieces(reader)]
+    assert found == [3, 3, 5]
+
+
+@pytest.mark.parametrize("codec", range(5))
+def test_a_large_batch_is_handed_out_in_tables_of_bounded_size(codec: int, tmp_path: Path) -> None:
+    count = 2 * ROWS + 5
+    with PartitionWriter(tmp_path, 0) as log:
+        log.append([offset_commit("g", "t", 0, number, commit_timestamp_ms=1) for number in range(count)], timestamp_ms=1, codec=codec)
+
+    with OffsetsTopic(discover([str(tmp_path)]), ReadOptions(least_compiled_bytes=0)) as topic:
+        sizes = [table.num_rows for table in topic.records()]
+        commits = table_of(topic.offset_commits())
+    assert sizes == [ROWS, ROWS, 5]
+    assert commits["committed_offset"].to_pylist() == list(range(count))
+
+
+def test_names_of_every_kind_come_out_of_the_dump(tmp_path: Path) -> None:
+    names = ("plain", "支付", "größe", 'a"b', "a\\b", "a\tb", "\x1f", "\x7f", "a\ufffdb", "\u2028", "")
+    with PartitionWriter(tmp_path, 0) as log:
+        for version in range(5):
+            for name in names:
+                log.append([offset_commit(name, name[::-1], 0, 1, commit_timestamp_ms=1, metadata=name, version=version)], timestamp_ms=1)
+
+    assert_same(tmp_path)
+
+
+def test_a_small_log_is_read_by_plain_code(tmp_path: Path, taken: _Taken) -> None:
+    with PartitionWriter(tmp_path, 0) as log:
+        log.append([offset_commit("g", "t", 0, 1, commit_timestamp_ms=1)], timestamp_ms=1)
+    with exhume.open(tmp_path) as topic:
+        assert topic.batches().read_all().num_rows == topic.offset_commits().read_all().num_rows == 1
+
+    assert taken.count == 0
+
+
+def test_progress_ends_with_the_last_byte(tmp_path: Path) -> None:
+    write(tmp_path, strategies.race(["s7", "s8", "v", "c8", "c7"]), 3)
+    told: list[tuple[int, int]] = []
+    options = ReadOptions(least_compiled_bytes=0, progress=lambda done, total: told.append((done, total)))
+    with OffsetsTopic(discover([str(tmp_path)]), options) as topic:
+        topic.offset_commits().read_all()
+
+    assert [done for done, _ in told] == sorted(done for done, _ in told)
+    assert told[-1][0] == told[-1][1] > 0

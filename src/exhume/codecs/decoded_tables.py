@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -10,7 +11,7 @@ import pyarrow as pa
 from exhume.arrow_rows import batch_of
 from exhume.codecs import schemas
 from exhume.codecs.embedded import Payload, decode_assignment, decode_subscription
-from exhume.codecs.json_values import to_json
+from exhume.codecs.json_values import JsonReady, json_ready, to_json
 from exhume.codecs.record_filter import RecordFilter
 from exhume.codecs.record_types import ABORT, COMMIT, Decoded, decode_control_record, decode_record
 from exhume.codecs.records_table import record_batches, tables_of_batches
@@ -41,6 +42,9 @@ DUMP = pa.schema(
 #: Tables that kernels make where there is much to read.
 _BY_KERNELS = ("offset_commit", "group_metadata")
 
+_Decode = Callable[[str | None, str | None, bytes], Payload]
+_MOST_REMEMBERED_BYTES = 1024
+
 _POSITION = tuple(name for name in schemas.END_TXN_MARKERS.names if name in schemas.RECORDS.names)
 
 
@@ -70,6 +74,22 @@ def decode_table(name: str, records: pa.RecordBatch) -> pa.RecordBatch:
     if name == "end_txn_markers":
         return batch_of(schemas.END_TXN_MARKERS, list(_marker_rows(records)))
     return batch_of(schemas.DECODED[name], list(_typed_rows(name, records)))
+
+
+def dump_batches(reader: SegmentReader, wanted: RecordFilter, *, raw: bool = False) -> Iterator[pa.RecordBatch]:
+    """The dump of the records that are wanted, as `dump_table`."""
+    if not reader.is_worth_compiling:
+        yield from (dump_table(records, raw=raw) for records in record_batches(reader, wanted))
+        return
+    from exhume.codecs.columns.dumped import dumped
+    from exhume.codecs.columns.pieces import Piece
+    from exhume.codecs.columns.selection import wanted_pieces
+
+    for found in wanted_pieces(reader, wanted):
+        if isinstance(found, Piece):
+            yield dumped(found, raw=raw)
+        else:
+            yield from (dump_table(records, raw=raw) for records in tables_of_batches(found, wanted))
 
 
 def dump_table(records: pa.RecordBatch, *, raw: bool = False) -> pa.RecordBatch:
@@ -150,12 +170,23 @@ def _with_payloads(value: dict[str, Any]) -> dict[str, Any]:
     members = [
         {
             **member,
-            "subscription": payload_as_json(decode_subscription(protocol_type, protocol, member["subscription"])),
-            "assignment": payload_as_json(decode_assignment(protocol_type, protocol, member["assignment"])),
+            "subscription": _payload(decode_subscription, protocol_type, protocol, member["subscription"]),
+            "assignment": _payload(decode_assignment, protocol_type, protocol, member["assignment"]),
         }
         for member in value.get("members", ())
     ]
     return {**value, "members": members} if "members" in value else value
+
+
+def _payload(decode: _Decode, protocol_type: str | None, protocol: str | None, raw: bytes) -> dict[str, Any]:
+    make = _remembered_payload if len(raw) <= _MOST_REMEMBERED_BYTES else _remembered_payload.__wrapped__
+    return make(decode, protocol_type, protocol, raw)
+
+
+@lru_cache(maxsize=4096)
+def _remembered_payload(decode: _Decode, protocol_type: str | None, protocol: str | None, raw: bytes) -> dict[str, Any]:
+    """Members of a group say the same, and say it again with each generation."""
+    return JsonReady(json_ready(payload_as_json(decode(protocol_type, protocol, raw))))
 
 
 def payload_as_json(payload: Payload) -> dict[str, Any]:

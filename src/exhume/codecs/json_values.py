@@ -13,8 +13,14 @@ from typing import Any
 from exhume.codecs.wire import InvalidUtf8
 
 
+class JsonReady(dict[str, Any]):
+    """An object that `json_ready` has made already."""
+
+
 def json_ready(value: Any) -> Any:
     """This decoded value with everything that JSON has no word for replaced."""
+    if isinstance(value, JsonReady):
+        return value
     if isinstance(value, InvalidUtf8):
         return {"invalid_utf8": base64.b64encode(value.raw).decode("ascii")}
     if isinstance(value, bytes | bytearray | memoryview):

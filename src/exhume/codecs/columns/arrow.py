@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -15,6 +14,9 @@ from exhume.codecs.kernels.texts import copy_texts
 
 #: Rows of a record batch at most.
 ROWS = 32_768
+
+_FEW = 8192
+_SHORT = 16
 
 Flags = npt.NDArray[np.bool_]
 
@@ -53,17 +55,20 @@ def choices(names: list[str], numbers_of: Int64s) -> pa.Array:
     return pa.array(names, pa.string()).take(pa.array(numbers_of))
 
 
-Same = Callable[[Any, pa.DataType, int], pa.Array]
+@lru_cache(maxsize=64)
+def _repeated(value: Any, data_type: pa.DataType, size: int) -> pa.Array:
+    return pa.nulls(size, data_type) if value is None else pa.repeat(pa.scalar(value, data_type), size)
 
 
-def same_values() -> Same:
-    """A function that repeats a value up to `ROWS` times; arrays of one value share their memory."""
+class SameValues:
+    """Arrays of one value, up to `ROWS` times, that share their memory. What is long is kept as long as this object is."""
 
-    @lru_cache(maxsize=64)
-    def longest(value: Any, data_type: pa.DataType, size: int) -> pa.Array:
-        return pa.nulls(size, data_type) if value is None else pa.repeat(pa.scalar(value, data_type), size)
+    def __init__(self) -> None:
+        self._long = lru_cache(maxsize=4)(_repeated.__wrapped__)
 
-    return lambda value, data_type, count: longest(value, data_type, 1 << max(count - 1, 0).bit_length()).slice(0, count)
+    def __call__(self, value: Any, data_type: pa.DataType, count: int) -> pa.Array:
+        repeated = self._long if isinstance(value, str) and len(value) > _SHORT else _repeated
+        return repeated(value, data_type, ROWS if count > _FEW else _FEW).slice(0, count)
 
 
 @lru_cache(maxsize=8)

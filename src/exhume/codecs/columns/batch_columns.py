@@ -24,8 +24,8 @@ Selected = slice | Int64s
 
 def batch_tables_of(run: Run) -> Iterator[pa.RecordBatch]:
     """Rows of `schemas.BATCHES` for the batches of this run."""
-    for start in range(0, len(run.rows), ROWS):
-        selected = slice(start, min(start + ROWS, len(run.rows)))
+    for start in range(0, len(run), ROWS):
+        selected = slice(start, min(start + ROWS, len(run)))
         yield pa.RecordBatch.from_arrays([batch_column(run, selected, field) for field in schemas.BATCHES], schema=schemas.BATCHES)
 
 
@@ -39,7 +39,7 @@ _Test = Callable[[Any], Any]
 
 
 def _count(run: Run, selected: Selected) -> int:
-    return len(range(*selected.indices(len(run.rows)))) if isinstance(selected, slice) else len(selected)
+    return len(range(*selected.indices(len(run)))) if isinstance(selected, slice) else len(selected)
 
 
 def _only_value(run: Run, selected: Selected, column: int) -> int | None:
@@ -47,7 +47,7 @@ def _only_value(run: Run, selected: Selected, column: int) -> int | None:
     if not _count(run, selected):
         return None
     span = selected if isinstance(selected, slice) else slice(selected[0], selected[-1] + 1)
-    values = run.rows[span, column]
+    values = run.columns[column][span]
     return int(values[0]) if (values == values[0]).all() else None
 
 
@@ -57,7 +57,7 @@ def _same(value: Callable[[Run], Any]) -> _Column:
 
 def _number(column: int) -> _Column:
     def make(run: Run, selected: Selected, data_type: pa.DataType) -> pa.Array:
-        return numbers(run.rows[selected, column], data_type)
+        return numbers(run.columns[column][selected], data_type)
 
     return make
 
@@ -69,7 +69,7 @@ def _nullable(column: int, null_column: int, is_null: _Test) -> _Column:
         only = _only_value(run, selected, null_column)
         if only is not None and is_null(only):
             return run.same(None, data_type, _count(run, selected))
-        return numbers(run.rows[selected, column], data_type, ~is_null(run.rows[selected, null_column]))
+        return numbers(run.columns[column][selected], data_type, ~is_null(run.columns[null_column][selected]))
 
     return make
 
@@ -83,8 +83,8 @@ def _has_no_horizon(attributes: Any) -> Any:
 
 
 def _base_timestamp(run: Run, selected: Selected, data_type: pa.DataType) -> pa.Array:
-    timestamps = run.rows[selected, scan.BASE_TIMESTAMP]
-    return numbers(timestamps, data_type, _has_no_horizon(run.rows[selected, scan.ATTRIBUTES]) & (timestamps != _NONE))
+    timestamps = run.columns[scan.BASE_TIMESTAMP][selected]
+    return numbers(timestamps, data_type, _has_no_horizon(run.columns[scan.ATTRIBUTES][selected]) & (timestamps != _NONE))
 
 
 def _of_attributes(name: Callable[[Any], Any], make_array: Callable[[Int64s], pa.Array]) -> _Column:
@@ -94,7 +94,7 @@ def _of_attributes(name: Callable[[Any], Any], make_array: Callable[[Int64s], pa
         only = _only_value(run, selected, scan.ATTRIBUTES)
         if only is not None:
             return run.same(name(only), data_type, _count(run, selected))
-        return make_array(run.rows[selected, scan.ATTRIBUTES])
+        return make_array(run.columns[scan.ATTRIBUTES][selected])
 
     return make
 

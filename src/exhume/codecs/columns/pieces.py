@@ -49,12 +49,12 @@ def pieces(reader: SegmentReader, offsets_partitions: Collection[int] | None = N
 def _pieces_of(run: Run) -> Iterator[Piece | SegmentBatch]:
     bodies = bodies_of(run)
     first = 0
-    while first < len(run.rows):
+    while first < len(run):
         last, data = next_stretch(run, first, bodies)
         done = first
         if data is not None:
             least_sizes = (bodies[first:last, 1] - bodies[first:last, 0]) // records.LEAST_BYTES
-            room = int(np.clip(run.rows[first:last, scan.RECORD_COUNT], 0, least_sizes).sum())
+            room = int(np.clip(run.columns[scan.RECORD_COUNT, first:last], 0, least_sizes).sum())
             columns = np.empty((records.COLUMNS, room), np.int64)
             done, count = records.split(run.rows, first, last, data, bodies, columns)
             for start in range(0, count, ROWS):
@@ -67,9 +67,9 @@ def _pieces_of(run: Run) -> Iterator[Piece | SegmentBatch]:
 
 def bodies_of(run: Run) -> Int64s:
     """Where the records of each batch begin and end in the segment."""
-    bodies = np.empty((len(run.rows), 2), np.int64)
-    bodies[:, 0] = run.rows[:, scan.POSITION] + scan.HEADER_BYTES
-    bodies[:, 1] = run.rows[:, scan.POSITION] + run.rows[:, scan.SIZE]
+    bodies = np.empty((len(run), 2), np.int64)
+    bodies[:, 0] = run.columns[scan.POSITION] + scan.HEADER_BYTES
+    bodies[:, 1] = run.columns[scan.POSITION] + run.columns[scan.SIZE]
     return bodies
 
 
@@ -77,10 +77,10 @@ def next_stretch(run: Run, first: int, bodies: Int64s) -> tuple[int, Bytes | Non
     """Batches to be split together: the number behind the last one, and the bytes that their `bodies` lie in; None where the first one is
     not to be unfolded. Of compressed batches `bodies` is changed to where their records lie unfolded.
     """
-    is_compressed = (run.rows[first:, scan.ATTRIBUTES] & scan.CODEC != 0) & (bodies[first:, 0] < bodies[first:, 1])
+    is_compressed = (run.columns[scan.ATTRIBUTES, first:] & scan.CODEC != 0) & (run.columns[scan.SIZE, first:] > scan.HEADER_BYTES)
     changes = np.flatnonzero(is_compressed != is_compressed[0])
     last = first + (int(changes[0]) if len(changes) else len(is_compressed))
-    counts = np.maximum(run.rows[first:last, scan.RECORD_COUNT], 0).cumsum()
+    counts = np.maximum(run.columns[scan.RECORD_COUNT, first:last], 0).cumsum()
     last = first + max(1, int(np.searchsorted(counts, ROWS, side="right")))
     if not is_compressed[0]:
         last = first + max(1, int(np.searchsorted(bodies[first:last, 1], bodies[first, 0] + _PIECE_BYTES, side="right")))
@@ -92,8 +92,10 @@ def _unfold(run: Run, first: int, last: int, bodies: Int64s) -> tuple[int, Bytes
     unfolded: list[bytes] = []
     size, number = 0, first
     while number < last and size < _PIECE_BYTES:
-        codec = int(run.rows[number, scan.ATTRIBUTES]) & scan.CODEC
-        stream = run.content[bodies[number, 0] : bodies[number, 1]].data
+        codec = int(run.columns[scan.ATTRIBUTES, number]) & scan.CODEC
+        # Not from `bodies`: an earlier stretch may have unfolded this batch already, and ended in front of it.
+        start, end = run.columns[scan.POSITION, number], run.columns[scan.POSITION, number] + run.columns[scan.SIZE, number]
+        stream = run.content[start + scan.HEADER_BYTES : end].data
         try:
             unfolded.append(decompress(codec, stream, magic=2, cap_bytes=run.reader.options.cap_bytes))
         except DecompressionError:

@@ -10,7 +10,7 @@ from typing import TypeVar, cast
 import numpy as np
 
 from exhume.codecs.batches import MOST_OFFSETS_IN_SEGMENT, CrcStatus
-from exhume.codecs.columns.arrow import Same, same_values
+from exhume.codecs.columns.arrow import SameValues
 from exhume.codecs.file_content import looks_like
 from exhume.codecs.kernels import scan
 from exhume.codecs.kernels.primitives import Bytes, Int64s
@@ -20,16 +20,17 @@ from exhume.codecs.volumes import fetch_pages
 
 _Columns = TypeVar("_Columns")
 
-_BLOCK_BATCHES = 4096
+_BLOCK_BATCHES = 8192
 #: Page by page, fetching a mapping takes longer than verifying it.
 _FETCHED_BYTES = 64 * 1024 * 1024
 
 
 @dataclass(slots=True)
 class Run:
-    """Batches of a segment that follow one another, as `rows` of the columns of `kernels.scan`: findings have nothing to say about them.
+    """Batches of a segment that follow one another; findings have nothing to say about them.
 
-    The rows are valid until the next run is asked for.
+    `rows` has a row for each batch and the columns of `kernels.scan`; `columns` is the same with each column in one place. Both are valid
+    until the next run is asked for.
     """
 
     reader: SegmentReader
@@ -38,7 +39,11 @@ class Run:
     buffer: memoryview
     content: Bytes
     rows: Int64s
-    same: Same = field(repr=False)
+    columns: Int64s
+    same: SameValues = field(repr=False)
+
+    def __len__(self) -> int:
+        return int(self.columns.shape[1])
 
     @property
     def crc_status(self) -> CrcStatus:
@@ -52,11 +57,13 @@ class Run:
 
 def runs(reader: SegmentReader, offsets_partitions: Collection[int] | None = None) -> Iterator[Run | SegmentBatch]:
     """Every batch that `reader.batches` gives, in the same order, in runs as far as they go."""
-    same = same_values()
+    same = SameValues()
     rows = np.empty((_BLOCK_BATCHES, scan.COLUMNS), np.int64)
+    # Columns whose distance is a power of two would push one another out of the cache.
+    columns = np.empty((scan.COLUMNS, _BLOCK_BATCHES + 8), np.int64)
     for partition, segment, behind in reader.segments(offsets_partitions):
         buffer = segment.open()
-        whole = Run(reader, partition, segment, buffer, _content(buffer), rows, same)
+        whole = Run(reader, partition, segment, buffer, _content(buffer), rows, columns, same)
         last_position, position = None, 0
         for run in _scanned(whole, behind):
             last_position = int(run.rows[-1, scan.POSITION])
@@ -102,20 +109,10 @@ def _scanned(whole: Run, next_base_offset: int | None) -> Iterator[Run]:
             fetch_pages(whole.buffer, max(fetched, position), min(position + _FETCHED_BYTES, len(content)))
             fetched = position + _FETCHED_BYTES
         count, position = scan.scan(content, position, len(content), whole.reader.options.verify, whole.rows)
-        sound = _count_in_order(whole.rows[:count], lowest, beyond, epoch)
+        sound = scan.in_order(whole.rows, count, lowest, beyond, epoch, whole.columns)
         if sound:
-            run = replace(whole, rows=whole.rows[:sound])
-            lowest, epoch = int(run.rows[-1, scan.LAST_OFFSET]) + 1, int(run.rows[-1, scan.LEADER_EPOCH])
+            run = replace(whole, rows=whole.rows[:sound], columns=whole.columns[:, :sound])
+            lowest, epoch = int(run.columns[scan.LAST_OFFSET, -1]) + 1, int(run.columns[scan.LEADER_EPOCH, -1])
             yield run
         if sound < _BLOCK_BATCHES:
             return
-
-
-def _count_in_order(rows: Int64s, lowest: int, beyond: int, epoch: int) -> int:
-    """How many of these batches are sound and have offsets and leader epochs that follow one another, from the lowest on."""
-    first, last, epochs = rows[:, scan.BASE_OFFSET], rows[:, scan.LAST_OFFSET], rows[:, scan.LEADER_EPOCH]
-    is_odd = (rows[:, scan.IS_SOUND] == 0) | (last < first) | (last >= beyond)
-    is_odd[:1] |= (first[:1] < lowest) | (epochs[:1] < epoch)
-    is_odd[1:] |= (first[1:] <= last[:-1]) | (epochs[1:] < epochs[:-1])
-    odd = np.flatnonzero(is_odd)
-    return int(odd[0]) if len(odd) else len(rows)

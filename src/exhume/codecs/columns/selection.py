@@ -54,7 +54,7 @@ class Selection:
         if not self._wanted.needs_key or not len(piece):
             return piece
         numbers = piece.records[records.RECORD_TYPE]
-        is_control = piece.run.rows[piece.records[records.BATCH], scan.ATTRIBUTES] & scan.CONTROL != 0
+        is_control = piece.run.columns[scan.ATTRIBUTES][piece.records[records.BATCH]] & scan.CONTROL != 0
         # A type that is not there is none of the 65536; the last place of the table is for it.
         is_meant = np.where(
             is_control, self._takes_control, self._types[np.where(numbers == records.NOT_THERE, _TYPES, numbers & _TYPES - 1)]

@@ -27,7 +27,7 @@ def commit_table(piece: Piece) -> pa.RecordBatch:
     """These records, of types 0 and 1 only, as rows of `schemas.DECODED["offset_commit"]`."""
     commits = np.empty((values.COMMIT_COLUMNS, len(piece)), np.int64)
     values.read_commits(piece.data, piece.records, commits)
-    return _with_odd_ones("offset_commit", piece, commits, lambda piece, fields, field: _COMMITS[field.name](piece, fields, field.type))
+    return _with_odd_ones("offset_commit", piece, commits, lambda piece, fields, field: COMMITS[field.name](piece, fields, field.type))
 
 
 def group_table(piece: Piece) -> pa.RecordBatch:
@@ -53,14 +53,18 @@ def _with_odd_ones(name: str, piece: Piece, fields: Int64s, column: Callable[[Pi
     read, odd = np.flatnonzero(is_read), np.flatnonzero(~is_read)
     plain = piece.only(read) if len(odd) else piece
     fields = np.take(fields, read, axis=1) if len(odd) else fields
-    own = {*_COMMITS, *_GROUPS, "members"}
+    own = {*COMMITS, *_GROUPS, "members"}
     arrays = [column(plain, fields, field) if field.name in own else record_column(plain, field) for field in schema]
     table = pa.RecordBatch.from_arrays(arrays, schema=schema)
+    return put_together(read, table, odd, lambda: decode_table(name, record_table(piece.only(odd))))
+
+
+def put_together(read: Int64s, table: pa.RecordBatch, odd: Int64s, odd_table: Callable[[], pa.RecordBatch]) -> pa.RecordBatch:
+    """Both tables in one; `read` and `odd` are the places of their rows."""
     if not len(odd):
         return table
-    places = np.argsort(np.concatenate([read, odd]))
-    both = pa.Table.from_batches([table, decode_table(name, record_table(piece.only(odd)))])
-    return both.take(pa.array(places)).combine_chunks().to_batches()[0]
+    both = pa.Table.from_batches([table, odd_table()])
+    return both.take(pa.array(np.argsort(np.concatenate([read, odd])))).combine_chunks().to_batches()[0]
 
 
 _Column = Callable[[Piece, Int64s, pa.DataType], pa.Array]
@@ -105,7 +109,7 @@ _COMMON: Mapping[str, _Column] = {
     "raw_value": _nothing,
     "group": _text(keys.GROUP_START, keys.GROUP_SIZE),
 }
-_COMMITS: Mapping[str, _Column] = {
+COMMITS: Mapping[str, _Column] = {
     **_COMMON,
     "topic": _text(keys.TOPIC_START, keys.TOPIC_SIZE),
     "partition": lambda piece, fields, data_type: numbers(fields[keys.PARTITION], data_type),  # noqa: ARG005

@@ -56,3 +56,21 @@ def scan(buffer: Bytes, position: Number, end: Number, verifies: bool, rows: Int
         position += size
         count += 1
     return count, position
+
+
+@kernel
+def in_order(rows: Int64s, count: Number, lowest: Number, beyond: Number, epoch: Number, columns: Int64s) -> Number:
+    """How many of the first `count` batches are sound and follow one another: from offset `lowest` and leader epoch `epoch` on, and below
+    offset `beyond`.
+
+    Their rows become columns of `columns`: each header field is in one place then.
+    """
+    for number in range(count):
+        base_offset, last_offset, leader_epoch = rows[number, BASE_OFFSET], rows[number, LAST_OFFSET], rows[number, LEADER_EPOCH]
+        is_in_order = lowest <= base_offset <= last_offset < beyond and epoch <= leader_epoch
+        if not is_in_order or not rows[number, IS_SOUND]:
+            return number
+        lowest, epoch = last_offset + 1, leader_epoch
+        for column in range(COLUMNS):
+            columns[column, number] = rows[number, column]
+    return count

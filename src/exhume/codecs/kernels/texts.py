@@ -25,3 +25,14 @@ def copy_texts(data: Bytes, starts: Int64s, sizes: Int64s, offsets: Int32s, cont
             content[np.uint64(place + index)] = data[np.uint64(start + index)]
         place += max(size, 0)
         offsets[number + 1] = place
+
+
+@kernel
+def find_escapes(data: Bytes, starts: Int64s, sizes: Int64s, found: Int64s) -> None:
+    """Set `found` to 1 for each text of `data` that has a character which JSON escapes; leave it as it is for the others."""
+    for number in range(len(starts)):
+        for at in range(starts[number], starts[number] + sizes[number]):
+            byte = data[np.uint64(at)]
+            if byte < 0x20 or byte == 0x22 or byte == 0x5C:
+                found[number] = 1
+                break
