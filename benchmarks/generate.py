@@ -269,7 +269,8 @@ class _Tally:
         self.batches += 1 if fields.get("magic", 2) == 2 or fields.get("codec") else len(records)
         self.records += len(records)
         if fields.get("is_control"):
-            pending = self._pending.pop(fields["producer_id"])
+            # The last transaction may have had no room for a commit.
+            pending = self._pending.pop(fields["producer_id"], {})
             if records[0][0] == _COMMIT_KEY:
                 self.live.update(pending)
             return

@@ -18,8 +18,10 @@ from __future__ import annotations
 
 import itertools
 import struct
+import threading
 import zlib
 from collections.abc import Iterator
+from functools import lru_cache
 
 import lz4.block
 import lz4.frame
@@ -41,11 +43,19 @@ _XERIAL_BLOCK_BYTES = 32 * 1024
 _SNAPPY_MOST_PER_BYTE = 22
 _LZ4_MAGIC = bytes.fromhex("04224d18")
 _LZ4_HEADER = _LZ4_MAGIC + b"\x60\x40"
+#: Blocks of 64 KiB that are not linked, no checksums, no size; the header checksum of these.
+_LZ4_PLAIN = _LZ4_HEADER + b"\x82"
+_LZ4, _ZSTD = 3, 4
 _LZ4_BLOCK_BYTES = 64 * 1024
 _LZ4_STORED = 0x80000000
 _LZ4_MOST_PER_BYTE = 255
 _ZSTD_STEP_BYTES = 256
+# Four bytes are a block that repeats one byte 128 KiB times.
+_ZSTD_MOST_PER_BYTE = 32 * 1024
 _SNAPPY = pa.Codec("snappy")
+
+
+_OF_THREAD = threading.local()
 
 
 class DamagedStream(DecompressionError):
@@ -132,6 +142,9 @@ def decompress(codec: int, data: Buffer, *, magic: int, cap_bytes: int = DEFAULT
         raise DecompressionError(f"there is no codec {codec}")
     if codec == 4 and magic < 2 and not lenient:
         raise DecompressionError(f"format {magic} does not have zstd")
+    whole = _unfold_at_once(codec, data, magic, cap_bytes)
+    if whole is not None:
+        return whole
     output = _Output(cap_bytes)
     view = memoryview(data)
     if codec == 1:
@@ -143,6 +156,23 @@ def decompress(codec: int, data: Buffer, *, magic: int, cap_bytes: int = DEFAULT
     else:
         _unfold_zstd(view, output)
     return output.finish()
+
+
+def _unfold_at_once(codec: int, data: Buffer, magic: int, cap_bytes: int) -> bytes | None:
+    """What a library makes of a stream such as brokers write, in one call; None where it is another, or may unfold beyond the cap."""
+    if codec == _LZ4 and magic > 0 and data[: len(_LZ4_PLAIN)] == _LZ4_PLAIN and len(data) * _LZ4_MOST_PER_BYTE <= cap_bytes:
+        try:
+            return bytes(lz4.frame.decompress(data))
+        except RuntimeError:
+            return None
+    if codec == _ZSTD and len(data) * _ZSTD_MOST_PER_BYTE <= cap_bytes:
+        frame = _zstd_decompressor().decompressobj()
+        try:
+            unfolded: bytes = frame.decompress(data)
+        except zstandard.ZstdError:
+            return None
+        return unfolded if frame.eof and not frame.unused_data else None
+    return None
 
 
 def _gunzip(data: memoryview, output: _Output) -> None:
@@ -255,8 +285,9 @@ def _read_lz4_header(data: memoryview, output: _Output, magic: int, lenient: boo
     position = 14 if flags & 8 else 6
     if len(data) <= position:
         raise output.damaged("the lz4 header is cut")
-    if magic > 0 and not lenient and data[position] != _header_checksum(data[4:position]):
-        raise output.damaged(f"the lz4 header checksum is {data[position]:#04x} instead of {_header_checksum(data[4:position]):#04x}")
+    checksum = _header_checksum(bytes(data[4:position]))
+    if magic > 0 and not lenient and data[position] != checksum:
+        raise output.damaged(f"the lz4 header checksum is {data[position]:#04x} instead of {checksum:#04x}")
     return position + 1, is_linked, bool(flags & 16), 1 << (8 + 2 * (block_descriptor >> 4))
 
 
@@ -272,16 +303,24 @@ def _unfold_lz4_block(block: memoryview, before: bytearray | None, block_bytes: 
         raise _BadBlock("an lz4 block is damaged") from error
 
 
+def _zstd_decompressor() -> zstandard.ZstdDecompressor:
+    """That of this thread: making one takes longer than unfolding most batches."""
+    if not hasattr(_OF_THREAD, "zstd"):
+        _OF_THREAD.zstd = zstandard.ZstdDecompressor()
+    decompressor: zstandard.ZstdDecompressor = _OF_THREAD.zstd
+    return decompressor
+
+
 def _unfold_zstd(data: memoryview, output: _Output) -> None:
-    """Frame behind frame, in steps so small that a hostile one overshoots the cap by a few MiB at most."""
-    decompressor = zstandard.ZstdDecompressor()
+    """Frame behind frame, in steps that fit into what is left below the cap, whatever they unfold to; the last ones by a few MiB not."""
+    decompressor = _zstd_decompressor()
     position = 0
     while position < len(data):
         frame = decompressor.decompressobj()
         while not frame.eof:
             if position >= len(data):
                 raise output.damaged("the zstd stream is cut")
-            step = data[position : position + _ZSTD_STEP_BYTES]
+            step = data[position : position + max(_ZSTD_STEP_BYTES, output.room // _ZSTD_MOST_PER_BYTE)]
             try:
                 output.add(frame.decompress(step))
             except zstandard.ZstdError as error:
@@ -325,7 +364,8 @@ def _lz4_blocks(data: Buffer) -> Iterator[bytes]:
             yield struct.pack("<I", len(block) | _LZ4_STORED) + block
 
 
-def _header_checksum(header: Buffer) -> int:
+@lru_cache(maxsize=256)
+def _header_checksum(header: bytes) -> int:
     return xxh32(header) >> 8 & 0xFF
 
 
