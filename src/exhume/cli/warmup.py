@@ -35,6 +35,9 @@ def warmup_command() -> None:
         for threads in (1, 2):
             with OffsetsTopic(discover([scratch]), ReadOptions(least_compiled_bytes=0, threads=threads)) as topic:
                 topic.state()
+                topic.history("group")
+                for reader in (topic.batches(), topic.records(), topic.offset_commits(), topic.group_metadata(), topic.dump()):
+                    reader.read_all()
     place = kernel_cache.directory() if kernel_cache.is_warm() else None
     where = f"kept in {printable(str(place))}" if place else "and could not be kept: there is no cache directory that can be written"
     typer.echo(f"compiled in {time.monotonic() - start:.0f} s, {where}", err=True)

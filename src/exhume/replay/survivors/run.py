@@ -17,6 +17,7 @@ from exhume.codecs.compression import decompress
 from exhume.codecs.file_content import looks_like
 from exhume.codecs.kernels import scan
 from exhume.codecs.kernels.primitives import Bytes, Int64s
+from exhume.codecs.volumes import fetch_pages
 from exhume.errors import DecompressionError
 from exhume.replay.broker_log import StrictLog
 from exhume.replay.profiles import BrokerProfile, JavaProfile, ScalaProfile
@@ -29,6 +30,8 @@ from exhume.replay.survivors.tables import LEADER_EPOCH_SEEN, NEXT_OFFSET, STATU
 _BLOCK_BATCHES = 1024
 #: Compressed batches are unfolded and folded in runs of about so many bytes.
 _RUN_BYTES = 8 * 1024 * 1024
+#: Page by page, fetching a mapping takes longer than verifying it.
+_FETCHED_BYTES = 16 * 1024 * 1024
 _LARGEST = np.iinfo(np.int64).max
 
 
@@ -104,9 +107,12 @@ def _fold_segment(log: StrictLog, number: int, rules: Int64s, tables: Tables, fa
     # Compiled for one kind of array only.
     buffer.flags.writeable = False
     rows = np.empty((_BLOCK_BATCHES, scan.COLUMNS), np.int64)
-    position = 0
+    position = fetched = 0
     tables.counts[LEADER_EPOCH_SEEN] = -1
     while position < len(buffer) and not fast.is_stopped.is_set():
+        if position >= fetched:
+            fetch_pages(memoryview(segment.buffer), position, min(position + _FETCHED_BYTES, len(buffer)))
+            fetched = position + _FETCHED_BYTES
         count, end = scan.scan(buffer, position, len(buffer), fast.verify, rows)
         if not count:
             return _given_up(tables, fold.ODD_BATCH)
