@@ -29,7 +29,7 @@ from exhume.replay.survivors.tables import LEADER_EPOCH_SEEN, NEXT_OFFSET, STATU
 _BLOCK_BATCHES = 1024
 #: Compressed batches are unfolded and folded in runs of about so many bytes.
 _RUN_BYTES = 8 * 1024 * 1024
-_LARGEST = np.iinfo(np.int64).max
+_LARGEST = int(np.iinfo(np.int64).max)
 
 
 def fold_log(log: StrictLog, start_offset: int, profile: BrokerProfile, inputs: LoadInputs, fast: FastLoad) -> Settled | None:
@@ -97,7 +97,7 @@ def _fold_segment(log: StrictLog, number: int, rules: Int64s, tables: Tables, fa
     if looks_like(memoryview(segment.buffer)) is not None:
         return _given_up(tables, fold.ODD_BATCH)
     rules[fold.LOWEST_OFFSET] = segment.file.base_offset
-    rules[fold.BEYOND_OFFSET] = segment.file.base_offset + MOST_OFFSETS_IN_SEGMENT + 1
+    rules[fold.BEYOND_OFFSET] = min(segment.file.base_offset + MOST_OFFSETS_IN_SEGMENT + 1, _LARGEST)
     for later in log.segments[number + 1 : number + 2]:
         rules[fold.BEYOND_OFFSET] = min(rules[fold.BEYOND_OFFSET], later.file.base_offset)
     buffer = np.frombuffer(segment.buffer, np.uint8)
