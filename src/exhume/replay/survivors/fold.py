@@ -280,7 +280,7 @@ def _split(rows: Int64s, number: Number, data: Bytes, position: Number, end: Num
             return OFFSETS_GO_BACK
         record[columns.OFFSET] = record_offset
         next_offset = record_offset + 1
-    if position != end and rows[number, scan.RECORD_COUNT]:
+    if position != end:
         return BAD_RECORD
     # Compared with what it cannot be, or the compiler would leave the reading out.
     return DONE if touched != _IMPOSSIBLE else BAD_RECORD
@@ -339,7 +339,11 @@ def _new_key(data: Bytes, start: Number, size: Number, key_hash: np.uint64, seed
     topic_start = group_start + group_size + 2
     if topic_size < 0 or group_size + topic_size + 8 != size:
         return _ODD
-    if kind_of_text(data, group_start, group_size) == NOT_EXACT or kind_of_text(data, topic_start, topic_size) == NOT_EXACT:
+    if kind_of_text(data, group_start, group_size) == NOT_EXACT:
+        return _PASSED_ON
+    if kind_of_text(data, topic_start, topic_size) == NOT_EXACT:
+        # The loader is given a commit of this group, which can make it exist.
+        pass_group(_group(data, group_start, group_size, seed, tables), tables)
         return _PASSED_ON
     counts = tables.counts
     topic_hash = hash_of(data, topic_start, topic_size, seed)
