@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
+from exhume.codecs.compression import DEFAULT_CAP_BYTES
 from exhume.codecs.log_directory import LogDirectory, PartitionDirectory
 from exhume.findings import Finding, Findings
 from exhume.replay import load_findings
@@ -156,13 +157,19 @@ def _fold_in_columns(
         from exhume.replay.survivors.run import fold_log
 
         start_offset = log.start_offset if options.mode == "strict" else 0
-        settled = fold_log(log, start_offset, profile, options.inputs, replace(fast, threads=threads))
+        # A start after an unclean stop verifies checksums, whatever this reader was told.
+        own = replace(fast, threads=threads, verify=fast.verify or stop == "unclean", cap_bytes=min(fast.cap_bytes, DEFAULT_CAP_BYTES))
+        settled = fold_log(log, start_offset, profile, options.inputs, own)
         return (log, settled) if settled else (None, None)
 
     # Many partitions side by side, or the segments of a few.
     if fast.threads > 1 and len(partitions) > 2 * fast.threads:
         with ThreadPoolExecutor(fast.threads) as pool:
-            return list(pool.map(lambda partition: fold(partition, 1), partitions))
+            try:
+                return list(pool.map(lambda partition: fold(partition, 1), partitions))
+            except BaseException:
+                fast.is_stopped.set()
+                raise
     return [fold(partition, fast.threads) for partition in partitions]
 
 
