@@ -32,10 +32,9 @@ from exhume.replay.survivors import tables as fold_tables
 from tests.codecs.test_fast_tables import READERS, tables
 from tests.fuzz.mutations import mutated, segments_of, write
 from tests.judges import corpus
-from tests.replay.survivors.test_fast_load import everything
+from tests.replay.survivors.test_fast_load import RELEASES, everything
 
 _NEVER = 1 << 60
-_RELEASES = ("2.8.2", "3.7.2-new", "4.3.0", "4.3.0")
 _MODES: tuple[Mode, ...] = ("strict", "strict", "lenient")
 _PARTITIONS = 3
 _MOST_BATCHES = (4, 16, 16, 80)
@@ -147,7 +146,7 @@ def compare(random: Random, directory: Path) -> None:
     # Small blocks, and little patience with what is superseded: tables grow and are moved often.
     run._BLOCK_BATCHES = random.choice((1, 3, 1024))
     fold_tables._METADATA_WORTH_MOVING = random.choice((1, 100, 4 << 20))
-    release, mode = random.choice(_RELEASES), random.choice(_MODES)
+    release, mode = random.choice(RELEASES), random.choice(_MODES)
     plainly = everything(directory, least_bytes=_NEVER, release=release, mode=mode)
     for threads in (1, 2, 8):
         assert everything(directory, least_bytes=0, release=release, mode=mode, threads=threads) == plainly, (release, mode, threads)

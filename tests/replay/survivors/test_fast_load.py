@@ -390,3 +390,10 @@ def test_an_archive_is_loaded_in_columns(tmp_path: Path, taken: _Taken) -> None:
 
         assert_same(archive, ["4.3.0"])
     assert taken.count == 2 * 2 * TRIES
+
+
+def test_a_retention_beyond_the_last_moment_wraps_as_in_java(tmp_path: Path) -> None:
+    with PartitionWriter(tmp_path, 0) as log:
+        log.append([offset_commit("g", "t", 0, 1, commit_timestamp_ms=2**63 - 1, version=1)], timestamp_ms=1)
+
+    assert_same(tmp_path)
