@@ -61,7 +61,7 @@ def table_of(reader: pa.RecordBatchReader) -> pa.Table:
     return table
 
 
-_READERS: Readers = {
+READERS: Readers = {
     "batches": OffsetsTopic.batches,
     "records": OffsetsTopic.records,
     "offset commits": OffsetsTopic.offset_commits,
@@ -74,7 +74,7 @@ _READERS: Readers = {
 }
 
 
-def tables(directory: Path, *, least_bytes: int, verify: bool = True, readers: Readers = _READERS) -> dict[str, Any]:
+def tables(directory: Path, *, least_bytes: int, verify: bool = True, readers: Readers = READERS) -> dict[str, Any]:
     """Every table, and what was found while it was read."""
     found: dict[str, Any] = {}
     for name, read in readers.items():
@@ -85,7 +85,7 @@ def tables(directory: Path, *, least_bytes: int, verify: bool = True, readers: R
     return found
 
 
-def assert_same(directory: Path, *, verify: bool = True, readers: Readers = _READERS) -> None:
+def assert_same(directory: Path, *, verify: bool = True, readers: Readers = READERS) -> None:
     plainly = tables(directory, least_bytes=_NEVER, verify=verify, readers=readers)
     by_kernels = tables(directory, least_bytes=0, verify=verify, readers=readers)
     for name, table in plainly.items():
@@ -220,7 +220,7 @@ def test_records_with_headers_and_odd_streams_are_read_by_plain_code(tmp_path: P
     (partition / f"{0:020d}.log").write_bytes(content)
 
     assert_same(tmp_path)
-    assert taken.count == len(_READERS) * 6
+    assert taken.count == len(READERS) * 6
 
 
 @pytest.mark.parametrize("codec", range(5))

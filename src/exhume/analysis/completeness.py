@@ -128,8 +128,8 @@ class _Past:
                 if group is not None:
                     self.first_behind.setdefault(group, record.record_offset)
             self.next_offset = max(self.next_offset, record.record_offset + 1)
-        self._expect(batch.batch.last_offset + 1)
-        self.next_offset = max(self.next_offset, batch.batch.last_offset + 1)
+        self._expect(batch.batch.next_offset)
+        self.next_offset = max(self.next_offset, batch.batch.next_offset)
 
     def note_damage(self) -> None:
         if self.first_damage is None:

@@ -168,7 +168,7 @@ class _PartitionCount:
         records = found.records()
         first = batch.base_offset if batch.base_offset is not None else min((r.record_offset for r in records), default=batch.last_offset)
         self._note_gap(found, first)
-        self.next_offset = max(self.next_offset or 0, batch.last_offset + 1)
+        self.next_offset = max(self.next_offset or 0, batch.next_offset)
         for span in (self.span, segment_span):
             span.batch_count += 1
             span.record_count += len(records)

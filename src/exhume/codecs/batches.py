@@ -85,6 +85,11 @@ class Batch:
         """The byte behind the batch."""
         return self.byte_position + self.size_bytes
 
+    @property
+    def next_offset(self) -> int:
+        """The record offset behind the last one, as Java's long holds it: behind the largest there is comes the smallest."""
+        return wrap_int64(self.last_offset + 1)
+
 
 @dataclass(frozen=True, slots=True)
 class WalkEnd:

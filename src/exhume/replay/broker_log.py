@@ -64,6 +64,10 @@ class LoadedBatch:
     def last_offset(self) -> int:
         return self.batch.last_offset
 
+    @property
+    def next_offset(self) -> int:
+        return self.batch.next_offset
+
     def records(self) -> Iterator[Record]:
         """The records of this batch; raises `LoadAborted` where a broker's own reader throws."""
         try:
@@ -191,7 +195,7 @@ def _find_end(log: StrictLog) -> None:
     log.end_offset = newest.file.base_offset
     walk = _FileWalk(newest, last_indexed_position(newest.file, newest.end))
     for batch in walk:
-        log.end_offset = batch.last_offset + 1
+        log.end_offset = batch.next_offset
     if walk.reason == "size_too_small":
         log.refused = f"a batch at byte {walk.byte_position} of {newest.file.path} has a size below the minimum"
 

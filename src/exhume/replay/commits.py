@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from exhume.codecs.batches import wrap_int64
 from exhume.replay.broker_log import LoadedBatch
 from exhume.replay.decode import ReplayRecord
 from exhume.replay.holdings import Commit, OpenTransaction
@@ -49,7 +50,7 @@ def _expire_timestamp(record: ReplayRecord, rules: CommitRules) -> int | None:
     if written is not None and written != -1:
         return written
     if rules.missing_expire_timestamp == "retention":
-        return int(value["commit_timestamp_ms"]) + rules.retention_ms
+        return wrap_int64(int(value["commit_timestamp_ms"]) + rules.retention_ms)
     return written if rules.missing_expire_timestamp == "literal" else None
 
 

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
+from exhume.codecs.compression import DEFAULT_CAP_BYTES
 from exhume.codecs.log_directory import LogDirectory, PartitionDirectory
 from exhume.findings import Finding, Findings
 from exhume.replay import load_findings
@@ -113,7 +114,7 @@ def load_partitions(directories: Sequence[LogDirectory], options: LoadOptions, n
 def _load_directory(partitions: Sequence[PartitionDirectory], options: LoadOptions, stop: Stop, names: TopicNames) -> list[PartitionLoad]:
     profile, is_lenient = options.profile, options.mode == "lenient"
     done = [
-        (log, _load_in_columns(log, settled, options, names)) if log and settled else (None, None)
+        (log, _load_in_columns(log, settled, options)) if log and settled else (None, None)
         for log, settled in _fold_in_columns(partitions, stop, options)
     ]
     logs = [
@@ -126,7 +127,16 @@ def _load_directory(partitions: Sequence[PartitionDirectory], options: LoadOptio
         reason = f"a broker of this release does not start on this log directory: {refused.refused}"
         return [_not_loaded(log, profile, "refused", reason, _Progress()) for log in logs]
     load_log = _load_leniently if is_lenient else _load_strictly
-    return [load or load_log(log, options, names) for log, (_, load) in zip(logs, done, strict=True)]
+    loads = []
+    for log, (_, in_columns) in zip(logs, done, strict=True):
+        if in_columns is None:
+            loads.append(load_log(log, options, names))
+            continue
+        load, learned = in_columns
+        # In the order of partitions: the latest word on a topic id counts.
+        names.take(learned)
+        loads.append(load)
+    return loads
 
 
 def _fold_in_columns(
@@ -147,22 +157,28 @@ def _fold_in_columns(
         from exhume.replay.survivors.run import fold_log
 
         start_offset = log.start_offset if options.mode == "strict" else 0
-        settled = fold_log(log, start_offset, profile, options.inputs, replace(fast, threads=threads))
+        # A start after an unclean stop verifies checksums, whatever this reader was told.
+        own = replace(fast, threads=threads, verify=fast.verify or stop == "unclean", cap_bytes=min(fast.cap_bytes, DEFAULT_CAP_BYTES))
+        settled = fold_log(log, start_offset, profile, options.inputs, own)
         return (log, settled) if settled else (None, None)
 
     # Many partitions side by side, or the segments of a few.
     if fast.threads > 1 and len(partitions) > 2 * fast.threads:
         with ThreadPoolExecutor(fast.threads) as pool:
-            return list(pool.map(lambda partition: fold(partition, 1), partitions))
+            try:
+                return list(pool.map(lambda partition: fold(partition, 1), partitions))
+            except BaseException:
+                fast.is_stopped.set()
+                raise
     return [fold(partition, fast.threads) for partition in partitions]
 
 
-def _load_in_columns(log: StrictLog, settled: Settled, options: LoadOptions, names: TopicNames) -> PartitionLoad | None:
-    """The load of a log that was folded; None where it is to be loaded record by record all the same."""
+def _load_in_columns(log: StrictLog, settled: Settled, options: LoadOptions) -> tuple[PartitionLoad, TopicNames] | None:
+    """The load of a log that was folded, and the topic names in it; None where it is to be loaded record by record all the same."""
     from exhume.replay.survivors.offset_columns import SettledOffsets
     from exhume.replay.survivors.settled import CommitSeen
 
-    learned = names.copy()
+    learned = TopicNames()
     learned.add_all("commit", settled.topic_ids)
     refusals = Refusals(lenient=options.mode == "lenient")
     loader = new_load(options.profile, refusals, learned, log.end_offset, options.inputs)
@@ -176,14 +192,13 @@ def _load_in_columns(log: StrictLog, settled: Settled, options: LoadOptions, nam
         held = loader.finish()
     except LoadAborted:
         return None
-    if refusals.tolerated:
+    if refusals.tolerated or learned.differs_from("commit", settled.topic_ids):
         return None
-    names.take(learned)
     assert options.fast is not None
     options.fast.read_whole.update(segment.file.path for segment in log.segments)
     held[0].offset_columns = SettledOffsets(settled, loader.commit_rules)
     progress = _Progress(settled.records, settled.size_bytes, settled.first_offset, settled.next_offset - 1)
-    return _loaded(log, options, loader, held, progress)
+    return _loaded(log, options, loader, held, progress), learned
 
 
 def _load_strictly(log: StrictLog, options: LoadOptions, names: TopicNames) -> PartitionLoad:

@@ -160,7 +160,7 @@ def _cut_by_offset(batches: Iterator[LoadedBatch], last_offset: int, start_offse
                 # A compressed wrapper of the old formats does not say where it begins: behind the batch before it.
                 base_offset = end_offset if batch.batch.base_offset is None else batch.batch.base_offset
                 return _cut_through(index, batch, last_offset, end_offset) if base_offset <= last_offset else Cut(index, 0, end_offset)
-            end_offset = batch.last_offset + 1
+            end_offset = batch.next_offset
             if batch.last_offset == last_offset:
                 return Cut(index + 1, 0, end_offset)
     except LoadAborted:
@@ -174,7 +174,7 @@ def _cut_through(index: int, batch: LoadedBatch, last_offset: int, end_offset: i
         for record in takewhile(lambda record: record.record_offset <= last_offset, batch.records()):
             taken, end_offset = taken + 1, record.record_offset + 1
     except LoadAborted:
-        return Cut(index + 1, 0, batch.last_offset + 1)
+        return Cut(index + 1, 0, batch.next_offset)
     return Cut(index, taken, end_offset)
 
 
@@ -239,7 +239,7 @@ class _TimeScan:
                     self._first_later = record.record_offset, time_ms
                     self.cut = Cut(index, number, end_offset)
                 end_offset = record.record_offset + 1
-        self.end_offset = batch.last_offset + 1
+        self.end_offset = batch.next_offset
 
     def _count(self, time_ms: int | None) -> None:
         if time_ms is None:

@@ -107,7 +107,7 @@ class _Chunk:
 
     @property
     def next_offset(self) -> int:
-        return self.batches[-1].last_offset + 1
+        return self.batches[-1].next_offset
 
 
 def _chunks(segment: Iterator[LoadedBatch], profile: ScalaProfile, buffer_bytes: int) -> Iterator[_Chunk]:

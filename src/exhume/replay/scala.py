@@ -45,7 +45,8 @@ class ScalaLoad:
     inputs: LoadInputs
     offsets: dict[OffsetKey, Commit] = field(default_factory=dict)
     groups: dict[str, ClassicGroup] = field(default_factory=dict)
-    removed_groups: dict[str, int] = field(default_factory=dict)
+    #: The first and the last tombstone of each group that is not there; the first ones in order.
+    removed_groups: dict[str, tuple[int, int]] = field(default_factory=dict)
     transactions: dict[int, OpenTransaction] = field(default_factory=dict)
     _settled_offsets: dict[str, tuple[int, int]] = field(default_factory=dict)
     _per_chunk: PerChunkInstall | None = None
@@ -133,7 +134,8 @@ class ScalaLoad:
         group_id = record.key["group"]
         if record.value is None:
             self.groups.pop(group_id, None)
-            self.removed_groups[group_id] = record.record_offset
+            first, _ = self.removed_groups.get(group_id, (record.record_offset, None))
+            self.removed_groups[group_id] = (first, record.record_offset)
             return
         try:
             group = build_classic_group(record, self._group_rules)
@@ -148,14 +150,14 @@ class ScalaLoad:
 
     def settle(self, settled: Settled) -> None:
         """Add what a fold settled of the whole log. Nothing of it is in what was applied."""
-        removed = {name: (record_offset, record_offset) for name, record_offset in self.removed_groups.items()}
+        removed = dict(self.removed_groups)
         for group in settled.groups():
             if group.value is not None:
                 self.groups[group.name] = group.value(self._group_rules)
             elif group.tombstone is not None:
                 removed[group.name] = (group.first_tombstone or 0, group.tombstone)
         # The first one that a late error names is the first that was removed.
-        self.removed_groups = {name: last for name, (_, last) in sorted(removed.items(), key=lambda item: item[1])}
+        self.removed_groups = dict(sorted(removed.items(), key=lambda item: item[1]))
         self._settled_offsets = settled.spans()
         self.transactions = joined_transactions(self.transactions, settled.transactions(self.commit_rules))
 
@@ -163,7 +165,7 @@ class ScalaLoad:
         """A read has been applied. Raises `LoadAborted` where installing what is there fails (0.11.0.0)."""
         if self._per_chunk is not None:
             self._per_chunk.install(self.groups, self.offsets, self.transactions)
-            for group_id, record_offset in self.removed_groups.items():
+            for group_id, (_, record_offset) in self.removed_groups.items():
                 if self._per_chunk.is_unexpected(group_id, self.offsets):
                     self.refusals.refuse(f"unexpected unload of active group {group_id!r} in the middle of the load", record_offset)
 

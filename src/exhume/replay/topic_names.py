@@ -46,12 +46,12 @@ class TopicNames:
         """Learn many: topic id to name."""
         self._names[source].update(names)
 
-    def copy(self) -> TopicNames:
-        """The same names, to learn from what may prove not to count."""
-        return TopicNames({source: dict(names) for source, names in self._names.items()})
+    def differs_from(self, source: str, names: Mapping[str, str]) -> bool:
+        """True where this source has learned another name for one of these topic ids."""
+        return any(self._names[source].get(topic_id) != topic for topic_id, topic in names.items())
 
     def take(self, other: TopicNames) -> None:
-        """Know what a copy has learned."""
+        """Learn all that the other one has learned."""
         for source, names in other._names.items():
             self._names[source].update(names)
 

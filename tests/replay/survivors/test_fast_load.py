@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import struct
+import tarfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,11 +15,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import exhume
+from exhume.codecs import compression, records
+from exhume.codecs.batch_writer import NewRecord, encode_batch
+from exhume.codecs.batches import checksum, read_header_fields
 from exhume.codecs.log_directory import discover
+from exhume.codecs.record_types import encode_key, encode_value
 from exhume.codecs.segment_reader import ReadOptions
-from exhume.fixtures.log_writer import PartitionWriter, group_metadata, offset_commit, tombstone
+from exhume.fixtures.log_writer import PartitionWriter, group_metadata, offset_commit, tombstone, write_checkpoint
 from exhume.replay import local
-from exhume.replay.local import Mode, PartitionLoad
+from exhume.replay.broker_log import Stop
+from exhume.replay.local import Mode
 from exhume.topic import OffsetsTopic
 from tests import strategies
 from tests.conftest import Compared
@@ -40,7 +47,7 @@ class _Taken:
         self.count = 0
         original = local._load_in_columns
 
-        def spy(*arguments: Any) -> PartitionLoad | None:
+        def spy(*arguments: Any) -> Any:
             load = original(*arguments)
             self.count += load is not None
             return load
@@ -54,23 +61,23 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> _Taken:
 
 
 def everything(
-    directory: Path, *, least_bytes: int, release: str, mode: Mode = "strict", threads: int = 1, **options: Any
+    directory: Path, *, least_bytes: int, release: str, mode: Mode = "strict", threads: int = 1, stop: Stop | None = None, **options: Any
 ) -> dict[str, Any]:
-    """All that a load says, as plain values."""
+    """All that a load says, as plain values. `options` are further `ReadOptions`."""
     evidence = discover([str(directory)], include=frozenset(), temp_dir=None)
-    with OffsetsTopic(evidence, ReadOptions(least_compiled_bytes=least_bytes, threads=threads)) as topic:
-        state = topic.state(release=release, mode=mode)
+    with OffsetsTopic(evidence, ReadOptions(least_compiled_bytes=least_bytes, threads=threads, **options)) as topic:
+        state = topic.state(release=release, mode=mode, stop=stop)
         tables = {name: table.to_pylist() for name, table in state.tables.items()}
         assert all(table.schema == state.tables[name].schema for name, table in state.tables.items())
         return tables | {"findings": sorted(map(repr, topic.findings))}
 
 
-def assert_same(directory: Path, releases: Sequence[str] = RELEASES, modes: Sequence[Mode] = ("strict", "lenient")) -> None:
+def assert_same(directory: Path, releases: Sequence[str] = RELEASES, modes: Sequence[Mode] = ("strict", "lenient"), **options: Any) -> None:
     for release in releases:
         for mode in modes:
-            plainly = everything(directory, least_bytes=_NEVER, release=release, mode=mode)
+            plainly = everything(directory, least_bytes=_NEVER, release=release, mode=mode, **options)
             for threads in THREADS:
-                in_columns = everything(directory, least_bytes=0, release=release, mode=mode, threads=threads)
+                in_columns = everything(directory, least_bytes=0, release=release, mode=mode, threads=threads, **options)
                 assert in_columns == plainly, (release, mode, threads)
 
 
@@ -237,3 +244,189 @@ def test_a_group_without_a_record_is_told_with_its_neighbours(tmp_path: Path) ->
         topic.history("biling")
 
     assert "billing" in str(refused.value)
+
+
+def test_bytes_behind_the_header_of_a_batch_that_counts_no_record(tmp_path: Path, taken: _Taken) -> None:
+    """A broker takes it for empty; who reads leniently finds the record."""
+    with PartitionWriter(tmp_path, 0) as log:
+        log.append([offset_commit("g", "t", 0, 1, commit_timestamp_ms=1)], timestamp_ms=1)
+        batch = bytearray(encode_batch([NewRecord(1, 1, *offset_commit("g", "t", 1, 1, commit_timestamp_ms=1))], base_offset=1))
+        struct.pack_into(">i", batch, 57, 0)
+        struct.pack_into(">I", batch, 17, checksum(batch, read_header_fields(batch, 0), len(batch)))
+        log.append_bytes(bytes(batch), 1, 1)
+
+    assert_same(tmp_path)
+    assert taken.count == 0
+
+
+def test_a_group_whose_only_commit_is_of_a_topic_that_is_no_text(tmp_path: Path, taken: _Taken) -> None:
+    """The commit is passed on and makes the group exist, which the fold knows from a tombstone only, or from a later commit."""
+    key, value = offset_commit("g", "aXb", 0, 7, commit_timestamp_ms=1)
+    assert key is not None
+    odd, plain = (key.replace(b"aXb", b"a\xffb"), value), offset_commit("g", "t", 0, 1, commit_timestamp_ms=1)
+    other = offset_commit("h", "t", 0, 1, commit_timestamp_ms=1)
+    group = group_metadata("g", {"protocol_type": "consumer", "generation": 3})
+    for number, written in enumerate(
+        (
+            [tombstone(plain), odd],
+            [odd, tombstone(plain)],
+            [odd, plain],
+            [plain, odd],
+            [group, odd, tombstone(group), plain],
+            [odd, tombstone(group)],
+        )
+    ):
+        with PartitionWriter(tmp_path / str(number), 0) as log:
+            for record in (other, *written):
+                log.append([record], timestamp_ms=1)
+                log.roll()
+
+        assert_same(tmp_path / str(number), RELEASES[3:])
+    assert taken.count == 6 * 2 * len(RELEASES[3:]) * TRIES
+
+
+def test_one_topic_id_with_two_names(tmp_path: Path, taken: _Taken) -> None:
+    """The latest word counts, of the last partition: whichever of them are loaded in columns."""
+    topic_id = "AQIDBAUGBwgJCgsMDQ4PEA"
+    member = encode_key(7, {"group": "g", "member_id": "m"})
+    assigned = encode_value(7, 0, {"topic_partitions": [{"topic_id": topic_id, "partitions": [0]}]})
+    for number, is_odd in enumerate(((False, False), (True, False), (False, True), (True, True))):
+        for partition, topic in enumerate(("before", "behind")):
+            with PartitionWriter(tmp_path / str(number), partition) as log:
+                fields = {"commit_timestamp_ms": 1, "version": 4}
+                log.append([offset_commit("g", topic, 0, 1, topic_id=topic_id, **fields), (member, assigned)], timestamp_ms=1)
+                if is_odd[partition]:
+                    # A key that no release reads: record by record.
+                    log.append([(b"\0\1\0\1g", b"")], timestamp_ms=1)
+
+        assert_same(tmp_path / str(number), ["4.3.0"])
+    assert taken.count > 0
+
+
+@pytest.mark.parametrize("base_offset", [2**63 - 1, 2**63 - 2, 2**63 - 3, 2**62])
+def test_the_largest_record_offsets_there_can_be(base_offset: int, tmp_path: Path) -> None:
+    commits = [offset_commit("g", "t", each, 1, commit_timestamp_ms=1) for each in range(2)]
+    with PartitionWriter(tmp_path, 0, first_offset=base_offset) as log:
+        for place, commit in enumerate(commits[: 2**63 - base_offset]):
+            batch = encode_batch([NewRecord(base_offset + place, 1, *commit)], base_offset=base_offset + place)
+            log.append_bytes(batch, base_offset + place, 1)
+
+    assert_same(tmp_path)
+    with exhume.open(tmp_path) as topic:
+        assert topic.inspect().segments.num_rows == 1
+
+
+def _batches_at(log: PartitionWriter, *places: tuple[int, int]) -> None:
+    """Batches from these first to these last record offsets."""
+    for first, last in places:
+        records = [NewRecord(each, 1, *offset_commit("g", "t", each % 3, each, commit_timestamp_ms=1)) for each in range(first, last + 1)]
+        log.append_bytes(encode_batch(records, base_offset=first), last, 1)
+
+
+@pytest.mark.parametrize("places", [((0, 3), (2, 6)), ((0, 1), (2, 3), (2, 3), (4, 6)), ((0, 3), (4, 6)), ((0, 1), (2, 3))], ids=str)
+def test_batches_below_the_log_start_are_looked_at_all_the_same(places: tuple[tuple[int, int], ...], tmp_path: Path) -> None:
+    with PartitionWriter(tmp_path, 0) as log:
+        _batches_at(log, *places)
+    write_checkpoint(tmp_path / "log-start-offset-checkpoint", [("__consumer_offsets", 0, 4)])
+
+    assert_same(tmp_path)
+
+
+@pytest.mark.parametrize("stop", ["clean", "unclean"])
+@pytest.mark.parametrize("outcome", [b"\0\0\0\1", b"\0\0\0\x09"], ids=["commit", "unknown"])
+def test_a_marker_below_the_log_start(stop: Stop, outcome: bytes, tmp_path: Path) -> None:
+    """A start after an unclean stop refuses one of an unknown type, wherever it lies."""
+    with PartitionWriter(tmp_path, 0) as log:
+        log.append([(outcome, b"\0\0\0\0\0\0")], producer_id=7, producer_epoch=0, is_transactional=True, is_control=True)
+        _batches_at(log, (1, 3))
+    write_checkpoint(tmp_path / "log-start-offset-checkpoint", [("__consumer_offsets", 0, 2)])
+
+    assert_same(tmp_path, stop=stop)
+
+
+@pytest.mark.parametrize("stop", ["clean", "unclean"])
+def test_a_start_after_an_unclean_stop_verifies_whatever_the_reader_does(stop: Stop, tmp_path: Path) -> None:
+    with PartitionWriter(tmp_path, 0) as log:
+        _batches_at(log, (0, 3), (4, 6))
+    segment = next(tmp_path.rglob("*.log"))
+    content = bytearray(segment.read_bytes())
+    content[40] ^= 1
+    segment.write_bytes(content)
+
+    assert_same(tmp_path, stop=stop, verify=False)
+
+
+def test_a_batch_that_unfolds_to_more_than_a_broker_is_taken_to_survive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A larger cap for reading is no larger cap for a load; group records in such a batch are none that a fold could go back to."""
+    for module in (compression, records, local):
+        monkeypatch.setattr(module, "DEFAULT_CAP_BYTES", 1000)
+    monkeypatch.setattr(records.read_records, "__kwdefaults__", {"cap_bytes": 1000})
+    monkeypatch.setattr(records.record_section, "__kwdefaults__", {"cap_bytes": 1000})
+    with PartitionWriter(tmp_path, 0) as log:
+        group = group_metadata("g", {"protocol_type": "", "generation": 3, "protocol": "p" * 2000}, version=0)
+        log.append([group, tombstone(group)], codec=1)
+        log.append([group], codec=1)
+
+    assert_same(tmp_path, cap_bytes=1 << 20)
+
+
+def test_the_group_that_a_late_error_names_is_the_first_that_was_removed(tmp_path: Path, taken: _Taken) -> None:
+    """Members of another protocol than that of consumers make the loader read a group's records itself."""
+    member = {"member_id": "m", "client_id": "c", "client_host": "/h", "session_timeout_ms": 30, "subscription": b"", "assignment": b""}
+    value = {"protocol_type": "connect", "generation": 3, "protocol": "default", "leader": "m", "members": [member]}
+    connect = group_metadata("connect", value, version=0)
+    commits = [offset_commit(name, "t", 0, 1, commit_timestamp_ms=1, version=1) for name in ("plain", "connect")]
+    plain = group_metadata("plain", {"protocol_type": "", "generation": 3}, version=0)
+    with PartitionWriter(tmp_path, 0) as log:
+        for record in (connect, tombstone(connect), plain, tombstone(plain), tombstone(connect)):
+            log.append([record], timestamp_ms=1)
+            log.roll()
+        # Offsets of a transaction that is open still make a group exist, and are no excuse.
+        log.append(commits, timestamp_ms=1, producer_id=7, producer_epoch=0, is_transactional=True)
+
+    assert_same(tmp_path, RELEASES)
+    assert taken.count == 2 * len(RELEASES) * TRIES
+
+
+def test_an_empty_log(tmp_path: Path) -> None:
+    with PartitionWriter(tmp_path / "nothing", 0):
+        pass
+    assert_same(tmp_path / "nothing")
+    with PartitionWriter(tmp_path / "empty batch", 0) as log:
+        log.append_bytes(encode_batch([], base_offset=0, last_offset_delta=4), 4, 1)
+    assert_same(tmp_path / "empty batch")
+
+
+def test_keys_whose_ranks_have_more_than_31_bits(tmp_path: Path) -> None:
+    """Each in a group and a topic of its own, of partitions on both sides of 0."""
+    count = 47_000
+    with PartitionWriter(tmp_path, 0) as log:
+        commits = [offset_commit(f"g{-each}", f"t{each}", each - 9, each, commit_timestamp_ms=1) for each in range(count)]
+        for start in range(0, count, 1000):
+            log.append(commits[start : start + 1000], timestamp_ms=1)
+
+    with OffsetsTopic(discover([str(tmp_path)]), ReadOptions(least_compiled_bytes=0)) as topic:
+        offsets = topic.state().offsets
+    keys = list(zip(*(offsets[name].to_pylist() for name in ("group", "topic", "partition")), strict=True))
+    assert len(keys) == count
+    assert keys == sorted(keys)
+
+
+def test_an_archive_is_loaded_in_columns(tmp_path: Path, taken: _Taken) -> None:
+    with PartitionWriter(tmp_path / "data", 0) as log:
+        for number in range(20):
+            log.append([offset_commit("g", "t", number, 1, commit_timestamp_ms=1)], timestamp_ms=1, codec=number % 5)
+    for mode in ("w", "w:gz"):
+        archive = tmp_path / f"data.{mode[2:]}tar"
+        with tarfile.open(archive, mode) as tar:
+            tar.add(tmp_path / "data", "data")
+
+        assert_same(archive, ["4.3.0"])
+    assert taken.count == 2 * 2 * TRIES
+
+
+def test_a_retention_beyond_the_last_moment_wraps_as_in_java(tmp_path: Path) -> None:
+    with PartitionWriter(tmp_path, 0) as log:
+        log.append([offset_commit("g", "t", 0, 1, commit_timestamp_ms=2**63 - 1, version=1)], timestamp_ms=1)
+
+    assert_same(tmp_path)

@@ -40,4 +40,4 @@ def _mentions(data: Bytes, position: Number, end: Number, records: Number, name:
         if has_size and is_same(data, position + _TYPE_AND_SIZE, name, 0, len(name)):
             return True
         position = record_end
-    return False
+    return position != end

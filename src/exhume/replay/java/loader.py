@@ -13,6 +13,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from exhume.codecs.batches import wrap_int64
 from exhume.codecs.record_types import ABORT, COMMIT, decode_control_record, decode_record
 from exhume.errors import DecodeError
 from exhume.replay.broker_log import LoadedBatch
@@ -78,14 +79,15 @@ class JavaLoad:
                 self._apply_classic_group(decoded)
             else:
                 self._apply_modern_group(decoded)
-        self._advance(batch.last_offset + 1)
+        self._advance(batch.next_offset)
 
     def _advance(self, next_offset: int) -> None:
         """Snapshots are taken at the log end, and on the way every `commit_interval` offsets."""
         if next_offset >= self.end_offset:
             if next_offset <= self.last_written_offset:
                 self.refusals.refuse(
-                    f"record offsets go back: the batch ends at {next_offset}, the load was at {self.last_written_offset}", next_offset - 1
+                    f"record offsets go back: the batch ends at {next_offset}, the load was at {self.last_written_offset}",
+                    wrap_int64(next_offset - 1),
                 )
             self.last_written_offset = self.shown_offset = next_offset
         elif self.profile.commit_interval is not None and next_offset - self.shown_offset >= self.profile.commit_interval:

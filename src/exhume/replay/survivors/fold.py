@@ -28,6 +28,7 @@ from exhume.codecs.kernels.primitives import (
     varint,
     varlong,
 )
+from exhume.codecs.kernels.records import LEAST_BYTES
 from exhume.replay.survivors import tables as columns
 from exhume.replay.survivors.group_values import is_plain_group
 from exhume.replay.survivors.names import add_name, enter_producer, find_name, find_producer
@@ -76,8 +77,14 @@ def fold(rows: Int64s, first: Number, count: Number, data: Bytes, bodies: Int64s
     for number in range(first, count):
         status = _checked(rows, number, rules, counts)
         if status == DONE and rows[number, scan.LAST_OFFSET] < rules[START_OFFSET]:
-            continue
-        if status == DONE:
+            # Nobody loads it; what follows in this segment has to lie behind it all the same.
+            rules[LOWEST_OFFSET] = rows[number, scan.LAST_OFFSET] + 1
+            is_marker = rows[number, scan.ATTRIBUTES] & scan.CONTROL != 0
+            if not is_marker or _read_marker(rows, number, data, bodies[number, 0], bodies[number, 1])[0] != _ODD:
+                continue
+            # A start after an unclean stop looks at it.
+            status = ODD_MARKER
+        elif status == DONE:
             if rows[number, scan.ATTRIBUTES] & scan.CONTROL:
                 status = _fold_marker(rows, number, data, bodies[number, 0], bodies[number, 1], segment, rules, tables)
             else:
@@ -152,7 +159,7 @@ def _fold_records(
             if key == _PASSED_ON:
                 _pass_record(rows, number, record[columns.PLACE], record_offset, segment, tables)
                 if is_transactional:
-                    tables.producers[_producer(rows, number, tables), columns.TXN_IS_PASSED_ON] = 1
+                    tables.producers[_producer(rows, number, rules, tables), columns.TXN_IS_PASSED_ON] = 1
                 continue
         if value_size < 0:
             if is_transactional:
@@ -215,7 +222,7 @@ def _fold_records(
             timestamp = rows[number, scan.MAX_TIMESTAMP]
             if not rows[number, scan.ATTRIBUTES] & scan.LOG_APPEND_TIME:
                 timestamp = rows[number, scan.BASE_TIMESTAMP] + record[columns.TIMESTAMP_DELTA]
-            row, target = _stage(rows, number, key, record_offset, timestamp, tables)
+            row, target = _stage(rows, number, key, record_offset, timestamp, rules, tables)
             commit, topic_ids = tables.staged[target], tables.staged_topic_ids[target]
             commit[columns.PRODUCER] = (row + 1) << columns.EPOCH_BITS | rows[number, scan.PRODUCER_EPOCH] & 0xFFFF
         else:
@@ -241,6 +248,8 @@ def _split(rows: Int64s, number: Number, data: Bytes, position: Number, end: Num
     """
     base_offset, last_offset = rows[number, scan.BASE_OFFSET], rows[number, scan.LAST_OFFSET]
     next_offset, start = base_offset, position
+    if rows[number, scan.RECORD_COUNT] > (end - position) // LEAST_BYTES:
+        return BAD_RECORD
     mask = np.uint64(len(slots) - 1)
     touched = np.uint64(0)
     for index in range(rows[number, scan.RECORD_COUNT]):
@@ -280,7 +289,7 @@ def _split(rows: Int64s, number: Number, data: Bytes, position: Number, end: Num
             return OFFSETS_GO_BACK
         record[columns.OFFSET] = record_offset
         next_offset = record_offset + 1
-    if position != end and rows[number, scan.RECORD_COUNT]:
+    if position != end:
         return BAD_RECORD
     # Compared with what it cannot be, or the compiler would leave the reading out.
     return DONE if touched != _IMPOSSIBLE else BAD_RECORD
@@ -339,7 +348,11 @@ def _new_key(data: Bytes, start: Number, size: Number, key_hash: np.uint64, seed
     topic_start = group_start + group_size + 2
     if topic_size < 0 or group_size + topic_size + 8 != size:
         return _ODD
-    if kind_of_text(data, group_start, group_size) == NOT_EXACT or kind_of_text(data, topic_start, topic_size) == NOT_EXACT:
+    if kind_of_text(data, group_start, group_size) == NOT_EXACT:
+        return _PASSED_ON
+    if kind_of_text(data, topic_start, topic_size) == NOT_EXACT:
+        # The loader is given a commit of this group, which can make it exist.
+        pass_group(_group(data, group_start, group_size, seed, tables), tables)
         return _PASSED_ON
     counts = tables.counts
     topic_hash = hash_of(data, topic_start, topic_size, seed)
@@ -496,25 +509,27 @@ def _fold_other(
 
 
 @inlined
-def _producer(rows: Int64s, number: Number, tables: Tables) -> Number:
+def _producer(rows: Int64s, number: Number, rules: Int64s, tables: Tables) -> Number:
     """The row of the producer of this batch, known or new."""
     producer_id = rows[number, scan.PRODUCER_ID]
-    row = find_producer(tables.producers, tables.producer_index, producer_id)
+    row = find_producer(tables.producers, tables.producer_index, producer_id, rules[SEED])
     if row < 0:
         row = tables.counts[columns.PRODUCERS]
         tables.counts[columns.PRODUCERS] += 1
         tables.producers[row, columns.TXN_PRODUCER_ID] = producer_id
         tables.producers[row, columns.TXN_IS_OPEN] = 0
         tables.producers[row, columns.TXN_IS_PASSED_ON] = 0
-        enter_producer(tables.producers, row, tables.producer_index)
+        enter_producer(tables.producers, row, tables.producer_index, rules[SEED])
     return row
 
 
 @inlined
-def _stage(rows: Int64s, number: Number, key: Number, record_offset: Number, timestamp: Number, tables: Tables) -> tuple[Number, Number]:
+def _stage(
+    rows: Int64s, number: Number, key: Number, record_offset: Number, timestamp: Number, rules: Int64s, tables: Tables
+) -> tuple[Number, Number]:
     """A row of `staged` for a commit of this batch's transaction, and the row of its producer in front."""
     counts, producers, staged = tables.counts, tables.producers, tables.staged
-    row = _producer(rows, number, tables)
+    row = _producer(rows, number, rules, tables)
     place = counts[columns.FREE_STAGED]
     if place >= 0:
         counts[columns.FREE_STAGED] = staged[place, columns.NEXT]
@@ -541,31 +556,11 @@ def _stage(rows: Int64s, number: Number, key: Number, record_offset: Number, tim
 def _fold_marker(
     rows: Int64s, number: Number, data: Bytes, position: Number, end: Number, segment: Number, rules: Int64s, tables: Tables
 ) -> Number:
-    """The end of a transaction: one record, whose key is version and outcome."""
-    if rows[number, scan.RECORD_COUNT] != 1 or rows[number, scan.PRODUCER_ID] == _NO_PRODUCER_ID:
+    """The end of a transaction."""
+    outcome, record_offset = _read_marker(rows, number, data, position, end)
+    if outcome == _ODD:
         return ODD_MARKER
-    size, position = varint(data, position, end)
-    if position == NO_POSITION or size < 1 or size != end - position:
-        return ODD_MARKER
-    _, position = varlong(data, position + 1, end)
-    if position == NO_POSITION:
-        return ODD_MARKER
-    offset_delta, position = varint(data, position, end)
-    if position == NO_POSITION:
-        return ODD_MARKER
-    key_size, position = varint(data, position, end)
-    if position == NO_POSITION or key_size != 4 or end - position < 4:
-        return ODD_MARKER
-    version, outcome = int16(data, position), int16(data, position + 2)
-    value_size, position = varint(data, position + 4, end)
-    if position == NO_POSITION or value_size > end - position or version < 0 or outcome < 0 or outcome > _COMMIT_MARKER:
-        return ODD_MARKER
-    position += max(value_size, 0)
-    record_offset = rows[number, scan.BASE_OFFSET] + offset_delta
-    is_in_batch = rows[number, scan.BASE_OFFSET] <= record_offset <= rows[number, scan.LAST_OFFSET]
-    if end - position != 1 or data[position] != 0 or not is_in_batch:
-        return ODD_MARKER
-    row = find_producer(tables.producers, tables.producer_index, rows[number, scan.PRODUCER_ID])
+    row = find_producer(tables.producers, tables.producer_index, rows[number, scan.PRODUCER_ID], rules[SEED])
     if row >= 0:
         if tables.producers[row, columns.TXN_IS_PASSED_ON]:
             tables.producers[row, columns.TXN_IS_PASSED_ON] = 0
@@ -574,6 +569,36 @@ def _fold_marker(
             tables.producers[row, columns.TXN_IS_OPEN] = 0
             _end_transaction(row, outcome == _COMMIT_MARKER, rules[MARKER_DECIDES] != 0, tables)
     return DONE
+
+
+@kernel
+def _read_marker(rows: Int64s, number: Number, data: Bytes, position: Number, end: Number) -> tuple[Number, Number]:
+    """Outcome, `_ODD` for what is no plain marker, and record offset of the one record, whose key is version and outcome."""
+    odd = (np.int64(_ODD), np.int64(-1))
+    if rows[number, scan.RECORD_COUNT] != 1 or rows[number, scan.PRODUCER_ID] == _NO_PRODUCER_ID:
+        return odd
+    size, position = varint(data, position, end)
+    if position == NO_POSITION or size < 1 or size != end - position:
+        return odd
+    _, position = varlong(data, position + 1, end)
+    if position == NO_POSITION:
+        return odd
+    offset_delta, position = varint(data, position, end)
+    if position == NO_POSITION:
+        return odd
+    key_size, position = varint(data, position, end)
+    if position == NO_POSITION or key_size != 4 or end - position < 4:
+        return odd
+    version, outcome = int16(data, position), int16(data, position + 2)
+    value_size, position = varint(data, position + 4, end)
+    if position == NO_POSITION or value_size > end - position or version < 0 or outcome < 0 or outcome > _COMMIT_MARKER:
+        return odd
+    position += max(value_size, 0)
+    record_offset = rows[number, scan.BASE_OFFSET] + offset_delta
+    is_in_batch = rows[number, scan.BASE_OFFSET] <= record_offset <= rows[number, scan.LAST_OFFSET]
+    if end - position != 1 or data[position] != 0 or not is_in_batch:
+        return odd
+    return outcome, record_offset
 
 
 @kernel

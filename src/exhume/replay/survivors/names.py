@@ -77,10 +77,18 @@ def move_names(old: Words, new: Words) -> None:
 
 
 @inlined
-def find_producer(producers: Int64s, index: Int64s, producer_id: Number) -> Number:
+def _mixed(producer_id: Number, seed: Number) -> np.uint64:
+    """A hash of a producer id, with a seed for the reason that `hash_of` has one."""
+    value = (np.uint64(producer_id) ^ np.uint64(seed)) * _MIX
+    value = (value ^ value >> _HALF) * _MIX
+    return value ^ value >> _HALF
+
+
+@inlined
+def find_producer(producers: Int64s, index: Int64s, producer_id: Number, seed: Number) -> Number:
     """The row of this producer, whose first column is its id; -1 where it is new."""
     mask = np.uint64(len(index) - 1)
-    at = np.uint64(producer_id) * _MIX >> _HALF & mask
+    at = _mixed(producer_id, seed) & mask
     while index[at] != 0:
         if producers[index[at] - 1, 0] == producer_id:
             return index[at] - 1
@@ -89,17 +97,17 @@ def find_producer(producers: Int64s, index: Int64s, producer_id: Number) -> Numb
 
 
 @kernel
-def index_producers(producers: Int64s, count: Number, index: Int64s) -> None:
+def index_producers(producers: Int64s, count: Number, index: Int64s, seed: Number) -> None:
     """Enter the first `count` producers into an empty index."""
     for number in range(count):
-        enter_producer(producers, number, index)
+        enter_producer(producers, number, index, seed)
 
 
 @kernel
-def enter_producer(producers: Int64s, number: Number, index: Int64s) -> None:
+def enter_producer(producers: Int64s, number: Number, index: Int64s, seed: Number) -> None:
     """Enter the producer of this row."""
     mask = np.uint64(len(index) - 1)
-    at = np.uint64(producers[number, 0]) * _MIX >> _HALF & mask
+    at = _mixed(producers[number, 0], seed) & mask
     while index[at] != 0:
         at = at + _ONE & mask
     index[at] = number + 1

@@ -22,7 +22,8 @@ from exhume.replay.survivors.names import SIZE, START, Names
 from exhume.replay.survivors.settled import Settled
 
 _SCHEMA = SCHEMAS["offsets"]
-_UUID_BYTES = 16
+#: Above them are the 32 bits of a partition.
+_MOST_RANKS = 1 << 31
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +59,9 @@ def _table(settled: Settled, rules: CommitRules, origin: Mapping[str, Any]) -> p
     groups, topics = _texts(tables.group_names, columns.GROUPS, tables), _texts(tables.topic_names, columns.TOPICS, tables)
     group_ranks, topic_ranks = _ranks(groups), _ranks(topics)
     partitions = places[:, columns.KEY_PARTITION]
-    # Ranks and partitions have 31 bits and a sign at most.
     by_topic = group_ranks[places[:, columns.KEY_GROUP]] * len(topic_ranks) + topic_ranks[places[:, columns.KEY_TOPIC]]
+    if len(group_ranks) * len(topic_ranks) > _MOST_RANKS:
+        by_topic = np.unique(by_topic, return_inverse=True)[1]
     order = np.argsort(by_topic << 32 | partitions + (1 << 31))
     keys = keys[order]
     commits = np.empty((columns.COMMIT_COLUMNS, len(keys)), np.int64)

@@ -17,6 +17,7 @@ from exhume.codecs.compression import decompress
 from exhume.codecs.file_content import looks_like
 from exhume.codecs.kernels import scan
 from exhume.codecs.kernels.primitives import Bytes, Int64s
+from exhume.codecs.kernels.records import LEAST_BYTES
 from exhume.codecs.volumes import fetch_pages
 from exhume.errors import DecompressionError
 from exhume.replay.broker_log import StrictLog
@@ -32,7 +33,7 @@ _BLOCK_BATCHES = 1024
 _RUN_BYTES = 8 * 1024 * 1024
 #: Page by page, fetching a mapping takes longer than verifying it.
 _FETCHED_BYTES = 16 * 1024 * 1024
-_LARGEST = np.iinfo(np.int64).max
+_LARGEST = int(np.iinfo(np.int64).max)
 
 
 def fold_log(log: StrictLog, start_offset: int, profile: BrokerProfile, inputs: LoadInputs, fast: FastLoad) -> Settled | None:
@@ -42,6 +43,8 @@ def fold_log(log: StrictLog, start_offset: int, profile: BrokerProfile, inputs: 
     rules = _rules(profile, inputs)
     rules[fold.START_OFFSET] = start_offset
     segments = [number for number, segment in enumerate(log.segments) if segment.end]
+    if not segments:
+        return None
     tables = None
     if fast.threads > 1 and len(segments) > 1:
         tables = _fold_side_by_side(log, segments, rules, fast)
@@ -55,7 +58,7 @@ def fold_log(log: StrictLog, start_offset: int, profile: BrokerProfile, inputs: 
 
 
 def _fold_in_turn(log: StrictLog, segments: Sequence[int], rules: Int64s, fast: FastLoad) -> Tables:
-    tables = new_tables()
+    tables = new_tables(int(rules[fold.SEED]))
     for number in segments:
         tables = _fold_segment(log, number, rules, tables, fast)
         if tables.counts[STATUS] != fold.DONE:
@@ -75,7 +78,7 @@ def _fold_side_by_side(log: StrictLog, segments: Sequence[int], rules: Int64s, f
         try:
             while True:
                 for number in islice(waiting, fast.threads + 1 - len(coming)):
-                    coming.append(pool.submit(_fold_segment, log, number, part_rules.copy(), new_tables(), own))
+                    coming.append(pool.submit(_fold_segment, log, number, part_rules.copy(), new_tables(int(rules[fold.SEED])), own))
                 if not coming:
                     assert tables is not None
                     return tables
@@ -100,7 +103,7 @@ def _fold_segment(log: StrictLog, number: int, rules: Int64s, tables: Tables, fa
     if looks_like(memoryview(segment.buffer)) is not None:
         return _given_up(tables, fold.ODD_BATCH)
     rules[fold.LOWEST_OFFSET] = segment.file.base_offset
-    rules[fold.BEYOND_OFFSET] = segment.file.base_offset + MOST_OFFSETS_IN_SEGMENT + 1
+    rules[fold.BEYOND_OFFSET] = min(segment.file.base_offset + MOST_OFFSETS_IN_SEGMENT + 1, _LARGEST)
     for later in log.segments[number + 1 : number + 2]:
         rules[fold.BEYOND_OFFSET] = min(rules[fold.BEYOND_OFFSET], later.file.base_offset)
     buffer = np.frombuffer(segment.buffer, np.uint8)
@@ -118,8 +121,10 @@ def _fold_segment(log: StrictLog, number: int, rules: Int64s, tables: Tables, fa
             return _given_up(tables, fold.ODD_BATCH)
         try:
             for first, last, data, bodies in _runs(buffer, rows, count, fast.cap_bytes):
-                records = int(np.clip(rows[first:last, scan.RECORD_COUNT], 0, len(data)).sum())
-                tables = with_room(tables, records, int((bodies[first:last, 1] - bodies[first:last, 0]).sum()), last - first)
+                sizes = bodies[first:last, 1] - bodies[first:last, 0]
+                # Whoever counts more records than there is room for is found out soon.
+                records = int(np.clip(rows[first:last, scan.RECORD_COUNT], 0, sizes // LEAST_BYTES).sum())
+                tables = with_room(tables, records, int(sizes.sum()), last - first)
                 if fold.fold(rows, first, last, data, bodies, number, rules, tables) < last:
                     return tables
         except DecompressionError:

@@ -63,7 +63,9 @@ RECORD_COLUMNS = 8
 KEYS, KEY_BYTES, GROUPS, GROUP_BYTES, TOPICS, TOPIC_BYTES, METADATA_BYTES, PRODUCERS = range(8)
 STAGED, FREE_STAGED, PASSED, TOPIC_IDS, GROUP_RECORDS, STATUS = range(8, 14)
 RECORDS, BATCH_BYTES, FIRST_OFFSET, NEXT_OFFSET, LEADER_EPOCH_SEEN, MOST_METADATA_BYTES = range(14, 20)
-COUNTS = 20
+#: And the seed of hashes.
+SEED = 20
+COUNTS = 21
 
 _SIZE_MASK = (1 << SIZE_BITS) - 1
 _METADATA_WORTH_MOVING = 4 << 20
@@ -106,11 +108,12 @@ class Tables(NamedTuple):
     topic_numbers: Int64s
 
 
-def new_tables() -> Tables:
-    """Empty tables; `with_room` makes them large enough for what comes."""
+def new_tables(seed: int) -> Tables:
+    """Empty tables, their hashes with this seed; `with_room` makes them large enough for what comes."""
     counts = np.zeros(COUNTS, np.int64)
     counts[[FREE_STAGED, FIRST_OFFSET, LEADER_EPOCH_SEEN]] = -1
     counts[MOST_METADATA_BYTES] = _METADATA_WORTH_MOVING
+    counts[SEED] = seed
     return Tables(
         counts=counts,
         keys=_names(KEY_COLUMNS),
@@ -196,7 +199,7 @@ def _producer_index(tables: Tables, count: int) -> Int64s:
     index = tables.producer_index
     if 2 * count > len(index):
         index = np.zeros(1 << (4 * count).bit_length(), np.int64)
-        index_producers(tables.producers, int(tables.counts[PRODUCERS]), index)
+        index_producers(tables.producers, int(tables.counts[PRODUCERS]), index, int(tables.counts[SEED]))
     return index
 
 

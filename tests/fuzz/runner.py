@@ -1,0 +1,195 @@
+"""Loads and reads logs that somebody tampered with, by kernels and plainly: run by `test_kernels` in a process that checks bounds.
+
+    python -m tests.fuzz.runner DIRECTORY SEED EXAMPLES
+
+A log that is read differently, or that a kernel steps out of, stays in DIRECTORY, and the exception says which. What was done is printed
+as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections import Counter
+from pathlib import Path
+from random import Random
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+
+from exhume.codecs.batches import read_header_fields
+from exhume.codecs.columns import runs
+from exhume.codecs.kernels import kernel, keys, mentions, records, scan, texts, values
+from exhume.codecs.kernels.primitives import Bytes, Number
+from exhume.codecs.records import read_records_leniently
+from exhume.fixtures.log_writer import PartitionWriter, group_metadata, offset_commit, tombstone
+from exhume.replay import local
+from exhume.replay.local import Mode
+from exhume.replay.survivors import fold, gathering, joining, names, run
+from exhume.replay.survivors import tables as fold_tables
+from tests.codecs.test_fast_tables import READERS, tables
+from tests.fuzz.mutations import mutated, segments_of, write
+from tests.judges import corpus
+from tests.replay.survivors.test_fast_load import RELEASES, everything
+
+_NEVER = 1 << 60
+_MODES: tuple[Mode, ...] = ("strict", "strict", "lenient")
+_PARTITIONS = 3
+_MOST_BATCHES = (4, 16, 16, 80)
+_GROUP = b"group-1"
+
+
+#: What plain code calls; these call the others.
+_ENTRIES: dict[str, Any] = {
+    "scan": scan.scan,
+    "split": records.split,
+    "read_keys": keys.read_keys,
+    "read_commits": values.read_commits,
+    "read_groups": values.read_groups,
+    "copy_texts": texts.copy_texts,
+    "fold": fold.fold,
+    "join": joining._join,
+    "move_names": names.move_names,
+    "index_producers": names.index_producers,
+    "move_metadata": fold_tables.move_metadata,
+    "span_offsets": gathering.span_offsets,
+    "gather_commits": gathering.gather_commits,
+    "gather_texts": gathering.gather_texts,
+    "mark_mentions": mentions.mark_mentions,
+}
+
+
+@kernel
+def _behind(buffer: Bytes, at: Number) -> Number:
+    return np.int64(buffer[at])
+
+
+def bounds_are_checked() -> bool:
+    """True where a kernel that reads behind its array raises an `IndexError`."""
+    try:
+        _behind(np.zeros(8, np.uint8), 8)
+    except IndexError:
+        return True
+    return False
+
+
+def of_every_kind(directory: Path) -> Path:
+    """Commits and groups of every version, transactions, and every codec; transactions of many producers."""
+    subscription, assignment = b"\0\1\0\0\0\1\0\6orders\xff\xff\xff\xff\0\0\0\0", b"\0\0\0\0\0\1\0\6orders\0\0\0\1\0\0\0\2\xff\xff\xff\xff"
+    with PartitionWriter(directory, 0) as log:
+        for version in range(5):
+            member = {
+                "client_id": "c",
+                "client_host": "/h",
+                "session_timeout_ms": 30,
+                "subscription": subscription,
+                "assignment": assignment,
+            }
+            members = [{**member, "member_id": f"m{number}"} for number in range(3)]
+            value = {"protocol_type": "consumer", "generation": 3, "protocol": "range", "leader": "m1", "members": members}
+            group = group_metadata(f"group-{version}", value, version=version)
+            fields: dict[str, Any] = {"topic_id": "AQIDBAUGBwgJCgsMDQ4PEA"} if version == 4 else {}
+            commits = [
+                offset_commit(f"group-{version}", "größe", each, 7, commit_timestamp_ms=5, version=version, metadata="m" * each, **fields)
+                for each in range(4)
+            ]
+            log.append([group, *commits], codec=version)
+            log.append(commits, producer_id=7, producer_epoch=0, is_transactional=True, codec=version)
+            log.append_marker(version % 2, producer_id=7, producer_epoch=0)
+            log.append([tombstone(commits[0]), tombstone(group)])
+    with PartitionWriter(directory, 1) as log:
+        for producer_id in range(60):
+            commit = offset_commit(f"group-{producer_id % 3}", "t", producer_id % 2, producer_id, commit_timestamp_ms=5)
+            log.append([commit], producer_id=producer_id, producer_epoch=0, is_transactional=True)
+            if producer_id % 3:
+                log.append_marker(producer_id % 2, producer_id=producer_id - 1, producer_epoch=0)
+    return directory
+
+
+class _Taken(Counter[str]):
+    """Counts what went through kernels."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        load, in_order = local._load_in_columns, scan.in_order
+
+        def load_spy(*arguments: Any) -> Any:
+            loaded = load(*arguments)
+            self["partitions"] += loaded is not None
+            return loaded
+
+        def order_spy(*arguments: Any) -> Any:
+            count = in_order(*arguments)
+            self["batches"] += count
+            return count
+
+        patch.object(local, "_load_in_columns", load_spy).start()
+        patch.object(scan, "in_order", order_spy).start()
+
+
+def write_example(random: Random, sources: list[list[bytes]], directory: Path) -> None:
+    """A few partitions: stretches of these logs, tampered with, in some segments."""
+    for number in range(_PARTITIONS):
+        source = random.choice(sources)
+        start = random.randrange(len(source))
+        most = random.choice(_MOST_BATCHES)
+        stretch = source[start : start + random.randint(1, most)]
+        first_offsets = [read_header_fields(batch, 0).base_offset or 0 for batch in stretch]
+        batches = mutated(random, stretch, random.choice(sources), random.choice((1, 1, 1, 2, 3)))
+        write(directory / f"__consumer_offsets-{number}", batches, first_offsets, random.randint(1, most))
+
+
+def compare(random: Random, directory: Path) -> None:
+    """Raises where kernels say something else than plain code, or step out of what they were given."""
+    # Small blocks, and little patience with what is superseded: tables grow and are moved often.
+    run._BLOCK_BATCHES = random.choice((1, 3, 1024))
+    fold_tables._METADATA_WORTH_MOVING = random.choice((1, 100, 4 << 20))
+    release, mode = random.choice(RELEASES), random.choice(_MODES)
+    plainly = everything(directory, least_bytes=_NEVER, release=release, mode=mode)
+    for threads in (1, 2, 8):
+        assert everything(directory, least_bytes=0, release=release, mode=mode, threads=threads) == plainly, (release, mode, threads)
+    assert tables(directory, least_bytes=0, readers=READERS) == tables(directory, least_bytes=_NEVER, readers=READERS)
+    for path in directory.rglob("*.log"):
+        compare_mentions(path.read_bytes())
+
+
+def compare_mentions(content: bytes) -> None:
+    """Raises where a batch that has a record of a group is not marked."""
+    rows = np.empty((max(_MOST_BATCHES) + 1, scan.COLUMNS), np.int64)
+    data, name = np.frombuffer(content, np.uint8), np.frombuffer(_GROUP, np.uint8)
+    count, _ = scan.scan(data, 0, len(data), True, rows)
+    bodies = rows[:count, [scan.POSITION, scan.POSITION]] + np.stack([np.full(count, scan.HEADER_BYTES), rows[:count, scan.SIZE]], axis=1)
+    marks = np.empty(count, np.uint8)
+    mentions.mark_mentions(rows, 0, count, data, bodies, name, marks)
+    for row, is_marked in zip(rows, marks, strict=False):
+        batch = read_header_fields(content, int(row[scan.POSITION]))
+        keys_of = [record.key for record in read_records_leniently(content, batch)[0] if record.key] if batch.codec == 0 else []
+        assert is_marked or not any(key[2:].startswith(len(_GROUP).to_bytes(2, "big") + _GROUP) for key in keys_of)
+
+
+def main(directory: Path, seed: int, examples: int) -> None:
+    """So many examples, each of a seed of its own."""
+    if not bounds_are_checked():
+        raise SystemExit("NUMBA_BOUNDSCHECK=1 is missing, or these kernels were compiled without it")
+    versions, producers = segments_of(of_every_kind(directory / "kinds"))
+    sources = [*segments_of(corpus.BUNDLED), *[versions] * 60, *[producers] * 20]
+    taken = _Taken()
+    compare(Random(seed), directory / "kinds")
+    for number in range(seed, seed + examples):
+        random = Random(number)
+        log = directory / str(number)
+        try:
+            write_example(random, sources, log)
+            compare(random, log)
+        except BaseException as error:
+            error.add_note(f"seed {number}, log {log}")
+            raise
+        shutil.rmtree(log)
+    idle = [name for name, entry in _ENTRIES.items() if not entry.signatures]
+    sys.stdout.write(json.dumps({"idle": idle, **taken}))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))
