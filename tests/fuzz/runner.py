@@ -21,7 +21,6 @@ from unittest.mock import patch
 import numpy as np
 
 from exhume.codecs.batches import read_header_fields
-from exhume.codecs.columns import runs
 from exhume.codecs.kernels import kernel, keys, mentions, records, scan, texts, values
 from exhume.codecs.kernels.primitives import Bytes, Number
 from exhume.codecs.records import read_records_leniently
