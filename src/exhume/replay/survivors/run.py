@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
-from itertools import islice
+from itertools import islice, pairwise
 from threading import Event
 
 import numpy as np
@@ -31,6 +31,8 @@ from exhume.replay.survivors.tables import LEADER_EPOCH_SEEN, NEXT_OFFSET, STATU
 _BLOCK_BATCHES = 1024
 #: Compressed batches are unfolded and folded in runs of about so many bytes.
 _RUN_BYTES = 8 * 1024 * 1024
+#: Segments that one thread folds in turn.
+_LONGEST_STRETCH = 8
 #: Page by page, fetching a mapping takes longer than verifying it.
 _FETCHED_BYTES = 16 * 1024 * 1024
 _LARGEST = int(np.iinfo(np.int64).max)
@@ -67,18 +69,21 @@ def _fold_in_turn(log: StrictLog, segments: Sequence[int], rules: Int64s, fast: 
 
 
 def _fold_side_by_side(log: StrictLog, segments: Sequence[int], rules: Int64s, fast: FastLoad) -> Tables:
-    """Segments on threads, a few ahead of the one that is joined; the first that is not done ends it."""
+    """Stretches of segments on threads, a few ahead of the one that is joined; the first that is not done ends it."""
     part_rules = rules.copy()
     part_rules[fold.IS_PART] = True
     own = replace(fast, is_stopped=Event())
     tables: Tables | None = None
     with ThreadPoolExecutor(fast.threads) as pool:
         coming: deque[Future[Tables]] = deque()
-        waiting = iter(segments)
+        # Every stretch meets all keys anew: few long ones are less work, as long as no thread is left without one.
+        parts = min(len(segments), max(2 * fast.threads, -(-len(segments) // _LONGEST_STRETCH)))
+        edges = [len(segments) * number // parts for number in range(parts + 1)]
+        waiting = iter([segments[start:end] for start, end in pairwise(edges)])
         try:
             while True:
-                for number in islice(waiting, fast.threads + 1 - len(coming)):
-                    coming.append(pool.submit(_fold_segment, log, number, part_rules.copy(), new_tables(int(rules[fold.SEED])), own))
+                for stretch in islice(waiting, fast.threads + 1 - len(coming)):
+                    coming.append(pool.submit(_fold_in_turn, log, stretch, part_rules.copy(), own))
                 if not coming:
                     assert tables is not None
                     return tables
