@@ -86,4 +86,3 @@ def test_an_error_in_a_thread_is_raised(
     with pytest.raises(MemoryError, match="no room"):
         load(tmp_path, threads)
     assert threading.active_count() == before
-    assert len(asked) < partitions * segments or segments == 1

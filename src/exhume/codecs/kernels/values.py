@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from exhume.codecs.kernels import kernel, keys
+from exhume.codecs.kernels import inlined, kernel, keys
 from exhume.codecs.kernels.keys import IS_READ, read_key
 from exhume.codecs.kernels.primitives import (
     NO_POSITION,
@@ -47,34 +47,35 @@ LEAST_MEMBER_BYTES = 15
 _NEWEST = 4
 _FLEXIBLE_SINCE = 4
 _MOST_STRING_BYTES = 0x7FFF
-_NULL, _BAD = -1, -2
+#: What `length` and `text` give for a null, and for what cannot be read.
+NULL, BAD = -1, -2
 
 
-@kernel
+@inlined
 def length(data: Bytes, position: Number, end: Number, is_wide: bool, is_compact: bool) -> tuple[Number, Number]:
-    """The length here, -1 for null, -2 where it is cut or leads behind the end; and the position behind it."""
+    """The length here, `NULL`, or `BAD` where it is cut or leads behind the end; and the position behind it."""
     if is_compact:
         size, position = unsigned_varint(data, position, end)
         if position == NO_POSITION:
-            return _BAD, position
+            return BAD, position
         size -= 1
     else:
         width = 4 if is_wide else 2
         if end - position < width:
-            return _BAD, position
+            return BAD, position
         size = int32(data, position) if is_wide else int16(data, position)
         position += width
     if size < 0:
-        return _NULL, position
-    return (size if size <= end - position else _BAD), position
+        return NULL, position
+    return (size if size <= end - position else BAD), position
 
 
-@kernel
+@inlined
 def text(data: Bytes, position: Number, end: Number, is_compact: bool) -> tuple[Number, Number]:
-    """Size and start of a text, as `length`; -2 also where it is not exact."""
+    """Size and start of a text, as `length`; `BAD` also where it is not exact."""
     size, position = length(data, position, end, False, is_compact)
     if size > _MOST_STRING_BYTES or (size > 0 and kind_of_text(data, position, size) == NOT_EXACT):
-        return _BAD, position
+        return BAD, position
     return size, position
 
 
@@ -88,7 +89,7 @@ def read_commits(data: Bytes, records: Int64s, commits: Int64s) -> None:
         read_key(data, records[RECORD_TYPE, at], records[KEY_START, at], records[KEY_SIZE, at], commits, at)
         size = records[VALUE_SIZE, at]
         commits[VERSION, at] = -1
-        commits[METADATA_SIZE, at] = _NULL
+        commits[METADATA_SIZE, at] = NULL
         commits[TOPIC_ID, at] = -1
         if commits[IS_READ, at] and size >= 0:
             commits[IS_READ, at] = _read_commit(data, records[VALUE_START, at], records[VALUE_START, at] + size, commits, at)
@@ -149,88 +150,88 @@ def read_groups(data: Bytes, records: Int64s, groups: Int64s, members: Int64s) -
         if groups[keys.GROUP_SIZE, at] != records[KEY_SIZE, at] - 4:
             groups[IS_READ, at] = 0
         groups[VERSION, at] = -1
-        groups[PROTOCOL_TYPE_SIZE, at] = _NULL
-        groups[PROTOCOL_SIZE, at] = _NULL
-        groups[LEADER_SIZE, at] = _NULL
+        groups[PROTOCOL_TYPE_SIZE, at] = NULL
+        groups[PROTOCOL_SIZE, at] = NULL
+        groups[LEADER_SIZE, at] = NULL
         groups[MEMBERS, at] = 0
         size = records[VALUE_SIZE, at]
         if groups[IS_READ, at] and size >= 0:
             start = records[VALUE_START, at]
             behind = _read_group(data, start, start + size, groups, at, members, count)
-            groups[IS_READ, at] = behind != _BAD
-            groups[MEMBERS, at] = 0 if behind == _BAD else behind - count
-            count = count if behind == _BAD else behind
+            groups[IS_READ, at] = behind != BAD
+            groups[MEMBERS, at] = 0 if behind == BAD else behind - count
+            count = count if behind == BAD else behind
     return count
 
 
 @kernel
 def _read_group(data: Bytes, position: Number, end: Number, groups: Int64s, at: Number, members: Int64s, count: Number) -> Number:
-    """The number behind the last member, those of this group beginning at `count`; `_BAD` for what is not read here."""
+    """The number behind the last member, those of this group beginning at `count`; `BAD` for what is not read here."""
     if end - position < 2:
-        return _BAD
+        return BAD
     version = int16(data, position)
     if version < 0 or version > _NEWEST:
-        return _BAD
+        return BAD
     is_compact = version >= _FLEXIBLE_SINCE
     size, position = text(data, position + 2, end, is_compact)
     if size < 0:
-        return _BAD
+        return BAD
     groups[PROTOCOL_TYPE_START, at] = position
     groups[PROTOCOL_TYPE_SIZE, at] = size
     position += size
     if end - position < 4:
-        return _BAD
+        return BAD
     groups[GENERATION, at] = int32(data, position)
     size, position = text(data, position + 4, end, is_compact)
-    if size == _BAD:
-        return _BAD
+    if size == BAD:
+        return BAD
     groups[PROTOCOL_START, at] = position
     groups[PROTOCOL_SIZE, at] = size
     size, position = text(data, position + max(size, 0), end, is_compact)
-    if size == _BAD:
-        return _BAD
+    if size == BAD:
+        return BAD
     groups[LEADER_START, at] = position
     groups[LEADER_SIZE, at] = size
     position += max(size, 0)
     if version >= 2:
         if end - position < 8:
-            return _BAD
+            return BAD
         groups[STATE_TIMESTAMP, at] = int64(data, position)
         position += 8
     promised, position = length(data, position, end, True, is_compact)
     if promised < 0 or promised > members.shape[1] - count:
-        return _BAD
+        return BAD
     for _ in range(promised):
         position = _read_member(data, position, end, version, members, count)
-        if position == _BAD:
-            return _BAD
+        if position == BAD:
+            return BAD
         count += 1
     if is_compact:
         tags, position = unsigned_varint(data, position, end)
         if position == NO_POSITION or tags:
-            return _BAD
+            return BAD
     groups[VERSION, at] = version
-    return count if position == end else _BAD
+    return count if position == end else BAD
 
 
 @kernel
 def _read_member(data: Bytes, position: Number, end: Number, version: Number, members: Int64s, at: Number) -> Number:
-    """The byte behind the member; `_BAD` for what is not read here."""
+    """The byte behind the member; `BAD` for what is not read here."""
     is_compact = version >= _FLEXIBLE_SINCE
     members[MEMBER_VERSION, at] = version
     members[INSTANCE_ID, at] = position
-    members[INSTANCE_ID + 1, at] = _NULL
+    members[INSTANCE_ID + 1, at] = NULL
     for field in range(MEMBER_ID, SUBSCRIPTION, 2):
         if field == INSTANCE_ID and version < 3:
             continue
         size, position = text(data, position, end, is_compact)
-        if size == _BAD or (size == _NULL and field != INSTANCE_ID):
-            return _BAD
+        if size == BAD or (size == NULL and field != INSTANCE_ID):
+            return BAD
         members[field, at] = position
         members[field + 1, at] = size
         position += max(size, 0)
     if end - position < (8 if version >= 1 else 4):
-        return _BAD
+        return BAD
     if version >= 1:
         members[REBALANCE_TIMEOUT, at] = int32(data, position)
         position += 4
@@ -239,12 +240,12 @@ def _read_member(data: Bytes, position: Number, end: Number, version: Number, me
     for field in range(SUBSCRIPTION, REBALANCE_TIMEOUT, 2):
         size, position = length(data, position, end, True, is_compact)
         if size < 0:
-            return _BAD
+            return BAD
         members[field, at] = position
         members[field + 1, at] = size
         position += size
     if is_compact:
         tags, position = unsigned_varint(data, position, end)
         if position == NO_POSITION or tags:
-            return _BAD
+            return BAD
     return position

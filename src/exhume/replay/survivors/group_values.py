@@ -10,7 +10,6 @@ import numpy as np
 from exhume.codecs.kernels import inlined, kernel
 from exhume.codecs.kernels.primitives import (
     NO_POSITION,
-    NOT_EXACT,
     Bytes,
     Int64s,
     Number,
@@ -18,67 +17,36 @@ from exhume.codecs.kernels.primitives import (
     int16,
     int32,
     is_same,
-    kind_of_text,
     unsigned_varint,
 )
+from exhume.codecs.kernels.values import BAD, NULL, length, text
 
-_NULL = -1
-_BAD = -2
 _CONSUMER = b"consumer"
 _FLEXIBLE_SINCE = 4
-_MOST_STRING_BYTES = 0x7FFF
 _MEMBER, _INSTANCE = 0, 1
-
-
-@inlined
-def _length(buffer: Bytes, position: Number, end: Number, is_wide: bool, is_compact: bool) -> tuple[Number, Number]:
-    """The length here, `_NULL`, or `_BAD` where it is cut or leads behind the end; and the position behind it."""
-    if is_compact:
-        size, position = unsigned_varint(buffer, position, end)
-        if position == NO_POSITION:
-            return _BAD, position
-        size -= 1
-    else:
-        width = 4 if is_wide else 2
-        if end - position < width:
-            return _BAD, position
-        size = int32(buffer, position) if is_wide else int16(buffer, position)
-        position += width
-    if size < 0:
-        return _NULL, position
-    return (size if size <= end - position else _BAD), position
-
-
-@inlined
-def _text(buffer: Bytes, position: Number, end: Number, is_compact: bool) -> tuple[Number, Number]:
-    """Size and start of a text, as `_length`; `_BAD` also where it is not exact."""
-    size, position = _length(buffer, position, end, False, is_compact)
-    if size > _MOST_STRING_BYTES or (size > 0 and kind_of_text(buffer, position, size) == NOT_EXACT):
-        return _BAD, position
-    return size, position
 
 
 @kernel
 def _topics_end(buffer: Bytes, position: Number, end: Number, has_partitions: bool) -> Number:
-    """The byte behind an array of topics, or of topics with their partitions; `_BAD` where one is not exact or the bytes end."""
+    """The byte behind an array of topics, or of topics with their partitions; `BAD` where one is not exact or the bytes end."""
     if end - position < 4:
-        return _BAD
+        return BAD
     count = int32(buffer, position)
     position += 4
     if count < 0 or count > end - position:
-        return _BAD
+        return BAD
     for _ in range(count):
-        size, position = _text(buffer, position, end, False)
+        size, position = text(buffer, position, end, False)
         if size < 0:
-            return _BAD
+            return BAD
         position += size
         if has_partitions:
             if end - position < 4:
-                return _BAD
+                return BAD
             partitions = int32(buffer, position)
             position += 4
             if partitions < 0 or partitions > (end - position) // 4:
-                return _BAD
+                return BAD
             position += 4 * partitions
     return position
 
@@ -90,22 +58,22 @@ def _is_exact_payload(buffer: Bytes, position: Number, end: Number, is_assignmen
         return False
     version = int16(buffer, position)
     position = _topics_end(buffer, position + 2, end, is_assignment)
-    if position == _BAD:
+    if position == BAD:
         return False
-    size, position = _length(buffer, position, end, True, False)
-    if size == _BAD:
+    size, position = length(buffer, position, end, True, False)
+    if size == BAD:
         return False
     if is_assignment or version < 1:
         return True
     position = _topics_end(buffer, position + max(size, 0), end, True)
-    if position == _BAD:
+    if position == BAD:
         return False
     if version < 3:
         return True
     if end - position < 6:
         return False
-    size, _ = _text(buffer, position + 4, end, False)
-    return size != _BAD
+    size, _ = text(buffer, position + 4, end, False)
+    return size != BAD
 
 
 @inlined
@@ -147,7 +115,7 @@ def is_plain_group(
     if version < 0 or version > 4 or not accepted >> version & 1:
         return False
     is_compact = version >= _FLEXIBLE_SINCE
-    size, position = _text(buffer, start + 2, end, is_compact)
+    size, position = text(buffer, start + 2, end, is_compact)
     if size < 0:
         return False
     is_consumer = size == len(_CONSUMER)
@@ -158,41 +126,41 @@ def is_plain_group(
     if end - position < 4:
         return False
     position += 4
-    protocol, position = _text(buffer, position, end, is_compact)
-    if protocol == _BAD:
+    protocol, position = text(buffer, position, end, is_compact)
+    if protocol == BAD:
         return False
     position += max(protocol, 0)
-    leader, position = _text(buffer, position, end, is_compact)
-    if leader == _BAD or (not takes_null_protocol and (protocol == _NULL or leader == _NULL)):
+    leader, position = text(buffer, position, end, is_compact)
+    if leader == BAD or (not takes_null_protocol and (protocol == NULL or leader == NULL)):
         return False
     position += max(leader, 0)
     if version >= 2:
         position += 8
     if position > end:
         return False
-    members, position = _length(buffer, position, end, True, is_compact)
+    members, position = length(buffer, position, end, True, is_compact)
     if members < 0 or members > most_members:
         return False
-    if members and (not is_consumer or protocol == _NULL or leader == _NULL):
+    if members and (not is_consumer or protocol == NULL or leader == NULL):
         return False
     for _ in range(members):
-        size, position = _text(buffer, position, end, is_compact)
+        size, position = text(buffer, position, end, is_compact)
         if size < 0 or not _is_new(buffer, position, size, scratch, stamp, _MEMBER):
             return False
         position += size
         if version >= 3:
-            size, position = _text(buffer, position, end, is_compact)
-            if size == _BAD or (size >= 0 and not _is_new(buffer, position, size, scratch, stamp, _INSTANCE)):
+            size, position = text(buffer, position, end, is_compact)
+            if size == BAD or (size >= 0 and not _is_new(buffer, position, size, scratch, stamp, _INSTANCE)):
                 return False
             position += max(size, 0)
         for _ in range(2):
-            size, position = _text(buffer, position, end, is_compact)
+            size, position = text(buffer, position, end, is_compact)
             if size < 0:
                 return False
             position += size
         position += 8 if version >= 1 else 4
         for is_assignment in (False, True):
-            size, position = _length(buffer, position, end, True, is_compact)
+            size, position = length(buffer, position, end, True, is_compact)
             if size < 0 or not _is_exact_payload(buffer, position, position + size, is_assignment):
                 return False
             position += size

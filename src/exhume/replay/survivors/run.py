@@ -63,7 +63,7 @@ def _fold_in_turn(log: StrictLog, segments: Sequence[int], rules: Int64s, fast: 
     tables = new_tables(int(rules[fold.SEED]))
     for number in segments:
         tables = _fold_segment(log, number, rules, tables, fast)
-        if tables.counts[STATUS] != fold.DONE:
+        if tables.counts[STATUS] != fold.DONE or fast.is_stopped.is_set():
             break
     return tables
 
