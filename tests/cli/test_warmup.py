@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+import exhume
 from exhume.codecs import kernel_cache
 
 
@@ -39,11 +41,32 @@ def test_without_a_place_to_keep_it_code_is_made_for_each_process(tmp_path: Path
 
 
 def test_code_is_kept_for_the_sources_it_was_made_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (tmp_path / "module.py").write_text("one")
+    for room in kernel_cache.KERNEL_ROOMS:
+        (tmp_path / room).mkdir(parents=True)
+    (tmp_path / kernel_cache.KERNEL_ROOMS[0] / "module.py").write_text("one")
     monkeypatch.setattr(kernel_cache, "_PACKAGE", tmp_path)
     first = kernel_cache.directory.__wrapped__()
 
-    (tmp_path / "module.py").write_text("another")
+    (tmp_path / kernel_cache.KERNEL_ROOMS[0] / "module.py").write_text("another")
 
     assert kernel_cache.directory.__wrapped__() != first
     assert first.parent == kernel_cache.directory.__wrapped__().parent
+
+
+def test_what_kernels_are_made_of_lies_in_their_rooms() -> None:
+    package = Path(exhume.__file__).parent
+    rooms = [f"exhume.{room.replace('/', '.')}" for room in kernel_cache.KERNEL_ROOMS]
+    made = re.compile(r"^@(kernel|inlined)\b", re.MULTILINE)
+    imported = re.compile(r"^from (exhume[.\w]*) import (\w+)", re.MULTILINE)
+
+    with_kernels = [path for path in package.rglob("*.py") if made.search(path.read_text())]
+    strangers = {
+        (path.name, module)
+        for path in with_kernels
+        for module, name in imported.findall(path.read_text())
+        if not any(f"{module}.{name}".startswith(room) for room in rooms)
+    }
+
+    assert len(with_kernels) > 10
+    assert all(path.parent in [package / room for room in kernel_cache.KERNEL_ROOMS] for path in with_kernels)
+    assert not strangers

@@ -1,7 +1,7 @@
 """Where the machine code of kernels is kept: in the user's cache directory, never beside the evidence. Knows no compiler.
 
-Code is kept for the sources that it was made of: a change of any of them leads to another directory. Where no directory can be made,
-code is made for each process.
+Code is kept for the sources that it was made of: a change of any module in `KERNEL_ROOMS` leads to another directory. Where no directory
+can be made, code is made for each process.
 """
 
 from __future__ import annotations
@@ -15,6 +15,9 @@ from functools import cache
 from pathlib import Path
 
 _PACKAGE = Path(__file__).resolve().parent.parent
+#: All kernels live in these directories, and take nothing but Python and numpy from elsewhere.
+KERNEL_ROOMS = ("codecs/kernels", "replay/survivors")
+
 _PREFIX = "kernels-"
 _WARM = "warm"
 _UNUSED_SECONDS = 30 * 24 * 3600
@@ -24,7 +27,7 @@ _UNUSED_SECONDS = 30 * 24 * 3600
 def directory() -> Path:
     """The directory for these sources and this Python; it may not exist."""
     sources = hashlib.sha256(f"{sys.version} {sys.platform}".encode())
-    for path in sorted(_PACKAGE.rglob("*.py")):
+    for path in sorted(path for room in KERNEL_ROOMS for path in (_PACKAGE / room).glob("*.py")):
         status = path.stat()
         sources.update(f"{path.relative_to(_PACKAGE)} {status.st_size} {status.st_mtime_ns}\n".encode())
     return _root() / f"{_PREFIX}{sources.hexdigest()[:16]}"
