@@ -18,9 +18,11 @@ import pyarrow as pa
 from exhume.analysis.completeness import grade_groups
 from exhume.analysis.diff import diff_states
 from exhume.analysis.forecast import Expiry, forecast_expiry, forecast_removals
+from exhume.analysis.group_lives import GROUP_RECORD_TYPES, group_lives
 from exhume.analysis.history import HISTORY, group_history
 from exhume.analysis.inspection import Inspection, inspect
 from exhume.analysis.load_check import check_loads
+from exhume.analysis.memberships import Membership
 from exhume.analysis.positions import positions_before_rewinds, positions_lost, positions_of
 from exhume.analysis.removals import neighbours_of
 from exhume.analysis.reset_plan import ResetPlan, TakenBack, past_findings, plan_reset
@@ -261,6 +263,16 @@ class OffsetsTopic:
         from exhume.codecs.columns.mentions import batches_about
 
         return batches_about(reader, group, fast.read_whole)
+
+    def memberships(self, groups: Collection[str] | None = None) -> Iterator[Membership]:
+        """The steps in the lives of these groups (default: all), in the order of the log, one at a time.
+
+        Topics that records name by id have their names where these logs know them anywhere, commits included.
+        """
+        names = self._topic_names(None)
+        # What the commits of a log tell of topic ids is learned by loading it.
+        load_state(self._evidence.log_directories, LoadOptions(profile_for(None), "lenient", fast=self._fast_load()), names)
+        return group_lives(self.records(types=GROUP_RECORD_TYPES, groups=groups), names)
 
     def expiry(
         self,
