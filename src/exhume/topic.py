@@ -19,6 +19,7 @@ from exhume.analysis.completeness import grade_groups
 from exhume.analysis.diff import diff_states
 from exhume.analysis.forecast import Expiry, forecast_expiry, forecast_removals
 from exhume.analysis.group_lives import GROUP_RECORD_TYPES, group_lives
+from exhume.analysis.growth import Growth, GrowthBy, growth_of
 from exhume.analysis.history import HISTORY, group_history
 from exhume.analysis.inspection import Inspection, inspect
 from exhume.analysis.load_check import check_loads
@@ -35,6 +36,7 @@ from exhume.codecs.compression import DEFAULT_CAP_BYTES
 from exhume.codecs.decoded_tables import DUMP, decoded_batches, dump_batches
 from exhume.codecs.log_directory import Evidence, SegmentFile, discover
 from exhume.codecs.record_filter import RecordFilter
+from exhume.codecs.record_sizes import record_sizes
 from exhume.codecs.records import read_records_leniently
 from exhume.codecs.records_table import batch_tables, matching_records, record_batches
 from exhume.codecs.salvage import Found, salvage
@@ -425,6 +427,19 @@ class OffsetsTopic:
         numbers = None if offsets_partition is None else [offsets_partition]
         found = self.records(from_offset=record_offset, to_offset=record_offset, offsets_partitions=numbers)
         return {row["replica"]: row["timestamp_ms"] for row in found.read_all().select(["replica", "timestamp_ms"]).to_pylist()}
+
+    def growth(self, by: GrowthBy = "group", *, now_ms: int | None = None) -> Growth:
+        """What fills the topic by group, topic, record type or hour, and what compaction would free now, in each partition.
+
+        `now_ms` (default: this moment) is what delete horizons of tombstones are compared with.
+        """
+        fast = self._fast_load()
+        state = load_state(self._evidence.log_directories, LoadOptions(profile_for(None), "lenient", fast=fast), TopicNames())
+        first: dict[tuple[str, int | None], int] = {}
+        for row in state.open_transactions.to_pylist():
+            origin = (row["replica"], row["offsets_partition"])
+            first[origin] = min(row["first_record_offset"], first.get(origin, row["first_record_offset"]))
+        return growth_of(record_sizes(self._reader()), self._evidence.partitions, first, by=by, now_ms=_now_ms(now_ms))
 
     def _offsets_partitions(self) -> list[int | None]:
         return [partition.offsets_partition for partition in self._evidence.partitions if any(file.is_read for file in partition.segments)]
