@@ -24,10 +24,12 @@ from exhume import findings
 from exhume.analysis.completeness import COMPLETENESS
 from exhume.analysis.diff import DIFF
 from exhume.analysis.forecast import FORECAST, TOMBSTONES
+from exhume.analysis.growth import COMPACTION, GROWTH
 from exhume.analysis.history import HISTORY
 from exhume.analysis.inspection import INSPECTION_TABLES
 from exhume.analysis.reset_plan import RESET_PLAN, RESET_RECORDS
 from exhume.analysis.summary import GROUP_SUMMARY
+from exhume.analysis.transactions import STABLE_OFFSETS, TRANSACTIONS
 from exhume.analysis.why import WHY
 from exhume.codecs import schemas
 from exhume.codecs.decoded_tables import DUMP
@@ -50,6 +52,8 @@ COMMANDS = (
     "expiry",
     "why",
     "reset-plan",
+    "growth",
+    "transactions",
     "load-check",
     "releases",
     "warmup",
@@ -119,6 +123,11 @@ def _tables() -> str:
         "\n## Remedies: `topic.reset_plan(…)`, `exhume reset-plan`\n",
         _schema("reset_plan", RESET_PLAN),
         _schema("reset_records (`exhume reset-plan --as-records`)", RESET_RECORDS),
+        "\n## Room and transactions: `topic.growth(…)`, `topic.transactions(…)`, `exhume growth`, `exhume transactions`\n",
+        _schema("growth", GROWTH),
+        _schema("compaction (`exhume growth --by partition`)", COMPACTION),
+        _schema("transactions", TRANSACTIONS),
+        _schema("stable_offsets (`exhume transactions --table partitions`)", STABLE_OFFSETS),
         "\n## Evidence: `topic.segments()`, `.batches()`, `.records()`, `.dump()`, `exhume inspect`, `exhume dump`\n",
         *(_schema(name, schema) for name, schema in INSPECTION_TABLES.items() if name != "findings"),
         _schema("batches", schemas.BATCHES),

@@ -27,6 +27,7 @@ from exhume.analysis.memberships import Membership
 from exhume.analysis.positions import positions_before_rewinds, positions_lost, positions_of
 from exhume.analysis.removals import neighbours_of
 from exhume.analysis.reset_plan import ResetPlan, TakenBack, past_findings, plan_reset
+from exhume.analysis.transactions import DEFAULT_MAX_TIMEOUT_MS, Transactions, transactions_of
 from exhume.analysis.why import coverage_of, explain
 from exhume.arrow_rows import batches_of
 from exhume.codecs import kernel_cache, schemas
@@ -440,6 +441,14 @@ class OffsetsTopic:
             origin = (row["replica"], row["offsets_partition"])
             first[origin] = min(row["first_record_offset"], first.get(origin, row["first_record_offset"]))
         return growth_of(record_sizes(self._reader()), self._evidence.partitions, first, by=by, now_ms=_now_ms(now_ms))
+
+    def transactions(self, *, max_timeout_ms: int = DEFAULT_MAX_TIMEOUT_MS, with_finished: bool = False) -> Transactions:
+        """Open transactions, and finished ones where they are wanted, with what they hold up; the last stable offset of each partition.
+
+        `max_timeout_ms` is the brokers' `transaction.max.timeout.ms`: what is idle for longer is late.
+        """
+        read = [directory for directory in self._evidence.partitions if any(file.is_read for file in directory.segments)]
+        return transactions_of(self.records(), read, max_timeout_ms=max_timeout_ms, with_finished=with_finished)
 
     def _offsets_partitions(self) -> list[int | None]:
         return [partition.offsets_partition for partition in self._evidence.partitions if any(file.is_read for file in partition.segments)]
