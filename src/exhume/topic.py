@@ -16,6 +16,7 @@ from typing import Literal, Self
 import pyarrow as pa
 
 from exhume.analysis.completeness import grade_groups
+from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.diff import diff_states
 from exhume.analysis.forecast import Expiry, forecast_expiry, forecast_removals
 from exhume.analysis.group_lives import GROUP_RECORD_TYPES, group_lives
@@ -30,6 +31,7 @@ from exhume.analysis.why import coverage_of, explain
 from exhume.arrow_rows import batches_of
 from exhume.codecs import kernel_cache, schemas
 from exhume.codecs.annotation import ANNOTATION, annotate
+from exhume.codecs.chapters import chapters
 from exhume.codecs.cluster_metadata import topic_of
 from exhume.codecs.compression import DEFAULT_CAP_BYTES
 from exhume.codecs.decoded_tables import DUMP, decoded_batches, dump_batches
@@ -273,6 +275,27 @@ class OffsetsTopic:
         # What the commits of a log tell of topic ids is learned by loading it.
         load_state(self._evidence.log_directories, LoadOptions(profile_for(None), "lenient", fast=self._fast_load()), names)
         return group_lives(self.records(types=GROUP_RECORD_TYPES, groups=groups), names)
+
+    def diagnose(
+        self,
+        inputs: Inputs | None = None,
+        *,
+        codes: Collection[str] | None = None,
+        groups: Collection[str] | None = None,
+        topics_file: Place | None = None,
+    ) -> Findings:
+        """What the detectors of these codes (default: all) find in these logs, the worst first.
+
+        `inputs` are what is known besides the logs. A detector that cannot decide says so, with confidence `undecidable`: where there is no
+        finding, somebody has looked and found nothing. What is damaged is in `findings` of this topic.
+
+        Raises:
+            RequestError: no such code.
+        """
+        from exhume.analysis.detectors import condense, diagnose
+
+        case = condense(chapters(self._reader()), self._topic_names(topics_file))
+        return Findings(diagnose(case, inputs or Inputs(), codes=codes, groups=groups))
 
     def expiry(
         self,

@@ -15,9 +15,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
+from exhume.analysis.group_lives import group_lives
+from exhume.analysis.memberships import Membership
+from exhume.arrow_rows import batch_of
+from exhume.codecs import schemas
 from exhume.codecs.record_types import Decoded, decode_record
+from exhume.replay.topic_names import TopicNames
 
 #: Why a commit stands out:
 #:
@@ -117,7 +122,8 @@ class KeyLife:
     partition: int
     #: Commits that counted.
     commits: int
-    first_record_offset: int
+    #: The first record that counted, of whatever kind; None where there are commits of transactions only that never did.
+    first_record_offset: int | None
     first_timestamp_ms: int | None
     first_committed_offset: int | None
     #: The last commit that counted; it holds unless `is_removed`.
@@ -158,7 +164,7 @@ class KeyLife:
 
     def held_at(self, record_offset: int) -> bool | None:
         """Whether the key had a value when this record was appended; None where the log does not say (before its first record of it)."""
-        if record_offset <= self.first_record_offset:
+        if self.first_record_offset is None or record_offset <= self.first_record_offset:
             return None
         before = [removal.record_offset for removal in self.removals if removal.record_offset < record_offset]
         if not before:
@@ -187,6 +193,22 @@ class GroupRecord:
     @property
     def record_type(self) -> int:
         return int.from_bytes(self.key[:2], "big", signed=True)
+
+    def row(self, replica: str | None, offsets_partition: int | None) -> dict[str, Any]:
+        """As a row of `schemas.RECORDS`, as far as it is known here."""
+        return {
+            "replica": replica,
+            "offsets_partition": offsets_partition,
+            "path": self.path,
+            "byte_position": self.byte_position,
+            "record_offset": self.record_offset,
+            "timestamp_ms": self.timestamp_ms,
+            "partition_leader_epoch": self.partition_leader_epoch,
+            "is_control": False,
+            "record_type": self.record_type,
+            "key": self.key,
+            "value": self.value,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,8 +252,8 @@ class Marker:
 class Surroundings:
     """What is known about the log that a group lives in, and around it.
 
-    History is complete from `complete_from_offset` on: every offset from there to the end has its record. Before it compaction has been, and
-    rules that need every record must say undecidable.
+    History is complete from `complete_from_offset` on: every offset from there to the end has its record. In front of it compaction has
+    been, and rules that need every record must say undecidable.
     """
 
     replica: str | None
@@ -247,13 +269,18 @@ class Surroundings:
     sweeps: list[tuple[int, str, str]] = field(default_factory=list)
     #: The retention that most removals speak for, where it was not given; None: nothing does.
     likely_retention_ms: int | None = None
+    #: Where the first segment begins, and the topic id of the partition's directory, where they are known.
+    first_segment_offset: int | None = None
+    topic_id: str | None = None
+    #: Names of topic ids.
+    names: TopicNames = field(default_factory=TopicNames, repr=False)
 
     def is_complete_at(self, record_offset: int) -> bool:
         """True where no record from this one on was removed."""
         return record_offset >= self.complete_from_offset
 
 
-@dataclass(slots=True)
+@dataclass
 class GroupCase:
     """One group in one offsets partition of one replica."""
 
@@ -267,6 +294,22 @@ class GroupCase:
     last_commit_ms: int | None
     usual_interval_ms: float | None
     silences: list[Silence]
+
+    @cached_property
+    def memberships(self) -> list[Membership]:
+        """The steps of the group's life: who was in it, and who had what, from one record to the next."""
+        around = self.around
+        rows = [record.row(around.replica, around.offsets_partition) for record in self.records]
+        return list(group_lives([batch_of(schemas.RECORDS, rows)], around.names))
+
+    def forget(self) -> None:
+        """Let go of what can be made again."""
+        for name in ("memberships", "by_key"):
+            self.__dict__.pop(name, None)
+
+    def membership_before(self, record_offset: int) -> Membership | None:
+        """The last step in front of this record."""
+        return next((step for step in reversed(self.memberships) if step.record_offset < record_offset), None)
 
     @cached_property
     def by_key(self) -> dict[tuple[str, int], KeyLife]:

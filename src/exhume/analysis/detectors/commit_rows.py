@@ -110,7 +110,8 @@ class Names:
             name, partition = divmod(code, span)
             number_of_group, number_of_topic = divmod(name, len(topics))
             numbers.append(self._key(groups[number_of_group], topics[number_of_topic], partition + lowest))
-        return np.array(numbers, np.int64)[places]
+        keys: Int64s = np.array(numbers, np.int64)[places]
+        return keys
 
     def _topic_ids_of(self, column: pa.Array) -> Int64s | int:
         if column.null_count == len(column):
@@ -122,14 +123,15 @@ class Names:
             if numbers[-1] == len(self.topic_ids):
                 self.topic_ids.append(topic_id)
         places = _numbers(found.indices, NONE)
-        return np.array([*numbers, 0], np.int64)[places]
+        topic_ids: Int64s = np.array([*numbers, 0], np.int64)[places]
+        return topic_ids
 
     def commit(self, row: Int64s) -> Commit:
         """One column of such a table as a value."""
         values = row.tolist()
         return Commit(
             record_offset=values[Column.OFFSET],
-            timestamp_ms=time_or_none(values[Column.TIME]),
+            timestamp_ms=or_none(values[Column.TIME]),
             committed_offset=values[Column.VALUE],
             leader_epoch=values[Column.LEADER_EPOCH],
             metadata_bytes=values[Column.METADATA],
@@ -163,6 +165,6 @@ def _numbers(column: pa.Array, none: int) -> npt.NDArray[Any]:
     return numbers.astype(np.int64, copy=False)
 
 
-def time_or_none(time_ms: int) -> int | None:
-    """A time, or None for what stands for none."""
-    return None if time_ms == NONE else time_ms
+def or_none(number: int) -> int | None:
+    """A time or record offset, or None for what stands for none."""
+    return None if number == NONE else number

@@ -21,13 +21,14 @@ from exhume.analysis.detectors.cases import (
     Surroundings,
     TopicCase,
 )
-from exhume.analysis.detectors.commit_rows import NONE, Column, Int64s, Names, time_or_none
+from exhume.analysis.detectors.commit_rows import NONE, Column, Int64s, Names, or_none
 from exhume.analysis.detectors.key_lives import KeyLives
 from exhume.analysis.detectors.recent import Recent
 from exhume.analysis.detectors.standings import Standings
 from exhume.analysis.detectors.transactions import Markers, settle
 from exhume.codecs.chapters import Chapter
 from exhume.codecs.record_types import COMMIT, decode_control_record, decode_record
+from exhume.replay.topic_names import TopicNames
 
 #: Commits are judged in blocks of so many.
 _BLOCK_ROWS = 1 << 18
@@ -38,13 +39,17 @@ _GROUP_TYPES = range(2, 24)
 _OTHER_COLUMNS = ["record_offset", "timestamp_ms", "byte_position", "partition_leader_epoch", "path", "key", "value"]
 
 
-def condense(chapters: Iterable[Chapter]) -> TopicCase:
-    """The case of everything in these chapters. Chapters of one offsets partition are in log order."""
+def condense(chapters: Iterable[Chapter], names: TopicNames | None = None) -> TopicCase:
+    """The case of everything in these chapters. Chapters of one offsets partition are in log order; `names` are those of topic ids."""
+    names = names if names is not None else TopicNames()
     logs: dict[tuple[str, int | None], PartitionCondenser] = {}
     for chapter in chapters:
         origin = (chapter.partition.replica, chapter.partition.offsets_partition)
         if origin not in logs:
-            logs[origin] = PartitionCondenser(*origin)
+            logs[origin] = PartitionCondenser(*origin, names)
+            around = logs[origin].around
+            around.topic_id = chapter.partition.topic_id
+            around.first_segment_offset = next((segment.base_offset for segment in chapter.partition.segments if segment.is_read), None)
         logs[origin].take(chapter.commits, chapter.others)
     case = TopicCase([log.finish() for log in logs.values()])
     sweeps = sorted(
@@ -105,8 +110,8 @@ class _Activity:
 class PartitionCondenser:
     """One offsets partition of one replica on its way past."""
 
-    def __init__(self, replica: str | None, offsets_partition: int | None) -> None:
-        self._around = Surroundings(replica, offsets_partition, NONE, NONE, NONE, None, None, 0)
+    def __init__(self, replica: str | None, offsets_partition: int | None, names: TopicNames) -> None:
+        self.around = Surroundings(replica, offsets_partition, NONE, NONE, NONE, None, None, 0, names=names)
         self._names = Names()
         self._lives = KeyLives(self._names)
         self._standings = Standings()
@@ -136,7 +141,7 @@ class PartitionCondenser:
 
     def _note_place(self, commits: pa.RecordBatch, others: pa.RecordBatch) -> None:
         """How far the log goes, where offsets are missing, and which leaders appended."""
-        around = self._around
+        around = self.around
         count = commits.num_rows + others.num_rows
         if not count:
             return
@@ -161,18 +166,18 @@ class PartitionCondenser:
             around.last_timestamp_ms = last if around.last_timestamp_ms is None else max(last, around.last_timestamp_ms)
 
     def _note_gaps(self, offsets: Int64s) -> None:
-        gaps = np.flatnonzero(np.diff(offsets, prepend=self._around.next_offset - 1) > 1)
+        gaps = np.flatnonzero(np.diff(offsets, prepend=self.around.next_offset - 1) > 1)
         if len(gaps):
-            self._around.complete_from_offset = max(self._around.complete_from_offset, int(offsets[gaps[-1]]))
+            self.around.complete_from_offset = max(self.around.complete_from_offset, int(offsets[gaps[-1]]))
 
     def _note_epochs(self, offsets: Int64s, times: Int64s, epochs: Int64s) -> None:
         order = np.argsort(offsets, kind="stable")
         epochs, times, offsets = epochs[order], times[order], offsets[order]
-        kept = self._around.epochs
+        kept = self.around.epochs
         changed = np.diff(epochs, prepend=kept[-1].leader_epoch if kept else epochs[0] - 1) != 0
         for place in np.flatnonzero(changed).tolist():
-            before_ms = time_or_none(int(times[place - 1])) if place else self._around.last_timestamp_ms
-            kept.append(Epoch(int(epochs[place]), int(offsets[place]), time_or_none(int(times[place])), before_ms))
+            before_ms = or_none(int(times[place - 1])) if place else self.around.last_timestamp_ms
+            kept.append(Epoch(int(epochs[place]), int(offsets[place]), or_none(int(times[place])), before_ms))
 
     def _note_markers(self, controls: pa.RecordBatch) -> None:
         keys = controls["key"].dictionary_encode()
@@ -234,18 +239,18 @@ class PartitionCondenser:
                 if dropped.outcome == "open" and dropped.commit.producer_id is not None:
                     open_transactions[dropped.commit.producer_id].append(dropped)
         groups = [self._group(name, number, keys[number]) for name, number in self._names.groups.items()]
-        return PartitionCase(self._around, groups, dict(open_transactions), self._marker_count)
+        return PartitionCase(self.around, groups, dict(open_transactions), self._marker_count)
 
     def _group(self, name: str, number: int, keys: list[KeyLife]) -> GroupCase:
         activity = self._activity
         last = int(activity.last[number]) if number < len(activity.last) else NONE
         return GroupCase(
             group=name,
-            around=self._around,
+            around=self.around,
             keys=keys,
             records=self._records.get(number, []),
             first_commit_ms=activity.first.get(number),
-            last_commit_ms=time_or_none(last),
+            last_commit_ms=or_none(last),
             usual_interval_ms=activity.intervals.median(number) if number < len(activity.last) else None,
             silences=activity.silences.get(number, []),
         )

@@ -19,7 +19,7 @@ from exhume.analysis.detectors.cases import (
     Reason,
     Removal,
 )
-from exhume.analysis.detectors.commit_rows import NONE, Column, Flags, Int64s, Names, time_or_none
+from exhume.analysis.detectors.commit_rows import NONE, Column, Flags, Int64s, Names, or_none
 from exhume.analysis.detectors.recent import Recent
 
 _MINUTE_MS = 60_000
@@ -67,47 +67,45 @@ class KeyLives:
     """The lives of all keys of one log, so far."""
 
     def __init__(self, names: Names) -> None:
-        self._names = names
+        self.names = names
         self._room = 0
-        self._last = np.zeros((len(Column), 0), np.int64)
-        self._numbers = {name: np.zeros(0, np.int64) for name in _BEGIN}
-        self._counts = np.zeros((len(REASONS), 0), np.int64)
-        self._rises, self._intervals = Recent(), Recent()
-        self._changes: defaultdict[int, list[Change]] = defaultdict(list)
-        self._removals: defaultdict[int, list[Removal]] = defaultdict(list)
-        self._dropped: defaultdict[int, list[Dropped]] = defaultdict(list)
+        self.last = np.zeros((len(Column), 0), np.int64)
+        self.numbers = {name: np.zeros(0, np.int64) for name in _BEGIN}
+        self.counts = np.zeros((len(REASONS), 0), np.int64)
+        self.rises, self.intervals = Recent(), Recent()
+        self.changes: defaultdict[int, list[Change]] = defaultdict(list)
+        self.removals: defaultdict[int, list[Removal]] = defaultdict(list)
+        self.dropped: defaultdict[int, list[Dropped]] = defaultdict(list)
 
     def _make_room(self) -> None:
-        count = len(self._names.numbers)
-        self._rises.make_room(count)
-        self._intervals.make_room(count)
+        count = len(self.names.numbers)
+        self.rises.make_room(count)
+        self.intervals.make_room(count)
         if count <= self._room:
             return
         more = max(count, 2 * self._room) - self._room
         self._room += more
-        self._last = np.concatenate([self._last, np.zeros((len(Column), more), np.int64)], axis=1)
-        self._counts = np.concatenate([self._counts, np.zeros((len(REASONS), more), np.int64)], axis=1)
+        self.last = np.concatenate([self.last, np.zeros((len(Column), more), np.int64)], axis=1)
+        self.counts = np.concatenate([self.counts, np.zeros((len(REASONS), more), np.int64)], axis=1)
         for name, begin in _BEGIN.items():
-            self._numbers[name] = np.concatenate([self._numbers[name], np.full(more, begin, np.int64)])
+            self.numbers[name] = np.concatenate([self.numbers[name], np.full(more, begin, np.int64)])
 
     def drop(self, rows: Int64s, marker_offsets: Iterable[int], marker_times: Iterable[int]) -> None:
         """Note commits of transactions that were aborted, by these markers, or are open at the end."""
         self._make_room()
         for number, (offset, time) in enumerate(zip(marker_offsets, marker_times, strict=True)):
             key = int(rows[Column.KEY, number])
-            kept = self._dropped[key]
+            kept = self.dropped[key]
             if len(kept) < MOST_CHANGES:
-                commit = self._names.commit(rows[:, number])
-                kept.append(
-                    Dropped(commit, "open", None, None) if offset == NONE else Dropped(commit, "ABORT", offset, time_or_none(time))
-                )
+                commit = self.names.commit(rows[:, number])
+                kept.append(Dropped(commit, "open", None, None) if offset == NONE else Dropped(commit, "ABORT", offset, or_none(time)))
 
     def take(self, rows: Int64s) -> None:
         """Add these commits, in the order in which they came to count. Nothing of them was staged in front of what was added before."""
         if not rows.shape[1]:
             return
         self._make_room()
-        order = _by_key(rows[Column.KEY], len(self._names.numbers))
+        order = _by_key(rows[Column.KEY], len(self.names.numbers))
         if rows[Column.IS_STAGED].any():
             order = self._that_count(rows, order)
         _Block(self, rows, order).take()
@@ -117,18 +115,19 @@ class KeyLives:
         keys, offsets = rows[Column.KEY][order], rows[Column.OFFSET][order]
         is_first = _changes_at(keys)
         span = int(offsets.max()) + 2
-        before = self._numbers["newest_offset"][keys]
+        before = self.numbers["newest_offset"][keys]
         joined = np.cumsum(is_first) * span + np.maximum(offsets, before)
         newest = np.maximum.accumulate(joined) - np.cumsum(is_first) * span
         previous = np.where(is_first, before, np.concatenate([[NONE], newest[:-1]]))
-        return order[offsets > previous]
+        counting: Int64s = order[offsets > previous]
+        return counting
 
     def lives(self) -> dict[int, KeyLife]:
         """The lives of all keys, by number."""
-        names = self._names
+        names = self.names
         found = {}
-        numbers = {name: values.tolist() for name, values in self._numbers.items()}
-        counts = self._counts.T.tolist()
+        numbers = {name: values.tolist() for name, values in self.numbers.items()}
+        counts = self.counts.T.tolist()
         for (group, topic, partition), key in names.numbers.items():
             if key >= self._room:
                 break
@@ -139,16 +138,16 @@ class KeyLives:
                 topic=topic,
                 partition=partition,
                 commits=of["commits"],
-                first_record_offset=of["first_offset"],
-                first_timestamp_ms=time_or_none(of["first_time"]),
+                first_record_offset=or_none(of["first_offset"]),
+                first_timestamp_ms=or_none(of["first_time"]),
                 first_committed_offset=of["first_value"] if of["has_first_value"] else None,
-                last=names.commit(self._last[:, key]) if has_value else None,
+                last=names.commit(self.last[:, key]) if has_value else None,
                 is_removed=bool(of["is_removed"]),
                 lowest=of["lowest"] if has_value else None,
                 highest=of["highest"] if has_value else None,
                 repeats=of["repeats"],
-                usual_interval_ms=self._intervals.median(key),
-                usual_rise=self._rises.median(key),
+                usual_interval_ms=self.intervals.median(key),
+                usual_rise=self.rises.median(key),
                 commit_bytes=of["bytes"],
                 metadata_bytes=of["metadata"],
                 largest_metadata_bytes=of["largest_metadata"],
@@ -159,9 +158,9 @@ class KeyLives:
                 hot_from_ms=of["hottest_from"] * _MINUTE_MS if of["hottest_run"] else None,
                 hot_to_ms=(of["hottest_last"] + 1) * _MINUTE_MS if of["hottest_run"] else None,
                 count_of={reason: count for reason, count in zip(REASONS, counts[key], strict=True) if count},
-                changes=self._changes.get(key, []),
-                removals=self._removals.get(key, []),
-                dropped=self._dropped.get(key, []),
+                changes=self.changes.get(key, []),
+                removals=self.removals.get(key, []),
+                dropped=self.dropped.get(key, []),
             )
         return found
 
@@ -189,10 +188,11 @@ class _Block:
     def _previous(self, column: Column) -> Int64s:
         """What this column was in the commit before each row: of no meaning where there is none."""
         own = self.values if column is Column.VALUE else self.times if column is Column.TIME else self.rows[column][self.order]
-        return np.where(self.before >= 0, own[self.before], self.lives._last[column][self.keys])
+        previous: Int64s = np.where(self.before >= 0, own[self.before], self.lives.last[column][self.keys])
+        return previous
 
     def take(self) -> None:
-        state = self.lives._numbers
+        state = self.lives.numbers
         has_before = (self.before >= 0) | (state["has_value"][self.keys] != 0)
         was_removed = np.where(self.is_first, state["is_removed"][self.keys] != 0, np.concatenate([[False], self.is_tombstone[:-1]]))
         is_commit = ~self.is_tombstone
@@ -210,7 +210,7 @@ class _Block:
         self._finish()
 
     def _reasons(self, is_commit: Flags, has_before: Flags, was_removed: Flags, follows: Flags, deltas: Int64s) -> Int64s:
-        rows, order, state = self.rows, self.order, self.lives._numbers
+        rows, order, state = self.rows, self.order, self.lives.numbers
         is_rewind = follows & (deltas < 0)
         was_rewound = np.where(self.is_first, state["was_rewound"][self.keys] != 0, np.concatenate([[False], is_rewind[:-1]]))
         state["was_rewound"][self.numbers] = is_rewind[self._ends()]
@@ -231,19 +231,19 @@ class _Block:
         """Places of rises that stand out, and what was usual for each."""
         rising = np.flatnonzero(follows & (deltas > 0))
         keys, rises = self.keys[rising], deltas[rising]
-        usual = self.lives._rises.beyond(keys, rises, np.flatnonzero(rises > JUMP_FLOOR), JUMP_RATIO)
-        self.lives._rises.take(keys, rises)
+        usual = self.lives.rises.beyond(keys, rises, np.flatnonzero(rises > JUMP_FLOOR), JUMP_RATIO)
+        self.lives.rises.take(keys, rises)
         found = {int(rising[place]): median for place, median in usual.items()}
         return np.array(sorted(found), np.int64), found
 
     def _note_intervals(self, follows: Flags) -> None:
         previous = self._previous(Column.TIME)
         timed = np.flatnonzero(follows & (self.times != NONE) & (previous != NONE))
-        self.lives._intervals.take(self.keys[timed], np.maximum(self.times[timed] - previous[timed], 0))
+        self.lives.intervals.take(self.keys[timed], np.maximum(self.times[timed] - previous[timed], 0))
 
     def _values_at_steps(self, follows: Flags) -> tuple[Int64s, Int64s]:
         """What the key held when the group's last record came, and when the one before did that brought another value with it."""
-        state, steps = self.lives._numbers, self.rows[Column.STEPS][self.order]
+        state, steps = self.lives.numbers, self.rows[Column.STEPS][self.order]
         values = self._previous(Column.VALUE)
         before = np.where(self.is_first, state["steps"][self.keys], np.concatenate([[0], steps[:-1]]))
         is_new = follows & (steps != before)
@@ -272,15 +272,15 @@ class _Block:
             keys = self.keys[places[has]]
             firsts = np.flatnonzero(_changes_at(keys))
             ordinal = np.arange(len(keys)) - np.repeat(firsts, np.diff(np.append(firsts, len(keys))))
-            kept[has[ordinal + lives._counts[number][keys] < MOST_CHANGES]] |= bit
-            np.add.at(lives._counts[number], keys, 1)
+            kept[has[ordinal + lives.counts[number][keys] < MOST_CHANGES]] |= bit
+            np.add.at(lives.counts[number], keys, 1)
         for place, bits in zip(places[kept != 0].tolist(), kept[kept != 0].tolist(), strict=True):
             key, row = int(self.keys[place]), self.rows[:, self.order[place]]
-            lives._changes[key].append(
+            lives.changes[key].append(
                 Change(
                     reasons=frozenset(reason for reason, bit in _BIT.items() if bits & bit),
-                    commit=lives._names.commit(row),
-                    before=lives._names.commit(self._row_before(place)) if has_before[place] else None,
+                    commit=lives.names.commit(row),
+                    before=lives.names.commit(self._row_before(place)) if has_before[place] else None,
                     standing=STANDINGS[row[Column.STANDING]],
                     group_steps=int(row[Column.STEPS]),
                     value_at_last_step=_value_or_none(at_step[place]),
@@ -291,27 +291,27 @@ class _Block:
 
     def _row_before(self, place: int) -> Int64s:
         before = int(self.before[place])
-        return self.rows[:, self.order[before]] if before >= 0 else self.lives._last[:, self.keys[place]]
+        return self.rows[:, self.order[before]] if before >= 0 else self.lives.last[:, self.keys[place]]
 
     def _keep_removals(self, has_value: Flags) -> None:
         for place in np.flatnonzero(self.is_tombstone).tolist():
-            removals = self.lives._removals[int(self.keys[place])]
+            removals = self.lives.removals[int(self.keys[place])]
             if len(removals) >= MOST_CHANGES:
                 continue
             row = self.rows[:, self.order[place]]
             removals.append(
                 Removal(
                     record_offset=int(row[Column.OFFSET]),
-                    timestamp_ms=time_or_none(int(row[Column.TIME])),
+                    timestamp_ms=or_none(int(row[Column.TIME])),
                     byte_position=int(row[Column.POSITION]),
                     standing=STANDINGS[row[Column.STANDING]],
                     group_steps=int(row[Column.STEPS]),
-                    value=self.lives._names.commit(self._row_before(place)) if has_value[place] else None,
+                    value=self.lives.names.commit(self._row_before(place)) if has_value[place] else None,
                 )
             )
 
     def _count(self, is_repeat: Flags) -> None:
-        rows, order, state, firsts = self.rows, self.order, self.lives._numbers, self.firsts
+        rows, order, state, firsts = self.rows, self.order, self.lives.numbers, self.firsts
         numbers = self.numbers
         is_new = state["first_offset"][numbers] == NONE
         for name, column in (("first_offset", Column.OFFSET), ("first_time", Column.TIME), ("first_value", Column.VALUE)):
@@ -342,7 +342,7 @@ class _Block:
         state["lowest"][numbers] = np.minimum(state["lowest"][numbers], lowest)
 
     def _note_hot_minutes(self) -> None:
-        state = self.lives._numbers
+        state = self.lives.numbers
         timed = np.flatnonzero(~self.is_tombstone & (self.times != NONE))
         if not len(timed):
             return
@@ -360,7 +360,7 @@ class _Block:
         state["minute"][run_keys[ends]], state["in_minute"][run_keys[ends]] = run_minutes[ends], counts[ends]
 
     def _note_hot(self, key: int, minute: int) -> None:
-        state = self.lives._numbers
+        state = self.lives.numbers
         last = state["hot_last"][key]
         if last == minute:
             return
@@ -378,11 +378,11 @@ class _Block:
 
     def _finish(self) -> None:
         """Let the last commit of each key be what the next block begins with."""
-        state, ends = self.lives._numbers, self._ends()
+        state, ends = self.lives.numbers, self._ends()
         state["is_removed"][self.numbers] = self.is_tombstone[ends]
         last = np.where(self.is_tombstone[ends], self.before[ends], ends)
         has_one = last >= 0
-        self.lives._last[:, self.numbers[has_one]] = self.rows[:, self.order[last[has_one]]]
+        self.lives.last[:, self.numbers[has_one]] = self.rows[:, self.order[last[has_one]]]
         state["has_value"][self.numbers[has_one]] = 1
 
 
