@@ -95,7 +95,7 @@ class _Counting:
 def start() -> tuple[S3Server, Callable[[], None]]:
     """A server on a free port, and what stops it."""
     import boto3
-    from moto.server import DomainDispatcherApplication, create_backend_app
+    from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
     from werkzeug.serving import WSGIRequestHandler, make_server
 
     class Quiet(WSGIRequestHandler):

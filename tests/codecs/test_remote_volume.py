@@ -385,7 +385,7 @@ def test_every_command_takes_uris(command: list[str], log: Path, s3: S3Server, p
             segment.unlink()
     uri = s3.upload(log, f"{prefix}/data")
     name, *options = command
-    told = {}
+    told: dict[str, str] = {}
     for place in (str(log), uri + s3.query):
         answer = tmp_path / f"{len(told)}.json"
         moment = ["--now", "2026-01-01"] if name in ("expiry", "why") else []
