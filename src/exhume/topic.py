@@ -18,10 +18,14 @@ import pyarrow as pa
 from exhume.analysis.completeness import grade_groups
 from exhume.analysis.diff import diff_states
 from exhume.analysis.forecast import Expiry, forecast_expiry, forecast_removals
+from exhume.analysis.group_lives import GROUP_RECORD_TYPES, group_lives
 from exhume.analysis.history import HISTORY, group_history
 from exhume.analysis.inspection import Inspection, inspect
 from exhume.analysis.load_check import check_loads
+from exhume.analysis.memberships import Membership
+from exhume.analysis.positions import positions_before_rewinds, positions_lost, positions_of
 from exhume.analysis.removals import neighbours_of
+from exhume.analysis.reset_plan import ResetPlan, TakenBack, past_findings, plan_reset
 from exhume.analysis.why import coverage_of, explain
 from exhume.arrow_rows import batches_of
 from exhume.codecs import kernel_cache, schemas
@@ -260,6 +264,16 @@ class OffsetsTopic:
 
         return batches_about(reader, group, fast.read_whole)
 
+    def memberships(self, groups: Collection[str] | None = None) -> Iterator[Membership]:
+        """The steps in the lives of these groups (default: all), in the order of the log, one at a time.
+
+        Topics that records name by id have their names where these logs know them anywhere, commits included.
+        """
+        names = self._topic_names(None)
+        # What the commits of a log tell of topic ids is learned by loading it.
+        load_state(self._evidence.log_directories, LoadOptions(profile_for(None), "lenient", fast=self._fast_load()), names)
+        return group_lives(self.records(types=GROUP_RECORD_TYPES, groups=groups), names)
+
     def expiry(
         self,
         *,
@@ -338,6 +352,80 @@ class OffsetsTopic:
             partition=partition,
         )
 
+    def reset_plan(
+        self,
+        groups: Sequence[str],
+        *,
+        at_offset: int | Mapping[int, int] | None = None,
+        at_time_ms: int | None = None,
+        clock: Clock | None = None,
+        taken_back: TakenBack | None = None,
+        include_pending: bool = False,
+        now_ms: int | None = None,
+        release: str | None = None,
+    ) -> ResetPlan:
+        """The plan that takes these groups back to where they were: at a moment, before their offsets were set back (`before_rewind`), or
+        before they were removed (`lost`). Its text is what `kafka-consumer-groups.sh --reset-offsets --from-file` takes.
+
+        `now_ms` is the commit timestamp of the plan's records (default: this moment). `reset_plan.plan_reset` says the rest.
+
+        Raises:
+            RequestError: no group, or one that the log does not know; no moment, or more than one way to name it; no such release.
+        """
+        ways = (at_offset, at_time_ms, taken_back)
+        if not groups or sum(way is not None for way in ways) != 1:
+            raise RequestError(
+                "a plan takes groups back to one moment", remedy="Name groups and a time, a record offset, a rewind or a loss"
+            )
+        newest = self.state(release=release, groups=groups)
+        cuts = None
+        if taken_back is None:
+            past = self.state(release=release, groups=groups, at_offset=at_offset, at_time_ms=at_time_ms, clock=clock)
+            for group in set(groups) - {name for state in (past, newest) for name in _named_in(state)}:
+                self.history(group, release=release)
+            wanted = positions_of(past, "it was so at the moment")
+            cuts = self._cuts(past)
+            self.findings.extend(past_findings(groups, self.completeness(past)))
+        else:
+            refuse_lone_clock(clock, at_time_ms)
+            by_producer_id = profile_for(release).coordinator == "java"
+            histories = {group: self.history(group, release=release) for group in dict.fromkeys(groups)}
+            wanted = [
+                position
+                for group, history in histories.items()
+                for position in (
+                    positions_before_rewinds(group, history, by_producer_id=by_producer_id)
+                    if taken_back == "before_rewind"
+                    else positions_lost(group, history, newest, by_producer_id=by_producer_id)
+                )
+            ]
+        plan = plan_reset(
+            groups,
+            wanted,
+            newest,
+            now_ms=_now_ms(now_ms),
+            cuts=cuts,
+            include_pending=include_pending,
+            never_back=taken_back is not None,
+        )
+        self.findings.extend(plan.findings)
+        return plan
+
+    def _cuts(self, past: CoordinatorState) -> dict[tuple[str, int | None], tuple[int | None, int | None]]:
+        """The last record that counts in this state, and its time, by replica and offsets partition."""
+        cuts: dict[tuple[str, int | None], tuple[int | None, int | None]] = {}
+        for load in past.loads.to_pylist():
+            last, number = load["last_record_offset"], load["offsets_partition"]
+            times = {} if last is None else self._times_of(last, number)
+            cuts[load["replica"], number] = (last, times.get(load["replica"]))
+        return cuts
+
+    def _times_of(self, record_offset: int, offsets_partition: int | None) -> dict[str, int | None]:
+        """The timestamp of a record, by replica."""
+        numbers = None if offsets_partition is None else [offsets_partition]
+        found = self.records(from_offset=record_offset, to_offset=record_offset, offsets_partitions=numbers)
+        return {row["replica"]: row["timestamp_ms"] for row in found.read_all().select(["replica", "timestamp_ms"]).to_pylist()}
+
     def _offsets_partitions(self) -> list[int | None]:
         return [partition.offsets_partition for partition in self._evidence.partitions if any(file.is_read for file in partition.segments)]
 
@@ -389,6 +477,10 @@ class OffsetsTopic:
             names.add_all("partition.metadata", directory.topic_ids)
             names.add_all("cluster_metadata", dict(_cluster_topics(directory.cluster_metadata)))
         return names
+
+
+def _named_in(state: CoordinatorState) -> set[str]:
+    return {name for table in (state.groups, state.offsets, state.pending_offsets) for name in table["group"].to_pylist()}
 
 
 def _cores() -> int:

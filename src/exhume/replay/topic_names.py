@@ -2,7 +2,8 @@
 
 Sources, the first that knows an id wins:
 
-    topics_file          what the user says (`--topics`): CSV with a header, `topic,topic_id,partitions[,racks]`
+    topics_file          what the user says (`--topics`): CSV with a header, `topic,topic_id,partitions[,racks]`; all but the topic may be
+                         empty. Racks are those of each partition's replicas: `a|b;b|c` for partitions 0 and 1; one list is for all
     partition.metadata   the topic's own directory beside the offsets partitions
     record               records that carry id and name: types 4, 9 and 15
     commit               the topic id tag of an offset commit
@@ -19,6 +20,8 @@ from typing import Any
 
 from exhume.codecs.wire import format_uuid, parse_uuid
 from exhume.errors import EncodeError, RequestError
+
+_MOST_PARTITIONS = 1_000_000
 
 SOURCES = ("topics_file", "partition.metadata", "record", "commit", "cluster_metadata")
 
@@ -80,12 +83,12 @@ class TopicNames:
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """One row of a topics file. `partition_count` and `racks` are None where the file leaves them out."""
+    """One row of a topics file. What the file leaves out is None; `racks` are those of the replicas, by partition."""
 
     topic: str
     topic_id: str | None
     partition_count: int | None
-    racks: str | None
+    racks: tuple[frozenset[str], ...] | None
 
 
 def read_topics_file(path: Path) -> list[Topic]:
@@ -109,6 +112,19 @@ def _topics(rows: csv.DictReader[str], path: Path, expected: str) -> Iterable[To
         try:
             topic_id = format_uuid(parse_uuid(row["topic_id"])) if row["topic_id"] else None
             partitions = int(row["partitions"]) if row.get("partitions") else None
+            if partitions is not None and not 1 <= partitions <= _MOST_PARTITIONS:
+                raise ValueError(f"a topic of {partitions} partitions")
+            racks = _racks(row["racks"], partitions) if row.get("racks") else None
         except (EncodeError, ValueError) as error:
             raise RequestError(f"{path}, line {rows.line_num}: {error}", remedy=expected) from error
-        yield Topic(row["topic"], topic_id, partitions, row.get("racks") or None)
+        yield Topic(row["topic"], topic_id, partitions, racks)
+
+
+def _racks(text: str, partitions: int | None) -> tuple[frozenset[str], ...]:
+    """The racks of every partition. Raises ValueError where their number is not that of the partitions."""
+    listed = tuple(frozenset(filter(None, (rack.strip() for rack in racks.split("|")))) for racks in text.split(";"))
+    if len(listed) == 1 and partitions is not None:
+        return listed * partitions
+    if len(listed) != partitions:
+        raise ValueError(f"racks of {len(listed)} partitions, where {'none are counted' if partitions is None else f'{partitions} are'}")
+    return listed

@@ -1,0 +1,153 @@
+"""How many partitions a topic has, and on which racks they lie, as far as anybody says.
+
+The offsets topic hardly ever says it outright. Where a count comes from decides what may be concluded from it:
+
+    record        the coordinator's own metadata of the group's topics (record types 4 and 9, written by 3.7 to 4.0): as it was then
+    topics_file   what the user says (`--topics`): as it is now
+    assignment    a plan that leaves no gap from partition 0 on: the leader's count, unless partitions at the top were given to nobody
+    at_least      partitions that somebody spoke of: the topic has these, and maybe more
+
+Racks are known from records and from the topics file only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from exhume.codecs.embedded import assigned_partitions, decode_assignment
+from exhume.replay.topic_names import Topic
+
+Basis = Literal["record", "topics_file", "assignment", "at_least"]
+#: The racks of every partition's replicas, by partition; an empty set where none is known.
+PartitionRacks = tuple[frozenset[str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSize:
+    """The size of one topic.
+
+    Attributes:
+        topic: its name.
+        partition_count: how many partitions; the least number where `basis` is at_least.
+        basis: who says so.
+        seen_count: 1 + the highest partition that a commit or an assignment speaks of; 0 for none. More than `partition_count` where a
+            topic was made anew with fewer partitions, or the one who counted is out of date.
+        racks: by partition; None where nobody says.
+        record_offset: the record that says it, where a record does.
+    """
+
+    topic: str
+    partition_count: int
+    basis: Basis
+    seen_count: int = 0
+    racks: PartitionRacks | None = None
+    record_offset: int | None = None
+
+    @property
+    def is_exact(self) -> bool:
+        """True where the count is said, not inferred."""
+        return self.basis in ("record", "topics_file")
+
+    def sentence(self) -> str:
+        """The count and who says it, for people."""
+        match self.basis:
+            case "record":
+                return f"{self.topic} has {self.partition_count} partitions (record offset {self.record_offset})"
+            case "topics_file":
+                return f"{self.topic} has {self.partition_count} partitions (topics file)"
+            case "assignment":
+                return f"{self.topic} has {self.partition_count} partitions, if none at the top was left out"
+            case "at_least":
+                return f"{self.topic} has at least {self.partition_count} partitions"
+
+
+class TopicSizes:
+    """What is known of topic sizes. Later records override earlier ones; `of` says which source wins."""
+
+    def __init__(self, topics: Iterable[Topic] = ()) -> None:
+        self._file = {topic.topic: topic for topic in topics if topic.partition_count is not None}
+        self._records: dict[str, TopicSize] = {}
+        self._by_group: dict[str, dict[str, TopicSize]] = {}
+        self._planned: dict[str, int] = {}
+        self._seen: dict[str, int] = {}
+
+    def learn_record(self, group: str, topics: Iterable[Mapping[str, Any]] | None, record_offset: int | None) -> None:
+        """Take up what a record of type 4 or 9 says: its `topics`, as decoded. None (a tombstone) forgets what was said of this group."""
+        if topics is None:
+            self._by_group.pop(group, None)
+            return
+        sizes = {topic["topic"]: _size_of_record(topic, record_offset) for topic in topics}
+        self._by_group[group] = sizes
+        self._records.update(sizes)
+
+    def learn_plan(self, partitions: Iterable[tuple[str, int]]) -> None:
+        """Take up a plan that leaves nothing out: all (topic, partition) pairs that one leader or coordinator gave away at a time."""
+        by_topic: dict[str, set[int]] = {}
+        for topic, partition in partitions:
+            by_topic.setdefault(topic, set()).add(partition)
+        for topic, numbers in by_topic.items():
+            self.saw(topic, max(numbers))
+            if max(numbers) == len(numbers) - 1:
+                self._planned[topic] = len(numbers)
+            else:
+                self._planned.pop(topic, None)
+
+    def saw(self, topic: str, partition: int) -> None:
+        """Somebody spoke of this partition."""
+        if partition >= self._seen.get(topic, 0):
+            self._seen[topic] = partition + 1
+
+    def of(self, topic: str, group: str | None = None) -> TopicSize | None:
+        """The size of this topic; None where nothing is known.
+
+        First the record of this group, then the topics file, a record of any group, a plan, and what was seen.
+        """
+        seen_count = self._seen.get(topic, 0)
+        said = self._by_group.get(group or "", {}).get(topic)
+        if said is None and topic in self._file:
+            entry = self._file[topic]
+            assert entry.partition_count is not None
+            return TopicSize(topic, entry.partition_count, "topics_file", seen_count, entry.racks)
+        said = said or self._records.get(topic)
+        if said is not None:
+            return TopicSize(topic, said.partition_count, "record", seen_count, said.racks, said.record_offset)
+        planned = self._planned.get(topic)
+        if planned is not None and planned == seen_count:
+            return TopicSize(topic, planned, "assignment", seen_count)
+        return TopicSize(topic, seen_count, "at_least", seen_count) if seen_count else None
+
+    def __iter__(self) -> Iterator[str]:
+        """Every topic of which something is known, by name."""
+        return iter(sorted({*self._file, *self._records, *self._planned, *self._seen}))
+
+
+def _size_of_record(topic: Mapping[str, Any], record_offset: int | None) -> TopicSize:
+    count = topic["partition_count"]
+    listed = {entry["partition"]: frozenset(entry["racks"]) for entry in topic["partition_metadata"] or ()}
+    racks = tuple(listed.get(partition, frozenset()) for partition in range(count)) if any(listed.values()) else None
+    return TopicSize(topic["topic"], count, "record", racks=racks, record_offset=record_offset)
+
+
+def learn_from_commits(sizes: TopicSizes, commits: pa.Table) -> None:
+    """Take up the partitions of offset commits: rows with `topic` and `partition`, such as the typed table or the state's offsets."""
+    highest = commits.select(["topic", "partition"]).group_by("topic").aggregate([("partition", "max")])
+    for row in highest.to_pylist():
+        if row["topic"] is not None and row["partition_max"] is not None:
+            sizes.saw(row["topic"], row["partition_max"])
+
+
+def learn_from_classic_group(sizes: TopicSizes, row: Mapping[str, Any]) -> None:
+    """Take up the assignment in a row of the typed table of group records; a plan of an eager protocol leaves nothing out."""
+    protocol_type, protocol = row["protocol_type"], row["protocol"]
+    if protocol_type != "consumer":
+        return
+    payloads = [decode_assignment(protocol_type, protocol, member["assignment"]) for member in row["members"] or ()]
+    partitions = [pair for payload in payloads for pair in assigned_partitions(payload)]
+    if protocol in ("range", "roundrobin", "sticky"):
+        sizes.learn_plan(partitions)
+    for topic, partition in partitions:
+        sizes.saw(topic, partition)
