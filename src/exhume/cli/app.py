@@ -15,6 +15,7 @@ import typer
 from exhume._version import __version__
 from exhume.cli import (
     demo,
+    diagnose,
     diff,
     dump,
     expiry,
@@ -54,6 +55,7 @@ app.command(name="load-check")(load_check.load_check_command)
 app.command(name="releases")(releases.releases_command)
 app.command(name="diff")(diff.diff_command)
 app.command(name="history")(history.history_command)
+app.command(name="diagnose")(diagnose.diagnose_command)
 app.command(name="expiry")(expiry.expiry_command)
 app.command(name="why")(why.why_command)
 app.command(name="transactions")(transactions.transactions_command)
