@@ -16,9 +16,11 @@ from typing import Literal, Self
 import pyarrow as pa
 
 from exhume.analysis.completeness import grade_groups
+from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.diff import diff_states
 from exhume.analysis.forecast import Expiry, forecast_expiry, forecast_removals
 from exhume.analysis.group_lives import GROUP_RECORD_TYPES, group_lives
+from exhume.analysis.growth import Growth, GrowthBy, growth_of
 from exhume.analysis.history import HISTORY, group_history
 from exhume.analysis.inspection import Inspection, inspect
 from exhume.analysis.load_check import check_loads
@@ -26,15 +28,18 @@ from exhume.analysis.memberships import Membership
 from exhume.analysis.positions import positions_before_rewinds, positions_lost, positions_of
 from exhume.analysis.removals import neighbours_of
 from exhume.analysis.reset_plan import ResetPlan, TakenBack, past_findings, plan_reset
+from exhume.analysis.transactions import DEFAULT_MAX_TIMEOUT_MS, Transactions, transactions_of
 from exhume.analysis.why import coverage_of, explain
 from exhume.arrow_rows import batches_of
 from exhume.codecs import kernel_cache, schemas
 from exhume.codecs.annotation import ANNOTATION, annotate
+from exhume.codecs.chapters import chapters
 from exhume.codecs.cluster_metadata import topic_of
 from exhume.codecs.compression import DEFAULT_CAP_BYTES
 from exhume.codecs.decoded_tables import DUMP, decoded_batches, dump_batches
 from exhume.codecs.log_directory import Evidence, SegmentFile, discover
 from exhume.codecs.record_filter import RecordFilter
+from exhume.codecs.record_sizes import record_sizes
 from exhume.codecs.records import read_records_leniently
 from exhume.codecs.records_table import batch_tables, matching_records, record_batches
 from exhume.codecs.salvage import Found, salvage
@@ -274,6 +279,27 @@ class OffsetsTopic:
         load_state(self._evidence.log_directories, LoadOptions(profile_for(None), "lenient", fast=self._fast_load()), names)
         return group_lives(self.records(types=GROUP_RECORD_TYPES, groups=groups), names)
 
+    def diagnose(
+        self,
+        inputs: Inputs | None = None,
+        *,
+        codes: Collection[str] | None = None,
+        groups: Collection[str] | None = None,
+        topics_file: Place | None = None,
+    ) -> Findings:
+        """What the detectors of these codes (default: all) find in these logs, the worst first.
+
+        `inputs` are what is known besides the logs. A detector that cannot decide says so, with confidence `undecidable`: where there is no
+        finding, somebody has looked and found nothing. What is damaged is in `findings` of this topic.
+
+        Raises:
+            RequestError: no such code.
+        """
+        from exhume.analysis.detectors import condense, diagnose
+
+        case = condense(chapters(self._reader()), self._topic_names(topics_file))
+        return Findings(diagnose(case, inputs or Inputs(), codes=codes, groups=groups))
+
     def expiry(
         self,
         *,
@@ -426,6 +452,27 @@ class OffsetsTopic:
         found = self.records(from_offset=record_offset, to_offset=record_offset, offsets_partitions=numbers)
         return {row["replica"]: row["timestamp_ms"] for row in found.read_all().select(["replica", "timestamp_ms"]).to_pylist()}
 
+    def growth(self, by: GrowthBy = "group", *, now_ms: int | None = None) -> Growth:
+        """What fills the topic by group, topic, record type or hour, and what compaction would free now, in each partition.
+
+        `now_ms` (default: this moment) is what delete horizons of tombstones are compared with.
+        """
+        fast = self._fast_load()
+        state = load_state(self._evidence.log_directories, LoadOptions(profile_for(None), "lenient", fast=fast), TopicNames())
+        first: dict[tuple[str, int | None], int] = {}
+        for row in state.open_transactions.to_pylist():
+            origin = (row["replica"], row["offsets_partition"])
+            first[origin] = min(row["first_record_offset"], first.get(origin, row["first_record_offset"]))
+        return growth_of(record_sizes(self._reader()), self._evidence.partitions, first, by=by, now_ms=_now_ms(now_ms))
+
+    def transactions(self, *, max_timeout_ms: int = DEFAULT_MAX_TIMEOUT_MS, with_finished: bool = False) -> Transactions:
+        """Open transactions, and finished ones where they are wanted, with what they hold up; the last stable offset of each partition.
+
+        `max_timeout_ms` is the brokers' `transaction.max.timeout.ms`: what is idle for longer is late.
+        """
+        read = [directory for directory in self._evidence.partitions if any(file.is_read for file in directory.segments)]
+        return transactions_of(self.records(), read, max_timeout_ms=max_timeout_ms, with_finished=with_finished)
+
     def _offsets_partitions(self) -> list[int | None]:
         return [partition.offsets_partition for partition in self._evidence.partitions if any(file.is_read for file in partition.segments)]
 
@@ -528,20 +575,30 @@ def open_topic(
     cap_bytes: int = DEFAULT_CAP_BYTES,
     temp_dir: Place | None = None,
     progress: Progress | None = None,
+    filesystem_options: Mapping[str, str] | None = None,
 ) -> OffsetsTopic:
     """Open data directories, partition directories, segment files or archives, one or a list of them. Nothing is written beside them.
+
+    They lie on this machine, or where a URI says: `s3://bucket/prefix`, `gs://…`, `hdfs://…`, `file://…`.
 
     Args:
         places: what to read. Several data directories count as replicas, told apart by the `replica` column.
         include: leftovers to read too: `deleted`, `swap`, `cleaned` files, `delete`, `future`, `stray` directories.
         verify: check the CRC of every batch.
         cap_bytes: what one compressed batch may unfold to.
-        temp_dir: where members of archives are spilled to.
+        temp_dir: where members of archives are spilled to, and what is fetched from elsewhere.
         progress: told how far reading has come.
+        filesystem_options: endpoint, region, credentials and the like for URIs (docs/uris.md), before those that a URI has itself.
 
     Raises:
         EvidenceError: nothing of the offsets topic is there, or it cannot be read; names path and remedy.
+        RequestError: a URI or an option that is not known.
     """
     listed = [places] if isinstance(places, str | PathLike) else list(places)
-    evidence = discover([str(place) for place in listed], include=frozenset(include), temp_dir=None if temp_dir is None else str(temp_dir))
+    evidence = discover(
+        [place if isinstance(place, Path) else str(place) for place in listed],
+        include=frozenset(include),
+        temp_dir=None if temp_dir is None else str(temp_dir),
+        filesystem_options=filesystem_options,
+    )
     return OffsetsTopic(evidence, ReadOptions(verify=verify, cap_bytes=cap_bytes, progress=progress))
