@@ -7,8 +7,10 @@ escapes, as in bash, zsh and ksh, where a character does not show), so that the 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+
+from exhume.replay.moment import Clock
 
 #: Letters by their category that leave nothing on the screen.
 _BLANK_LETTERS = "\u115f\u1160\u3164\uffa0"
@@ -49,6 +51,15 @@ class Commands:
         """The options that say: as of this record."""
         number = self.offsets_partition
         return "--at-offset", str(record_offset) if number is None else f"{number}:{record_offset}"
+
+
+def moment_arguments(at_offset: int | Mapping[int, int] | None, at_time_ms: int | None, clock: Clock | None) -> tuple[str, ...]:
+    """The options that ask for this moment; none for the end."""
+    if at_time_ms is not None:
+        return ("--at-time", str(at_time_ms), *(() if clock is None else ("--clock", clock)))
+    if isinstance(at_offset, Mapping):
+        return tuple(word for number, offset in at_offset.items() for word in ("--at-offset", f"{number}:{offset}"))
+    return () if at_offset is None else ("--at-offset", str(at_offset))
 
 
 def shell_word(word: str) -> str:

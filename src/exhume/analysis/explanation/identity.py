@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from exhume.analysis.detectors.report import counted
 from exhume.analysis.explanation.facts import GroupFacts
-from exhume.analysis.explanation.sentences import Sentence, counted, named, records_of
+from exhume.analysis.explanation.sentences import Sentence, named, records_of
 from exhume.analysis.memberships import Membership
 from exhume.analysis.removals import at
 from exhume.codecs.offsets_topic import DEFAULT_PARTITION_COUNT, offsets_partition_of

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from exhume.analysis.detectors.report import counted, span
 from exhume.analysis.explanation.facts import GroupFacts, Row
-from exhume.analysis.explanation.sentences import Sentence, counted, listed, named, numbers, partitions, records_of, span
+from exhume.analysis.explanation.sentences import Sentence, listed, named, numbers, partitions, records_of
 from exhume.analysis.memberships import AWAY_EPOCH
 from exhume.analysis.removals import at
 

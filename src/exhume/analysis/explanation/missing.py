@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from exhume.analysis.detectors.report import counted, span
 from exhume.analysis.explanation.facts import GroupFacts, Row
-from exhume.analysis.explanation.sentences import Sentence, counted, partitions, records_of, span
+from exhume.analysis.explanation.sentences import Sentence, partitions, records_of
 from exhume.analysis.removals import show_time
 from exhume.findings import Confidence
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 
+from exhume.analysis.detectors.report import counted
 from exhume.analysis.explanation.facts import GroupFacts, Row
-from exhume.analysis.explanation.sentences import Sentence, counted, named, partitions, records_of
+from exhume.analysis.explanation.sentences import Sentence, named, partitions, records_of
 from exhume.analysis.positions import position_changes
 from exhume.analysis.removals import at
 

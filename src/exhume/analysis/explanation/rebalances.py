@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from exhume.analysis.detectors.report import counted, span
 from exhume.analysis.explanation.facts import GroupFacts, Row
-from exhume.analysis.explanation.sentences import Sentence, counted, listed, named, records_of, span
+from exhume.analysis.explanation.sentences import Sentence, listed, named, records_of
 from exhume.analysis.rebalances import REBALANCE_EVENTS
 from exhume.analysis.removals import at
 from exhume.analysis.storms import storms

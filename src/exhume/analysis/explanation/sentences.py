@@ -11,7 +11,7 @@ from exhume.analysis.explanation.commands import Command
 from exhume.findings import Confidence
 
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9._-]+")
-_MINUTE_S, _HOUR_S, _DAY_S = 60, 3600, 86_400
+_UNITS_MS = {"second": 1000, "minute": 60_000, "hour": 3_600_000, "day": 86_400_000}
 #: Ranges of partitions, or topics, that a sentence names; the others are counted.
 _MOST_NAMED = 12
 
@@ -44,11 +44,6 @@ def named(name: str | None) -> str:
     return name if _PLAIN_NAME.fullmatch(name) else f'"{name}"'
 
 
-def counted(number: int, one: str, many: str | None = None) -> str:
-    """`1 member`, `2 members`."""
-    return f"{number} {one if number == 1 else many or f'{one}s'}"
-
-
 def listed(parts: Sequence[str], *, most: int = _MOST_NAMED) -> str:
     """`a`, `a and b`, `a, b and c`; what is beyond `most` is counted."""
     if len(parts) > most:
@@ -73,21 +68,7 @@ def partitions(keys: Iterable[tuple[str, int]]) -> str:
     return listed([f"{named(topic)} {numbers(by_topic[topic])}" for topic in sorted(by_topic)])
 
 
-def span(length_ms: float) -> str:
-    """A length of time, in two units at most: `7 d 6 min`, `2 h 5 min`, `80 s`, `250 ms`."""
-    if length_ms < 1000:
-        return f"{length_ms:.0f} ms"
-    seconds = round(length_ms / 1000)
-    if seconds < 2 * _MINUTE_S:
-        return f"{seconds} s"
-    days, hours, minutes = seconds // _DAY_S, seconds % _DAY_S // _HOUR_S, seconds % _HOUR_S // _MINUTE_S
-    parts = [f"{number} {unit}" for number, unit in ((days, "d"), (hours, "h"), (minutes, "min")) if number]
-    return " ".join(parts[:2])
-
-
 def often(count: int, length_ms: float) -> str:
-    """So many of something in this time, as a rate in the largest unit that keeps it above one: `12.0 a minute`; to be said of two or more."""
-    for unit, unit_ms in (("second", 1000), ("minute", _MINUTE_S * 1000), ("hour", _HOUR_S * 1000)):
-        if count * unit_ms >= length_ms:
-            return f"{count * unit_ms / length_ms:.1f} a {unit}"
-    return f"{count * _DAY_S * 1000 / length_ms:.1f} a day"
+    """So many of something in this time, in the smallest unit that has one at least: `12.0 a minute`."""
+    unit = next((unit for unit, unit_ms in _UNITS_MS.items() if count * unit_ms >= length_ms), "day")
+    return f"{count * _UNITS_MS[unit] / length_ms:.1f} a {unit}"

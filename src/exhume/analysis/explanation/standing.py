@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from exhume.analysis.detectors.report import counted, span
 from exhume.analysis.explanation.facts import GroupFacts
-from exhume.analysis.explanation.sentences import Sentence, counted, records_of, span
+from exhume.analysis.explanation.sentences import Sentence, records_of
 from exhume.analysis.removals import at, show_time
 from exhume.findings import Confidence
 
