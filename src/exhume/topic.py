@@ -25,8 +25,10 @@ from exhume.analysis.load_check import check_loads
 from exhume.analysis.log_spans import log_spans
 from exhume.analysis.memberships import Membership
 from exhume.analysis.ownership import owners, owners_at
+from exhume.analysis.positions import positions_before_rewinds, positions_lost, positions_of
 from exhume.analysis.rebalances import rebalances, storm_findings
 from exhume.analysis.removals import neighbours_of
+from exhume.analysis.reset_plan import ResetPlan, TakenBack, past_findings, plan_reset
 from exhume.analysis.why import coverage_of, explain
 from exhume.arrow_rows import batches_of
 from exhume.codecs import kernel_cache, schemas
@@ -414,6 +416,80 @@ class OffsetsTopic:
             partition=partition,
         )
 
+    def reset_plan(
+        self,
+        groups: Sequence[str],
+        *,
+        at_offset: int | Mapping[int, int] | None = None,
+        at_time_ms: int | None = None,
+        clock: Clock | None = None,
+        taken_back: TakenBack | None = None,
+        include_pending: bool = False,
+        now_ms: int | None = None,
+        release: str | None = None,
+    ) -> ResetPlan:
+        """The plan that takes these groups back to where they were: at a moment, before their offsets were set back (`before_rewind`), or
+        before they were removed (`lost`). Its text is what `kafka-consumer-groups.sh --reset-offsets --from-file` takes.
+
+        `now_ms` is the commit timestamp of the plan's records (default: this moment). `reset_plan.plan_reset` says the rest.
+
+        Raises:
+            RequestError: no group, or one that the log does not know; no moment, or more than one way to name it; no such release.
+        """
+        ways = (at_offset, at_time_ms, taken_back)
+        if not groups or sum(way is not None for way in ways) != 1:
+            raise RequestError(
+                "a plan takes groups back to one moment", remedy="Name groups and a time, a record offset, a rewind or a loss"
+            )
+        newest = self.state(release=release, groups=groups)
+        cuts = None
+        if taken_back is None:
+            past = self.state(release=release, groups=groups, at_offset=at_offset, at_time_ms=at_time_ms, clock=clock)
+            for group in set(groups) - {name for state in (past, newest) for name in _named_in(state)}:
+                self.history(group, release=release)
+            wanted = positions_of(past, "it was so at the moment")
+            cuts = self._cuts(past)
+            self.findings.extend(past_findings(groups, self.completeness(past)))
+        else:
+            refuse_lone_clock(clock, at_time_ms)
+            by_producer_id = profile_for(release).coordinator == "java"
+            histories = {group: self.history(group, release=release) for group in dict.fromkeys(groups)}
+            wanted = [
+                position
+                for group, history in histories.items()
+                for position in (
+                    positions_before_rewinds(group, history, by_producer_id=by_producer_id)
+                    if taken_back == "before_rewind"
+                    else positions_lost(group, history, newest, by_producer_id=by_producer_id)
+                )
+            ]
+        plan = plan_reset(
+            groups,
+            wanted,
+            newest,
+            now_ms=_now_ms(now_ms),
+            cuts=cuts,
+            include_pending=include_pending,
+            never_back=taken_back is not None,
+        )
+        self.findings.extend(plan.findings)
+        return plan
+
+    def _cuts(self, past: CoordinatorState) -> dict[tuple[str, int | None], tuple[int | None, int | None]]:
+        """The last record that counts in this state, and its time, by replica and offsets partition."""
+        cuts: dict[tuple[str, int | None], tuple[int | None, int | None]] = {}
+        for load in past.loads.to_pylist():
+            last, number = load["last_record_offset"], load["offsets_partition"]
+            times = {} if last is None else self._times_of(last, number)
+            cuts[load["replica"], number] = (last, times.get(load["replica"]))
+        return cuts
+
+    def _times_of(self, record_offset: int, offsets_partition: int | None) -> dict[str, int | None]:
+        """The timestamp of a record, by replica."""
+        numbers = None if offsets_partition is None else [offsets_partition]
+        found = self.records(from_offset=record_offset, to_offset=record_offset, offsets_partitions=numbers)
+        return {row["replica"]: row["timestamp_ms"] for row in found.read_all().select(["replica", "timestamp_ms"]).to_pylist()}
+
     def _offsets_partitions(self) -> list[int | None]:
         return [partition.offsets_partition for partition in self._evidence.partitions if any(file.is_read for file in partition.segments)]
 
@@ -467,6 +543,10 @@ class OffsetsTopic:
         return names
 
 
+def _named_in(state: CoordinatorState) -> set[str]:
+    return {name for table in (state.groups, state.offsets, state.pending_offsets) for name in table["group"].to_pylist()}
+
+
 def _cores() -> int:
     """How many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -512,20 +592,30 @@ def open_topic(
     cap_bytes: int = DEFAULT_CAP_BYTES,
     temp_dir: Place | None = None,
     progress: Progress | None = None,
+    filesystem_options: Mapping[str, str] | None = None,
 ) -> OffsetsTopic:
     """Open data directories, partition directories, segment files or archives, one or a list of them. Nothing is written beside them.
+
+    They lie on this machine, or where a URI says: `s3://bucket/prefix`, `gs://…`, `hdfs://…`, `file://…`.
 
     Args:
         places: what to read. Several data directories count as replicas, told apart by the `replica` column.
         include: leftovers to read too: `deleted`, `swap`, `cleaned` files, `delete`, `future`, `stray` directories.
         verify: check the CRC of every batch.
         cap_bytes: what one compressed batch may unfold to.
-        temp_dir: where members of archives are spilled to.
+        temp_dir: where members of archives are spilled to, and what is fetched from elsewhere.
         progress: told how far reading has come.
+        filesystem_options: endpoint, region, credentials and the like for URIs (docs/uris.md), before those that a URI has itself.
 
     Raises:
         EvidenceError: nothing of the offsets topic is there, or it cannot be read; names path and remedy.
+        RequestError: a URI or an option that is not known.
     """
     listed = [places] if isinstance(places, str | PathLike) else list(places)
-    evidence = discover([str(place) for place in listed], include=frozenset(include), temp_dir=None if temp_dir is None else str(temp_dir))
+    evidence = discover(
+        [place if isinstance(place, Path) else str(place) for place in listed],
+        include=frozenset(include),
+        temp_dir=None if temp_dir is None else str(temp_dir),
+        filesystem_options=filesystem_options,
+    )
     return OffsetsTopic(evidence, ReadOptions(verify=verify, cap_bytes=cap_bytes, progress=progress))

@@ -23,10 +23,11 @@ from exhume.arrow_rows import table_of
 #: `to_timestamp_ms` is the latest time in the log then. `generation` and `group_epoch` are those of the
 #: first record, `last_generation` and `last_group_epoch` of the last one that repeats it.
 #:
-#: `holding` is assigned, pending_revocation (of a consumer group: it has to give it up, and nobody else may have it), or nobody, with a
-#: `reason`: empty (the group has no member), unassigned, removed (the group is gone), unknown (members whose bytes tell nothing).
-#: Nobody is told only of partitions that somebody had before. `overlaps` are members that had it as well for a while, which is an error
-#: but in a share group. `ended` is then, or earlier where generations without a record lie in between; null where it has not ended.
+#: `holding` is assigned, away (kept for a static member of a consumer group that left for now), pending_revocation (it has to give it up,
+#: and nobody else may have it yet), or nobody, with a `reason`: empty (the group has no member), unassigned, removed (the group is gone),
+#: unknown (members whose bytes tell nothing). Nobody is told only of partitions that somebody had before. `overlaps` are members that had
+#: it as well for a while, which is an error but in a share group. `ended` is then, or earlier where generations without a record lie in
+#: between; null where it has not ended.
 OWNERS = pa.schema(
     [
         ("replica", pa.string()),
@@ -137,7 +138,10 @@ class _Life:
     def _owners(self, step: Membership) -> dict[TopicPartition, dict[str | None, tuple[Member | None, str]]]:
         owners: dict[TopicPartition, dict[str | None, tuple[Member | None, str]]] = {}
         for member in step.members.values():
-            for holding, partitions in (("assigned", member.assigned or ()), ("pending_revocation", member.pending_revocation)):
+            for holding, partitions in (
+                ("away" if member.is_away else "assigned", member.assigned or ()),
+                ("pending_revocation", member.pending_revocation),
+            ):
                 for topic_partition in partitions:
                     if self.wanted is None or self.wanted(*topic_partition):
                         owners.setdefault(topic_partition, {})[member.member_id] = (member, holding)

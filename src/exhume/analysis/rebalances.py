@@ -361,7 +361,7 @@ def rebalances_sentence(table: pa.Table) -> str:
     skipped = sum(row["skipped"] or 0 for row in rows if row["is_complete"])
     unsure = sum(row["skipped"] or 0 for row in rows if not row["is_complete"])
     groups = len({row["group"] for row in rows})
-    parts = [f"{len(rows)} rebalances of {groups} groups"]
+    parts = [f"{len(rows)} {'rebalance' if len(rows) == 1 else 'rebalances'} of {groups} {'group' if groups == 1 else 'groups'}"]
     if skipped:
         parts.append(f"{skipped} more never got an assignment")
     if unsure:

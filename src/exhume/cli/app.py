@@ -25,6 +25,7 @@ from exhume.cli import (
     owners,
     rebalances,
     releases,
+    reset_plan,
     state,
     timeline,
     warmup,
@@ -59,6 +60,7 @@ app.command(name="owners")(owners.owners_command)
 app.command(name="timeline")(timeline.timeline_command)
 app.command(name="expiry")(expiry.expiry_command)
 app.command(name="why")(why.why_command)
+app.command(name="reset-plan")(reset_plan.reset_plan_command)
 app.command(name="warmup")(warmup.warmup_command)
 app.command(name="demo")(demo.demo_command)
 app.add_typer(lab.app, name="lab")

@@ -23,15 +23,17 @@ from exhume.cli.escape import printable
 from exhume.cli.moments import format_ms
 
 _LETTERS = string.ascii_uppercase + string.ascii_lowercase + string.digits
-_NOBODY, _GONE, _GIVEN_UP, _UNKNOWN, _TWICE, _MORE = ".", " ", "~", "?", "#", "+"
+_NOBODY, _GONE, _GIVEN_UP, _AWAY, _UNKNOWN, _TWICE, _MORE = ".", " ", "~", "-", "?", "#", "+"
+_HELD = {"pending_revocation": _GIVEN_UP, "away": _AWAY}
 _MEANINGS = {
     _NOBODY: "nobody",
     _GIVEN_UP: "being given up: nobody else may have it yet",
+    _AWAY: "kept for a static member that is away",
     _UNKNOWN: "not known",
     _TWICE: "two or more at once",
 }
 _COLOURS = ("cyan", "green", "yellow", "magenta", "blue", "bright_cyan", "bright_green", "bright_yellow", "bright_magenta", "bright_blue")
-_STYLES = {_NOBODY: "dim", _TWICE: "bold red", _UNKNOWN: "dim", _GIVEN_UP: "dim", _MORE: "white"}
+_STYLES = {_NOBODY: "dim", _TWICE: "bold red", _UNKNOWN: "dim", _GIVEN_UP: "dim", _AWAY: "dim", _MORE: "white"}
 _MOST_LABEL_CELLS = 28
 _PIPE_CELLS = 100
 
@@ -176,7 +178,7 @@ class _Scale:
         begin, end = self._places(row)
         owner = _owner(row)
         if owner is not None:
-            return _Piece(begin, end, _GIVEN_UP if row["holding"] == "pending_revocation" else letters[owner], row["member_id"])
+            return _Piece(begin, end, _HELD.get(row["holding"], letters[owner]), row["member_id"])
         return _Piece(begin, end, {"removed": _GONE, "unknown": _UNKNOWN}.get(row["reason"], _NOBODY), None)
 
     @staticmethod
