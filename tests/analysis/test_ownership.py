@@ -160,6 +160,4 @@ def test_what_is_kept_for_a_static_member_that_is_away_is_not_read_by_it() -> No
         "assigned",
         "away",
         "assigned",
-        "away",
-        "assigned",
     ]

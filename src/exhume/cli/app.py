@@ -15,9 +15,11 @@ import typer
 from exhume._version import __version__
 from exhume.cli import (
     demo,
+    diagnose,
     diff,
     dump,
     expiry,
+    growth,
     history,
     inspect,
     lab,
@@ -28,6 +30,7 @@ from exhume.cli import (
     reset_plan,
     state,
     timeline,
+    transactions,
     warmup,
     why,
 )
@@ -58,8 +61,11 @@ app.command(name="history")(history.history_command)
 app.command(name="rebalances")(rebalances.rebalances_command)
 app.command(name="owners")(owners.owners_command)
 app.command(name="timeline")(timeline.timeline_command)
+app.command(name="diagnose")(diagnose.diagnose_command)
 app.command(name="expiry")(expiry.expiry_command)
 app.command(name="why")(why.why_command)
+app.command(name="transactions")(transactions.transactions_command)
+app.command(name="growth")(growth.growth_command)
 app.command(name="reset-plan")(reset_plan.reset_plan_command)
 app.command(name="warmup")(warmup.warmup_command)
 app.command(name="demo")(demo.demo_command)
