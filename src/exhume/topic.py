@@ -459,8 +459,8 @@ class OffsetsTopic:
         release: str | None = None,
         topics_file: Place | None = None,
     ) -> pa.Table:
-        """A group in plain sentences, as `explanation.page.EXPLANATION`: what it is, its state, members, rebalances and commits, what is odd
-        or missing, and what to look at next; each with the records that it rests on and how sure it is.
+        """A group in plain sentences, as `explanation.page.EXPLANATION`: what it is, its state, members, rebalances and commits, what is
+        odd or missing, and what to look at next; each with the records that it rests on and how sure it is.
 
         The moment is that of `state`; default: the end. `retention_ms` is as for `expiry`.
 
@@ -487,8 +487,9 @@ class OffsetsTopic:
         batches = self.batches().read_all()
         spans = log_spans(batches.to_batches())
         ends = {origin: end for origin, end in cuts(state).items() if origin in origins and end is not None and end >= 0}
-        end_times_ms = {origin: self._times_of(end, origin[1]).get(origin[0]) for origin, end in ends.items()}
-        newest_ms = max((time for time in (*end_times_ms.values(), *(each.last_timestamp_ms for each in spans.values())) if time), default=0)
+        end_times_ms = {origin: self._times_of(end, origin[1]).get(str(origin[0])) for origin, end in ends.items()}
+        times_ms = (*end_times_ms.values(), *(span.last_timestamp_ms for span in spans.values()))
+        newest_ms = max((time_ms for time_ms in times_ms if time_ms is not None), default=0)
         forecast = forecast_expiry([load.of_all_held() for load in loads], profile, newest_ms, retention_ms, groups=[group]).forecast
         coverage = coverage_of(batches)
         why = answer_why(

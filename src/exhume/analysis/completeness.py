@@ -84,9 +84,7 @@ def grade_groups(reader: SegmentReader, state: CoordinatorState) -> pa.Table:
     return table_of(COMPLETENESS, sorted(rows, key=lambda row: (row["group"] is None, row["group"], row["replica"])))
 
 
-def grade_at_end(
-    load: Mapping[str, Any], start_offset: int, missing: int, *, has_damage: bool, is_pending: bool
-) -> tuple[Grade, str]:
+def grade_at_end(load: Mapping[str, Any], start_offset: int, missing: int, *, has_damage: bool, is_pending: bool) -> tuple[Grade, str]:
     """The grade of a group at the end of a log, and the reason, from what is known of the log as a whole: as `grade_groups` would say.
 
     `start_offset` is where the log begins, `missing` how many offsets behind that no record holds.

@@ -91,7 +91,9 @@ class Names:
             time[has_none] = rows[Column.COMMITTED_AT][has_none]
         texts = pc.add(pc.binary_length(commits["group"]), pc.binary_length(commits["topic"]))
         rows[Column.BYTES] = (
-            _numbers(texts, 0) + rows[Column.METADATA] + np.where(rows[Column.VERSION] < 0, 10, _FIXED_BYTES[rows[Column.VERSION]])
+            _numbers(texts, 0)
+            + rows[Column.METADATA]
+            + np.where(rows[Column.VERSION] < 0, 10, _FIXED_BYTES[np.minimum(rows[Column.VERSION], 4)])
         )
         rows[Column.SETTLED] = rows[Column.OFFSET]
         rows[Column.STANDING] = rows[Column.STEPS] = 0

@@ -5,22 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from exhume.analysis.detectors.report import counted, span
+from exhume.analysis.explanation.commands import Command
 from exhume.analysis.explanation.facts import GroupFacts, Row
 from exhume.analysis.explanation.sentences import Sentence, listed, named, numbers, often, partitions, records_of
 from exhume.analysis.removals import at
 
 #: Topics that get a sentence of their own.
 _MOST_TOPICS = 8
-#: Commits at least, for a rate to be worth telling.
-_LEAST_COMMITS = 3
+#: So many commits, over so long a time, are a rate worth telling.
+_LEAST_COMMITS, _LEAST_TIME_MS = 3, 10_000
 
 
 def commits(facts: GroupFacts) -> Iterator[Sentence]:
     """The offsets that are held, topic by topic; the commits that the log has, the last one, and those of transactions."""
     held = facts.held["offsets"]
     if held:
-        keys = partitions((row["topic"], row["partition"]) for row in held)
-        yield Sentence(f"{counted(len(held), 'offset')} {'is' if len(held) == 1 else 'are'} held: {keys}", records_of(held))
+        if len({row["topic"] for row in held}) > 1:
+            keys = partitions((row["topic"], row["partition"]) for row in held)
+            yield Sentence(f"{counted(len(held), 'offset')} are held: {keys}", records_of(held))
         yield from _by_topic(facts)
     elif facts.kind == "share":
         yield Sentence("A share group commits nothing here: how far it has come is in __share_group_state")
@@ -65,7 +67,8 @@ def _in_the_log(facts: GroupFacts) -> Iterator[Sentence]:
     first, last = found[0], found[-1]
     what = f"The log has {counted(len(found), 'commit')} of it"
     if len(found) > 1 and None not in (first["timestamp_ms"], last["timestamp_ms"]):
-        what += f", from record {first['record_offset']}{at(first['timestamp_ms'])} to record {last['record_offset']}{at(last['timestamp_ms'])}"
+        begin, end = (f"record {row['record_offset']}{at(row['timestamp_ms'])}" for row in (first, last))
+        what += f", from {begin} to {end}"
     yield Sentence(what, records_of([first, last]))
     yield from _rate(facts)
     if facts.end_ms is not None and last["timestamp_ms"] is not None and facts.end_ms > last["timestamp_ms"]:
@@ -80,11 +83,11 @@ def _rate(facts: GroupFacts) -> Iterator[Sentence]:
     # Commits of one append are one act.
     acts = {(row["path"], row["byte_position"]): row for row in whole}
     rows = list(acts.values())
-    if len(rows) < _LEAST_COMMITS or rows[-1]["timestamp_ms"] <= rows[0]["timestamp_ms"]:
+    if len(rows) < _LEAST_COMMITS or rows[-1]["timestamp_ms"] - rows[0]["timestamp_ms"] < _LEAST_TIME_MS:
         return
     length_ms = rows[-1]["timestamp_ms"] - rows[0]["timestamp_ms"]
-    where = "" if not facts.complete_from else f" from record {facts.complete_from} on, where nothing is missing,"
-    text = f"It committed{where} {often(len(rows) - 1, length_ms)} on average, {len(rows)} times in {span(length_ms)}"
+    it = "It" if not facts.complete_from else f"From record {facts.complete_from} on, where nothing is missing, it"
+    text = f"{it} committed {often(len(rows) - 1, length_ms)} on average: {len(rows)} times in {span(length_ms)}"
     yield Sentence(text, records_of([whole[0], whole[-1]]))
 
 
@@ -102,7 +105,7 @@ def _pending(facts: GroupFacts) -> Iterator[Sentence]:
         refused = facts.profile.require_stable == "refused"
         text += ": a fetch that requires stable offsets is refused for it" if refused and len(rows) == 1 else ""
         text += ": a fetch that requires stable offsets is refused for them" if refused and len(rows) > 1 else ""
-        command = facts.commands.by_release("history", purpose="See what became of each commit")
+        command = Command("transactions", (), "See open transactions, and what they hold up")
         records = (*records_of(rows), *(() if opened is None else records_of([opened], "first_record_offset", "last_record_offset")))
         yield Sentence(text, records, next_command=command)
 
@@ -117,6 +120,6 @@ def _aborted(facts: GroupFacts) -> Iterator[Sentence]:
     rows = [row for row in facts.commits if row["transaction_outcome"] == "ABORT"]
     if rows:
         keys = listed(sorted({f"{named(row['topic'])} {row['partition']}" for row in rows}))
-        verb = "was" if len(rows) == 1 else "were"
-        text = f"{counted(len(rows), 'commit')} ({keys}) {verb} aborted with {'its' if len(rows) == 1 else 'their'} transactions, and never counted"
+        verb = "was aborted with its transaction" if len(rows) == 1 else "were aborted with their transactions"
+        text = f"{counted(len(rows), 'commit')} ({keys}) {verb}, and never counted"
         yield Sentence(text, records_of(rows, "record_offset", "marker_record_offset"))

@@ -26,7 +26,7 @@ class GroupFacts:
 
     `load` is the row of `loads`, `held` the rows of the other state tables by name. `history` are rows of `HISTORY`, `steps` the group's
     memberships, `rebalances` rows of `REBALANCES`, all up to the moment and in the order of the log. `why` are rows of `WHY`, `forecast` of
-    `FORECAST`, both of the moment; `findings` is what concerns the group or its log. `grade` says how much the log still knows of the
+    `FORECAST`, both of the moment; `findings` is what was found about the group, `damage` about the log. `grade` says how much the log still knows of the
     moment, `missing_offsets` how many record offsets up to it no record holds. `complete_from` is the record offset from which on every
     record is there. `end_ms` is the time of the last record of any group up to the moment.
     """
@@ -41,6 +41,7 @@ class GroupFacts:
     why: Sequence[Row]
     forecast: Sequence[Row]
     findings: Sequence[Finding]
+    damage: Sequence[Finding]
     grade: str
     grade_reason: str
     missing_offsets: int

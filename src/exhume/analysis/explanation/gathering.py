@@ -129,6 +129,7 @@ def facts_of(gathered: Gathered, origins: Sequence[Origin]) -> Iterator[GroupFac
             why=why.get(origin, []),
             forecast=forecast.get(origin, []),
             findings=[finding for finding in _findings(gathered, origin) if _is_in(finding.last_record_offset or 0, ends[origin])],
+            damage=[*_damage(gathered, origin)],
             grade=grade,
             grade_reason=reason,
             missing_offsets=missing,
@@ -172,12 +173,7 @@ def _grade(gathered: Gathered, origin: Origin, load: Row, coverage: Row, held: M
         return "certain", "every record up to it that counted is there", rows[0]["missing_offsets"] if rows else 0
     start_offset = gathered.starts.get(origin, 0)
     missing = max(coverage["missing_offsets"] - start_offset, 0)
-    damage = [
-        finding
-        for finding in gathered.findings
-        if finding.is_damage and (finding.replica, finding.offsets_partition) in (origin, (None, None), (origin[0], None))
-    ]
-    has_damage = coverage["has_damage"] or bool(damage)
+    has_damage = coverage["has_damage"] or any(_damage(gathered, origin))
     return (*grade_at_end(load, start_offset, missing, has_damage=has_damage, is_pending=bool(held["pending_offsets"])), missing)
 
 
@@ -188,5 +184,11 @@ def _findings(gathered: Gathered, origin: Origin) -> Iterator[Finding]:
             yield finding
     for finding in gathered.findings:
         here = finding.offsets_partition in (None, origin[1]) and finding.replica in (None, origin[0])
-        if finding.group == gathered.group and here and finding.severity != "info":
+        if finding.group == gathered.group and here and finding.severity != "info" and not finding.is_damage:
             yield finding
+
+
+def _damage(gathered: Gathered, origin: Origin) -> Iterator[Finding]:
+    """What makes this log partial."""
+    places = (origin, (origin[0], None), (None, None))
+    return (finding for finding in gathered.findings if finding.is_damage and (finding.replica, finding.offsets_partition) in places)

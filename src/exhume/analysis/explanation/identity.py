@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from exhume.analysis.detectors.report import counted
 from exhume.analysis.explanation.facts import GroupFacts
 from exhume.analysis.explanation.sentences import Sentence, named, records_of
 from exhume.analysis.memberships import Membership
@@ -68,17 +67,19 @@ def _begin(facts: GroupFacts) -> Iterator[Sentence]:
     if facts.is_complete:
         yield Sentence(f"It began with {record}: every record of this log is there", (first["record_offset"],))
     else:
-        yield Sentence(f"The oldest record of it that is left is {record}; what came before it, if anything did, is gone", records_of([first]))
+        text = f"The oldest record of it that is left is {record}; what came before it, if anything did, is gone"
+        yield Sentence(text, records_of([first]))
 
 
 def _lives(facts: GroupFacts) -> Iterator[Sentence]:
     ends = [step for step in facts.steps[:-1] if step.is_tombstone]
     if ends:
-        times = counted(len(ends), "time")
-        yield Sentence(f"It was removed {times} before and began anew", tuple(step.record_offset for step in ends))
+        times = "once" if len(ends) == 1 else f"{len(ends)} times"
+        yield Sentence(f"It was removed {times} before, and began anew", tuple(step.record_offset for step in ends))
     for step in facts.steps:
         if step.converted_from is not None:
-            text = f"Record {step.record_offset}{at(step.timestamp_ms)} made it a {step.kind} group; it was a {step.converted_from} group before"
+            record = f"Record {step.record_offset}{at(step.timestamp_ms)}"
+            text = f"{record} made it a {step.kind} group; it was a {step.converted_from} group before"
             yield Sentence(text, (step.record_offset, step.last_record_offset))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from exhume.analysis.detectors.report import counted, span
 from exhume.analysis.explanation.facts import GroupFacts, Row
@@ -12,6 +12,14 @@ from exhume.analysis.removals import at
 
 #: Members that get a sentence of their own.
 _MOST_MEMBERS = 8
+#: What members of modern groups are doing.
+_STATES: Mapping[str | None, str] = {
+    "STABLE": ", settled",
+    "UNREVOKED_PARTITIONS": ", with partitions to give up first",
+    "UNREVOKED_TASKS": ", with tasks to give up first",
+    "UNRELEASED_PARTITIONS": ", waiting for partitions",
+    "UNRELEASED_TASKS": ", waiting for tasks",
+}
 
 
 def members(facts: GroupFacts) -> Iterator[Sentence]:
@@ -76,7 +84,9 @@ def _member(facts: GroupFacts, row: Row) -> Sentence:
         told.append(f"has to give up {_holdings(mine['pending_revocation'])}")
     if row["member_epoch"] is not None:
         away = row["member_epoch"] == AWAY_EPOCH
-        told.append("is away, its partitions kept for it" if away else f"is {_state(row)} at epoch {row['member_epoch']}")
+        told.append(
+            "is away, its partitions kept for it" if away else f"is at epoch {row['member_epoch']}{_STATES.get(row['member_state'], '')}"
+        )
     where = f" at {row['client_host'].removeprefix('/')}" if row["client_host"] else ""
     assigned = [each for rows in mine.values() for each in rows]
     return Sentence(f"{_name(row)}{where} {listed(told)}", records_of([row, *assigned]))
@@ -86,13 +96,12 @@ def _holdings(rows: Iterable[Row]) -> str:
     """Partitions of topics, or tasks of subtopologies by role."""
     by_name: dict[str, list[int]] = {}
     for row in rows:
-        task = None if row["subtopology_id"] is None else f"{row['task_role'] or ''} tasks of subtopology {named(row['subtopology_id'])}:".strip()
-        by_name.setdefault(task or named(row["topic"] or row["topic_id"]), []).append(row["partition"])
+        if row["subtopology_id"] is None:
+            name = named(row["topic"] or row["topic_id"])
+        else:
+            name = f"{row['task_role']} tasks of subtopology {named(row['subtopology_id'])}:"
+        by_name.setdefault(name, []).append(row["partition"])
     return listed([f"{name} {numbers(found)}" for name, found in sorted(by_name.items())]) if by_name else "no partition"
-
-
-def _state(row: Row) -> str:
-    return {"STABLE": "settled", None: "in an unknown state"}.get(row["member_state"], str(row["member_state"]).lower().replace("_", " "))
 
 
 def _name(row: Row) -> str:
@@ -119,8 +128,9 @@ def _waiting(facts: GroupFacts) -> Iterator[Sentence]:
         for holder in dict.fromkeys(other["member_id"] for _, other in blocked):
             wanted = [row for row, other in blocked if other["member_id"] == holder]
             held = [other for _, other in blocked if other["member_id"] == holder]
-            text = f"{names.get(member_id, named(member_id))} waits for {_holdings(wanted)}, which {names.get(holder, named(holder))} still has"
-            yield Sentence(f"{text}{_for_how_long(facts)}", records_of([*wanted, *held]))
+            who, other = (names.get(each, named(each)) for each in (member_id, holder))
+            text = f"{who} waits for {_holdings(wanted)}, which {other} still has{_for_how_long(facts)}"
+            yield Sentence(text, records_of([*wanted, *held]))
 
 
 def _for_how_long(facts: GroupFacts) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from exhume.analysis.detectors.report import counted, span
+from exhume.analysis.explanation.commands import Command
 from exhume.analysis.explanation.facts import GroupFacts, Row
 from exhume.analysis.explanation.sentences import Sentence, partitions, records_of
 from exhume.analysis.removals import show_time
@@ -17,10 +18,21 @@ _NOT_GONE = ("there", "never_there")
 
 
 def missing(facts: GroupFacts) -> Iterator[Sentence]:
-    """Records that the log has no more, offsets that are gone and why, and what expires next."""
+    """Damage, records that the log has no more, offsets that are gone and why, and what expires next."""
+    yield from _damage(facts)
     yield from _records(facts)
     yield from _offsets(facts)
     yield from _expiry(facts)
+
+
+def _damage(facts: GroupFacts) -> Iterator[Sentence]:
+    command = Command("inspect", (), "See what is damaged, by file and byte")
+    for finding in facts.damage[:_MOST_ANSWERS]:
+        offsets = (finding.first_record_offset, finding.last_record_offset)
+        records = tuple(offset for offset in offsets if offset is not None)
+        yield Sentence(f"Part of the log is damaged: {finding.sentence}", records, finding.confidence, finding.not_excluded, command)
+    if len(facts.damage) > _MOST_ANSWERS:
+        yield Sentence(f"{len(facts.damage) - _MOST_ANSWERS} findings of damage are not listed here", next_command=command)
 
 
 def _records(facts: GroupFacts) -> Iterator[Sentence]:

@@ -21,7 +21,8 @@ def oddities(facts: GroupFacts) -> Iterator[Sentence]:
     rewinds = list(_rewinds(facts))
     if len(rewinds) > _MOST_REWINDS:
         left = [row for rewind in rewinds[:-_MOST_REWINDS] for _, row in rewind]
-        yield Sentence(f"Offsets were set back {counted(len(rewinds), 'time')}; what follows are the last {_MOST_REWINDS}", records_of(left))
+        text = f"Offsets were set back {counted(len(rewinds), 'time')}; what follows are the last {_MOST_REWINDS}"
+        yield Sentence(text, records_of(left))
     for rewind in rewinds[-_MOST_REWINDS:]:
         yield _rewind(facts, rewind)
     if not rewinds and facts.commits:
@@ -30,7 +31,9 @@ def oddities(facts: GroupFacts) -> Iterator[Sentence]:
     for finding in facts.findings:
         offsets = (finding.first_record_offset, finding.last_record_offset)
         records = tuple(offset for offset in offsets if offset is not None)
-        yield Sentence(f"{finding.sentence} ({finding.code})", records, finding.confidence, finding.not_excluded)
+        command = facts.commands.of("diagnose", purpose="See these findings with their evidence")
+        text = f"{finding.sentence} ({finding.code})"
+        yield Sentence(text, records, finding.confidence, finding.not_excluded, None if facts.is_past else command)
 
 
 def _rewinds(facts: GroupFacts) -> Iterator[list[_Rewind]]:
@@ -50,7 +53,8 @@ def _rewind(facts: GroupFacts, rewind: Sequence[_Rewind]) -> Sentence:
     if len(rewind) == 1:
         held, row = rewind[0]
         by = f"by record {row['record_offset']}{at(row['timestamp_ms'])}"
-        text = f"{partitions(keys)} was set back from {held['committed_offset']} to {row['committed_offset']} {by}{_since(now.get(keys[0]), row)}"
+        way = f"from {held['committed_offset']} to {row['committed_offset']}"
+        text = f"{partitions(keys)} was set back {way} {by}{_since(now.get(keys[0]), row)}"
     else:
         deltas = [held["committed_offset"] - row["committed_offset"] for held, row in rewind]
         by = f"by records {rewind[0][1]['record_offset']} to {last['record_offset']}{at(last['timestamp_ms'])}"
@@ -59,7 +63,8 @@ def _rewind(facts: GroupFacts, rewind: Sequence[_Rewind]) -> Sentence:
     anew = sorted({named(row["topic"]) for held, row in rewind if _is_made_anew(held, row)})
     if anew:
         text += f"; {', '.join(anew)} had another topic id before: it was made anew"
-    command = facts.commands.by_release("reset-plan", "--before-rewind", "--output", "table", purpose="See the positions before they went back")
+    purpose = "See the positions before they went back, and what a reset plan makes of them"
+    command = facts.commands.by_release("reset-plan", "--before-rewind", "--output", "table", purpose=purpose)
     return Sentence(text, records_of([row for pair in rewind for row in pair]), next_command=None if facts.is_past else command)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 
 from exhume.analysis.detectors.report import counted, span
 from exhume.analysis.explanation.facts import GroupFacts, Row
@@ -49,11 +50,17 @@ def _summary(facts: GroupFacts, rows: list[Row]) -> Sentence:
     first, last = rows[0], rows[-1]
     lost = sum(row["skipped"] or 0 for row in rows if row["is_complete"])
     unsure = sum(row["skipped"] or 0 for row in rows if not row["is_complete"])
-    parts = [f"The log has {counted(len(rows), word)} of it, from {_number(first)} to {_number(last)}"]
+    lives = 1 + sum(_number(after) < _number(before) for before, after in pairwise(rows))
+    if len(rows) == 1:
+        parts = [f"The log has {word} {_number(last)} of it"]
+    elif lives > 1:
+        parts = [f"The log has {counted(len(rows), word)} of {lives} lives of it"]
+    else:
+        parts = [f"The log has {counted(len(rows), word)} of it, from {_number(first)} to {_number(last)}"]
     if lost:
-        parts.append(f"{counted(lost, word)} in between never got an assignment, and left no record")
+        parts.append(f"{counted(lost, word)} besides never got an assignment, and left no record")
     if unsure:
-        parts.append(f"of {counted(unsure, word)} in between no record is left, or there never was one")
+        parts.append(f"of {counted(unsure, word)} besides no record is left, or there never was one")
     return Sentence("; ".join(parts), records_of([first, last]), next_command=command)
 
 
@@ -67,14 +74,14 @@ def _rebalance(row: Row) -> Sentence:
     if row["partitions_moved"]:
         told.append(f"{counted(row['partitions_moved'], 'partition')} moved")
     if row["partitions_lost"]:
-        told.append(f"{counted(row['partitions_lost'], 'partition')} lost their owner" if row["partitions_lost"] > 1 else "1 partition lost its owner")
+        told.append(f"{counted(row['partitions_lost'], 'partition')} left without an owner")
     if row["no_assignment_ms"]:
         how = "" if row["no_assignment_is"] == "exactly" else "at least "
         told.append(f"nobody had anything for {how}{span(row['no_assignment_ms'])}")
     if row["reconciliation_ms"] is not None:
         told.append(f"settled after {span(row['reconciliation_ms'])}")
     elif row["waiting"]:
-        told.append(f"{counted(len(row['waiting']), 'member')} never came to what it was to have")
+        told.append(f"{counted(len(row['waiting']), 'member')} never settled in it")
     records = records_of([row], "record_offset", "last_record_offset", "reconciled_record_offset")
     return Sentence("; ".join(told), records)
 
@@ -91,5 +98,6 @@ def _why(row: Row) -> str:
     return ", ".join(causes) or "why is not in the log"
 
 
-def _number(row: Row) -> object:
-    return row["generation"] if row["group_type"] == "classic" else row["group_epoch"]
+def _number(row: Row) -> int:
+    number = row["generation"] if row["group_type"] == "classic" else row["group_epoch"]
+    return -1 if number is None else int(number)

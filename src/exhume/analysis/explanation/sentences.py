@@ -10,7 +10,7 @@ from itertools import pairwise
 from exhume.analysis.explanation.commands import Command
 from exhume.findings import Confidence
 
-_PLAIN_NAME = re.compile(r"[A-Za-z0-9._-]+")
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9._@#:/-]+")
 _UNITS_MS = {"second": 1000, "minute": 60_000, "hour": 3_600_000, "day": 86_400_000}
 #: Ranges of partitions, or topics, that a sentence names; the others are counted.
 _MOST_NAMED = 12
@@ -54,8 +54,8 @@ def listed(parts: Sequence[str], *, most: int = _MOST_NAMED) -> str:
 def numbers(partitions: Iterable[int]) -> str:
     """Partitions as runs: `0-2, 5`."""
     ordered = sorted(set(partitions))
-    starts = [number for before, number in pairwise([None, *ordered]) if before is None or number != before + 1]
-    ends = [number for number, after in pairwise([*ordered, None]) if after is None or after != number + 1]
+    breaks = [(before, after) for before, after in pairwise(ordered) if after != before + 1]
+    starts, ends = [*ordered[:1], *(after for _, after in breaks)], [*(before for before, _ in breaks), *ordered[-1:]]
     runs = [str(first) if first == last else f"{first}-{last}" for first, last in zip(starts, ends, strict=True)]
     return ", ".join(runs) if len(runs) <= _MOST_NAMED else f"{', '.join(runs[:_MOST_NAMED])} and more, {len(ordered)} in all"
 

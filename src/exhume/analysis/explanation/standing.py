@@ -13,8 +13,23 @@ from exhume.findings import Confidence
 
 _SURE: Mapping[str, tuple[str, Confidence]] = {
     "certain": ("Nothing that counted at this moment can be missing", "proof"),
-    "at_least": ("What is said here was so; more may have been there", "possible"),
-    "unknown": ("Nothing here is certain", "undecidable"),
+    "at_least": ("More was there than what is said here", "possible"),
+    "unknown": ("Whether this is all that was there", "undecidable"),
+}
+
+#: Answers of `why.WHY` about a group.
+_WHY: Mapping[str, str] = {
+    "pending": "Only commits of open transactions are there",
+    "aborted": "Its commits were aborted",
+    "expired": "It expired",
+    "group_deleted": "It was deleted by a request",
+    "offsets_deleted": "Its offsets were deleted by a request",
+    "topic_deleted": "It went with its topic",
+    "last_member_left": "It went with its last member",
+    "removed": "It was removed",
+    "not_shown": "It is held and not shown",
+    "not_read": "No broker reads it",
+    "not_kept": "This release does not keep it",
 }
 
 
@@ -66,7 +81,7 @@ def _held(facts: GroupFacts, row: Mapping[str, Any]) -> Iterator[Sentence]:
         yield Sentence(f"It is Empty since {show_time(since_ms)}{_before_end(facts, since_ms)}", records)
     if facts.held["members"] and row["group_type"] == "classic":
         hidden = "that a rebalance was under way at this moment"
-        yield Sentence("A rebalance leaves a record only when it is done", records, not_excluded=hidden)
+        yield Sentence("Only a finished rebalance leaves a record", records, not_excluded=hidden)
 
 
 def _time_of(facts: GroupFacts) -> str:
@@ -95,5 +110,5 @@ def _not_held(facts: GroupFacts) -> Iterator[Sentence]:
         yield Sentence(f"{_holder(facts)} nothing of it: it is gone", records_of(facts.history[-1:]))
     if why is not None and not why["is_there"]:
         command = facts.commands.by_release("why", purpose="See why it and each of its offsets is gone")
-        text = f"Why ({why['code'].replace('_', ' ')}): {why['sentence']}"
+        text = f"{_WHY.get(why['code'], 'It is not there')}: {why['sentence']}"
         yield Sentence(text, tuple(why["records"]), why["confidence"], why["not_excluded"], None if facts.is_past else command)
