@@ -27,7 +27,7 @@ from exhume.codecs.records import read_records_leniently
 from exhume.fixtures.log_writer import PartitionWriter, group_metadata, offset_commit, tombstone
 from exhume.replay import local
 from exhume.replay.local import Mode
-from exhume.replay.survivors import fold, gathering, joining, names, run
+from exhume.replay.survivors import fold, gathering, joining, names, run, times
 from exhume.replay.survivors import tables as fold_tables
 from tests.codecs.test_fast_tables import READERS, tables
 from tests.fuzz.mutations import mutated, segments_of, write
@@ -54,6 +54,7 @@ _ENTRIES: dict[str, Any] = {
     "move_names": names.move_names,
     "index_producers": names.index_producers,
     "move_metadata": fold_tables.move_metadata,
+    "read_times": times.read_times,
     "span_offsets": gathering.span_offsets,
     "gather_commits": gathering.gather_commits,
     "gather_texts": gathering.gather_texts,
