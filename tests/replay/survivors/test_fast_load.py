@@ -67,7 +67,7 @@ def everything(
     release: str,
     mode: Mode = "strict",
     threads: int = 1,
-    asked: Mapping[str, Any] | None = None,
+    asked: dict[str, Any] | None = None,
     **options: Any,
 ) -> dict[str, Any]:
     """All that a load says, as plain values. `asked` are further options of `state`, `options` of `ReadOptions`."""

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
-from itertools import islice, pairwise
+from itertools import islice
 from threading import Event
 
 import numpy as np
@@ -40,9 +40,14 @@ from exhume.replay.survivors.rules import (
     rules_of,
 )
 from exhume.replay.survivors.settled import Settled, read_topic_ids
+from exhume.replay.survivors.stretches import Piece, readable, stretches
 from exhume.replay.survivors.tables import (
+    BEGINS_WITHIN,
+    FIRST_BASE_OFFSET,
+    FIRST_LEADER_EPOCH,
     FIRST_OFFSET,
     IS_CUT,
+    LAST_OFFSET_SEEN,
     LEADER_EPOCH_SEEN,
     NEXT_OFFSET,
     STATUS,
@@ -55,8 +60,6 @@ from exhume.replay.survivors.tables import (
 _BLOCK_BATCHES = 1024
 #: Compressed batches are unfolded and folded in runs of about so many bytes.
 _RUN_BYTES = 8 * 1024 * 1024
-#: Segments that one thread folds in turn.
-_LONGEST_STRETCH = 8
 #: Page by page, fetching a mapping takes longer than verifying it.
 _FETCHED_BYTES = 16 * 1024 * 1024
 
@@ -75,24 +78,26 @@ def fold_log(
         last_offset = None if order.first_later is None else order.first_later[0] - 1
     elif at is not None:
         last_offset = at.last_offsets.get(log.partition.offsets_partition)
-    if last_offset is not None and last_offset < start_offset:
-        # A log that ends in front of its start: releases differ in what they read of a batch that both lie in.
-        return None
     rules = rules_of(profile, inputs, start_offset, last_offset)
     segments = [number for number, segment in enumerate(log.segments) if segment.end]
     if not segments:
         return None
     tables = None
-    if fast.threads > 1 and len(segments) > 1:
-        tables = _fold_side_by_side(log, segments, rules, fast)
-    if tables is None or tables.counts[STATUS] == TRANSACTIONAL:
-        tables = _fold_in_turn(log, segments, rules, fast)
+    parts = stretches(log, segments, fast.threads)
+    if len(parts) > 1:
+        tables = _fold_side_by_side(log, parts, rules, fast)
+    # A batch that is taken for the first of a stretch can lie in a record.
+    if tables is None or tables.counts[STATUS] in (TRANSACTIONAL, ODD_BATCH):
+        tables = _fold_in_turn(log, stretches(log, segments, 1)[0], rules, fast)
     if tables.counts[STATUS] != DONE:
         return None
     cut = Cut()
     if last_offset is not None and tables.counts[IS_CUT]:
         end_offset = log.start_offset if tables.counts[FIRST_OFFSET] < 0 else int(tables.counts[NEXT_OFFSET])
         cut = Cut(end_offset=end_offset)
+        if end_offset <= start_offset and tables.counts[FIRST_OFFSET] >= 0:
+            # The log ends in front of its start, in one batch with it: releases differ in what they read of it.
+            return None
     # Where the log ends in a gap, much hangs on every batch.
     elif tables.counts[NEXT_OFFSET] != log.end_offset:
         return None
@@ -123,27 +128,25 @@ def _read_order(log: StrictLog, start_offset: int, at: Moment, fast: FastLoad) -
     return times.order_of(found)
 
 
-def _fold_in_turn(log: StrictLog, segments: Sequence[int], rules: Int64s, fast: FastLoad) -> Tables:
+def _fold_in_turn(log: StrictLog, stretch: Sequence[Piece], rules: Int64s, fast: FastLoad) -> Tables:
     tables = new_tables(int(rules[SEED]))
-    for number in segments:
-        tables = _fold_segment(log, number, rules, tables, fast)
+    tables.counts[BEGINS_WITHIN] = stretch[0].start > 0
+    for piece in stretch:
+        tables = _fold_piece(log, piece, rules, tables, fast)
         if tables.counts[STATUS] != DONE or fast.is_stopped.is_set():
             break
     return tables
 
 
-def _fold_side_by_side(log: StrictLog, segments: Sequence[int], rules: Int64s, fast: FastLoad) -> Tables:
-    """Stretches of segments on threads, a few ahead of the one that is joined; the first that is not done ends it."""
+def _fold_side_by_side(log: StrictLog, parts: Sequence[Sequence[Piece]], rules: Int64s, fast: FastLoad) -> Tables:
+    """Stretches on threads, a few ahead of the one that is joined; the first that is not done ends it."""
     part_rules = rules.copy()
     part_rules[IS_PART] = True
     own = replace(fast, is_stopped=Event())
     tables: Tables | None = None
     with ThreadPoolExecutor(fast.threads) as pool:
         coming: deque[Future[Tables]] = deque()
-        # Every stretch meets all keys anew: few long ones are less work, as long as no thread is left without one.
-        parts = min(len(segments), max(2 * fast.threads, -(-len(segments) // _LONGEST_STRETCH)))
-        edges = [len(segments) * number // parts for number in range(parts + 1)]
-        waiting = iter([segments[start:end] for start, end in pairwise(edges)])
+        waiting = iter(parts)
         try:
             while True:
                 for stretch in islice(waiting, fast.threads + 1 - len(coming)):
@@ -166,19 +169,24 @@ def _fold_side_by_side(log: StrictLog, segments: Sequence[int], rules: Int64s, f
                 future.cancel()
 
 
-def _fold_segment(log: StrictLog, number: int, rules: Int64s, tables: Tables, fast: FastLoad) -> Tables:
-    """These tables, and the segment of this number folded into them; `counts[STATUS]` says whether it was."""
+def _fold_piece(log: StrictLog, piece: Piece, rules: Int64s, tables: Tables, fast: FastLoad) -> Tables:
+    """These tables, and this piece of a segment folded into them; `counts[STATUS]` says whether it was."""
+    number = piece.segment
     segment = log.segments[number]
-    if looks_like(memoryview(segment.buffer)) is not None:
+    if piece.start == 0 and looks_like(memoryview(segment.buffer)) is not None:
         return _given_up(tables, ODD_BATCH)
     rules[LOWEST_OFFSET] = segment.file.base_offset
     rules[BEYOND_OFFSET] = min(segment.file.base_offset + MOST_OFFSETS_IN_SEGMENT + 1, LARGEST)
     for later in log.segments[number + 1 : number + 2]:
         rules[BEYOND_OFFSET] = min(rules[BEYOND_OFFSET], later.file.base_offset)
-    tables.counts[LEADER_EPOCH_SEEN] = -1
-    for rows, count, content in _blocks(segment.buffer, fast, verifies=fast.verify):
+    counts = tables.counts
+    counts[LEADER_EPOCH_SEEN] = -1
+    for rows, count, content in _blocks(segment.buffer, fast, verifies=fast.verify, start=piece.start, end=piece.end):
         if not count:
             return _given_up(tables, ODD_BATCH)
+        if counts[FIRST_BASE_OFFSET] < 0:
+            counts[[FIRST_BASE_OFFSET, FIRST_LEADER_EPOCH]] = rows[0, [scan.BASE_OFFSET, scan.LEADER_EPOCH]]
+        counts[LAST_OFFSET_SEEN] = rows[count - 1, scan.LAST_OFFSET]
         try:
             for first, last, data, bodies in _runs(content, rows, count, fast.cap_bytes):
                 sizes = bodies[first:last, 1] - bodies[first:last, 0]
@@ -194,18 +202,21 @@ def _fold_segment(log: StrictLog, number: int, rules: Int64s, tables: Tables, fa
     return tables
 
 
-def _blocks(buffer: Buffer, fast: FastLoad, *, verifies: bool) -> Iterator[tuple[Int64s, int, Bytes]]:
-    """The batches of a segment in blocks: rows of them, how many, and the segment. None in a block: no batch begins where one should."""
-    content = np.frombuffer(buffer, np.uint8) if len(buffer) else np.empty(0, np.uint8)
-    # Compiled for one kind of array only.
-    content.flags.writeable = False
+def _blocks(
+    buffer: Buffer, fast: FastLoad, *, verifies: bool, start: int = 0, end: int | None = None
+) -> Iterator[tuple[Int64s, int, Bytes]]:
+    """The batches of `buffer[start:end]` in blocks: rows of them, how many, and the segment. None in a block: no whole one begins where
+    one should.
+    """
+    content = readable(buffer)
+    end = len(content) if end is None else end
     rows = np.empty((_BLOCK_BATCHES, scan.COLUMNS), np.int64)
-    position = fetched = 0
-    while position < len(content) and not fast.is_stopped.is_set():
+    position = fetched = start
+    while position < end and not fast.is_stopped.is_set():
         if position >= fetched:
-            fetch_pages(memoryview(buffer), position, min(position + _FETCHED_BYTES, len(content)))
+            fetch_pages(memoryview(buffer), position, min(position + _FETCHED_BYTES, end))
             fetched = position + _FETCHED_BYTES
-        count, position = scan.scan(content, position, len(content), verifies, rows)
+        count, position = scan.scan(content, position, end, verifies, rows)
         yield rows, count, content
         if not count:
             return
