@@ -47,14 +47,14 @@ class Question:
         partition_counts: of the topics that have metadata. A topic that is not here does not exist.
         racks: of the replicas of every partition, for topics where they are known.
         topic_ids: for assignors of the coordinator: the 16 bytes of each id. They decide ties.
-        assignable: for share groups: the partitions whose share state is initialized; topics that are not here are so entirely.
+        assignable: for share groups: the partitions whose share state is initialized; None where that is so of all.
     """
 
     members: Sequence[Member]
     partition_counts: Mapping[str, int]
     racks: Mapping[str, PartitionRacks] = field(default_factory=dict)
     topic_ids: Mapping[str, bytes] = field(default_factory=dict)
-    assignable: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    assignable: Mapping[str, Sequence[int]] | None = None
 
     def in_hash_order(self) -> list[Member]:
         """The members as a HashMap by member id gives them back."""

@@ -43,8 +43,7 @@ def partition_hash(partition: tuple[str, int]) -> int:
 
 def uuid_hash(raw: bytes) -> int:
     """Uuid.hashCode of these 16 bytes."""
-    most, least = struct.unpack(">QQ", raw)
-    both = most ^ least
+    both = int.from_bytes(raw[:8], "big") ^ int.from_bytes(raw[8:], "big")
     return (both >> 32) ^ (both & 0xFFFFFFFF)
 
 
@@ -59,6 +58,14 @@ def grown_capacity(count: int, start: int = _SMALLEST_CAPACITY) -> int:
     while 4 * count > 3 * capacity:
         capacity *= 2
     return capacity
+
+
+def computed_capacity(count: int, start: int = _SMALLEST_CAPACITY) -> int:
+    """The same of a table that is filled by computeIfAbsent, which looks whether to grow before it adds a key.
+
+    It also puts a key in front of those of its bucket: give keys in reverse to have them in its order.
+    """
+    return grown_capacity(max(count - 1, 0), start)
 
 
 def capacity_for(wanted: int) -> int:

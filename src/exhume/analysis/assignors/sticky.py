@@ -92,10 +92,7 @@ def _handed_over(members: Sequence[Member], assigned: Assigned) -> Transfers:
     """What one member is given that it does not own, while one that owns it is not given it."""
     owned = {member.member_id: set(member.owned) for member in members}
     added = {
-        partition: member_id
-        for member_id, partitions in assigned.items()
-        for partition in partitions
-        if partition not in owned[member_id]
+        partition: member_id for member_id, partitions in assigned.items() for partition in partitions if partition not in owned[member_id]
     }
     revoked = {partition for member_id, partitions in assigned.items() for partition in owned[member_id].difference(partitions)}
     return {partition: member_id for partition, member_id in added.items() if partition in revoked}

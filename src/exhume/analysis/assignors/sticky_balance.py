@@ -1,4 +1,4 @@
-"""The sticky assignors where subscriptions differ, and up to 2.5.0 always: keep what can be kept, then move partitions until it is balanced.
+"""The sticky assignors where subscriptions differ, and up to 2.5.0 always: keep what can be kept, then move about what is out of balance.
 
 Source: AbstractStickyAssignor.generalAssign and GeneralAssignmentBuilder, Kafka 2.4 to 4.3.
 """

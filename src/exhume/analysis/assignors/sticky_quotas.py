@@ -231,7 +231,7 @@ class _Shares:
         if not self.below:
             return
         if self.over != self.extras:
-            reason = "We haven't reached the expected number of members with more than the minQuota partitions, but no more partitions to be assigned"
+            reason = "We haven't reached the expected number of members with more than the minQuota partitions"
             raise AssignorThrows("IllegalStateException", reason)
         for member_id in self.below:
             if len(self.assigned[member_id]) != self.least:
