@@ -52,7 +52,7 @@ SEED, START_OFFSET, ACCEPTED_0, ACCEPTED_1, ACCEPTED_2, MARKER_DECIDES, TOMBSTON
 #: What the segment may hold: offsets from the lowest on, below the one beyond. What the release can read: a bit for each codec it cannot,
 #: the largest batch.
 LOWEST_OFFSET, BEYOND_OFFSET, REFUSED_CODECS, MOST_BATCH_BYTES = range(8, 12)
-#: 1 where a stretch is folded by itself: it may have no transactions.
+#: 1 where a stretch is folded by itself, and joined to what lies in front of it.
 IS_PART = 12
 RULES = 13
 
@@ -120,7 +120,8 @@ def _checked(rows: Int64s, number: Number, rules: Int64s, counts: Int64s) -> Num
         return ODD_BATCH
     # One coordinator goes by the bit, the other by the producer id.
     is_transactional = attributes & scan.TRANSACTIONAL != 0
-    if rules[IS_PART] and (is_transactional or attributes & scan.CONTROL):
+    if rules[IS_PART] and rules[MARKER_DECIDES] and (is_transactional or attributes & scan.CONTROL):
+        # A marker takes back what lies behind its commits: that needs the order of all that happened.
         return TRANSACTIONAL
     return DONE if is_transactional == (rows[number, scan.PRODUCER_ID] != _NO_PRODUCER_ID) else ODD_BATCH
 
@@ -159,12 +160,15 @@ def _fold_records(
             if key == _PASSED_ON:
                 _pass_record(rows, number, record[columns.PLACE], record_offset, segment, tables)
                 if is_transactional:
+                    if rules[IS_PART]:
+                        return TRANSACTIONAL
                     tables.producers[_producer(rows, number, rules, tables), columns.TXN_IS_PASSED_ON] = 1
                 continue
         if value_size < 0:
             if is_transactional:
                 return TRANSACTIONAL_TOMBSTONE
             commits[key, columns.RECORD_OFFSET] = columns.NOTHING
+            tables.void_below[key, columns.LAST_TOMBSTONE] = record_offset
             if rules[TOMBSTONE_VOIDS]:
                 tables.void_below[key, 0] = record_offset
             continue
@@ -519,6 +523,7 @@ def _producer(rows: Int64s, number: Number, rules: Int64s, tables: Tables) -> Nu
         tables.producers[row, columns.TXN_PRODUCER_ID] = producer_id
         tables.producers[row, columns.TXN_IS_OPEN] = 0
         tables.producers[row, columns.TXN_IS_PASSED_ON] = 0
+        tables.producers[row, columns.TXN_FIRST_MARKER] = columns.NOTHING
         enter_producer(tables.producers, row, tables.producer_index, rules[SEED])
     return row
 
@@ -561,6 +566,11 @@ def _fold_marker(
     if outcome == _ODD:
         return ODD_MARKER
     row = find_producer(tables.producers, tables.producer_index, rows[number, scan.PRODUCER_ID], rules[SEED])
+    if rules[IS_PART] and (row < 0 or tables.producers[row, columns.TXN_FIRST_MARKER] == columns.NOTHING):
+        # It ends what lies in front of this stretch, too.
+        row = _producer(rows, number, rules, tables)
+        tables.producers[row, columns.TXN_FIRST_MARKER] = record_offset
+        tables.producers[row, columns.TXN_FIRST_IS_COMMIT] = outcome == _COMMIT_MARKER
     if row >= 0:
         if tables.producers[row, columns.TXN_IS_PASSED_ON]:
             tables.producers[row, columns.TXN_IS_PASSED_ON] = 0

@@ -1,0 +1,148 @@
+"""Who was in a group, from one of its records to the next: the values that questions about its life are answered from.
+
+A `Membership` is one step in the life of a group: what its coordinator had written about it when a batch of its log was done. A classic
+group takes a step with every record of it, which is one per stored generation: joining and the generations that never got an assignment
+leave no record. A consumer, share or streams group takes a step with every batch that has a record of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from exhume.codecs.embedded import Payload
+
+#: (topic, partition). The topic is its id, in Kafka's spelling, where nobody knows its name.
+TopicPartition = tuple[str, int]
+#: (subtopology id, partition) of a streams group.
+Task = tuple[str, int]
+
+Kind = Literal["classic", "consumer", "share", "streams"]
+#: What a member of a modern group is doing. `unrevoked`: it has to give partitions up first. `unreleased`: it waits for partitions that
+#: others still own.
+MemberState = Literal["stable", "unrevoked", "unreleased", "unknown"]
+
+#: The epoch of a static member that has left for now and may come back.
+AWAY_EPOCH = -2
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A member as the log has it. None is for what the log does not say, or says in bytes that nothing known fits.
+
+    `assigned` is what it may consume: the leader's assignment, or what the coordinator has given it so far, in the order of the record.
+    `pending_revocation` is what it still owns and has to give up, `target` what it is to have in the end; classic groups have neither.
+    `claimed` is what it said it owned when it joined (subscriptions of version 1 on), as of `claimed_generation`.
+    `subscribed_topics` has the topics of its regular expression too; it is None where those are not known.
+    A member of a streams group has tasks; `assigned` are the partitions that they read, None until a topology is known.
+    """
+
+    member_id: str
+    group_instance_id: str | None = None
+    client_id: str | None = None
+    client_host: str | None = None
+    rack_id: str | None = None
+    session_timeout_ms: int | None = None
+    rebalance_timeout_ms: int | None = None
+    subscribed_topics: tuple[str, ...] | None = None
+    subscribed_regex: str | None = None
+    server_assignor: str | None = None
+    assigned: tuple[TopicPartition, ...] | None = None
+    pending_revocation: tuple[TopicPartition, ...] = ()
+    target: tuple[TopicPartition, ...] | None = None
+    claimed: tuple[TopicPartition, ...] | None = None
+    claimed_generation: int | None = None
+    member_epoch: int | None = None
+    previous_member_epoch: int | None = None
+    member_state: MemberState | None = None
+    #: It speaks the classic protocol.
+    is_classic: bool = False
+    active_tasks: tuple[Task, ...] = ()
+    standby_tasks: tuple[Task, ...] = ()
+    warmup_tasks: tuple[Task, ...] = ()
+    process_id: str | None = None
+    #: What the bytes of a classic member hold, user data too.
+    subscription: Payload | None = field(default=None, compare=False, repr=False)
+    assignment: Payload | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def owned(self) -> tuple[TopicPartition, ...]:
+        """What nobody else may have: what is assigned to it, and what it has not yet given up."""
+        return (*(self.assigned or ()), *self.pending_revocation)
+
+    @property
+    def is_away(self) -> bool:
+        """True for a static member of a modern group that left for now: its partitions are kept for it, and nobody reads them."""
+        return self.member_epoch == AWAY_EPOCH
+
+    @property
+    def identity(self) -> tuple[str | None, ...]:
+        """What it is known by when it comes back, since every join makes a new member id: its instance id, else client id and host."""
+        return (self.group_instance_id,) if self.group_instance_id is not None else (self.client_id, self.client_host)
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """A group from `record_offset` on, the first of its records in this step, to its next step.
+
+    `timestamp_ms` is the time of the last of these records; None in message format 0. `state_timestamp_ms` is when a classic group came
+    into its state: of a record with members, when their leader was chosen; of one without, when the group became Empty.
+    `generation` is None but for classic groups, the epochs for those. `target_epoch` is that of the target assignment.
+    """
+
+    replica: str | None
+    offsets_partition: int | None
+    group: str
+    kind: Kind
+    record_offset: int
+    last_record_offset: int
+    timestamp_ms: int | None
+    path: str
+    byte_position: int
+    #: By member id, in the order of the record.
+    members: Mapping[str, Member]
+    generation: int | None = None
+    protocol_type: str | None = None
+    protocol: str | None = None
+    leader: str | None = None
+    state_timestamp_ms: int | None = None
+    group_epoch: int | None = None
+    target_epoch: int | None = None
+    assignment_timestamp_ms: int | None = None
+    metadata_hash: int | None = None
+    topology_epoch: int | None = None
+    #: The group was removed: nothing is left of it but its offsets.
+    is_tombstone: bool = False
+    #: The record of a classic group that the Java coordinator writes when it makes one: generation 0, and nobody was ever in it.
+    is_placeholder: bool = False
+    #: In this very batch the group was of another kind before.
+    converted_from: Kind | None = None
+
+    @property
+    def origin(self) -> tuple[str | None, int | None]:
+        """Replica and offsets partition."""
+        return self.replica, self.offsets_partition
+
+    @property
+    def epoch(self) -> int | None:
+        """The number that grows with every change: the generation, or the group epoch."""
+        return self.generation if self.kind == "classic" else self.group_epoch
+
+    @property
+    def is_empty(self) -> bool:
+        """True when nobody is in the group."""
+        return not self.members
+
+    @property
+    def is_opaque(self) -> bool:
+        """True when there are members and nothing tells who has which partition: another protocol type, or bytes that nothing fits."""
+        return bool(self.members) and all(member.assigned is None for member in self.members.values())
+
+    def owners(self) -> dict[TopicPartition, list[Member]]:
+        """The members that own each partition: more than one where it is owned twice, or where the group is a share group."""
+        owners: dict[TopicPartition, list[Member]] = {}
+        for member in self.members.values():
+            for topic_partition in dict.fromkeys(member.owned):
+                owners.setdefault(topic_partition, []).append(member)
+        return owners

@@ -1,0 +1,189 @@
+"""Consumer, share and streams groups put together from their records: epochs, members, targets, current assignments.
+
+Records are taken as they come: nothing is refused, since a log that was cleaned has lost some. What a strict coordinator makes of them is
+for `replay`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from exhume.analysis.memberships import Kind, Member, MemberState, Task, TopicPartition
+from exhume.codecs.record_types import RECORD_TYPES, Decoded
+from exhume.replay.java.modern import MEMBER_STATES, STREAMS_MEMBER_STATES
+from exhume.replay.topic_names import TopicNames
+
+_GROUP = (3, 11, 17)
+_MEMBER = (5, 10, 19)
+_TARGET_EPOCH = (6, 12, 20)
+_TARGET = (7, 13, 21)
+_CURRENT = (8, 14, 22)
+_REGULAR_EXPRESSION, _TOPOLOGY = 16, 23
+
+_STATES: Mapping[str, MemberState] = {
+    "STABLE": "stable",
+    "UNREVOKED_PARTITIONS": "unrevoked",
+    "UNREVOKED_TASKS": "unrevoked",
+    "UNRELEASED_PARTITIONS": "unreleased",
+    "UNRELEASED_TASKS": "unreleased",
+}
+_Value = dict[str, Any]
+
+
+def kind_of(number: int) -> Kind | None:
+    """What kind of group a record type belongs to; None for offset commits and what is not known."""
+    group_type = RECORD_TYPES[number].group_type if number in RECORD_TYPES else "any"
+    return None if group_type == "any" else group_type
+
+
+@dataclass(slots=True)
+class ModernGroup:
+    """What the records of a group have said so far. `members` makes values of it that stay as they are."""
+
+    kind: Kind
+    names: TopicNames
+    epochs: _Value = field(default_factory=dict)
+    target_epoch: int | None = None
+    assignment_timestamp_ms: int | None = None
+    topology: _Value | None = None
+    _metadata: dict[str, _Value] = field(default_factory=dict)
+    _targets: dict[str, _Value] = field(default_factory=dict)
+    _currents: dict[str, _Value] = field(default_factory=dict)
+    _regular_expressions: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    _made: dict[str, Member] = field(default_factory=dict)
+
+    @property
+    def is_there(self) -> bool:
+        """True while a record of the group itself, or of a member, is in force."""
+        return bool(self.epochs or self._metadata or self._currents)
+
+    def apply(self, record: Decoded) -> None:
+        """Take up a record of this group; a value of None is a tombstone."""
+        number, value, member_id = record.number, record.value, record.key.get("member_id", "")
+        if number in _GROUP:
+            self.epochs = value or {}
+        elif number in _MEMBER:
+            self._put(self._metadata, member_id, value)
+            if value is None:
+                self._put(self._currents, member_id, None)
+        elif number in _TARGET_EPOCH:
+            self.target_epoch = None if value is None else value["assignment_epoch"]
+            self.assignment_timestamp_ms = (value or {}).get("assignment_timestamp_ms") or None
+        elif number in _TARGET:
+            self._put(self._targets, member_id, value)
+        elif number in _CURRENT:
+            self._put(self._currents, member_id, value)
+        elif number == _REGULAR_EXPRESSION:
+            self._regular_expressions.pop(record.key["regular_expression"], None)
+            if value is not None:
+                self._regular_expressions[record.key["regular_expression"]] = tuple(value["topics"])
+            self.forget_made()
+        elif number == _TOPOLOGY:
+            self.topology = value
+            self.forget_made()
+
+    def forget_made(self) -> None:
+        """Make all members anew: what they are made with has changed, such as the name of a topic."""
+        self._made.clear()
+
+    def members(self) -> dict[str, Member]:
+        """The members by id, in the order in which they came."""
+        ids = dict.fromkeys((*self._metadata, *self._currents))
+        for member_id in ids:
+            if member_id not in self._made:
+                self._made[member_id] = self._member(member_id)
+        return {member_id: self._made[member_id] for member_id in ids}
+
+    def _put(self, values: dict[str, _Value], member_id: str, value: _Value | None) -> None:
+        self._made.pop(member_id, None)
+        if value is None:
+            values.pop(member_id, None)
+        else:
+            values[member_id] = value
+
+    def _member(self, member_id: str) -> Member:
+        metadata, current, target = self._metadata.get(member_id, {}), self._currents.get(member_id), self._targets.get(member_id)
+        common: dict[str, Any] = {
+            "group_instance_id": metadata.get("group_instance_id"),
+            "client_id": metadata.get("client_id"),
+            "client_host": metadata.get("client_host"),
+            "rack_id": metadata.get("rack_id"),
+            "rebalance_timeout_ms": metadata.get("rebalance_timeout_ms"),
+            "subscribed_topics": self._subscribed_topics(metadata),
+            "subscribed_regex": metadata.get("subscribed_regex") or None,
+            "server_assignor": metadata.get("server_assignor"),
+            # Absent in the layout of 3.7, null where the member speaks the consumer protocol.
+            "is_classic": metadata.get("classic_member_metadata") is not None,
+            "process_id": metadata.get("process_id"),
+            "member_epoch": None if current is None else current["member_epoch"],
+            "previous_member_epoch": None if current is None else current["previous_member_epoch"],
+            "member_state": None if current is None else _state(self.kind, current),
+        }
+        if self.kind == "streams":
+            return Member(member_id, **common, **self._tasks(current, target))
+        return Member(
+            member_id,
+            **common,
+            assigned=() if current is None else self._partitions(current["assigned"]),
+            pending_revocation=() if current is None else self._partitions(current.get("pending_revocation", ())),
+            target=None if target is None else self._partitions(target["topic_partitions"]),
+        )
+
+    def _subscribed_topics(self, metadata: _Value) -> tuple[str, ...] | None:
+        if self.kind == "streams":
+            return None if self.topology is None else tuple(topic for topics in self._sources().values() for topic in topics)
+        named = metadata.get("subscribed_topics")
+        expression = metadata.get("subscribed_regex")
+        if named is None or (expression and expression not in self._regular_expressions):
+            return None
+        return tuple(dict.fromkeys((*named, *self._regular_expressions.get(expression or "", ()))))
+
+    def _partitions(self, entries: Iterable[_Value]) -> tuple[TopicPartition, ...]:
+        return tuple((self._name(entry["topic_id"]), partition) for entry in entries for partition in entry["partitions"])
+
+    def _name(self, topic_id: str | None) -> str:
+        name = self.names.lookup(topic_id)
+        return name.topic if name is not None else str(topic_id)
+
+    def _tasks(self, current: _Value | None, target: _Value | None) -> dict[str, Any]:
+        roles = {role: () if current is None else _task_list(current[role]) for role in ("active_tasks", "standby_tasks", "warmup_tasks")}
+        pending = () if current is None else _task_list(current["active_tasks_pending_revocation"])
+        return {
+            **roles,
+            "assigned": self._read_by(roles["active_tasks"]),
+            "pending_revocation": self._read_by(pending) or (),
+            "target": None if target is None else self._read_by(_task_list(target["active_tasks"])),
+        }
+
+    def _read_by(self, tasks: Iterable[Task]) -> tuple[TopicPartition, ...] | None:
+        if self.topology is None:
+            return None
+        sources = self._sources()
+        return tuple((topic, partition) for subtopology_id, partition in tasks for topic in sources.get(subtopology_id, ()))
+
+    def _sources(self) -> dict[str, list[str]]:
+        return source_topics(self.topology or {})
+
+
+def source_topics(topology: Mapping[str, Any]) -> dict[str, list[str]]:
+    """The topics that each subtopology reads; its task N reads partition N of each."""
+    return {
+        each["subtopology_id"]: [*each["source_topics"], *(topic["name"] for topic in each["repartition_source_topics"])]
+        for each in topology.get("subtopologies", ())
+    }
+
+
+def _task_list(entries: Iterable[_Value]) -> tuple[Task, ...]:
+    return tuple((entry["subtopology_id"], partition) for entry in entries for partition in entry["partitions"])
+
+
+def _state(kind: Kind, current: _Value) -> MemberState:
+    if "member_state" in current:
+        states = STREAMS_MEMBER_STATES if kind == "streams" else MEMBER_STATES
+        return _STATES.get(states.get(current["member_state"], ""), "unknown")
+    # 3.7 wrote no state.
+    if current["pending_revocation"]:
+        return "unrevoked"
+    return "unreleased" if current["pending_assignment"] else "stable"
