@@ -2,8 +2,10 @@
 
     python tools/generate_docs.py
 
-writes docs/tables.md, docs/record-types.md, docs/commands.md and docs/drills.md, and fills every code block that follows a line
-`<!-- output: COMMAND -->` with what `exhume COMMAND` prints. `demo_log/` in a command is the log that comes with exhume.
+writes docs/tables.md, docs/record-types.md, docs/commands.md, docs/drills.md and the classes of docs/detectors.md,
+and fills every code block that follows a line
+`<!-- output: COMMAND -->` with what `exhume COMMAND` prints, with its notes on standard error where the command ends in `2>&1`.
+`demo_log/` in a command is the log that comes with exhume, `drills/NAME/` the scenario of that name.
 """
 
 from __future__ import annotations
@@ -13,17 +15,26 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import groupby
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pyarrow as pa
 
 from exhume import findings
 from exhume.analysis.completeness import COMPLETENESS
+from exhume.analysis.detectors.catalogue import DETECTORS, WITHOUT_DETECTOR
 from exhume.analysis.diff import DIFF
 from exhume.analysis.forecast import FORECAST, TOMBSTONES
+from exhume.analysis.growth import COMPACTION, GROWTH
 from exhume.analysis.history import HISTORY
 from exhume.analysis.inspection import INSPECTION_TABLES
+from exhume.analysis.ownership import OWNERS
+from exhume.analysis.rebalances import REBALANCES
+from exhume.analysis.reset_plan import RESET_PLAN, RESET_RECORDS
 from exhume.analysis.summary import GROUP_SUMMARY
+from exhume.analysis.transactions import STABLE_OFFSETS, TRANSACTIONS
 from exhume.analysis.why import WHY
 from exhume.codecs import schemas
 from exhume.codecs.decoded_tables import DUMP
@@ -35,15 +46,24 @@ from exhume.replay.state_tables import SCHEMAS
 
 ROOT = Path(__file__).resolve().parent.parent
 DEMO_LOG = ROOT / "src" / "exhume" / "cli" / "demo_log"
+_DRILL = re.compile(r"\bdrills/([a-z0-9-]+)/")
 _SHOWN_OUTPUT = re.compile(r"(<!-- output: (.+?) -->\n```\n)(.*?)(```\n)", re.DOTALL)
+_DETECTORS = re.compile(r"(<!-- detectors -->\n).*?(<!-- end of detectors -->\n)", re.DOTALL)
 COMMANDS = (
     "inspect",
     "dump",
     "state",
     "diff",
+    "diagnose",
     "history",
+    "rebalances",
+    "owners",
+    "timeline",
     "expiry",
     "why",
+    "reset-plan",
+    "growth",
+    "transactions",
     "load-check",
     "releases",
     "warmup",
@@ -55,6 +75,12 @@ COMMANDS = (
 
 def pages() -> dict[Path, str]:
     """The text that every generated page should have."""
+    with TemporaryDirectory() as directory:
+        return _pages(Path(directory))
+
+
+def _pages(logs: Path) -> dict[Path, str]:
+    (logs / "demo_log").symlink_to(DEMO_LOG)
     docs = ROOT / "docs"
     generated = {
         docs / "tables.md": _tables(),
@@ -63,19 +89,29 @@ def pages() -> dict[Path, str]:
         docs / "drills.md": _drills(),
     }
     written = [page for page in (ROOT / "README.md", *sorted(docs.glob("*.md"))) if page not in generated]
-    return generated | {page: _SHOWN_OUTPUT.sub(_with_output, page.read_text(encoding="utf-8")) for page in written}
+    with_output = partial(_with_output, logs)
+    return generated | {page: _SHOWN_OUTPUT.sub(with_output, page.read_text(encoding="utf-8")) for page in written}
 
 
-def _with_output(block: re.Match[str]) -> str:
-    opening, command, _, closing = block.groups()
-    return f"{opening}$ exhume {command}\n{_run(command.split())}{closing}"
+def _with_output(logs: Path, block: re.Match[str]) -> str:
+    opening, line, _, closing = block.groups()
+    command, with_notes, _ = line.partition(" 2>&1")
+    for name in _DRILL.findall(command):
+        if not (logs / "drills" / name).exists():
+            scenarios.write(name, logs / "drills" / name)
+    return f"{opening}$ exhume {command}\n{_run(command.split(), logs, with_notes=bool(with_notes))}{closing}"
 
 
-def _run(arguments: Sequence[str]) -> str:
-    """What exhume prints for these arguments, as in a pipe."""
+def _run(arguments: Sequence[str], directory: Path | None = None, *, with_notes: bool = False) -> str:
+    """What exhume prints for these arguments in this directory, as in a pipe; with its notes on standard error, if wanted."""
     environment = {**os.environ, "COLUMNS": "120", "NO_COLOR": "1", "TERM": "dumb"}
     command = [sys.executable, "-P", "-m", "exhume", *arguments]
-    text = subprocess.run(command, capture_output=True, text=True, check=True, env=environment, cwd=DEMO_LOG.parent).stdout
+    notes = subprocess.STDOUT if with_notes else subprocess.PIPE
+    done = subprocess.run(command, check=False, stdout=subprocess.PIPE, stderr=notes, text=True, env=environment, cwd=directory)
+    # 1 says that there is something to see.
+    if done.returncode not in (0, 1):
+        raise RuntimeError(f"{' '.join(arguments)} ended with status {done.returncode}: {done.stderr or done.stdout}")
+    text = done.stdout
     return "".join(f"{line.rstrip()}\n" for line in text.strip().splitlines())
 
 
@@ -90,10 +126,21 @@ def _tables() -> str:
         _schema("completeness", COMPLETENESS),
         _schema("diff", DIFF),
         _schema("history", HISTORY),
+        "\n## Groups over time: `topic.rebalances(…)`, `topic.owners(…)`, `exhume rebalances`, `exhume owners`, `exhume timeline`\n",
+        _schema("rebalances", REBALANCES),
+        _schema("owners", OWNERS),
         "\n## Expiry: `topic.expiry(…)`, `topic.why(…)`, `exhume expiry`, `exhume why`\n",
         _schema("forecast (`exhume expiry`)", FORECAST),
         _schema("tombstones (`exhume expiry --as-records`)", TOMBSTONES),
         _schema("why", WHY),
+        "\n## Remedies: `topic.reset_plan(…)`, `exhume reset-plan`\n",
+        _schema("reset_plan", RESET_PLAN),
+        _schema("reset_records (`exhume reset-plan --as-records`)", RESET_RECORDS),
+        "\n## Room and transactions: `topic.growth(…)`, `topic.transactions(…)`, `exhume growth`, `exhume transactions`\n",
+        _schema("growth", GROWTH),
+        _schema("compaction (`exhume growth --by partition`)", COMPACTION),
+        _schema("transactions", TRANSACTIONS),
+        _schema("stable_offsets (`exhume transactions --table partitions`)", STABLE_OFFSETS),
         "\n## Evidence: `topic.segments()`, `.batches()`, `.records()`, `.dump()`, `exhume inspect`, `exhume dump`\n",
         *(_schema(name, schema) for name, schema in INSPECTION_TABLES.items() if name != "findings"),
         _schema("batches", schemas.BATCHES),
@@ -184,6 +231,22 @@ def _drills() -> str:
         questions = "".join(f"* {question.text}\n  `exhume {question.command}`\n" for question in each.questions)
         loads = ", ".join(f"format {number} from {release}" for number, release in each.first_releases.items())
         parts.append(f"\n## {each.name}\n\n{each.title}\n\n{questions}\n{each.story}\n\nLoaded by: {loads}.\n")
+    return "".join(parts)
+
+
+def _detectors() -> str:
+    parts = ["\n"]
+    for section, detectors in groupby(DETECTORS, key=lambda detector: detector.section):
+        parts.append(f"### {section}\n\n")
+        for detector in detectors:
+            parts.append(f"#### {detector.code} {detector.title}\n\n{detector.rule}\n\n")
+            if detector.needs:
+                parts.append(f"Undecidable without: {', '.join(f'`{option}`' for option in detector.needs)}.\n\n")
+            if detector.better_with:
+                parts.append(f"Better with: {', '.join(f'`{option}`' for option in detector.better_with)}.\n\n")
+            if detector.traps:
+                parts.append("Not to be confused with:\n\n" + "".join(f"* {trap}.\n" for trap in detector.traps) + "\n")
+    parts += [f"#### {code}\n\n{answer}.\n\n" for code, answer in WITHOUT_DETECTOR.items()]
     return "".join(parts)
 
 

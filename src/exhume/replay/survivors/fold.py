@@ -38,6 +38,7 @@ from exhume.replay.survivors.rules import (
     IS_PART,
     LAST_COUNTED_OFFSET,
     LOWEST_OFFSET,
+    MARKER_DECIDES,
     MOST_BATCH_BYTES,
     NO_PRODUCER_ID,
     NOT_SOUND,
@@ -136,7 +137,8 @@ def _checked(rows: Int64s, number: Number, rules: Int64s, counts: Int64s) -> Num
         return ODD_BATCH
     # One coordinator goes by the bit, the other by the producer id.
     is_transactional = attributes & scan.TRANSACTIONAL != 0
-    if rules[IS_PART] and (is_transactional or attributes & scan.CONTROL):
+    if rules[IS_PART] and rules[MARKER_DECIDES] and (is_transactional or attributes & scan.CONTROL):
+        # A marker takes back what lies behind its commits: that needs the order of all that happened.
         return TRANSACTIONAL
     return DONE if is_transactional == (rows[number, scan.PRODUCER_ID] != NO_PRODUCER_ID) else ODD_BATCH
 
@@ -175,12 +177,15 @@ def _fold_records(
             if key == PASSED_ON:
                 pass_record(rows, number, record[columns.PLACE], record_offset, segment, tables)
                 if is_transactional:
+                    if rules[IS_PART]:
+                        return TRANSACTIONAL
                     tables.producers[producer_of(rows, number, rules, tables), columns.TXN_IS_PASSED_ON] = 1
                 continue
         if value_size < 0:
             if is_transactional:
                 return TRANSACTIONAL_TOMBSTONE
             commits[key, columns.RECORD_OFFSET] = columns.NOTHING
+            tables.void_below[key, columns.LAST_TOMBSTONE] = record_offset
             if rules[TOMBSTONE_VOIDS]:
                 tables.void_below[key, 0] = record_offset
             continue

@@ -1,9 +1,10 @@
 """Joining the folds of two stretches that follow one another: what is behind outdoes what is in front.
 
-    fold(A ++ B) == join(fold(A), fold(B))      where neither has transactions
+    fold(A ++ B) == join(fold(A), fold(B))
 
-so segments can be folded side by side. A marker decides over commits in front of it, wherever they lie: logs with transactions are
-folded from their start to their end.
+so segments can be folded side by side. A marker decides over commits in front of it, wherever they lie: the first one of each producer
+ends what the stretch in front left open. Such a commit lies in front of everything behind, so what was written behind outdoes it, and a
+tombstone behind takes it away, unless the marker comes after that and the release lets what waits survive a tombstone.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from exhume.codecs.kernels import kernel
 from exhume.codecs.kernels.primitives import Int64s, Number, hash_of
 from exhume.replay.survivors import tables as columns
-from exhume.replay.survivors.names import SIZE, START, Names, add_name, find_name
+from exhume.replay.survivors.names import SIZE, START, Names, add_name, enter_producer, find_name, find_producer
 from exhume.replay.survivors.passing import pass_commit, pass_group
 from exhume.replay.survivors.tables import Tables, with_room
 
@@ -29,9 +30,10 @@ def joined(front: Tables, behind: Tables, seed: int) -> Tables | None:
         return front
     if more[columns.FIRST_OFFSET] < used[columns.NEXT_OFFSET]:
         return None
-    rows = int(max(more[[columns.KEYS, columns.GROUPS, columns.TOPICS, columns.PASSED, columns.TOPIC_IDS]]) + more[columns.GROUPS])
+    of_rows = (columns.KEYS, columns.GROUPS, columns.TOPICS, columns.PASSED, columns.TOPIC_IDS, columns.STAGED)
+    rows = int(max(more[list(of_rows)]) + more[columns.GROUPS])
     size = int(max(more[[columns.KEY_BYTES, columns.GROUP_BYTES, columns.TOPIC_BYTES, columns.METADATA_BYTES]]))
-    front = with_room(front, rows, size, 0)
+    front = with_room(front, rows, size, int(more[columns.PRODUCERS]))
     _join(front, behind, seed)
     return front
 
@@ -56,6 +58,8 @@ def _join(front: Tables, behind: Tables, seed: Number) -> None:
         if front.passed[row, columns.PASSED_GROUP] >= 0:
             front.passed[row, columns.PASSED_GROUP] = groups[front.passed[row, columns.PASSED_GROUP], 0]
         used[columns.PASSED] += 1
+    for number in range(more[columns.PRODUCERS]):
+        behind.producers[number, columns.TXN_NUMBER] = _producer_of(front, behind.producers[number, columns.TXN_PRODUCER_ID], seed)
     for number in range(more[columns.KEYS]):
         known = used[columns.KEYS]
         key = _number_of(front.keys, used, columns.KEYS, columns.KEY_BYTES, behind.keys, number, seed)
@@ -63,7 +67,23 @@ def _join(front: Tables, behind: Tables, seed: Number) -> None:
             front.keys.places[key, columns.KEY_GROUP] = groups[behind.keys.places[number, columns.KEY_GROUP], 0]
             front.keys.places[key, columns.KEY_TOPIC] = topics[behind.keys.places[number, columns.KEY_TOPIC], 0]
             front.keys.places[key, columns.KEY_PARTITION] = behind.keys.places[number, columns.KEY_PARTITION]
-        _join_commit(front, key, behind, number)
+            front.commits[key, columns.RECORD_OFFSET] = columns.NOTHING
+        behind.key_numbers[number, 0] = key
+        front.key_numbers[key, 0] = number + 1
+    for number in range(more[columns.PRODUCERS]):
+        if behind.producers[number, columns.TXN_FIRST_MARKER] != columns.NOTHING:
+            _end_in_front(front, behind, number)
+    for number in range(more[columns.KEYS]):
+        key = behind.key_numbers[number, 0]
+        has_tombstone = behind.void_below[number, columns.LAST_TOMBSTONE] > 0
+        is_settled = front.key_numbers[key, 0] < 0
+        front.key_numbers[key, 0] = 0
+        if not is_settled and (has_tombstone or behind.commits[number, columns.RECORD_OFFSET] != columns.NOTHING):
+            _join_commit(front.commits[key], front.key_topic_ids[key], front, behind, behind.commits[number], behind.key_topic_ids[number])
+        for column in range(2):
+            front.void_below[key, column] = max(front.void_below[key, column], behind.void_below[number, column])
+    for number in range(more[columns.PRODUCERS]):
+        _join_transaction(front, behind, number)
     for number in range(more[columns.TOPIC_IDS]):
         row = used[columns.TOPIC_IDS]
         front.topic_ids[row, 0] = topics[behind.topic_ids[number, 0], 0]
@@ -92,18 +112,118 @@ def _number_of(names: Names, counts: Int64s, count: Number, count_bytes: Number,
 
 
 @kernel
-def _join_commit(front: Tables, key: Number, behind: Tables, other: Number) -> None:
+def _join_commit(target: Int64s, topic_ids: Int64s, front: Tables, behind: Tables, commit: Int64s, more_topic_ids: Int64s) -> None:
+    """Put a commit of the fold behind, and its topic id, into rows of the one in front."""
     for column in range(columns.COMMIT_COLUMNS):
-        front.commits[key, column] = behind.commits[other, column]
-    front.key_topic_ids[key, 0], front.key_topic_ids[key, 1] = behind.key_topic_ids[other, 0], behind.key_topic_ids[other, 1]
-    packed = behind.commits[other, columns.METADATA]
-    if behind.commits[other, columns.RECORD_OFFSET] != columns.NOTHING and packed:
+        target[column] = commit[column]
+    topic_ids[0], topic_ids[1] = more_topic_ids[0], more_topic_ids[1]
+    if commit[columns.RECORD_OFFSET] == columns.NOTHING:
+        return
+    packed = commit[columns.METADATA]
+    if packed:
         start, size = packed >> columns.SIZE_BITS, packed & (1 << columns.SIZE_BITS) - 1
         place = front.counts[columns.METADATA_BYTES]
         for offset in range(size):
             front.metadata[place + offset] = behind.metadata[start + offset]
         front.counts[columns.METADATA_BYTES] += size
-        front.commits[key, columns.METADATA] = place << columns.SIZE_BITS | size
+        target[columns.METADATA] = place << columns.SIZE_BITS | size
+    producer = commit[columns.PRODUCER]
+    if producer:
+        row = behind.producers[(producer >> columns.EPOCH_BITS) - 1, columns.TXN_NUMBER]
+        target[columns.PRODUCER] = (row + 1) << columns.EPOCH_BITS | producer & (1 << columns.EPOCH_BITS) - 1
+
+
+# Transactions
+
+
+@kernel
+def _producer_of(front: Tables, producer_id: Number, seed: Number) -> Number:
+    """The row of this producer in front, known or new."""
+    row = find_producer(front.producers, front.producer_index, producer_id, seed)
+    if row < 0:
+        row = front.counts[columns.PRODUCERS]
+        front.counts[columns.PRODUCERS] += 1
+        for column in range(columns.TXN_COLUMNS):
+            front.producers[row, column] = 0
+        front.producers[row, columns.TXN_PRODUCER_ID] = producer_id
+        front.producers[row, columns.TXN_FIRST_MARKER] = columns.NOTHING
+        enter_producer(front.producers, row, front.producer_index, seed)
+    return row
+
+
+@kernel
+def _end_in_front(front: Tables, behind: Tables, number: Number) -> None:
+    """The first marker of this producer behind: what it makes of the transaction that is open in front."""
+    counts, staged, commits = front.counts, front.staged, front.commits
+    row = behind.producers[number, columns.TXN_NUMBER]
+    marker_offset = behind.producers[number, columns.TXN_FIRST_MARKER]
+    if front.producers[row, columns.TXN_FIRST_MARKER] == columns.NOTHING:
+        front.producers[row, columns.TXN_FIRST_MARKER] = marker_offset
+        front.producers[row, columns.TXN_FIRST_IS_COMMIT] = behind.producers[number, columns.TXN_FIRST_IS_COMMIT]
+    if not front.producers[row, columns.TXN_IS_OPEN]:
+        return
+    front.producers[row, columns.TXN_IS_OPEN] = 0
+    place = front.producers[row, columns.TXN_FIRST_STAGED]
+    while place >= 0:
+        key, record_offset = staged[place, columns.STAGED_KEY], staged[place, columns.RECORD_OFFSET]
+        other = abs(front.key_numbers[key, 0]) - 1
+        is_installed = behind.producers[number, columns.TXN_FIRST_IS_COMMIT] != 0 and record_offset >= front.void_below[key, 0]
+        present = commits[key, columns.RECORD_OFFSET]
+        if other >= 0:
+            # What was written behind lies behind this commit: it stays, and its tombstone came before the marker or after it.
+            tombstone = behind.void_below[other, columns.LAST_TOMBSTONE]
+            if (
+                behind.commits[other, columns.RECORD_OFFSET] != columns.NOTHING
+                or behind.void_below[other, 0] > 0
+                or marker_offset < tombstone
+            ):
+                is_installed = False
+            elif tombstone > 0 and is_installed:
+                if front.key_numbers[key, 0] > 0:
+                    present = columns.NOTHING
+                front.key_numbers[key, 0] = -other - 1
+        if is_installed and (present == columns.NOTHING or present < record_offset):
+            for column in range(columns.COMMIT_COLUMNS):
+                commits[key, column] = staged[place, column]
+            front.key_topic_ids[key, 0] = front.staged_topic_ids[place, 0]
+            front.key_topic_ids[key, 1] = front.staged_topic_ids[place, 1]
+        following = staged[place, columns.NEXT]
+        staged[place, columns.NEXT] = counts[columns.FREE_STAGED]
+        staged[place, columns.METADATA] = 0
+        counts[columns.FREE_STAGED] = place
+        place = following
+
+
+@kernel
+def _join_transaction(front: Tables, behind: Tables, number: Number) -> None:
+    """What this producer left open behind: the rest of what is open in front, or a transaction of its own."""
+    counts, staged = front.counts, front.staged
+    mine, its = front.producers[behind.producers[number, columns.TXN_NUMBER]], behind.producers[number]
+    if not its[columns.TXN_IS_OPEN]:
+        return
+    other = its[columns.TXN_FIRST_STAGED]
+    while other >= 0:
+        place = counts[columns.FREE_STAGED]
+        if place >= 0:
+            counts[columns.FREE_STAGED] = staged[place, columns.NEXT]
+        else:
+            place = counts[columns.STAGED]
+            counts[columns.STAGED] += 1
+        _join_commit(staged[place], front.staged_topic_ids[place], front, behind, behind.staged[other], behind.staged_topic_ids[other])
+        staged[place, columns.STAGED_KEY] = behind.key_numbers[behind.staged[other, columns.STAGED_KEY], 0]
+        staged[place, columns.NEXT] = -1
+        if mine[columns.TXN_IS_OPEN]:
+            staged[mine[columns.TXN_LAST_STAGED], columns.NEXT] = place
+        else:
+            mine[columns.TXN_IS_OPEN] = 1
+            mine[columns.TXN_FIRST_STAGED] = place
+            mine[columns.TXN_FIRST_OFFSET] = its[columns.TXN_FIRST_OFFSET]
+            mine[columns.TXN_FIRST_TIMESTAMP] = its[columns.TXN_FIRST_TIMESTAMP]
+        mine[columns.TXN_LAST_STAGED] = place
+        other = behind.staged[other, columns.NEXT]
+    mine[columns.TXN_LAST_OFFSET] = its[columns.TXN_LAST_OFFSET]
+    mine[columns.TXN_LAST_TIMESTAMP] = its[columns.TXN_LAST_TIMESTAMP]
+    mine[columns.TXN_EPOCH] = its[columns.TXN_EPOCH]
 
 
 @kernel

@@ -31,7 +31,7 @@ SEED, START_OFFSET, ACCEPTED_0, ACCEPTED_1, ACCEPTED_2, MARKER_DECIDES, TOMBSTON
 #: What the segment may hold: offsets from the lowest on, below the one beyond. What the release can read: a bit for each codec it cannot,
 #: the largest batch.
 LOWEST_OFFSET, BEYOND_OFFSET, REFUSED_CODECS, MOST_BATCH_BYTES = range(8, 12)
-#: 1 where a stretch is folded by itself: it may have no transactions.
+#: 1 where a stretch is folded by itself, and joined to what lies in front of it.
 IS_PART = 12
 #: The last record offset that counts. What lies behind it is only looked at: a log with anything odd in it is loaded record by record.
 LAST_COUNTED_OFFSET = 13

@@ -47,7 +47,13 @@ GROUP_COLUMNS = 12
 
 TXN_PRODUCER_ID, TXN_EPOCH, TXN_FIRST_OFFSET, TXN_LAST_OFFSET, TXN_FIRST_TIMESTAMP, TXN_LAST_TIMESTAMP = range(6)
 TXN_FIRST_STAGED, TXN_LAST_STAGED, TXN_IS_OPEN, TXN_IS_PASSED_ON = range(6, 10)
-TXN_COLUMNS = 10
+#: Of a stretch that is folded by itself: record offset of the producer's first marker, `NOTHING` where there is none, and whether it was a
+#: COMMIT; what the producer is called in the fold that the stretch is joined to.
+TXN_FIRST_MARKER, TXN_FIRST_IS_COMMIT, TXN_NUMBER = range(10, 13)
+TXN_COLUMNS = 13
+
+#: The second column of `void_below`: the record offset of the key's last tombstone, 0 for none.
+LAST_TOMBSTONE = 1
 
 #: A row of `passed`: where a record lies, as above, and its record offset; -1 for the group. Or all of that is -1 but the offset, and the
 #: loader is told that a commit of this group lies there.
@@ -85,7 +91,7 @@ class Tables(NamedTuple):
     `key_topic_ids`, `staged_topic_ids` and `topic_topic_ids` are two words for each row, 0 for none: the topic id in a commit of version 4
     or later, the last one of a topic. `topic_ids` are (topic, word, word) in the order in which commits said so. Commits of a key that
     were staged below `void_below` were dropped by a tombstone. `scratch` is for names in one record,
-    `group_numbers` and `topic_numbers` for what these are called in the fold that this one is joined to.
+    `group_numbers`, `topic_numbers` and `key_numbers` for what these are called in the fold that this one is joined to.
     """
 
     counts: Int64s
@@ -108,6 +114,7 @@ class Tables(NamedTuple):
     scratch: Int64s
     group_numbers: Int64s
     topic_numbers: Int64s
+    key_numbers: Int64s
 
 
 def new_tables(seed: int) -> Tables:
@@ -123,7 +130,7 @@ def new_tables(seed: int) -> Tables:
         topic_names=_names(NAME_COLUMNS),
         commits=_rows(COMMIT_COLUMNS),
         key_topic_ids=_rows(2),
-        void_below=_rows(1),
+        void_below=_rows(2),
         groups=_rows(GROUP_COLUMNS),
         metadata=np.empty(0, np.uint8),
         producers=_rows(TXN_COLUMNS),
@@ -137,6 +144,7 @@ def new_tables(seed: int) -> Tables:
         scratch=np.zeros((8 * MOST_MEMBERS, 4), np.int64),
         group_numbers=_rows(1),
         topic_numbers=_rows(1),
+        key_numbers=_rows(1),
     )
 
 
@@ -169,6 +177,7 @@ def with_room(tables: Tables, records: int, size_bytes: int, batches: int) -> Ta
         scratch=tables.scratch,
         group_numbers=rows(tables.group_numbers, GROUPS),
         topic_numbers=rows(tables.topic_numbers, TOPICS),
+        key_numbers=rows(tables.key_numbers, KEYS),
     )
 
 

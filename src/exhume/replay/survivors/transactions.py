@@ -9,7 +9,7 @@ from exhume.codecs.kernels.primitives import NO_POSITION, Bytes, Int64s, Number,
 from exhume.replay.survivors import tables as columns
 from exhume.replay.survivors.names import enter_producer, find_producer
 from exhume.replay.survivors.passing import pass_record
-from exhume.replay.survivors.rules import DONE, LAST_COUNTED_OFFSET, MARKER_DECIDES, NO_PRODUCER_ID, ODD, ODD_MARKER, SEED
+from exhume.replay.survivors.rules import DONE, IS_PART, LAST_COUNTED_OFFSET, MARKER_DECIDES, NO_PRODUCER_ID, ODD, ODD_MARKER, SEED
 from exhume.replay.survivors.tables import Tables
 
 _COMMIT_MARKER = 1
@@ -26,6 +26,7 @@ def producer_of(rows: Int64s, number: Number, rules: Int64s, tables: Tables) -> 
         tables.producers[row, columns.TXN_PRODUCER_ID] = producer_id
         tables.producers[row, columns.TXN_IS_OPEN] = 0
         tables.producers[row, columns.TXN_IS_PASSED_ON] = 0
+        tables.producers[row, columns.TXN_FIRST_MARKER] = columns.NOTHING
         enter_producer(tables.producers, row, tables.producer_index, rules[SEED])
     return row
 
@@ -72,6 +73,11 @@ def fold_marker(
     if record_offset > rules[LAST_COUNTED_OFFSET]:
         return DONE
     row = find_producer(tables.producers, tables.producer_index, rows[number, scan.PRODUCER_ID], rules[SEED])
+    if rules[IS_PART] and (row < 0 or tables.producers[row, columns.TXN_FIRST_MARKER] == columns.NOTHING):
+        # It ends what lies in front of this stretch, too.
+        row = producer_of(rows, number, rules, tables)
+        tables.producers[row, columns.TXN_FIRST_MARKER] = record_offset
+        tables.producers[row, columns.TXN_FIRST_IS_COMMIT] = outcome == _COMMIT_MARKER
     if row >= 0:
         if tables.producers[row, columns.TXN_IS_PASSED_ON]:
             tables.producers[row, columns.TXN_IS_PASSED_ON] = 0

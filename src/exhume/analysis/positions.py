@@ -1,0 +1,180 @@
+"""Positions that groups once had: at a moment, in front of a rewind, or before they were removed.
+
+A commit counts when it is read, one of a transaction when its COMMIT marker is; of two of a key the one with the higher record offset wins.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from exhume.replay.state import CoordinatorState
+
+#: (group, topic, partition)
+PositionKey = tuple[str, str, int]
+_OFFSET_COMMITS = (0, 1)
+#: Fields of an offset commit to the value version that brought them, the newest first.
+_ONLY_IN = {"topic_id": 4, "leader_epoch": 3, "expire_timestamp_ms": 1}
+_Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Position:
+    """What a group had for a partition, or that this is not known: then `committed_offset` is None and `reason` says why.
+
+    `record_offset` is the record that committed it, `ended_by_record_offset` the rewind or the tombstone that took it away; None where a
+    moment was asked for. `is_pending`: an open transaction had a commit for the key then.
+    """
+
+    replica: str
+    offsets_partition: int | None
+    group: str
+    topic: str
+    partition: int
+    committed_offset: int | None
+    reason: str
+    record_offset: int | None = None
+    commit_timestamp_ms: int | None = None
+    leader_epoch: int | None = None
+    metadata: str = ""
+    topic_id: str | None = None
+    value_version: int | None = None
+    ended_by_record_offset: int | None = None
+    is_pending: bool = False
+
+    @property
+    def key(self) -> PositionKey:
+        return self.group, self.topic, self.partition
+
+
+def positions_of(state: CoordinatorState, reason: str) -> list[Position]:
+    """Every position of this state; those of which only a pending commit is there have no committed offset."""
+    pending = {_key(row): row for row in state.pending_offsets.to_pylist()}
+    held = {_key(row): row for row in state.offsets.to_pylist()}
+    found = [_position(row, reason, is_pending=key in pending) for key, row in held.items()]
+    only_pending = [row for key, row in pending.items() if key not in held]
+    sentence = "nothing but a commit of an open transaction was there"
+    return found + [_position(row | {"committed_offset": None}, sentence, is_pending=True) for row in only_pending]
+
+
+def positions_before_rewinds(group: str, history: pa.Table, *, by_producer_id: bool) -> list[Position]:
+    """For each key of this group's `HISTORY` that was ever set back: what it held in front of the last rewind.
+
+    `by_producer_id` is the habit of the Java coordinator: a tombstone takes pending commits of its key along.
+    """
+    before: dict[Any, list[tuple[_Row, _Row]]] = {}
+    for held, row in _changes(history, by_producer_id=by_producer_id):
+        if held is not None and not row["is_tombstone"] and row["committed_offset"] < held["committed_offset"]:
+            before.setdefault(_place(row), []).append((held, row))
+    return [_before_rewind(group, rewinds) for rewinds in before.values()]
+
+
+def positions_lost(group: str, history: pa.Table, state: CoordinatorState, *, by_producer_id: bool) -> list[Position]:
+    """For each key of this group's `HISTORY` that a tombstone removed, or that this state lacks though the log has it: its last value."""
+    gone: dict[Any, Position] = {}
+    last: dict[Any, _Row] = {}
+    for held, row in _changes(history, by_producer_id=by_producer_id):
+        place = _place(row)
+        last[place] = row
+        if not row["is_tombstone"]:
+            continue
+        sentence = f"record {row['record_offset']} removed it"
+        if held is not None:
+            gone[place] = _from_history(group, held, sentence, ended_by=row)
+        elif place not in gone:
+            lost = f"{sentence}, and what it held is compacted away"
+            gone[place] = _from_history(group, row | {"committed_offset": None}, lost, ended_by=row)
+    shown = {_place(row) for row in state.offsets.to_pylist() if row["group"] == group}
+    for place, row in last.items():
+        if not row["is_tombstone"] and place not in shown:
+            gone[place] = _from_history(group, row, f"a load by {state.release} does not show it", ended_by=None)
+    return list(gone.values())
+
+
+def _before_rewind(group: str, rewinds: list[tuple[_Row, _Row]]) -> Position:
+    held, row = rewinds[-1]
+    sentence = f"record {row['record_offset']} set it back to {row['committed_offset']}"
+    highest = max(earlier["committed_offset"] for earlier, _ in rewinds)
+    if highest > held["committed_offset"]:
+        sentence += f", the last of {len(rewinds)} rewinds, in front of which it had come to {highest}"
+    return _from_history(group, held, sentence, ended_by=row)
+
+
+def _changes(history: pa.Table, *, by_producer_id: bool) -> Iterator[tuple[_Row | None, _Row]]:
+    """Every commit and tombstone in the order in which they count, each with the commit that held its key until then."""
+    holding: dict[Any, _Row] = {}
+    removed_at: dict[Any, int] = {}
+    for row in _in_order(history):
+        place = _place(row)
+        held = holding.get(place)
+        if row["is_tombstone"]:
+            holding.pop(place, None)
+            removed_at[place] = row["record_offset"]
+        elif held is not None and held["record_offset"] > row["record_offset"]:
+            continue  # Committed before what holds, and its transaction ended behind it.
+        elif not (by_producer_id and removed_at.get(place, -1) > row["record_offset"]):
+            holding[place] = row
+        else:
+            continue
+        yield held, row
+
+
+def _in_order(history: pa.Table) -> list[_Row]:
+    rows: Iterable[_Row] = history.to_pylist()
+    counted = [
+        row
+        for row in rows
+        if row["record_type"] in _OFFSET_COMMITS
+        and row["fate"] not in ("aborted", "pending")
+        and (row["is_tombstone"] or row["committed_offset"] is not None)
+    ]
+    return sorted(counted, key=_counts_at)
+
+
+def _counts_at(row: _Row) -> tuple[int, int]:
+    at = row["record_offset"] if row["marker_record_offset"] is None else row["marker_record_offset"]
+    return at, row["record_offset"]
+
+
+def _place(row: _Row) -> tuple[Any, ...]:
+    return row["replica"], row["offsets_partition"], row["topic"], row["partition"]
+
+
+def _key(row: _Row) -> PositionKey:
+    return row["group"], row["topic"], row["partition"]
+
+
+def _position(row: _Row, reason: str, *, is_pending: bool) -> Position:
+    names = ("replica", "offsets_partition", "group", "topic", "partition", "committed_offset", "record_offset")
+    more = ("commit_timestamp_ms", "leader_epoch", "metadata", "topic_id", "value_version")
+    return Position(**{name: row[name] for name in (*names, *more)}, reason=reason, is_pending=is_pending)
+
+
+def _from_history(group: str, row: _Row, reason: str, *, ended_by: _Row | None) -> Position:
+    value = json.loads(row["value"]) if row["value"] is not None else {}
+    leader_epoch = value.get("leader_epoch")
+    return Position(
+        replica=row["replica"],
+        offsets_partition=row["offsets_partition"],
+        group=group,
+        topic=row["topic"],
+        partition=row["partition"],
+        committed_offset=row["committed_offset"],
+        reason=reason,
+        record_offset=None if row["is_tombstone"] else row["record_offset"],
+        commit_timestamp_ms=row["commit_timestamp_ms"],
+        leader_epoch=None if leader_epoch is None or leader_epoch < 0 else leader_epoch,
+        metadata=value.get("metadata") or "",
+        topic_id=value.get("topic_id"),
+        value_version=_version_of(value),
+        ended_by_record_offset=None if ended_by is None else ended_by["record_offset"],
+    )
+
+
+def _version_of(value: _Row) -> int:
+    """The value version that has these fields; 2 stands for 0 too, which has the same."""
+    return next((version for name, version in _ONLY_IN.items() if name in value), 2)

@@ -1,0 +1,334 @@
+"""A plan that takes groups back to positions they had, in the format of Kafka's own reset tool.
+
+`kafka-consumer-groups.sh --reset-offsets --from-file FILE` reads CSV without a header, line by line: `topic,partition,offset` where one
+group is named beside it, `group,topic,partition,offset` where there are several. It sets what the file lists and leaves all else alone,
+refuses groups that have members, writes neither metadata nor leader epoch, and takes an offset beyond the ends of a topic for that end.
+(Source: CsvUtils.java and ConsumerGroupCommand.java of Kafka 4.3; CsvUtils and ConsumerGroupCommand.scala of 2.8.)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from exhume.analysis.positions import Position, PositionKey
+from exhume.analysis.removals import show_time
+from exhume.arrow_rows import table_of
+from exhume.codecs.record_types import RECORD_TYPES, encode_key, encode_value
+from exhume.errors import RequestError
+from exhume.findings import Finding
+from exhume.replay.state import CoordinatorState
+
+#: One row per position that the plan looked at, by group, topic and partition. `action` is restored, unchanged, pending (left alone: an
+#: open transaction has a commit for it), or not_restorable. `committed_offset` is what the plan sets, or would; it was committed by
+#: `record_offset`, and taken away by `ended_by_record_offset` where it is of before a rewind or a removal. `newest_committed_offset` is
+#: what the log says at its end, null where nothing is there, `committed_offset_delta` the way from there. Of a moment,
+#: `cut_record_offset` is the last record that counts, `cut_timestamp_ms` its time.
+RESET_PLAN = pa.schema(
+    [
+        ("replica", pa.string()),
+        ("offsets_partition", pa.int32()),
+        ("group", pa.string()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("action", pa.string()),
+        ("newest_committed_offset", pa.int64()),
+        ("committed_offset", pa.int64()),
+        ("committed_offset_delta", pa.int64()),
+        ("record_offset", pa.int64()),
+        ("commit_timestamp_ms", pa.int64()),
+        ("newest_record_offset", pa.int64()),
+        ("ended_by_record_offset", pa.int64()),
+        ("cut_record_offset", pa.int64()),
+        ("cut_timestamp_ms", pa.int64()),
+        ("reason", pa.string()),
+    ]
+)
+
+#: One row per restored position: the offset commit that says the same, as a coordinator would write it.
+RESET_RECORDS = pa.schema(
+    [
+        ("offsets_partition", pa.int32()),
+        ("record_type", pa.int16()),
+        ("type", pa.string()),
+        ("group", pa.string()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("committed_offset", pa.int64()),
+        ("value_version", pa.int16()),
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+    ]
+)
+
+#: Which step back is undone: that of committed offsets, or their removal.
+TakenBack = Literal["before_rewind", "lost"]
+_OFFSET_COMMIT = 1
+_LEGAL_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+_PLAIN_CELL = re.compile(r"[a-zA-Z0-9._-]+")
+_REPLACEMENT = "\ufffd"
+_Row = dict[str, Any]
+_Origin = tuple[str, int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class ResetPlan:
+    """Positions to restore: `table` is `RESET_PLAN`, `text` the file for Kafka's tool, `records` the same as `RESET_RECORDS`."""
+
+    groups: tuple[str, ...]
+    table: pa.Table
+    text: str
+    records: pa.Table
+    findings: list[Finding]
+
+    def sentences(self) -> Iterator[str]:
+        """What would change, for people: the counts, then each restored position, then each that cannot be, with the reason."""
+        rows = self.table.to_pylist()
+        actions = [row["action"] for row in rows]
+        counts = ", ".join(f"{actions.count(action)} {action.replace('_', ' ')}" for action in _ACTIONS if action in actions)
+        yield f"{counts or 'nothing to restore'}{_cuts(rows)}"
+        for action in ("restored", "pending", "not_restorable"):
+            yield from (_sentence(row) for row in rows if row["action"] == action)
+
+
+_GRADES = {"at_least": "what it had then, and not whether that was all", "unknown": "nothing for certain at that moment"}
+_ACTIONS = ("restored", "unchanged", "pending", "not_restorable")
+
+
+def plan_reset(
+    groups: Sequence[str],
+    wanted: Sequence[Position],
+    newest: CoordinatorState,
+    *,
+    now_ms: int,
+    cuts: Mapping[_Origin, tuple[int | None, int | None]] | None = None,
+    include_pending: bool = False,
+    never_back: bool = False,
+) -> ResetPlan:
+    """The plan that takes these groups to the wanted positions, compared with the newest state of the same log.
+
+    Args:
+        groups: those that were asked for; each must be in one offsets partition of one replica.
+        wanted: positions of these groups.
+        newest: what the log comes to at its end.
+        now_ms: the commit timestamp of `records`.
+        cuts: of a moment, by replica and offsets partition: the last record offset that counts, and its time.
+        include_pending: restore keys too that an open transaction has a commit for, then or at the end.
+        never_back: leave a key alone that has come further since: what is wanted is to undo a step back.
+
+    Raises:
+        RequestError: a group lies in two places; or several groups, one with a line feed in its name, which the format cannot carry.
+    """
+    held = {_key(row): row for row in newest.offsets.to_pylist()}
+    pending = {_key(row) for row in newest.pending_offsets.to_pylist()}
+    _refuse_two_places(wanted, newest)
+    topic_ids = {(row["group"], row["topic"]): row["topic_id"] for row in held.values() if row["topic_id"] is not None}
+    rows: list[_Row] = []
+    restored: list[Position] = []
+    for position in sorted(wanted, key=lambda position: position.key):
+        now = held.get(position.key)
+        is_pending = (position.is_pending or position.key in pending) and not include_pending
+        action, reason = _decide(position, now, topic_ids.get(position.key[:2]), is_pending=is_pending, never_back=never_back)
+        rows.append(_row(position, now, cuts or {}) | {"action": action, "reason": reason})
+        if action == "restored":
+            restored.append(position)
+    if cuts is not None:
+        asked = {position.key for position in wanted}
+        rows += [_came_later(row, cuts) for key, row in held.items() if key not in asked]
+    table = table_of(RESET_PLAN, sorted(rows, key=_key))
+    text = _text(groups, restored)
+    return ResetPlan(tuple(groups), table, text, _records(restored, now_ms), _findings(restored, newest))
+
+
+def _decide(position: Position, now: _Row | None, topic_id: str | None, *, is_pending: bool, never_back: bool) -> tuple[str, str]:
+    """The action for a position, and why."""
+    wanted, held = position.committed_offset, None if now is None else now["committed_offset"]
+    problem = _problem(position, topic_id)
+    if wanted is not None and wanted == held:
+        return "unchanged", f"{position.reason}; it is there again" if never_back else "it is there already"
+    if is_pending and wanted is not None:
+        return "pending", f"{position.reason}; an open transaction has a commit for it"
+    if problem is not None:
+        return "not_restorable", problem
+    if never_back and wanted is not None and held is not None and held > wanted:
+        return "unchanged", f"{position.reason}; it has come further since"
+    return "restored", position.reason
+
+
+def _problem(position: Position, topic_id: str | None) -> str | None:
+    """Why this position cannot be restored; None where it can."""
+    if position.committed_offset is None:
+        return position.reason
+    if position.committed_offset < 0:
+        return f"{position.committed_offset} is no offset that can be committed"
+    if not _LEGAL_TOPIC.fullmatch(position.topic) or position.topic in (".", ".."):
+        return "no topic can have this name"
+    if not position.group or _REPLACEMENT in position.group:
+        return "its group has no name" if not position.group else "the bytes of its group's name are no UTF-8: no request can name it"
+    if None not in (topic_id, position.topic_id) and topic_id != position.topic_id:
+        return f"the topic was made anew since: its id was {position.topic_id}, and is {topic_id}"
+    return None
+
+
+def _row(position: Position, now: _Row | None, cuts: Mapping[_Origin, tuple[int | None, int | None]]) -> _Row:
+    held = None if now is None else now["committed_offset"]
+    cut = cuts.get((position.replica, position.offsets_partition), (None, None))
+    has_way = held is not None and position.committed_offset is not None
+    return {
+        "replica": position.replica,
+        "offsets_partition": position.offsets_partition,
+        "group": position.group,
+        "topic": position.topic,
+        "partition": position.partition,
+        "newest_committed_offset": held,
+        "committed_offset": position.committed_offset,
+        "committed_offset_delta": position.committed_offset - held if has_way else None,  # type: ignore[operator]
+        "record_offset": position.record_offset,
+        "commit_timestamp_ms": position.commit_timestamp_ms,
+        "newest_record_offset": None if now is None else now["record_offset"],
+        "ended_by_record_offset": position.ended_by_record_offset,
+        "cut_record_offset": cut[0],
+        "cut_timestamp_ms": cut[1],
+    }
+
+
+def _came_later(row: _Row, cuts: Mapping[_Origin, tuple[int | None, int | None]]) -> _Row:
+    """A position that is there at the end and was not at the moment: the tool can set offsets, and not remove them."""
+    cut = cuts.get((row["replica"], row["offsets_partition"]), (None, None))
+    return {name: row[name] for name in ("replica", "offsets_partition", "group", "topic", "partition")} | {
+        "action": "not_restorable",
+        "newest_committed_offset": row["committed_offset"],
+        "newest_record_offset": row["record_offset"],
+        "cut_record_offset": cut[0],
+        "cut_timestamp_ms": cut[1],
+        "reason": "it was not there then; a reset sets offsets, and removes none",
+    }
+
+
+def _refuse_two_places(wanted: Sequence[Position], newest: CoordinatorState) -> None:
+    found = {(position.group, position.replica, position.offsets_partition) for position in wanted}
+    for table in (newest.groups, newest.offsets, newest.pending_offsets):
+        found |= {(row["group"], row["replica"], row["offsets_partition"]) for row in table.to_pylist()}
+    for group in sorted({place[0] for place in found}):
+        places = sorted((place[1:] for place in found if place[0] == group), key=str)
+        if len(places) > 1:
+            listed = ", ".join(f"partition {number} of replica {replica}" for replica, number in places)
+            raise RequestError(f"group {group!r} is in {listed}", remedy="Name the directory of the one that counts")
+
+
+def _text(groups: Sequence[str], restored: Sequence[Position]) -> str:
+    if len(groups) == 1:
+        return "".join(f"{_cell(each.topic)},{each.partition},{each.committed_offset}\n" for each in restored)
+    for each in restored:
+        if "\n" in each.group:
+            # The tool cuts the file at line feeds before it looks for quotes.
+            raise RequestError(
+                f"group {each.group!r} has a line feed in its name, which a plan of several groups cannot carry",
+                remedy="Plan it by itself: then the file has no group names",
+            )
+    return "".join(f"{_cell(each.group)},{_cell(each.topic)},{each.partition},{each.committed_offset}\n" for each in restored)
+
+
+def _cell(text: str) -> str:
+    return text if _PLAIN_CELL.fullmatch(text) else '"' + text.replace('"', '""') + '"'
+
+
+def _records(restored: Sequence[Position], now_ms: int) -> pa.Table:
+    return table_of(RESET_RECORDS, [_record(position, now_ms) for position in restored])
+
+
+def _record(position: Position, now_ms: int) -> _Row:
+    version = 3 if position.value_version is None else position.value_version
+    # What the version has no room for is left out.
+    value: _Row = {"committed_offset": position.committed_offset, "metadata": position.metadata, "commit_timestamp_ms": now_ms}
+    if position.leader_epoch is not None:
+        value["leader_epoch"] = position.leader_epoch
+    if position.topic_id is not None:
+        value["topic_id"] = position.topic_id
+    key = {"group": position.group, "topic": position.topic, "partition": position.partition}
+    return key | {
+        "offsets_partition": position.offsets_partition,
+        "record_type": _OFFSET_COMMIT,
+        "type": RECORD_TYPES[_OFFSET_COMMIT].name,
+        "committed_offset": position.committed_offset,
+        "value_version": version,
+        "key": encode_key(_OFFSET_COMMIT, key),
+        "value": encode_value(_OFFSET_COMMIT, version, value),
+    }
+
+
+def _findings(restored: Sequence[Position], newest: CoordinatorState) -> list[Finding]:
+    planned = {position.group for position in restored}
+    findings = []
+    members = newest.members.to_pylist()
+    for row in newest.groups.to_pylist():
+        count = sum(member["group"] == row["group"] for member in members)
+        if row["group"] in planned and count:
+            findings.append(
+                Finding(
+                    code="group_is_active",
+                    sentence=f"group {row['group']!r} has members at the end of the log, {count} of them: Kafka's tool refuses it",
+                    replica=row["replica"],
+                    offsets_partition=row["offsets_partition"],
+                    group=row["group"],
+                    first_record_offset=row["record_offset"],
+                    remedy="Stop its consumers first, and plan anew from a copy that has their last commits",
+                )
+            )
+    for group in sorted({position.group for position in restored if position.metadata}):
+        count = sum(position.group == group and bool(position.metadata) for position in restored)
+        findings.append(
+            Finding(
+                code="metadata_is_lost",
+                sentence=f"{count} positions of group {group!r} had metadata, which Kafka's tool does not write",
+                group=group,
+                remedy="Look at it with `exhume dump --type offset_commit`; Kafka Streams keeps its stream time there",
+            )
+        )
+    return findings
+
+
+def past_findings(groups: Collection[str], completeness: pa.Table) -> list[Finding]:
+    """What `COMPLETENESS` makes doubtful about the positions of these groups at a moment."""
+    return [
+        Finding(
+            code="past_is_incomplete",
+            sentence=f"of group {row['group']!r} the log knows {_GRADES[row['grade']]}: {row['reason']}",
+            confidence="possible",
+            replica=row["replica"],
+            offsets_partition=row["offsets_partition"],
+            group=row["group"],
+            last_record_offset=row["last_record_offset"],
+        )
+        for row in completeness.to_pylist()
+        if row["group"] in groups and row["grade"] != "certain"
+    ]
+
+
+def _cuts(rows: Sequence[_Row]) -> str:
+    cuts = sorted({(row["offsets_partition"], row["cut_record_offset"], row["cut_timestamp_ms"]) for row in rows}, key=str)
+    known = [(partition, offset, time_ms) for partition, offset, time_ms in cuts if offset is not None]
+    if not known:
+        return ""
+    told = [
+        f"record {offset} of offsets partition {partition}{'' if time_ms is None else f' ({show_time(time_ms)})'}"
+        for partition, offset, time_ms in known
+    ]
+    return f"; as of {', '.join(told)}"
+
+
+def _sentence(row: _Row) -> str:
+    place = f"{row['group']} {row['topic']}-{row['partition']}"
+    before = "nothing" if row["newest_committed_offset"] is None else row["newest_committed_offset"]
+    if row["action"] == "restored":
+        delta = "" if row["committed_offset_delta"] is None else f" ({row['committed_offset_delta']:+d})"
+        return f"{place}: {before} -> {row['committed_offset']}{delta}, by record {row['record_offset']}; {row['reason']}"
+    return f"{place}: stays at {before}; {row['reason']}"
+
+
+def _key(row: Mapping[str, Any]) -> PositionKey:
+    return row["group"], row["topic"], row["partition"]

@@ -1,0 +1,105 @@
+"""`exhume reset-plan`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from exhume.cli.expiry import Now, Release
+from exhume.cli.options import (
+    AtOffset,
+    AtTime,
+    CsvRaw,
+    EvidencePaths,
+    Groups,
+    Output,
+    OutputFile,
+    TempDir,
+    WhichClock,
+    record_offsets,
+)
+from exhume.errors import RequestError
+
+_SHOWN = (
+    "group",
+    "topic",
+    "partition",
+    "action",
+    "newest_committed_offset",
+    "committed_offset",
+    "committed_offset_delta",
+    "record_offset",
+    "ended_by_record_offset",
+    "reason",
+)
+#: Sentences told on standard error; the rest is in the rows.
+_TOLD_SENTENCES = 30
+
+
+def reset_plan_command(
+    paths: EvidencePaths,
+    groups: Groups = None,
+    at_time: AtTime = None,
+    at_offset: AtOffset = None,
+    clock: WhichClock = None,
+    before_rewind: Annotated[bool, typer.Option("--before-rewind", help="To where each key was before it was last set back.")] = False,
+    lost: Annotated[bool, typer.Option("--lost", help="To the last values of offsets that were removed.")] = False,
+    include_pending: Annotated[
+        bool, typer.Option("--include-pending", help="Restore keys too that an open transaction has a commit for.")
+    ] = False,
+    as_records: Annotated[
+        bool, typer.Option("--as-records", help="The plan as encoded offset commits instead; json has keys and values in base64.")
+    ] = False,
+    now: Now = None,
+    release: Release = None,
+    temp_dir: TempDir = None,
+    output: Annotated[
+        Output | None,
+        typer.Option("--output", help="Every position that was looked at, as rows, instead of the plan.", show_default="the plan itself"),
+    ] = None,
+    output_file: OutputFile = None,
+    csv_raw: CsvRaw = False,
+) -> None:
+    """Write the plan that takes groups back to positions they had, for Kafka's own reset tool.
+
+    Standard output, or the file, is CSV without a header: topic,partition,offset for one group, group,topic,partition,offset for several.
+    What would change, and what cannot be restored and why, is said on standard error. Positions that are as they should be are left out.
+
+    Example: exhume reset-plan data/ --group billing --at-time 2026-11-20T03:00 --output-file plan.csv
+    """
+    from exhume.cli.destination import open_destination
+    from exhume.cli.escape import printable
+    from exhume.cli.render import refuse_unfit, render
+    from exhume.cli.run import opened, tell
+
+    named = [at_time is not None, bool(at_offset), before_rewind, lost]
+    if not groups:
+        raise RequestError("a plan for which groups?", remedy="Name each with --group")
+    if sum(named) != 1:
+        raise RequestError("back to which moment?", remedy="Choose one of --at-time, --at-offset, --before-rewind and --lost")
+    refuse_unfit(None, output=output or Output.table, output_file=output_file, evidence=paths)
+    with opened(paths, temp_dir=temp_dir) as topic:
+        plan = topic.reset_plan(
+            groups,
+            at_offset=record_offsets(at_offset, "--at-offset"),
+            at_time_ms=at_time,
+            clock=None if clock is None else clock.value,
+            taken_back="before_rewind" if before_rewind else "lost" if lost else None,
+            include_pending=include_pending,
+            now_ms=now,
+            release=release,
+        )
+        if as_records:
+            render(plan.records, output=output or Output.table, output_file=output_file, csv_raw=csv_raw, evidence=paths)
+        elif output is not None:
+            render(plan.table, output=output, output_file=output_file, csv_raw=csv_raw, columns=_SHOWN, evidence=paths)
+        else:
+            with open_destination(output_file, evidence=paths) as sink:
+                sink.write(plan.text.encode())
+        sentences = list(plan.sentences())
+        for sentence in sentences[:_TOLD_SENTENCES]:
+            typer.echo(printable(sentence), err=True)
+        if len(sentences) > _TOLD_SENTENCES:
+            typer.echo(f"{len(sentences) - _TOLD_SENTENCES} positions more; --output table lists all", err=True)
+        tell(topic.findings)
