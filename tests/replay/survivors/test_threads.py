@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,25 @@ from exhume.codecs.record_types import encode_value
 from exhume.codecs.segment_reader import ReadOptions
 from exhume.fixtures.log_writer import PartitionWriter, offset_commit
 from exhume.replay import local
-from exhume.replay.survivors import run, stretches
+from exhume.replay.survivors import joining, run, stretches
 from exhume.replay.survivors.rules import DONE, ODD_BATCH
 from exhume.replay.survivors.tables import STATUS
 from exhume.topic import OffsetsTopic
 
 _BATCHES = 40
 _BLOCK_SECONDS = 0.05
+
+
+class Results:
+    """A function, and what it gave."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        self.results: list[Any] = []
+
+    def __call__(self, *arguments: Any) -> Any:
+        self.results.append(self._function(*arguments))
+        return self.results[-1]
 
 
 def write(directory: Path, partitions: int, segments: int) -> None:
@@ -100,13 +113,12 @@ def test_a_segment_is_cut_between_batches(codec: int, tmp_path: Path, monkeypatc
     with PartitionWriter(tmp_path, 0) as log:
         for each in range(_BATCHES):
             log.append([offset_commit("g", "t", each % 7, each, commit_timestamp_ms=1, metadata="m" * 50)], timestamp_ms=1, codec=codec)
-    joined: list[Any] = []
-    original = run.joined
-    monkeypatch.setattr(run, "joined", lambda *arguments: joined.append(original(*arguments)) or joined[-1])
+    joins = Results(joining.joined)
+    monkeypatch.setattr(run, "joined", joins)
 
     assert [load(tmp_path, threads) for threads in (1, 2, 8)] == [7, 7, 7]
-    assert len(joined) >= 2
-    assert all(tables is not None for tables in joined)
+    assert len(joins.results) >= 2
+    assert all(tables is not None for tables in joins.results)
 
 
 def _inner(base_offset: int) -> bytes:
@@ -121,17 +133,11 @@ def test_a_batch_within_a_record_is_no_place_to_cut_at(tmp_path: Path, monkeypat
         value = encode_value(1, 1, {"committed_offset": 1, "metadata": "", "commit_timestamp_ms": 1, "expire_timestamp_ms": 1})
         log.append([(key, value + b"".join(map(_inner, range(1, 40))))], timestamp_ms=1)
         log.append([(key, value)], timestamp_ms=1)
-    statuses: list[int] = []
-    fold_in_turn = run._fold_in_turn
-
-    def spy(*arguments: Any) -> Any:
-        tables = fold_in_turn(*arguments)
-        statuses.append(int(tables.counts[STATUS]))
-        return tables
-
-    monkeypatch.setattr(run, "_fold_in_turn", spy)
+    folds = Results(run._fold_in_turn)
+    monkeypatch.setattr(run, "_fold_in_turn", folds)
 
     assert load(tmp_path, 1) == load(tmp_path, 2) == 1
+    statuses = [tables.counts[STATUS] for tables in folds.results]
     assert ODD_BATCH in statuses
     assert statuses[-1] == DONE
 
@@ -155,9 +161,8 @@ def test_what_goes_back_where_a_segment_is_cut(
     partition = tmp_path / "__consumer_offsets-0"
     partition.mkdir()
     (partition / f"{0:020d}.log").write_bytes(content)
-    folded: list[Any] = []
-    original = local._load_in_columns
-    monkeypatch.setattr(local, "_load_in_columns", lambda *arguments: folded.append(original(*arguments)) or folded[-1])
+    loads = Results(local._load_in_columns)
+    monkeypatch.setattr(local, "_load_in_columns", loads)
 
     assert load(tmp_path, 2) == _BATCHES
-    assert len(folded) == (epochs == (2, 3) and offsets == (0, 40))
+    assert len(loads.results) == (epochs == (2, 3) and offsets == (0, 40))
