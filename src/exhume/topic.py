@@ -468,7 +468,7 @@ class OffsetsTopic:
         Raises:
             RequestError: no such release or moment; no record of this group, which lists what is near by.
         """
-        profile = profile_for(release)
+        profile, inputs = profile_for(release), Inputs(retention_ms=retention_ms)
         retention_ms = _retention_ms(retention_ms, profile)
         names, fast = self._topic_names(topics_file), self._fast_load()
         at = moment(self._offsets_partitions(), at_offset=at_offset, at_time_ms=at_time_ms, clock=clock)
@@ -516,13 +516,22 @@ class OffsetsTopic:
             starts={(each.replica, each.offsets_partition): each.start_offset for each in self._evidence.partitions},
             end_times_ms=end_times_ms,
             findings=self.findings,
-            diagnosed=[*self.diagnose(groups=[group], topics_file=topics_file)],
+            diagnosed=self._diagnosed(group, names, inputs),
             profile=profile,
             retention_ms=retention_ms,
             release=release,
             moment=moment_arguments(at_offset, at_time_ms, clock),
         )
         return pages(facts_of(gathered, origins), self._places or ("PATH",))
+
+    def _diagnosed(self, group: str, names: TopicNames, inputs: Inputs) -> list[Finding]:
+        """What those detectors find that look at one group alone."""
+        from exhume.analysis.detectors import condense
+        from exhume.analysis.detectors.catalogue import DETECTORS
+        from exhume.analysis.detectors.diagnose import diagnose_group
+
+        case = condense(chapters(self._reader()), names, commits_of=[group])
+        return [finding for each in case.groups() if each.group == group for finding in diagnose_group(each, inputs, DETECTORS)]
 
     def reset_plan(
         self,

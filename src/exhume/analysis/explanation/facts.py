@@ -26,9 +26,9 @@ class GroupFacts:
 
     `load` is the row of `loads`, `held` the rows of the other state tables by name. `history` are rows of `HISTORY`, `steps` the group's
     memberships, `rebalances` rows of `REBALANCES`, all up to the moment and in the order of the log. `why` are rows of `WHY`, `forecast` of
-    `FORECAST`, both of the moment; `findings` is what was found about the group, `damage` about the log. `grade` says how much the log still knows of the
-    moment, `missing_offsets` how many record offsets up to it no record holds. `complete_from` is the record offset from which on every
-    record is there. `end_ms` is the time of the last record of any group up to the moment.
+    `FORECAST`, both of the moment; `findings` is what was found about the group, `damage` about the log. `grade` says how much the log
+    still knows of the moment, `missing_offsets` how many record offsets up to it no record holds, `complete_from` from which record offset
+    on every record is there. `end_ms` is the time of the last record of any group up to the moment.
     """
 
     group: str

@@ -69,7 +69,7 @@ def _leader(facts: GroupFacts) -> str:
 def _subscriptions(rows: Sequence[Row]) -> str:
     """What all of them read, where that is the same."""
     subscribed = {tuple(sorted(row["subscribed_topics"] or ())) for row in rows}
-    patterns = {row["subscribed_regex"] for row in rows}
+    patterns = {row["subscribed_regex"] or None for row in rows}
     if patterns == {None} and len(subscribed) == 1 and (topics := next(iter(subscribed))):
         return f"; {'it reads' if len(rows) == 1 else 'all of them read'} {listed([named(topic) for topic in topics])}"
     if subscribed == {()} and len(patterns) == 1 and (pattern := next(iter(patterns))):

@@ -75,7 +75,8 @@ def _rebalance(row: Row) -> Sentence:
         told.append(f"{counted(row['partitions_moved'], 'partition')} moved")
     if row["partitions_lost"]:
         told.append(f"{counted(row['partitions_lost'], 'partition')} left without an owner")
-    if row["no_assignment_ms"]:
+    # Who had something before is not known where the log begins with this.
+    if row["no_assignment_ms"] and "first_seen" not in row["causes"]:
         how = "" if row["no_assignment_is"] == "exactly" else "at least "
         told.append(f"nobody had anything for {how}{span(row['no_assignment_ms'])}")
     if row["reconciliation_ms"] is not None:
