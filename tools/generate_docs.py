@@ -2,7 +2,8 @@
 
     python tools/generate_docs.py
 
-writes docs/tables.md, docs/record-types.md, docs/commands.md and docs/drills.md, and fills every code block that follows a line
+writes docs/tables.md, docs/record-types.md, docs/commands.md, docs/drills.md and the classes of docs/detectors.md,
+and fills every code block that follows a line
 `<!-- output: COMMAND -->` with what `exhume COMMAND` prints, with its notes on standard error where the command ends in `2>&1`.
 `demo_log/` in a command is the log that comes with exhume, `drills/NAME/` the scenario of that name.
 """
@@ -15,6 +16,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -22,12 +24,17 @@ import pyarrow as pa
 
 from exhume import findings
 from exhume.analysis.completeness import COMPLETENESS
+from exhume.analysis.detectors.catalogue import DETECTORS, WITHOUT_DETECTOR
 from exhume.analysis.diff import DIFF
 from exhume.analysis.forecast import FORECAST, TOMBSTONES
+from exhume.analysis.growth import COMPACTION, GROWTH
 from exhume.analysis.history import HISTORY
 from exhume.analysis.inspection import INSPECTION_TABLES
+from exhume.analysis.ownership import OWNERS
+from exhume.analysis.rebalances import REBALANCES
 from exhume.analysis.reset_plan import RESET_PLAN, RESET_RECORDS
 from exhume.analysis.summary import GROUP_SUMMARY
+from exhume.analysis.transactions import STABLE_OFFSETS, TRANSACTIONS
 from exhume.analysis.why import WHY
 from exhume.codecs import schemas
 from exhume.codecs.decoded_tables import DUMP
@@ -44,15 +51,22 @@ DEMO_LOG = ROOT / "src" / "exhume" / "cli" / "demo_log"
 _DRILL = re.compile(r"\bdrills/([a-z0-9-]+)/")
 _GENERATED = re.compile(r"(<!-- generated: (.+?) -->\n)(.*?)(<!-- end -->\n)", re.DOTALL)
 _SHOWN_OUTPUT = re.compile(r"(<!-- output: (.+?) -->\n```\n)(.*?)(```\n)", re.DOTALL)
+_DETECTORS = re.compile(r"(<!-- detectors -->\n).*?(<!-- end of detectors -->\n)", re.DOTALL)
 COMMANDS = (
     "inspect",
     "dump",
     "state",
     "diff",
+    "diagnose",
     "history",
+    "rebalances",
+    "owners",
+    "timeline",
     "expiry",
     "why",
     "reset-plan",
+    "growth",
+    "transactions",
     "load-check",
     "releases",
     "warmup",
@@ -120,6 +134,9 @@ def _tables() -> str:
         _schema("completeness", COMPLETENESS),
         _schema("diff", DIFF),
         _schema("history", HISTORY),
+        "\n## Groups over time: `topic.rebalances(…)`, `topic.owners(…)`, `exhume rebalances`, `exhume owners`, `exhume timeline`\n",
+        _schema("rebalances", REBALANCES),
+        _schema("owners", OWNERS),
         "\n## Expiry: `topic.expiry(…)`, `topic.why(…)`, `exhume expiry`, `exhume why`\n",
         _schema("forecast (`exhume expiry`)", FORECAST),
         _schema("tombstones (`exhume expiry --as-records`)", TOMBSTONES),
@@ -127,6 +144,11 @@ def _tables() -> str:
         "\n## Remedies: `topic.reset_plan(…)`, `exhume reset-plan`\n",
         _schema("reset_plan", RESET_PLAN),
         _schema("reset_records (`exhume reset-plan --as-records`)", RESET_RECORDS),
+        "\n## Room and transactions: `topic.growth(…)`, `topic.transactions(…)`, `exhume growth`, `exhume transactions`\n",
+        _schema("growth", GROWTH),
+        _schema("compaction (`exhume growth --by partition`)", COMPACTION),
+        _schema("transactions", TRANSACTIONS),
+        _schema("stable_offsets (`exhume transactions --table partitions`)", STABLE_OFFSETS),
         "\n## Evidence: `topic.segments()`, `.batches()`, `.records()`, `.dump()`, `exhume inspect`, `exhume dump`\n",
         *(_schema(name, schema) for name, schema in INSPECTION_TABLES.items() if name != "findings"),
         _schema("batches", schemas.BATCHES),
@@ -280,6 +302,22 @@ def _drills() -> str:
         questions = "".join(f"* {question.text}\n  `exhume {question.command}`\n" for question in each.questions)
         loads = ", ".join(f"format {number} from {release}" for number, release in each.first_releases.items())
         parts.append(f"\n## {each.name}\n\n{each.title}\n\n{questions}\n{each.story}\n\nLoaded by: {loads}.\n")
+    return "".join(parts)
+
+
+def _detectors() -> str:
+    parts = ["\n"]
+    for section, detectors in groupby(DETECTORS, key=lambda detector: detector.section):
+        parts.append(f"### {section}\n\n")
+        for detector in detectors:
+            parts.append(f"#### {detector.code} {detector.title}\n\n{detector.rule}\n\n")
+            if detector.needs:
+                parts.append(f"Undecidable without: {', '.join(f'`{option}`' for option in detector.needs)}.\n\n")
+            if detector.better_with:
+                parts.append(f"Better with: {', '.join(f'`{option}`' for option in detector.better_with)}.\n\n")
+            if detector.traps:
+                parts.append("Not to be confused with:\n\n" + "".join(f"* {trap}.\n" for trap in detector.traps) + "\n")
+    parts += [f"#### {code}\n\n{answer}.\n\n" for code, answer in WITHOUT_DETECTOR.items()]
     return "".join(parts)
 
 
