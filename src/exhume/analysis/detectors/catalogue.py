@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
-from exhume.analysis.detectors import expired, removed, staged
+from exhume.analysis.detectors import beyond, expired, moves, removed, renamed, resets, staged
 from exhume.analysis.detectors.registry import Detector
 
-DETECTORS: tuple[Detector, ...] = (*expired.DETECTORS, *removed.DETECTORS, *staged.DETECTORS)
+DETECTORS: tuple[Detector, ...] = (
+    # Offsets disappeared.
+    *expired.DETECTORS,
+    *removed.DETECTORS,
+    *staged.DETECTORS,
+    # Offsets moved.
+    *moves.DETECTORS,
+    *resets.DETECTORS,
+    *beyond.DETECTORS,
+    *renamed.DETECTORS,
+)
 
 #: Entries that no detector answers, and what does.
 WITHOUT_DETECTOR = {"IC-10": "Restoring positions is what exhume reset-plan does"}
