@@ -25,6 +25,7 @@ from exhume.analysis.detectors.commit_rows import NONE, Column, Int64s, Names, o
 from exhume.analysis.detectors.key_lives import KeyLives
 from exhume.analysis.detectors.recent import Recent
 from exhume.analysis.detectors.standings import Standings
+from exhume.analysis.detectors.strangers import Strangers
 from exhume.analysis.detectors.transactions import Markers, settle
 from exhume.codecs.chapters import Chapter
 from exhume.codecs.record_types import COMMIT, decode_control_record, decode_record
@@ -116,6 +117,7 @@ class PartitionCondenser:
         self._lives = KeyLives(self._names)
         self._standings = Standings()
         self._activity = _Activity()
+        self._strangers = Strangers()
         self._records: defaultdict[int, list[GroupRecord]] = defaultdict(list)
         self._waiting: list[Int64s] = []
         self._waiting_rows = 0
@@ -132,6 +134,7 @@ class PartitionCondenser:
         if is_control.any():
             self._note_markers(others.filter(others["is_control"]))
             others = others.filter(pa.array(~is_control))
+        self._strangers.take(commits, others)
         self._note_group_records(others)
         rows[Column.STANDING], rows[Column.STEPS] = self._standings.of(rows[Column.GROUP], rows[Column.OFFSET], len(self._names.groups))
         self._waiting.append(rows)
@@ -239,7 +242,7 @@ class PartitionCondenser:
                 if dropped.outcome == "open" and dropped.commit.producer_id is not None:
                     open_transactions[dropped.commit.producer_id].append(dropped)
         groups = [self._group(name, number, keys[number]) for name, number in self._names.groups.items()]
-        return PartitionCase(self.around, groups, dict(open_transactions), self._marker_count)
+        return PartitionCase(self.around, groups, dict(open_transactions), self._marker_count, self._strangers.found())
 
     def _group(self, name: str, number: int, keys: list[KeyLife]) -> GroupCase:
         activity = self._activity
