@@ -30,6 +30,8 @@ from exhume.analysis.forecast import FORECAST, TOMBSTONES
 from exhume.analysis.growth import COMPACTION, GROWTH
 from exhume.analysis.history import HISTORY
 from exhume.analysis.inspection import INSPECTION_TABLES
+from exhume.analysis.ownership import OWNERS
+from exhume.analysis.rebalances import REBALANCES
 from exhume.analysis.reset_plan import RESET_PLAN, RESET_RECORDS
 from exhume.analysis.summary import GROUP_SUMMARY
 from exhume.analysis.transactions import STABLE_OFFSETS, TRANSACTIONS
@@ -54,6 +56,9 @@ COMMANDS = (
     "diff",
     "diagnose",
     "history",
+    "rebalances",
+    "owners",
+    "timeline",
     "expiry",
     "why",
     "reset-plan",
@@ -121,6 +126,9 @@ def _tables() -> str:
         _schema("completeness", COMPLETENESS),
         _schema("diff", DIFF),
         _schema("history", HISTORY),
+        "\n## Groups over time: `topic.rebalances(…)`, `topic.owners(…)`, `exhume rebalances`, `exhume owners`, `exhume timeline`\n",
+        _schema("rebalances", REBALANCES),
+        _schema("owners", OWNERS),
         "\n## Expiry: `topic.expiry(…)`, `topic.why(…)`, `exhume expiry`, `exhume why`\n",
         _schema("forecast (`exhume expiry`)", FORECAST),
         _schema("tombstones (`exhume expiry --as-records`)", TOMBSTONES),

@@ -24,8 +24,11 @@ from exhume.analysis.growth import Growth, GrowthBy, growth_of
 from exhume.analysis.history import HISTORY, group_history
 from exhume.analysis.inspection import Inspection, inspect
 from exhume.analysis.load_check import check_loads
+from exhume.analysis.log_spans import log_spans
 from exhume.analysis.memberships import Membership
+from exhume.analysis.ownership import owners, owners_at
 from exhume.analysis.positions import positions_before_rewinds, positions_lost, positions_of
+from exhume.analysis.rebalances import rebalances, storm_findings
 from exhume.analysis.removals import neighbours_of
 from exhume.analysis.reset_plan import ResetPlan, TakenBack, past_findings, plan_reset
 from exhume.analysis.transactions import DEFAULT_MAX_TIMEOUT_MS, Transactions, transactions_of
@@ -278,6 +281,67 @@ class OffsetsTopic:
         # What the commits of a log tell of topic ids is learned by loading it.
         load_state(self._evidence.log_directories, LoadOptions(profile_for(None), "lenient", fast=self._fast_load()), names)
         return group_lives(self.records(types=GROUP_RECORD_TYPES, groups=groups), names)
+
+    def rebalances(self, groups: Collection[str] | None = None) -> pa.Table:
+        """The generations and epochs of these groups (default: all): when, why, who came and went, what moved, as `rebalances.REBALANCES`.
+
+        Storms are added to `findings`.
+
+        Raises:
+            RequestError: no group record of one of these groups; lists what is near by.
+        """
+        answer = rebalances(self._lives_of(groups), log_spans(self.batches()))
+        self.findings.extend(storm_findings(answer))
+        return answer
+
+    def owners(
+        self,
+        *,
+        groups: Collection[str] | None = None,
+        topic: str | None = None,
+        partition: int | None = None,
+        at_offset: int | Mapping[int, int] | None = None,
+        at_time_ms: int | None = None,
+    ) -> pa.Table:
+        """Who owned which partition when, as `ownership.OWNERS`; with a moment only what held then.
+
+        `at_offset` is the last record offset that counts, by offsets partition or bare; `at_time_ms` a time of appends.
+
+        Raises:
+            RequestError: no group record of one of these groups, or nobody ever owned a partition of this topic; lists what is near by.
+        """
+        known: set[tuple[str, int]] = set()
+
+        def is_wanted(name: str, number: int) -> bool:
+            known.add((name, number))
+            return topic in (None, name) and partition in (None, number)
+
+        answer = owners(self._lives_of(groups), log_spans(self.batches()), wanted=is_wanted)
+        if not answer.num_rows and (topic is not None or partition is not None):
+            place = " ".join(str(part) for part in (topic, partition) if part is not None)
+            topics = {name for name, _ in known}
+            near = sorted(f"{name} {number}" for name, number in known if name == topic) or get_close_matches(topic or "", topics, n=5)
+            remedy = f"Near by: {', '.join((near or sorted(topics))[:10])}" if topics else "No group here says who owns what"
+            raise RequestError(f"nobody ever owned {place} here", remedy=remedy)
+        if at_offset is None and at_time_ms is None:
+            return answer
+        return owners_at(answer, at_offset=at_offset, at_time_ms=at_time_ms)
+
+    def _lives_of(self, groups: Collection[str] | None) -> Iterator[Membership]:
+        """The steps of these groups.
+
+        Raises:
+            RequestError: one of them has none.
+        """
+        missing = set(groups or ())
+        for step in self.memberships(groups):
+            missing.discard(step.group)
+            yield step
+        if missing:
+            known = {step.group for step in group_lives(self.records(types=GROUP_RECORD_TYPES))}
+            group = min(missing)
+            near = get_close_matches(group, known, n=5) or sorted(known)[:5]
+            raise RequestError(f"no group record of {group!r} is here", remedy=f"Near by: {', '.join(near)}" if near else None)
 
     def diagnose(
         self,

@@ -57,7 +57,8 @@ GROWTH = pa.schema(
 #: One row per offsets partition: what a cleaner finds there. `first_dirty_offset` is its checkpoint, else the log's begin;
 #: `first_uncleanable_offset` the base of the segment where it has to stop, `stopped_by` why: active_segment, or open_transaction, which
 #: begins at `open_transaction_offset`. `dirty_bytes` lie between the two, and `dirty_ratio` is what min.cleanable.dirty.ratio (0.5) is
-#: compared with; `first_dirty_timestamp_ms` is the newest in the first segment that is not clean. `other_bytes` are in no record: empty batches, damage.
+#: compared with; `first_dirty_timestamp_ms` is the newest in the first segment that is not clean. `other_bytes` are in no record: empty
+#: batches, damage.
 COMPACTION = pa.schema(
     [
         ("replica", pa.string()),

@@ -24,9 +24,12 @@ from exhume.cli import (
     inspect,
     lab,
     load_check,
+    owners,
+    rebalances,
     releases,
     reset_plan,
     state,
+    timeline,
     transactions,
     warmup,
     why,
@@ -55,6 +58,9 @@ app.command(name="load-check")(load_check.load_check_command)
 app.command(name="releases")(releases.releases_command)
 app.command(name="diff")(diff.diff_command)
 app.command(name="history")(history.history_command)
+app.command(name="rebalances")(rebalances.rebalances_command)
+app.command(name="owners")(owners.owners_command)
+app.command(name="timeline")(timeline.timeline_command)
 app.command(name="diagnose")(diagnose.diagnose_command)
 app.command(name="expiry")(expiry.expiry_command)
 app.command(name="why")(why.why_command)

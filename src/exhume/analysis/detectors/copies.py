@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
@@ -178,17 +178,19 @@ def find_silence(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:  # noqa:
     Why a partition is without a coordinator is not in the log: no leader, or a load that failed.
     """
     for partition in case.partitions:
-        for epoch in partition.around.epochs[1:]:
-            if epoch.silent_since_ms is None or epoch.first_timestamp_ms is None:
+        epochs = partition.around.epochs
+        for before, epoch in pairwise(epochs):
+            # Old formats have no leader epoch, and end one.
+            if epoch.leader_epoch <= before.leader_epoch or epoch.silent_since_ms is None or epoch.first_timestamp_ms is None:
                 continue
             length_ms = epoch.first_timestamp_ms - epoch.silent_since_ms
             if length_ms >= _SILENT_MS:
-                found = _silence(case, partition, epoch, length_ms)
+                found = _silence(case, partition, epoch, before.leader_epoch, length_ms)
                 if found is not None:
                     yield found
 
 
-def _silence(case: TopicCase, partition: PartitionCase, epoch: Epoch, length_ms: int) -> Finding | None:
+def _silence(case: TopicCase, partition: PartitionCase, epoch: Epoch, before: int, length_ms: int) -> Finding | None:
     since_ms, until_ms = epoch.silent_since_ms or 0, epoch.first_timestamp_ms or 0
     stopped = [group for group in partition.groups if _spans(group.first_commit_ms, group.last_commit_ms, since_ms, until_ms)]
     went_on = [
@@ -202,7 +204,6 @@ def _silence(case: TopicCase, partition: PartitionCase, epoch: Epoch, length_ms:
     if len(stopped) < _LEAST_GROUPS or len(went_on) < _LEAST_GROUPS:
         return None
     around = partition.around
-    before = around.epochs[around.epochs.index(epoch) - 1].leader_epoch
     what = f"the first record of leader epoch {epoch.leader_epoch}"
     rows: list[Proof] = [{"record_offset": epoch.first_record_offset, "timestamp_ms": until_ms, "what": what}]
     return finding(

@@ -130,13 +130,14 @@ def find_live_differs(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:
     listed: defaultdict[str, dict[tuple[str, int], LiveOffset]] = defaultdict(dict)
     for line in inputs.live:
         listed[line.group][line.topic, line.partition] = line
-    for group in case.groups():
-        if group.group in listed:
-            yield from _live_differs(group, listed[group.group])
-            group.forget()
+    for partition in case.partitions:
+        for group in partition.groups:
+            if group.group in listed:
+                yield from _live_differs(group, listed[group.group], has_transactions=partition.markers > 0)
+                group.forget()
 
 
-def _live_differs(group: GroupCase, live: Mapping[tuple[str, int], LiveOffset]) -> Iterator[Finding]:
+def _live_differs(group: GroupCase, live: Mapping[tuple[str, int], LiveOffset], *, has_transactions: bool) -> Iterator[Finding]:
     for place, line in live.items():
         key = group.by_key.get(place)
         if line.committed_offset is None:
@@ -151,9 +152,7 @@ def _live_differs(group: GroupCase, live: Mapping[tuple[str, int], LiveOffset]) 
             since = f"record {gone.record_offset} removed it" if gone is not None else "nothing that counts was committed"
             yield _differs(group, f"{line.committed_offset} is shown, and in the log {since}", key, [gone] if gone is not None else [])
         elif line.committed_offset < key.holds.committed_offset - (key.usual_rise or 0):
-            how = (
-                "of transactions among its commits: a coordinator may have ordered them by their markers" if key.transactional else "stale"
-            )
+            how = "an older value" + (", or a coordinator that orders transactions by their markers" if has_transactions else "")
             sentence = f"{line.committed_offset} is shown, and the log has {key.holds.committed_offset}: {how}"
             yield _differs(group, sentence, key, [key.holds])
     for key in group.keys:

@@ -180,7 +180,7 @@ def find_oversized(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # no
         yield finding(
             "IC-32",
             f"{counted(len(large), 'key')} with commit metadata of {_NEARLY:.0%} of the limit or more, the largest of "
-            f"{largest_key.largest_metadata_bytes} bytes ({largest_key.topic}-{largest_key.partition}); metadata is {share:.0%} of its commits",
+            f"{largest_key.largest_metadata_bytes} bytes ({largest_key.topic}-{largest_key.partition}); it is {share:.0%} of all commits",
             group,
             topic=largest_key.topic,
             partition=largest_key.partition,
