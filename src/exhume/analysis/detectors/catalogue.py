@@ -2,18 +2,41 @@
 
 from __future__ import annotations
 
-from exhume.analysis.detectors import cleaning, copies, expired, loading, placement, removed, staged, undecodable, volume
+from exhume.analysis.detectors import (
+    beyond,
+    cleaning,
+    copies,
+    expired,
+    loading,
+    moves,
+    placement,
+    removed,
+    renamed,
+    resets,
+    staged,
+    undecodable,
+    volume,
+)
 from exhume.analysis.detectors.registry import Detector
 
 DETECTORS: tuple[Detector, ...] = (
+    # Offsets disappeared.
     *expired.DETECTORS,
     *removed.DETECTORS,
     *staged.DETECTORS,
+    # Offsets moved.
+    *moves.DETECTORS,
+    *resets.DETECTORS,
+    *beyond.DETECTORS,
+    *renamed.DETECTORS,
+    # The coordinator cannot read its log.
     *cleaning.DETECTORS,
     *loading.DETECTORS,
     *placement.DETECTORS,
     *copies.DETECTORS,
+    # Volume and shape.
     *volume.DETECTORS,
+    # Reading and writing back.
     *undecodable.DETECTORS,
 )
 
