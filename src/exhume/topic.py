@@ -360,9 +360,10 @@ class OffsetsTopic:
         Raises:
             RequestError: no such code.
         """
-        from exhume.analysis.detectors import condense, diagnose
+        from exhume.analysis.detectors import LogFiles, condense, diagnose
 
         case = condense(chapters(self._reader()), self._topic_names(topics_file))
+        case.files = LogFiles(self._evidence, self._reader, self._fast_load, self.findings)
         return Findings(diagnose(case, inputs or Inputs(), codes=codes, groups=groups))
 
     def expiry(
