@@ -2,8 +2,8 @@
 
     python tools/generate_docs.py
 
-writes docs/tables.md, docs/record-types.md, docs/commands.md, docs/drills.md and the classes of docs/detectors.md,
-and fills every code block that follows a line
+writes docs/tables.md, docs/record-types.md, docs/commands.md, docs/drills.md, the classes of docs/detectors.md and the
+variants of docs/assignments.md, and fills every code block that follows a line
 `<!-- output: COMMAND -->` with what `exhume COMMAND` prints, with its notes on standard error where the command ends in `2>&1`.
 `demo_log/` in a command is the log that comes with exhume, `drills/NAME/` the scenario of that name.
 """
@@ -23,6 +23,8 @@ from tempfile import TemporaryDirectory
 import pyarrow as pa
 
 from exhume import findings
+from exhume.analysis.assignments import ASSIGNMENT_PARTITIONS, ASSIGNMENT_VERDICTS
+from exhume.analysis.assignors import VARIANTS
 from exhume.analysis.completeness import COMPLETENESS
 from exhume.analysis.detectors.catalogue import DETECTORS, WITHOUT_DETECTOR
 from exhume.analysis.diff import DIFF
@@ -48,6 +50,7 @@ ROOT = Path(__file__).resolve().parent.parent
 DEMO_LOG = ROOT / "src" / "exhume" / "cli" / "demo_log"
 _DRILL = re.compile(r"\bdrills/([a-z0-9-]+)/")
 _SHOWN_OUTPUT = re.compile(r"(<!-- output: (.+?) -->\n```\n)(.*?)(```\n)", re.DOTALL)
+_VARIANTS = re.compile(r"(<!-- variants -->\n).*?(<!-- end of variants -->\n)", re.DOTALL)
 _DETECTORS = re.compile(r"(<!-- detectors -->\n).*?(<!-- end of detectors -->\n)", re.DOTALL)
 COMMANDS = (
     "inspect",
@@ -59,6 +62,7 @@ COMMANDS = (
     "rebalances",
     "owners",
     "timeline",
+    "assignments",
     "expiry",
     "why",
     "reset-plan",
@@ -90,7 +94,8 @@ def _pages(logs: Path) -> dict[Path, str]:
     }
     written = [page for page in (ROOT / "README.md", *sorted(docs.glob("*.md"))) if page not in generated]
     with_output = partial(_with_output, logs)
-    return generated | {page: _SHOWN_OUTPUT.sub(with_output, page.read_text(encoding="utf-8")) for page in written}
+    texts = {page: _VARIANTS.sub(lambda block: f"{block[1]}{_variants()}{block[2]}", page.read_text(encoding="utf-8")) for page in written}
+    return generated | {page: _SHOWN_OUTPUT.sub(with_output, text) for page, text in texts.items()}
 
 
 def _with_output(logs: Path, block: re.Match[str]) -> str:
@@ -129,6 +134,9 @@ def _tables() -> str:
         "\n## Groups over time: `topic.rebalances(…)`, `topic.owners(…)`, `exhume rebalances`, `exhume owners`, `exhume timeline`\n",
         _schema("rebalances", REBALANCES),
         _schema("owners", OWNERS),
+        "\n## Assignments: `topic.assignments(…)`, `exhume assignments`\n",
+        _schema("verdicts (`exhume assignments`)", ASSIGNMENT_VERDICTS),
+        _schema("partitions (`exhume assignments --table partitions`)", ASSIGNMENT_PARTITIONS),
         "\n## Expiry: `topic.expiry(…)`, `topic.why(…)`, `exhume expiry`, `exhume why`\n",
         _schema("forecast (`exhume expiry`)", FORECAST),
         _schema("tombstones (`exhume expiry --as-records`)", TOMBSTONES),
@@ -232,6 +240,19 @@ def _drills() -> str:
         loads = ", ".join(f"format {number} from {release}" for number, release in each.first_releases.items())
         parts.append(f"\n## {each.name}\n\n{each.title}\n\n{questions}\n{each.story}\n\nLoaded by: {loads}.\n")
     return "".join(parts)
+
+
+def _variants() -> str:
+    who = {"client": "leader of a classic group", "consumer": "coordinator, consumer groups", "share": "coordinator, share groups"}
+    cells = (
+        (f"`{each.assignor}`", who[each.side], each.releases, ", ".join(each.needs) or "nothing more", ", ".join(each.asked))
+        for each in VARIANTS
+    )
+    rows = [f"| {' | '.join(row)} |\n" for row in cells]
+    head = (
+        "| assignor | run by | releases | decided by, besides subscriptions and counts | classes asked |\n| --- | --- | --- | --- | --- |\n"
+    )
+    return f"\n{head}{''.join(rows)}\n"
 
 
 def _detectors() -> str:
