@@ -159,7 +159,7 @@ class OffsetsTopic:
         schema = schemas.END_TXN_MARKERS if name == "end_txn_markers" else schemas.DECODED.get(name)
         if schema is None:
             raise RequestError(f"no table {name!r}", remedy=f"Choose one of {', '.join([*schemas.DECODED, 'end_txn_markers'])}")
-        return pa.RecordBatchReader.from_batches(schema, decoded_batches(name, self._reader(), groups))
+        return pa.RecordBatchReader.from_batches(schema, decoded_batches(name, self._reader(), RecordFilter(groups=groups)))
 
     def offset_commits(self, *, groups: Collection[str] | None = None) -> pa.RecordBatchReader:
         """Offset commits and their tombstones (record types 0 and 1)."""
@@ -243,11 +243,12 @@ class OffsetsTopic:
         self._note_unknown_releases(release)
         if earlier is None:
             raise RequestError("a difference from which moment on?", remedy="Name a record offset or a time to begin with")
-        self._look_for_damage(mode)
+        fast = self._fast_load()
         # The later one first: it knows every topic name that the earlier one knows, and a name that is learned is no difference.
         after, before = (
-            load_state(self._evidence.log_directories, LoadOptions(profile, mode, stop, at=at), names) for at in (later, earlier)
+            load_state(self._evidence.log_directories, LoadOptions(profile, mode, stop, at=at, fast=fast), names) for at in (later, earlier)
         )
+        self._look_for_damage(mode, fast)
         self.findings.extend([*before.findings, *after.findings])
         return diff_states(*(state if groups is None else state.only(groups) for state in (before, after)))
 
@@ -399,9 +400,10 @@ class OffsetsTopic:
         Raises:
             RequestError: no such code.
         """
-        from exhume.analysis.detectors import condense, diagnose
+        from exhume.analysis.detectors import LogFiles, condense, diagnose
 
         case = condense(chapters(self._reader()), self._topic_names(topics_file))
+        case.files = LogFiles(self._evidence, self._reader, self._fast_load, self.findings)
         return Findings(diagnose(case, inputs or Inputs(), codes=codes, groups=groups))
 
     def expiry(

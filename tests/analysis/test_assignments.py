@@ -96,13 +96,8 @@ def member(name: str, assigned: Sequence[TopicPartition], topics: Sequence[str] 
 
 
 def step(*members: Member, protocol: str | None = "range", generation: int = 1, **more: Any) -> Membership:
-    place: dict[str, Any] = {
-        "record_offset": generation,
-        "last_record_offset": generation,
-        "timestamp_ms": generation,
-        "path": "",
-        "byte_position": 0,
-    }
+    fields: dict[str, Any] = {"replica": "1", "offsets_partition": 0, "group": "g", "kind": "classic", "protocol_type": "consumer"}
+    fields |= {"record_offset": generation, "last_record_offset": generation, "timestamp_ms": generation, "path": "", "byte_position": 0}
     fields |= {"members": {each.member_id: each for each in members}, "protocol": protocol, "generation": generation}
     return Membership(**fields | more)
 

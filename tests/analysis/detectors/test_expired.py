@@ -159,4 +159,4 @@ def test_an_offset_of_a_topic_that_nobody_reads_lingers(tmp_path: Path) -> None:
 
 
 def test_a_topic_that_was_left_within_a_day_is_not_abandoned_yet(tmp_path: Path) -> None:
-    assert not Story(f"{_UNSUBSCRIBED} 4 d1 00:01  OC svc new-0 = 30").findings(tmp_path)
+    assert not codes_of(Story(f"{_UNSUBSCRIBED} 4 d1 00:01  OC svc new-0 = 30").findings(tmp_path))
