@@ -12,7 +12,7 @@ none; None where there is neither. All of this is bounded by the number of keys 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
@@ -286,7 +286,8 @@ class GroupCase:
 
     group: str
     around: Surroundings
-    keys: list[KeyLife]
+    #: Makes `keys`.
+    read_keys: Callable[[], list[KeyLife]] = field(repr=False)
     #: The records of the group and its members, in order.
     records: list[GroupRecord]
     #: Append times of its first and last commit; None where it never committed.
@@ -294,6 +295,11 @@ class GroupCase:
     last_commit_ms: int | None
     usual_interval_ms: float | None
     silences: list[Silence]
+
+    @cached_property
+    def keys(self) -> list[KeyLife]:
+        """Its keys, in the order in which the log met them."""
+        return self.read_keys()
 
     @cached_property
     def memberships(self) -> list[Membership]:
@@ -304,7 +310,7 @@ class GroupCase:
 
     def forget(self) -> None:
         """Let go of what can be made again."""
-        for name in ("memberships", "by_key"):
+        for name in ("keys", "memberships", "by_key"):
             self.__dict__.pop(name, None)
 
     def membership_before(self, record_offset: int) -> Membership | None:
@@ -337,6 +343,8 @@ class PartitionCase:
 
     around: Surroundings
     groups: list[GroupCase]
+    #: When tombstones of offsets were written: (time, group, topic).
+    sweeps: list[tuple[int, str, str]] = field(default_factory=list, repr=False)
     #: Producers with commits that no marker ended: producer id to what they staged.
     open_transactions: dict[int, list[Dropped]] = field(default_factory=dict)
     markers: int = 0

@@ -2,20 +2,10 @@
 
 from __future__ import annotations
 
-from exhume.analysis.detectors import conversions, disappeared, double_owners, identities, stopped, unread, unrest
+from exhume.analysis.detectors import expired, membership, removed, staged
 from exhume.analysis.detectors.registry import Detector
 
-DETECTORS: tuple[Detector, ...] = (
-    *disappeared.DETECTORS,
-    *unrest.DETECTORS,
-    *double_owners.DETECTORS,
-    *unread.DETECTORS,
-    *stopped.DETECTORS,
-    *identities.DETECTORS,
-    *stopped.UNRECONCILED,
-    *conversions.DETECTORS,
-    *unread.LOPSIDED,
-)
+DETECTORS: tuple[Detector, ...] = (*expired.DETECTORS, *removed.DETECTORS, *staged.DETECTORS, *membership.DETECTORS)
 
 #: Entries that no detector answers, and what does.
 WITHOUT_DETECTOR = {"IC-10": "Restoring positions is what exhume reset-plan does"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from exhume.analysis.detectors.cases import Change, Commit, Dropped, GroupCase, GroupRecord, KeyLife, Removal, Surroundings
@@ -14,6 +14,8 @@ Proof = Commit | Change | Removal | Dropped | GroupRecord | Membership
 
 #: Rows of evidence of a finding at most.
 _MOST_EVIDENCE = 50
+#: How many of many things a sentence names.
+_NAMED = 5
 _MINUTE_S, _HOUR_S, _DAY_S = 60, 3600, 86_400
 
 
@@ -126,3 +128,16 @@ def _group_text(record: GroupRecord) -> str:
 
 def _row(record_offset: int, timestamp_ms: int | None, what: str) -> dict[str, Any]:
     return {"record_offset": record_offset, "timestamp_ms": timestamp_ms, "what": what}
+
+
+def partitions_of(topic: str, partitions: Sequence[int]) -> str:
+    """Offsets for people: `the offset of orders-0`, `2 offsets of orders (0, 1)`."""
+    if len(partitions) == 1:
+        return f"the offset of {topic}-{partitions[0]}"
+    return f"{counted(len(partitions), 'offset')} of {topic} ({some([str(partition) for partition in sorted(partitions)])})"
+
+
+def some(texts: Sequence[str]) -> str:
+    """The first few of these, and how many more there are."""
+    more = f" and {len(texts) - _NAMED} more" if len(texts) > _NAMED else ""
+    return ", ".join(texts[:_NAMED]) + more
