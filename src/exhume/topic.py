@@ -240,11 +240,12 @@ class OffsetsTopic:
         self._note_unknown_releases(release)
         if earlier is None:
             raise RequestError("a difference from which moment on?", remedy="Name a record offset or a time to begin with")
-        self._look_for_damage(mode)
+        fast = self._fast_load()
         # The later one first: it knows every topic name that the earlier one knows, and a name that is learned is no difference.
         after, before = (
-            load_state(self._evidence.log_directories, LoadOptions(profile, mode, stop, at=at), names) for at in (later, earlier)
+            load_state(self._evidence.log_directories, LoadOptions(profile, mode, stop, at=at, fast=fast), names) for at in (later, earlier)
         )
+        self._look_for_damage(mode, fast)
         self.findings.extend([*before.findings, *after.findings])
         return diff_states(*(state if groups is None else state.only(groups) for state in (before, after)))
 
