@@ -56,7 +56,7 @@ def _sizes(group: GroupCase, inputs: Inputs) -> TopicSizes:
 
 
 def _without_owner(group: GroupCase, sizes: TopicSizes) -> Iterator[Finding]:
-    steps = [step for step in judged(group) if step.members and not step.is_opaque]
+    steps = [step for step in judged(group) if step.members and all(member.assigned is not None for member in step.members.values())]
     known = {topic: sizes.of(topic, group.group) for topic in sorted({topic for step in steps for topic in _subscribed(step)})}
     counts = {topic: size.partition_count for topic, size in known.items() if size is not None}
     found: dict[tuple[int, int | None, str], tuple[TopicSize, Stretch, list[int]]] = {}
