@@ -293,6 +293,8 @@ class GroupCase:
     #: Append times of its first and last commit; None where it never committed.
     first_commit_ms: int | None
     last_commit_ms: int | None
+    #: The last intervals between commits of different times, `USUAL` at most, and their median; None before two.
+    last_intervals_ms: list[int]
     usual_interval_ms: float | None
     silences: list[Silence]
 

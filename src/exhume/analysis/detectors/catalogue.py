@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
-from exhume.analysis.detectors import expired, membership, removed, staged
+from exhume.analysis.detectors import beyond, expired, membership, moves, removed, renamed, resets, staged
 from exhume.analysis.detectors.registry import Detector
 
-DETECTORS: tuple[Detector, ...] = (*expired.DETECTORS, *removed.DETECTORS, *staged.DETECTORS, *membership.DETECTORS)
+DETECTORS: tuple[Detector, ...] = (
+    # Offsets disappeared.
+    *expired.DETECTORS,
+    *removed.DETECTORS,
+    *staged.DETECTORS,
+    # Offsets moved.
+    *moves.DETECTORS,
+    *resets.DETECTORS,
+    *beyond.DETECTORS,
+    *renamed.DETECTORS,
+    *membership.DETECTORS,
+)
 
 #: Entries that no detector answers, and what does.
 WITHOUT_DETECTOR = {"IC-10": "Restoring positions is what exhume reset-plan does"}

@@ -252,6 +252,7 @@ class PartitionCondenser:
             records=self._records.get(number, []),
             first_commit_ms=activity.first.get(number),
             last_commit_ms=or_none(last),
+            last_intervals_ms=activity.intervals.last(number) if number < len(activity.last) else [],
             usual_interval_ms=activity.intervals.median(number) if number < len(activity.last) else None,
             silences=activity.silences.get(number, []),
         )

@@ -28,13 +28,14 @@ def finding(
     severity: Severity = "warn",
     confidence: Confidence = "likely",
     evidence: Iterable[Proof] = (),
+    group: str | None = None,
     topic: str | None = None,
     partition: int | None = None,
     member_id: str | None = None,
     not_excluded: Iterable[str] = (),
     remedy: str | None = None,
 ) -> Finding:
-    """A finding about a group, a key (with what is `around` it), or a log.
+    """A finding about a group, a key (with what is `around` it), or a log, where `group` may name whom it is about.
 
     First and last record and time are those of the evidence, in the order of the log; `not_excluded` are the traps that could not be ruled
     out.
@@ -54,7 +55,7 @@ def finding(
         confidence=confidence,
         replica=where.replica if where else None,
         offsets_partition=where.offsets_partition if where else None,
-        group=None if isinstance(about, Surroundings) else about.group,
+        group=group if isinstance(about, Surroundings) else about.group,
         topic=topic,
         partition=partition,
         member_id=member_id,

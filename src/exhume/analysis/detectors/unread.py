@@ -235,7 +235,7 @@ def _lopsided(step: Membership) -> tuple[Member, Member, int] | None:
     if step.kind == "consumer" and step.target_epoch != step.group_epoch:
         return None
     for member in step.members.values():
-        if member.subscribed_topics and member.assigned is not None:
+        if member.subscribed_topics and not (member.assigned is None and member.target is None):
             by_topics.setdefault(frozenset(member.subscribed_topics), []).append(member)
     if len(by_topics) > 1:
         # Who subscribes to less leaves more of the rest to others.
