@@ -332,9 +332,18 @@ def test_commits_again_and_again_while_nobody_is_in_the_group(tmp_path: Path) ->
         0 d0 10:00:00  GM g gen=3 {A@h1/c: t → t-0}
         1 d0 10:00:05  OC g t-0 = 5
         2 d0 10:10:00  GM g gen=4 empty
-        3 d0 10:20:00  OC g t-0 = 1{n}  9 × every 60 s
+        3 d0 10:20:00  OC g t-0 = 1{n} {le=3}  9 × every 60 s
     """
     assert "9 commits over 8 min while nobody was in the group (t)" in said(found(tmp_path, story), "IC-24d").sentence
+
+
+def test_what_replication_writes_every_minute_is_no_second_application(tmp_path: Path) -> None:
+    story = """
+        0 d0 10:00:00  GM g gen=3 {A@h1/c: t → t-0}
+        1 d0 10:10:00  GM g gen=4 empty
+        2 d0 10:20:00  OC g t-0 = 1{n}  9 × every 60 s
+    """
+    assert "IC-24d" not in codes_of(found(tmp_path, story))
 
 
 def test_one_burst_while_the_group_is_empty_is_a_reset(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from exhume.analysis.detectors.cases import GroupCase
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import counted, finding, span
+from exhume.analysis.detectors.resets import find_replicated_positions
 from exhume.analysis.detectors.steps import judged, stretches, who
 from exhume.analysis.memberships import Member, Membership
 from exhume.findings import Finding
@@ -95,18 +96,20 @@ def _fight(group: GroupCase, instance: str, turns: Sequence[_Turn]) -> Finding:
     )
 
 
-def find_shared_ids(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # noqa: ARG001
+def find_shared_ids(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
     """One group id, used by several applications or in several ways.
 
     IC-24a: members of one generation subscribe to sets of topics that have nothing in common. IC-24b: commits for a topic that no member
     subscribes to, while the group has members. IC-24c: protocols, or sets of client ids, that change back and forth between two. IC-24d:
-    commits again and again while nobody is in the group, as of a consumer that assigns partitions to itself.
+    commits again and again while nobody is in a group that has members at other times, as of a consumer that assigns partitions to itself;
+    not those that replication writes.
     """
     steps = judged(group)
     yield from _disjoint_subscriptions(group, steps)
     yield from _foreign_commits(group)
     yield from _back_and_forth(group, steps)
-    yield from _commits_while_empty(group)
+    if any(step.members for step in steps) and not any(True for _ in find_replicated_positions(group, inputs)):
+        yield from _commits_while_empty(group)
 
 
 def _disjoint_subscriptions(group: GroupCase, steps: Sequence[Membership]) -> Iterator[Finding]:
