@@ -156,7 +156,7 @@ class OffsetsTopic:
         schema = schemas.END_TXN_MARKERS if name == "end_txn_markers" else schemas.DECODED.get(name)
         if schema is None:
             raise RequestError(f"no table {name!r}", remedy=f"Choose one of {', '.join([*schemas.DECODED, 'end_txn_markers'])}")
-        return pa.RecordBatchReader.from_batches(schema, decoded_batches(name, self._reader(), groups))
+        return pa.RecordBatchReader.from_batches(schema, decoded_batches(name, self._reader(), RecordFilter(groups=groups)))
 
     def offset_commits(self, *, groups: Collection[str] | None = None) -> pa.RecordBatchReader:
         """Offset commits and their tombstones (record types 0 and 1)."""
@@ -360,9 +360,10 @@ class OffsetsTopic:
         Raises:
             RequestError: no such code.
         """
-        from exhume.analysis.detectors import condense, diagnose
+        from exhume.analysis.detectors import LogFiles, condense, diagnose
 
         case = condense(chapters(self._reader()), self._topic_names(topics_file))
+        case.files = LogFiles(self._evidence, self._reader, self._fast_load, self.findings)
         return Findings(diagnose(case, inputs or Inputs(), codes=codes, groups=groups))
 
     def expiry(

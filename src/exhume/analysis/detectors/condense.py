@@ -25,6 +25,7 @@ from exhume.analysis.detectors.commit_rows import NONE, Column, Int64s, Names, o
 from exhume.analysis.detectors.key_lives import KeyLives
 from exhume.analysis.detectors.recent import Recent
 from exhume.analysis.detectors.standings import Standings
+from exhume.analysis.detectors.strangers import Strangers
 from exhume.analysis.detectors.transactions import Markers, settle
 from exhume.codecs.chapters import Chapter
 from exhume.codecs.record_types import COMMIT, decode_control_record, decode_record
@@ -110,6 +111,7 @@ class PartitionCondenser:
         self._lives = KeyLives(self._names)
         self._standings = Standings()
         self._activity = _Activity()
+        self._strangers = Strangers()
         self._records: defaultdict[int, list[GroupRecord]] = defaultdict(list)
         self._waiting: list[Int64s] = []
         self._waiting_rows = 0
@@ -126,6 +128,7 @@ class PartitionCondenser:
         if is_control.any():
             self._note_markers(others.filter(others["is_control"]))
             others = others.filter(pa.array(~is_control))
+        self._strangers.take(commits, others)
         self._note_group_records(others)
         rows[Column.STANDING], rows[Column.STEPS] = self._standings.of(rows[Column.GROUP], rows[Column.OFFSET], len(self._names.groups))
         self._waiting.append(rows)
@@ -240,7 +243,7 @@ class PartitionCondenser:
             for removal in removals
             if removal.timestamp_ms is not None
         ]
-        return PartitionCase(self.around, groups, sweeps, dict(open_transactions), self._marker_count)
+        return PartitionCase(self.around, groups, sweeps, dict(open_transactions), self._marker_count, self._strangers.found())
 
     def _group(self, name: str, number: int, keys: Int64s) -> GroupCase:
         activity = self._activity
