@@ -28,6 +28,7 @@ from exhume.analysis.assignors import VARIANTS
 from exhume.analysis.completeness import COMPLETENESS
 from exhume.analysis.detectors.catalogue import DETECTORS, WITHOUT_DETECTOR
 from exhume.analysis.diff import DIFF
+from exhume.analysis.explanation.page import EXPLANATION
 from exhume.analysis.forecast import FORECAST, TOMBSTONES
 from exhume.analysis.growth import COMPACTION, GROWTH
 from exhume.analysis.history import HISTORY
@@ -60,6 +61,7 @@ COMMANDS = (
     "state",
     "diff",
     "diagnose",
+    "explain",
     "history",
     "rebalances",
     "owners",
@@ -147,6 +149,8 @@ def _tables() -> str:
         _schema("forecast (`exhume expiry`)", FORECAST),
         _schema("tombstones (`exhume expiry --as-records`)", TOMBSTONES),
         _schema("why", WHY),
+        "\n## Sentences: `topic.explain(…)`, `exhume explain`\n",
+        _schema("explanation (`exhume explain`)", EXPLANATION),
         "\n## Remedies: `topic.reset_plan(…)`, `exhume reset-plan`\n",
         _schema("reset_plan", RESET_PLAN),
         _schema("reset_records (`exhume reset-plan --as-records`)", RESET_RECORDS),
