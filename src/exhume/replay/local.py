@@ -87,8 +87,12 @@ def load_state(directories: Sequence[LogDirectory], options: LoadOptions, names:
 
     `names` are the topic names known so far; it learns those that the logs themselves know.
     """
+    return state_of_loads(load_partitions(directories, options, names), options, names)
+
+
+def state_of_loads(loads: Sequence[PartitionLoad], options: LoadOptions, names: TopicNames) -> CoordinatorState:
+    """The state that these loads make; what `names` do not know has no name in it."""
     findings = Findings()
-    loads = load_partitions(directories, options, names)
     state_of = StateTables(names)
     for load in loads:
         origin = {"replica": load.partition.replica, "offsets_partition": load.partition.offsets_partition}
@@ -123,10 +127,7 @@ def _load_directory(partitions: Sequence[PartitionDirectory], options: LoadOptio
     ]
     refused = next((log for log in logs if log.refused), None)
     if refused is not None and not is_lenient:
-        # One bad partition keeps the broker from starting, so none is loaded.
-        reason = f"a broker of this release does not start on this log directory: {refused.refused}"
-        return [_not_loaded(log, profile, "refused", reason, _Progress()) for log in logs]
-    load_log = _load_leniently if is_lenient else _load_strictly
+        return [refused_load(log, profile, refused.refused or "") for log in logs]
     loads = []
     for log, (_, in_columns) in zip(logs, done, strict=True):
         if in_columns is None:
@@ -174,6 +175,14 @@ def _fold_in_columns(
 
 
 def _load_in_columns(log: StrictLog, settled: Settled, options: LoadOptions) -> tuple[PartitionLoad, TopicNames] | None:
+    loaded = load_settled(log, settled, options)
+    if loaded is not None:
+        assert options.fast is not None
+        options.fast.read_whole.update(segment.file.path for segment in log.segments)
+    return loaded
+
+
+def load_settled(log: StrictLog, settled: Settled, options: LoadOptions) -> tuple[PartitionLoad, TopicNames] | None:
     """The load of a log that was folded, and the topic names in it; None where it is to be loaded record by record all the same."""
     from exhume.replay.survivors.offset_columns import SettledOffsets
     from exhume.replay.survivors.settled import CommitSeen
@@ -194,11 +203,20 @@ def _load_in_columns(log: StrictLog, settled: Settled, options: LoadOptions) -> 
         return None
     if refusals.tolerated or learned.differs_from("commit", settled.topic_ids):
         return None
-    assert options.fast is not None
-    options.fast.read_whole.update(segment.file.path for segment in log.segments)
     held[0].offset_columns = SettledOffsets(settled, loader.commit_rules)
     progress = _Progress(settled.records, settled.size_bytes, settled.first_offset, settled.next_offset - 1)
     return _loaded(log, options, loader, held, progress), learned
+
+
+def load_log(log: StrictLog, options: LoadOptions, names: TopicNames) -> PartitionLoad:
+    """The load of a log record by record, as the mode says; `names` learns what its records know."""
+    return (_load_leniently if options.mode == "lenient" else _load_strictly)(log, options, names)
+
+
+def refused_load(log: StrictLog, profile: BrokerProfile, why: str) -> PartitionLoad:
+    """What comes of a log in a directory that a broker does not start on: one bad partition keeps it from starting."""
+    reason = f"a broker of this release does not start on this log directory: {why}"
+    return _not_loaded(log, profile, "refused", reason, _Progress())
 
 
 def _load_strictly(log: StrictLog, options: LoadOptions, names: TopicNames) -> PartitionLoad:

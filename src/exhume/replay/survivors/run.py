@@ -42,7 +42,7 @@ def fold_log(log: StrictLog, start_offset: int, profile: BrokerProfile, inputs: 
     """What a load of this log by this release comes to, from the batch with `start_offset` on; None where it has to be loaded record by
     record.
     """
-    rules = _rules(profile, inputs)
+    rules = rules_of(profile, inputs)
     rules[fold.START_OFFSET] = start_offset
     segments = [number for number, segment in enumerate(log.segments) if segment.end]
     if not segments:
@@ -107,10 +107,7 @@ def _fold_segment(log: StrictLog, number: int, rules: Int64s, tables: Tables, fa
     segment = log.segments[number]
     if looks_like(memoryview(segment.buffer)) is not None:
         return _given_up(tables, fold.ODD_BATCH)
-    rules[fold.LOWEST_OFFSET] = segment.file.base_offset
-    rules[fold.BEYOND_OFFSET] = min(segment.file.base_offset + MOST_OFFSETS_IN_SEGMENT + 1, _LARGEST)
-    for later in log.segments[number + 1 : number + 2]:
-        rules[fold.BEYOND_OFFSET] = min(rules[fold.BEYOND_OFFSET], later.file.base_offset)
+    bound_offsets(rules, log, number)
     buffer = np.frombuffer(segment.buffer, np.uint8)
     # Compiled for one kind of array only.
     buffer.flags.writeable = False
@@ -125,11 +122,8 @@ def _fold_segment(log: StrictLog, number: int, rules: Int64s, tables: Tables, fa
         if not count:
             return _given_up(tables, fold.ODD_BATCH)
         try:
-            for first, last, data, bodies in _runs(buffer, rows, count, fast.cap_bytes):
-                sizes = bodies[first:last, 1] - bodies[first:last, 0]
-                # Whoever counts more records than there is room for is found out soon.
-                records = int(np.clip(rows[first:last, scan.RECORD_COUNT], 0, sizes // LEAST_BYTES).sum())
-                tables = with_room(tables, records, int(sizes.sum()), last - first)
+            for first, last, data, bodies in runs(buffer, rows, count, fast.cap_bytes):
+                tables = with_room_for(tables, rows, first, last, bodies)
                 if fold.fold(rows, first, last, data, bodies, number, rules, tables) < last:
                     return tables
         except DecompressionError:
@@ -140,13 +134,34 @@ def _fold_segment(log: StrictLog, number: int, rules: Int64s, tables: Tables, fa
     return tables
 
 
+def bound_offsets(rules: Int64s, log: StrictLog, number: int) -> None:
+    """Set what the segment of this number may hold."""
+    base_offset = log.segments[number].file.base_offset
+    rules[fold.LOWEST_OFFSET] = base_offset
+    rules[fold.BEYOND_OFFSET] = min(base_offset + MOST_OFFSETS_IN_SEGMENT + 1, _LARGEST)
+    for later in log.segments[number + 1 : number + 2]:
+        rules[fold.BEYOND_OFFSET] = min(rules[fold.BEYOND_OFFSET], later.file.base_offset)
+
+
+def with_room_for(tables: Tables, rows: Int64s, first: int, last: int, bodies: Int64s) -> Tables:
+    """These tables with room for batches `first` to `last`."""
+    sizes = bodies[first:last, 1] - bodies[first:last, 0]
+    # Whoever counts more records than there is room for is found out soon.
+    records = int(np.clip(rows[first:last, scan.RECORD_COUNT], 0, sizes // LEAST_BYTES).sum())
+    return with_room(tables, records, int(sizes.sum()), last - first)
+
+
 def _given_up(tables: Tables, status: int) -> Tables:
     tables.counts[STATUS] = status
     return tables
 
 
-def _runs(buffer: Bytes, rows: Int64s, count: int, cap_bytes: int) -> Iterator[tuple[int, int, Bytes, Int64s]]:
-    """The batches in runs, each with the bytes that hold its records, and where in them the records of each batch lie."""
+def runs(buffer: Bytes, rows: Int64s, count: int, cap_bytes: int) -> Iterator[tuple[int, int, Bytes, Int64s]]:
+    """The batches in runs, each with the bytes that hold its records, and where in them the records of each batch lie.
+
+    Raises:
+        DecompressionError: a batch cannot be unfolded, or to more than `cap_bytes` only.
+    """
     bodies = np.empty((count, 2), np.int64)
     bodies[:, 0] = rows[:count, scan.POSITION] + scan.HEADER_BYTES
     bodies[:, 1] = rows[:count, scan.POSITION] + rows[:count, scan.SIZE]
@@ -180,7 +195,8 @@ def _unfold(buffer: Bytes, rows: Int64s, number: int, bodies: Int64s, cap_bytes:
     return decompress(codec, buffer[bodies[number, 0] : bodies[number, 1]].data, magic=2, cap_bytes=cap_bytes)
 
 
-def _rules(profile: BrokerProfile, inputs: LoadInputs) -> Int64s:
+def rules_of(profile: BrokerProfile, inputs: LoadInputs) -> Int64s:
+    """The rules of this release for `fold.fold`, with a seed of their own."""
     rules = np.zeros(fold.RULES, np.int64)
     rules[fold.SEED] = secrets.randbits(62)
     for rule, record_type in ((fold.ACCEPTED_0, 0), (fold.ACCEPTED_1, 1), (fold.ACCEPTED_2, 2)):
