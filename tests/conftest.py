@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from tests import s3_server
+
 #: (what was compared, with what) -> rows.
 Compared = Counter[tuple[str, str]]
 
@@ -25,6 +27,21 @@ def compared(request: pytest.FixtureRequest) -> Iterator[Compared]:
     counts: Compared = Counter()
     yield counts
     request.config.stash[_COMPARED].update(counts)
+
+
+@pytest.fixture(scope="session")
+def _s3() -> Iterator[s3_server.S3Server]:
+    server, stop = s3_server.start()
+    yield server
+    stop()
+
+
+@pytest.fixture
+def s3(_s3: s3_server.S3Server) -> Iterator[s3_server.S3Server]:
+    """An S3 server on the loopback, unbroken and with nothing asked of it."""
+    _s3.asked.clear()
+    yield _s3
+    _s3.broken_from_byte, _s3.is_closed = None, False
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -2,7 +2,8 @@
 
     python tools/generate_docs.py
 
-writes docs/tables.md, docs/record-types.md, docs/commands.md and docs/drills.md, and fills every code block that follows a line
+writes docs/tables.md, docs/record-types.md, docs/commands.md, docs/drills.md and the classes of docs/detectors.md,
+and fills every code block that follows a line
 `<!-- output: COMMAND -->` with what `exhume COMMAND` prints, with its notes on standard error where the command ends in `2>&1`.
 `demo_log/` in a command is the log that comes with exhume, `drills/NAME/` the scenario of that name.
 """
@@ -15,6 +16,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -22,6 +24,7 @@ import pyarrow as pa
 
 from exhume import findings
 from exhume.analysis.completeness import COMPLETENESS
+from exhume.analysis.detectors.catalogue import DETECTORS, WITHOUT_DETECTOR
 from exhume.analysis.diff import DIFF
 from exhume.analysis.forecast import FORECAST, TOMBSTONES
 from exhume.analysis.history import HISTORY
@@ -41,11 +44,13 @@ ROOT = Path(__file__).resolve().parent.parent
 DEMO_LOG = ROOT / "src" / "exhume" / "cli" / "demo_log"
 _DRILL = re.compile(r"\bdrills/([a-z0-9-]+)/")
 _SHOWN_OUTPUT = re.compile(r"(<!-- output: (.+?) -->\n```\n)(.*?)(```\n)", re.DOTALL)
+_DETECTORS = re.compile(r"(<!-- detectors -->\n).*?(<!-- end of detectors -->\n)", re.DOTALL)
 COMMANDS = (
     "inspect",
     "dump",
     "state",
     "diff",
+    "diagnose",
     "history",
     "expiry",
     "why",
@@ -209,6 +214,22 @@ def _drills() -> str:
         questions = "".join(f"* {question.text}\n  `exhume {question.command}`\n" for question in each.questions)
         loads = ", ".join(f"format {number} from {release}" for number, release in each.first_releases.items())
         parts.append(f"\n## {each.name}\n\n{each.title}\n\n{questions}\n{each.story}\n\nLoaded by: {loads}.\n")
+    return "".join(parts)
+
+
+def _detectors() -> str:
+    parts = ["\n"]
+    for section, detectors in groupby(DETECTORS, key=lambda detector: detector.section):
+        parts.append(f"### {section}\n\n")
+        for detector in detectors:
+            parts.append(f"#### {detector.code} {detector.title}\n\n{detector.rule}\n\n")
+            if detector.needs:
+                parts.append(f"Undecidable without: {', '.join(f'`{option}`' for option in detector.needs)}.\n\n")
+            if detector.better_with:
+                parts.append(f"Better with: {', '.join(f'`{option}`' for option in detector.better_with)}.\n\n")
+            if detector.traps:
+                parts.append("Not to be confused with:\n\n" + "".join(f"* {trap}.\n" for trap in detector.traps) + "\n")
+    parts += [f"#### {code}\n\n{answer}.\n\n" for code, answer in WITHOUT_DETECTOR.items()]
     return "".join(parts)
 
 

@@ -16,6 +16,7 @@ from typing import Literal, Self
 import pyarrow as pa
 
 from exhume.analysis.completeness import grade_groups
+from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.diff import diff_states
 from exhume.analysis.forecast import Expiry, forecast_expiry, forecast_removals
 from exhume.analysis.group_lives import GROUP_RECORD_TYPES, group_lives
@@ -30,6 +31,7 @@ from exhume.analysis.why import coverage_of, explain
 from exhume.arrow_rows import batches_of
 from exhume.codecs import kernel_cache, schemas
 from exhume.codecs.annotation import ANNOTATION, annotate
+from exhume.codecs.chapters import chapters
 from exhume.codecs.cluster_metadata import topic_of
 from exhume.codecs.compression import DEFAULT_CAP_BYTES
 from exhume.codecs.decoded_tables import DUMP, decoded_batches, dump_batches
@@ -273,6 +275,27 @@ class OffsetsTopic:
         # What the commits of a log tell of topic ids is learned by loading it.
         load_state(self._evidence.log_directories, LoadOptions(profile_for(None), "lenient", fast=self._fast_load()), names)
         return group_lives(self.records(types=GROUP_RECORD_TYPES, groups=groups), names)
+
+    def diagnose(
+        self,
+        inputs: Inputs | None = None,
+        *,
+        codes: Collection[str] | None = None,
+        groups: Collection[str] | None = None,
+        topics_file: Place | None = None,
+    ) -> Findings:
+        """What the detectors of these codes (default: all) find in these logs, the worst first.
+
+        `inputs` are what is known besides the logs. A detector that cannot decide says so, with confidence `undecidable`: where there is no
+        finding, somebody has looked and found nothing. What is damaged is in `findings` of this topic.
+
+        Raises:
+            RequestError: no such code.
+        """
+        from exhume.analysis.detectors import condense, diagnose
+
+        case = condense(chapters(self._reader()), self._topic_names(topics_file))
+        return Findings(diagnose(case, inputs or Inputs(), codes=codes, groups=groups))
 
     def expiry(
         self,
@@ -528,20 +551,30 @@ def open_topic(
     cap_bytes: int = DEFAULT_CAP_BYTES,
     temp_dir: Place | None = None,
     progress: Progress | None = None,
+    filesystem_options: Mapping[str, str] | None = None,
 ) -> OffsetsTopic:
     """Open data directories, partition directories, segment files or archives, one or a list of them. Nothing is written beside them.
+
+    They lie on this machine, or where a URI says: `s3://bucket/prefix`, `gs://…`, `hdfs://…`, `file://…`.
 
     Args:
         places: what to read. Several data directories count as replicas, told apart by the `replica` column.
         include: leftovers to read too: `deleted`, `swap`, `cleaned` files, `delete`, `future`, `stray` directories.
         verify: check the CRC of every batch.
         cap_bytes: what one compressed batch may unfold to.
-        temp_dir: where members of archives are spilled to.
+        temp_dir: where members of archives are spilled to, and what is fetched from elsewhere.
         progress: told how far reading has come.
+        filesystem_options: endpoint, region, credentials and the like for URIs (docs/uris.md), before those that a URI has itself.
 
     Raises:
         EvidenceError: nothing of the offsets topic is there, or it cannot be read; names path and remedy.
+        RequestError: a URI or an option that is not known.
     """
     listed = [places] if isinstance(places, str | PathLike) else list(places)
-    evidence = discover([str(place) for place in listed], include=frozenset(include), temp_dir=None if temp_dir is None else str(temp_dir))
+    evidence = discover(
+        [place if isinstance(place, Path) else str(place) for place in listed],
+        include=frozenset(include),
+        temp_dir=None if temp_dir is None else str(temp_dir),
+        filesystem_options=filesystem_options,
+    )
     return OffsetsTopic(evidence, ReadOptions(verify=verify, cap_bytes=cap_bytes, progress=progress))

@@ -13,7 +13,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from exhume._version import __version__
-from exhume.cli import demo, diff, dump, expiry, history, inspect, lab, load_check, releases, reset_plan, state, warmup, why
+from exhume.cli import demo, diagnose, diff, dump, expiry, history, inspect, lab, load_check, releases, reset_plan, state, warmup, why
 from exhume.cli.escape import printable
 from exhume.errors import ExhumeError, RequestError
 
@@ -38,6 +38,7 @@ app.command(name="load-check")(load_check.load_check_command)
 app.command(name="releases")(releases.releases_command)
 app.command(name="diff")(diff.diff_command)
 app.command(name="history")(history.history_command)
+app.command(name="diagnose")(diagnose.diagnose_command)
 app.command(name="expiry")(expiry.expiry_command)
 app.command(name="why")(why.why_command)
 app.command(name="reset-plan")(reset_plan.reset_plan_command)

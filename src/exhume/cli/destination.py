@@ -109,9 +109,15 @@ def refuse_inside(path: Path, evidence: Iterable[Path | str]) -> None:
     Raises:
         RequestError: the path is evidence, or lies in it, symbolic links followed.
     """
+    from exhume.codecs.uris import parse_place
+
     target = Path(os.path.realpath(path))
     for piece in evidence:
-        place = Path(os.path.realpath(piece))
+        named = piece if isinstance(piece, Path) else parse_place(piece)
+        if not isinstance(named, Path):
+            # What lies elsewhere is not reached by writing here.
+            continue
+        place = Path(os.path.realpath(named))
         if place.is_file() and _PARTITION_DIRECTORY.fullmatch(place.parent.name):
             place = place.parent
         if any(_is_same(ancestor, place) for ancestor in (target, *target.parents)):

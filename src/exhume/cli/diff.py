@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -89,7 +88,7 @@ def diff_command(
 
     refuse_lone_clock(clock.value if clock else None, from_time, to_time)
 
-    def show(topic: OffsetsTopic, *others: Path) -> None:
+    def show(topic: OffsetsTopic, *others: str) -> None:
         if not others:
             answer = topic.diff(
                 from_offset=earlier,

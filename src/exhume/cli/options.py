@@ -42,18 +42,21 @@ class Leftover(StrEnum):
 
 
 EvidencePaths = Annotated[
-    list[Path],
+    list[str],
     typer.Argument(
         metavar="PATH",
         show_default=False,
-        # Whether it can be read is for the reader to find out: that is no wrong request.
-        readable=False,
-        help="Data directories, partition directories, segment files, or archives of them.",
+        help="Data directories, partition directories, segment files, or archives of them; s3://, gs:// and hdfs:// URIs too.",
     ),
 ]
 TempDir = Annotated[
     Path | None,
-    typer.Option("--temp-dir", metavar="DIR", help="Where archives are spilled that do not fit in memory.", show_default="the system's"),
+    typer.Option(
+        "--temp-dir",
+        metavar="DIR",
+        help="Where archives are unpacked, and what URIs name is kept while it is read.",
+        show_default="the system's",
+    ),
 ]
 Include = Annotated[
     list[Leftover] | None,

@@ -24,7 +24,7 @@ _TOLD_FINDINGS = 20
 
 @contextmanager
 def opened(
-    paths: Sequence[Path], *, include: Sequence[Leftover] | None = None, temp_dir: Path | None = None, verify: bool = True
+    paths: Sequence[str], *, include: Sequence[Leftover] | None = None, temp_dir: Path | None = None, verify: bool = True
 ) -> Iterator[OffsetsTopic]:
     """The evidence, closed afterwards; a progress bar shows while it is read, where somebody watches."""
     from exhume.topic import open_topic

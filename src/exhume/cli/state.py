@@ -250,7 +250,7 @@ def _refuse_unknown_groups(state: CoordinatorState, groups: Iterable[str]) -> No
             state.group(group)
 
 
-def _render_summary(state: CoordinatorState, is_detailed: bool, output_file: Path | None, paths: list[Path]) -> None:
+def _render_summary(state: CoordinatorState, is_detailed: bool, output_file: Path | None, paths: list[str]) -> None:
     """How the loads went, then one line per group; for groups that were named, what belongs to them."""
     from exhume.analysis.summary import notable_loads, summarize_assignments, summarize_groups
     from exhume.cli.render import render

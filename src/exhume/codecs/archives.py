@@ -11,19 +11,18 @@ import calendar
 import os
 import stat
 import tarfile
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Any, Protocol
 
 from exhume.codecs.archive_streams import DAMAGE, ArchiveKind, ForwardStream, archive_kind, decompressed
 from exhume.codecs.file_names import as_text, matters, parse_directory_name
-from exhume.codecs.volumes import Entry, join, map_descriptor, reason, unreadable
-from exhume.errors import EvidenceError, RequestError
+from exhume.codecs.volumes import Entry, join, map_descriptor, reason, temporary_file, unreadable
+from exhume.errors import EvidenceError
 from exhume.findings import Finding, Findings
 
 _CHUNK_BYTES = 64 * 1024
@@ -53,11 +52,43 @@ class _LimitReachedError(Exception):
     """The archive unfolds too far; what was read so far is used."""
 
 
+class ArchiveFile(Protocol):
+    """An archive that is opened by something else than its path."""
+
+    @property
+    def shown(self) -> str: ...
+
+    @property
+    def identity(self) -> str: ...
+
+    def open(self) -> IO[bytes]:
+        """The archive, whole, at its start."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _LocalFile:
+    path: Path
+
+    @property
+    def shown(self) -> str:
+        return str(self.path)
+
+    @property
+    def identity(self) -> str:
+        return os.path.realpath(self.path)
+
+    def open(self) -> IO[bytes]:
+        return self.path.open("rb")
+
+
 class ArchiveVolume:
     """An archive as a tree of the members that can matter. Shown paths have the form `archive.tar!path/of/member`.
 
+    Pickled, it is what it was made of: where it arrives the archive is unpacked again.
+
     Args:
-        path: the archive.
+        archive: the archive: its path, or what opens it.
         temp_dir: where members are kept while they are in use; the system's directory for temporary files if None.
 
     Raises:
@@ -65,9 +96,10 @@ class ArchiveVolume:
         RequestError: nothing can be written to `temp_dir`.
     """
 
-    def __init__(self, path: Path, temp_dir: Path | None = None, limits: ArchiveLimits | None = None) -> None:
+    def __init__(self, archive: Path | ArchiveFile, temp_dir: Path | None = None, limits: ArchiveLimits | None = None) -> None:
         self.findings = Findings()
-        self._path = path
+        self._archive: ArchiveFile = _LocalFile(archive) if isinstance(archive, Path) else archive
+        self._temp_dir = temp_dir
         self._limits = limits or ArchiveLimits()
         self._members: dict[str, _Member] = {}
         self._directories: dict[str, set[str]] = {"": set()}
@@ -75,13 +107,12 @@ class ArchiveVolume:
         self._kept_bytes = 0
         self._kept: memoryview | None = None
         with ExitStack() as stack:
-            try:
-                file = stack.enter_context(tempfile.TemporaryFile(dir=temp_dir))
-            except OSError as error:
-                message = f"no temporary file can be made in {temp_dir or tempfile.gettempdir()}: {reason(error)}"
-                raise RequestError(message, remedy="Name a directory with room for what is unpacked (--temp-dir)") from error
+            file = stack.enter_context(temporary_file(temp_dir))
             self._read(file)
             self._kept = map_descriptor(file.fileno(), self._kept_bytes)
+
+    def __reduce__(self) -> tuple[type[ArchiveVolume], tuple[Any, ...]]:
+        return ArchiveVolume, (self._archive, self._temp_dir, self._limits)
 
     def entries(self, directory: str) -> list[Entry]:
         return [entry for name in sorted(self._directories.get(directory, ())) if (entry := self.find(join(directory, name))) is not None]
@@ -99,11 +130,14 @@ class ArchiveVolume:
             raise EvidenceError(why, path=self.shown(path), remedy="Open the archive again")
         return self._kept[member.start : member.start + member.entry.size_bytes]
 
+    def read(self, path: str, start: int, size_bytes: int) -> bytes:
+        return bytes(self.open(path)[start : start + size_bytes])
+
     def shown(self, path: str) -> str:
-        return as_text(f"{self._path}!{path}" if path else str(self._path))
+        return as_text(f"{self._archive.shown}!{path}" if path else self._archive.shown)
 
     def identity(self, path: str) -> str:
-        return f"{os.path.realpath(self._path)}!{path}"
+        return f"{self._archive.identity}!{path}"
 
     def close(self) -> None:
         self._kept = None
@@ -112,7 +146,7 @@ class ArchiveVolume:
         """Read the archive from front to back and keep in `file` what can matter."""
         keeper = _Keeper(file)
         try:
-            with self._path.open("rb") as stream:
+            with self._archive.open() as stream:
                 kind = archive_kind(stream)
                 if kind is None:
                     raise EvidenceError("no archive", path=self.shown(""), remedy="tar (plain, gzip, bzip2, xz, zstd) and zip can be read")

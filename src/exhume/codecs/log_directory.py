@@ -36,6 +36,7 @@ from exhume.codecs.partition_directory import Checkpointed, PartitionDirectory, 
 from exhume.codecs.places import Place, find_places
 from exhume.codecs.reporter import Reporter
 from exhume.codecs.segment_files import SegmentFile
+from exhume.codecs.uris import parse_place
 from exhume.codecs.volumes import Entry, Volume, join
 from exhume.errors import EvidenceError, RequestError
 from exhume.findings import Findings
@@ -106,14 +107,17 @@ def discover(
     include: frozenset[str] = frozenset(),
     temp_dir: str | Path | None = None,
     archive_limits: ArchiveLimits | None = None,
+    filesystem_options: Mapping[str, str] | None = None,
 ) -> Evidence:
     """The log directories that these paths hold, with their partitions of `__consumer_offsets`.
 
     Args:
-        paths: data directories, partition directories, segment files, archives of them, or directories that hold several of them.
+        paths: data directories, partition directories, segment files, archives of them, or directories that hold several of them: paths
+            of this machine, or URIs (`codecs.uris`).
         include: the leftovers to read as well, of `LEFTOVERS`. Without it they are listed, and `is_read` of their segments is False.
-        temp_dir: where what is needed of archives is unpacked, under no name.
+        temp_dir: where what is needed of archives is unpacked, and what is fetched from elsewhere kept, under no name.
         archive_limits: how far an archive may unfold.
+        filesystem_options: options for the file systems of URIs (`codecs.file_systems.OPTIONS`), before those in the URIs.
 
     Raises:
         EvidenceError: a path that is missing, unreadable, or no evidence at all; or no partition of the offsets topic anywhere.
@@ -123,7 +127,8 @@ def discover(
     if unknown:
         raise RequestError(f"there are no leftovers named {', '.join(unknown)}", remedy=f"Known are {', '.join(sorted(LEFTOVERS))}")
     findings = Findings()
-    places, volumes = find_places([Path(path) for path in paths], findings, Path(temp_dir) if temp_dir else None, archive_limits)
+    parsed = [path if isinstance(path, Path) else parse_place(path, filesystem_options) for path in paths]
+    places, volumes = find_places(parsed, findings, Path(temp_dir) if temp_dir else None, archive_limits)
     labels: Counter[str] = Counter()
     directories = [_read_log_directory(place, labels, include, findings) for place in places]
     for volume in volumes:

@@ -6,6 +6,8 @@
     an archive             is searched like a directory
     any other directory    is searched, level by level
 
+A place is a path of this machine or a URI (`codecs.uris`).
+
 No name is trusted further than that: whether the files are what they are called, reading them will tell.
 """
 
@@ -18,12 +20,25 @@ import struct
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
 
 from exhume.codecs.archive_streams import archive_kind
 from exhume.codecs.archives import ArchiveLimits, ArchiveVolume
 from exhume.codecs.file_content import begins_like_a_log, looks_like
-from exhume.codecs.file_names import OFFSETS_TOPIC, FileKind, as_text, is_root_file, is_side_file, parse_directory_name, parse_file_name
+from exhume.codecs.file_names import (
+    OFFSETS_TOPIC,
+    FileKind,
+    FileName,
+    as_text,
+    is_root_file,
+    is_side_file,
+    parse_directory_name,
+    parse_file_name,
+)
+from exhume.codecs.file_systems import refused
+from exhume.codecs.remote_volume import RemoteFile, RemoteVolume
+from exhume.codecs.uris import Uri, has_lost_a_slash
 from exhume.codecs.volumes import Entry, LocalVolume, Volume, join, map_file, unreadable
 from exhume.errors import EvidenceError
 from exhume.findings import Finding, Findings
@@ -41,6 +56,8 @@ _KINDS: dict[FileKind, str] = {
 _ARCHIVE_SUFFIX = re.compile(r"\.(tar|tgz|tbz2?|txz|zip|tar\.(gz|bz2|xz|zst))$")
 _SEGMENT = re.compile(r"[0-9]{20}\.log(\.|$)")
 _INT64 = struct.Struct(">q")
+_MAGIC_BYTES = 512
+_LOOKED_AT_BYTES = 1024 * 1024
 _LOG_REMEDY = "Give a segment (.log), a partition directory or a log directory"
 
 
@@ -64,7 +81,7 @@ class Place:
 
 
 def find_places(
-    paths: Sequence[Path], findings: Findings, temp_dir: Path | None = None, archive_limits: ArchiveLimits | None = None
+    paths: Sequence[Path | Uri], findings: Findings, temp_dir: Path | None = None, archive_limits: ArchiveLimits | None = None
 ) -> tuple[list[Place], list[Volume]]:
     """The log directories among these paths in the order they were met, and the volumes that they lie in.
 
@@ -92,8 +109,11 @@ class _Search:
         self._other_topics: set[str] = set()
         self._archives_passed: list[str] = []
 
-    def add(self, path: Path) -> None:
+    def add(self, path: Path | Uri) -> None:
         """Search one of the paths given."""
+        if isinstance(path, Uri):
+            self._add_uri(path)
+            return
         try:
             mode = path.stat().st_mode
             if stat.S_ISDIR(mode):
@@ -101,13 +121,16 @@ class _Search:
             elif not stat.S_ISREG(mode):
                 raise EvidenceError("neither a file nor a directory", path=as_text(str(path)), remedy="Give a regular file or a directory")
             elif _is_archive(path):
-                self._add_archive(path)
+                self._add_archive(path, path.name)
             else:
                 self._add_segment_file(path)
         except OSError as error:
-            raise unreadable(as_text(str(path)), error) from error
+            why = unreadable(as_text(str(path)), error)
+            if has_lost_a_slash(path):
+                why.remedy = "Give a URI as text, with both slashes: a path keeps only one of them"
+            raise why from error
 
-    def require_partition(self, paths: Sequence[Path]) -> None:
+    def require_partition(self, paths: Sequence[Path | Uri]) -> None:
         """Raise unless at least one partition was found."""
         if self._found_partition:
             return
@@ -134,13 +157,34 @@ class _Search:
         else:
             self._search(volume, path.name)
 
-    def _add_archive(self, path: Path) -> None:
-        identity = os.path.realpath(path)
+    def _add_uri(self, uri: Uri) -> None:
+        above = RemoteVolume(uri.parent, self._temp_dir)
+        volume = RemoteVolume(uri, self._temp_dir)
+        found = volume.stat()
+        if found is None:
+            raise refused(str(uri), FileNotFoundError())
+        if found.is_directory:
+            entries = volume.entries("")
+            if uri.path and not _is_data_directory(entries) and _is_partition_directory(entries, uri.name):
+                self._add_partition(above, "", uri.parent.name, uri.name)
+            else:
+                self._search(volume, uri.name)
+        elif _is_remote_archive(above, uri.name):
+            self._add_archive(RemoteFile(above, uri.name), uri.name)
+        else:
+            base_offset = _remote_base_offset(above, uri.name, found.size_bytes)
+            log_directory = uri.parent.parent
+            self._add_partition(
+                RemoteVolume(log_directory, self._temp_dir), "", log_directory.name, uri.parent.name, {uri.name: base_offset}
+            )
+
+    def _add_archive(self, archive: Path | RemoteFile, name: str) -> None:
+        identity, shown = (os.path.realpath(archive), str(archive)) if isinstance(archive, Path) else (archive.identity, archive.shown)
         if identity in self._archives:
-            self._report_twice(as_text(str(path)))
+            self._report_twice(as_text(shown))
             return
         self._archives.add(identity)
-        self._search(ArchiveVolume(path, self._temp_dir, self._archive_limits), _ARCHIVE_SUFFIX.sub("", path.name))
+        self._search(ArchiveVolume(archive, self._temp_dir, self._archive_limits), _ARCHIVE_SUFFIX.sub("", name))
 
     def _add_segment_file(self, path: Path) -> None:
         directory = _named(path.parent)
@@ -236,15 +280,35 @@ def _is_archive(path: Path) -> bool:
         return archive_kind(stream) is not None
 
 
+def _is_remote_archive(volume: RemoteVolume, name: str) -> bool:
+    return parse_file_name(name) is None and archive_kind(BytesIO(volume.read(name, 0, _MAGIC_BYTES))) is not None
+
+
 def _base_offset(path: Path) -> int:
     """The base offset of this segment file by its name, else by its first batch; raises `EvidenceError` for what is no log."""
     shown = as_text(str(path))
-    name = parse_file_name(path.name)
+    name = _segment_name(path.name, shown)
+    return _checked_base_offset(name, map_file(path), shown)
+
+
+def _remote_base_offset(volume: RemoteVolume, file: str, size_bytes: int) -> int:
+    """The same for a file that lies elsewhere. One of the size of a segment that has the name of one is not fetched to be looked at."""
+    name = _segment_name(file, volume.shown(file))
+    if name is not None and size_bytes > _LOOKED_AT_BYTES:
+        return name.record_offset
+    return _checked_base_offset(name, volume.open(file), volume.shown(file))
+
+
+def _segment_name(file: str, shown: str) -> FileName | None:
+    name = parse_file_name(file)
     if name is not None and name.kind != "log":
         raise EvidenceError(f"{_KINDS[name.kind]}, no log", path=shown, remedy="Give the .log beside it, or the directory")
-    if is_side_file(path.name):
+    if is_side_file(file):
         raise EvidenceError("a checkpoint or metadata, no log", path=shown, remedy="Give the directory that it lies in")
-    buffer = map_file(path)
+    return name
+
+
+def _checked_base_offset(name: FileName | None, buffer: memoryview, shown: str) -> int:
     what = looks_like(buffer)
     if what is not None:
         raise EvidenceError(f"no log: it looks like {what}", path=shown, remedy=_LOG_REMEDY)

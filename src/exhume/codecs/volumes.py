@@ -2,7 +2,7 @@
 
 A `Volume` lists one directory at a time and opens one file at a time. What it cannot read becomes a finding when it lists, since the
 other entries still count, and an `EvidenceError` when it opens. Paths inside a volume are parts joined by `/`, the empty path is its
-root. Names that are no valid text keep their bytes (surrogate escapes).
+root. Names that are no valid text keep their bytes (surrogate escapes). A volume can be pickled: elsewhere it is opened anew.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ import mmap
 import os
 import stat
 import sys
+import tempfile
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import IO, Protocol
 
 from exhume.codecs.file_names import as_text, matters
-from exhume.errors import EvidenceError
+from exhume.errors import EvidenceError, RequestError
 from exhume.findings import Finding, Findings
 
 #: Of Linux; the module `mmap` has no name for it.
@@ -61,6 +62,14 @@ class Volume(Protocol):
         """
         ...
 
+    def read(self, path: str, start: int, size_bytes: int) -> bytes:
+        """So many bytes of this file, fewer where it ends before; from elsewhere nothing but these is fetched.
+
+        Raises:
+            EvidenceError: the file cannot be opened or read.
+        """
+        ...
+
     def shown(self, path: str) -> str:
         """This path as people know it: valid text, whatever bytes the name has."""
         ...
@@ -97,6 +106,10 @@ class EvidenceFile:
     def open(self) -> memoryview:
         """The bytes of the file as `Volume.open` gives them: a context manager that need not be closed."""
         return self.volume.open(self.entry.path)
+
+    def read(self, start: int, size_bytes: int) -> bytes:
+        """Some of its bytes, as `Volume.read` gives them."""
+        return self.volume.read(self.entry.path, start, size_bytes)
 
 
 def join(directory: str, name: str) -> str:
@@ -147,6 +160,10 @@ class LocalVolume:
 
     def open(self, path: str) -> memoryview:
         return map_file(self._local(path))
+
+    def read(self, path: str, start: int, size_bytes: int) -> bytes:
+        with self.open(path) as buffer:
+            return bytes(buffer[start : start + size_bytes])
 
     def shown(self, path: str) -> str:
         return as_text(str(self._local(path)))
@@ -216,6 +233,19 @@ def map_descriptor(descriptor: int, size_bytes: int) -> memoryview:
         # Without this each mapping holds a descriptor, and logs of many segments meet the limit on open files.
         return memoryview(mmap.mmap(descriptor, size_bytes, access=mmap.ACCESS_READ, trackfd=False))
     return memoryview(mmap.mmap(descriptor, size_bytes, access=mmap.ACCESS_READ))
+
+
+def temporary_file(temp_dir: Path | None) -> IO[bytes]:
+    """A file without a name, in the system's directory for temporary files if none is given.
+
+    Raises:
+        RequestError: nothing can be written there.
+    """
+    try:
+        return tempfile.TemporaryFile(dir=temp_dir)
+    except OSError as error:
+        message = f"no temporary file can be made in {temp_dir or tempfile.gettempdir()}: {reason(error)}"
+        raise RequestError(message, remedy="Name a directory with room for what is unpacked or fetched (--temp-dir)") from error
 
 
 def fetch_pages(buffer: memoryview, start: int, end: int) -> None:

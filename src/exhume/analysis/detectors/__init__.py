@@ -1,0 +1,18 @@
+"""Detectors: each a function from what a log was condensed to, to findings. docs/detectors.md has their rules.
+
+    case = condense(chapters(reader))      one pass, `cases` says what comes of it
+    diagnose(case, Inputs())               what all detectors find, the worst first
+
+To add one: write `find_…(case, inputs) -> Iterator[Finding]` in the module of its section, its rule as the docstring, and a row in the
+`DETECTORS` of that module; `catalogue` joins them.
+"""
+
+from __future__ import annotations
+
+from exhume.analysis.detectors.cases import GroupCase, KeyLife, PartitionCase, TopicCase
+from exhume.analysis.detectors.condense import condense
+from exhume.analysis.detectors.diagnose import diagnose
+from exhume.analysis.detectors.inputs import Inputs
+from exhume.analysis.detectors.registry import Detector
+
+__all__ = ["Detector", "GroupCase", "Inputs", "KeyLife", "PartitionCase", "TopicCase", "condense", "diagnose"]

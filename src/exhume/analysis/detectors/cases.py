@@ -1,0 +1,353 @@
+"""What a detector sees: an offsets topic condensed to lives of keys and groups, and to the changes that somebody may want to look at.
+
+    TopicCase        all logs that were read
+    └ PartitionCase  one offsets partition of one replica
+      └ GroupCase    one group: its keys, its records, when it was silent
+        └ KeyLife    one (group, topic, partition): the numbers of all of its commits, and the few that stand out, as `Change`s
+
+Commits are taken in the order in which they came to count: a plain one when it was appended, one of a transaction when its COMMIT marker
+was, and never in front of a later commit that counted already. Times are append times, that of the commit where a message format has
+none; None where there is neither. All of this is bounded by the number of keys and group records, not by that of commits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+from exhume.analysis.group_lives import group_lives
+from exhume.analysis.memberships import Membership
+from exhume.arrow_rows import batch_of
+from exhume.codecs import schemas
+from exhume.codecs.record_types import Decoded, decode_record
+from exhume.replay.topic_names import TopicNames
+
+#: Why a commit stands out:
+#:
+#:     rewind          it is lower than the one that held before
+#:     after_rewind    it is the next one behind a rewind
+#:     jump            it is higher by much more than the commits before it used to rise: see `JUMP_FLOOR`, `JUMP_RATIO`
+#:     while_empty     nobody was in the group, which has members at other times
+#:     back            the first one behind a tombstone
+#:     topic_id        it names another topic id than the one before
+#:     leader_epoch    its leader epoch is lower than that of the one before
+Reason = Literal["rewind", "after_rewind", "jump", "while_empty", "back", "topic_id", "leader_epoch"]
+REASONS: tuple[Reason, ...] = ("rewind", "after_rewind", "jump", "while_empty", "back", "topic_id", "leader_epoch")
+#: Of each key, changes of so many are kept for each reason, the first ones; all are counted.
+MOST_CHANGES = 200
+#: A jump is a rise by more than both: so many offsets, and so many times the median of the last `USUAL` rises, two at least.
+JUMP_FLOOR, JUMP_RATIO = 10_000, 50
+#: How many of the last rises, or intervals, tell what is usual.
+USUAL = 20
+
+#: What the log says about a group at a record: it has no record (yet); nobody is in it; it has members; its tombstone was the last word.
+Standing = Literal["unrecorded", "empty", "active", "removed"]
+STANDINGS: tuple[Standing, ...] = ("unrecorded", "empty", "active", "removed")
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A committed value. `settled_offset` is the record that made it count: itself, or the COMMIT marker of its transaction."""
+
+    record_offset: int
+    timestamp_ms: int | None
+    committed_offset: int
+    leader_epoch: int
+    metadata_bytes: int
+    commit_timestamp_ms: int
+    expire_timestamp_ms: int | None
+    value_version: int
+    topic_id: str | None
+    #: None for a plain commit.
+    producer_id: int | None
+    settled_offset: int
+    #: Where its batch lies in its segment: commits of one append share it.
+    byte_position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A commit that stands out, and what it took the place of: None where the log has nothing before it.
+
+    `standing` is that of the group then. `group_steps` counts the group's own records in front of it. `value_at_last_step` is what the key
+    held when the last of them came, `value_at_step_before` when the one before did that brought a new value with it: what the present owner
+    began with, and the one before him. `usual_rise` is the median of the rises before it, None before two.
+    """
+
+    reasons: frozenset[Reason]
+    commit: Commit
+    before: Commit | None
+    standing: Standing
+    group_steps: int
+    value_at_last_step: int | None = None
+    value_at_step_before: int | None = None
+    usual_rise: float | None = None
+
+    @property
+    def delta(self) -> int:
+        """By how much it is higher than what it took the place of; 0 where there is nothing."""
+        return 0 if self.before is None else self.commit.committed_offset - self.before.committed_offset
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """A tombstone of a key, and the value that it removed: None where the log has none before it."""
+
+    record_offset: int
+    timestamp_ms: int | None
+    byte_position: int
+    standing: Standing
+    group_steps: int
+    value: Commit | None
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """A commit of a transaction that never counted. `outcome` is ABORT, or open where no marker ended the transaction."""
+
+    commit: Commit
+    outcome: Literal["ABORT", "open"]
+    marker_offset: int | None
+    marker_timestamp_ms: int | None
+
+
+@dataclass(slots=True)
+class KeyLife:
+    """All that the log has of one key, in numbers; `changes`, `removals` and `dropped` in order."""
+
+    group: str
+    topic: str
+    partition: int
+    #: Commits that counted.
+    commits: int
+    #: The first record that counted, of whatever kind; None where there are commits of transactions only that never did.
+    first_record_offset: int | None
+    first_timestamp_ms: int | None
+    first_committed_offset: int | None
+    #: The last commit that counted; it holds unless `is_removed`.
+    last: Commit | None
+    is_removed: bool
+    lowest: int | None
+    highest: int | None
+    #: Commits of the value that held already.
+    repeats: int
+    #: Medians of the last `USUAL` intervals between commits, and rises; None before two.
+    usual_interval_ms: float | None
+    usual_rise: float | None
+    #: Key and value bytes of all commits, before compression; and of their metadata.
+    commit_bytes: int
+    metadata_bytes: int
+    largest_metadata_bytes: int
+    #: Commits of transactions, and commits without a leader epoch.
+    transactional: int
+    without_leader_epoch: int
+    highest_leader_epoch: int
+    #: The longest run of minutes with at least one commit a second each: how many, and the first and last time of it.
+    hot_minutes: int
+    hot_from_ms: int | None
+    hot_to_ms: int | None
+    count_of: Mapping[Reason, int] = field(default_factory=dict)
+    changes: list[Change] = field(default_factory=list)
+    removals: list[Removal] = field(default_factory=list)
+    dropped: list[Dropped] = field(default_factory=list)
+
+    @property
+    def holds(self) -> Commit | None:
+        """What is committed at the end of the log."""
+        return None if self.is_removed else self.last
+
+    def of(self, *reasons: Reason) -> Iterator[Change]:
+        """The changes that stand out for any of these reasons."""
+        return (change for change in self.changes if not change.reasons.isdisjoint(reasons))
+
+    def held_at(self, record_offset: int) -> bool | None:
+        """Whether the key had a value when this record was appended; None where the log does not say (before its first record of it)."""
+        if self.first_record_offset is None or record_offset <= self.first_record_offset:
+            return None
+        before = [removal.record_offset for removal in self.removals if removal.record_offset < record_offset]
+        if not before:
+            return self.first_committed_offset is not None
+        return any(before[-1] < change.commit.settled_offset < record_offset for change in self.of("back"))
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRecord:
+    """A record of the group itself or of a member: types 2 and 3 to 23. `decoded` reads key and value when asked."""
+
+    record_offset: int
+    timestamp_ms: int | None
+    byte_position: int
+    partition_leader_epoch: int
+    path: str
+    key: bytes
+    value: bytes | None
+    #: What the group is from here on.
+    standing: Standing
+
+    @property
+    def decoded(self) -> Decoded:
+        return decode_record(self.key, self.value)
+
+    @property
+    def record_type(self) -> int:
+        return int.from_bytes(self.key[:2], "big", signed=True)
+
+    def row(self, replica: str | None, offsets_partition: int | None) -> dict[str, Any]:
+        """As a row of `schemas.RECORDS`, as far as it is known here."""
+        return {
+            "replica": replica,
+            "offsets_partition": offsets_partition,
+            "path": self.path,
+            "byte_position": self.byte_position,
+            "record_offset": self.record_offset,
+            "timestamp_ms": self.timestamp_ms,
+            "partition_leader_epoch": self.partition_leader_epoch,
+            "is_control": False,
+            "record_type": self.record_type,
+            "key": self.key,
+            "value": self.value,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """A time without any commit of a group that is much longer than usual: between two commits, in log order."""
+
+    from_record_offset: int
+    from_timestamp_ms: int
+    to_record_offset: int
+    to_timestamp_ms: int
+    usual_interval_ms: float
+
+    @property
+    def length_ms(self) -> int:
+        return self.to_timestamp_ms - self.from_timestamp_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """From `first_record_offset` on another leader appended to the offsets partition; `silent_since_ms` is the last time before it."""
+
+    leader_epoch: int
+    first_record_offset: int
+    first_timestamp_ms: int | None
+    silent_since_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """The end of a transaction."""
+
+    record_offset: int
+    timestamp_ms: int | None
+    producer_id: int
+    producer_epoch: int
+    outcome: Literal["ABORT", "COMMIT"]
+    coordinator_epoch: int | None
+
+
+@dataclass(slots=True)
+class Surroundings:
+    """What is known about the log that a group lives in, and around it.
+
+    History is complete from `complete_from_offset` on: every offset from there to the end has its record. In front of it compaction has
+    been, and rules that need every record must say undecidable.
+    """
+
+    replica: str | None
+    offsets_partition: int | None
+    start_offset: int
+    next_offset: int
+    complete_from_offset: int
+    first_timestamp_ms: int | None
+    last_timestamp_ms: int | None
+    records: int
+    epochs: list[Epoch] = field(default_factory=list)
+    #: When tombstones of offsets were written, (time, group, topic), of all groups of all logs.
+    sweeps: list[tuple[int, str, str]] = field(default_factory=list)
+    #: The retention that most removals speak for, where it was not given; None: nothing does.
+    likely_retention_ms: int | None = None
+    #: Where the first segment begins, and the topic id of the partition's directory, where they are known.
+    first_segment_offset: int | None = None
+    topic_id: str | None = None
+    #: Names of topic ids.
+    names: TopicNames = field(default_factory=TopicNames, repr=False)
+
+    def is_complete_at(self, record_offset: int) -> bool:
+        """True where no record from this one on was removed."""
+        return record_offset >= self.complete_from_offset
+
+
+@dataclass
+class GroupCase:
+    """One group in one offsets partition of one replica."""
+
+    group: str
+    around: Surroundings
+    keys: list[KeyLife]
+    #: The records of the group and its members, in order.
+    records: list[GroupRecord]
+    #: Append times of its first and last commit; None where it never committed.
+    first_commit_ms: int | None
+    last_commit_ms: int | None
+    usual_interval_ms: float | None
+    silences: list[Silence]
+
+    @cached_property
+    def memberships(self) -> list[Membership]:
+        """The steps of the group's life: who was in it, and who had what, from one record to the next."""
+        around = self.around
+        rows = [record.row(around.replica, around.offsets_partition) for record in self.records]
+        return list(group_lives([batch_of(schemas.RECORDS, rows)], around.names))
+
+    def forget(self) -> None:
+        """Let go of what can be made again."""
+        for name in ("memberships", "by_key"):
+            self.__dict__.pop(name, None)
+
+    def membership_before(self, record_offset: int) -> Membership | None:
+        """The last step in front of this record."""
+        return next((step for step in reversed(self.memberships) if step.record_offset < record_offset), None)
+
+    @cached_property
+    def by_key(self) -> dict[tuple[str, int], KeyLife]:
+        """The keys by topic and partition."""
+        return {(key.topic, key.partition): key for key in self.keys}
+
+    @property
+    def standing(self) -> Standing:
+        """What the group is at the end of the log."""
+        return self.records[-1].standing if self.records else "unrecorded"
+
+    def standing_at(self, record_offset: int) -> Standing:
+        """What the log said about the group in front of this record."""
+        last = self.record_before(record_offset)
+        return last.standing if last is not None else "unrecorded"
+
+    def record_before(self, record_offset: int) -> GroupRecord | None:
+        """The last record of the group itself in front of this one."""
+        return next((record for record in reversed(self.records) if record.record_offset < record_offset), None)
+
+
+@dataclass(slots=True)
+class PartitionCase:
+    """One offsets partition of one replica."""
+
+    around: Surroundings
+    groups: list[GroupCase]
+    #: Producers with commits that no marker ended: producer id to what they staged.
+    open_transactions: dict[int, list[Dropped]] = field(default_factory=dict)
+    markers: int = 0
+
+
+@dataclass(slots=True)
+class TopicCase:
+    """All logs that were read."""
+
+    partitions: list[PartitionCase]
+
+    def groups(self) -> Iterator[GroupCase]:
+        """Every group of every partition and replica."""
+        return (group for partition in self.partitions for group in partition.groups)

@@ -1,0 +1,170 @@
+"""Commits as columns of 64-bit numbers: what arithmetic over millions of them is done on."""
+
+from __future__ import annotations
+
+from enum import IntEnum, auto
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from exhume.analysis.detectors.cases import Commit
+
+Int64s = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+#: Stands for no time, no producer, no leader epoch, no expire timestamp.
+NONE = -1
+#: Bytes of a commit besides its texts, for each value version: lengths, numbers and versions of key and value.
+_FIXED_BYTES = np.array([28, 36, 28, 32, 28], np.int64)
+
+
+class Column(IntEnum):
+    """The rows of a table of commits. `KEY`, `GROUP` and `TOPIC_ID` are numbers that `Names` gave out; topic id 0 is none."""
+
+    @staticmethod
+    def _generate_next_value_(name: str, start: int, count: int, last_values: list[Any]) -> int:  # noqa: ARG004
+        return count
+
+    KEY = auto()
+    GROUP = auto()
+    OFFSET = auto()
+    TIME = auto()
+    VALUE = auto()
+    LEADER_EPOCH = auto()
+    METADATA = auto()
+    COMMITTED_AT = auto()
+    EXPIRES_AT = auto()
+    VERSION = auto()
+    IS_TOMBSTONE = auto()
+    PRODUCER = auto()
+    IS_STAGED = auto()
+    TOPIC_ID = auto()
+    POSITION = auto()
+    BYTES = auto()
+    STANDING = auto()
+    STEPS = auto()
+    SETTLED = auto()
+
+
+class Names:
+    """Numbers for groups, for keys and for topic ids, given out as they are met."""
+
+    def __init__(self) -> None:
+        self.groups: dict[str, int] = {}
+        #: (group, topic, partition) to number; `keys` has them in the order of their numbers.
+        self.numbers: dict[tuple[str, str, int], int] = {}
+        self.group_of_key: list[int] = []
+        self.topic_ids: list[str | None] = [None]
+        self._topic_id_numbers: dict[str | None, int] = {None: 0}
+
+    def group(self, name: str) -> int:
+        return self.groups.setdefault(name, len(self.groups))
+
+    def _key(self, group: str, topic: str, partition: int) -> int:
+        number = self.numbers.setdefault((group, topic, partition), len(self.numbers))
+        if number == len(self.group_of_key):
+            self.group_of_key.append(self.group(group))
+        return number
+
+    def rows(self, commits: pa.RecordBatch) -> Int64s:
+        """These commits (of `schemas.DECODED["offset_commit"]`) as columns, in their order, but for those that cannot be read."""
+        is_read = pc.and_(pc.is_valid(commits["group"]), pc.or_(commits["is_tombstone"], pc.is_valid(commits["committed_offset"])))
+        if not pc.all(is_read, min_count=0).as_py():
+            commits = commits.filter(is_read)
+        rows = np.empty((len(Column), commits.num_rows), np.int64)
+        if not commits.num_rows:
+            return rows
+        rows[Column.KEY] = self._numbered(commits)
+        rows[Column.GROUP] = np.array(self.group_of_key, np.int64)[rows[Column.KEY]]
+        for column, name in _PLAIN.items():
+            rows[column] = _numbers(commits[name], NONE)
+        rows[Column.IS_TOMBSTONE] = _numbers(commits["is_tombstone"].cast(pa.int8()), 0)
+        rows[Column.IS_STAGED] = _numbers(commits["is_transactional"].cast(pa.int8()), 0)
+        rows[Column.METADATA] = _numbers(pc.binary_length(commits["metadata"]), 0)
+        rows[Column.TOPIC_ID] = self._topic_ids_of(commits["topic_id"])
+        time = rows[Column.TIME]
+        has_none = time == NONE
+        if has_none.any():
+            time[has_none] = rows[Column.COMMITTED_AT][has_none]
+        texts = pc.add(pc.binary_length(commits["group"]), pc.binary_length(commits["topic"]))
+        rows[Column.BYTES] = (
+            _numbers(texts, 0) + rows[Column.METADATA] + np.where(rows[Column.VERSION] < 0, 10, _FIXED_BYTES[rows[Column.VERSION]])
+        )
+        rows[Column.SETTLED] = rows[Column.OFFSET]
+        rows[Column.STANDING] = rows[Column.STEPS] = 0
+        return rows
+
+    def _numbered(self, commits: pa.RecordBatch) -> Int64s:
+        group, topic = (commits[name].dictionary_encode() for name in ("group", "topic"))
+        partitions = _numbers(commits["partition"], 0)
+        lowest = int(partitions.min())
+        span = int(partitions.max()) - lowest + 1
+        joined = (_numbers(group.indices, 0) * len(topic.dictionary) + _numbers(topic.indices, 0)) * span + partitions - lowest
+        found, places = np.unique(joined, return_inverse=True)
+        groups, topics = group.dictionary.to_pylist(), topic.dictionary.to_pylist()
+        numbers = []
+        for code in found.tolist():
+            name, partition = divmod(code, span)
+            number_of_group, number_of_topic = divmod(name, len(topics))
+            numbers.append(self._key(groups[number_of_group], topics[number_of_topic], partition + lowest))
+        keys: Int64s = np.array(numbers, np.int64)[places]
+        return keys
+
+    def _topic_ids_of(self, column: pa.Array) -> Int64s | int:
+        if column.null_count == len(column):
+            return 0
+        found = column.dictionary_encode()
+        numbers = []
+        for topic_id in found.dictionary.to_pylist():
+            numbers.append(self._topic_id_numbers.setdefault(topic_id, len(self.topic_ids)))
+            if numbers[-1] == len(self.topic_ids):
+                self.topic_ids.append(topic_id)
+        places = _numbers(found.indices, NONE)
+        topic_ids: Int64s = np.array([*numbers, 0], np.int64)[places]
+        return topic_ids
+
+    def commit(self, row: Int64s) -> Commit:
+        """One column of such a table as a value."""
+        values = row.tolist()
+        return Commit(
+            record_offset=values[Column.OFFSET],
+            timestamp_ms=or_none(values[Column.TIME]),
+            committed_offset=values[Column.VALUE],
+            leader_epoch=values[Column.LEADER_EPOCH],
+            metadata_bytes=values[Column.METADATA],
+            commit_timestamp_ms=values[Column.COMMITTED_AT],
+            expire_timestamp_ms=values[Column.EXPIRES_AT] if values[Column.VERSION] == 1 else None,
+            value_version=values[Column.VERSION],
+            topic_id=self.topic_ids[values[Column.TOPIC_ID]],
+            producer_id=values[Column.PRODUCER] if values[Column.IS_STAGED] else None,
+            settled_offset=values[Column.SETTLED],
+            byte_position=values[Column.POSITION],
+        )
+
+
+_PLAIN = {
+    Column.OFFSET: "record_offset",
+    Column.TIME: "timestamp_ms",
+    Column.VALUE: "committed_offset",
+    Column.LEADER_EPOCH: "leader_epoch",
+    Column.COMMITTED_AT: "commit_timestamp_ms",
+    Column.EXPIRES_AT: "expire_timestamp_ms",
+    Column.VERSION: "value_version",
+    Column.PRODUCER: "producer_id",
+    Column.POSITION: "byte_position",
+}
+
+
+def _numbers(column: pa.Array, none: int) -> npt.NDArray[Any]:
+    if column.null_count:
+        column = pc.fill_null(column, pa.scalar(none, column.type))
+    numbers: npt.NDArray[Any] = column.to_numpy(zero_copy_only=False)
+    return numbers.astype(np.int64, copy=False)
+
+
+def or_none(number: int) -> int | None:
+    """A time or record offset, or None for what stands for none."""
+    return None if number == NONE else number

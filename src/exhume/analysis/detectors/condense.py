@@ -1,0 +1,261 @@
+"""One pass over logs into `TopicCase`: what detectors look at, in memory that grows with keys and group records, not with commits."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from exhume.analysis.detectors.cases import (
+    Dropped,
+    Epoch,
+    GroupCase,
+    GroupRecord,
+    KeyLife,
+    PartitionCase,
+    Silence,
+    Surroundings,
+    TopicCase,
+)
+from exhume.analysis.detectors.commit_rows import NONE, Column, Int64s, Names, or_none
+from exhume.analysis.detectors.key_lives import KeyLives
+from exhume.analysis.detectors.recent import Recent
+from exhume.analysis.detectors.standings import Standings
+from exhume.analysis.detectors.transactions import Markers, settle
+from exhume.codecs.chapters import Chapter
+from exhume.codecs.record_types import COMMIT, decode_control_record, decode_record
+from exhume.replay.topic_names import TopicNames
+
+#: Commits are judged in blocks of so many.
+_BLOCK_ROWS = 1 << 18
+#: A group is silent when nothing comes for so many times its usual interval, and for so long.
+SILENT_RATIO, SILENT_MS = 5, 60_000
+_MOST_SILENCES = 200
+_GROUP_TYPES = range(2, 24)
+_OTHER_COLUMNS = ["record_offset", "timestamp_ms", "byte_position", "partition_leader_epoch", "path", "key", "value"]
+
+
+def condense(chapters: Iterable[Chapter], names: TopicNames | None = None) -> TopicCase:
+    """The case of everything in these chapters. Chapters of one offsets partition are in log order; `names` are those of topic ids."""
+    names = names if names is not None else TopicNames()
+    logs: dict[tuple[str, int | None], PartitionCondenser] = {}
+    for chapter in chapters:
+        origin = (chapter.partition.replica, chapter.partition.offsets_partition)
+        if origin not in logs:
+            logs[origin] = PartitionCondenser(*origin, names)
+            around = logs[origin].around
+            around.topic_id = chapter.partition.topic_id
+            around.first_segment_offset = next((segment.base_offset for segment in chapter.partition.segments if segment.is_read), None)
+        logs[origin].take(chapter.commits, chapter.others)
+    case = TopicCase([log.finish() for log in logs.values()])
+    sweeps = sorted(
+        (removal.timestamp_ms, key.group, key.topic)
+        for group in case.groups()
+        for key in group.keys
+        for removal in key.removals
+        if removal.timestamp_ms is not None
+    )
+    for partition in case.partitions:
+        partition.around.sweeps = sweeps
+    return case
+
+
+@dataclass(slots=True)
+class _Activity:
+    """When each group, by its number, committed at all."""
+
+    first: dict[int, int] = field(default_factory=dict)
+    last: Int64s = field(default_factory=lambda: np.full(0, NONE, np.int64))
+    last_offset: Int64s = field(default_factory=lambda: np.full(0, NONE, np.int64))
+    intervals: Recent = field(default_factory=Recent)
+    silences: defaultdict[int, list[Silence]] = field(default_factory=lambda: defaultdict(list))
+
+    def take(self, rows: Int64s, count: int) -> None:
+        """Add these rows, in log order; groups have numbers below `count`."""
+        self.intervals.make_room(count)
+        if count > len(self.last):
+            more = np.full(max(count, 2 * len(self.last)) - len(self.last), NONE, np.int64)
+            self.last, self.last_offset = np.append(self.last, more), np.append(self.last_offset, more)
+        timed = np.flatnonzero((rows[Column.TIME] != NONE) & (rows[Column.IS_TOMBSTONE] == 0))
+        if not len(timed):
+            return
+        groups = rows[Column.GROUP][timed]
+        order = timed[np.argsort(groups.astype(np.uint16) if count <= 1 << 16 else groups, kind="stable")]
+        groups, times, offsets = (rows[column][order] for column in (Column.GROUP, Column.TIME, Column.OFFSET))
+        is_first = np.ones(len(groups), np.bool_)
+        is_first[1:] = groups[1:] != groups[:-1]
+        firsts = np.flatnonzero(is_first)
+        for group, time in zip(groups[firsts].tolist(), times[firsts].tolist(), strict=True):
+            self.first.setdefault(group, time)
+        before = np.where(is_first, self.last[groups], np.concatenate([[NONE], times[:-1]]))
+        offset_before = np.where(is_first, self.last_offset[groups], np.concatenate([[NONE], offsets[:-1]]))
+        # Commits of one request have one time: it is requests that come at intervals.
+        follows = np.flatnonzero((before != NONE) & (times != before))
+        intervals = np.maximum(times[follows] - before[follows], 0)
+        candidates = np.flatnonzero(intervals >= SILENT_MS)
+        for place, usual in self.intervals.beyond(groups[follows], intervals, candidates, SILENT_RATIO).items():
+            row = follows[place]
+            silences = self.silences[int(groups[row])]
+            if len(silences) < _MOST_SILENCES:
+                silences.append(Silence(int(offset_before[row]), int(before[row]), int(offsets[row]), int(times[row]), usual))
+        self.intervals.take(groups[follows], intervals)
+        ends = np.append(firsts[1:], len(groups)) - 1
+        self.last[groups[ends]], self.last_offset[groups[ends]] = times[ends], offsets[ends]
+
+
+class PartitionCondenser:
+    """One offsets partition of one replica on its way past."""
+
+    def __init__(self, replica: str | None, offsets_partition: int | None, names: TopicNames) -> None:
+        self.around = Surroundings(replica, offsets_partition, NONE, NONE, NONE, None, None, 0, names=names)
+        self._names = Names()
+        self._lives = KeyLives(self._names)
+        self._standings = Standings()
+        self._activity = _Activity()
+        self._records: defaultdict[int, list[GroupRecord]] = defaultdict(list)
+        self._waiting: list[Int64s] = []
+        self._waiting_rows = 0
+        self._staged = np.empty((len(Column), 0), np.int64)
+        #: Offset, time, producer, and whether they commit.
+        self._markers: list[Int64s] = []
+        self._marker_count = 0
+
+    def take(self, commits: pa.RecordBatch, others: pa.RecordBatch) -> None:
+        """Add the next records: commits of `schemas.DECODED["offset_commit"]`, all others of `schemas.RECORDS`."""
+        self._note_place(commits, others)
+        rows = self._names.rows(commits)
+        is_control = others["is_control"].to_numpy(zero_copy_only=False)
+        if is_control.any():
+            self._note_markers(others.filter(others["is_control"]))
+            others = others.filter(pa.array(~is_control))
+        self._note_group_records(others)
+        rows[Column.STANDING], rows[Column.STEPS] = self._standings.of(rows[Column.GROUP], rows[Column.OFFSET], len(self._names.groups))
+        self._waiting.append(rows)
+        self._waiting_rows += rows.shape[1]
+        if self._waiting_rows >= _BLOCK_ROWS:
+            self._settle()
+
+    def _note_place(self, commits: pa.RecordBatch, others: pa.RecordBatch) -> None:
+        """How far the log goes, where offsets are missing, and which leaders appended."""
+        around = self.around
+        count = commits.num_rows + others.num_rows
+        if not count:
+            return
+        offsets, times, epochs = (
+            np.concatenate([_numbers(table[name]) for table in (commits, others)])
+            for name in ("record_offset", "timestamp_ms", "partition_leader_epoch")
+        )
+        lowest, highest = int(offsets.min()), int(offsets.max())
+        if around.next_offset == NONE:
+            # What lies in front of the first record is gone, superseded or not.
+            around.start_offset = around.complete_from_offset = around.next_offset = lowest
+        if lowest != around.next_offset or highest - lowest + 1 != count:
+            self._note_gaps(np.sort(offsets))
+        if not around.epochs or not (epochs == around.epochs[-1].leader_epoch).all():
+            self._note_epochs(offsets, times, epochs)
+        around.next_offset = max(around.next_offset, highest + 1)
+        around.records += count
+        known = times[times != NONE]
+        if len(known):
+            first, last = int(known.min()), int(known.max())
+            around.first_timestamp_ms = first if around.first_timestamp_ms is None else min(first, around.first_timestamp_ms)
+            around.last_timestamp_ms = last if around.last_timestamp_ms is None else max(last, around.last_timestamp_ms)
+
+    def _note_gaps(self, offsets: Int64s) -> None:
+        gaps = np.flatnonzero(np.diff(offsets, prepend=self.around.next_offset - 1) > 1)
+        if len(gaps):
+            self.around.complete_from_offset = max(self.around.complete_from_offset, int(offsets[gaps[-1]]))
+
+    def _note_epochs(self, offsets: Int64s, times: Int64s, epochs: Int64s) -> None:
+        order = np.argsort(offsets, kind="stable")
+        epochs, times, offsets = epochs[order], times[order], offsets[order]
+        kept = self.around.epochs
+        changed = np.diff(epochs, prepend=kept[-1].leader_epoch if kept else epochs[0] - 1) != 0
+        for place in np.flatnonzero(changed).tolist():
+            before_ms = or_none(int(times[place - 1])) if place else self.around.last_timestamp_ms
+            kept.append(Epoch(int(epochs[place]), int(offsets[place]), or_none(int(times[place])), before_ms))
+
+    def _note_markers(self, controls: pa.RecordBatch) -> None:
+        keys = controls["key"].dictionary_encode()
+        outcomes = np.array([decode_control_record(key, None).number for key in keys.dictionary.to_pylist()], dtype=object)
+        number = outcomes[keys.indices.to_numpy(zero_copy_only=False)]
+        is_end = np.array([each in (0, 1) for each in number], np.bool_)
+        columns = [_numbers(controls[name])[is_end] for name in ("record_offset", "timestamp_ms", "producer_id")]
+        self._markers.append(np.stack([*columns, np.array([each == COMMIT for each in number[is_end]], np.int64)]))
+        self._marker_count += int(is_end.sum())
+
+    def _note_group_records(self, others: pa.RecordBatch) -> None:
+        types = others["record_type"].to_pylist()
+        columns = [others[name].to_pylist() for name in _OTHER_COLUMNS]
+        for record_type, *row in zip(types, *columns, strict=True):
+            if record_type not in _GROUP_TYPES:
+                continue
+            offset, time, position, epoch, path, key, value = row
+            name = decode_record(key, None).key.get("group")
+            if not isinstance(name, str):
+                continue
+            group = self._names.group(name)
+            standing = self._standings.take(group, offset, record_type, key, value)
+            self._records[group].append(GroupRecord(offset, time, position, epoch, path, key, value, standing))
+
+    def _settle(self) -> None:
+        """Judge what is waiting, but for commits of transactions that may still end."""
+        rows = np.concatenate([self._staged, *self._waiting], axis=1)
+        offset, time, producer, is_commit = np.concatenate([np.empty((4, 0), np.int64), *self._markers], axis=1)
+        markers = Markers(offset, time, producer, is_commit != 0)
+        self._waiting, self._waiting_rows, self._markers = [], 0, []
+        self._activity.take(rows[:, self._staged.shape[1] :], len(self._names.groups))
+        is_staged = (rows[Column.IS_STAGED] != 0) & (rows[Column.PRODUCER] != NONE)
+        if not is_staged.any():
+            self._lives.take(rows)
+            self._staged = rows[:, :0]
+            return
+        staged = rows[:, np.flatnonzero(is_staged)]
+        ended = settle(staged, markers)
+        self._staged = staged[:, ended.open]
+        if len(ended.aborted):
+            of = ended.marker[ended.aborted]
+            self._lives.drop(staged[:, ended.aborted], markers.offset[of].tolist(), markers.time[of].tolist())
+        committed = staged[:, ended.committed]
+        committed[Column.SETTLED] = markers.offset[ended.marker[ended.committed]]
+        settled = np.concatenate([rows[:, np.flatnonzero(~is_staged)], committed], axis=1)
+        self._lives.take(settled[:, np.argsort(settled[Column.SETTLED], kind="stable")])
+
+    def finish(self) -> PartitionCase:
+        """The case of this partition."""
+        self._settle()
+        none = [NONE] * self._staged.shape[1]
+        self._lives.drop(self._staged, none, none)
+        lives = self._lives.lives()
+        keys: defaultdict[int, list[KeyLife]] = defaultdict(list)
+        open_transactions: defaultdict[int, list[Dropped]] = defaultdict(list)
+        for number, life in lives.items():
+            keys[self._names.group_of_key[number]].append(life)
+            for dropped in life.dropped:
+                if dropped.outcome == "open" and dropped.commit.producer_id is not None:
+                    open_transactions[dropped.commit.producer_id].append(dropped)
+        groups = [self._group(name, number, keys[number]) for name, number in self._names.groups.items()]
+        return PartitionCase(self.around, groups, dict(open_transactions), self._marker_count)
+
+    def _group(self, name: str, number: int, keys: list[KeyLife]) -> GroupCase:
+        activity = self._activity
+        last = int(activity.last[number]) if number < len(activity.last) else NONE
+        return GroupCase(
+            group=name,
+            around=self.around,
+            keys=keys,
+            records=self._records.get(number, []),
+            first_commit_ms=activity.first.get(number),
+            last_commit_ms=or_none(last),
+            usual_interval_ms=activity.intervals.median(number) if number < len(activity.last) else None,
+            silences=activity.silences.get(number, []),
+        )
+
+
+def _numbers(column: pa.Array) -> Any:
+    values = column.fill_null(pa.scalar(NONE, column.type)) if column.null_count else column
+    return values.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)

@@ -1,0 +1,111 @@
+"""Detectors run over cases, and their findings put in order."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+
+from exhume.analysis.detectors.cases import GroupCase, TopicCase
+from exhume.analysis.detectors.catalogue import DETECTORS, WITHOUT_DETECTOR
+from exhume.analysis.detectors.inputs import Inputs
+from exhume.analysis.detectors.registry import Detector
+from exhume.analysis.detectors.retention import likely_retention_ms
+from exhume.errors import RequestError
+from exhume.findings import Finding
+
+_SEVERITIES = ("incident", "warn", "info")
+
+
+def chosen(codes: Collection[str] | None) -> list[Detector]:
+    """The detectors that these codes name, whole (`IC-28`) or one case of theirs (`IC-28a`); all for None.
+
+    Raises:
+        RequestError: no detector has this code; lists those that are near.
+    """
+    if codes is None:
+        return [*DETECTORS]
+    found = {}
+    for code in codes:
+        named = [detector for detector in DETECTORS if detector.finds(code) or detector.code.rstrip("ab") == code]
+        if not named:
+            remedy = WITHOUT_DETECTOR.get(code, "exhume diagnose --list has all codes, such as IC-02")
+            raise RequestError(f"no detector has the code {code!r}", remedy=remedy)
+        found.update({detector.code: detector for detector in named})
+    return [*found.values()]
+
+
+def diagnose(
+    case: TopicCase, inputs: Inputs, *, codes: Collection[str] | None = None, groups: Collection[str] | None = None
+) -> list[Finding]:
+    """Everything that the detectors of these codes find, about these groups only where some are named; the worst first.
+
+    What several replicas show alike is there once, for the first of them. Those that cannot decide say so, with confidence `undecidable`.
+
+    Raises:
+        RequestError: no such code.
+    """
+    detectors = chosen(codes)
+    retention_ms = inputs.retention_ms if inputs.retention_ms is not None else likely_retention_ms(case)
+    for partition in case.partitions:
+        partition.around.likely_retention_ms = retention_ms
+    found = _once(_found(case, inputs, detectors, groups))
+    wanted = [
+        finding
+        for finding in found
+        if (groups is None or finding.group is None or finding.group in groups) and (codes is None or _is_named(finding.code, codes))
+    ]
+    return sorted(wanted, key=_rank)
+
+
+def diagnose_group(group: GroupCase, inputs: Inputs, detectors: Iterable[Detector]) -> Iterator[Finding]:
+    """What the detectors find that look at one group alone."""
+    for detector in detectors:
+        if detector.in_group is not None:
+            yield from detector.in_group(group, inputs)
+
+
+def _found(case: TopicCase, inputs: Inputs, detectors: list[Detector], groups: Collection[str] | None) -> Iterator[Finding]:
+    for detector in detectors:
+        if detector.in_topic is not None:
+            yield from detector.in_topic(case, inputs)
+    for partition in case.partitions:
+        for detector in detectors:
+            if detector.in_partition is not None:
+                yield from detector.in_partition(partition, inputs)
+        for group in partition.groups:
+            if groups is None or group.group in groups:
+                yield from diagnose_group(group, inputs, detectors)
+            group.forget()
+
+
+def _once(findings: Iterable[Finding]) -> Iterator[Finding]:
+    seen = set()
+    for finding in findings:
+        told = (
+            finding.code,
+            finding.group,
+            finding.topic,
+            finding.partition,
+            finding.offsets_partition,
+            finding.first_record_offset,
+            finding.last_record_offset,
+            finding.sentence,
+        )
+        if told not in seen:
+            seen.add(told)
+            yield finding
+
+
+def _is_named(code: str, codes: Collection[str]) -> bool:
+    return any(code == each or (code.startswith(each) and code[len(each) :].isalpha()) or each.startswith(code) for each in codes)
+
+
+def _rank(finding: Finding) -> tuple[object, ...]:
+    return (
+        _SEVERITIES.index(finding.severity),
+        finding.confidence == "undecidable",
+        finding.code,
+        finding.group or "",
+        finding.topic or "",
+        -1 if finding.partition is None else finding.partition,
+        finding.first_record_offset or 0,
+    )

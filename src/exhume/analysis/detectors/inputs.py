@@ -1,0 +1,116 @@
+"""What detectors can be given besides logs, as files in the formats that Kafka's own tools print.
+
+--end-offsets, --start-offsets   kafka-get-offsets.sh --time latest, or earliest: `topic:partition:offset`, a line for each partition
+--live                           kafka-consumer-groups.sh --describe --all-groups: a header that begins with GROUP, then its columns
+--topics                         CSV with a header, topic,topic_id,partitions[,racks]: as for `exhume state`
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from exhume.errors import RequestError
+from exhume.replay.topic_names import Topic
+
+TopicPartition = tuple[str, int]
+
+_OFFSET_LINE = re.compile(r"([^:\s]+):([0-9]{1,10}):([0-9]{1,19})?")
+_EXPECTED_OFFSETS = "Give it what kafka-get-offsets.sh prints: topic:partition:offset on every line, such as orders:0:1500"
+_EXPECTED_LIVE = "Give it what kafka-consumer-groups.sh --describe --all-groups prints, its line of headings too"
+_HEADINGS = ("GROUP", "TOPIC", "PARTITION", "CURRENT-OFFSET")
+#: What the tool prints between its tables.
+_REMARKS = ("Consumer group ", "Warning:", "Error:", "Note:", "TOPIC ")
+
+
+@dataclass(frozen=True, slots=True)
+class LiveOffset:
+    """A line of a live listing. Offsets are None where the listing has a dash."""
+
+    group: str
+    topic: str
+    partition: int
+    committed_offset: int | None
+    end_offset: int | None
+    consumer_id: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inputs:
+    """What was given besides the logs; None is what was not."""
+
+    end_offsets: Mapping[TopicPartition, int] | None = None
+    start_offsets: Mapping[TopicPartition, int] | None = None
+    topics: Sequence[Topic] | None = None
+    live: Sequence[LiveOffset] | None = None
+    retention_ms: int | None = None
+    #: How many partitions the offsets topic has.
+    offsets_partitions: int | None = None
+
+
+def read_offsets_file(path: Path) -> dict[TopicPartition, int]:
+    """Offsets by topic and partition, from what kafka-get-offsets.sh printed. A partition without an offset is left out.
+
+    Raises:
+        RequestError: the file cannot be read, or a line is not of this form; names file and line.
+    """
+    offsets: dict[TopicPartition, int] = {}
+    for number, line in _lines(path, _EXPECTED_OFFSETS):
+        match = _OFFSET_LINE.fullmatch(line.strip())
+        if match is None:
+            raise RequestError(f"{path}, line {number}: {line.strip()!r} is no offset of a partition", remedy=_EXPECTED_OFFSETS)
+        if match[3]:
+            offsets[match[1], int(match[2])] = int(match[3])
+    return offsets
+
+
+def read_live_file(path: Path) -> list[LiveOffset]:
+    """The offsets of a live listing, from what kafka-consumer-groups.sh printed.
+
+    Columns are told apart by where their headings begin, since names of groups may hold blanks.
+
+    Raises:
+        RequestError: the file cannot be read, a table has no headings, or a line does not fit them; names file and line.
+    """
+    found: list[LiveOffset] = []
+    starts: dict[str, tuple[int, int | None]] | None = None
+    for number, line in _lines(path, _EXPECTED_LIVE):
+        if line.startswith("GROUP"):
+            starts = _columns(line)
+            if not set(_HEADINGS) <= set(starts):
+                raise RequestError(f"{path}, line {number}: no headings {', '.join(_HEADINGS)}", remedy=_EXPECTED_LIVE)
+        elif starts is None and not line.startswith(_REMARKS):
+            raise RequestError(f"{path}, line {number}: {line.strip()!r} is in front of the line of headings", remedy=_EXPECTED_LIVE)
+        elif starts is not None and not line.startswith(_REMARKS):
+            cells = {name: line[start:end].strip() for name, (start, end) in starts.items()}
+            try:
+                found.append(_live_offset(cells))
+            except ValueError:
+                raise RequestError(f"{path}, line {number}: {line.strip()!r} does not fit the headings", remedy=_EXPECTED_LIVE) from None
+    if starts is None:
+        raise RequestError(f"{path}: nothing is in it", remedy=_EXPECTED_LIVE)
+    return found
+
+
+def _lines(path: Path, expected: str) -> Iterator[tuple[int, str]]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise RequestError(f"{path}: cannot be read: {error}", remedy=expected) from error
+    return ((number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip())
+
+
+def _columns(headings: str) -> dict[str, tuple[int, int | None]]:
+    found = [(match[0], match.start()) for match in re.finditer(r"\S+", headings)]
+    ends = [*(start for _, start in found[1:]), None]
+    return {name: (start, end) for (name, start), end in zip(found, ends, strict=True)}
+
+
+def _live_offset(cells: Mapping[str, str]) -> LiveOffset:
+    if not cells["GROUP"] or not cells["TOPIC"]:
+        raise ValueError(cells)
+    committed, end = (None if cells.get(name, "-") in ("-", "") else int(cells[name]) for name in ("CURRENT-OFFSET", "LOG-END-OFFSET"))
+    consumer_id = cells.get("CONSUMER-ID", "-")
+    return LiveOffset(cells["GROUP"], cells["TOPIC"], int(cells["PARTITION"]), committed, end, None if consumer_id == "-" else consumer_id)

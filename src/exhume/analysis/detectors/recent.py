@@ -1,0 +1,102 @@
+"""The last few numbers of each of many series, and what is usual among them."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from exhume.analysis.detectors.cases import USUAL
+
+Int64s = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
+
+#: What is compared with so few first: most numbers are done with then.
+_FEW = 5
+_UNKNOWN = -1
+
+
+class Recent:
+    """For each series, by its number, its last `USUAL` values; they are 0 or more."""
+
+    def __init__(self) -> None:
+        # The newest one last.
+        self._values = np.full((0, USUAL), _UNKNOWN, np.int64)
+
+    def make_room(self, count: int) -> None:
+        """Let there be series up to this number."""
+        if count > len(self._values):
+            more = max(count, 2 * len(self._values)) - len(self._values)
+            self._values = np.concatenate([self._values, np.full((more, USUAL), _UNKNOWN, np.int64)])
+
+    def median(self, series: int) -> float | None:
+        """The median of the last values; None where there are fewer than two."""
+        return _median(self._values[series].tolist())
+
+    def beyond(self, series: Int64s, values: Int64s, candidates: Int64s, ratio: float) -> dict[int, float]:
+        """Those of `candidates`, places among these new values, that are more than `ratio` times the median of the `USUAL` before them.
+
+        What comes back are the medians, by place. Values come series by series, each in order. One counts only if it is more than `ratio`
+        times the median of the last few as well: after a pause many values are large, and the first alone stands out. Where fewer than two
+        are before it, nothing is usual yet.
+        """
+        starts = _starts(series)
+        medians = self._few_medians(series, values, starts, candidates)
+        with np.errstate(invalid="ignore"):
+            stands_out = values[candidates] > ratio * medians
+        found = {}
+        for place in candidates[stands_out].tolist():
+            first = max(int(starts[place]), place - USUAL)
+            before = values[first:place].tolist()
+            median = _median([*self._values[series[place]].tolist(), *before][-USUAL:])
+            if median is not None and values[place] > ratio * median:
+                found[place] = median
+        return found
+
+    def _few_medians(self, series: Int64s, values: Int64s, starts: Int64s, places: Int64s) -> Floats:
+        """The medians of the last few values in front of these places; NaN where fewer than two are known."""
+        before = np.empty((len(places), _FEW), np.float64)
+        for back in range(1, _FEW + 1):
+            source = places - back
+            too_far = starts[places] - source
+            kept = self._values[series[places], -np.maximum(too_far, 1)]
+            before[:, back - 1] = np.where(too_far <= 0, values[np.maximum(source, 0)], kept)
+        known = (before != _UNKNOWN).sum(axis=1)
+        before[before == _UNKNOWN] = np.inf
+        before.sort(axis=1)
+        rows = np.arange(len(places))
+        low = before[rows, np.maximum(known - 1, 0) // 2]
+        high = before[rows, np.minimum(known // 2, _FEW - 1)]
+        return np.where(known >= 2, (low + high) / 2, np.nan)
+
+    def take(self, series: Int64s, values: Int64s) -> None:
+        """Add these values; they come series by series, each in order."""
+        if not len(series):
+            return
+        firsts = np.flatnonzero(np.concatenate([[True], series[1:] != series[:-1]]))
+        ends = np.append(firsts[1:], len(series))
+        counts = ends - firsts
+        numbers = series[firsts]
+        back = np.arange(USUAL, 0, -1)[None, :]
+        is_new = back <= counts[:, None]
+        new = values[np.where(is_new, ends[:, None] - back, 0)]
+        # Behind the new ones come the newest of those that were there.
+        kept_back = np.where(is_new, 1, back - counts[:, None])
+        kept = self._values[numbers[:, None], -kept_back]
+        self._values[numbers] = np.where(is_new, new, kept)
+
+
+def _starts(series: Int64s) -> Int64s:
+    """For each place the first place of its series."""
+    places = np.arange(len(series))
+    is_first = np.ones(len(series), np.bool_)
+    is_first[1:] = series[1:] != series[:-1]
+    return np.maximum.accumulate(np.where(is_first, places, 0))
+
+
+def _median(values: list[int]) -> float | None:
+    known = sorted(value for value in values if value != _UNKNOWN)
+    if len(known) < 2:
+        return None
+    middle = len(known) // 2
+    return float(known[middle]) if len(known) % 2 else (known[middle - 1] + known[middle]) / 2

@@ -1,0 +1,87 @@
+"""What each group is while its log goes by: empty, active, removed, or without a record."""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+
+from exhume.analysis.detectors.cases import STANDINGS, Standing
+from exhume.analysis.detectors.commit_rows import Int64s
+from exhume.codecs.record_types import decode_record
+
+_CLASSIC = 2
+_GROUPS, _MEMBERS = (3, 11, 17), (5, 10, 19)
+_FIXED_VERSIONS = range(4)
+_STATE_TIMESTAMP_SINCE = 2
+_SHORT, _INT = struct.Struct(">h"), struct.Struct(">i")
+
+
+class Standings:
+    """The standing of every group, by its number, and how many records it has had."""
+
+    def __init__(self) -> None:
+        self._standing = np.zeros(0, np.int64)
+        self._steps = np.zeros(0, np.int64)
+        self._members: dict[int, set[bytes]] = {}
+        #: Group, record offset, standing from there on; since the last `rows`.
+        self._news: list[tuple[int, int, int]] = []
+
+    def take(self, group: int, record_offset: int, record_type: int, key: bytes, value: bytes | None) -> Standing:
+        """Take up a record of the group or of a member; what comes back is what the group is from here on."""
+        members = self._members.setdefault(group, set())
+        if record_type in _MEMBERS:
+            (members.discard if value is None else members.add)(key)
+        standing: Standing = "active" if members else "empty"
+        if record_type == _CLASSIC:
+            members.clear()
+            standing = "removed" if value is None else "active" if has_members(key, value) else "empty"
+        elif record_type in _GROUPS and value is None:
+            members.clear()
+            standing = "removed"
+        self._news.append((group, record_offset, STANDINGS.index(standing)))
+        return standing
+
+    def of(self, groups: Int64s, offsets: Int64s, count: int) -> tuple[Int64s, Int64s]:
+        """What these groups are at these record offsets, and how many records each had before.
+
+        Offsets are in order, and behind all that was asked for before; groups have numbers below `count`.
+        """
+        if count > len(self._standing):
+            more = max(count, 2 * len(self._standing)) - len(self._standing)
+            self._standing = np.append(self._standing, np.zeros(more, np.int64))
+            self._steps = np.append(self._steps, np.zeros(more, np.int64))
+        standing, steps = self._standing[groups], self._steps[groups]
+        if not self._news:
+            return standing, steps
+        news = np.array(self._news, np.int64)
+        self._news.clear()
+        lowest = min(int(news[:, 1].min()), int(offsets.min()) if len(offsets) else 0)
+        span = max(int(news[:, 1].max()), int(offsets.max()) if len(offsets) else 0) - lowest + 2
+        news = news[np.argsort(news[:, 0] * span + news[:, 1] - lowest, kind="stable")]
+        at = news[:, 0] * span + news[:, 1] - lowest
+        behind = np.searchsorted(at, groups * span + offsets - lowest)
+        already = behind - np.searchsorted(at, groups * span)
+        has_news = already > 0
+        standing[has_news] = news[behind[has_news] - 1, 2]
+        steps += already
+        last = np.flatnonzero(np.append(news[1:, 0] != news[:-1, 0], True))
+        self._standing[news[last, 0]] = news[last, 2]
+        np.add.at(self._steps, news[:, 0], 1)
+        return standing, steps
+
+
+def has_members(key: bytes, value: bytes) -> bool:
+    """Whether this group metadata value has members. False where it cannot be read."""
+    try:
+        version = _SHORT.unpack_from(value)[0]
+        if version in _FIXED_VERSIONS:
+            position = 2 + 2 + _SHORT.unpack_from(value, 2)[0] + 4
+            for _ in ("protocol", "leader"):
+                position += 2 + max(_SHORT.unpack_from(value, position)[0], 0)
+            if version >= _STATE_TIMESTAMP_SINCE:
+                position += 8
+            return bool(_INT.unpack_from(value, position)[0] > 0)
+    except struct.error:
+        return False
+    return bool((decode_record(key, value).value or {}).get("members"))

@@ -1,0 +1,76 @@
+"""A log chapter by chapter: its commits as one table, all its other records as another, both in log order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain, groupby
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from exhume.codecs.decoded_tables import decode_table
+from exhume.codecs.log_directory import PartitionDirectory
+from exhume.codecs.record_filter import RecordFilter
+from exhume.codecs.records_table import tables_of_batches
+from exhume.codecs.segment_reader import SegmentBatch, SegmentReader
+
+if TYPE_CHECKING:
+    from exhume.codecs.columns.pieces import Piece
+
+_OFFSET_COMMITS = pa.array([0, 1], pa.int16())
+
+
+@dataclass(frozen=True, slots=True)
+class Chapter:
+    """Some records of one offsets partition that follow one another.
+
+    `commits` are rows of `schemas.DECODED["offset_commit"]`, `others` all other records, control records too, as `schemas.RECORDS`.
+    """
+
+    partition: PartitionDirectory
+    commits: pa.RecordBatch
+    others: pa.RecordBatch
+
+
+def chapters(reader: SegmentReader) -> Iterator[Chapter]:
+    """Everything that this reader finds, in the order of the files; each chapter is to be consumed before the next."""
+    if not reader.is_worth_compiling:
+        yield from _read_plainly(reader.batches())
+        return
+    from exhume.codecs.columns.pieces import Piece, pieces
+    from exhume.codecs.columns.runs import stretches
+
+    for found in stretches(pieces(reader)):
+        if isinstance(found, Piece):
+            yield _split(found)
+        else:
+            yield from _read_plainly(found)
+
+
+def _read_plainly(batches: Iterator[SegmentBatch]) -> Iterator[Chapter]:
+    for _, stretch in groupby(batches, key=lambda found: (found.partition.replica, found.partition.path)):
+        first = next(stretch)
+        for records in tables_of_batches(chain([first], stretch), RecordFilter()):
+            yield divide(first.partition, records)
+
+
+def divide(partition: PartitionDirectory, records: pa.RecordBatch) -> Chapter:
+    """These records (of `schemas.RECORDS`) as a chapter."""
+    is_commit = pc.and_(pc.invert(records["is_control"]), pc.is_in(records["record_type"], value_set=_OFFSET_COMMITS))
+    return Chapter(partition, decode_table("offset_commit", records), records.filter(pc.invert(is_commit)))
+
+
+def _split(piece: Piece) -> Chapter:
+    import numpy as np
+
+    from exhume.codecs.columns.record_columns import record_table
+    from exhume.codecs.columns.typed import commit_table
+    from exhume.codecs.kernels import records, scan
+
+    numbers = piece.records[records.RECORD_TYPE]
+    is_control = piece.run.columns[scan.ATTRIBUTES][piece.records[records.BATCH]] & scan.CONTROL != 0
+    is_commit = ~is_control & ((numbers == 0) | (numbers == 1))
+    commits = piece if is_commit.all() else piece.only(np.flatnonzero(is_commit))
+    return Chapter(piece.run.partition, commit_table(commits), record_table(piece.only(np.flatnonzero(~is_commit))))

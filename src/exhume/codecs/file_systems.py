@@ -1,0 +1,185 @@
+"""The file system behind a URI, through `pyarrow.fs`, and what its errors mean.
+
+Endpoint, region and credentials come from the options of the URI, then from the environment as the clients of each store read it: for S3
+`AWS_ENDPOINT_URL_S3` or `AWS_ENDPOINT_URL`, `AWS_REGION`, `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`, profiles and
+the metadata of the machine; for Google Cloud Storage `GOOGLE_APPLICATION_CREDENTIALS`; for HDFS `JAVA_HOME`, `HADOOP_HOME`, `CLASSPATH`
+and the configuration of Hadoop.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import timedelta
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import fs
+
+from exhume.codecs.uris import Uri
+from exhume.errors import EvidenceError, RequestError
+
+_TRUTHS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+#: Google's client goes on trying for a quarter of an hour.
+_GS_RETRY_LIMIT = timedelta(seconds=60)
+
+
+def _truth(text: str) -> bool:
+    return _TRUTHS[text.lower()]
+
+
+def _seconds(text: str) -> timedelta:
+    return timedelta(seconds=float(text))
+
+
+#: The options of each file system, those of its class in `pyarrow.fs`, with what reads their texts.
+OPTIONS: Mapping[str, Mapping[str, Callable[[str], Any]]] = {
+    "s3": {
+        "access_key": str,
+        "secret_key": str,
+        "session_token": str,
+        "anonymous": _truth,
+        "role_arn": str,
+        "session_name": str,
+        "external_id": str,
+        "region": str,
+        "scheme": str,
+        "endpoint_override": str,
+        "force_virtual_addressing": _truth,
+        "connect_timeout": float,
+        "request_timeout": float,
+    },
+    "gs": {
+        "anonymous": _truth,
+        "target_service_account": str,
+        "project_id": str,
+        "scheme": str,
+        "endpoint_override": str,
+        "retry_time_limit": _seconds,
+    },
+    "hdfs": {"user": str, "kerb_ticket": str, "buffer_size": int},
+    "viewfs": {"user": str, "kerb_ticket": str, "buffer_size": int},
+}
+
+
+def file_system(uri: Uri) -> fs.FileSystem:
+    """The file system that this URI lies in; the same one for all URIs with the same host and options.
+
+    Raises:
+        RequestError: an option that it has not, or a value that the option cannot have.
+        EvidenceError: it cannot be reached at all.
+    """
+    root = replace(uri, path="")
+    try:
+        return _file_system(root)
+    except (OSError, pa.ArrowException) as error:
+        raise refused(str(uri), error) from error
+
+
+def path_in(uri: Uri, path: str = "") -> str:
+    """How its file system names what lies at this path below a URI."""
+    inside = uri.at(path).path
+    if uri.scheme in ("hdfs", "viewfs"):
+        return f"/{inside}"
+    return f"{uri.host}/{inside}".rstrip("/")
+
+
+@lru_cache(maxsize=64)
+def _file_system(root: Uri) -> fs.FileSystem:
+    options = _read_options(root)
+    match root.scheme:
+        case "s3":
+            return _s3(root, options)
+        case "gs":
+            if root.user == "anonymous":
+                options.setdefault("anonymous", True)
+            return fs.GcsFileSystem(**{"retry_time_limit": _GS_RETRY_LIMIT} | options)
+        case _:
+            host, _, port = root.host.partition(":")
+            default = root.scheme if root.scheme == "viewfs" else "default"
+            address = f"viewfs://{host}" if root.scheme == "viewfs" and host else host or default
+            return fs.HadoopFileSystem(address, int(port) if port.isdigit() else 0, **{"user": root.user} | options)
+
+
+def _s3(root: Uri, options: dict[str, Any]) -> fs.FileSystem:
+    if root.user is not None:
+        options = {"access_key": root.user, "secret_key": root.password} | options
+    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+    if endpoint:
+        options.setdefault("endpoint_override", endpoint)
+    if "region" not in options:
+        region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+        # Other stores take any region; Amazon's answer for the one that the bucket lies in only.
+        options["region"] = region or ("us-east-1" if "endpoint_override" in options else fs.resolve_s3_region(root.host))
+    return fs.S3FileSystem(**options)
+
+
+def _read_options(root: Uri) -> dict[str, Any]:
+    known = OPTIONS[root.scheme]
+    options = {}
+    for name, text in root.options:
+        if name not in known:
+            raise RequestError(f"{root.scheme}:// has no option {name!r}", remedy=f"Known are {', '.join(known)}")
+        try:
+            options[name] = known[name](text)
+        except (KeyError, ValueError):
+            raise RequestError(
+                f"the option {name} of {root.scheme}:// cannot be {text!r}", remedy="See docs/uris.md for what it takes"
+            ) from None
+    return options
+
+
+def refused(shown: str, error: Exception, byte_position: int | None = None) -> EvidenceError:
+    """What the file system would not do, in words, with what can be done about it."""
+    text = " ".join(str(error).split())
+    code = _CODE.search(text)
+    name = (code["code"] if code else "").upper()
+    if not name and isinstance(error, FileNotFoundError):
+        name = "NOT_FOUND"
+    elif not name and isinstance(error, PermissionError):
+        name = "ACCESS_DENIED"
+    elif "libjvm" in text or "libhdfs" in text:
+        name = "NO_HADOOP"
+    why, remedy = next(((why, remedy) for names, why, remedy in _MEANINGS if name in names), (None, _RETRY))
+    said = (code["text"] if code else text).strip().rstrip(".")
+    message = f"{why} ({said})" if why and said else why or said
+    return EvidenceError(f"cannot be read: {message}", path=shown, byte_position=byte_position, remedy=remedy)
+
+
+#: What Amazon's and Google's clients call a failure, and what they say about it.
+_CODE = re.compile(r"(?:AWS Error |google::cloud::Status\()(?P<code>[A-Z_]+)(?: during \w+ operation)?:? ?(?P<text>[^({]*)")
+_RETRY = "Try again; if it stays so, ask who runs the store"
+_CREDENTIALS = "Check the credentials (environment, profile, or the options of the URI) and what they may read: listing and reading objects"
+#: (codes, what it means, what to do)
+_MEANINGS = (
+    (("NO_SUCH_BUCKET",), "there is no such bucket", "Check the bucket's name and the endpoint (endpoint_override, AWS_ENDPOINT_URL)"),
+    (("NOT_FOUND", "NO_SUCH_KEY", "RESOURCE_NOT_FOUND"), "nothing is there", "Check the bucket, the prefix and the endpoint"),
+    (
+        (
+            "ACCESS_DENIED",
+            "PERMISSION_DENIED",
+            "UNAUTHENTICATED",
+            "INVALID_ACCESS_KEY_ID",
+            "INVALID_CLIENT_TOKEN_ID",
+            "SIGNATURE_DOES_NOT_MATCH",
+            "MISSING_AUTHENTICATION_TOKEN",
+            "UNRECOGNIZED_CLIENT",
+            "EXPIRED_TOKEN",
+        ),
+        "permission denied",
+        _CREDENTIALS,
+    ),
+    (
+        ("NETWORK_CONNECTION", "UNAVAILABLE", "REQUEST_TIMEOUT", "DEADLINE_EXCEEDED"),
+        "the connection failed",
+        "Check the endpoint and the network, and run it again",
+    ),
+    (
+        ("NO_HADOOP",),
+        "the Hadoop client is missing",
+        "Install Java and Hadoop; set JAVA_HOME, HADOOP_HOME, and CLASSPATH to what `hadoop classpath --glob` prints",
+    ),
+)

@@ -1,0 +1,253 @@
+"""Object stores and distributed file systems as volumes.
+
+A directory is listed with one call. A file is read in ranges, a few at a time: small ones into memory, others into a temporary file
+without a name, which is mapped as a local file is. What was fetched last is kept, within bounds, for whoever opens it again.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from threading import Lock
+from typing import IO, Any
+
+import pyarrow as pa
+from pyarrow import fs
+
+from exhume.codecs.file_names import as_text
+from exhume.codecs.file_systems import file_system, path_in, refused
+from exhume.codecs.uris import Uri
+from exhume.codecs.volumes import Entry, join, map_descriptor, reason, temporary_file
+from exhume.errors import EvidenceError
+from exhume.findings import Finding, Findings
+
+_RANGE_BYTES = 8 * 1024 * 1024
+_RANGES_AT_A_TIME = 4
+#: Files up to this size stay in memory.
+_SMALL_BYTES = 1024 * 1024
+_KEPT_IN_MEMORY_BYTES, _KEPT_ON_DISK_BYTES = 64 * 1024 * 1024, 4 * 1024 * 1024 * 1024
+_FAILURES = (OSError, pa.ArrowException)
+
+
+class RemoteVolume:
+    """What lies below a URI. Pickled, it is its URI and options; what was fetched stays behind.
+
+    Args:
+        root: the directory, or the bucket.
+        temp_dir: where files are kept while they are in use; the system's directory for temporary files if None.
+    """
+
+    def __init__(self, root: Uri, temp_dir: Path | None = None) -> None:
+        self.root = root
+        self.findings = Findings()
+        #: How many bytes were fetched so far, and with how many requests for ranges.
+        self.fetched_bytes = self.range_count = 0
+        self._temp_dir = temp_dir
+        self._lock = Lock()
+        self._listed: dict[str, dict[str, Entry]] = {}
+        self._small, self._large = _Kept(_KEPT_IN_MEMORY_BYTES), _Kept(_KEPT_ON_DISK_BYTES)
+
+    def __reduce__(self) -> tuple[Callable[..., RemoteVolume], tuple[Any, ...]]:
+        return RemoteVolume, (self.root, self._temp_dir)
+
+    def entries(self, directory: str) -> list[Entry]:
+        listed = self._listed.get(directory)
+        if listed is None:
+            try:
+                found = self._file_system.get_file_info(fs.FileSelector(path_in(self.root, directory), allow_not_found=True))
+            except _FAILURES as error:
+                why = refused(self.shown(directory), error)
+                self._report("unreadable", directory, f"{why.message}; it is left out", why.remedy)
+                return []
+            entries = [entry for info in found if (entry := _entry(info, join(directory, info.base_name))) is not None]
+            listed = {entry.name: entry for entry in sorted(entries, key=lambda entry: entry.name)}
+            self._listed[directory] = listed
+        return list(listed.values())
+
+    def find(self, path: str) -> Entry | None:
+        directory, _, name = path.rpartition("/")
+        if path and directory in self._listed:
+            return self._listed[directory].get(name)
+        try:
+            return self.stat(path)
+        except EvidenceError as error:
+            self._report("unreadable", path, f"{error.message}; it is left out", error.remedy)
+            return None
+
+    def stat(self, path: str = "") -> Entry | None:
+        """As `find`, without a look at what was listed.
+
+        Raises:
+            EvidenceError: the store does not say.
+        """
+        try:
+            [info] = self._file_system.get_file_info([path_in(self.root, path)])
+        except _FAILURES as error:
+            raise refused(self.shown(path), error) from error
+        return _entry(info, path)
+
+    def open(self, path: str) -> memoryview:
+        with self._lock:
+            for kept in (self._small, self._large):
+                if (buffer := kept.get(path)) is not None:
+                    return buffer[:]
+        with self._opened(path) as file:
+            size_bytes = self._size_bytes(path, file)
+            if size_bytes <= _SMALL_BYTES:
+                buffer = memoryview(self._range(file, path, 0, size_bytes))
+            else:
+                with temporary_file(self._temp_dir) as spilled:
+                    self._spill(file, path, size_bytes, spilled)
+                    buffer = map_descriptor(spilled.fileno(), size_bytes)
+        with self._lock:
+            (self._small if size_bytes <= _SMALL_BYTES else self._large).put(path, buffer)
+        return buffer[:]
+
+    def read(self, path: str, start: int, size_bytes: int) -> bytes:
+        with self._opened(path) as file:
+            end = min(start + size_bytes, self._size_bytes(path, file))
+            return self._range(file, path, start, end - start) if start < end else b""
+
+    def spilled(self, path: str) -> IO[bytes]:
+        """The whole file as a temporary file without a name, to be closed by the caller.
+
+        Raises:
+            EvidenceError: it cannot be read to its end, or there is no room for it.
+            RequestError: nothing can be written to the directory for temporary files.
+        """
+        with ExitStack() as stack:
+            file = stack.enter_context(self._opened(path))
+            spilled = stack.enter_context(temporary_file(self._temp_dir))
+            self._spill(file, path, self._size_bytes(path, file), spilled)
+            stack.pop_all()
+            file.close()
+        return spilled
+
+    def shown(self, path: str) -> str:
+        return as_text(str(self.root.at(path)))
+
+    def identity(self, path: str) -> str:
+        return str(self.root.at(path))
+
+    def close(self) -> None:
+        with self._lock:
+            self._small.clear()
+            self._large.clear()
+
+    @property
+    def _file_system(self) -> fs.FileSystem:
+        return file_system(self.root)
+
+    @contextmanager
+    def _opened(self, path: str) -> Iterator[pa.NativeFile]:
+        try:
+            file = self._file_system.open_input_file(path_in(self.root, path))
+        except _FAILURES as error:
+            raise refused(self.shown(path), error, 0) from error
+        with file:
+            yield file
+
+    def _size_bytes(self, path: str, file: pa.NativeFile) -> int:
+        """What the file had when it was listed: a broker may have appended to it since."""
+        directory, _, name = path.rpartition("/")
+        listed = self._listed.get(directory, {}).get(name)
+        size_bytes: int = file.size()
+        if listed is not None and size_bytes < listed.size_bytes:
+            message = f"it has {size_bytes} bytes and had {listed.size_bytes} when it was listed: it changed meanwhile"
+            raise EvidenceError(message, path=self.shown(path), byte_position=size_bytes, remedy="Read a copy that nobody writes to")
+        return listed.size_bytes if listed is not None else size_bytes
+
+    def _range(self, file: pa.NativeFile, path: str, start: int, size_bytes: int) -> bytes:
+        """These bytes of the file, all of them."""
+        try:
+            content: bytes = file.read_at(size_bytes, start)
+        except _FAILURES as error:
+            raise refused(self.shown(path), error, start) from error
+        if len(content) < size_bytes:
+            position = start + len(content)
+            raise EvidenceError("the file ends before its size", path=self.shown(path), byte_position=position, remedy="Try again")
+        with self._lock:
+            self.fetched_bytes += size_bytes
+            self.range_count += 1
+        return content
+
+    def _spill(self, file: pa.NativeFile, path: str, size_bytes: int, spilled: IO[bytes]) -> None:
+        """Copy the file range by range; a few are on their way at any time."""
+        descriptor = spilled.fileno()
+
+        def copy(start: int) -> None:
+            content = self._range(file, path, start, min(_RANGE_BYTES, size_bytes - start))
+            try:
+                written = 0
+                while written < len(content):
+                    written += os.pwrite(descriptor, content[written:], start + written)
+            except OSError as error:
+                message = f"no room to keep what is fetched: {reason(error)}"
+                remedy = "Name a directory with more room for temporary files (--temp-dir)"
+                raise EvidenceError(message, path=self.shown(path), byte_position=start, remedy=remedy) from error
+
+        with ThreadPoolExecutor(_RANGES_AT_A_TIME, thread_name_prefix="exhume-fetch") as pool:
+            copies = [pool.submit(copy, start) for start in range(0, size_bytes, _RANGE_BYTES)]
+            try:
+                for done in copies:
+                    done.result()
+            except BaseException:
+                pool.shutdown(cancel_futures=True)
+                raise
+
+    def _report(self, code: str, path: str, sentence: str, remedy: str | None) -> None:
+        self.findings.add(Finding(code=code, sentence=sentence, path=self.shown(path), remedy=remedy, is_damage=True))
+
+
+class RemoteFile:
+    """One file of a volume, for whoever reads it from front to back."""
+
+    def __init__(self, volume: RemoteVolume, path: str) -> None:
+        self._volume = volume
+        self._path = path
+        self.shown = volume.shown(path)
+        self.identity = volume.identity(path)
+
+    def open(self) -> IO[bytes]:
+        """The file, whole, at its start."""
+        return self._volume.spilled(self._path)
+
+
+class _Kept:
+    """Buffers by path; those that were not asked for longest go first when there are too many bytes."""
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
+        self._bytes = 0
+        self._buffers: OrderedDict[str, memoryview] = OrderedDict()
+
+    def get(self, path: str) -> memoryview | None:
+        buffer = self._buffers.get(path)
+        if buffer is not None:
+            self._buffers.move_to_end(path)
+        return buffer
+
+    def put(self, path: str, buffer: memoryview) -> None:
+        earlier = self._buffers.pop(path, None)
+        self._bytes += len(buffer) - (len(earlier) if earlier is not None else 0)
+        self._buffers[path] = buffer
+        while self._bytes > self._most_bytes:
+            _, gone = self._buffers.popitem(last=False)
+            self._bytes -= len(gone)
+
+    def clear(self) -> None:
+        self._buffers.clear()
+        self._bytes = 0
+
+
+def _entry(info: fs.FileInfo, path: str) -> Entry | None:
+    if info.type == fs.FileType.Directory:
+        return Entry(path, is_directory=True)
+    if info.type != fs.FileType.File:
+        return None
+    mtime_ns = info.mtime_ns
+    return Entry(path, size_bytes=info.size, mtime_ms=None if mtime_ns is None else mtime_ns // 1_000_000)

@@ -1,0 +1,99 @@
+"""Places by URI: `s3://bucket/prefix`, `gs://bucket/prefix`, `hdfs://host:port/path`, `file:///path`.
+
+    scheme://[user[:password]@]host[:port]/path[?option=value&…]
+
+The path is percent-decoded, so that `%3F` stands for a question mark and `%25` for a percent sign; the options are those of the file
+system (`codecs.file_systems`). What is shown of a URI has neither user nor password nor options, and opens again with them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Self
+from urllib.parse import parse_qsl, unquote
+
+from exhume.errors import RequestError
+
+#: Schemes as they are written, and the file system that each stands for.
+SCHEMES = {"s3": "s3", "s3a": "s3", "s3n": "s3", "gs": "gs", "gcs": "gs", "hdfs": "hdfs", "viewfs": "viewfs", "file": "file"}
+
+_URI = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<authority>[^/?]*)(?P<path>[^?]*)(\?(?P<query>.*))?", re.DOTALL)
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_LOST_SLASH = re.compile(rf"({'|'.join(SCHEMES)}):/(?!/)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Uri:
+    """A place that is no path of this machine. `path` has no slash at its ends; it is empty for a whole bucket."""
+
+    scheme: str
+    host: str
+    path: str
+    user: str | None = field(default=None, repr=False)
+    password: str | None = field(default=None, repr=False)
+    options: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+
+    def __str__(self) -> str:
+        written = self.path.replace("%", "%25").replace("?", "%3F")
+        return f"{self.scheme}://{self.host}/{written}" if written else f"{self.scheme}://{self.host}"
+
+    @property
+    def name(self) -> str:
+        """The last part of the path, or the host where there is no path."""
+        return self.path.rpartition("/")[2] or self.host
+
+    @property
+    def parent(self) -> Self:
+        """The directory that this lies in; a URI without a path is its own parent."""
+        return replace(self, path=self.path.rpartition("/")[0])
+
+    def at(self, path: str) -> Self:
+        """What lies at this path below."""
+        return replace(self, path=f"{self.path}/{path}".strip("/"))
+
+
+def is_uri(text: str) -> bool:
+    """True for texts that begin with a scheme."""
+    return _SCHEME.match(text) is not None
+
+
+def has_lost_a_slash(path: Path) -> bool:
+    """True for a URI that was made a path, which leaves it one slash."""
+    return _LOST_SLASH.match(str(path)) is not None
+
+
+def parse_place(text: str, options: Mapping[str, str] | None = None) -> Path | Uri:
+    """A path, or what a URI names; `file://` URIs are paths. `options` go before those in the URI.
+
+    Raises:
+        RequestError: a scheme that is not read from, or a URI without a bucket or host.
+    """
+    match = _URI.fullmatch(text)
+    if match is None:
+        return Path(text)
+    scheme = SCHEMES.get(match["scheme"].lower())
+    if scheme is None:
+        raise RequestError(
+            f"{match['scheme']}:// is no place to read from", remedy=f"Known are {', '.join(f'{name}://' for name in SCHEMES)}"
+        )
+    path = unquote(match["path"], errors="surrogateescape")
+    login, _, host = match["authority"].rpartition("@")
+    if scheme == "file":
+        if host not in ("", "localhost"):
+            raise RequestError(f"file:// reads files of this machine, and {host} is another", remedy="Write file:///path")
+        return Path(path)
+    if not host and scheme not in ("hdfs", "viewfs"):
+        raise RequestError(f"{scheme}:// of which bucket?", remedy=f"Write {scheme}://bucket/prefix")
+    user, _, password = login.partition(":")
+    chosen = dict(parse_qsl(match["query"] or "", keep_blank_values=True)) | dict(options or {})
+    return Uri(
+        scheme=scheme,
+        host=host,
+        path=path.strip("/"),
+        user=unquote(user) or None,
+        password=unquote(password) or None,
+        options=tuple(sorted(chosen.items())),
+    )

@@ -1,0 +1,49 @@
+"""The table of detectors: what is in it, and in which order."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from exhume.analysis.detectors.catalogue import DETECTORS, WITHOUT_DETECTOR
+from exhume.analysis.detectors.diagnose import chosen
+from exhume.errors import RequestError
+
+_CODES = {f"IC-{number:02d}" for number in range(1, 39)} - {"IC-05"} | {"IC-05a", "IC-05b"}
+
+
+def test_every_detector_is_an_entry_of_the_catalogue_and_there_once() -> None:
+    codes = [detector.code for detector in DETECTORS]
+
+    assert len(set(codes)) == len(codes)
+    assert {*codes, *WITHOUT_DETECTOR} <= _CODES
+
+
+def test_sections_are_not_torn_apart() -> None:
+    changes = [one.section for one, other in pairwise([*DETECTORS, DETECTORS[0]]) if one.section != other.section]
+
+    assert len(set(changes)) == len(changes)
+
+
+def test_every_detector_looks_at_one_thing_and_says_what_for() -> None:
+    for detector in DETECTORS:
+        assert [detector.in_group, detector.in_partition, detector.in_topic].count(None) == 2
+        assert detector.rule.endswith(".")
+        assert not any(trap.endswith(".") for trap in detector.traps)
+
+
+@pytest.mark.parametrize("code", ["IC-01", "IC-01a"])
+def test_codes_name_detectors(code: str) -> None:
+    assert [detector.code for detector in chosen([code])] == ["IC-01"]
+
+
+@pytest.mark.parametrize("code", ["IC-0", "IC-99", "IC-011", ""])
+def test_what_no_detector_finds_is_refused(code: str) -> None:
+    with pytest.raises(RequestError, match="--list"):
+        chosen([code])
+
+
+def test_restoring_positions_is_another_command() -> None:
+    with pytest.raises(RequestError, match="exhume reset-plan"):
+        chosen(["IC-10"])
