@@ -13,7 +13,23 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from exhume._version import __version__
-from exhume.cli import demo, diagnose, diff, dump, expiry, history, inspect, lab, load_check, releases, reset_plan, state, warmup, why
+from exhume.cli import (
+    batch,
+    demo,
+    diagnose,
+    diff,
+    dump,
+    expiry,
+    history,
+    inspect,
+    lab,
+    load_check,
+    releases,
+    reset_plan,
+    state,
+    warmup,
+    why,
+)
 from exhume.cli.escape import printable
 from exhume.errors import ExhumeError, RequestError
 
@@ -42,6 +58,7 @@ app.command(name="diagnose")(diagnose.diagnose_command)
 app.command(name="expiry")(expiry.expiry_command)
 app.command(name="why")(why.why_command)
 app.command(name="reset-plan")(reset_plan.reset_plan_command)
+app.command(name="batch")(batch.batch_command)
 app.command(name="warmup")(warmup.warmup_command)
 app.command(name="demo")(demo.demo_command)
 app.add_typer(lab.app, name="lab")

@@ -19,6 +19,7 @@ from exhume.replay.offset_fetch import fetch_error
 from exhume.replay.profiles import BrokerProfile, JavaProfile, ScalaProfile
 from exhume.replay.reading import FastLoad, LoadInputs, read_chunks
 from exhume.replay.reduce import why_not_reducible
+from exhume.replay.reduce_facts import Passed, ReducedBatch
 from exhume.replay.refusals import Refusals
 from exhume.replay.scala import ScalaLoad
 from exhume.replay.state import CoordinatorState
@@ -54,6 +55,15 @@ class _Progress:
     bytes: int = 0
     first_offset: int | None = None
     last_offset: int | None = None
+
+    def pass_over(self, passed: Passed) -> None:
+        """Count what was dropped in front of a batch."""
+        self.records += passed.records
+        self.bytes += passed.bytes
+        if self.first_offset is None:
+            self.first_offset = passed.first_offset
+        if passed.last_offset is not None:
+            self.last_offset = passed.last_offset
 
     def count(self, batch: LoadedBatch) -> None:
         self.bytes += batch.batch.size_bytes
@@ -127,7 +137,8 @@ def _load_directory(partitions: Sequence[PartitionDirectory], options: LoadOptio
     ]
     refused = next((log for log in logs if log.refused), None)
     if refused is not None and not is_lenient:
-        return [refused_load(log, profile, refused.refused or "") for log in logs]
+        reason = f"a broker of this release does not start on this log directory: {refused.refused}"
+        return [refused_load(log, profile, reason) for log in logs]
     loads = []
     for log, (_, in_columns) in zip(logs, done, strict=True):
         if in_columns is None:
@@ -213,9 +224,8 @@ def load_log(log: StrictLog, options: LoadOptions, names: TopicNames) -> Partiti
     return (_load_leniently if options.mode == "lenient" else _load_strictly)(log, options, names)
 
 
-def refused_load(log: StrictLog, profile: BrokerProfile, why: str) -> PartitionLoad:
-    """What comes of a log in a directory that a broker does not start on: one bad partition keeps it from starting."""
-    reason = f"a broker of this release does not start on this log directory: {why}"
+def refused_load(log: StrictLog, profile: BrokerProfile, reason: str) -> PartitionLoad:
+    """What comes of a log in a directory that a broker does not start on: one bad partition keeps it from starting, so none is loaded."""
     return _not_loaded(log, profile, "refused", reason, _Progress())
 
 
@@ -302,6 +312,8 @@ def _fold(chunks: Iterable[Iterable[LoadedBatch]], loader: ScalaLoad | JavaLoad,
     for chunk in chunks:
         for batch in chunk:
             loader.refusals.path, loader.refusals.byte_position = batch.path, batch.batch.byte_position
+            if isinstance(batch, ReducedBatch):
+                progress.pass_over(batch.passed)
             loader.apply(batch)
             progress.count(batch)
         loader.end_chunk()

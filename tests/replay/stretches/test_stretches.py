@@ -16,7 +16,7 @@ from exhume.replay.broker_log import Stop, list_log, open_strictly, salvaged_bat
 from exhume.replay.local import LoadOptions, PartitionLoad, load_log, state_of_loads
 from exhume.replay.moment import Clock, Moment, cut_log
 from exhume.replay.releases import profile_for
-from exhume.replay.stretches.cuts import Cutter, OffsetCutter, TimeCutter
+from exhume.replay.stretches.cuts import cutter_for
 from exhume.replay.stretches.folding import FoldOptions, Piece, StretchFacts, fold_stretch
 from exhume.replay.stretches.joining import JoinedLog, NotFolded
 from exhume.replay.stretches.plan import plan_stretches
@@ -43,23 +43,13 @@ def in_stretches(
     facts: list[StretchFacts] = []
     pieces: list[tuple[int, Piece]] = []
     for number, stretch in enumerate(plan_stretches([segment.end for segment in log.segments], most_bytes)):
-        for said in fold_stretch(list_log(partition, stop), stretch, fold, cutter_of(partition, moments)):
+        for said in fold_stretch(list_log(partition, stop), stretch, fold, cutter_for(moments, partition.offsets_partition)):
             if isinstance(said, Piece):
                 pieces.append((number, said))
             else:
                 facts.append(said)
     for at in JoinedLog(log, facts, iter(pieces), moments, options, seed).loads():
         yield at.moment, values(at.load, options, at.names)
-
-
-def cutter_of(partition: PartitionDirectory, moments: Sequence[Moment | None]) -> Cutter | None:
-    first = moments[0]
-    if first is None:
-        return None
-    if first.time_ms is not None:
-        return TimeCutter([at.time_ms for at in moments if at and at.time_ms is not None], first.clock)
-    last_offset = first.last_offsets.get(partition.offsets_partition)
-    return None if last_offset is None else OffsetCutter(last_offset)
 
 
 def values(load: PartitionLoad, options: LoadOptions, names: TopicNames) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from exhume.codecs.kernels import records as columns
 from exhume.codecs.kernels import scan
 from exhume.codecs.kernels.primitives import Bytes, Int64s
 from exhume.codecs.kernels.records import LEAST_BYTES, split
-from exhume.replay.moment import Clock
+from exhume.replay.moment import Clock, Moment
 from exhume.replay.survivors.commit_times import take_commit_times
 
 _NO_TIME = -1
@@ -72,6 +72,19 @@ class Cutter(Protocol):
             OddRecords: a batch cannot be read in columns.
         """
         ...
+
+
+def cutter_for(moments: Sequence[Moment | None], offsets_partition: int | None) -> Cutter | None:
+    """What cuts a log of this offsets partition at these moments: one record offset, or times that ascend; None where none is cut off."""
+    times_ms = [at.time_ms for at in moments if at is not None and at.time_ms is not None]
+    first = moments[0]
+    if first is None:
+        return None
+    if times_ms:
+        assert len(times_ms) == len(moments)
+        return TimeCutter(times_ms, first.clock)
+    last_offset = first.last_offsets.get(offsets_partition)
+    return None if last_offset is None else OffsetCutter(last_offset)
 
 
 @dataclass(slots=True)
