@@ -27,10 +27,14 @@ from exhume.analysis.completeness import COMPLETENESS
 from exhume.analysis.detectors.catalogue import DETECTORS, WITHOUT_DETECTOR
 from exhume.analysis.diff import DIFF
 from exhume.analysis.forecast import FORECAST, TOMBSTONES
+from exhume.analysis.growth import COMPACTION, GROWTH
 from exhume.analysis.history import HISTORY
 from exhume.analysis.inspection import INSPECTION_TABLES
+from exhume.analysis.ownership import OWNERS
+from exhume.analysis.rebalances import REBALANCES
 from exhume.analysis.reset_plan import RESET_PLAN, RESET_RECORDS
 from exhume.analysis.summary import GROUP_SUMMARY
+from exhume.analysis.transactions import STABLE_OFFSETS, TRANSACTIONS
 from exhume.analysis.why import WHY
 from exhume.codecs import schemas
 from exhume.codecs.decoded_tables import DUMP
@@ -52,9 +56,14 @@ COMMANDS = (
     "diff",
     "diagnose",
     "history",
+    "rebalances",
+    "owners",
+    "timeline",
     "expiry",
     "why",
     "reset-plan",
+    "growth",
+    "transactions",
     "load-check",
     "releases",
     "warmup",
@@ -117,6 +126,9 @@ def _tables() -> str:
         _schema("completeness", COMPLETENESS),
         _schema("diff", DIFF),
         _schema("history", HISTORY),
+        "\n## Groups over time: `topic.rebalances(…)`, `topic.owners(…)`, `exhume rebalances`, `exhume owners`, `exhume timeline`\n",
+        _schema("rebalances", REBALANCES),
+        _schema("owners", OWNERS),
         "\n## Expiry: `topic.expiry(…)`, `topic.why(…)`, `exhume expiry`, `exhume why`\n",
         _schema("forecast (`exhume expiry`)", FORECAST),
         _schema("tombstones (`exhume expiry --as-records`)", TOMBSTONES),
@@ -124,6 +136,11 @@ def _tables() -> str:
         "\n## Remedies: `topic.reset_plan(…)`, `exhume reset-plan`\n",
         _schema("reset_plan", RESET_PLAN),
         _schema("reset_records (`exhume reset-plan --as-records`)", RESET_RECORDS),
+        "\n## Room and transactions: `topic.growth(…)`, `topic.transactions(…)`, `exhume growth`, `exhume transactions`\n",
+        _schema("growth", GROWTH),
+        _schema("compaction (`exhume growth --by partition`)", COMPACTION),
+        _schema("transactions", TRANSACTIONS),
+        _schema("stable_offsets (`exhume transactions --table partitions`)", STABLE_OFFSETS),
         "\n## Evidence: `topic.segments()`, `.batches()`, `.records()`, `.dump()`, `exhume inspect`, `exhume dump`\n",
         *(_schema(name, schema) for name, schema in INSPECTION_TABLES.items() if name != "findings"),
         _schema("batches", schemas.BATCHES),

@@ -20,13 +20,18 @@ from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.diff import diff_states
 from exhume.analysis.forecast import Expiry, forecast_expiry, forecast_removals
 from exhume.analysis.group_lives import GROUP_RECORD_TYPES, group_lives
+from exhume.analysis.growth import Growth, GrowthBy, growth_of
 from exhume.analysis.history import HISTORY, group_history
 from exhume.analysis.inspection import Inspection, inspect
 from exhume.analysis.load_check import check_loads
+from exhume.analysis.log_spans import log_spans
 from exhume.analysis.memberships import Membership
+from exhume.analysis.ownership import owners, owners_at
 from exhume.analysis.positions import positions_before_rewinds, positions_lost, positions_of
+from exhume.analysis.rebalances import rebalances, storm_findings
 from exhume.analysis.removals import neighbours_of
 from exhume.analysis.reset_plan import ResetPlan, TakenBack, past_findings, plan_reset
+from exhume.analysis.transactions import DEFAULT_MAX_TIMEOUT_MS, Transactions, transactions_of
 from exhume.analysis.why import coverage_of, explain
 from exhume.arrow_rows import batches_of
 from exhume.codecs import kernel_cache, schemas
@@ -36,6 +41,7 @@ from exhume.codecs.compression import DEFAULT_CAP_BYTES
 from exhume.codecs.decoded_tables import DUMP, decoded_batches, dump_batches
 from exhume.codecs.log_directory import Evidence, discover
 from exhume.codecs.record_filter import RecordFilter
+from exhume.codecs.record_sizes import record_sizes
 from exhume.codecs.records_table import batch_tables, matching_records, record_batches
 from exhume.codecs.segment_reader import Progress, ReadOptions, SegmentBatch, SegmentReader
 from exhume.errors import RequestError
@@ -231,11 +237,12 @@ class OffsetsTopic:
         self._note_unknown_releases(release)
         if earlier is None:
             raise RequestError("a difference from which moment on?", remedy="Name a record offset or a time to begin with")
-        self._look_for_damage(mode)
+        fast = self._fast_load()
         # The later one first: it knows every topic name that the earlier one knows, and a name that is learned is no difference.
         after, before = (
-            load_state(self._evidence.log_directories, LoadOptions(profile, mode, stop, at=at), names) for at in (later, earlier)
+            load_state(self._evidence.log_directories, LoadOptions(profile, mode, stop, at=at, fast=fast), names) for at in (later, earlier)
         )
+        self._look_for_damage(mode, fast)
         self.findings.extend([*before.findings, *after.findings])
         return diff_states(*(state if groups is None else state.only(groups) for state in (before, after)))
 
@@ -273,6 +280,67 @@ class OffsetsTopic:
         load_state(self._evidence.log_directories, LoadOptions(profile_for(None), "lenient", fast=self._fast_load()), names)
         return group_lives(self.records(types=GROUP_RECORD_TYPES, groups=groups), names)
 
+    def rebalances(self, groups: Collection[str] | None = None) -> pa.Table:
+        """The generations and epochs of these groups (default: all): when, why, who came and went, what moved, as `rebalances.REBALANCES`.
+
+        Storms are added to `findings`.
+
+        Raises:
+            RequestError: no group record of one of these groups; lists what is near by.
+        """
+        answer = rebalances(self._lives_of(groups), log_spans(self.batches()))
+        self.findings.extend(storm_findings(answer))
+        return answer
+
+    def owners(
+        self,
+        *,
+        groups: Collection[str] | None = None,
+        topic: str | None = None,
+        partition: int | None = None,
+        at_offset: int | Mapping[int, int] | None = None,
+        at_time_ms: int | None = None,
+    ) -> pa.Table:
+        """Who owned which partition when, as `ownership.OWNERS`; with a moment only what held then.
+
+        `at_offset` is the last record offset that counts, by offsets partition or bare; `at_time_ms` a time of appends.
+
+        Raises:
+            RequestError: no group record of one of these groups, or nobody ever owned a partition of this topic; lists what is near by.
+        """
+        known: set[tuple[str, int]] = set()
+
+        def is_wanted(name: str, number: int) -> bool:
+            known.add((name, number))
+            return topic in (None, name) and partition in (None, number)
+
+        answer = owners(self._lives_of(groups), log_spans(self.batches()), wanted=is_wanted)
+        if not answer.num_rows and (topic is not None or partition is not None):
+            place = " ".join(str(part) for part in (topic, partition) if part is not None)
+            topics = {name for name, _ in known}
+            near = sorted(f"{name} {number}" for name, number in known if name == topic) or get_close_matches(topic or "", topics, n=5)
+            remedy = f"Near by: {', '.join((near or sorted(topics))[:10])}" if topics else "No group here says who owns what"
+            raise RequestError(f"nobody ever owned {place} here", remedy=remedy)
+        if at_offset is None and at_time_ms is None:
+            return answer
+        return owners_at(answer, at_offset=at_offset, at_time_ms=at_time_ms)
+
+    def _lives_of(self, groups: Collection[str] | None) -> Iterator[Membership]:
+        """The steps of these groups.
+
+        Raises:
+            RequestError: one of them has none.
+        """
+        missing = set(groups or ())
+        for step in self.memberships(groups):
+            missing.discard(step.group)
+            yield step
+        if missing:
+            known = {step.group for step in group_lives(self.records(types=GROUP_RECORD_TYPES))}
+            group = min(missing)
+            near = get_close_matches(group, known, n=5) or sorted(known)[:5]
+            raise RequestError(f"no group record of {group!r} is here", remedy=f"Near by: {', '.join(near)}" if near else None)
+
     def diagnose(
         self,
         inputs: Inputs | None = None,
@@ -289,9 +357,10 @@ class OffsetsTopic:
         Raises:
             RequestError: no such code.
         """
-        from exhume.analysis.detectors import condense, diagnose
+        from exhume.analysis.detectors import LogFiles, condense, diagnose
 
         case = condense(chapters(self._reader()), self._topic_names(topics_file))
+        case.files = LogFiles(self._evidence, self._reader, self._fast_load, self.findings)
         return Findings(diagnose(case, inputs or Inputs(), codes=codes, groups=groups))
 
     def expiry(
@@ -445,6 +514,27 @@ class OffsetsTopic:
         numbers = None if offsets_partition is None else [offsets_partition]
         found = self.records(from_offset=record_offset, to_offset=record_offset, offsets_partitions=numbers)
         return {row["replica"]: row["timestamp_ms"] for row in found.read_all().select(["replica", "timestamp_ms"]).to_pylist()}
+
+    def growth(self, by: GrowthBy = "group", *, now_ms: int | None = None) -> Growth:
+        """What fills the topic by group, topic, record type or hour, and what compaction would free now, in each partition.
+
+        `now_ms` (default: this moment) is what delete horizons of tombstones are compared with.
+        """
+        fast = self._fast_load()
+        state = load_state(self._evidence.log_directories, LoadOptions(profile_for(None), "lenient", fast=fast), TopicNames())
+        first: dict[tuple[str, int | None], int] = {}
+        for row in state.open_transactions.to_pylist():
+            origin = (row["replica"], row["offsets_partition"])
+            first[origin] = min(row["first_record_offset"], first.get(origin, row["first_record_offset"]))
+        return growth_of(record_sizes(self._reader()), self._evidence.partitions, first, by=by, now_ms=_now_ms(now_ms))
+
+    def transactions(self, *, max_timeout_ms: int = DEFAULT_MAX_TIMEOUT_MS, with_finished: bool = False) -> Transactions:
+        """Open transactions, and finished ones where they are wanted, with what they hold up; the last stable offset of each partition.
+
+        `max_timeout_ms` is the brokers' `transaction.max.timeout.ms`: what is idle for longer is late.
+        """
+        read = [directory for directory in self._evidence.partitions if any(file.is_read for file in directory.segments)]
+        return transactions_of(self.records(), read, max_timeout_ms=max_timeout_ms, with_finished=with_finished)
 
     def _offsets_partitions(self) -> list[int | None]:
         return [partition.offsets_partition for partition in self._evidence.partitions if any(file.is_read for file in partition.segments)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,11 @@ def lives(directory: Path, append: Callable[[PartitionWriter], object]) -> list[
         return [*topic.memberships()]
 
 
-def classic(generation: int, *, group: str = "billing", **assigned: list[int]) -> KeyValue:
+def classic(generation: int, /, group: str = "billing", **assigned: list[int]) -> KeyValue:
+    return classic_of(generation, assigned, group=group)
+
+
+def classic_of(generation: int, assigned: Mapping[str, list[int]], *, group: str = "billing") -> KeyValue:
     members = [
         {
             "member_id": member,

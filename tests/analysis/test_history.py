@@ -214,3 +214,55 @@ def test_a_control_record_of_another_type_ends_a_transaction_for_the_scala_coord
     (row,) = history(tmp_path, append, release=release)
 
     assert (row["transaction_outcome"], row["fate"]) == expected
+
+
+def committers(rows: list[dict[str, Any]]) -> list[tuple[str | None, str | None]]:
+    return [(row["committer"], row["committer_confidence"]) for row in rows if row["record_type"] == 1]
+
+
+def test_of_one_member_the_author_is_proven_once_the_next_generation_follows(tmp_path: Path) -> None:
+    def append(log: PartitionWriter) -> None:
+        log.append([classic_group(1, a=0)])
+        log.append([commit(10)])
+        log.append([classic_group(2, a=0, b=1)])
+        log.append([commit(20), commit(21, 1), commit(22, 7)])
+        log.append([classic_group(4, a=0)])
+        log.append([commit(30)])
+
+    rows = history(tmp_path, append)
+
+    assert committers(rows) == [
+        ("only_member", "proof"),
+        ("owner", "possible"),
+        ("owner", "possible"),
+        ("member", "possible"),
+        ("only_member", "likely"),
+    ]
+    assert [(row["owner_client_id"], row["owner_client_host"]) for row in rows if row["record_type"] == 1][:1] == [("c", "/h")]
+
+
+def test_nobody_in_the_group_means_that_somebody_outside_committed(tmp_path: Path) -> None:
+    def append(log: PartitionWriter) -> None:
+        log.append([classic_group(3)])
+        log.append([commit(10)])
+
+    assert committers(history(tmp_path, append)) == [("outside", "likely")]
+
+
+def test_in_front_of_the_first_group_record_nobody_knows_the_author(tmp_path: Path) -> None:
+    rows = history(tmp_path, lambda log: log.append([commit(10), classic_group(3, a=0)]))
+
+    assert committers(rows) == [("unknown", "undecidable")]
+
+
+def test_a_group_that_nobody_ever_joined_is_committed_to_from_outside(tmp_path: Path) -> None:
+    assert committers(history(tmp_path, lambda log: log.append([commit(10)]))) == [("outside", "likely")]
+
+
+def test_a_transaction_proves_no_author(tmp_path: Path) -> None:
+    def append(log: PartitionWriter) -> None:
+        log.append([classic_group(1, a=0)])
+        log.append([commit(10)], **TRANSACTION)
+        log.append([classic_group(2, a=0)])
+
+    assert committers(history(tmp_path, append)) == [("only_member", "likely")]

@@ -20,14 +20,14 @@ from unittest.mock import patch
 
 import numpy as np
 
-from exhume.codecs.batches import read_header_fields
+from exhume.codecs.batches import BatchWalk, read_header_fields
 from exhume.codecs.kernels import kernel, keys, mentions, records, scan, texts, values
 from exhume.codecs.kernels.primitives import Bytes, Number
 from exhume.codecs.records import read_records_leniently
 from exhume.fixtures.log_writer import PartitionWriter, group_metadata, offset_commit, tombstone
 from exhume.replay import local
 from exhume.replay.local import Mode
-from exhume.replay.survivors import fold, gathering, joining, names, run
+from exhume.replay.survivors import fold, gathering, joining, names, run, stretches, times
 from exhume.replay.survivors import tables as fold_tables
 from tests.codecs.test_fast_tables import READERS, tables
 from tests.fuzz.mutations import mutated, segments_of, write
@@ -54,6 +54,8 @@ _ENTRIES: dict[str, Any] = {
     "move_names": names.move_names,
     "index_producers": names.index_producers,
     "move_metadata": fold_tables.move_metadata,
+    "next_batch": stretches.next_batch,
+    "read_times": times.read_times,
     "span_offsets": gathering.span_offsets,
     "gather_commits": gathering.gather_commits,
     "gather_texts": gathering.gather_texts,
@@ -141,18 +143,32 @@ def write_example(random: Random, sources: list[list[bytes]], directory: Path) -
         write(directory / f"__consumer_offsets-{number}", batches, first_offsets, random.randint(1, most))
 
 
-def compare(random: Random, directory: Path, releases: Sequence[str] = RELEASES) -> None:
+def compare(random: Random, directory: Path, releases: Sequence[str] = RELEASES, *, is_whole: bool = False) -> None:
     """Raises where kernels say something else than plain code, or step out of what they were given."""
     # Small blocks, and little patience with what is superseded: tables grow and are moved often.
     run._BLOCK_BATCHES = random.choice((1, 3, 1024))
+    stretches._LEAST_BYTES = random.choice((100, 1000, 16 << 20))
     fold_tables._METADATA_WORTH_MOVING = random.choice((1, 100, 4 << 20))
-    release, mode = random.choice(releases), random.choice(_MODES)
-    plainly = everything(directory, least_bytes=_NEVER, release=release, mode=mode)
+    release, mode, asked = random.choice(releases), random.choice(_MODES), {} if is_whole else _moment(random, directory)
+    plainly = everything(directory, least_bytes=_NEVER, release=release, mode=mode, asked=asked)
     for threads in (1, 2, 8):
-        assert everything(directory, least_bytes=0, release=release, mode=mode, threads=threads) == plainly, (release, mode, threads)
+        in_columns = everything(directory, least_bytes=0, release=release, mode=mode, threads=threads, asked=asked)
+        assert in_columns == plainly, (release, mode, threads, asked)
     assert tables(directory, least_bytes=0, readers=READERS) == tables(directory, least_bytes=_NEVER, readers=READERS)
     for path in directory.rglob("*.log"):
         compare_mentions(path.read_bytes())
+
+
+def _moment(random: Random, directory: Path) -> dict[str, Any]:
+    """The end, or the offset or the time of some batch that is left whole enough to have one."""
+    content = random.choice(sorted(directory.rglob("*.log"))).read_bytes()
+    batches = [batch for batch in BatchWalk(content) if 0 <= batch.last_offset < 1 << 62]
+    if not batches or random.random() < 0.4:
+        return {}
+    batch = random.choice(batches)
+    if batch.max_timestamp_ms is None or random.random() < 0.5:
+        return {"at_offset": {0: max(batch.last_offset - random.randrange(3), 0)}}
+    return {"at_time_ms": batch.max_timestamp_ms - random.randrange(2)}
 
 
 def compare_mentions(content: bytes) -> None:
@@ -177,7 +193,7 @@ def main(directory: Path, seed: int, examples: int) -> None:
     sources = [*segments_of(corpus.BUNDLED), *[versions] * 60, *[producers] * 20]
     taken = _Taken()
     # Whole, by a release that takes all of it: no kernel is idle.
-    compare(Random(seed), directory / "kinds", ["4.3.0"])
+    compare(Random(seed), directory / "kinds", ["4.3.0"], is_whole=True)
     for number in range(seed, seed + examples):
         random = Random(number)
         log = directory / str(number)

@@ -30,7 +30,8 @@ _GROUP_TOMBSTONES = (3, 11, 17)
 _WITH_TOPIC_NAMES = (4, 9, 15)
 _NUMBERS = pa.array([number for number in RECORD_TYPES if kind_of(number) is not None], pa.int16())
 _COLUMNS = ("replica", "offsets_partition", "path", "byte_position", "record_offset", "timestamp_ms", "key", "value")
-_Place = tuple[str | None, int | None, str, int]
+#: Where a batch lies: replica, offsets partition, path, byte position.
+Place = tuple[str | None, int | None, str, int]
 
 
 def group_lives(batches: Iterable[pa.RecordBatch], names: TopicNames | None = None) -> Iterator[Membership]:
@@ -39,15 +40,12 @@ def group_lives(batches: Iterable[pa.RecordBatch], names: TopicNames | None = No
     `batches` have rows of `schemas.RECORDS` in the order of the log, of one partition after the other; those of other record types than
     `GROUP_RECORD_TYPES` are passed over. `names` are names of topic ids; those that the records tell are added.
     """
-    fold = _Fold(names if names is not None else TopicNames())
+    fold = GroupFold(names if names is not None else TopicNames())
     for batch in batches:
         wanted = batch.filter(pc.and_(pc.invert(batch["is_control"]), pc.is_in(batch["record_type"], value_set=_NUMBERS)))
         columns = [wanted.column(name).to_pylist() for name in _COLUMNS]
         for replica, offsets_partition, path, byte_position, record_offset, timestamp_ms, key, value in zip(*columns, strict=True):
-            place = (replica, offsets_partition, path, byte_position)
-            if place != fold.place:
-                yield from fold.end_batch()
-                fold.place = place
+            yield from fold.begin_batch((replica, offsets_partition, path, byte_position))
             yield from fold.take(record_offset, timestamp_ms, key, value)
     yield from fold.end_batch()
 
@@ -72,12 +70,20 @@ class _Touched:
 
 
 @dataclass(slots=True)
-class _Fold:
+class GroupFold:
+    """The latest word of every group, and steps as they come about: `begin_batch`, then `take` each record, then `end_batch`."""
+
     names: TopicNames
-    place: _Place | None = None
+    place: Place | None = None
     #: (replica, offsets partition, group) to what is in force.
     _groups: dict[tuple[str | None, int | None, str], ModernGroup | Kind] = field(default_factory=dict)
     _touched: dict[str, _Touched] = field(default_factory=dict)
+
+    def begin_batch(self, place: Place) -> Iterator[Membership]:
+        """Go on to the batch that lies here; the steps of the one before come back, where it was another one."""
+        if place != self.place:
+            yield from self.end_batch()
+            self.place = place
 
     def take(self, record_offset: int, timestamp_ms: int | None, key: bytes, value: bytes | None) -> Iterator[Membership]:
         """Take up a record of the present batch; a step comes back where it ends one."""

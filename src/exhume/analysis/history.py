@@ -11,6 +11,7 @@ release, since coordinators disagree where a tombstone meets a pending commit.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -19,10 +20,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from exhume.analysis.committers import Committers
+from exhume.analysis.group_lives import GroupFold
+from exhume.analysis.memberships import Membership
 from exhume.arrow_rows import table_of
-from exhume.codecs.embedded import assigned_partitions, decode_assignment
 from exhume.codecs.json_values import to_json
 from exhume.codecs.record_types import ABORT, COMMIT, Decoded, decode_control_record, decode_record
+from exhume.codecs.records import Record
 from exhume.codecs.segment_reader import SegmentBatch
 from exhume.errors import RequestError
 from exhume.replay.state import CoordinatorState
@@ -32,8 +36,10 @@ from exhume.replay.topic_names import TopicNames
 #: aborted, or pending (its transaction is open at the end); a tombstone that nothing came after is live. `ended_by_record_offset` is
 #: the record that superseded, deleted or aborted it. A transaction's outcome is COMMIT, ABORT or open, with its marker's place and time.
 #:
-#: `generation` is that of the classic group, `group_epoch` that of a modern one, as the log has them at this record; `owner_member_id` is
-#: the member that had the partition of a commit assigned then, `owner_member_epoch` its epoch. Null where the log does not say.
+#: `generation` is that of the classic group, `group_epoch` that of a modern one, as the log has them when the batch of this record is done.
+#: `owner_member_id` is the member that had the partition of a commit then, `owner_member_epoch` its epoch. Null where the log does not say.
+#: `committer` says who can have made the commit, which no record tells, and `committer_confidence` how sure that is: see
+#: `committers.Committers`.
 #: `committed_offset_delta` counts from the commit of the key that held before it. `value` is the decoded value, null for tombstones.
 HISTORY = pa.schema(
     [
@@ -54,6 +60,11 @@ HISTORY = pa.schema(
         ("group_epoch", pa.int32()),
         ("owner_member_id", pa.string()),
         ("owner_member_epoch", pa.int32()),
+        ("owner_group_instance_id", pa.string()),
+        ("owner_client_id", pa.string()),
+        ("owner_client_host", pa.string()),
+        ("committer", pa.string()),
+        ("committer_confidence", pa.string()),
         ("fate", pa.string()),
         ("ended_by_record_offset", pa.int64()),
         ("producer_id", pa.int64()),
@@ -68,16 +79,9 @@ HISTORY = pa.schema(
 )
 
 _OFFSET_COMMITS = (0, 1)
-_CLASSIC_GROUP = 2
-_GROUP_EPOCHS = (3, 11, 17)
-_MEMBERS = (5, 10, 19)
-_CURRENT_ASSIGNMENTS = (8, 14)
-_CURRENT_TASKS = 22
-_TOPOLOGY = 23
 _NO_PRODUCER_ID = -1
 _Row = dict[str, Any]
 _Origin = tuple[str, int | None]
-_TopicPartition = tuple[str | None, int]
 
 
 def group_history(
@@ -103,7 +107,7 @@ def group_history(
     seen: set[str] = set()
     for batch in batches:
         origin = (batch.partition.replica, batch.partition.offsets_partition)
-        life = lives.setdefault(origin, _Life(group, _Owners(names), by_producer_id=by_producer_id))
+        life = lives.setdefault(origin, _Life(group, GroupFold(names), by_producer_id=by_producer_id))
         seen.update(life.read(batch))
     rows = [row for origin, life in lives.items() for row in life.finish(_left(state, origin, group))]
     if not rows:
@@ -136,8 +140,9 @@ class _Life:
     """One offsets partition on its way past."""
 
     group: str
-    owners: _Owners
+    fold: GroupFold
     by_producer_id: bool
+    committers: Committers = field(default_factory=Committers)
     rows: list[_Row] = field(default_factory=list)
     #: Producer id to its rows that wait for a marker.
     open: dict[int, list[_Row]] = field(default_factory=dict)
@@ -146,23 +151,39 @@ class _Life:
 
     def read(self, batch: SegmentBatch) -> Iterator[str]:
         """Take up the records of a batch; what comes back are the groups that they belong to."""
+        own: list[tuple[Record, Decoded]] = []
         for record in batch.records():
             if batch.batch.is_control:
                 self._end_transaction(batch.batch.producer_id, record.key, record.record_offset, record.timestamp_ms)
                 continue
-            decoded = decode_record(record.key, None)
-            group = decoded.key.get("group")
+            group = decode_record(record.key, None).key.get("group")
             if group is not None:
                 yield group
             if group == self.group:
-                decoded = decode_record(record.key, record.value)
-                position = {
-                    **batch.origin,
-                    "byte_position": batch.batch.byte_position,
-                    "record_offset": record.record_offset,
-                    "timestamp_ms": record.timestamp_ms,
-                }
-                self._take(position, decoded, batch, is_tombstone=record.value is None)
+                own.append((record, decode_record(record.key, record.value)))
+        steps = deque(self._steps(batch, own))
+        for record, decoded in own:
+            while steps and steps[0].record_offset <= record.record_offset:
+                self.committers.take(steps.popleft())
+            position = {
+                **batch.origin,
+                "byte_position": batch.batch.byte_position,
+                "record_offset": record.record_offset,
+                "timestamp_ms": record.timestamp_ms,
+            }
+            self._take(position, decoded, batch, is_tombstone=record.value is None)
+
+    def _steps(self, batch: SegmentBatch, own: Iterable[tuple[Record, Decoded]]) -> Iterator[Membership]:
+        """What this batch changes of the group."""
+        about_group = [record for record, decoded in own if decoded.number not in _OFFSET_COMMITS]
+        if about_group:
+            partition = batch.partition
+            yield from self.fold.begin_batch(
+                (partition.replica, partition.offsets_partition, batch.segment.path, batch.batch.byte_position)
+            )
+            for record in about_group:
+                yield from self.fold.take(record.record_offset, record.timestamp_ms, record.key or b"", record.value)
+            yield from self.fold.end_batch()
 
     def _take(self, position: _Row, decoded: Decoded, batch: SegmentBatch, *, is_tombstone: bool) -> None:
         producer_id = batch.batch.producer_id
@@ -180,17 +201,18 @@ class _Life:
             # Types 0 and 1 are one key.
             "key": (1 if is_commit else decoded.number, *decoded.key.values()),
         }
-        self.owners.apply(decoded, is_tombstone=is_tombstone)
-        row |= {"generation": self.owners.generation, "group_epoch": self.owners.group_epoch}
+        step = self.committers.step
+        row |= {"generation": step.generation, "group_epoch": step.group_epoch} if step is not None else {}
         if is_commit:
             row |= {
                 "committed_offset": value.get("committed_offset"),
                 "commit_timestamp_ms": value.get("commit_timestamp_ms"),
-                **self.owners.of(row["topic"], row["partition"]),
             }
             held = self.holding.get((row["topic"], row["partition"]))
             if held is not None and row["committed_offset"] is not None and held["committed_offset"] is not None:
                 row["committed_offset_delta"] = row["committed_offset"] - held["committed_offset"]
+            if not is_tombstone:
+                row |= self.committers.note(row)
         if waits:
             row |= {
                 "producer_id": producer_id,
@@ -250,98 +272,3 @@ def _decide(rows: Iterable[_Row], left: int | None) -> None:
             continue
         row["fate"] = "deleted" if following["is_tombstone"] and not row["is_tombstone"] else "superseded"
         row["ended_by_record_offset"] = following["record_offset"]
-
-
-@dataclass(slots=True)
-class _Holding:
-    """What a member has: topics by name, else by id. Tasks of a streams group stay tasks until a topology says what they read."""
-
-    epoch: int | None
-    partitions: frozenset[_TopicPartition] = frozenset()
-    tasks: frozenset[tuple[str, int]] = frozenset()
-
-
-@dataclass(slots=True)
-class _Owners:
-    """Who has what assigned in one group, as its records tell while they pass.
-
-    `generation` is None unless the last word was a classic group's, `group_epoch` unless it was a modern one's.
-    """
-
-    names: TopicNames
-    generation: int | None = None
-    group_epoch: int | None = None
-    _members: dict[str, _Holding] = field(default_factory=dict)
-    _sources: dict[str, list[str]] = field(default_factory=dict)
-
-    def apply(self, record: Decoded, *, is_tombstone: bool) -> None:
-        """Take up a record of the group; what says nothing about owners is ignored."""
-        number, value = record.number, record.value
-        if value is None and not is_tombstone:
-            return  # A value that cannot be read.
-        if number == _CLASSIC_GROUP:
-            self._apply_classic_group(value)
-        elif number in _GROUP_EPOCHS:
-            self.group_epoch = None if value is None else value.get("group_epoch")
-            if value is not None:
-                self.generation = None
-        elif number in _MEMBERS:
-            if value is None:
-                self._members.pop(record.key.get("member_id", ""), None)
-        elif number in _CURRENT_ASSIGNMENTS:
-            self._assign(record.key.get("member_id", ""), value)
-        elif number == _CURRENT_TASKS:
-            self._assign_tasks(record.key.get("member_id", ""), value)
-        elif number == _TOPOLOGY:
-            self._sources = {} if value is None else _source_topics(value)
-
-    def of(self, topic: str | None, partition: int | None) -> dict[str, Any]:
-        """The owner of a partition as columns `owner_member_id` and `owner_member_epoch`; empty where nobody is known to have it."""
-        for member_id, holding in self._members.items():
-            by_task = any(topic in self._sources.get(subtopology_id, ()) and task == partition for subtopology_id, task in holding.tasks)
-            if by_task or any(held == partition and self._is_named(name, topic) for name, held in holding.partitions):
-                return {"owner_member_id": member_id, "owner_member_epoch": holding.epoch}
-        return {}
-
-    def _is_named(self, name_or_id: str | None, topic: str | None) -> bool:
-        if name_or_id == topic:
-            return True
-        found = self.names.lookup(name_or_id)
-        return found is not None and found.topic == topic
-
-    def _apply_classic_group(self, value: dict[str, Any] | None) -> None:
-        if value is None:
-            # An upgrade to a modern group writes this tombstone too, in front of the new group's records.
-            self.generation = None
-            self._members.clear()
-            return
-        self.generation, self.group_epoch = value.get("generation"), None
-        protocol_type, protocol = value.get("protocol_type"), value.get("protocol")
-        self._members = {}
-        for member in value.get("members", ()):
-            assignment = decode_assignment(protocol_type, protocol, member.get("assignment") or b"")
-            self._members[member["member_id"]] = _Holding(None, frozenset(assigned_partitions(assignment)))
-
-    def _assign(self, member_id: str, value: dict[str, Any] | None) -> None:
-        if value is None:
-            self._members.pop(member_id, None)
-            return
-        entries = [entry for name in ("assigned", "pending_revocation") for entry in value.get(name, ())]
-        partitions = frozenset((entry["topic_id"], partition) for entry in entries for partition in entry["partitions"])
-        self._members[member_id] = _Holding(value.get("member_epoch"), partitions)
-
-    def _assign_tasks(self, member_id: str, value: dict[str, Any] | None) -> None:
-        if value is None:
-            self._members.pop(member_id, None)
-            return
-        entries = [entry for name in ("active_tasks", "active_tasks_pending_revocation") for entry in value.get(name, ())]
-        tasks = frozenset((entry["subtopology_id"], partition) for entry in entries for partition in entry["partitions"])
-        self._members[member_id] = _Holding(value.get("member_epoch"), tasks=tasks)
-
-
-def _source_topics(topology: dict[str, Any]) -> dict[str, list[str]]:
-    """The topics that each subtopology reads; its task N reads partition N of each."""
-    return {
-        each["subtopology_id"]: [*each["source_topics"], *(topic["name"] for topic in each["repartition_source_topics"])]
-        for each in topology.get("subtopologies", ())
-    }

@@ -20,13 +20,18 @@ from exhume.cli import (
     diff,
     dump,
     expiry,
+    growth,
     history,
     inspect,
     lab,
     load_check,
+    owners,
+    rebalances,
     releases,
     reset_plan,
     state,
+    timeline,
+    transactions,
     warmup,
     why,
 )
@@ -54,9 +59,14 @@ app.command(name="load-check")(load_check.load_check_command)
 app.command(name="releases")(releases.releases_command)
 app.command(name="diff")(diff.diff_command)
 app.command(name="history")(history.history_command)
+app.command(name="rebalances")(rebalances.rebalances_command)
+app.command(name="owners")(owners.owners_command)
+app.command(name="timeline")(timeline.timeline_command)
 app.command(name="diagnose")(diagnose.diagnose_command)
 app.command(name="expiry")(expiry.expiry_command)
 app.command(name="why")(why.why_command)
+app.command(name="transactions")(transactions.transactions_command)
+app.command(name="growth")(growth.growth_command)
 app.command(name="reset-plan")(reset_plan.reset_plan_command)
 app.command(name="batch")(batch.batch_command)
 app.command(name="warmup")(warmup.warmup_command)

@@ -22,6 +22,8 @@ _SHOWN = (
     "generation",
     "group_epoch",
     "owner_member_id",
+    "committer",
+    "committer_confidence",
     "transaction_outcome",
     "fate",
     "ended_by_record_offset",
@@ -45,7 +47,7 @@ def history_command(
     """Show the life of a group or of one key, record by record.
 
     Every record that the log still holds: those that count at the end, those superseded or deleted and by which record, transactions with
-    their outcome, and who owned a partition at each commit, where the log says so.
+    their outcome, who owned a partition at each commit, where the log says so, and who can have made it: no record names its author.
 
     Example: exhume history data/ --group billing --topic orders --partition 3
     """

@@ -110,7 +110,7 @@ ToTime = Annotated[
 ]
 
 
-def _name(text: str) -> str:
+def typed_name(text: str) -> str:
     """A name from the command line as the decoders read one: bytes that are no UTF-8 become U+FFFD."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
@@ -163,12 +163,12 @@ def record_offsets(texts: list[str] | None, option: str) -> int | dict[int, int]
 
 Groups = Annotated[
     list[str] | None,
-    typer.Option("--group", parser=_name, metavar="GROUP", help="Only this group. Repeatable.", show_default=False),
+    typer.Option("--group", parser=typed_name, metavar="GROUP", help="Only this group. Repeatable.", show_default=False),
 ]
-Group = Annotated[str, typer.Option("--group", parser=_name, metavar="GROUP", help="The group.", show_default=False)]
+Group = Annotated[str, typer.Option("--group", parser=typed_name, metavar="GROUP", help="The group.", show_default=False)]
 Topic = Annotated[
     str | None,
-    typer.Option("--topic", parser=_name, metavar="TOPIC", help="Only commits for this topic.", show_default=False),
+    typer.Option("--topic", parser=typed_name, metavar="TOPIC", help="Only commits for this topic.", show_default=False),
 ]
 Partition = Annotated[
     int | None,
@@ -176,7 +176,7 @@ Partition = Annotated[
 ]
 Topics = Annotated[
     list[str] | None,
-    typer.Option("--topic", parser=_name, metavar="TOPIC", help="Only this topic. Repeatable.", show_default=False),
+    typer.Option("--topic", parser=typed_name, metavar="TOPIC", help="Only this topic. Repeatable.", show_default=False),
 ]
 Partitions = Annotated[
     list[int] | None,

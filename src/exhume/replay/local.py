@@ -128,8 +128,8 @@ def load_partitions(directories: Sequence[LogDirectory], options: LoadOptions, n
 def _load_directory(partitions: Sequence[PartitionDirectory], options: LoadOptions, stop: Stop, names: TopicNames) -> list[PartitionLoad]:
     profile, is_lenient = options.profile, options.mode == "lenient"
     done = [
-        (log, _load_in_columns(log, settled, options)) if log and settled else (None, None)
-        for log, settled in _fold_in_columns(partitions, stop, options)
+        (settled.log, _load_in_columns(settled, options)) if settled else (None, None)
+        for settled in _fold_in_columns(partitions, stop, options)
     ]
     logs = [
         log if log and load else cut_log(open_strictly(partition, stop), options.at, lenient=is_lenient)
@@ -151,28 +151,25 @@ def _load_directory(partitions: Sequence[PartitionDirectory], options: LoadOptio
     return loads
 
 
-def _fold_in_columns(
-    partitions: Sequence[PartitionDirectory], stop: Stop, options: LoadOptions
-) -> list[tuple[StrictLog, Settled] | tuple[None, None]]:
-    """What each log comes to in columns, where it allows that and is worth it; None and None where it is to be loaded record by record."""
+def _fold_in_columns(partitions: Sequence[PartitionDirectory], stop: Stop, options: LoadOptions) -> list[Settled | None]:
+    """What each log comes to in columns, where it allows that and is worth it; None where it is to be loaded record by record."""
     fast, profile = options.fast, options.profile
-    if fast is None or options.at is not None or why_not_reducible(profile) is not None:
-        return [(None, None)] * len(partitions)
+    if fast is None or why_not_reducible(profile) is not None:
+        return [None] * len(partitions)
 
-    def fold(partition: PartitionDirectory, threads: int) -> tuple[StrictLog, Settled] | tuple[None, None]:
+    def fold(partition: PartitionDirectory, threads: int) -> Settled | None:
         if sum(file.size_bytes for file in partition.segments) < fast.least_bytes:
-            return None, None
+            return None
         # Where nothing is odd, a start after an unclean stop finds nothing to do.
         log = replace(open_strictly(partition, "clean"), stop=stop)
         if log.refused:
-            return None, None
+            return None
         from exhume.replay.survivors.run import fold_log
 
         start_offset = log.start_offset if options.mode == "strict" else 0
         # A start after an unclean stop verifies checksums, whatever this reader was told.
         own = replace(fast, threads=threads, verify=fast.verify or stop == "unclean", cap_bytes=min(fast.cap_bytes, DEFAULT_CAP_BYTES))
-        settled = fold_log(log, start_offset, profile, options.inputs, own)
-        return (log, settled) if settled else (None, None)
+        return fold_log(log, profile, options.inputs, own, start_offset=start_offset, at=options.at)
 
     # Many partitions side by side, or the segments of a few.
     if fast.threads > 1 and len(partitions) > 2 * fast.threads:
@@ -185,20 +182,20 @@ def _fold_in_columns(
     return [fold(partition, fast.threads) for partition in partitions]
 
 
-def _load_in_columns(log: StrictLog, settled: Settled, options: LoadOptions) -> tuple[PartitionLoad, TopicNames] | None:
-    loaded = load_settled(log, settled, options)
+def _load_in_columns(settled: Settled, options: LoadOptions) -> tuple[PartitionLoad, TopicNames] | None:
+    loaded = load_settled(settled, options)
     if loaded is not None:
         assert options.fast is not None
-        options.fast.read_whole.update(segment.file.path for segment in log.segments)
+        options.fast.read_whole.update(segment.file.path for segment in settled.log.segments)
     return loaded
 
 
-def load_settled(log: StrictLog, settled: Settled, options: LoadOptions) -> tuple[PartitionLoad, TopicNames] | None:
+def load_settled(settled: Settled, options: LoadOptions) -> tuple[PartitionLoad, TopicNames] | None:
     """The load of a log that was folded, and the topic names in it; None where it is to be loaded record by record all the same."""
     from exhume.replay.survivors.offset_columns import SettledOffsets
     from exhume.replay.survivors.settled import CommitSeen
 
-    learned = TopicNames()
+    log, learned = settled.log, TopicNames()
     learned.add_all("commit", settled.topic_ids)
     refusals = Refusals(lenient=options.mode == "lenient")
     loader = new_load(options.profile, refusals, learned, log.end_offset, options.inputs)
@@ -215,7 +212,7 @@ def load_settled(log: StrictLog, settled: Settled, options: LoadOptions) -> tupl
     if refusals.tolerated or learned.differs_from("commit", settled.topic_ids):
         return None
     held[0].offset_columns = SettledOffsets(settled, loader.commit_rules)
-    progress = _Progress(settled.records, settled.size_bytes, settled.first_offset, settled.next_offset - 1)
+    progress = _Progress(settled.records, settled.size_bytes, settled.first_offset, settled.last_offset)
     return _loaded(log, options, loader, held, progress), learned
 
 

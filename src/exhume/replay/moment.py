@@ -125,29 +125,24 @@ def cut_log(log: StrictLog, at: Moment | None, *, lenient: bool) -> StrictLog:
         return log
     batches = salvaged_batches(log.partition) if lenient else log.batches()
     if at.time_ms is not None:
-        scan = TimeScan(at.time_ms, at.clock, log.start_offset)
+        scan = _TimeScan(at.time_ms, at.clock, log.start_offset)
         scan.read(batches)
-        return cut_by_time(log, scan)
+        return taken_to(scan.cut, log, at, scan.order)
     last_offset = at.last_offsets.get(log.partition.offsets_partition)
-    cut = Cut() if last_offset is None else _cut_by_offset(batches, last_offset, log.start_offset)
-    return cut_by_offset(log, last_offset, cut)
+    return taken_to(Cut() if last_offset is None else _cut_by_offset(batches, last_offset, log.start_offset), log, at)
 
 
-def cut_by_time(log: StrictLog, scan: TimeScan) -> CutLog:
-    """This log, ending where a scan of it has found the cut."""
-    columns = {"at_time_ms": scan.time_ms, "clock": scan.clock, **scan.order}
-    return _ending(log, scan.cut, columns, scan.findings(log))
-
-
-def cut_by_offset(log: StrictLog, last_offset: int | None, cut: Cut) -> CutLog:
-    """This log, ending at the cut that belongs to this record offset; None where none is given for this partition."""
-    findings = []
-    if last_offset is None:
-        findings = [_finding(log, "taken_to_its_end", "info", "no record offset is given for this partition: it is taken to its end")]
-    return _ending(log, cut, {"at_offset": last_offset}, findings)
-
-
-def _ending(log: StrictLog, cut: Cut, columns: dict[str, Any], findings: list[Finding]) -> CutLog:
+def taken_to(cut: Cut, log: StrictLog, at: Moment, order: ClockOrder | None = None) -> CutLog:
+    """This log, ending at the cut that belongs to the moment; `order` is that of its records, where the moment is a time."""
+    findings: list[Finding] = []
+    columns: dict[str, Any]
+    if order is not None:
+        columns = {"at_time_ms": at.time_ms, "clock": at.clock, **order.columns}
+        findings = order.findings(log, at.clock)
+    else:
+        columns = {"at_offset": at.last_offsets.get(log.partition.offsets_partition)}
+        if columns["at_offset"] is None:
+            findings = [_finding(log, "taken_to_its_end", "info", "no record offset is given for this partition: it is taken to its end")]
     same = {each.name: getattr(log, each.name) for each in fields(log)}
     end_offset = log.end_offset if cut.end_offset is None else cut.end_offset
     return CutLog(**same | {"end_offset": end_offset}, cut=cut, columns=columns, findings=findings)
@@ -191,22 +186,50 @@ def _shortened(batch: LoadedBatch, records: int, last_offset: int) -> LoadedBatc
 
 
 @dataclass(slots=True)
-class TimeScan:
-    """Looks for the first record later than a time, and at how the whole log is ordered by its clock.
+class ClockOrder:
+    """How a whole log is ordered by its clock: how many records have a time, or none, how many are earlier than one in front of them.
 
-    `first_later` is that record's offset and time; `left_out` counts the records behind it that are not later than the moment.
+    `first_later` are record offset and time of the first record later than the moment, `left_out` counts those behind it that are not.
     """
+
+    timed: int = 0
+    untimed: int = 0
+    out_of_order: int = 0
+    first_later: tuple[int, int] | None = None
+    left_out: int = 0
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """Columns of `loads`; null where no record has a time."""
+        is_ordered = None if not self.timed else not self.out_of_order
+        return {"is_ordered_by_clock": is_ordered, "out_of_order_records": self.out_of_order if self.timed else None}
+
+    def findings(self, log: StrictLog, clock: Clock) -> list[Finding]:
+        """What makes the answer of this clock doubtful."""
+        if self.untimed and not self.timed:
+            sentence = f"no record says when it was written, by the {clock} clock: the log is taken to its end"
+            return [_finding(log, "no_times", "warn", sentence, remedy="Use a record offset, or the other clock")]
+        if self.first_later is None or not self.left_out:
+            return []
+        record_offset, later_ms = self.first_later
+        sentence = (
+            f"the {clock} clock goes back: the state ends in front of record {record_offset}, the first that is later "
+            f"({later_ms}); {self.left_out} records behind it say that they are not later than the moment"
+        )
+        remedy = "Use a record offset to place the cut yourself"
+        return [_finding(log, "time_goes_back", "warn", sentence, first_record_offset=record_offset, remedy=remedy)]
+
+
+@dataclass(slots=True)
+class _TimeScan:
+    """Looks for the first record later than a time, and at how the whole log is ordered by its clock."""
 
     time_ms: int
     clock: Clock
     end_offset: int
     cut: Cut = field(default_factory=Cut)
-    first_later: tuple[int, int] | None = None
-    greatest_ms: int | None = None
-    timed: int = 0
-    untimed: int = 0
-    out_of_order: int = 0
-    left_out: int = 0
+    order: ClockOrder = field(default_factory=ClockOrder)
+    _greatest_ms: int | None = None
 
     def read(self, batches: Iterable[LoadedBatch]) -> None:
         """Read every record that can be read: the order of those behind the cut counts too."""
@@ -219,47 +242,26 @@ class TimeScan:
         except LoadAborted:
             return
 
-    @property
-    def order(self) -> dict[str, Any]:
-        """Columns of `loads`; null where no record has a time."""
-        is_ordered = None if not self.timed else not self.out_of_order
-        return {"is_ordered_by_clock": is_ordered, "out_of_order_records": self.out_of_order if self.timed else None}
-
-    def findings(self, log: StrictLog) -> list[Finding]:
-        """What makes the answer of this clock doubtful."""
-        if self.untimed and not self.timed:
-            sentence = f"no record says when it was written, by the {self.clock} clock: the log is taken to its end"
-            return [_finding(log, "no_times", "warn", sentence, remedy="Use a record offset, or the other clock")]
-        if self.first_later is None or not self.left_out:
-            return []
-        record_offset, later_ms = self.first_later
-        sentence = (
-            f"the {self.clock} clock goes back: the state ends in front of record {record_offset}, the first that is later "
-            f"({later_ms}); {self.left_out} records behind it say that they are not later than the moment"
-        )
-        remedy = "Use a record offset to place the cut yourself"
-        return [_finding(log, "time_goes_back", "warn", sentence, first_record_offset=record_offset, remedy=remedy)]
-
     def _read_batch(self, index: int, batch: LoadedBatch) -> None:
         end_offset = self.end_offset
         for number, record in enumerate(batch.records()):
             time_ms = _time_of(record, self.clock, is_control=batch.is_control)
             self._count(time_ms)
-            if self.first_later is None:
+            if self.order.first_later is None:
                 if time_ms is not None and time_ms > self.time_ms:
-                    self.first_later = record.record_offset, time_ms
+                    self.order.first_later = record.record_offset, time_ms
                     self.cut = Cut(index, number, end_offset)
                 end_offset = record.record_offset + 1
         self.end_offset = batch.next_offset
 
     def _count(self, time_ms: int | None) -> None:
         if time_ms is None:
-            self.untimed += 1
+            self.order.untimed += 1
             return
-        self.timed += 1
-        self.out_of_order += self.greatest_ms is not None and time_ms < self.greatest_ms
-        self.greatest_ms = time_ms if self.greatest_ms is None else max(time_ms, self.greatest_ms)
-        self.left_out += self.first_later is not None and time_ms <= self.time_ms
+        self.order.timed += 1
+        self.order.out_of_order += self._greatest_ms is not None and time_ms < self._greatest_ms
+        self._greatest_ms = time_ms if self._greatest_ms is None else max(time_ms, self._greatest_ms)
+        self.order.left_out += self.order.first_later is not None and time_ms <= self.time_ms
 
 
 def _time_of(record: Record, clock: Clock, *, is_control: bool) -> int | None:

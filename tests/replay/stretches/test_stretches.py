@@ -97,20 +97,21 @@ def test_bundled_logs_load_from_their_stretches(most_bytes: int, turn: int, comp
     logs = [found for found in logs_of_brokers() if sum(segment.size_bytes for segment in found.partition.segments) < 100_000]
     for number, found in enumerate(logs):
         partition, stop = found.partition, found.stop
-        count += assert_same(partition, stop, RELEASES[number % 3], [None], most_bytes)
-        if number % 4 == turn:
-            clock: Clock = "commit" if number % 8 == turn else "append"
+        if number % 3 == turn:
+            count += assert_same(partition, stop, RELEASES[number % 9 // 3], [None], most_bytes)
+        if number % 6 == turn:
+            clock: Clock = "commit" if number % 12 == turn else "append"
             moments = [Moment(time_ms=time_ms, clock=clock) for time_ms in times_of(partition, 2)]
             count += assert_same(partition, stop, "4.3.0", moments, most_bytes)
-        if number % 4 == turn + 2:
+        if number % 6 == turn + 2:
             at = Moment(last_offsets={partition.offsets_partition: found.log.end_offset * 2 // 3})
             count += assert_same(partition, stop, "2.8.2", [at], most_bytes)
 
-    assert count > 150
+    assert count > 60
     compared["loads of stretches", "loads of whole logs"] += count
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(
     batches=st.one_of(strategies.logs(strategies.healthy_batches()), strategies.transaction_logs()),
     most_bytes=st.sampled_from([100, 300, 5000]),

@@ -61,12 +61,19 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> _Taken:
 
 
 def everything(
-    directory: Path, *, least_bytes: int, release: str, mode: Mode = "strict", threads: int = 1, stop: Stop | None = None, **options: Any
+    directory: Path,
+    *,
+    least_bytes: int,
+    release: str,
+    mode: Mode = "strict",
+    threads: int = 1,
+    asked: dict[str, Any] | None = None,
+    **options: Any,
 ) -> dict[str, Any]:
-    """All that a load says, as plain values. `options` are further `ReadOptions`."""
+    """All that a load says, as plain values. `asked` are further options of `state`, `options` of `ReadOptions`."""
     evidence = discover([str(directory)], include=frozenset(), temp_dir=None)
     with OffsetsTopic(evidence, ReadOptions(least_compiled_bytes=least_bytes, threads=threads, **options)) as topic:
-        state = topic.state(release=release, mode=mode, stop=stop)
+        state = topic.state(release=release, mode=mode, **asked or {})
         tables = {name: table.to_pylist() for name, table in state.tables.items()}
         assert all(table.schema == state.tables[name].schema for name, table in state.tables.items())
         return tables | {"findings": sorted(map(repr, topic.findings))}
@@ -341,7 +348,7 @@ def test_a_marker_below_the_log_start(stop: Stop, outcome: bytes, tmp_path: Path
         _batches_at(log, (1, 3))
     write_checkpoint(tmp_path / "log-start-offset-checkpoint", [("__consumer_offsets", 0, 2)])
 
-    assert_same(tmp_path, stop=stop)
+    assert_same(tmp_path, asked={"stop": stop})
 
 
 @pytest.mark.parametrize("stop", ["clean", "unclean"])
@@ -353,7 +360,7 @@ def test_a_start_after_an_unclean_stop_verifies_whatever_the_reader_does(stop: S
     content[40] ^= 1
     segment.write_bytes(content)
 
-    assert_same(tmp_path, stop=stop, verify=False)
+    assert_same(tmp_path, asked={"stop": stop}, verify=False)
 
 
 def test_a_batch_that_unfolds_to_more_than_a_broker_is_taken_to_survive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,11 +12,13 @@ none; None where there is neither. All of this is bounded by the number of keys 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
+from exhume.analysis.detectors.log_files import LogFiles
+from exhume.analysis.detectors.strangers import Stranger
 from exhume.analysis.group_lives import group_lives
 from exhume.analysis.memberships import Membership
 from exhume.arrow_rows import batch_of
@@ -286,14 +288,22 @@ class GroupCase:
 
     group: str
     around: Surroundings
-    keys: list[KeyLife]
+    #: Makes `keys`.
+    read_keys: Callable[[], list[KeyLife]] = field(repr=False)
     #: The records of the group and its members, in order.
     records: list[GroupRecord]
     #: Append times of its first and last commit; None where it never committed.
     first_commit_ms: int | None
     last_commit_ms: int | None
+    #: The last intervals between commits of different times, `USUAL` at most, and their median; None before two.
+    last_intervals_ms: list[int]
     usual_interval_ms: float | None
     silences: list[Silence]
+
+    @cached_property
+    def keys(self) -> list[KeyLife]:
+        """Its keys, in the order in which the log met them."""
+        return self.read_keys()
 
     @cached_property
     def memberships(self) -> list[Membership]:
@@ -304,7 +314,7 @@ class GroupCase:
 
     def forget(self) -> None:
         """Let go of what can be made again."""
-        for name in ("memberships", "by_key"):
+        for name in ("keys", "memberships", "by_key"):
             self.__dict__.pop(name, None)
 
     def membership_before(self, record_offset: int) -> Membership | None:
@@ -337,9 +347,13 @@ class PartitionCase:
 
     around: Surroundings
     groups: list[GroupCase]
+    #: When tombstones of offsets were written: (time, group, topic).
+    sweeps: list[tuple[int, str, str]] = field(default_factory=list, repr=False)
     #: Producers with commits that no marker ended: producer id to what they staged.
     open_transactions: dict[int, list[Dropped]] = field(default_factory=dict)
     markers: int = 0
+    #: Records that cannot be read, or only in part.
+    strangers: list[Stranger] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -347,6 +361,8 @@ class TopicCase:
     """All logs that were read."""
 
     partitions: list[PartitionCase]
+    #: The files that it was read from; None where nobody has them any more.
+    files: LogFiles | None = None
 
     def groups(self) -> Iterator[GroupCase]:
         """Every group of every partition and replica."""

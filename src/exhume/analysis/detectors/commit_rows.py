@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import IntEnum, auto
 from typing import Any
 
@@ -17,6 +18,8 @@ Flags = npt.NDArray[np.bool_]
 
 #: Stands for no time, no producer, no leader epoch, no expire timestamp.
 NONE = -1
+#: Codes of (group, topic) and of (that, partition) in 63 bits.
+_TOPIC_BITS, _PARTITION_BITS = 31, 32
 #: Bytes of a commit besides its texts, for each value version: lengths, numbers and versions of key and value.
 _FIXED_BYTES = np.array([28, 36, 28, 32, 28], np.int64)
 
@@ -49,25 +52,62 @@ class Column(IntEnum):
     SETTLED = auto()
 
 
+class _Numbering:
+    """Numbers for 64-bit codes, given out as they are met."""
+
+    def __init__(self) -> None:
+        #: The codes in the order of their numbers.
+        self.codes = np.empty(0, np.int64)
+        self._sorted = np.empty(0, np.int64)
+        self._numbers = np.empty(0, np.int64)
+
+    def of(self, codes: Int64s) -> Int64s:
+        """The numbers of these codes; those that are new get the next ones."""
+        places = np.searchsorted(self._sorted, codes)
+        is_known = places < len(self._sorted)
+        is_known[is_known] = self._sorted[places[is_known]] == codes[is_known]
+        if not is_known.all():
+            new = np.unique(codes[~is_known])
+            at = np.searchsorted(self._sorted, new)
+            self._sorted = np.insert(self._sorted, at, new)
+            self._numbers = np.insert(self._numbers, at, len(self.codes) + np.arange(len(new)))
+            self.codes = np.append(self.codes, new)
+            places = np.searchsorted(self._sorted, codes)
+        return self._numbers[places]
+
+
 class Names:
     """Numbers for groups, for keys and for topic ids, given out as they are met."""
 
     def __init__(self) -> None:
         self.groups: dict[str, int] = {}
-        #: (group, topic, partition) to number; `keys` has them in the order of their numbers.
-        self.numbers: dict[tuple[str, str, int], int] = {}
-        self.group_of_key: list[int] = []
+        self._topics: dict[str, int] = {}
+        self._pairs, self._keys = _Numbering(), _Numbering()
         self.topic_ids: list[str | None] = [None]
         self._topic_id_numbers: dict[str | None, int] = {None: 0}
 
     def group(self, name: str) -> int:
         return self.groups.setdefault(name, len(self.groups))
 
-    def _key(self, group: str, topic: str, partition: int) -> int:
-        number = self.numbers.setdefault((group, topic, partition), len(self.numbers))
-        if number == len(self.group_of_key):
-            self.group_of_key.append(self.group(group))
-        return number
+    @property
+    def key_count(self) -> int:
+        return len(self._keys.codes)
+
+    def groups_of_keys(self) -> Int64s:
+        """The number of the group of each key, in the order of the numbers of keys."""
+        groups: Int64s = self._pairs.codes[self._keys.codes >> _PARTITION_BITS] >> _TOPIC_BITS
+        return groups
+
+    def topics(self) -> list[str]:
+        """All topics, in the order of the numbers that `topic_and_partition` speaks of."""
+        return [*self._topics]
+
+    def topic_and_partition(self, key: int) -> tuple[int, int]:
+        """The number of the topic of this key, and its partition."""
+        code = int(self._keys.codes[key])
+        partition = code & (1 << _PARTITION_BITS) - 1
+        pair = int(self._pairs.codes[code >> _PARTITION_BITS])
+        return pair & (1 << _TOPIC_BITS) - 1, partition - (1 << _PARTITION_BITS) * (partition >> _PARTITION_BITS - 1)
 
     def rows(self, commits: pa.RecordBatch) -> Int64s:
         """These commits (of `schemas.DECODED["offset_commit"]`) as columns, in their order, but for those that cannot be read."""
@@ -77,8 +117,7 @@ class Names:
         rows = np.empty((len(Column), commits.num_rows), np.int64)
         if not commits.num_rows:
             return rows
-        rows[Column.KEY] = self._numbered(commits)
-        rows[Column.GROUP] = np.array(self.group_of_key, np.int64)[rows[Column.KEY]]
+        rows[Column.KEY], rows[Column.GROUP] = self._numbered(commits)
         for column, name in _PLAIN.items():
             rows[column] = _numbers(commits[name], NONE)
         rows[Column.IS_TOMBSTONE] = _numbers(commits["is_tombstone"].cast(pa.int8()), 0)
@@ -90,28 +129,20 @@ class Names:
         if has_none.any():
             time[has_none] = rows[Column.COMMITTED_AT][has_none]
         texts = pc.add(pc.binary_length(commits["group"]), pc.binary_length(commits["topic"]))
-        rows[Column.BYTES] = (
-            _numbers(texts, 0) + rows[Column.METADATA] + np.where(rows[Column.VERSION] < 0, 10, _FIXED_BYTES[rows[Column.VERSION]])
-        )
+        # What is newer than all that is known has the fields of the newest.
+        fixed = _FIXED_BYTES[np.minimum(rows[Column.VERSION], len(_FIXED_BYTES) - 1)]
+        rows[Column.BYTES] = _numbers(texts, 0) + rows[Column.METADATA] + np.where(rows[Column.VERSION] < 0, 10, fixed)
         rows[Column.SETTLED] = rows[Column.OFFSET]
         rows[Column.STANDING] = rows[Column.STEPS] = 0
         return rows
 
-    def _numbered(self, commits: pa.RecordBatch) -> Int64s:
-        group, topic = (commits[name].dictionary_encode() for name in ("group", "topic"))
-        partitions = _numbers(commits["partition"], 0)
-        lowest = int(partitions.min())
-        span = int(partitions.max()) - lowest + 1
-        joined = (_numbers(group.indices, 0) * len(topic.dictionary) + _numbers(topic.indices, 0)) * span + partitions - lowest
-        found, places = np.unique(joined, return_inverse=True)
-        groups, topics = group.dictionary.to_pylist(), topic.dictionary.to_pylist()
-        numbers = []
-        for code in found.tolist():
-            name, partition = divmod(code, span)
-            number_of_group, number_of_topic = divmod(name, len(topics))
-            numbers.append(self._key(groups[number_of_group], topics[number_of_topic], partition + lowest))
-        keys: Int64s = np.array(numbers, np.int64)[places]
-        return keys
+    def _numbered(self, commits: pa.RecordBatch) -> tuple[Int64s, Int64s]:
+        """The numbers of keys and of groups."""
+        groups = _places(commits["group"], self.group)
+        topics = _places(commits["topic"], lambda name: self._topics.setdefault(name, len(self._topics)))
+        pairs = self._pairs.of(groups << _TOPIC_BITS | topics)
+        partitions = _numbers(commits["partition"], 0) & (1 << _PARTITION_BITS) - 1
+        return self._keys.of(pairs << _PARTITION_BITS | partitions), groups
 
     def _topic_ids_of(self, column: pa.Array) -> Int64s | int:
         if column.null_count == len(column):
@@ -156,6 +187,14 @@ _PLAIN = {
     Column.PRODUCER: "producer_id",
     Column.POSITION: "byte_position",
 }
+
+
+def _places(column: pa.Array, number: Callable[[str], int]) -> Int64s:
+    """The number of each of these names."""
+    encoded = column.dictionary_encode()
+    numbers = np.array([number(name) for name in encoded.dictionary.to_pylist()], np.int64)
+    places: Int64s = numbers[_numbers(encoded.indices, 0)]
+    return places
 
 
 def _numbers(column: pa.Array, none: int) -> npt.NDArray[Any]:

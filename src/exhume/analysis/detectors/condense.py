@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,6 @@ from exhume.analysis.detectors.cases import (
     Epoch,
     GroupCase,
     GroupRecord,
-    KeyLife,
     PartitionCase,
     Silence,
     Surroundings,
@@ -25,6 +25,7 @@ from exhume.analysis.detectors.commit_rows import NONE, Column, Int64s, Names, o
 from exhume.analysis.detectors.key_lives import KeyLives
 from exhume.analysis.detectors.recent import Recent
 from exhume.analysis.detectors.standings import Standings
+from exhume.analysis.detectors.strangers import Strangers
 from exhume.analysis.detectors.transactions import Markers, settle
 from exhume.codecs.chapters import Chapter
 from exhume.codecs.record_types import COMMIT, decode_control_record, decode_record
@@ -52,13 +53,7 @@ def condense(chapters: Iterable[Chapter], names: TopicNames | None = None) -> To
             around.first_segment_offset = next((segment.base_offset for segment in chapter.partition.segments if segment.is_read), None)
         logs[origin].take(chapter.commits, chapter.others)
     case = TopicCase([log.finish() for log in logs.values()])
-    sweeps = sorted(
-        (removal.timestamp_ms, key.group, key.topic)
-        for group in case.groups()
-        for key in group.keys
-        for removal in key.removals
-        if removal.timestamp_ms is not None
-    )
+    sweeps = sorted(sweep for partition in case.partitions for sweep in partition.sweeps)
     for partition in case.partitions:
         partition.around.sweeps = sweeps
     return case
@@ -116,6 +111,7 @@ class PartitionCondenser:
         self._lives = KeyLives(self._names)
         self._standings = Standings()
         self._activity = _Activity()
+        self._strangers = Strangers()
         self._records: defaultdict[int, list[GroupRecord]] = defaultdict(list)
         self._waiting: list[Int64s] = []
         self._waiting_rows = 0
@@ -132,6 +128,7 @@ class PartitionCondenser:
         if is_control.any():
             self._note_markers(others.filter(others["is_control"]))
             others = others.filter(pa.array(~is_control))
+        self._strangers.take(commits, others)
         self._note_group_records(others)
         rows[Column.STANDING], rows[Column.STEPS] = self._standings.of(rows[Column.GROUP], rows[Column.OFFSET], len(self._names.groups))
         self._waiting.append(rows)
@@ -230,27 +227,35 @@ class PartitionCondenser:
         self._settle()
         none = [NONE] * self._staged.shape[1]
         self._lives.drop(self._staged, none, none)
-        lives = self._lives.lives()
-        keys: defaultdict[int, list[KeyLife]] = defaultdict(list)
         open_transactions: defaultdict[int, list[Dropped]] = defaultdict(list)
-        for number, life in lives.items():
-            keys[self._names.group_of_key[number]].append(life)
-            for dropped in life.dropped:
-                if dropped.outcome == "open" and dropped.commit.producer_id is not None:
-                    open_transactions[dropped.commit.producer_id].append(dropped)
-        groups = [self._group(name, number, keys[number]) for name, number in self._names.groups.items()]
-        return PartitionCase(self.around, groups, dict(open_transactions), self._marker_count)
+        for dropped in (each for kept in self._lives.dropped.values() for each in kept):
+            if dropped.outcome == "open" and dropped.commit.producer_id is not None:
+                open_transactions[dropped.commit.producer_id].append(dropped)
+        group_of_key = self._names.groups_of_keys()
+        order = np.argsort(group_of_key, kind="stable")
+        ends = np.searchsorted(group_of_key[order], np.arange(len(self._names.groups) + 1))
+        names = [*self._names.groups]
+        groups = [self._group(name, number, order[ends[number] : ends[number + 1]]) for number, name in enumerate(names)]
+        topics = self._names.topics()
+        sweeps = [
+            (removal.timestamp_ms, names[group_of_key[key]], topics[self._names.topic_and_partition(key)[0]])
+            for key, removals in self._lives.removals.items()
+            for removal in removals
+            if removal.timestamp_ms is not None
+        ]
+        return PartitionCase(self.around, groups, sweeps, dict(open_transactions), self._marker_count, self._strangers.found())
 
-    def _group(self, name: str, number: int, keys: list[KeyLife]) -> GroupCase:
+    def _group(self, name: str, number: int, keys: Int64s) -> GroupCase:
         activity = self._activity
         last = int(activity.last[number]) if number < len(activity.last) else NONE
         return GroupCase(
             group=name,
             around=self.around,
-            keys=keys,
+            read_keys=partial(self._lives.lives, name, keys),
             records=self._records.get(number, []),
             first_commit_ms=activity.first.get(number),
             last_commit_ms=or_none(last),
+            last_intervals_ms=activity.intervals.last(number) if number < len(activity.last) else [],
             usual_interval_ms=activity.intervals.median(number) if number < len(activity.last) else None,
             silences=activity.silences.get(number, []),
         )

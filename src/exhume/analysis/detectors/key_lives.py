@@ -78,7 +78,7 @@ class KeyLives:
         self.dropped: defaultdict[int, list[Dropped]] = defaultdict(list)
 
     def _make_room(self) -> None:
-        count = len(self.names.numbers)
+        count = self.names.key_count
         self.rises.make_room(count)
         self.intervals.make_room(count)
         if count <= self._room:
@@ -105,7 +105,7 @@ class KeyLives:
         if not rows.shape[1]:
             return
         self._make_room()
-        order = _by_key(rows[Column.KEY], len(self.names.numbers))
+        order = _by_key(rows[Column.KEY], self.names.key_count)
         if rows[Column.IS_STAGED].any():
             order = self._that_count(rows, order)
         _Block(self, rows, order).take()
@@ -122,47 +122,48 @@ class KeyLives:
         counting: Int64s = order[offsets > previous]
         return counting
 
-    def lives(self) -> dict[int, KeyLife]:
-        """The lives of all keys, by number."""
-        names = self.names
-        found = {}
-        numbers = {name: values.tolist() for name, values in self.numbers.items()}
-        counts = self.counts.T.tolist()
-        for (group, topic, partition), key in names.numbers.items():
-            if key >= self._room:
-                break
-            of = {name: values[key] for name, values in numbers.items()}
-            has_value = bool(of["has_value"])
-            found[key] = KeyLife(
-                group=group,
-                topic=topic,
-                partition=partition,
-                commits=of["commits"],
-                first_record_offset=or_none(of["first_offset"]),
-                first_timestamp_ms=or_none(of["first_time"]),
-                first_committed_offset=of["first_value"] if of["has_first_value"] else None,
-                last=names.commit(self.last[:, key]) if has_value else None,
-                is_removed=bool(of["is_removed"]),
-                lowest=of["lowest"] if has_value else None,
-                highest=of["highest"] if has_value else None,
-                repeats=of["repeats"],
-                usual_interval_ms=self.intervals.median(key),
-                usual_rise=self.rises.median(key),
-                commit_bytes=of["bytes"],
-                metadata_bytes=of["metadata"],
-                largest_metadata_bytes=of["largest_metadata"],
-                transactional=of["staged"],
-                without_leader_epoch=of["without_leader_epoch"],
-                highest_leader_epoch=of["highest_leader_epoch"],
-                hot_minutes=of["hottest_run"],
-                hot_from_ms=of["hottest_from"] * _MINUTE_MS if of["hottest_run"] else None,
-                hot_to_ms=(of["hottest_last"] + 1) * _MINUTE_MS if of["hottest_run"] else None,
-                count_of={reason: count for reason, count in zip(REASONS, counts[key], strict=True) if count},
-                changes=self.changes.get(key, []),
-                removals=self.removals.get(key, []),
-                dropped=self.dropped.get(key, []),
-            )
-        return found
+    def lives(self, group: str, keys: Int64s) -> list[KeyLife]:
+        """The lives of these keys, all of this group."""
+        numbers = {name: values[keys].tolist() for name, values in self.numbers.items()}
+        counts = self.counts[:, keys].T.tolist()
+        topics = self.names.topics()
+        return [
+            self._life(group, topics, key, {name: values[place] for name, values in numbers.items()}, counts[place])
+            for place, key in enumerate(keys.tolist())
+        ]
+
+    def _life(self, group: str, topics: list[str], key: int, of: dict[str, int], counts: list[int]) -> KeyLife:
+        topic, partition = self.names.topic_and_partition(key)
+        has_value = bool(of["has_value"])
+        return KeyLife(
+            group=group,
+            topic=topics[topic],
+            partition=partition,
+            commits=of["commits"],
+            first_record_offset=or_none(of["first_offset"]),
+            first_timestamp_ms=or_none(of["first_time"]),
+            first_committed_offset=of["first_value"] if of["has_first_value"] else None,
+            last=self.names.commit(self.last[:, key]) if has_value else None,
+            is_removed=bool(of["is_removed"]),
+            lowest=of["lowest"] if has_value else None,
+            highest=of["highest"] if has_value else None,
+            repeats=of["repeats"],
+            usual_interval_ms=self.intervals.median(key),
+            usual_rise=self.rises.median(key),
+            commit_bytes=of["bytes"],
+            metadata_bytes=of["metadata"],
+            largest_metadata_bytes=of["largest_metadata"],
+            transactional=of["staged"],
+            without_leader_epoch=of["without_leader_epoch"],
+            highest_leader_epoch=of["highest_leader_epoch"],
+            hot_minutes=of["hottest_run"],
+            hot_from_ms=of["hottest_from"] * _MINUTE_MS if of["hottest_run"] else None,
+            hot_to_ms=(of["hottest_last"] + 1) * _MINUTE_MS if of["hottest_run"] else None,
+            count_of={reason: count for reason, count in zip(REASONS, counts, strict=True) if count},
+            changes=self.changes.get(key, []),
+            removals=self.removals.get(key, []),
+            dropped=self.dropped.get(key, []),
+        )
 
 
 class _Block:

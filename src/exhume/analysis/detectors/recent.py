@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+
 import numpy as np
 import numpy.typing as npt
 
@@ -20,18 +22,34 @@ class Recent:
     """For each series, by its number, its last `USUAL` values; they are 0 or more."""
 
     def __init__(self) -> None:
-        # The newest one last.
-        self._values = np.full((0, USUAL), _UNKNOWN, np.int64)
+        # The newest one last. Most series of a log with many keys have no value ever: rows are given out as they come. Row 0 stays empty.
+        self._values = np.full((1, USUAL), _UNKNOWN, np.int64)
+        self._row_of = np.zeros(0, np.int64)
+        self._rows = 1
 
     def make_room(self, count: int) -> None:
         """Let there be series up to this number."""
-        if count > len(self._values):
-            more = max(count, 2 * len(self._values)) - len(self._values)
+        if count > len(self._row_of):
+            more = max(count, 2 * len(self._row_of)) - len(self._row_of)
+            self._row_of = np.append(self._row_of, np.zeros(more, np.int64))
+
+    def _give_rows(self, series: Int64s) -> None:
+        """Let these series, each there once, have rows."""
+        new = series[self._row_of[series] == 0]
+        needed = self._rows + len(new)
+        if needed > len(self._values):
+            more = max(needed, 2 * len(self._values)) - len(self._values)
             self._values = np.concatenate([self._values, np.full((more, USUAL), _UNKNOWN, np.int64)])
+        self._row_of[new] = np.arange(self._rows, needed)
+        self._rows = needed
 
     def median(self, series: int) -> float | None:
         """The median of the last values; None where there are fewer than two."""
-        return _median(self._values[series].tolist())
+        return _median(self._values[self._row_of[series]].tolist())
+
+    def last(self, series: int) -> list[int]:
+        """The last values, the newest one last."""
+        return [value for value in self._values[self._row_of[series]].tolist() if value != _UNKNOWN]
 
     def beyond(self, series: Int64s, values: Int64s, candidates: Int64s, ratio: float) -> dict[int, float]:
         """Those of `candidates`, places among these new values, that are more than `ratio` times the median of the `USUAL` before them.
@@ -48,7 +66,7 @@ class Recent:
         for place in candidates[stands_out].tolist():
             first = max(int(starts[place]), place - USUAL)
             before = values[first:place].tolist()
-            median = _median([*self._values[series[place]].tolist(), *before][-USUAL:])
+            median = _median([*self._values[self._row_of[series[place]]].tolist(), *before][-USUAL:])
             if median is not None and values[place] > ratio * median:
                 found[place] = median
         return found
@@ -59,7 +77,7 @@ class Recent:
         for back in range(1, _FEW + 1):
             source = places - back
             too_far = starts[places] - source
-            kept = self._values[series[places], -np.maximum(too_far, 1)]
+            kept = self._values[self._row_of[series[places]], -np.maximum(too_far, 1)]
             before[:, back - 1] = np.where(too_far <= 0, values[np.maximum(source, 0)], kept)
         known = (before != _UNKNOWN).sum(axis=1)
         before[before == _UNKNOWN] = np.inf
@@ -76,14 +94,15 @@ class Recent:
         firsts = np.flatnonzero(np.concatenate([[True], series[1:] != series[:-1]]))
         ends = np.append(firsts[1:], len(series))
         counts = ends - firsts
-        numbers = series[firsts]
+        self._give_rows(series[firsts])
+        rows = self._row_of[series[firsts]]
         back = np.arange(USUAL, 0, -1)[None, :]
         is_new = back <= counts[:, None]
         new = values[np.where(is_new, ends[:, None] - back, 0)]
         # Behind the new ones come the newest of those that were there.
         kept_back = np.where(is_new, 1, back - counts[:, None])
-        kept = self._values[numbers[:, None], -kept_back]
-        self._values[numbers] = np.where(is_new, new, kept)
+        kept = self._values[rows[:, None], -kept_back]
+        self._values[rows] = np.where(is_new, new, kept)
 
 
 def _starts(series: Int64s) -> Int64s:
@@ -95,7 +114,8 @@ def _starts(series: Int64s) -> Int64s:
 
 
 def _median(values: list[int]) -> float | None:
-    known = sorted(value for value in values if value != _UNKNOWN)
+    known = sorted(values)
+    known = known[bisect_right(known, _UNKNOWN) :]
     if len(known) < 2:
         return None
     middle = len(known) // 2

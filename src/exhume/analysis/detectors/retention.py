@@ -36,13 +36,16 @@ def likely_retention_ms(case: TopicCase) -> int | None:
     None where nothing stands out. The most groups decide, of as many the longer retention.
     """
     swept: defaultdict[int, set[str]] = defaultdict(set)
-    for group in case.groups():
-        for key in group.keys:
-            for removal in key.removals:
+    for partition in case.partitions:
+        with_tombstones = {name for _, name, _ in partition.sweeps}
+        for group in partition.groups:
+            if group.group not in with_tombstones:
+                continue
+            for removal in (removal for key in group.keys for removal in key.removals):
                 age = age_of(group, removal)
                 days, late_ms = divmod(age[0], DAY_MS) if age is not None else (0, 0)
                 if 1 <= days <= _MOST_DAYS and late_ms <= CHECK_MS:
                     swept[days * DAY_MS].add(group.group)
-        group.forget()
+            group.forget()
     votes = Counter({retention: len(groups) for retention, groups in swept.items() if retention in DEFAULTS_MS or len(groups) > 1})
     return max(votes, key=lambda retention: (votes[retention], retention), default=None)

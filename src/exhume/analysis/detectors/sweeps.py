@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from exhume.analysis.detectors.cases import GroupCase, GroupRecord, KeyLife, Removal
+from exhume.analysis.detectors.cases import Change, GroupCase, GroupRecord, KeyLife, Removal
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.retention import CHECK_MS, DEFAULTS_MS, age_of
 from exhume.analysis.memberships import Membership
@@ -25,10 +25,11 @@ _GROUP_TOMBSTONES = (2, 3, 11, 17)
 #:     unsubscribed   it was due, and only because its topic was subscribed to by none of the members that there were
 #:     forbidden      it was due by its age, and no pass may remove it: members subscribe to its topic
 #:     rebalancing    as unsubscribed, but generations that the log does not have lie around it
+#:     just_emptied   it was due long before, and kept from a pass only by members of a KIP-848 group, the last of which had just left
 #:     no_expiry      its value says that it never expires
 #:     early          it was not due
 #:     unknown        nobody knows whether it was due
-Verdict = Literal["expired", "unsubscribed", "forbidden", "rebalancing", "no_expiry", "early", "unknown"]
+Verdict = Literal["expired", "unsubscribed", "forbidden", "rebalancing", "just_emptied", "no_expiry", "early", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +102,10 @@ class Sweep:
                 found.append(sweep)
         return found
 
+    def first_after(self, key: KeyLife) -> Change | None:
+        """The first commit to this key behind it."""
+        return next((change for change in key.of("back") if change.commit.settled_offset > self.record_offset), None)
+
     def is_wide(self) -> bool:
         """Whether several topics of several groups went at about the same time: one request for one topic or group does not do that."""
         others = self.nearby()
@@ -161,7 +166,9 @@ def _by_membership(group: GroupCase, key: KeyLife, removal: Removal) -> Verdict:
     """Whether a pass may remove what is due from a group like this: never what its members subscribe to."""
     step = group.membership_before(removal.record_offset)
     if step is None or step.is_empty or step.is_tombstone:
-        return "expired"
+        left_ms = None if step is None or step.kind == "classic" else _last_member_left_ms(group, step)
+        is_sudden = left_ms is not None and removal.timestamp_ms is not None and removal.timestamp_ms - left_ms <= CHECK_MS
+        return "just_emptied" if is_sudden else "expired"
     subscribed = subscribed_topics(step)
     if subscribed is None:
         return "unknown"
@@ -178,6 +185,16 @@ def subscribed_topics(step: Membership) -> set[str] | None:
             return None
         topics.update(member.subscribed_topics)
     return topics
+
+
+def _last_member_left_ms(group: GroupCase, step: Membership) -> int | None:
+    """When the last member left a group that is empty at this step; None where the log has nobody in it before."""
+    left_ms = None
+    for earlier in reversed([each for each in group.memberships if each.record_offset <= step.record_offset]):
+        if not earlier.is_empty:
+            return left_ms
+        left_ms = earlier.timestamp_ms
+    return None
 
 
 def _has_gap_behind(group: GroupCase, step: Membership) -> bool:

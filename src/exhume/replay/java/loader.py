@@ -171,8 +171,8 @@ class JavaLoad:
             elif group.first_commit is not None:
                 groups[group.name] = ClassicGroup(group.name, group.first_commit)
         self.holdings.transactions = joined_transactions(self.holdings.transactions, settled.transactions(_COMMIT_RULES))
-        if self.shown_offset < settled.next_offset:
-            self._advance(settled.next_offset)
+        if settled.last_offset is not None and self.shown_offset <= settled.last_offset:
+            self._advance(settled.last_offset + 1)
 
     @property
     def commit_rules(self) -> CommitRules:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -17,11 +17,15 @@ from exhume.replay.profiles import BrokerProfile
 from exhume.replay.reading import LoadInputs
 from exhume.replay.stretches.cuts import ClockFacts, Cut, Cutter, OddRecords, RunOfBatches, TimeCutter
 from exhume.replay.stretches.plan import Stretch, bytes_of
-from exhume.replay.stretches.shipping import pack
-from exhume.replay.survivors import fold
-from exhume.replay.survivors.run import bound_offsets, rules_of, runs, with_room_for
+from exhume.replay.stretches.shipping import BatchPlace, pack
+from exhume.replay.survivors.fold import fold
+from exhume.replay.survivors.rules import DONE, IS_PART, SEED, rules_of
+from exhume.replay.survivors.run import bound_offsets, runs, with_room_for
+from exhume.replay.survivors.stretches import readable
 from exhume.replay.survivors.tables import (
+    FIRST_BASE_OFFSET,
     FIRST_OFFSET,
+    LAST_OFFSET_SEEN,
     LEADER_EPOCH_SEEN,
     NEXT_OFFSET,
     STATUS,
@@ -89,10 +93,9 @@ class _StretchFold:
         self._stretch = stretch
         self._options = options
         self._cutter = cutter
-        self._rules = rules_of(options.profile, options.inputs)
-        self._rules[fold.SEED] = options.seed
-        self._rules[fold.START_OFFSET] = options.start_offset
-        self._rules[fold.IS_PART] = True
+        self._rules = rules_of(options.profile, options.inputs, options.start_offset, None)
+        self._rules[SEED] = options.seed
+        self._rules[IS_PART] = True
         self._tables = new_tables(options.seed)
         self._pieces = 0
         self.facts = StretchFacts()
@@ -122,9 +125,14 @@ class _StretchFold:
         """What was folded since the last cut, if anything was; the fold begins anew behind it."""
         if self._tables.counts[FIRST_OFFSET] < 0:
             return
-        yield Piece(self._pieces, is_branch=False, content=pack(self._tables, self._log))
+        yield Piece(self._pieces, is_branch=False, content=self._packed(self._tables))
         self._pieces += 1
         self._tables = self._behind(self._tables)
+
+    def _packed(self, tables: Tables, shortened: Mapping[BatchPlace, int] | None = None) -> bytes:
+        counts = tables.counts
+        counts[[FIRST_BASE_OFFSET, LAST_OFFSET_SEEN]] = counts[FIRST_OFFSET], counts[NEXT_OFFSET] - 1
+        return pack(tables, self._log, shortened=shortened)
 
     def _behind(self, tables: Tables) -> Tables:
         later = new_tables(self._options.seed)
@@ -136,8 +144,7 @@ class _StretchFold:
         if not start and looks_like(memoryview(segment.buffer)) is not None:
             raise _GivenUp
         bound_offsets(self._rules, self._log, number)
-        buffer = np.frombuffer(segment.buffer, np.uint8)
-        buffer.flags.writeable = False
+        buffer = readable(segment.buffer)
         rows = np.empty((_BLOCK_BATCHES, scan.COLUMNS), np.int64)
         self._tables.counts[LEADER_EPOCH_SEEN] = -1
         position, fetched = start, start
@@ -183,8 +190,8 @@ class _StretchFold:
         if run.first == run.last:
             return
         self._tables = with_room_for(self._tables, run.rows, run.first, run.last, run.bodies)
-        if fold.fold(run.rows, run.first, run.last, run.data, run.bodies, number, self._rules, self._tables) < run.last:
-            assert self._tables.counts[STATUS] != fold.DONE
+        if fold(run.rows, run.first, run.last, run.data, run.bodies, number, self._rules, self._tables) < run.last:
+            assert self._tables.counts[STATUS] != DONE
             raise _GivenUp
 
     def _branch(self, run: RunOfBatches, cut: Cut, number: int) -> Piece:
@@ -195,6 +202,6 @@ class _StretchFold:
         rows[0, scan.LAST_OFFSET] = cut.last_offset
         bodies[0, 1] = cut.end
         self._fold(RunOfBatches(rows, 0, 1, run.data, bodies), number)
-        content = pack(self._tables, self._log, shortened={(number, int(rows[0, scan.POSITION])): cut.last_offset})
+        content = self._packed(self._tables, {(number, int(rows[0, scan.POSITION])): cut.last_offset})
         self._tables = kept
         return Piece(len(self.facts.cuts), is_branch=True, content=content)

@@ -8,7 +8,7 @@ from typing import Any
 
 from exhume.replay.broker_log import StrictLog
 from exhume.replay.local import LoadOptions, PartitionLoad, load_log, load_settled
-from exhume.replay.moment import Cut, Moment, TimeScan, cut_by_offset, cut_by_time
+from exhume.replay.moment import ClockOrder, Cut, Moment, taken_to
 from exhume.replay.stretches.folding import Piece, StretchFacts
 from exhume.replay.stretches.shipping import KeptRecords, ShippedFold, places_of, unpack
 from exhume.replay.survivors.joining import joined
@@ -139,12 +139,13 @@ class JoinedLog:
         if is_empty and is_cut:
             names = TopicNames()
             return LoadAt(number, load_log(replace(log, segments=[]), self.options, names), names)
-        if is_empty or tables.counts[NEXT_OFFSET] != log.end_offset:
+        if is_empty or tables.counts[NEXT_OFFSET] != log.end_offset or (is_cut and log.end_offset <= self.log.start_offset):
+            # It ends in a gap, or in front of its start, in one batch with it.
             raise NotFolded
         topic_ids = read_topic_ids(tables)
         if topic_ids is None:
             raise NotFolded
-        loaded = load_settled(log, ShippedFold(log, tables, topic_ids, kept=kept), self.options)
+        loaded = load_settled(ShippedFold(log, tables, topic_ids, kept=kept), self.options)
         if loaded is None:
             raise NotFolded
         return LoadAt(number, *loaded)
@@ -153,31 +154,29 @@ class JoinedLog:
         at = self.moments[number]
         if at is None:
             return self.log
-        if at.time_ms is None:
-            return cut_by_offset(self.log, at.last_offsets.get(self.log.partition.offsets_partition), cut)
-        return cut_by_time(self.log, self._scan(number, at, cut))
+        return taken_to(cut, self.log, at, None if at.time_ms is None else self._order(number))
 
-    def _scan(self, number: int, at: Moment, cut: Cut) -> TimeScan:
+    def _order(self, number: int) -> ClockOrder:
         """What one look at every record of the log, in order, comes to."""
-        assert at.time_ms is not None
-        scan = TimeScan(at.time_ms, at.clock, self.log.start_offset, cut)
+        order = ClockOrder()
+        greatest_ms: int | None = None
         for facts in self.facts:
             clock = facts.clock
             assert clock is not None
-            out_of_order = clock.out_of_order_behind(scan.greatest_ms)
+            out_of_order = clock.out_of_order_behind(greatest_ms)
             if out_of_order is None:
                 raise NotFolded
-            scan.timed += clock.timed
-            scan.untimed += clock.untimed
-            scan.out_of_order += out_of_order
+            order.timed += clock.timed
+            order.untimed += clock.untimed
+            order.out_of_order += out_of_order
             if clock.greatest_ms is not None:
-                scan.greatest_ms = clock.greatest_ms if scan.greatest_ms is None else max(scan.greatest_ms, clock.greatest_ms)
-            if scan.first_later is not None:
-                scan.left_out += clock.not_later[number]
+                greatest_ms = clock.greatest_ms if greatest_ms is None else max(greatest_ms, clock.greatest_ms)
+            if order.first_later is not None:
+                order.left_out += clock.not_later[number]
             elif clock.first_later[number] is not None:
-                scan.first_later = clock.first_later[number]
-                scan.left_out = clock.not_later_behind_cut[number]
-        return scan
+                order.first_later = clock.first_later[number]
+                order.left_out = clock.not_later_behind_cut[number]
+        return order
 
 
 def _copied(tables: Tables) -> Tables:

@@ -12,14 +12,20 @@ from __future__ import annotations
 from exhume.codecs.kernels import kernel
 from exhume.codecs.kernels.primitives import Int64s, Number, hash_of
 from exhume.replay.survivors import tables as columns
-from exhume.replay.survivors.fold import pass_commit, pass_group
 from exhume.replay.survivors.names import SIZE, START, Names, add_name, enter_producer, find_name, find_producer
+from exhume.replay.survivors.passing import pass_commit, pass_group
 from exhume.replay.survivors.tables import Tables, with_room
 
 
 def joined(front: Tables, behind: Tables, seed: int) -> Tables | None:
-    """`front` with what `behind` says; None where record offsets go back between them."""
+    """`front` with what `behind` says; None where record offsets go back between them, or leader epochs within a segment."""
     used, more = front.counts, behind.counts
+    if more[columns.FIRST_BASE_OFFSET] <= used[columns.LAST_OFFSET_SEEN]:
+        return None
+    if more[columns.BEGINS_WITHIN] and more[columns.FIRST_LEADER_EPOCH] < used[columns.LEADER_EPOCH_SEEN]:
+        return None
+    used[[columns.LAST_OFFSET_SEEN, columns.LEADER_EPOCH_SEEN]] = more[[columns.LAST_OFFSET_SEEN, columns.LEADER_EPOCH_SEEN]]
+    used[columns.IS_CUT] |= more[columns.IS_CUT]
     if more[columns.FIRST_OFFSET] < 0:
         return front
     if more[columns.FIRST_OFFSET] < used[columns.NEXT_OFFSET]:

@@ -2,84 +2,151 @@
 
 from __future__ import annotations
 
-import secrets
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
-from itertools import islice, pairwise
+from itertools import islice
 from threading import Event
 
 import numpy as np
 
-from exhume.codecs.batches import CODEC_NAMES, MOST_OFFSETS_IN_SEGMENT
+from exhume.codecs.batches import MOST_OFFSETS_IN_SEGMENT
 from exhume.codecs.compression import decompress
 from exhume.codecs.file_content import looks_like
 from exhume.codecs.kernels import scan
 from exhume.codecs.kernels.primitives import Bytes, Int64s
 from exhume.codecs.kernels.records import LEAST_BYTES
 from exhume.codecs.volumes import fetch_pages
+from exhume.codecs.wire import Buffer
 from exhume.errors import DecompressionError
 from exhume.replay.broker_log import StrictLog
-from exhume.replay.profiles import BrokerProfile, JavaProfile, ScalaProfile
+from exhume.replay.moment import ClockOrder, Cut, Moment, taken_to
+from exhume.replay.profiles import BrokerProfile
 from exhume.replay.reading import FastLoad, LoadInputs
-from exhume.replay.survivors import fold
+from exhume.replay.survivors import times
+from exhume.replay.survivors.fold import fold
 from exhume.replay.survivors.joining import joined
+from exhume.replay.survivors.rules import (
+    BEYOND_OFFSET,
+    DONE,
+    IS_PART,
+    LARGEST,
+    LOWEST_OFFSET,
+    ODD_BATCH,
+    OFFSETS_GO_BACK,
+    SEED,
+    TRANSACTIONAL,
+    rules_of,
+)
 from exhume.replay.survivors.settled import Settled, read_topic_ids
-from exhume.replay.survivors.tables import LEADER_EPOCH_SEEN, NEXT_OFFSET, STATUS, Tables, drop_old_metadata, new_tables, with_room
+from exhume.replay.survivors.stretches import Piece, readable, stretches
+from exhume.replay.survivors.tables import (
+    BEGINS_WITHIN,
+    FIRST_BASE_OFFSET,
+    FIRST_LEADER_EPOCH,
+    FIRST_OFFSET,
+    IS_CUT,
+    LAST_OFFSET_SEEN,
+    LEADER_EPOCH_SEEN,
+    NEXT_OFFSET,
+    STATUS,
+    Tables,
+    drop_old_metadata,
+    new_tables,
+    with_room,
+)
 
 _BLOCK_BATCHES = 1024
 #: Compressed batches are unfolded and folded in runs of about so many bytes.
 _RUN_BYTES = 8 * 1024 * 1024
-#: Segments that one thread folds in turn.
-_LONGEST_STRETCH = 8
 #: Page by page, fetching a mapping takes longer than verifying it.
 _FETCHED_BYTES = 16 * 1024 * 1024
-_LARGEST = int(np.iinfo(np.int64).max)
 
 
-def fold_log(log: StrictLog, start_offset: int, profile: BrokerProfile, inputs: LoadInputs, fast: FastLoad) -> Settled | None:
-    """What a load of this log by this release comes to, from the batch with `start_offset` on; None where it has to be loaded record by
-    record.
+def fold_log(
+    log: StrictLog, profile: BrokerProfile, inputs: LoadInputs, fast: FastLoad, *, start_offset: int, at: Moment | None = None
+) -> Settled | None:
+    """What a load of this log by this release comes to, from the batch with `start_offset` on, up to this moment where one is given; None
+    where it has to be loaded record by record.
     """
-    rules = rules_of(profile, inputs)
-    rules[fold.START_OFFSET] = start_offset
+    order, last_offset = None, None
+    if at is not None and at.time_ms is not None:
+        order = _read_order(log, start_offset, at, fast)
+        if order is None:
+            return None
+        last_offset = None if order.first_later is None else order.first_later[0] - 1
+    elif at is not None:
+        last_offset = at.last_offsets.get(log.partition.offsets_partition)
+    rules = rules_of(profile, inputs, start_offset, last_offset)
     segments = [number for number, segment in enumerate(log.segments) if segment.end]
     if not segments:
         return None
     tables = None
-    if fast.threads > 1 and len(segments) > 1:
-        tables = _fold_side_by_side(log, segments, rules, fast)
-    if tables is None or tables.counts[STATUS] == fold.TRANSACTIONAL:
-        tables = _fold_in_turn(log, segments, rules, fast)
+    parts = stretches(log, segments, fast.threads)
+    if len(parts) > 1:
+        tables = _fold_side_by_side(log, parts, rules, fast)
+    # A batch that is taken for the first of a stretch can lie in a record.
+    if tables is None or tables.counts[STATUS] in (TRANSACTIONAL, ODD_BATCH):
+        tables = _fold_in_turn(log, stretches(log, segments, 1)[0], rules, fast)
+    if tables.counts[STATUS] != DONE:
+        return None
+    cut = Cut()
+    if last_offset is not None and tables.counts[IS_CUT]:
+        end_offset = log.start_offset if tables.counts[FIRST_OFFSET] < 0 else int(tables.counts[NEXT_OFFSET])
+        cut = Cut(end_offset=end_offset)
+        if end_offset <= start_offset and tables.counts[FIRST_OFFSET] >= 0:
+            # The log ends in front of its start, in one batch with it: releases differ in what they read of it.
+            return None
     # Where the log ends in a gap, much hangs on every batch.
-    if tables.counts[STATUS] != fold.DONE or tables.counts[NEXT_OFFSET] != log.end_offset:
+    elif tables.counts[NEXT_OFFSET] != log.end_offset:
         return None
     topic_ids = read_topic_ids(tables)
-    return None if topic_ids is None else Settled(log, tables, topic_ids)
+    if topic_ids is None:
+        return None
+    return Settled(log if at is None else taken_to(cut, log, at, order), tables, topic_ids)
 
 
-def _fold_in_turn(log: StrictLog, segments: Sequence[int], rules: Int64s, fast: FastLoad) -> Tables:
-    tables = new_tables(int(rules[fold.SEED]))
-    for number in segments:
-        tables = _fold_segment(log, number, rules, tables, fast)
-        if tables.counts[STATUS] != fold.DONE or fast.is_stopped.is_set():
+def _read_order(log: StrictLog, start_offset: int, at: Moment, fast: FastLoad) -> ClockOrder | None:
+    """How the records are ordered in time; None where that has to be found out record by record."""
+    assert at.time_ms is not None
+    if at.clock != "append" or abs(at.time_ms) > LARGEST:
+        return None
+    found = times.nothing_found()
+    for segment in log.segments:
+        if looks_like(memoryview(segment.buffer)) is not None:
+            return None
+        for rows, count, content in _blocks(segment.buffer, fast, verifies=False):
+            try:
+                for first, last, data, bodies in runs(content, rows, count, fast.cap_bytes):
+                    if times.read_times(rows, first, last, data, bodies, start_offset, at.time_ms, found) < last:
+                        return None
+            except DecompressionError:
+                return None
+            if not count:
+                return None
+    return times.order_of(found)
+
+
+def _fold_in_turn(log: StrictLog, stretch: Sequence[Piece], rules: Int64s, fast: FastLoad) -> Tables:
+    tables = new_tables(int(rules[SEED]))
+    tables.counts[BEGINS_WITHIN] = stretch[0].start > 0
+    for piece in stretch:
+        tables = _fold_piece(log, piece, rules, tables, fast)
+        if tables.counts[STATUS] != DONE or fast.is_stopped.is_set():
             break
     return tables
 
 
-def _fold_side_by_side(log: StrictLog, segments: Sequence[int], rules: Int64s, fast: FastLoad) -> Tables:
-    """Stretches of segments on threads, a few ahead of the one that is joined; the first that is not done ends it."""
+def _fold_side_by_side(log: StrictLog, parts: Sequence[Sequence[Piece]], rules: Int64s, fast: FastLoad) -> Tables:
+    """Stretches on threads, a few ahead of the one that is joined; the first that is not done ends it."""
     part_rules = rules.copy()
-    part_rules[fold.IS_PART] = True
+    part_rules[IS_PART] = True
     own = replace(fast, is_stopped=Event())
     tables: Tables | None = None
     with ThreadPoolExecutor(fast.threads) as pool:
         coming: deque[Future[Tables]] = deque()
-        # Every stretch meets all keys anew: few long ones are less work, as long as no thread is left without one.
-        parts = min(len(segments), max(2 * fast.threads, -(-len(segments) // _LONGEST_STRETCH)))
-        edges = [len(segments) * number // parts for number in range(parts + 1)]
-        waiting = iter([segments[start:end] for start, end in pairwise(edges)])
+        waiting = iter(parts)
         try:
             while True:
                 for stretch in islice(waiting, fast.threads + 1 - len(coming)):
@@ -88,11 +155,11 @@ def _fold_side_by_side(log: StrictLog, segments: Sequence[int], rules: Int64s, f
                     assert tables is not None
                     return tables
                 part = coming.popleft().result()
-                if part.counts[STATUS] != fold.DONE:
+                if part.counts[STATUS] != DONE:
                     return part
-                both = part if tables is None else joined(tables, part, int(rules[fold.SEED]))
+                both = part if tables is None else joined(tables, part, int(rules[SEED]))
                 if both is None:
-                    part.counts[STATUS] = fold.OFFSETS_GO_BACK
+                    part.counts[STATUS] = OFFSETS_GO_BACK
                     return part
                 tables = drop_old_metadata(both)
         finally:
@@ -102,45 +169,60 @@ def _fold_side_by_side(log: StrictLog, segments: Sequence[int], rules: Int64s, f
                 future.cancel()
 
 
-def _fold_segment(log: StrictLog, number: int, rules: Int64s, tables: Tables, fast: FastLoad) -> Tables:
-    """These tables, and the segment of this number folded into them; `counts[STATUS]` says whether it was."""
+def _fold_piece(log: StrictLog, piece: Piece, rules: Int64s, tables: Tables, fast: FastLoad) -> Tables:
+    """These tables, and this piece of a segment folded into them; `counts[STATUS]` says whether it was."""
+    number = piece.segment
     segment = log.segments[number]
-    if looks_like(memoryview(segment.buffer)) is not None:
-        return _given_up(tables, fold.ODD_BATCH)
+    if piece.start == 0 and looks_like(memoryview(segment.buffer)) is not None:
+        return _given_up(tables, ODD_BATCH)
     bound_offsets(rules, log, number)
-    buffer = np.frombuffer(segment.buffer, np.uint8)
-    # Compiled for one kind of array only.
-    buffer.flags.writeable = False
-    rows = np.empty((_BLOCK_BATCHES, scan.COLUMNS), np.int64)
-    position = fetched = 0
-    tables.counts[LEADER_EPOCH_SEEN] = -1
-    while position < len(buffer) and not fast.is_stopped.is_set():
-        if position >= fetched:
-            fetch_pages(memoryview(segment.buffer), position, min(position + _FETCHED_BYTES, len(buffer)))
-            fetched = position + _FETCHED_BYTES
-        count, end = scan.scan(buffer, position, len(buffer), fast.verify, rows)
+    counts = tables.counts
+    counts[LEADER_EPOCH_SEEN] = -1
+    for rows, count, content in _blocks(segment.buffer, fast, verifies=fast.verify, start=piece.start, end=piece.end):
         if not count:
-            return _given_up(tables, fold.ODD_BATCH)
+            return _given_up(tables, ODD_BATCH)
+        if counts[FIRST_BASE_OFFSET] < 0:
+            counts[[FIRST_BASE_OFFSET, FIRST_LEADER_EPOCH]] = rows[0, [scan.BASE_OFFSET, scan.LEADER_EPOCH]]
+        counts[LAST_OFFSET_SEEN] = rows[count - 1, scan.LAST_OFFSET]
         try:
-            for first, last, data, bodies in runs(buffer, rows, count, fast.cap_bytes):
+            for first, last, data, bodies in runs(content, rows, count, fast.cap_bytes):
                 tables = with_room_for(tables, rows, first, last, bodies)
-                if fold.fold(rows, first, last, data, bodies, number, rules, tables) < last:
+                if fold(rows, first, last, data, bodies, number, rules, tables) < last:
                     return tables
         except DecompressionError:
-            return _given_up(tables, fold.ODD_BATCH)
+            return _given_up(tables, ODD_BATCH)
         tables = drop_old_metadata(tables)
-        fast.advance(end - position)
-        position = end
+        fast.advance(int(rows[:count, scan.SIZE].sum()))
     return tables
+
+
+def _blocks(
+    buffer: Buffer, fast: FastLoad, *, verifies: bool, start: int = 0, end: int | None = None
+) -> Iterator[tuple[Int64s, int, Bytes]]:
+    """The batches of `buffer[start:end]` in blocks: rows of them, how many, and the segment. None in a block: no whole one begins where
+    one should.
+    """
+    content = readable(buffer)
+    end = len(content) if end is None else end
+    rows = np.empty((_BLOCK_BATCHES, scan.COLUMNS), np.int64)
+    position = fetched = start
+    while position < end and not fast.is_stopped.is_set():
+        if position >= fetched:
+            fetch_pages(memoryview(buffer), position, min(position + _FETCHED_BYTES, end))
+            fetched = position + _FETCHED_BYTES
+        count, position = scan.scan(content, position, end, verifies, rows)
+        yield rows, count, content
+        if not count:
+            return
 
 
 def bound_offsets(rules: Int64s, log: StrictLog, number: int) -> None:
     """Set what the segment of this number may hold."""
     base_offset = log.segments[number].file.base_offset
-    rules[fold.LOWEST_OFFSET] = base_offset
-    rules[fold.BEYOND_OFFSET] = min(base_offset + MOST_OFFSETS_IN_SEGMENT + 1, _LARGEST)
+    rules[LOWEST_OFFSET] = base_offset
+    rules[BEYOND_OFFSET] = min(base_offset + MOST_OFFSETS_IN_SEGMENT + 1, LARGEST)
     for later in log.segments[number + 1 : number + 2]:
-        rules[fold.BEYOND_OFFSET] = min(rules[fold.BEYOND_OFFSET], later.file.base_offset)
+        rules[BEYOND_OFFSET] = min(rules[BEYOND_OFFSET], later.file.base_offset)
 
 
 def with_room_for(tables: Tables, rows: Int64s, first: int, last: int, bodies: Int64s) -> Tables:
@@ -157,11 +239,7 @@ def _given_up(tables: Tables, status: int) -> Tables:
 
 
 def runs(buffer: Bytes, rows: Int64s, count: int, cap_bytes: int) -> Iterator[tuple[int, int, Bytes, Int64s]]:
-    """The batches in runs, each with the bytes that hold its records, and where in them the records of each batch lie.
-
-    Raises:
-        DecompressionError: a batch cannot be unfolded, or to more than `cap_bytes` only.
-    """
+    """The batches in runs, each with the bytes that hold its records, and where in them the records of each batch lie."""
     bodies = np.empty((count, 2), np.int64)
     bodies[:, 0] = rows[:count, scan.POSITION] + scan.HEADER_BYTES
     bodies[:, 1] = rows[:count, scan.POSITION] + rows[:count, scan.SIZE]
@@ -193,28 +271,3 @@ def runs(buffer: Bytes, rows: Int64s, count: int, cap_bytes: int) -> Iterator[tu
 def _unfold(buffer: Bytes, rows: Int64s, number: int, bodies: Int64s, cap_bytes: int) -> bytes:
     codec = int(rows[number, scan.ATTRIBUTES]) & scan.CODEC
     return decompress(codec, buffer[bodies[number, 0] : bodies[number, 1]].data, magic=2, cap_bytes=cap_bytes)
-
-
-def rules_of(profile: BrokerProfile, inputs: LoadInputs) -> Int64s:
-    """The rules of this release for `fold.fold`, with a seed of their own."""
-    rules = np.zeros(fold.RULES, np.int64)
-    rules[fold.SEED] = secrets.randbits(62)
-    for rule, record_type in ((fold.ACCEPTED_0, 0), (fold.ACCEPTED_1, 1), (fold.ACCEPTED_2, 2)):
-        if record_type in profile.values:
-            known = profile.values[record_type].versions
-            accepted = profile.value_versions[record_type]
-            rules[rule] = sum(1 << version for version in known if accepted is None or version in accepted)
-    rules[fold.TAKES_NULL_PROTOCOL] = True
-    rules[fold.MOST_BATCH_BYTES] = _LARGEST
-    rules[fold.REFUSED_CODECS] = sum(1 << codec for codec in range(scan.CODEC + 1) if codec not in CODEC_NAMES)
-    if isinstance(profile, JavaProfile):
-        rules[fold.MARKER_DECIDES] = profile.marker_decides
-        rules[fold.TOMBSTONE_VOIDS] = profile.tombstone_drops_pending
-    elif isinstance(profile, ScalaProfile):
-        rules[fold.TAKES_NULL_PROTOCOL] = profile.null_protocol_is_readable
-        if profile.oversized_batch == "stall":
-            rules[fold.MOST_BATCH_BYTES] = inputs.load_buffer_bytes
-        for codec, name in CODEC_NAMES.items():
-            if name in profile.refused_formats:
-                rules[fold.REFUSED_CODECS] |= 1 << codec
-    return rules

@@ -73,8 +73,8 @@ class Settled:
         return None if first < 0 else first
 
     @property
-    def next_offset(self) -> int:
-        return int(self.tables.counts[columns.NEXT_OFFSET])
+    def last_offset(self) -> int | None:
+        return None if self.first_offset is None else int(self.tables.counts[columns.NEXT_OFFSET]) - 1
 
     # What was passed on
 
@@ -92,7 +92,11 @@ class Settled:
 
     def _batch_of(self, segment: int, position: int, records: list[Record]) -> LoadedBatch:
         served = self.log.segments[segment]
-        return LoadedBatch(served.file.path, self._section(segment, position)[0], served.buffer, lambda: records)
+        batch = self._section(segment, position)[0]
+        if self.last_offset is not None and self.last_offset < batch.last_offset:
+            # The log is cut off within it.
+            batch = replace(batch, last_offset=self.last_offset)
+        return LoadedBatch(served.file.path, batch, served.buffer, lambda: records)
 
     def _section(self, segment: int, position: int) -> tuple[Batch, Buffer]:
         key = segment, position

@@ -69,9 +69,11 @@ RECORD_COLUMNS = 8
 KEYS, KEY_BYTES, GROUPS, GROUP_BYTES, TOPICS, TOPIC_BYTES, METADATA_BYTES, PRODUCERS = range(8)
 STAGED, FREE_STAGED, PASSED, TOPIC_IDS, GROUP_RECORDS, STATUS = range(8, 14)
 RECORDS, BATCH_BYTES, FIRST_OFFSET, NEXT_OFFSET, LEADER_EPOCH_SEEN, MOST_METADATA_BYTES = range(14, 20)
-#: And the seed of hashes.
-SEED = 20
-COUNTS = 21
+#: And the seed of hashes, and 1 behind the last record that counts.
+SEED, IS_CUT = 20, 21
+#: Of a stretch that begins within a segment, 1; and its first batch: base offset and leader epoch. The last offset of its last batch.
+BEGINS_WITHIN, FIRST_BASE_OFFSET, FIRST_LEADER_EPOCH, LAST_OFFSET_SEEN = range(22, 26)
+COUNTS = 26
 
 _SIZE_MASK = (1 << SIZE_BITS) - 1
 _METADATA_WORTH_MOVING = 4 << 20
@@ -118,7 +120,7 @@ class Tables(NamedTuple):
 def new_tables(seed: int) -> Tables:
     """Empty tables, their hashes with this seed; `with_room` makes them large enough for what comes."""
     counts = np.zeros(COUNTS, np.int64)
-    counts[[FREE_STAGED, FIRST_OFFSET, LEADER_EPOCH_SEEN]] = -1
+    counts[[FREE_STAGED, FIRST_OFFSET, LEADER_EPOCH_SEEN, FIRST_BASE_OFFSET, LAST_OFFSET_SEEN]] = -1
     counts[MOST_METADATA_BYTES] = _METADATA_WORTH_MOVING
     counts[SEED] = seed
     return Tables(

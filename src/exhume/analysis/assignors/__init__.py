@@ -1,0 +1,29 @@
+"""The partition assignors of Kafka, recomputed: the same answers as Kafka's own classes give, era by era.
+
+group              questions and answers
+java_order         the order of Java's hash tables, which decides ties
+racks              when racks matter
+client_range, round_robin, sticky (sticky_claims, sticky_quotas, sticky_balance)
+                   what the leader of a classic group runs
+coordinator_view, server_racks, server_range, uniform (uniform_equal, uniform_levels, uniform_moves), share
+                   what the coordinator runs for consumer and share groups
+variants           the table of all of them
+structure          what can be said of groups that no assignor here explains: Streams, Connect, other clients
+"""
+
+from exhume.analysis.assignors.group import Assigned, AssignorThrows, Member, Plan, Question, TopicPartition
+from exhume.analysis.assignors.variants import VARIANTS, Side, Variant, variant_for, variants_of
+
+__all__ = [
+    "VARIANTS",
+    "Assigned",
+    "AssignorThrows",
+    "Member",
+    "Plan",
+    "Question",
+    "Side",
+    "TopicPartition",
+    "Variant",
+    "variant_for",
+    "variants_of",
+]

@@ -1,0 +1,123 @@
+"""The `range` assignor of consumers: of each topic a stretch of partitions for every subscriber.
+
+    0.10 - 2.3   subscribers by member id
+    2.4 - 3.4    static members first
+    3.5 -        partitions to members in a rack of their replicas first; co-partitioned topics alike
+
+Source: RangeAssignor, Kafka 0.10 to 4.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from exhume.analysis.assignors.group import Assigned, Member, Plan, Question, TopicPartition, by_member_id, static_first
+from exhume.analysis.assignors.java_order import hash_order, sort_key, string_hash
+from exhume.analysis.assignors.racks import RackView, all_racks
+
+
+def range_by_member_id(question: Question) -> Plan:
+    """`range` up to 2.3."""
+    return _without_racks(question, by_member_id)
+
+
+def range_static_first(question: Question) -> Plan:
+    """`range` of 2.4 to 3.4, and that of the coordinator since 3.9."""
+    return _without_racks(question, static_first)
+
+
+def _without_racks(question: Question, order: Callable[[Member], Any]) -> Plan:
+    assigned: Assigned = {member.member_id: [] for member in question.members}
+    for stretch in _stretches(question, order, racked=False):
+        stretch.hand_out(assigned)
+    return Plan(assigned)
+
+
+def range_rack_aware(question: Question) -> Plan:
+    """`range` since 3.5."""
+    assigned: Assigned = {member.member_id: [] for member in question.members}
+    stretches = _stretches(question, static_first, racked=True)
+    uses_racks = any(stretch.racks_matter for stretch in stretches)
+    if uses_racks:
+        alike: dict[tuple[Any, ...], list[_Stretch]] = {}
+        for stretch in stretches:
+            alike.setdefault(stretch.shape, []).append(stretch)
+        for group in alike.values():
+            if len(group) > 1:
+                _hand_out_alike(group, assigned)
+            elif group[0].racks_matter:
+                group[0].hand_out(assigned, in_rack=True)
+    for stretch in stretches:
+        stretch.hand_out(assigned)
+    if uses_racks:
+        for partitions in assigned.values():
+            partitions.sort(key=lambda partition: (sort_key(partition[0]), partition[1]))
+    return Plan(assigned)
+
+
+def _stretches(question: Question, order: Callable[[Member], Any], *, racked: bool) -> list[_Stretch]:
+    subscribers: dict[str, list[Member]] = {}
+    for member in question.in_hash_order():
+        for topic in dict.fromkeys(question.known_topics(member)):
+            subscribers.setdefault(topic, []).append(member)
+    return [
+        _Stretch(question, topic, sorted(subscribers[topic], key=order), racked=racked)
+        for topic in hash_order(subscribers, string_hash)
+        if question.partition_counts[topic]
+    ]
+
+
+class _Stretch:
+    """A topic that is being handed out: what is left of it, and how much each subscriber may still take."""
+
+    def __init__(self, question: Question, topic: str, subscribers: Sequence[Member], *, racked: bool) -> None:
+        count = question.partition_counts[topic]
+        self.topic = topic
+        self.subscribers = subscribers
+        self.left = [(topic, partition) for partition in range(count)]
+        self._racks = all_racks(question, subscribers, [topic]) if racked else RackView()
+        self.racks_matter = self._racks.matter()
+        #: Topics of the same shape are co-partitioned: the same subscribers, and as many partitions, which count only if one has a rack.
+        self.shape = (
+            tuple((member.member_id, member.rack_id or None) for member in subscribers),
+            count if self._racks.member_racks else 0,
+        )
+        self._even_share, self._extras = divmod(count, len(subscribers))
+        self._taken = dict.fromkeys((member.member_id for member in subscribers), 0)
+
+    def room(self, member: Member) -> int:
+        """How many partitions this member may still take."""
+        return max(0, self._even_share + (self._extras > 0) - self._taken[member.member_id])
+
+    def fits(self, member: Member, partition: TopicPartition) -> bool:
+        """True where a replica is in the member's rack, or it has none; also where racks do not matter for this topic alone."""
+        return not self._racks.mismatch(member.member_id, partition)
+
+    def give(self, member: Member, partitions: Sequence[TopicPartition], assigned: Assigned) -> None:
+        assigned[member.member_id] += partitions
+        self._taken[member.member_id] += len(partitions)
+        if self._taken[member.member_id] > self._even_share:
+            self._extras -= 1
+        gone = set(partitions)
+        self.left = [partition for partition in self.left if partition not in gone]
+
+    def hand_out(self, assigned: Assigned, *, in_rack: bool = False) -> None:
+        """Every subscriber in turn takes its share of what is left; with `in_rack`, only what fits."""
+        for member in self.subscribers:
+            fitting = [partition for partition in self.left if not in_rack or self.fits(member, partition)]
+            share = fitting[: self.room(member)]
+            if share:
+                self.give(member, share, assigned)
+
+
+def _hand_out_alike(stretches: Sequence[_Stretch], assigned: Assigned) -> None:
+    waiting = list(stretches[0].subscribers)
+    for number in range(stretches[0].shape[1]):
+        for member in waiting:
+            if all(stretch.fits(member, (stretch.topic, number)) and stretch.room(member) > 0 for stretch in stretches):
+                for stretch in stretches:
+                    stretch.give(member, [(stretch.topic, number)], assigned)
+                if not any(stretch.room(member) for stretch in stretches):
+                    waiting.remove(member)
+                break

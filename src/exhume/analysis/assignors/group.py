@@ -1,0 +1,98 @@
+"""What an assignor is asked, and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from exhume.analysis.assignors.java_order import hash_order, sort_key, string_hash
+from exhume.analysis.topic_sizes import PartitionRacks
+
+TopicPartition = tuple[str, int]
+#: Member id -> what it is given, in the order in which Kafka's class lists it.
+Assigned = dict[str, list[TopicPartition]]
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A member as an assignor sees it.
+
+    Attributes:
+        member_id: its id.
+        topics: what it subscribes to, in the order of the bytes.
+        group_instance_id: of a static member.
+        rack_id: its rack; None and "" both mean none.
+        owned: what it says that it owns, in the order of the bytes; for assignors of the coordinator, its previous target.
+        field_generation: the generation field of the subscription, since its version 2; None where there is none, or it is unknown.
+        user_data_generation: the generation in the user data; None where there is no user data, or none in it.
+        has_user_data: there is user data, even if it claims nothing.
+    """
+
+    member_id: str
+    topics: tuple[str, ...]
+    group_instance_id: str | None = None
+    rack_id: str | None = None
+    owned: tuple[TopicPartition, ...] = ()
+    field_generation: int | None = None
+    user_data_generation: int | None = None
+    has_user_data: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One question to an assignor.
+
+    Attributes:
+        members: in the order of the JoinGroup response, as far as it is known; ids are unique.
+        partition_counts: of the topics that have metadata. A topic that is not here does not exist.
+        racks: of the replicas of every partition, for topics where they are known.
+        topic_ids: for assignors of the coordinator: the 16 bytes of each id. They decide ties.
+        assignable: for share groups: the partitions whose share state is initialized; None where that is so of all.
+    """
+
+    members: Sequence[Member]
+    partition_counts: Mapping[str, int]
+    racks: Mapping[str, PartitionRacks] = field(default_factory=dict)
+    topic_ids: Mapping[str, bytes] = field(default_factory=dict)
+    assignable: Mapping[str, Sequence[int]] | None = None
+
+    def in_hash_order(self) -> list[Member]:
+        """The members as a HashMap by member id gives them back."""
+        by_id = {member.member_id: member for member in self.members}
+        return [by_id[member_id] for member_id in hash_order(by_id, string_hash)]
+
+    def known_topics(self, member: Member) -> list[str]:
+        """The topics of this member that exist."""
+        return [topic for topic in member.topics if topic in self.partition_counts]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """An answer: who is given what, and, of a cooperative assignor, what it took out of the plan again until its owner lets go of it."""
+
+    assigned: Assigned
+    withheld: Mapping[str, Sequence[TopicPartition]] = field(default_factory=dict)
+
+
+class AssignorThrows(Exception):
+    """Kafka's class throws here: the leader fails, and no assignment comes of it.
+
+    Attributes:
+        exception: the name of the Java exception.
+    """
+
+    def __init__(self, exception: str, reason: str) -> None:
+        super().__init__(f"{exception}: {reason}")
+        self.exception = exception
+
+
+def static_first(member: Member) -> tuple[bool, bytes]:
+    """What to sort members by to have static ones first, by instance id, then the others by member id."""
+    if member.group_instance_id is not None:
+        return (False, sort_key(member.group_instance_id))
+    return (True, sort_key(member.member_id))
+
+
+def by_member_id(member: Member) -> bytes:
+    """What to sort members by where static membership makes no difference."""
+    return sort_key(member.member_id)

@@ -1,0 +1,93 @@
+"""In which order Java's hash tables give their keys back.
+
+Assignors walk HashMaps and HashSets, so where loads tie this order decides who gets a partition. It follows from the hash codes of the
+keys, from the capacity that the table has grown to, and, inside a bucket, from the order of insertion. Buckets of eight or more keys
+that Java turns into trees are not told apart.
+
+Source: HashMap, String.hashCode and String.compareTo of the Java platform; TopicPartition and Uuid, Kafka 0.10 to 4.3.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import lru_cache
+from typing import TypeVar
+
+Key = TypeVar("Key", bound=Hashable)
+
+_SMALLEST_CAPACITY = 16
+
+
+@lru_cache(maxsize=65_536)
+def sort_key(text: str) -> bytes:
+    """What to sort texts by to have them as String.compareTo has them: by UTF-16 units."""
+    return text.encode("utf-16-be", "surrogatepass")
+
+
+@lru_cache(maxsize=65_536)
+def string_hash(text: str) -> int:
+    """String.hashCode, as a signed 32-bit number."""
+    utf_16 = sort_key(text)
+    value = 0
+    for unit in struct.unpack(f">{len(utf_16) // 2}H", utf_16):
+        value = (31 * value + unit) & 0xFFFFFFFF
+    return value - (1 << 32) if value >= 1 << 31 else value
+
+
+def partition_hash(partition: tuple[str, int]) -> int:
+    """TopicPartition.hashCode."""
+    topic, number = partition
+    return 31 * (31 + number) + string_hash(topic)
+
+
+def uuid_hash(raw: bytes) -> int:
+    """Uuid.hashCode of these 16 bytes."""
+    both = int.from_bytes(raw[:8], "big") ^ int.from_bytes(raw[8:], "big")
+    return (both >> 32) ^ (both & 0xFFFFFFFF)
+
+
+def number_hash(number: int) -> int:
+    """Integer.hashCode."""
+    return number
+
+
+def grown_capacity(count: int, start: int = _SMALLEST_CAPACITY) -> int:
+    """The capacity of a table that began with `start` and has held `count` keys."""
+    capacity = start
+    while 4 * count > 3 * capacity:
+        capacity *= 2
+    return capacity
+
+
+def computed_capacity(count: int, start: int = _SMALLEST_CAPACITY) -> int:
+    """The same of a table that is filled by computeIfAbsent, which looks whether to grow before it adds a key.
+
+    It also puts a key in front of those of its bucket: give keys in reverse to have them in its order.
+    """
+    return grown_capacity(max(count - 1, 0), start)
+
+
+def capacity_for(wanted: int) -> int:
+    """The capacity of a table that is made with an initial capacity: the next power of two."""
+    capacity = 1
+    while capacity < wanted:
+        capacity *= 2
+    return capacity
+
+
+def copied_set_capacity(count: int) -> int:
+    """The capacity of a HashSet that is made of a collection."""
+    return grown_capacity(count, capacity_for(max(int(count / 0.75) + 1, _SMALLEST_CAPACITY)))
+
+
+def hash_order(keys: Iterable[Key], hash_of: Callable[[Key], int], capacity: int | None = None) -> list[Key]:
+    """These keys, given in the order of insertion, as a table gives them back; default: one that began small and grew."""
+    listed: Sequence[Key] = list(dict.fromkeys(keys))
+    mask = (grown_capacity(len(listed)) if capacity is None else capacity) - 1
+
+    def bucket(key: Key) -> int:
+        value = hash_of(key) & 0xFFFFFFFF
+        return (value ^ (value >> 16)) & mask
+
+    return sorted(listed, key=bucket)

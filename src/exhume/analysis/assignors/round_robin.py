@@ -1,0 +1,40 @@
+"""The `roundrobin` assignor of consumers: all partitions of all topics in a row, dealt out in turn.
+
+    0.10 - 2.3   members by member id
+    2.4 -        static members first
+
+Source: RoundRobinAssignor, Kafka 0.10 to 4.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from exhume.analysis.assignors.group import Assigned, Member, Plan, Question, by_member_id, static_first
+from exhume.analysis.assignors.java_order import sort_key
+
+
+def round_robin_by_member_id(question: Question) -> Plan:
+    """`roundrobin` up to 2.3."""
+    return _dealt(question, by_member_id)
+
+
+def round_robin_static_first(question: Question) -> Plan:
+    """`roundrobin` since 2.4."""
+    return _dealt(question, static_first)
+
+
+def _dealt(question: Question, order: Callable[[Member], Any]) -> Plan:
+    members = sorted(question.in_hash_order(), key=order)
+    topics = sorted({topic for member in members for topic in question.known_topics(member)}, key=sort_key)
+    subscriptions = [frozenset(member.topics) for member in members]
+    assigned: Assigned = {member.member_id: [] for member in members}
+    turn = 0
+    for topic in topics:
+        for partition in range(question.partition_counts[topic]):
+            while topic not in subscriptions[turn]:
+                turn = (turn + 1) % len(members)
+            assigned[members[turn].member_id].append((topic, partition))
+            turn = (turn + 1) % len(members)
+    return Plan(assigned)

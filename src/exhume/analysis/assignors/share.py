@@ -1,0 +1,234 @@
+"""The `simple` assignor of the coordinator for share groups, whose members share partitions.
+
+    3.9 - 4.0   everybody gets everything it subscribes to
+    4.1         a partition for each member by the hash of its id, what members had, the rest in turn
+    4.2 -       as many members for each partition, and as many partitions for each member; where subscriptions differ, for each topic
+
+Source: SimpleAssignor, SimpleHomogeneousAssignmentBuilder and SimpleHeterogeneousAssignmentBuilder, Kafka 3.9 to 4.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from math import ceil
+from typing import Generic, TypeVar
+
+from exhume.analysis.assignors.coordinator_view import CoordinatorView, plan_of
+from exhume.analysis.assignors.group import AssignorThrows, Plan, Question, TopicPartition
+from exhume.analysis.assignors.java_order import capacity_for, computed_capacity, grown_capacity, hash_order, number_hash, string_hash
+
+Key = TypeVar("Key", TopicPartition, int)
+
+
+def simple_3_9(question: Question) -> Plan:
+    """`simple` of the coordinators 3.9 and 4.0."""
+    view = CoordinatorView(question)
+    return plan_of(
+        {member_id: {topic: list(range(question.partition_counts[topic])) for topic in topics} for member_id, topics in view.topics.items()}
+    )
+
+
+def simple_4_1(question: Question) -> Plan:
+    """`simple` of the coordinator 4.1."""
+    view = CoordinatorView(question)
+    holders: dict[TopicPartition, list[str]] = {}
+    for member_id, topics in view.previous.items():
+        for topic, partitions in topics.items():
+            for partition in partitions:
+                holders.setdefault((topic, partition), []).append(member_id)
+    capacity = computed_capacity(len(holders))
+    before = {partition: holders[partition] for partition in hash_order(reversed(holders), view.record_hash, capacity)}
+    return _plan(view, _equal_4_1(view, before) if view.subscriptions_equal() else _unequal_4_1(view, before))
+
+
+def _equal_4_1(view: CoordinatorView, before: dict[TopicPartition, list[str]]) -> dict[str, set[TopicPartition]]:
+    topics = view.topics[view.members[0].member_id]
+    partitions = _assignable(view, topics)
+    most = ceil(len(partitions) / len(view.members))
+    held: dict[str, set[TopicPartition]] = {member.member_id: set() for member in view.members}
+    if not topics:
+        return held
+    hashed = set()
+    for member_id in held if partitions else ():
+        partition = _by_hash(member_id, partitions)
+        held[member_id].add(partition)
+        hashed.add(partition)
+    given = set(hashed)
+    for partition, members in before.items():
+        for member_id in members:
+            if partition[0] in topics and len(held[member_id]) < most and partition not in hashed:
+                held[member_id].add(partition)
+                given.add(partition)
+    turns = list(held)
+    turn = 0
+    for partition in partitions:
+        while partition not in given:
+            if turn >= len(turns):
+                turn = 0
+                if not turns:
+                    raise AssignorThrows("PartitionAssignorException", "Inconsistent number of member IDs")
+            # One more than is due, since hashes may collide.
+            if len(held[turns[turn]]) <= most:
+                held[turns[turn]].add(partition)
+                given.add(partition)
+                turn += 1
+            else:
+                del turns[turn]
+    return held
+
+
+def _unequal_4_1(view: CoordinatorView, before: dict[TopicPartition, list[str]]) -> dict[str, set[TopicPartition]]:
+    partitions_of = {
+        member_id: _assignable(view, view.topics[member_id])
+        for member_id in hash_order((member.member_id for member in view.members if member.topics), string_hash)
+    }
+    new: dict[TopicPartition, list[str]] = {}
+    subscribers: dict[str, dict[str, None]] = {}
+    for member_id, partitions in partitions_of.items():
+        if partitions:
+            new.setdefault(_by_hash(member_id, partitions), []).append(member_id)
+        for topic, _ in partitions:
+            subscribers.setdefault(topic, {})[member_id] = None
+    hashed = set(new)
+    turns: dict[str, int] = {}
+    for partition in dict.fromkeys(each for partitions in partitions_of.values() for each in partitions):
+        if partition not in hashed and partition not in before:
+            listed = list(subscribers[partition[0]])
+            turn = turns.get(partition[0], 0)
+            new.setdefault(partition, []).append(listed[turn % len(listed)])
+            turns[partition[0]] = turn + 1
+    held: dict[str, set[TopicPartition]] = {}
+    for partition, members in new.items():
+        for member_id in members:
+            held.setdefault(member_id, set()).add(partition)
+    for partition, members in before.items():
+        for member_id in members:
+            if member_id in subscribers.get(partition[0], ()) and partition not in new:
+                held.setdefault(member_id, set()).add(partition)
+    return held
+
+
+def _by_hash(member_id: str, partitions: Sequence[TopicPartition]) -> TopicPartition:
+    return partitions[abs(string_hash(member_id)) % len(partitions)]
+
+
+def _assignable(view: CoordinatorView, topics: Sequence[str]) -> list[TopicPartition]:
+    """The partitions of these topics whose share state is initialized."""
+    assignable = view.question.assignable
+    return [(topic, number) for topic, number in view.partitions(topics) if assignable is None or number in assignable.get(topic, ())]
+
+
+def _plan(view: CoordinatorView, held: dict[str, set[TopicPartition]]) -> Plan:
+    by_topic: dict[str, dict[str, list[int]]] = {member.member_id: {} for member in view.members}
+    for member_id, partitions in held.items():
+        for topic, number in partitions:
+            by_topic[member_id].setdefault(topic, []).append(number)
+    return plan_of(by_topic)
+
+
+def simple_4_2(question: Question) -> Plan:
+    """`simple` of the coordinator since 4.2."""
+    view = CoordinatorView(question)
+    held: dict[str, set[TopicPartition]] = {
+        member_id: {(topic, number) for topic, numbers in topics.items() for number in numbers}
+        for member_id, topics in view.previous.items()
+    }
+    ids = [member.member_id for member in view.members]
+    if view.subscriptions_equal():
+        topics = view.topics[ids[0]]
+        if not topics:
+            return plan_of({member_id: {} for member_id in ids})
+        shares: _Shares[TopicPartition] = _Shares(_assignable(view, topics), list(range(len(ids))), view.record_hash)
+        for position, member_id in enumerate(ids):
+            held[member_id] = {partition for partition in held[member_id] if partition[0] in topics}
+            shares.enter(
+                position,
+                [(topic, number) for topic in view.previous[member_id] if topic in topics for number in view.previous[member_id][topic]],
+            )
+        shares.run()
+        for position, partitions in shares.held().items():
+            held[ids[position]] = set(partitions)
+        return _plan(view, held)
+    for topic in view.subscribed():
+        members = [position for position, member_id in enumerate(ids) if topic in view.topics[member_id]]
+        of_topic: _Shares[int] = _Shares([number for _, number in _assignable(view, [topic])], members, number_hash)
+        for position, member_id in enumerate(ids):
+            # Also of members that no longer subscribe: they are due nothing, and lose it.
+            of_topic.enter(position, view.previous[member_id].get(topic, ()))
+        of_topic.run()
+        for position, member_id in enumerate(ids):
+            kept = {partition for partition in held[member_id] if partition[0] != topic}
+            held[member_id] = kept | {(topic, number) for number in of_topic.held().get(position, ())}
+    return _plan(view, held)
+
+
+@dataclass(slots=True)
+class _Shares(Generic[Key]):
+    """Partitions that are shared evenly among members, which are known by their position in hash order."""
+
+    partitions: Sequence[Key]
+    members: Sequence[int]
+    hash_of: Callable[[Key], int]
+    _sharing: int = field(init=False)
+    _due: dict[int, int] = field(init=False)
+    _by_partition: dict[Key, dict[int, None]] = field(init=False, default_factory=dict)
+    _by_member: dict[int, dict[Key, None]] = field(init=False, default_factory=dict)
+    _seen_by_partition: dict[Key, int] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        count, members = len(self.partitions), len(self.members)
+        self._sharing = -(-members // count) if count else 0
+        precise = self._sharing * count / members
+        self._due = {
+            position: ceil(precise * float(number + 1)) - ceil(precise * float(number)) for number, position in enumerate(self.members)
+        }
+
+    def held(self) -> dict[int, dict[Key, None]]:
+        return self._by_member
+
+    def enter(self, position: int, partitions: Iterable[Key]) -> None:
+        """What a member holds before."""
+        for partition in partitions:
+            self._by_partition.setdefault(partition, {})[position] = None
+            self._by_member.setdefault(position, {})[partition] = None
+
+    def run(self) -> None:
+        """Take from members that hold too much, then of partitions that too many share; then fill up."""
+        for position, partitions in self._by_member.items():
+            for partition in hash_order(partitions, self.hash_of):
+                if len(partitions) <= self._due.get(position, 0):
+                    break
+                del partitions[partition]
+                del self._by_partition[partition][position]
+        sizes = {partition: len(members) for partition, members in self._by_partition.items()}
+        for partition, members in self._by_partition.items():
+            for position in hash_order(members, number_hash, grown_capacity(sizes[partition])):
+                if len(members) <= self._sharing:
+                    break
+                del members[position]
+                del self._by_member[position][partition]
+        self._fill()
+
+    def _fill(self) -> None:
+        for partition in self.partitions:
+            self._by_partition.setdefault(partition, {})
+        hungry = [position for position in self.members if len(self._by_member.get(position, ())) < self._due[position]]
+        capacity = computed_capacity(len(self._by_partition), capacity_for(int((len(self.partitions) + 1) / 0.75 + 1)))
+        turn = 0
+        for partition in hash_order(reversed(self._by_partition), self.hash_of, capacity):
+            members = self._by_partition[partition]
+            skipped = 0
+            while len(members) < self._sharing and skipped < len(hungry):
+                turn %= len(hungry)
+                position = hungry[turn]
+                turn += 1
+                if position in members:
+                    skipped += 1
+                    continue
+                skipped = 0
+                members[position] = None
+                self._by_member.setdefault(position, {})[partition] = None
+                if len(self._by_member[position]) >= self._due[position]:
+                    turn -= 1
+                    del hungry[turn]

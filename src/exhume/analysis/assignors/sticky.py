@@ -1,0 +1,212 @@
+"""The `sticky` and `cooperative-sticky` assignors of consumers, era by era.
+
+    0.11 - 2.2      every claim is kept; a topic without metadata makes the leader fail
+    2.3             claims have a generation, the newest one counts
+    2.4.0 - 2.5.0   balanced by moving partitions, always
+    2.5.1 - 2.8.0   equal subscriptions are filled up to quotas; two claims to one partition are both honoured (KAFKA-12984)
+    2.8.1 - 2.8.2   two claims of one generation cancel each other; cooperative members state their generation
+    3.0.0 - 3.3.2   equal subscriptions by quotas from the start
+    3.4.1           the newest claim counts for each partition (KAFKA-14639)
+    3.5.2 - 3.7.0   racks count; members that differ by one are balanced (KAFKA-15106)
+    3.7.1 -         what is owned is sorted before it is cut (KAFKA-16277); racks never hide who has to give up (KAFKA-15170)
+
+A cooperative assignor takes out of its plan what another member still owns. That is all of it: nothing is changed behind it.
+
+Source: AbstractStickyAssignor, StickyAssignor and CooperativeStickyAssignor, Kafka 0.11 to 4.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from exhume.analysis.assignors.group import Assigned, AssignorThrows, Member, Plan, Question, TopicPartition
+from exhume.analysis.assignors.java_order import hash_order, partition_hash, sort_key, string_hash
+from exhume.analysis.assignors.racks import RackView, racks_that_matter
+from exhume.analysis.assignors.sticky_balance import Balance
+from exhume.analysis.assignors.sticky_claims import NO_GENERATION, Ownership, StickyEra, believed, claim_of, second_claim_of
+from exhume.analysis.assignors.sticky_quotas import Transfers, by_quotas, filled
+
+ERA_0_11 = StickyEra(constrained="no", knows_generations=False, places_new_first=False)
+ERA_2_3 = StickyEra(constrained="no", places_new_first=False)
+ERA_2_4 = StickyEra(constrained="no")
+ERA_2_5 = StickyEra(constrained="filled")
+ERA_2_8 = StickyEra(constrained="filled", conflicts="newest", reads_cooperative_user_data=True)
+ERA_3_0 = StickyEra(constrained="quotas", conflicts="newest", reads_cooperative_user_data=True)
+ERA_3_4 = StickyEra(constrained="quotas", conflicts="last_visited", reads_cooperative_user_data=True, reads_generation_field=True)
+ERA_3_5 = StickyEra(
+    constrained="quotas",
+    conflicts="holder",
+    reads_cooperative_user_data=True,
+    reads_generation_field=True,
+    is_rack_aware=True,
+    tolerates_one=True,
+)
+ERA_3_7 = StickyEra(
+    constrained="quotas",
+    conflicts="holder",
+    reads_cooperative_user_data=True,
+    reads_generation_field=True,
+    is_rack_aware=True,
+    tolerates_one=True,
+    sorts_owned=True,
+)
+
+
+def sticky(question: Question, era: StickyEra, *, cooperative: bool) -> Plan:
+    """The plan of this era; with `cooperative`, without what others still have to let go of.
+
+    Raises:
+        AssignorThrows: Kafka's class does.
+    """
+    subscribed = {topic for member in question.members for topic in member.topics}
+    unknown = sorted(subscribed.difference(question.partition_counts))
+    if unknown and not era.knows_generations:
+        raise AssignorThrows("NullPointerException", f"no metadata of topic {unknown[0]}")
+    question = Question(
+        question.members, {topic: count for topic, count in question.partition_counts.items() if topic in subscribed}, question.racks
+    )
+    members = question.in_hash_order()
+    ownership = believed(question, members, era, cooperative=cooperative) if era.constrained != "no" else Ownership()
+    racks = racks_that_matter(question, members, question.partition_counts) if era.is_rack_aware else RackView()
+    if era.constrained == "quotas" and ownership.subscriptions_equal:
+        assigned, transfers = by_quotas(question, ownership, era, racks)
+    elif era.constrained == "filled" and ownership.subscriptions_equal:
+        assigned, transfers = filled(question, ownership)
+    else:
+        if era.constrained == "quotas":
+            assigned = _balanced_by_topic(question, members, ownership, era, racks, cooperative=cooperative)
+        else:
+            assigned = _balanced_by_partition(question, members, ownership, era, cooperative=cooperative)
+        transfers = _handed_over(members, assigned)
+    if not cooperative:
+        return Plan(assigned)
+    withheld: dict[str, list[TopicPartition]] = {}
+    for partition, member_id in transfers.items():
+        if partition in assigned[member_id]:
+            assigned[member_id].remove(partition)
+        withheld.setdefault(member_id, []).append(partition)
+    return Plan(assigned, withheld)
+
+
+def _handed_over(members: Sequence[Member], assigned: Assigned) -> Transfers:
+    """What one member is given that it does not own, while one that owns it is not given it."""
+    owned = {member.member_id: set(member.owned) for member in members}
+    added = {
+        partition: member_id for member_id, partitions in assigned.items() for partition in partitions if partition not in owned[member_id]
+    }
+    revoked = {partition for member_id, partitions in assigned.items() for partition in owned[member_id].difference(partitions)}
+    return {partition: member_id for partition, member_id in added.items() if partition in revoked}
+
+
+def _balanced_by_topic(
+    question: Question, members: Sequence[Member], ownership: Ownership, era: StickyEra, racks: RackView, *, cooperative: bool
+) -> Assigned:
+    """Since 3.0: what claims came to is kept where it may be. Of older claims, the newest is where a partition may go back to."""
+    previous: dict[TopicPartition, tuple[int, str]] = {}
+    for member in members:
+        claim = claim_of(member, era, cooperative=cooperative)
+        generation = NO_GENERATION if claim.generation is None else claim.generation
+        if generation >= ownership.newest_generation:
+            continue
+        for partition in claim.partitions:
+            if partition not in previous or generation > previous[partition][0]:
+                previous[partition] = (generation, member.member_id)
+
+    balance = Balance(question, members, ownership.owned, racks, tolerates_one=era.tolerates_one)
+    topics = {member.member_id: frozenset(member.topics) for member in members}
+    revokes = False
+    kept = []
+    for member_id, partitions in balance.held.items():
+        allowed = [each for each in partitions if each[0] in topics[member_id] and not racks.mismatch(member_id, each)]
+        revokes |= len(allowed) < len(partitions)
+        partitions[:] = allowed
+        kept += allowed
+    everything = balance.every_partition()
+    owners = {partition: member_id for partition, (_, member_id) in previous.items()}
+    return balance.run(everything, _behind(everything, sorted(kept, key=balance.partition_order)), owners, revokes=revokes)
+
+
+def _behind(everything: Sequence[TopicPartition], kept: Sequence[TopicPartition]) -> list[TopicPartition]:
+    """What is not kept. Both are walked in step, so that behind a kept partition that does not exist nothing counts as kept any more."""
+    walk = iter(kept)
+    expected = next(walk, None)
+    left = []
+    for partition in everything:
+        if partition == expected:
+            expected = next(walk, None)
+        else:
+            left.append(partition)
+    return left
+
+
+def _balanced_by_partition(
+    question: Question, members: Sequence[Member], ownership: Ownership, era: StickyEra, *, cooperative: bool
+) -> Assigned:
+    """Up to 2.8: of each partition the newest claim counts, the one before it is where it may go back to."""
+    previous: dict[TopicPartition, str] = {}
+    if era.knows_generations:
+        claims: dict[TopicPartition, dict[int, str]] = {}
+        for member in members:
+            claim = second_claim_of(member, era, cooperative=cooperative, read=ownership.read)
+            for partition in claim.partitions:
+                by_generation = claims.setdefault(partition, {})
+                if claim.generation is None or claim.generation not in by_generation:
+                    by_generation[NO_GENERATION if claim.generation is None else claim.generation] = member.member_id
+        held: Assigned = {member.member_id: [] for member in members}
+        for partition in hash_order(claims, partition_hash):
+            generations = sorted(claims[partition], reverse=True)
+            held[claims[partition][generations[0]]].append(partition)
+            if len(generations) > 1:
+                previous[partition] = claims[partition][generations[1]]
+        is_fresh = not claims
+    else:
+        held = {member.member_id: list(member.owned) for member in members}
+        is_fresh = not any(member.has_user_data for member in members)
+
+    balance = Balance(question, members, held, RackView(), tolerates_one=era.tolerates_one)
+    everything = balance.every_partition()
+    if era.constrained == "no" and not is_fresh and _all_alike(question, members):
+        at_the_end = hash_order(_as_leaders_list(question, members), partition_hash)
+        everything = _from_the_fullest(at_the_end, held, hash_order(previous, partition_hash))
+    topics = {member.member_id: frozenset(member.topics) for member in members}
+    exists = set(everything)
+    left = dict.fromkeys(everything)
+    revokes = False
+    for member_id, partitions in held.items():
+        for partition in list(partitions):
+            if partition not in exists:
+                partitions.remove(partition)
+                balance.holder.pop(partition, None)
+            elif partition[0] not in topics[member_id]:
+                partitions.remove(partition)
+                revokes = True
+            else:
+                left.pop(partition, None)
+    return balance.run(everything, list(left), previous, revokes=revokes or not era.places_new_first)
+
+
+def _all_alike(question: Question, members: Sequence[Member]) -> bool:
+    """True where every member can be given every partition, or the like."""
+    known = [frozenset(question.known_topics(member)) for member in members]
+    return all(topics == known[0] for topics in known)
+
+
+def _from_the_fullest(everything: Sequence[TopicPartition], held: Assigned, contested: Sequence[TopicPartition]) -> list[TopicPartition]:
+    """Partitions one by one from the member that has most left, those that somebody else had before first; then those of nobody."""
+    exists = set(everything)
+    remaining = {member_id: [each for each in partitions if each in exists] for member_id, partitions in held.items()}
+    order = []
+    while any(remaining.values()):
+        member_id = max(remaining, key=lambda each: (len(remaining[each]), sort_key(each)))
+        own = remaining[member_id]
+        partition = next((each for each in contested if each in own), own[0])
+        own.remove(partition)
+        order.append(partition)
+    listed = set(order)
+    return [*order, *(each for each in everything if each not in listed)]
+
+
+def _as_leaders_list(question: Question, members: Sequence[Member]) -> list[TopicPartition]:
+    """All partitions by topic, topics as the leader's set of all subscriptions has them."""
+    topics = hash_order((topic for member in members for topic in member.topics), string_hash)
+    return [(topic, partition) for topic in topics for partition in range(question.partition_counts.get(topic, 0))]

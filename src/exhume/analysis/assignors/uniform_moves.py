@@ -1,0 +1,208 @@
+"""The `uniform` assignor of the coordinators 3.7 to 3.9 where subscriptions differ: partition by partition, then moved about.
+
+Source: GeneralUniformAssignmentBuilder (3.7, with racks) and UniformHeterogeneousAssignmentBuilder (3.8 and 3.9).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+
+from exhume.analysis.assignors.coordinator_view import CoordinatorView, Held, plan_of
+from exhume.analysis.assignors.group import AssignorThrows, Plan, TopicPartition
+from exhume.analysis.assignors.java_order import copied_set_capacity, grown_capacity, hash_order, sort_key
+from exhume.analysis.assignors.server_racks import ServerRacks
+
+
+def moved_about(view: CoordinatorView, *, rack_aware: bool) -> Plan:
+    """The targets of 3.8 and 3.9; with `rack_aware`, those of 3.7."""
+    moving = _Moving(view, rack_aware=rack_aware)
+    if moving.topics:
+        moving.keep()
+        moving.give_away()
+        moving.balance()
+    return plan_of(moving.held)
+
+
+class _Moving:
+    def __init__(self, view: CoordinatorView, *, rack_aware: bool) -> None:
+        self._view = view
+        self._counts = view.question.partition_counts
+        self._subscribers: dict[str, list[str]] = {}
+        for member in view.members:
+            for topic in view.topics[member.member_id]:
+                self._subscribers.setdefault(topic, []).append(member.member_id)
+        self.topics = hash_order(self._subscribers, view.topic_hash)
+        # 3.7 has no target for a member whose topics do not exist, and stumbles over it.
+        self.held: dict[str, Held] = {member.member_id: {} for member in view.members if view.topics[member.member_id] or not rack_aware}
+        self._racks = ServerRacks(view, self.topics) if rack_aware else None
+        self._uses_racks = self._racks is not None and self._racks.matter
+        listed = view.partitions(self.topics)
+        self._all = hash_order(listed, view.partition_hash, grown_capacity(len(listed)))
+        if rack_aware:
+            self._all = hash_order(self._all, view.partition_hash, copied_set_capacity(len(listed)))
+        self._left = dict.fromkeys(self._all)
+        self._sizes = {member.member_id: 0 for member in view.members}
+        self._most = {member_id: sum(self._counts[topic] for topic in topics) for member_id, topics in view.topics.items()}
+        self._owner: dict[TopicPartition, str] = {}
+        self._owner_elsewhere: dict[TopicPartition, str] = {}
+        self._kept: set[TopicPartition] = set()
+        #: Members that can still take a partition, by size.
+        self._open = sorted(self._place(member_id) for member_id in self._sizes if self._has_room(member_id))
+        self._moves: dict[TopicPartition, tuple[str, str]] = {}
+
+    def _place(self, member_id: str) -> tuple[int, bytes, str]:
+        return self._sizes[member_id], sort_key(member_id), member_id
+
+    def _has_room(self, member_id: str) -> bool:
+        return self._sizes[member_id] < self._most[member_id]
+
+    def keep(self) -> None:
+        for member in self._view.members:
+            for topic, partitions in self._view.previous[member.member_id].items():
+                for partition in partitions if topic in self._view.topics[member.member_id] else ():
+                    each = (topic, partition)
+                    if self._uses_racks and self._racks is not None and self._racks.mismatch(member.member_id, each):
+                        self._owner_elsewhere[each] = member.member_id
+                    else:
+                        self._give(each, member.member_id)
+                        self._kept.add(each)
+
+    def give_away(self) -> None:
+        if self._uses_racks and self._racks is not None:
+            for partition in self._racks.by_members_in_rack(self._left):
+                for member_id in self._racks.members_near(partition, self.held):
+                    if self._try(partition, member_id):
+                        break
+        for partition in sorted(self._left, key=self._order):
+            owner = self._owner_elsewhere.get(partition)
+            if owner is not None and self._try(partition, owner):
+                continue
+            for member_id in sorted(self._subscribers[partition[0]], key=self._place):
+                if self._try(partition, member_id):
+                    break
+        if self._left:
+            raise AssignorThrows("PartitionAssignorException", "Some partitions were left unassigned")
+
+    def _order(self, partition: TopicPartition) -> tuple[float, int, int]:
+        subscribers = len(self._subscribers[partition[0]])
+        return -(self._counts[partition[0]] / subscribers), subscribers, partition[1]
+
+    def _try(self, partition: TopicPartition, member_id: str) -> bool:
+        if partition[0] not in self._view.topics[member_id] or not self._has_room(member_id):
+            return False
+        self._give(partition, member_id)
+        return True
+
+    def _give(self, partition: TopicPartition, member_id: str) -> None:
+        listed = self.held[member_id].setdefault(partition[0], [])
+        if partition[1] not in listed:
+            listed.append(partition[1])
+        self._owner[partition] = member_id
+        self._resize(member_id, 1)
+        self._left.pop(partition, None)
+
+    def _take(self, partition: TopicPartition, member_id: str) -> None:
+        listed = self.held[member_id].get(partition[0])
+        if listed is not None:
+            if partition[1] in listed:
+                listed.remove(partition[1])
+            if not listed:
+                del self.held[member_id][partition[0]]
+        if self._owner.get(partition) == member_id:
+            del self._owner[partition]
+        self._resize(member_id, -1 if self._sizes[member_id] else 0)
+
+    def _resize(self, member_id: str, change: int) -> None:
+        self._close(member_id)
+        self._sizes[member_id] += change
+        if self._has_room(member_id):
+            insort(self._open, self._place(member_id))
+
+    def _close(self, member_id: str) -> None:
+        place = self._place(member_id)
+        position = bisect_left(self._open, place)
+        if position < len(self._open) and self._open[position] == place:
+            del self._open[position]
+
+    def balance(self) -> None:
+        shared = {topic for topic, subscribers in self._subscribers.items() if len(subscribers) >= 2}
+        for member in self._view.members:
+            if member.member_id not in self.held:
+                raise AssignorThrows("NullPointerException", f"none of the topics of member {member.member_id} exists")
+            if not self._has_room(member.member_id) and not any(topic in shared for topic in self.held[member.member_id]):
+                self._close(member.member_id)
+        # What is moved leaves the list of the next round.
+        self._left = dict.fromkeys(partition for partition in self._all if partition[0] in shared)
+        modified = bool(self._left)
+        while modified:
+            modified = reassigned = False
+            for partition in sorted(self._left, key=self._order):
+                if reassigned and self._is_balanced():
+                    return
+                reassigned = self._better(partition)
+                modified |= reassigned
+
+    def _is_balanced(self) -> bool:
+        if not self._open:
+            raise AssignorThrows("NoSuchElementException", "nobody can take another partition")
+        if self._open[0][0] >= self._open[-1][0] - 1:
+            return True
+        for size, _, member_id in self._open:
+            for topic in self._view.topics[member_id]:
+                own = self.held[member_id].get(topic, ())
+                for partition in range(self._counts[topic]):
+                    if partition not in own and self._size(self._owner.get((topic, partition))) > size + 1:
+                        return False
+        return True
+
+    def _size(self, member_id: str | None) -> int:
+        return 0 if member_id is None else self._sizes[member_id]
+
+    def _better(self, partition: TopicPartition) -> bool:
+        owner = self._owner.get(partition)
+        if owner is None:
+            raise AssignorThrows("PartitionAssignorException", f"Expected topicIdPartition '{partition}' to be assigned to a member")
+        if self._uses_racks and self._racks is not None:
+            racks = self._racks.racks_of(partition)
+            if self._racks.rack_of(owner) in racks:
+                can_take = {place[2] for place in self._open}
+                for other in self._racks.members_near(partition, self.held):
+                    if other in can_take and self._sizes[owner] > self._sizes[other] + 1:
+                        self._reassign(partition, other)
+                        return True
+            before = self._owner_elsewhere.get(partition)
+            if before is not None and partition not in self._kept and self._sizes[owner] > self._sizes[before] + 1:
+                self._reassign(partition, before)
+                return True
+        if any(self._sizes[owner] > self._sizes[other] + 1 for other in self._subscribers[partition[0]]):
+            takers = (place[2] for place in self._open if partition[0] in self._view.topics[place[2]])
+            taker = next(takers, None)
+            if taker is None:
+                raise AssignorThrows("PartitionAssignorException", f"No suitable new owner was found for the partition{partition}")
+            self._reassign(partition, taker)
+            return True
+        return False
+
+    def _reassign(self, wanted: TopicPartition, to: str) -> None:
+        partition = self._instead_of(wanted, self._owner[wanted], to)
+        source = self._owner[partition]
+        known = self._moves.pop(partition, None)
+        if known is None:
+            self._moves[partition] = (source, to)
+        elif known[1] == source:
+            # Kafka's check is the wrong way round: a partition that moves for the second time makes it throw.
+            reason = "Mismatch in partition movement record with respect to partition ownership during a rebalance"
+            raise AssignorThrows("PartitionAssignorException", reason)
+        elif known[0] != to:
+            self._moves[partition] = (known[0], to)
+        self._take(partition, source)
+        self._give(partition, to)
+
+    def _instead_of(self, partition: TopicPartition, source: str, to: str) -> TopicPartition:
+        if partition in self._moves:
+            origin, at = self._moves[partition]
+            if at != source:
+                raise AssignorThrows("PartitionAssignorException", f"Old owner does not match expected value for partition: {partition}")
+            source = origin
+        reverse = [each for each, move in self._moves.items() if each[0] == partition[0] and move == (to, source)]
+        return hash_order(reverse, self._view.partition_hash)[0] if reverse else partition

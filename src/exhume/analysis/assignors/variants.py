@@ -1,0 +1,130 @@
+"""Every era of every assignor: who runs it, in which releases, and what decides its answer.
+
+An era is one that the answers of Kafka's own classes tell apart; `asked` are the releases whose classes were asked. Releases between two
+eras that were not asked (3.4.0, 3.5.0 and 3.5.1 of the sticky assignors) count as those before them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+from exhume.analysis.assignors import sticky as eras
+from exhume.analysis.assignors.client_range import range_by_member_id, range_rack_aware, range_static_first
+from exhume.analysis.assignors.group import Plan, Question
+from exhume.analysis.assignors.round_robin import round_robin_by_member_id, round_robin_static_first
+from exhume.analysis.assignors.server_range import range_sticky
+from exhume.analysis.assignors.share import simple_3_9, simple_4_1, simple_4_2
+from exhume.analysis.assignors.sticky import sticky
+from exhume.analysis.assignors.sticky_claims import StickyEra
+from exhume.analysis.assignors.uniform import uniform_3_7, uniform_3_8, uniform_4_0, uniform_4_1
+
+#: Who computes assignments: the leader of a classic group, or the coordinator for a consumer or a share group.
+Side = Literal["client", "consumer", "share"]
+Need = Literal["instance ids", "racks", "owned partitions", "generations", "topic ids"]
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """An era of an assignor.
+
+    Attributes:
+        assignor: its name, as groups and members state it.
+        side: who runs it.
+        first: the first release.
+        last: the last release; None: the newest ones.
+        asked: releases whose own classes were asked.
+        needs: what decides the answer, besides subscriptions and partition counts.
+        run: answers a question; raises `AssignorThrows` where Kafka's class throws.
+    """
+
+    assignor: str
+    side: Side
+    first: str
+    last: str | None
+    asked: tuple[str, ...]
+    needs: tuple[Need, ...]
+    run: Callable[[Question], Plan]
+
+    @property
+    def releases(self) -> str:
+        """The releases, for people: `2.4-3.4`, `3.5 and later`."""
+        return f"{self.first}-{self.last}" if self.last else f"{self.first} and later"
+
+    @property
+    def title(self) -> str:
+        """What this is, for people: `range of Java clients 2.4-3.4`."""
+        who = {"client": "Java clients", "consumer": "the coordinator", "share": "the coordinator"}[self.side]
+        return f"{self.assignor} of {who} {self.releases}"
+
+
+_EARLY = ("0.10.2.2", "0.11.0.3", "1.1.1", "2.1.1", "2.3.1")
+_MIDDLE = ("2.4.1", "2.5.1", "2.6.3", "2.8.0", "2.8.2", "3.0.2", "3.3.2", "3.4.1")
+_LATE = ("3.5.2", "3.6.2", "3.7.0", "3.7.2", "3.8.1", "3.9.1", "4.0.0", "4.1.1", "4.2.1", "4.3.0")
+_NEWEST = _LATE[3:]
+
+_STICKY: tuple[tuple[str, str | None, tuple[str, ...], StickyEra], ...] = (
+    ("0.11", "2.2", ("0.11.0.3", "1.1.1", "2.1.1"), eras.ERA_0_11),
+    ("2.3", "2.3", ("2.3.1",), eras.ERA_2_3),
+    ("2.4.0", "2.5.0", ("2.4.1",), eras.ERA_2_4),
+    ("2.5.1", "2.8.0", ("2.5.1", "2.6.3", "2.8.0"), eras.ERA_2_5),
+    ("2.8.1", "2.8.2", ("2.8.2",), eras.ERA_2_8),
+    ("3.0.0", "3.3.2", ("3.0.2", "3.3.2"), eras.ERA_3_0),
+    ("3.4.1", "3.4.1", ("3.4.1",), eras.ERA_3_4),
+    ("3.5.2", "3.7.0", ("3.5.2", "3.6.2", "3.7.0"), eras.ERA_3_5),
+    ("3.7.1", None, _NEWEST, eras.ERA_3_7),
+)
+
+
+def _sticky(name: str, *, cooperative: bool) -> tuple[Variant, ...]:
+    variants = []
+    for first, last, asked, era in _STICKY:
+        if cooperative and era in (eras.ERA_0_11, eras.ERA_2_3):
+            continue
+        needs: list[Need] = ["owned partitions"]
+        if era.knows_generations and (not cooperative or era.reads_cooperative_user_data):
+            needs.append("generations")
+        if era.is_rack_aware:
+            needs.append("racks")
+        run = partial(sticky, era=era, cooperative=cooperative)
+        variants.append(Variant(name, "client", first, last, asked, tuple(needs), run))
+    return tuple(variants)
+
+
+VARIANTS: tuple[Variant, ...] = (
+    Variant("range", "client", "0.10", "2.3", _EARLY, (), range_by_member_id),
+    Variant("range", "client", "2.4", "3.4", _MIDDLE, ("instance ids",), range_static_first),
+    Variant("range", "client", "3.5", None, _LATE, ("instance ids", "racks"), range_rack_aware),
+    Variant("roundrobin", "client", "0.10", "2.3", _EARLY, (), round_robin_by_member_id),
+    Variant("roundrobin", "client", "2.4", None, (*_MIDDLE, *_LATE), ("instance ids",), round_robin_static_first),
+    *_sticky("sticky", cooperative=False),
+    *_sticky("cooperative-sticky", cooperative=True),
+    Variant("range", "consumer", "3.7", "3.8", ("3.7.2", "3.8.1"), ("owned partitions",), range_sticky),
+    Variant("range", "consumer", "3.9", None, _NEWEST[2:], ("instance ids",), range_static_first),
+    Variant("uniform", "consumer", "3.7", "3.7", ("3.7.2",), ("owned partitions", "racks", "topic ids"), uniform_3_7),
+    Variant("uniform", "consumer", "3.8", "3.9", ("3.8.1", "3.9.1"), ("owned partitions", "topic ids"), uniform_3_8),
+    Variant("uniform", "consumer", "4.0", "4.0", ("4.0.0",), ("owned partitions", "topic ids"), uniform_4_0),
+    Variant("uniform", "consumer", "4.1", None, ("4.1.1", "4.2.1", "4.3.0"), ("owned partitions", "topic ids"), uniform_4_1),
+    Variant("simple", "share", "3.9", "4.0", ("3.9.1", "4.0.0"), (), simple_3_9),
+    Variant("simple", "share", "4.1", "4.1", ("4.1.1",), ("owned partitions", "topic ids"), simple_4_1),
+    Variant("simple", "share", "4.2", None, ("4.2.1", "4.3.0"), ("owned partitions", "topic ids"), simple_4_2),
+)
+
+
+def variants_of(side: Side, assignor: str | None = None) -> list[Variant]:
+    """The eras of this side, oldest first; of one assignor, where it is named."""
+    return [variant for variant in VARIANTS if variant.side == side and assignor in (None, variant.assignor)]
+
+
+def variant_for(side: Side, assignor: str, release: str) -> Variant | None:
+    """The era that this release belongs to; None where the release has no such assignor."""
+    wanted = _as_numbers(release)
+    fitting = [variant for variant in variants_of(side, assignor) if _as_numbers(variant.first) <= wanted]
+    return fitting[-1] if fitting else None
+
+
+def _as_numbers(release: str) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d+", release.split("-", maxsplit=1)[0])))

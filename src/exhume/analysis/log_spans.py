@@ -1,0 +1,71 @@
+"""How far each log reaches, and from which record offset on it still has everything that was ever written to it.
+
+Compaction removes a record once a later one of its key exists, and leaves a hole in the offsets. From the last hole on nothing is missing:
+only there a record that is not in the log was never written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Origin = tuple[str | None, int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class LogSpan:
+    """One log: the first offset in it, the one behind its end, the first from which on every offset has its record, and the latest time."""
+
+    start_offset: int
+    next_offset: int
+    complete_from_offset: int
+    last_timestamp_ms: int | None
+
+
+#: By replica and offsets partition.
+LogSpans = Mapping[Origin, LogSpan]
+
+
+def log_spans(batches: Iterable[pa.RecordBatch]) -> dict[Origin, LogSpan]:
+    """The span of each log.
+
+    `batches` are rows of `schemas.BATCHES`, all of them, in the order of the log. A batch that is damaged counts as a hole.
+    """
+    spans: dict[Origin, LogSpan] = {}
+    for batch in batches:
+        for origin, rows in _by_origin(batch):
+            spans[origin] = _extended(spans.get(origin), rows)
+    return spans
+
+
+def _extended(span: LogSpan | None, rows: pa.RecordBatch) -> LogSpan:
+    first = rows.column("base_offset").fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    last = rows.column("last_offset").fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    counts = rows.column("record_count").fill_null(0).to_numpy(zero_copy_only=False)
+    is_sound = pc.is_in(rows.column("crc_status"), value_set=pa.array(["ok", "not_checked"])).to_numpy(zero_copy_only=False)
+    last_timestamp_ms = pc.max(rows.column("max_timestamp_ms")).as_py()
+    if span is None:
+        start = int(first[0])
+        span = LogSpan(start, start, start, None)
+    before = np.concatenate([[span.next_offset - 1], last[:-1]])
+    starts_late = first > before + 1
+    is_thin = ~is_sound | (counts != last - first + 1)
+    holes = np.flatnonzero(starts_late | is_thin)
+    if len(holes):
+        at = int(holes[-1])
+        span = replace(span, complete_from_offset=int(last[at]) + 1 if is_thin[at] else int(first[at]))
+    times = [time for time in (span.last_timestamp_ms, last_timestamp_ms) if time is not None and time >= 0]
+    return replace(span, next_offset=int(last[-1]) + 1, last_timestamp_ms=max(times, default=None))
+
+
+def _by_origin(batch: pa.RecordBatch) -> Iterator[tuple[Origin, pa.RecordBatch]]:
+    origins = [*zip(batch.column("replica").to_pylist(), batch.column("offsets_partition").to_pylist(), strict=True)]
+    start = 0
+    for at in range(1, len(origins) + 1):
+        if at == len(origins) or origins[at] != origins[start]:
+            yield origins[start], batch.slice(start, at - start)
+            start = at

@@ -1,0 +1,200 @@
+"""Who owned which partition, when: intervals, from the record that gave a partition to a member to the one that took it away.
+
+A classic group writes down who owns what when the leader's assignment is stored, and again with the next generation; that members had to
+stop in between to join anew is not in the log, and neither are generations that never got an assignment. So an interval begins then, and
+ends at its end or before it: `ended` says which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from exhume.analysis.log_spans import LogSpans
+from exhume.analysis.memberships import Member, Membership, TopicPartition
+from exhume.arrow_rows import table_of
+
+#: One row per interval: a partition, a group, and a member that had it all the time, or nobody.
+#:
+#: It begins with `from_record_offset` and ends in front of `to_record_offset`; null where it lasts to the end of the log, and
+#: `to_timestamp_ms` is the latest time in the log then. `generation` and `group_epoch` are those of the
+#: first record, `last_generation` and `last_group_epoch` of the last one that repeats it.
+#:
+#: `holding` is assigned, away (kept for a static member of a consumer group that left for now), pending_revocation (it has to give it up,
+#: and nobody else may have it yet), or nobody, with a `reason`: empty (the group has no member), unassigned, removed (the group is gone),
+#: unknown (members whose bytes tell nothing). Nobody is told only of partitions that somebody had before. `overlaps` are members that had
+#: it as well for a while, which is an error but in a share group. `ended` is then, or earlier where generations without a record lie in
+#: between; null where it has not ended.
+OWNERS = pa.schema(
+    [
+        ("replica", pa.string()),
+        ("offsets_partition", pa.int32()),
+        ("group", pa.string()),
+        ("group_type", pa.string()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("from_record_offset", pa.int64()),
+        ("to_record_offset", pa.int64()),
+        ("from_timestamp_ms", pa.int64()),
+        ("to_timestamp_ms", pa.int64()),
+        ("duration_ms", pa.int64()),
+        ("holding", pa.string()),
+        ("reason", pa.string()),
+        ("member_id", pa.string()),
+        ("group_instance_id", pa.string()),
+        ("client_id", pa.string()),
+        ("client_host", pa.string()),
+        ("generation", pa.int32()),
+        ("last_generation", pa.int32()),
+        ("group_epoch", pa.int32()),
+        ("last_group_epoch", pa.int32()),
+        ("ended", pa.string()),
+        ("overlaps", pa.list_(pa.string())),
+    ]
+)
+
+_Row = dict[str, Any]
+
+
+def owners(
+    memberships: Iterable[Membership],
+    spans: LogSpans,
+    *,
+    wanted: Callable[[str, int], bool] | None = None,
+) -> pa.Table:
+    """Who had which partition when, as `OWNERS`, by group, topic, partition and time.
+
+    `memberships` are the steps of any number of groups, those of each in the order of the log. `spans` say when logs end. `wanted` says of
+    which topic and partition; default: all.
+    """
+    lives: dict[tuple[str | None, int | None, str], _Life] = {}
+    for step in memberships:
+        lives.setdefault((*step.origin, step.group), _Life(wanted)).take(step)
+    rows: list[_Row] = []
+    for (replica, number, _), life in lives.items():
+        span = spans.get((replica, number))
+        rows += life.finish(None if span is None else span.last_timestamp_ms)
+    return table_of(OWNERS, sorted(rows, key=_place))
+
+
+def owners_at(table: pa.Table, *, at_offset: int | Mapping[int, int] | None = None, at_time_ms: int | None = None) -> pa.Table:
+    """The rows of `OWNERS` that hold at a record offset (by offsets partition, or bare) or at a time."""
+
+    def holds(row: _Row) -> bool:
+        if at_time_ms is not None:
+            begin_ms, end_ms = row["from_timestamp_ms"], row["to_timestamp_ms"]
+            is_open = row["to_record_offset"] is None or end_ms is None
+            return begin_ms is not None and begin_ms <= at_time_ms and (is_open or at_time_ms < end_ms)
+        offset = at_offset.get(row["offsets_partition"]) if isinstance(at_offset, Mapping) else at_offset
+        if offset is None:
+            return row["to_record_offset"] is None
+        return row["from_record_offset"] <= offset and (row["to_record_offset"] is None or offset < row["to_record_offset"])
+
+    return table.filter(pa.array([holds(row) for row in table.to_pylist()], pa.bool_()))
+
+
+@dataclass(slots=True)
+class _Life:
+    """One group on its way past: the intervals that are open, by partition and then by member id, None for nobody."""
+
+    wanted: Callable[[str, int], bool] | None
+    rows: list[_Row] = field(default_factory=list)
+    _open: dict[TopicPartition, dict[str | None, _Row]] = field(default_factory=dict)
+    _before: Membership | None = None
+
+    def take(self, step: Membership) -> None:
+        owners = self._owners(step)
+        skipped = _has_gap(self._before, step)
+        self._before = step
+        for topic_partition in [*self._open, *(new for new in owners if new not in self._open)]:
+            held = self._open.setdefault(topic_partition, {})
+            now: dict[str | None, tuple[Member | None, str]] = {**owners.get(topic_partition, {})}
+            if not now and held:
+                now = {None: (None, "nobody")}
+            for member_id in [*held]:
+                row = held[member_id]
+                if member_id not in now or row["holding"] != now[member_id][1] or (member_id is None and row["reason"] != _reason(step)):
+                    self._end(held.pop(member_id), step, "earlier" if skipped else "then")
+            for member_id, (member, holding) in now.items():
+                if member_id in held:
+                    held[member_id] |= {"last_generation": step.generation, "last_group_epoch": step.group_epoch}
+                else:
+                    held[member_id] = _begun(step, topic_partition, member, holding)
+            if len(now) > 1:
+                for member_id, row in held.items():
+                    row["overlaps"] = sorted({*row["overlaps"], *(str(other) for other in now if other != member_id)})
+
+    def finish(self, end_ms: int | None) -> list[_Row]:
+        for held in self._open.values():
+            for row in held.values():
+                began_ms = row["from_timestamp_ms"]
+                duration_ms = None if end_ms is None or began_ms is None else max(end_ms - began_ms, 0)
+                self.rows.append({**row, "to_timestamp_ms": end_ms, "duration_ms": duration_ms})
+        return self.rows
+
+    def _owners(self, step: Membership) -> dict[TopicPartition, dict[str | None, tuple[Member | None, str]]]:
+        owners: dict[TopicPartition, dict[str | None, tuple[Member | None, str]]] = {}
+        for member in step.members.values():
+            for holding, partitions in (
+                ("away" if member.is_away else "assigned", member.assigned or ()),
+                ("pending_revocation", member.pending_revocation),
+            ):
+                for topic_partition in partitions:
+                    if self.wanted is None or self.wanted(*topic_partition):
+                        owners.setdefault(topic_partition, {})[member.member_id] = (member, holding)
+        return owners
+
+    def _end(self, row: _Row, step: Membership, how: str) -> None:
+        began_ms, end_ms = row["from_timestamp_ms"], step.timestamp_ms
+        row |= {
+            "to_record_offset": step.record_offset,
+            "to_timestamp_ms": end_ms,
+            "duration_ms": None if began_ms is None or end_ms is None else max(end_ms - began_ms, 0),
+            "ended": how,
+        }
+        self.rows.append(row)
+
+
+def _begun(step: Membership, topic_partition: TopicPartition, member: Member | None, holding: str) -> _Row:
+    row: _Row = {
+        "replica": step.replica,
+        "offsets_partition": step.offsets_partition,
+        "group": step.group,
+        "group_type": step.kind,
+        "topic": topic_partition[0],
+        "partition": topic_partition[1],
+        "from_record_offset": step.record_offset,
+        "from_timestamp_ms": step.timestamp_ms,
+        "holding": holding,
+        "reason": _reason(step) if member is None else None,
+        "generation": step.generation,
+        "last_generation": step.generation,
+        "group_epoch": step.group_epoch,
+        "last_group_epoch": step.group_epoch,
+        "overlaps": [],
+    }
+    if member is not None:
+        row |= {name: getattr(member, name) for name in ("member_id", "group_instance_id", "client_id", "client_host")}
+    return row
+
+
+def _reason(step: Membership) -> str:
+    if step.is_tombstone:
+        return "removed"
+    if step.is_empty:
+        return "empty"
+    return "unknown" if step.is_opaque else "unassigned"
+
+
+def _has_gap(before: Membership | None, step: Membership) -> bool:
+    """True where a classic group had generations in between that left no record."""
+    if before is None or before.generation is None or step.generation is None:
+        return False
+    return step.generation > before.generation + 1
+
+
+def _place(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    return (row["group"], str(row["replica"]), row["topic"], row["partition"], row["from_record_offset"], str(row.get("member_id")))

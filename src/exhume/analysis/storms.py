@@ -1,0 +1,99 @@
+"""Rebalance storms: generations that follow one another for longer than any restart takes.
+
+A group is in a storm where its generation, or epoch, rose by one a minute or faster over ten minutes or more, and the same client came or
+went three times meanwhile. A rolling restart rebalances often, too, but everybody comes and goes once. Where compaction took the records
+between, the numbers alone tell: they go on counting.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+LEAST_STORM_MS = 10 * 60_000
+#: Generations in a minute.
+STORM_RATE = 1.0
+#: How often one client comes and goes in a storm.
+LEAST_CHANGES = 3
+
+_Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Storm:
+    """Rows of `rebalances.REBALANCES` that are a storm together.
+
+    `flappers` are the clients that came and went most often, with how often; none where the log has lost the records in between.
+    """
+
+    rows: tuple[_Row, ...]
+    generations: int
+    duration_ms: int
+    never_stored: int
+    flappers: tuple[tuple[str, int], ...]
+
+    @property
+    def per_minute(self) -> float:
+        """Generations in a minute, on average."""
+        return self.generations * 60_000 / self.duration_ms
+
+    @property
+    def sentence(self) -> str:
+        """The storm in words."""
+        lost = f"; {self.never_stored} of them left no record" if self.never_stored else ""
+        who = ", ".join(f"{client} {count} times" for client, count in self.flappers)
+        came = f"; came or went most often: {who}" if who else ""
+        return f"{self.generations} generations in {self.duration_ms // 60_000} minutes, {self.per_minute:.1f} a minute{lost}{came}"
+
+
+def storm_rows(rows: list[_Row]) -> list[_Row]:
+    """These rows of one group in one log, in order, with `is_storm`."""
+    for row in rows:
+        row["is_storm"] = False
+    for storm in storms(rows):
+        for row in storm.rows:
+            row["is_storm"] = True
+    return rows
+
+
+def storms(rows: Iterable[_Row]) -> Iterator[Storm]:
+    """The storms among these rows of one group in one log, in order."""
+    counted = [row for row in rows if _number(row) is not None and row["timestamp_ms"] is not None]
+    spans: list[tuple[int, int]] = []
+    first = life = 0
+    for last, row in enumerate(counted):
+        if last and _number(row) < _number(counted[last - 1]):
+            first = life = last
+        while first + 1 < last and row["timestamp_ms"] - counted[first + 1]["timestamp_ms"] >= LEAST_STORM_MS:
+            first += 1
+        duration_ms = row["timestamp_ms"] - counted[first]["timestamp_ms"]
+        risen = _number(row) - _number(counted[first])
+        if duration_ms >= LEAST_STORM_MS and risen * 60_000 >= STORM_RATE * duration_ms:
+            if spans and spans[-1][1] >= first and spans[-1][0] >= life:
+                spans[-1] = (spans[-1][0], last)
+            else:
+                spans.append((first, last))
+    for first, last in spans:
+        storm = _storm(counted[first : last + 1])
+        if storm is not None:
+            yield storm
+
+
+def _storm(rows: list[_Row]) -> Storm | None:
+    changes: Counter[str] = Counter()
+    for row in rows[1:]:
+        changes.update(row.get("joined_clients") or ())
+        changes.update(row.get("left_clients") or ())
+    generations = _number(rows[-1]) - _number(rows[0])
+    never_stored = sum(row.get("skipped") or 0 for row in rows[1:])
+    # Of generations that were never stored nobody knows who made them.
+    if max(changes.values(), default=0) < LEAST_CHANGES and never_stored * 2 <= generations:
+        return None
+    flappers = tuple((client, count) for client, count in changes.most_common(3) if count >= LEAST_CHANGES)
+    return Storm(tuple(rows), generations, rows[-1]["timestamp_ms"] - rows[0]["timestamp_ms"], never_stored, flappers)
+
+
+def _number(row: _Row) -> Any:
+    return row["generation"] if row["group_type"] == "classic" else row["group_epoch"]

@@ -1,0 +1,280 @@
+"""Transactions on the offsets topic: open and finished ones, what they hold up, and the last stable offset that the log comes to.
+
+A transaction begins with the first transactional record of a producer and ends with its next marker. While it is open, its commits are
+pending, consumers that want stable offsets are refused for them, and neither a reader of committed records nor the cleaner goes past its
+first record. What is read here is what the log layer goes by: the transactional bit. (Source: ProducerStateManager of Kafka 3.8; the
+padding of five minutes is that of the metric PartitionsWithLateTransactionsCount, KIP-664.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from exhume.arrow_rows import table_of
+from exhume.codecs.log_directory import PartitionDirectory
+from exhume.codecs.record_types import COMMIT, decode_control_record, decode_record
+
+#: `transaction.max.timeout.ms` unless somebody set it.
+DEFAULT_MAX_TIMEOUT_MS = 15 * 60_000
+
+#: One row per transaction, open ones first, then in log order. `outcome` is open, COMMIT or ABORT. `duration_ms` is from the first record
+#: to the marker, of an open one to the newest record of the partition, `idle_ms` from the last record to there. `is_late`: it has been
+#: idle for longer than the greatest timeout and five minutes, so that nobody ends it any more; of a finished one: it took longer than
+#: that timeout. `staged` are the offsets that it commits; while it is open no stable offset is to be had for them. `held_up_bytes` lie
+#: between its first record and the end of the log.
+TRANSACTIONS = pa.schema(
+    [
+        ("replica", pa.string()),
+        ("offsets_partition", pa.int32()),
+        ("producer_id", pa.int64()),
+        ("producer_epoch", pa.int16()),
+        ("outcome", pa.string()),
+        ("is_late", pa.bool_()),
+        ("duration_ms", pa.int64()),
+        ("idle_ms", pa.int64()),
+        ("first_record_offset", pa.int64()),
+        ("last_record_offset", pa.int64()),
+        ("records", pa.int64()),
+        ("first_timestamp_ms", pa.int64()),
+        ("last_timestamp_ms", pa.int64()),
+        ("marker_record_offset", pa.int64()),
+        ("marker_timestamp_ms", pa.int64()),
+        ("marker_coordinator_epoch", pa.int32()),
+        ("groups", pa.list_(pa.string())),
+        ("staged", pa.list_(pa.struct([("group", pa.string()), ("topic", pa.string()), ("partition", pa.int32())]))),
+        ("held_up_bytes", pa.int64()),
+    ]
+)
+
+#: One row per offsets partition. `last_stable_offset` is the first record of the oldest open transaction, `end_offset` where there is none:
+#: the one behind the last record. `held_up_bytes` lie behind it.
+STABLE_OFFSETS = pa.schema(
+    [
+        ("replica", pa.string()),
+        ("offsets_partition", pa.int32()),
+        ("last_stable_offset", pa.int64()),
+        ("end_offset", pa.int64()),
+        ("open_transactions", pa.int64()),
+        ("late_transactions", pa.int64()),
+        ("finished_transactions", pa.int64()),
+        ("held_up_bytes", pa.int64()),
+        ("newest_timestamp_ms", pa.int64()),
+    ]
+)
+
+_PADDING_MS = 5 * 60_000
+_COLUMNS = (
+    "replica",
+    "offsets_partition",
+    "path",
+    "byte_position",
+    "record_offset",
+    "timestamp_ms",
+    "producer_id",
+    "producer_epoch",
+    "is_control",
+    "key",
+    "value",
+)
+_Row = dict[str, Any]
+_Origin = tuple[str, int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Transactions:
+    """The transactions of a log as `TRANSACTIONS`, and each partition's last stable offset as `STABLE_OFFSETS`."""
+
+    table: pa.Table
+    partitions: pa.Table
+
+
+@dataclass(slots=True)
+class _Open:
+    """A transaction on its way."""
+
+    first: _Row
+    last: _Row
+    records: int = 0
+    first_timestamp_ms: int | None = None
+    last_timestamp_ms: int | None = None
+    keys: dict[bytes | None, None] = field(default_factory=dict)
+
+    def add(self, row: _Row) -> None:
+        self.last = row
+        self.records += 1
+        self.keys[row["key"]] = None
+        time_ms = row["timestamp_ms"]
+        if time_ms is not None:
+            self.first_timestamp_ms = time_ms if self.first_timestamp_ms is None else min(self.first_timestamp_ms, time_ms)
+            self.last_timestamp_ms = time_ms if self.last_timestamp_ms is None else max(self.last_timestamp_ms, time_ms)
+
+
+@dataclass(slots=True)
+class _Log:
+    """One offsets partition on its way past."""
+
+    end_offset: int = 0
+    newest_ms: int | None = None
+    open: dict[int, _Open] = field(default_factory=dict)
+    finished: list[tuple[_Open, _Row]] = field(default_factory=list)
+    finished_count: int = 0
+
+    def take(self, row: _Row, *, keeps_finished: bool) -> None:
+        """Take up a transactional record or a marker."""
+        producer_id = row["producer_id"]
+        if not row["is_control"]:
+            self.open.setdefault(producer_id, _Open(row, row)).add(row)
+            return
+        ended = self.open.pop(producer_id, None)
+        if ended is not None:
+            self.finished_count += 1
+            if keeps_finished:
+                self.finished.append((ended, row))
+
+
+def transactions_of(
+    records: Iterable[pa.RecordBatch],
+    directories: Sequence[PartitionDirectory],
+    *,
+    max_timeout_ms: int = DEFAULT_MAX_TIMEOUT_MS,
+    with_finished: bool = False,
+) -> Transactions:
+    """The transactions of these records, open ones only unless finished ones are wanted too.
+
+    Args:
+        records: rows of `schemas.RECORDS`, all of them, in log order.
+        directories: where they come from.
+        max_timeout_ms: the broker's `transaction.max.timeout.ms`.
+        with_finished: finished ones too.
+    """
+    logs: dict[_Origin, _Log] = {(each.replica, each.offsets_partition): _Log() for each in directories}
+    for batch in records:
+        for origin, part in _parts(batch):
+            log = logs.setdefault(origin, _Log())
+            _note(log, part)
+            is_ours = pc.or_(part["is_transactional"], part["is_control"])
+            if pc.any(is_ours).as_py():
+                for row in part.select([*_COLUMNS]).filter(is_ours).to_pylist():
+                    log.take(row, keeps_finished=with_finished)
+    rows: list[_Row] = []
+    partitions: list[_Row] = []
+    for origin, log in logs.items():
+        place = {"replica": origin[0], "offsets_partition": origin[1]}
+        here = [each for each in directories if (each.replica, each.offsets_partition) == origin]
+        ours = [place | _open_row(each, log, here, max_timeout_ms) for each in log.open.values()]
+        rows += ours + [place | _finished_row(each, marker, max_timeout_ms) for each, marker in log.finished]
+        partitions.append(place | _partition_row(log, ours))
+    rows.sort(key=lambda row: (row["outcome"] != "open", row["replica"], row["offsets_partition"] or 0, row["first_record_offset"]))
+    return Transactions(table_of(TRANSACTIONS, rows), table_of(STABLE_OFFSETS, partitions))
+
+
+def transactions_sentence(found: Transactions) -> str:
+    """How many transactions are open or late, and what they hold up, in one sentence, for people."""
+    rows = found.partitions.to_pylist()
+    opened, late, held_up = (sum(row[name] for row in rows) for name in ("open_transactions", "late_transactions", "held_up_bytes"))
+    places = sum(row["open_transactions"] > 0 for row in rows)
+    if not opened:
+        return f"no transaction is open in {len(rows)} partitions"
+    return f"{opened} transactions are open, {late} of them late; they hold up {held_up} bytes in {places} of {len(rows)} partitions"
+
+
+def _parts(batch: pa.RecordBatch) -> Iterator[tuple[_Origin, pa.RecordBatch]]:
+    """The rows of each partition; they lie together."""
+    start = 0
+    while start < batch.num_rows:
+        origin = (batch["replica"][start].as_py(), batch["offsets_partition"][start].as_py())
+        rest = batch.slice(start)
+        same = pc.equal(rest["replica"], origin[0])
+        if origin[1] is not None:
+            same = pc.and_(same, pc.fill_null(pc.equal(rest["offsets_partition"], origin[1]), fill_value=False))
+        other = pc.index(same, value=False).as_py()
+        part = rest if other < 0 else rest.slice(0, other)
+        yield origin, part
+        start += part.num_rows
+
+
+def _note(log: _Log, part: pa.RecordBatch) -> None:
+    last = pc.max(part["record_offset"]).as_py()
+    log.end_offset = max(log.end_offset, -1 if last is None else last + 1)
+    newest = pc.max(part["timestamp_ms"]).as_py()
+    if newest is not None:
+        log.newest_ms = newest if log.newest_ms is None else max(log.newest_ms, newest)
+
+
+def _common(found: _Open) -> _Row:
+    staged = [key for key in map(_offset_key, found.keys) if key is not None]
+    return {
+        "producer_id": found.first["producer_id"],
+        "producer_epoch": found.last["producer_epoch"],
+        "first_record_offset": found.first["record_offset"],
+        "last_record_offset": found.last["record_offset"],
+        "records": found.records,
+        "first_timestamp_ms": found.first_timestamp_ms,
+        "last_timestamp_ms": found.last_timestamp_ms,
+        "groups": sorted({key["group"] for key in staged}),
+        "staged": staged,
+    }
+
+
+def _open_row(found: _Open, log: _Log, directories: Sequence[PartitionDirectory], max_timeout_ms: int) -> _Row:
+    idle_ms = _between(found.last_timestamp_ms, log.newest_ms)
+    return _common(found) | {
+        "outcome": "open",
+        "is_late": idle_ms is not None and idle_ms > max_timeout_ms + _PADDING_MS,
+        "duration_ms": _between(found.first_timestamp_ms, log.newest_ms),
+        "idle_ms": idle_ms,
+        "held_up_bytes": _bytes_from(found.first, directories),
+    }
+
+
+def _finished_row(found: _Open, marker: _Row, max_timeout_ms: int) -> _Row:
+    decoded = decode_control_record(marker["key"], marker["value"])
+    duration_ms = _between(found.first_timestamp_ms, marker["timestamp_ms"])
+    return _common(found) | {
+        "outcome": "COMMIT" if decoded.number == COMMIT else "ABORT",
+        "is_late": duration_ms is not None and duration_ms > max_timeout_ms,
+        "duration_ms": duration_ms,
+        "marker_record_offset": marker["record_offset"],
+        "marker_timestamp_ms": marker["timestamp_ms"],
+        "marker_coordinator_epoch": (decoded.value or {}).get("coordinator_epoch"),
+    }
+
+
+def _partition_row(log: _Log, rows: Sequence[_Row]) -> _Row:
+    return {
+        "last_stable_offset": min((row["first_record_offset"] for row in rows), default=log.end_offset),
+        "end_offset": log.end_offset,
+        "open_transactions": len(rows),
+        "late_transactions": sum(row["is_late"] for row in rows),
+        "finished_transactions": log.finished_count,
+        "held_up_bytes": max((row["held_up_bytes"] for row in rows), default=0),
+        "newest_timestamp_ms": log.newest_ms,
+    }
+
+
+def _between(first_ms: int | None, last_ms: int | None) -> int | None:
+    return None if first_ms is None or last_ms is None else max(last_ms - first_ms, 0)
+
+
+def _bytes_from(row: _Row, directories: Sequence[PartitionDirectory]) -> int:
+    """The bytes from the batch of this record to the end of its log."""
+    for directory in directories:
+        read = [segment for segment in directory.segments if segment.is_read]
+        for number, segment in enumerate(read):
+            if segment.path == row["path"]:
+                behind = sum(later.size_bytes for later in read[number + 1 :])
+                return int(segment.size_bytes - row["byte_position"] + behind)
+    return 0
+
+
+@lru_cache(maxsize=1 << 16)
+def _offset_key(key: bytes | None) -> _Row | None:
+    """Group, topic and partition of the key of an offset commit; None for other records."""
+    decoded = decode_record(key, None)
+    return decoded.key if decoded.number in (0, 1) and "partition" in decoded.key else None

@@ -1,0 +1,73 @@
+"""`exhume owners`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from exhume.cli.options import (
+    AtOffset,
+    AtTime,
+    CsvRaw,
+    EvidencePaths,
+    Groups,
+    Output,
+    OutputFile,
+    OutputOption,
+    TempDir,
+    record_offsets,
+    typed_name,
+)
+
+_SHOWN = (
+    "group",
+    "topic",
+    "partition",
+    "from_timestamp_ms",
+    "to_timestamp_ms",
+    "holding",
+    "reason",
+    "member_id",
+    "client_host",
+    "generation",
+    "group_epoch",
+    "ended",
+    "overlaps",
+    "from_record_offset",
+)
+
+
+def owners_command(
+    paths: EvidencePaths,
+    topic: Annotated[str, typer.Option("--topic", parser=typed_name, metavar="TOPIC", help="The topic.", show_default=False)],
+    partition: Annotated[
+        int | None, typer.Option("--partition", min=0, metavar="N", help="Only this partition of it.", show_default=False)
+    ] = None,
+    groups: Groups = None,
+    at_offset: AtOffset = None,
+    at_time: AtTime = None,
+    temp_dir: TempDir = None,
+    output: OutputOption = Output.table,
+    output_file: OutputFile = None,
+    csv_raw: CsvRaw = False,
+) -> None:
+    """Show who owned a partition when, in every group that read it.
+
+    A row for each interval: the member that had it, from which record to which, with its generation or epoch, client and host; gaps where
+    nobody had it, and overlaps where two had. A commit does not name its author: its owner then is the likeliest.
+
+    Example: exhume owners data/ --topic orders --partition 3 --at-time 2026-11-20T14:07Z
+    """
+    from exhume.cli.render import refuse_unfit, render
+    from exhume.cli.run import opened, tell
+    from exhume.errors import RequestError
+
+    refuse_unfit(None, output=output, output_file=output_file, evidence=paths)
+    offsets = record_offsets(at_offset, "--at-offset")
+    if offsets is not None and at_time is not None:
+        raise RequestError("--at-offset and --at-time are two moments", remedy="Give one of them")
+    with opened(paths, temp_dir=temp_dir) as evidence:
+        answer = evidence.owners(groups=groups or None, topic=topic, partition=partition, at_offset=offsets, at_time_ms=at_time)
+        render(answer, output=output, output_file=output_file, csv_raw=csv_raw, columns=_SHOWN, evidence=paths)
+        tell(evidence.findings)

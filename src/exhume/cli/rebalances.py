@@ -1,0 +1,54 @@
+"""`exhume rebalances`."""
+
+from __future__ import annotations
+
+import typer
+
+from exhume.cli.options import CsvRaw, EvidencePaths, Groups, Output, OutputFile, OutputOption, TempDir
+
+_SHOWN = (
+    "record_offset",
+    "timestamp_ms",
+    "group",
+    "event",
+    "causes",
+    "generation",
+    "group_epoch",
+    "skipped",
+    "members",
+    "joined_clients",
+    "left_clients",
+    "partitions_moved",
+    "no_assignment_ms",
+    "reconciliation_ms",
+    "is_storm",
+)
+
+
+def rebalances_command(
+    paths: EvidencePaths,
+    groups: Groups = None,
+    temp_dir: TempDir = None,
+    output: OutputOption = Output.table,
+    output_file: OutputFile = None,
+    csv_raw: CsvRaw = False,
+) -> None:
+    """Show the rebalances of groups: when, why, who came and went, what moved.
+
+    A row for each generation that was stored, or epoch of a consumer, share or streams group, as far as the log still has them; generations
+    that never got an assignment show as gaps, storms as findings.
+
+    Example: exhume rebalances data/ --group billing
+    """
+    from exhume.analysis.rebalances import rebalances_sentence
+    from exhume.cli.escape import printable
+    from exhume.cli.render import refuse_unfit, render
+    from exhume.cli.run import opened, tell
+
+    refuse_unfit(None, output=output, output_file=output_file, evidence=paths)
+    with opened(paths, temp_dir=temp_dir) as topic:
+        answer = topic.rebalances(groups or None)
+        render(answer, output=output, output_file=output_file, csv_raw=csv_raw, columns=_SHOWN, evidence=paths)
+        if output is Output.table:
+            typer.echo(printable(rebalances_sentence(answer)), err=True)
+        tell(topic.findings)

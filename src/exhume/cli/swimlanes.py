@@ -1,0 +1,230 @@
+"""Swimlanes: who had what over time, a line for each partition or member, a letter for each owner.
+
+Every line fits the width of the terminal, 100 columns in a pipe. A terminal gets colours, a pipe plain characters; they say the same.
+"""
+
+from __future__ import annotations
+
+import string
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from rich.cells import cell_len, set_cell_size
+from rich.console import Console
+from rich.text import Text
+
+from exhume.cli.destination import open_destination
+from exhume.cli.escape import printable
+from exhume.cli.moments import format_ms
+
+_LETTERS = string.ascii_uppercase + string.ascii_lowercase + string.digits
+_NOBODY, _GONE, _GIVEN_UP, _AWAY, _UNKNOWN, _TWICE, _MORE = ".", " ", "~", "-", "?", "#", "+"
+_HELD = {"pending_revocation": _GIVEN_UP, "away": _AWAY}
+_MEANINGS = {
+    _NOBODY: "nobody",
+    _GIVEN_UP: "being given up: nobody else may have it yet",
+    _AWAY: "kept for a static member that is away",
+    _UNKNOWN: "not known",
+    _TWICE: "two or more at once",
+}
+_COLOURS = ("cyan", "green", "yellow", "magenta", "blue", "bright_cyan", "bright_green", "bright_yellow", "bright_magenta", "bright_blue")
+_STYLES = {_NOBODY: "dim", _TWICE: "bold red", _UNKNOWN: "dim", _GIVEN_UP: "dim", _AWAY: "dim", _MORE: "white"}
+_MOST_LABEL_CELLS = 28
+_PIPE_CELLS = 100
+
+_Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A part of a lane, from one place of the scale to another."""
+
+    begin: float
+    end: float
+    sign: str
+    owner: str | None
+
+
+def draw(
+    table: pa.Table, group: str, *, by_member: bool, by_changes: bool, output_file: Path | None, evidence: Iterable[Path | str]
+) -> None:
+    """Write the swimlanes of these rows of `ownership.OWNERS`, of one group, to standard output or to a file."""
+    is_terminal = output_file is None and sys.stdout.isatty()
+    console = Console(file=sys.stdout, markup=False, emoji=False, highlight=False) if is_terminal else None
+    encoding = sys.stdout.encoding if output_file is None else "utf-8"
+    with open_destination(output_file, evidence=evidence) as sink:
+        for line in lines(table, group, console.width if console else _PIPE_CELLS, by_member=by_member, by_changes=by_changes):
+            if console is None:
+                text = line.plain.rstrip() + "\n"
+            else:
+                with console.capture() as captured:
+                    console.print(line, no_wrap=True, crop=True, overflow="crop")
+                text = captured.get()
+            sink.write(text.encode(encoding, "backslashreplace"))
+
+
+def lines(table: pa.Table, group: str, width: int, *, by_member: bool = False, by_changes: bool = False) -> Iterator[Text]:
+    """The lines of the swimlanes, each at most `width` cells wide: of each log that has the group one picture."""
+    pictures = groupby(table.to_pylist(), key=lambda row: (row["replica"], row["offsets_partition"]))
+    is_first = True
+    for (replica, offsets_partition), found in pictures:
+        if not is_first:
+            yield Text()
+        is_first = False
+        yield from _picture([*found], group, f"replica {replica}, offsets partition {offsets_partition}", width, by_member, by_changes)
+    if is_first:
+        yield Text(_fit(f"{printable(group)}: nobody ever had a partition, as far as this log tells", width))
+
+
+def _picture(rows: Sequence[_Row], group: str, place: str, width: int, by_member: bool, by_changes: bool) -> Iterator[Text]:
+    scale = _Scale(rows, by_changes=by_changes)
+    letters = _letters(rows)
+    labels = [*letters] if by_member else [*dict.fromkeys(_partition(row) for row in rows)]
+    label_cells = min(max((cell_len(label) for label in labels), default=0), _MOST_LABEL_CELLS, width // 2)
+    lane_cells = max(width - label_cells - 2, 1)
+    yield Text(_fit(f"{printable(group)} ({rows[0]['group_type']}), {printable(place)}", width), style="bold")
+    yield Text(_fit(scale.caption(lane_cells), width), style="dim")
+    used: dict[str, None] = {}
+    for label in labels:
+        own = [row for row in rows if (_owner(row) if by_member else _partition(row)) == label]
+        cells = scale.counts(own, lane_cells) if by_member else scale.signs(own, letters, lane_cells)
+        used.update(dict.fromkeys(cells))
+        lane = Text(_fit(label, label_cells, pad=True) + "  ")
+        for sign, run in groupby(cells):
+            lane.append("".join(run), style=_style(letters[label] if by_member and sign not in _STYLES and sign != _GONE else sign))
+        yield lane
+    yield from _legend(rows, letters, used, width, by_member)
+
+
+def _legend(rows: Sequence[_Row], letters: Mapping[str, str], used: Mapping[str, None], width: int, by_member: bool) -> Iterator[Text]:
+    yield Text()
+    if not by_member:
+        hidden = 0
+        for owner, letter in letters.items():
+            if letter == _MORE:
+                hidden += 1
+                continue
+            tenures = [row for row in rows if _owner(row) == owner]
+            ids = [*dict.fromkeys(row["member_id"] for row in tenures)]
+            of = printable(ids[-1]) if len(ids) == 1 else f"{len(ids)} member ids, the last one {printable(ids[-1])}"
+            yield Text(_fit(f"{letter}  {owner}  {_generations(tenures)}  {of}", width), style=_style(letter))
+        if hidden:
+            yield Text(_fit(f"{_MORE}  {hidden} owners more", width))
+    else:
+        yield Text(_fit("1 to 9: so many partitions; *: ten or more", width), style="dim")
+    for sign, meaning in _MEANINGS.items():
+        if sign in used:
+            yield Text(_fit(f"{sign}  {meaning}", width), style=_style(sign))
+
+
+def _generations(tenures: Sequence[_Row]) -> str:
+    name = "generation" if tenures[0]["generation"] is not None else "group_epoch"
+    numbers = [row[key] for row in tenures for key in (name, f"last_{name}") if row[key] is not None]
+    if not numbers:
+        return ""
+    word = "generation" if name == "generation" else "epoch"
+    first, last = min(numbers), max(numbers)
+    return f"{word} {first}" if first == last else f"{word}s {first} to {last}"
+
+
+class _Scale:
+    """Where a record, or a time, lies on a lane."""
+
+    def __init__(self, rows: Sequence[_Row], *, by_changes: bool) -> None:
+        times = [row[name] for row in rows for name in ("from_timestamp_ms", "to_timestamp_ms")]
+        self.begin_ms, self.end_ms = min(filter(None, times), default=None), max(filter(None, times), default=None)
+        self.by_changes = by_changes or None in times or self.begin_ms == self.end_ms
+        offsets = {row[name] for row in rows for name in ("from_record_offset", "to_record_offset")} - {None}
+        self._numbers = {offset: number for number, offset in enumerate(sorted(offsets))}
+        self._begin, self._end = (0.0, float(len(offsets))) if self.by_changes else (float(self.begin_ms or 0), float(self.end_ms or 0))
+
+    def caption(self, cells: int) -> str:
+        """What the lanes are drawn over."""
+        times = "no times" if self.begin_ms is None else f"{format_ms(self.begin_ms)} to {format_ms(self.end_ms or 0)}"
+        if self.by_changes:
+            return f"{times}; {len(self._numbers)} changes, each as wide as any other"
+        return f"{times}; a column is {_duration((self._end - self._begin) / cells)}"
+
+    def signs(self, rows: Sequence[_Row], letters: Mapping[str, str], cells: int) -> list[str]:
+        """The signs of a lane of a partition: in each cell that of who had it longest there; two at once before anything else."""
+        pieces = [self._piece(row, letters) for row in rows]
+        return [
+            self._sign([piece for piece in pieces if piece.begin < end and piece.end > begin], begin, end)
+            for begin, end in self._cells(cells)
+        ]
+
+    def counts(self, rows: Sequence[_Row], cells: int) -> list[str]:
+        """The signs of a lane of an owner: how many partitions it had in the middle of each cell."""
+        places = [self._places(row) for row in rows]
+        counts = [sum(first <= (begin + end) / 2 < last for first, last in places) for begin, end in self._cells(cells)]
+        return [_NOBODY if not count else str(count) if count < 10 else "*" for count in counts]
+
+    def _cells(self, cells: int) -> list[tuple[float, float]]:
+        step = (self._end - self._begin) / cells
+        return [(self._begin + number * step, self._begin + (number + 1) * step) for number in range(cells)]
+
+    def _places(self, row: _Row) -> tuple[float, float]:
+        if not self.by_changes:
+            return float(row["from_timestamp_ms"]), float(row["to_timestamp_ms"])
+        end = row["to_record_offset"]
+        return float(self._numbers[row["from_record_offset"]]), self._end if end is None else float(self._numbers[end])
+
+    def _piece(self, row: _Row, letters: Mapping[str, str]) -> _Piece:
+        begin, end = self._places(row)
+        owner = _owner(row)
+        if owner is not None:
+            return _Piece(begin, end, _HELD.get(row["holding"], letters[owner]), row["member_id"])
+        return _Piece(begin, end, {"removed": _GONE, "unknown": _UNKNOWN}.get(row["reason"], _NOBODY), None)
+
+    @staticmethod
+    def _sign(pieces: Sequence[_Piece], begin: float, end: float) -> str:
+        if not pieces:
+            return _GONE
+        owned = sorted((piece for piece in pieces if piece.owner is not None), key=lambda piece: piece.begin)
+        if any(later.begin < earlier.end and later.owner != earlier.owner for earlier, later in pairwise(owned)):
+            return _TWICE
+        return max(pieces, key=lambda piece: (min(piece.end, end) - max(piece.begin, begin), piece.begin)).sign
+
+
+def _letters(rows: Sequence[_Row]) -> dict[str, str]:
+    """Owner to letter, in the order in which they came."""
+    ordered = sorted((row for row in rows if row["member_id"] is not None), key=lambda row: (row["from_record_offset"], row["partition"]))
+    owners = dict.fromkeys(_owner(row) for row in ordered)
+    return {str(owner): _LETTERS[number] if number < len(_LETTERS) else _MORE for number, owner in enumerate(owners)}
+
+
+def _owner(row: _Row) -> str | None:
+    """An owner as people know it: who comes back under another member id keeps its letter."""
+    if row["member_id"] is None:
+        return None
+    if row["group_instance_id"] is not None:
+        return f"#{printable(row['group_instance_id'])}"
+    return f"{printable(row['client_id'] or '?')}@{printable((row['client_host'] or '?').removeprefix('/'))}"
+
+
+def _partition(row: _Row) -> str:
+    return f"{printable(row['topic'])}-{row['partition']}"
+
+
+def _style(sign: str) -> str:
+    if sign in _STYLES or sign not in _LETTERS:
+        return _STYLES.get(sign, "")
+    return _COLOURS[_LETTERS.index(sign) % len(_COLOURS)]
+
+
+def _fit(text: str, cells: int, *, pad: bool = False) -> str:
+    if cell_len(text) > cells:
+        return set_cell_size(text, max(cells - 1, 0)) + "…"
+    return set_cell_size(text, cells) if pad else text
+
+
+def _duration(milliseconds: float) -> str:
+    for unit, size in (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000)):
+        if milliseconds >= size:
+            return f"{milliseconds / size:.1f} {unit}"
+    return f"{milliseconds:.0f} ms"

@@ -1,0 +1,92 @@
+"""`exhume transactions`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from exhume.cli.expiry import parse_retention
+from exhume.cli.options import CsvRaw, EvidencePaths, NoVerify, Output, OutputFile, OutputOption, TempDir
+
+
+class Table(StrEnum):
+    """What to show: transactions, or the last stable offset of each partition."""
+
+    transactions = "transactions"
+    partitions = "partitions"
+
+
+_SHOWN = {
+    Table.transactions: (
+        "replica",
+        "offsets_partition",
+        "producer_id",
+        "producer_epoch",
+        "outcome",
+        "is_late",
+        "duration_ms",
+        "first_record_offset",
+        "first_timestamp_ms",
+        "marker_record_offset",
+        "staged",
+        "held_up_bytes",
+    ),
+    Table.partitions: (
+        "replica",
+        "offsets_partition",
+        "last_stable_offset",
+        "end_offset",
+        "open_transactions",
+        "late_transactions",
+        "finished_transactions",
+        "held_up_bytes",
+        "newest_timestamp_ms",
+    ),
+}
+
+
+def transactions_command(
+    paths: EvidencePaths,
+    with_finished: Annotated[bool, typer.Option("--all", help="Finished transactions too, with their outcome.")] = False,
+    table: Annotated[
+        Table, typer.Option("--table", help="Transactions, or the last stable offset of each partition.")
+    ] = Table.transactions,
+    max_timeout: Annotated[
+        int | None,
+        typer.Option(
+            "--max-timeout",
+            parser=parse_retention,
+            metavar="TIME",
+            help="transaction.max.timeout.ms of the brokers: 15m, 1h, or milliseconds.",
+            show_default="15m",
+        ),
+    ] = None,
+    no_verify: NoVerify = False,
+    temp_dir: TempDir = None,
+    output: OutputOption = Output.table,
+    output_file: OutputFile = None,
+    csv_raw: CsvRaw = False,
+) -> None:
+    """Show open transactions, and what they hold up.
+
+    Since when, for how long idle, which offsets are not stable because of them, and how much of the log neither the cleaner nor a reader
+    of committed records gets past. Late are those that nobody ends any more.
+
+    Example: exhume transactions data/ --all
+    """
+    from exhume.analysis.transactions import DEFAULT_MAX_TIMEOUT_MS, transactions_sentence
+    from exhume.cli.render import refuse_unfit, render
+    from exhume.cli.run import opened, tell
+
+    refuse_unfit(None, output=output, output_file=output_file, evidence=paths)
+    with opened(paths, temp_dir=temp_dir, verify=not no_verify) as topic:
+        found = topic.transactions(
+            max_timeout_ms=DEFAULT_MAX_TIMEOUT_MS if max_timeout is None else max_timeout, with_finished=with_finished
+        )
+        answer = found.table if table is Table.transactions else found.partitions
+        render(answer, output=output, output_file=output_file, csv_raw=csv_raw, columns=_SHOWN[table], evidence=paths)
+        if output is Output.table:
+            typer.echo(transactions_sentence(found), err=True)
+        tell(topic.findings)

@@ -1,0 +1,75 @@
+"""What each record takes up on disk: the bytes of its batch, shared among the batch's records by the sizes of their keys and values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from exhume.arrow_rows import batches_of
+from exhume.codecs.segment_reader import SegmentBatch, SegmentReader
+
+#: One row per record, control records included. The sizes of the records of a batch add up to that of the batch, as it is on disk.
+RECORD_SIZES = pa.schema(
+    [
+        ("replica", pa.string()),
+        ("offsets_partition", pa.int32()),
+        ("record_offset", pa.int64()),
+        ("timestamp_ms", pa.int64()),
+        ("is_control", pa.bool_()),
+        ("is_tombstone", pa.bool_()),
+        ("delete_horizon_ms", pa.int64()),
+        ("key", pa.binary()),
+        ("size_bytes", pa.float64()),
+    ]
+)
+#: Of a record beside its key and value: lengths, deltas, attributes.
+RECORD_OVERHEAD_BYTES = 8
+
+
+def record_sizes(reader: SegmentReader) -> Iterator[pa.RecordBatch]:
+    """Rows of `RECORD_SIZES` for every record, in the order of the files; each record batch is of one offsets partition."""
+    if not reader.is_worth_compiling:
+        yield from _sizes_by_partition(reader.batches())
+        return
+    from exhume.codecs.columns.pieces import Piece, pieces
+    from exhume.codecs.columns.runs import stretches
+    from exhume.codecs.columns.sized import sized
+
+    for found in stretches(pieces(reader)):
+        if isinstance(found, Piece):
+            yield sized(found)
+        else:
+            yield from _sizes_by_partition(found)
+
+
+def _sizes_by_partition(batches: Iterable[SegmentBatch]) -> Iterator[pa.RecordBatch]:
+    path: str | None = None
+    rows: list[dict[str, Any]] = []
+    for found in batches:
+        if found.partition.path != path:
+            yield from batches_of(RECORD_SIZES, rows)
+            path, rows = found.partition.path, []
+        rows += _rows(found)
+        if len(rows) >= 8192:
+            yield from batches_of(RECORD_SIZES, rows)
+            rows = []
+    yield from batches_of(RECORD_SIZES, rows)
+
+
+def _rows(found: SegmentBatch) -> Iterator[dict[str, Any]]:
+    batch, records = found.batch, found.records()
+    weights = [len(record.key or b"") + len(record.value or b"") + RECORD_OVERHEAD_BYTES for record in records]
+    for record, weight in zip(records, weights, strict=True):
+        yield {
+            "replica": found.partition.replica,
+            "offsets_partition": found.partition.offsets_partition,
+            "record_offset": record.record_offset,
+            "timestamp_ms": record.timestamp_ms,
+            "is_control": batch.is_control,
+            "is_tombstone": record.value is None,
+            "delete_horizon_ms": batch.delete_horizon_ms,
+            "key": record.key,
+            "size_bytes": batch.size_bytes * weight / sum(weights),
+        }

@@ -1,0 +1,75 @@
+"""Records that are no commits, folded: kernels."""
+
+from __future__ import annotations
+
+from exhume.codecs.kernels import kernel, scan
+from exhume.codecs.kernels.primitives import NOT_EXACT, Bytes, Int64s, Number, int16, kind_of_text
+from exhume.replay.survivors import tables as columns
+from exhume.replay.survivors.group_values import is_plain_group
+from exhume.replay.survivors.numbering import group_of
+from exhume.replay.survivors.passing import pass_group, pass_record
+from exhume.replay.survivors.rules import ACCEPTED_2, DONE, ODD_KEY, SEED, TAKES_NULL_PROTOCOL
+from exhume.replay.survivors.tables import Tables
+
+
+@kernel
+def fold_other(
+    record_type: Number,
+    rows: Int64s,
+    number: Number,
+    place: Number,
+    record_offset: Number,
+    data: Bytes,
+    key_start: Number,
+    key_size: Number,
+    value_start: Number,
+    value_size: Number,
+    segment: Number,
+    rules: Int64s,
+    tables: Tables,
+) -> Number:
+    """Any record but a commit. All types that a release knows have a group in front."""
+    name_size = int16(data, key_start + 2) if key_size >= 4 else -1
+    name_start = key_start + 4
+    if name_size < 0 or name_size > key_size - 4 or kind_of_text(data, name_start, name_size) == NOT_EXACT:
+        pass_record(rows, number, place, record_offset, segment, tables)
+        return DONE
+    if record_type == 2 and name_size != key_size - 4:
+        return ODD_KEY
+    group = group_of(data, name_start, name_size, rules[SEED], tables)
+    groups = tables.groups
+    is_plain = record_type == 2
+    if is_plain and value_size >= 0:
+        tables.counts[columns.GROUP_RECORDS] += 1
+        is_plain = is_plain_group(
+            data,
+            value_start,
+            value_start + value_size,
+            rules[ACCEPTED_2],
+            columns.MOST_MEMBERS,
+            rules[TAKES_NULL_PROTOCOL] != 0,
+            tables.scratch,
+            tables.counts[columns.GROUP_RECORDS],
+        )
+    if not is_plain or groups[group, columns.IS_PASSED_ON]:
+        pass_group(group, tables)
+        pass_record(rows, number, place, record_offset, segment, tables)
+        return DONE
+    groups[group, columns.KIND_OFFSET] = record_offset
+    groups[group, columns.KIND_SEGMENT] = segment
+    groups[group, columns.KIND_BATCH] = rows[number, scan.POSITION]
+    groups[group, columns.KIND_PLACE] = place
+    if value_size >= 0:
+        groups[group, columns.KIND] = columns.VALUE
+        groups[group, columns.HAS_VALUE] = 1
+        is_compressed = rows[number, scan.ATTRIBUTES] & scan.CODEC != 0
+        groups[group, columns.VALUE_POSITION] = -1 if is_compressed else value_start
+        groups[group, columns.VALUE_BYTES] = value_size
+        groups[group, columns.FIRST_TOMBSTONE] = -1
+        groups[group, columns.FIRST_COMMIT] = record_offset
+    else:
+        groups[group, columns.KIND] = columns.TOMBSTONE
+        groups[group, columns.FIRST_COMMIT] = -1
+        if groups[group, columns.FIRST_TOMBSTONE] < 0:
+            groups[group, columns.FIRST_TOMBSTONE] = record_offset
+    return DONE

@@ -1,0 +1,139 @@
+"""Commits of transactions, and the markers that end them: kernels."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from exhume.codecs.kernels import inlined, kernel, scan
+from exhume.codecs.kernels.primitives import NO_POSITION, Bytes, Int64s, Number, int16, varint, varlong
+from exhume.replay.survivors import tables as columns
+from exhume.replay.survivors.names import enter_producer, find_producer
+from exhume.replay.survivors.passing import pass_record
+from exhume.replay.survivors.rules import DONE, IS_PART, LAST_COUNTED_OFFSET, MARKER_DECIDES, NO_PRODUCER_ID, ODD, ODD_MARKER, SEED
+from exhume.replay.survivors.tables import Tables
+
+_COMMIT_MARKER = 1
+
+
+@inlined
+def producer_of(rows: Int64s, number: Number, rules: Int64s, tables: Tables) -> Number:
+    """The row of the producer of this batch, known or new."""
+    producer_id = rows[number, scan.PRODUCER_ID]
+    row = find_producer(tables.producers, tables.producer_index, producer_id, rules[SEED])
+    if row < 0:
+        row = tables.counts[columns.PRODUCERS]
+        tables.counts[columns.PRODUCERS] += 1
+        tables.producers[row, columns.TXN_PRODUCER_ID] = producer_id
+        tables.producers[row, columns.TXN_IS_OPEN] = 0
+        tables.producers[row, columns.TXN_IS_PASSED_ON] = 0
+        tables.producers[row, columns.TXN_FIRST_MARKER] = columns.NOTHING
+        enter_producer(tables.producers, row, tables.producer_index, rules[SEED])
+    return row
+
+
+@inlined
+def stage(
+    rows: Int64s, number: Number, key: Number, record_offset: Number, timestamp: Number, rules: Int64s, tables: Tables
+) -> tuple[Number, Number]:
+    """A row of `staged` for a commit of this batch's transaction, and the row of its producer in front."""
+    counts, producers, staged = tables.counts, tables.producers, tables.staged
+    row = producer_of(rows, number, rules, tables)
+    place = counts[columns.FREE_STAGED]
+    if place >= 0:
+        counts[columns.FREE_STAGED] = staged[place, columns.NEXT]
+    else:
+        place = counts[columns.STAGED]
+        counts[columns.STAGED] += 1
+    staged[place, columns.STAGED_KEY] = key
+    staged[place, columns.NEXT] = -1
+    if producers[row, columns.TXN_IS_OPEN]:
+        staged[producers[row, columns.TXN_LAST_STAGED], columns.NEXT] = place
+    else:
+        producers[row, columns.TXN_IS_OPEN] = 1
+        producers[row, columns.TXN_FIRST_OFFSET] = record_offset
+        producers[row, columns.TXN_FIRST_TIMESTAMP] = timestamp
+        producers[row, columns.TXN_FIRST_STAGED] = place
+    producers[row, columns.TXN_LAST_STAGED] = place
+    producers[row, columns.TXN_LAST_OFFSET] = record_offset
+    producers[row, columns.TXN_LAST_TIMESTAMP] = timestamp
+    producers[row, columns.TXN_EPOCH] = rows[number, scan.PRODUCER_EPOCH]
+    return row, place
+
+
+@kernel
+def fold_marker(
+    rows: Int64s, number: Number, data: Bytes, position: Number, end: Number, segment: Number, rules: Int64s, tables: Tables
+) -> Number:
+    """The end of a transaction."""
+    outcome, record_offset = read_marker(rows, number, data, position, end)
+    if outcome == ODD:
+        return ODD_MARKER
+    # A batch like any other for what counts the records.
+    tables.records[0, columns.OFFSET] = record_offset
+    if record_offset > rules[LAST_COUNTED_OFFSET]:
+        return DONE
+    row = find_producer(tables.producers, tables.producer_index, rows[number, scan.PRODUCER_ID], rules[SEED])
+    if rules[IS_PART] and (row < 0 or tables.producers[row, columns.TXN_FIRST_MARKER] == columns.NOTHING):
+        # It ends what lies in front of this stretch, too.
+        row = producer_of(rows, number, rules, tables)
+        tables.producers[row, columns.TXN_FIRST_MARKER] = record_offset
+        tables.producers[row, columns.TXN_FIRST_IS_COMMIT] = outcome == _COMMIT_MARKER
+    if row >= 0:
+        if tables.producers[row, columns.TXN_IS_PASSED_ON]:
+            tables.producers[row, columns.TXN_IS_PASSED_ON] = 0
+            pass_record(rows, number, 0, record_offset, segment, tables)
+        if tables.producers[row, columns.TXN_IS_OPEN]:
+            tables.producers[row, columns.TXN_IS_OPEN] = 0
+            _end_transaction(row, outcome == _COMMIT_MARKER, rules[MARKER_DECIDES] != 0, tables)
+    return DONE
+
+
+@kernel
+def read_marker(rows: Int64s, number: Number, data: Bytes, position: Number, end: Number) -> tuple[Number, Number]:
+    """Outcome, `ODD` for what is no plain marker, and record offset of the one record, whose key is version and outcome."""
+    odd = (np.int64(ODD), np.int64(-1))
+    if rows[number, scan.RECORD_COUNT] != 1 or rows[number, scan.PRODUCER_ID] == NO_PRODUCER_ID:
+        return odd
+    size, position = varint(data, position, end)
+    if position == NO_POSITION or size < 1 or size != end - position:
+        return odd
+    _, position = varlong(data, position + 1, end)
+    if position == NO_POSITION:
+        return odd
+    offset_delta, position = varint(data, position, end)
+    if position == NO_POSITION:
+        return odd
+    key_size, position = varint(data, position, end)
+    if position == NO_POSITION or key_size != 4 or end - position < 4:
+        return odd
+    version, outcome = int16(data, position), int16(data, position + 2)
+    value_size, position = varint(data, position + 4, end)
+    if position == NO_POSITION or value_size > end - position or version < 0 or outcome < 0 or outcome > _COMMIT_MARKER:
+        return odd
+    position += max(value_size, 0)
+    record_offset = rows[number, scan.BASE_OFFSET] + offset_delta
+    is_in_batch = rows[number, scan.BASE_OFFSET] <= record_offset <= rows[number, scan.LAST_OFFSET]
+    if end - position != 1 or data[position] != 0 or not is_in_batch:
+        return odd
+    return outcome, record_offset
+
+
+@kernel
+def _end_transaction(row: Number, is_commit: bool, marker_decides: bool, tables: Tables) -> None:
+    """Install what is staged, or drop it; a commit gives way to one that lies behind it."""
+    counts, staged, commits = tables.counts, tables.staged, tables.commits
+    place = tables.producers[row, columns.TXN_FIRST_STAGED]
+    while place >= 0:
+        key, record_offset = staged[place, columns.STAGED_KEY], staged[place, columns.RECORD_OFFSET]
+        present = commits[key, columns.RECORD_OFFSET]
+        is_void = record_offset < tables.void_below[key, 0]
+        if is_commit and not is_void and (marker_decides or present == columns.NOTHING or present < record_offset):
+            for column in range(columns.COMMIT_COLUMNS):
+                commits[key, column] = staged[place, column]
+            tables.key_topic_ids[key, 0] = tables.staged_topic_ids[place, 0]
+            tables.key_topic_ids[key, 1] = tables.staged_topic_ids[place, 1]
+        following = staged[place, columns.NEXT]
+        staged[place, columns.NEXT] = counts[columns.FREE_STAGED]
+        staged[place, columns.METADATA] = 0
+        counts[columns.FREE_STAGED] = place
+        place = following

@@ -1,0 +1,163 @@
+"""Who owned which partition, when."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import exhume
+from exhume.errors import RequestError
+from exhume.fixtures import scenarios
+from exhume.fixtures.log_writer import PartitionWriter, tombstone
+from tests.analysis.test_group_lives import TOPIC_ID, classic, consumer, current
+from tests.judges import corpus
+
+Rows = list[dict[str, Any]]
+KINDS = {"away": "assigned"}
+#: 3.7 wrote what no later release can read.
+CASES = [
+    pytest.param(case, id=case.name)
+    for case in corpus.cases(corpus.BUNDLED)
+    if not (case.is_random or case.is_fact or case.name == "3.7.2-consumer-groups")
+]
+
+
+def owners(directory: Path, append: Callable[[PartitionWriter], object] | None = None, **options: Any) -> Rows:
+    if append is not None:
+        with PartitionWriter(directory, 7) as log:
+            append(log)
+    with exhume.open(directory) as topic:
+        rows: Rows = topic.owners(**options).to_pylist()
+    return rows
+
+
+def intervals(rows: Rows) -> list[tuple[Any, ...]]:
+    return [(row["partition"], row["from_record_offset"], row["to_record_offset"], row["member_id"], row["holding"]) for row in rows]
+
+
+def test_a_partition_goes_from_owner_to_owner(tmp_path: Path) -> None:
+    scenarios.write("three-rebalances", tmp_path / "log")
+
+    rows = owners(tmp_path / "log", topic="orders", partition=5)
+
+    assert [(row["client_id"], row["generation"], row["last_generation"], row["ended"]) for row in rows] == [
+        ("checkout-1", 1, 1, "then"),
+        ("checkout-2", 2, 2, "then"),
+        ("checkout-3", 3, 3, None),
+    ]
+    assert [row["duration_ms"] for row in rows] == [65_000, 65_000, 5_000]
+    assert [row["to_record_offset"] for row in rows[:-1]] == [row["from_record_offset"] for row in rows[1:]]
+
+
+def test_who_keeps_a_partition_over_generations_has_one_interval(tmp_path: Path) -> None:
+    rows = owners(tmp_path, lambda log: [log.append([classic(generation, a=[0])]) for generation in (1, 2, 3)])
+
+    assert [(row["generation"], row["last_generation"]) for row in rows] == [(1, 3)]
+
+
+def test_gaps_say_why_nobody_has_a_partition(tmp_path: Path) -> None:
+    def append(log: PartitionWriter) -> None:
+        log.append([classic(1, a=[0], b=[1])])
+        log.append([classic(2, a=[], b=[1])])
+        log.append([classic(3)])
+        log.append([tombstone(classic(3))])
+        log.append([classic(1, a=[0])])
+
+    rows = [row for row in owners(tmp_path, append) if row["partition"] == 0]
+
+    assert [(row["from_record_offset"], row["member_id"], row["reason"]) for row in rows] == [
+        (0, "a", None),
+        (1, None, "unassigned"),
+        (2, None, "empty"),
+        (3, None, "removed"),
+        (4, "a", None),
+    ]
+
+
+def test_two_owners_at_once_name_each_other(tmp_path: Path) -> None:
+    rows = owners(tmp_path, lambda log: [log.append([classic(1, a=[0, 1], b=[1])]), log.append([classic(2, a=[0], b=[1])])])
+
+    assert [(row["partition"], row["member_id"], row["to_record_offset"], row["overlaps"]) for row in rows] == [
+        (0, "a", None, []),
+        (1, "a", 1, ["b"]),
+        (1, "b", None, ["a"]),
+    ]
+
+
+def test_an_interval_ends_earlier_where_generations_left_no_record(tmp_path: Path) -> None:
+    rows = owners(tmp_path, lambda log: [log.append([classic(1, a=[0])]), log.append([classic(5, b=[0])])])
+
+    assert [(row["member_id"], row["ended"]) for row in rows] == [("a", "earlier"), ("b", None)]
+
+
+def test_what_a_member_has_to_give_up_is_its_own_until_it_did(tmp_path: Path) -> None:
+    def append(log: PartitionWriter) -> None:
+        log.append([consumer(3, {"group_epoch": 1}), current("a", 1, 0, [0, 1], [])])
+        log.append([current("a", 1, 1, [0], [1])])
+        log.append([current("a", 2, 0, [0], [])])
+        log.append([current("b", 2, 0, [1], [])])
+
+    assert intervals(owners(tmp_path, append, topic=TOPIC_ID, partition=1)) == [
+        (1, 0, 2, "a", "assigned"),
+        (1, 2, 3, "a", "pending_revocation"),
+        (1, 3, 4, None, "nobody"),
+        (1, 4, None, "b", "assigned"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("moment", "owner"),
+    [
+        ({"at_time_ms": 9}, []),
+        ({"at_time_ms": 10}, ["a"]),
+        ({"at_time_ms": 29}, ["a"]),
+        ({"at_time_ms": 30}, ["b"]),
+        ({"at_offset": 0}, ["a"]),
+        ({"at_offset": 1}, ["b"]),
+        ({"at_offset": {7: 1}}, ["b"]),
+    ],
+)
+def test_a_moment_shows_who_had_it_then(tmp_path: Path, moment: dict[str, Any], owner: list[str]) -> None:
+    def append(log: PartitionWriter) -> None:
+        log.append([classic(1, a=[0])], timestamp_ms=10)
+        log.append([classic(2, b=[0])], timestamp_ms=30)
+
+    assert [row["member_id"] for row in owners(tmp_path, append, **moment)] == owner
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_intervals_that_are_open_at_the_end_are_what_a_coordinator_holds(case: corpus.Case) -> None:
+    for data in case.data_directories.values():
+        with exhume.open(data) as topic:
+            state = topic.state(mode="lenient", view="held")
+            rows = topic.owners().to_pylist()
+        streams = {row["group"] for row in state.groups.to_pylist() if row["group_type"] == "streams"}
+        held = {
+            (row["replica"], row["group"], row["topic"] or row["topic_id"], row["partition"], row["member_id"], row["kind"])
+            for row in state.assignments.to_pylist()
+            if row["kind"] != "target" and row["group"] not in streams
+        }
+
+        assert {
+            (row["replica"], row["group"], row["topic"], row["partition"], row["member_id"], KINDS.get(row["holding"], row["holding"]))
+            for row in rows
+            if row["to_record_offset"] is None and row["member_id"] is not None and row["group"] not in streams
+        } == held
+
+
+def test_a_partition_that_nobody_ever_had_is_a_wrong_request(tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match=r"orders 9(.|\n)*orders 0"):
+        owners(tmp_path, lambda log: log.append([classic(1, a=[0])]), topic="orders", partition=9)
+
+
+def test_what_is_kept_for_a_static_member_that_is_away_is_not_read_by_it() -> None:
+    rows = owners(corpus.BUNDLED / "4.3.0-consumer-groups" / "data", groups=["shipping-eta"], topic="inventory.updates", partition=3)
+
+    assert [row["holding"] for row in rows if row["group_instance_id"] == "eta-pod-1"] == [
+        "assigned",
+        "away",
+        "assigned",
+    ]

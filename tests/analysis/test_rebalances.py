@@ -1,0 +1,259 @@
+"""Rebalances: when, why, who came and went, what moved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import exhume
+from exhume.errors import RequestError
+from exhume.fixtures import scenarios
+from exhume.fixtures.log_writer import KeyValue, PartitionWriter, tombstone
+from tests.analysis.test_group_lives import classic, classic_of, consumer, current
+from tests.judges import corpus
+
+Rows = list[dict[str, Any]]
+MINUTE_MS = 60_000
+LIFECYCLES = [pytest.param(case, id=case.name) for case in corpus.cases(corpus.BUNDLED) if case.name.endswith("-lifecycle")]
+
+
+def rebalances(directory: Path, append: Callable[[PartitionWriter], object] | None = None, **options: Any) -> Rows:
+    if append is not None:
+        with PartitionWriter(directory, 7) as log:
+            append(log)
+    with exhume.open(directory) as topic:
+        rows: Rows = topic.rebalances(**options).to_pylist()
+    return rows
+
+
+def of_scenario(name: str, directory: Path) -> Rows:
+    scenarios.write(name, directory / name)
+    return rebalances(directory / name)
+
+
+def told(rows: Rows, *columns: str) -> list[tuple[Any, ...]]:
+    return [tuple(row[column] for column in columns) for row in rows]
+
+
+@pytest.mark.parametrize(("name", "members"), [("one-rebalance", [3]), ("two-rebalances", [2, 3]), ("three-rebalances", [1, 2, 3])])
+def test_one_two_and_three_rebalances_are_as_many_rows(tmp_path: Path, name: str, members: list[int]) -> None:
+    rows = of_scenario(name, tmp_path)
+
+    assert told(rows, "event", "generation", "members", "skipped", "is_complete") == [
+        ("rebalance", number, count, 0, True) for number, count in enumerate(members, start=1)
+    ]
+    assert told(rows, "causes") == [(["group_began"],), *[(["member_joined"],)] * (len(members) - 1)]
+    assert [len(row["joined"]) for row in rows] == [after - before for before, after in zip([0, *members], members, strict=False)]
+
+
+def test_a_late_member_gets_partitions_of_the_others(tmp_path: Path) -> None:
+    rows = of_scenario("two-rebalances", tmp_path)
+
+    assert told(rows, "partitions", "partitions_moved", "partitions_lost", "joined_clients") == [
+        (6, None, None, ["checkout-1@10.0.0.1", "checkout-2@10.0.0.2"]),
+        (6, 3, 0, ["checkout-3@10.0.0.3"]),
+    ]
+
+
+def test_after_a_failover_each_broker_tells_what_it_had_written_down(tmp_path: Path) -> None:
+    rows = [row for row in of_scenario("failover", tmp_path) if row["group"] == "checkout"]
+
+    assert told(rows, "replica", "generation", "members", "causes") == [
+        ("1", 1, 3, ["group_began"]),
+        ("2", 1, 3, ["group_began"]),
+        ("2", 2, 4, ["member_joined"]),
+    ]
+
+
+@pytest.mark.parametrize("case", LIFECYCLES)
+def test_the_generations_of_real_brokers_are_all_there_with_their_members(case: corpus.Case) -> None:
+    answered: dict[str, list[dict[str, Any]]] = {}
+    for step in case.scenario["steps"]:
+        result = step.get("result")
+        if isinstance(result, dict) and "generation" in result and "assignment" in result:
+            answered.setdefault(step["step"].partition(": ")[0], []).append(result)
+    with exhume.open(case.data_directories[""]) as topic:
+        rows = topic.rebalances().to_pylist()
+        steps = [step for step in topic.memberships() if step.kind == "classic" and step.members]
+    for group, answers in answered.items():
+        generations = [answer["generation"] for answer in answers]
+        own = [row["generation"] for row in rows if row["group"] == group and row["event"] == "rebalance"]
+        left = [generation for generation in own if generation in generations]
+        # Compaction has left the last ones.
+        assert generations[len(generations) - len(left) :] == left
+    compared = 0
+    for step in steps:
+        for answer in answered.get(step.group, ()):
+            if (answer["generation"], answer["leader"], {*answer["members"].values()}) == (step.generation, step.leader, {*step.members}):
+                assert step.protocol == answer["protocol"]
+                assert _by_client(step.members.values()) == _assigned(answer)
+                compared += 1
+    assert compared > 10
+
+
+def _by_client(members: Iterable[Any]) -> dict[str, dict[str, list[int]]]:
+    found: dict[str, dict[str, list[int]]] = {}
+    for member in members:
+        topics = found.setdefault(member.client_id, {})
+        for topic, partition in sorted(member.assigned or ()):
+            topics.setdefault(topic, []).append(partition)
+    return found
+
+
+def _assigned(answer: dict[str, Any]) -> dict[str, dict[str, list[int]]]:
+    return {
+        client: {topic: sorted(partitions) for topic, partitions in (answer["assignment"].get(client) or {}).items() if partitions}
+        for client in answer["members"]
+    }
+
+
+def test_generations_that_were_never_stored_are_counted(tmp_path: Path) -> None:
+    def append(log: PartitionWriter) -> None:
+        log.append([classic(3, a=[0])])
+        log.append([classic(7, a=[0])])
+
+    assert told(rebalances(tmp_path, append), "generation", "skipped", "is_complete") == [(3, 2, True), (7, 3, True)]
+
+
+def test_behind_a_hole_nobody_knows_whether_a_generation_was_stored(tmp_path: Path) -> None:
+    def append(log: PartitionWriter) -> None:
+        log.append([classic(3, a=[0])])
+        log.roll(log.next_offset + 5)
+        log.append([classic(7, a=[0])])
+        log.append([classic(9, a=[0])])
+
+    assert told(rebalances(tmp_path, append), "skipped", "is_complete") == [(None, False), (3, False), (1, True)]
+
+
+def test_why_a_group_rebalanced_follows_from_two_records(tmp_path: Path) -> None:
+    def append(log: PartitionWriter) -> None:
+        log.append([classic(1, a=[0], b=[1])])
+        log.append([classic(2, b=[0, 1])])
+        log.append([classic(3)])
+        log.append([classic(4, c=[0, 1])])
+        log.append([tombstone(classic(4))])
+        log.append([classic(1, c=[0, 1])])
+        log.append([classic(2, c=[0, 1])])
+
+    assert told(rebalances(tmp_path, append), "event", "causes") == [
+        ("rebalance", ["group_began"]),
+        ("rebalance", ["member_left", "leader_changed"]),
+        ("emptied", ["member_left"]),
+        ("rebalance", ["member_joined"]),
+        ("removed", []),
+        ("rebalance", ["group_began"]),
+        ("rebalance", ["unknown"]),
+    ]
+
+
+def test_an_empty_group_has_no_assignment_until_somebody_joins(tmp_path: Path) -> None:
+    def append(log: PartitionWriter) -> None:
+        log.append([classic(1, a=[0])], timestamp_ms=5)
+        log.append([classic(2)], timestamp_ms=105)
+        log.append([classic(3, a=[0])], timestamp_ms=1005)
+
+    assert told(rebalances(tmp_path, append), "no_assignment_ms", "no_assignment_is") == [
+        (0, "at_least"),
+        (None, None),
+        (1000, "exactly"),
+    ]
+
+
+def storm(log: PartitionWriter, *, minutes: int, flaps: bool = True) -> None:
+    generation = 100
+    for number in range(2 * minutes):
+        comes = number % 2 == 0
+        members = {"a": [0], **({"b": [1]} if comes else {})} if flaps else {"a": [0], f"c{number}": [1]}
+        log.append([classic_of(generation, members)], timestamp_ms=number * MINUTE_MS // 2)
+        generation += 1
+
+
+def test_a_storm_stands_out_and_names_who_comes_and_goes(tmp_path: Path) -> None:
+    with PartitionWriter(tmp_path, 7) as log:
+        storm(log, minutes=20)
+        log.append([classic(141, a=[0])], timestamp_ms=600 * MINUTE_MS)
+    with exhume.open(tmp_path) as topic:
+        rows = topic.rebalances().to_pylist()
+        (finding,) = [finding for finding in topic.findings if finding.code == "rebalance_storm"]
+
+    assert [row["is_storm"] for row in rows] == [*[True] * 40, False]
+    assert (finding.first_record_offset, finding.last_record_offset, finding.confidence) == (0, 39, "proof")
+    assert "39 generations in 19 minutes, 2.0 a minute; came or went most often: b@h 39 times" in finding.sentence
+
+
+def test_a_rolling_restart_is_no_storm(tmp_path: Path) -> None:
+    rows = rebalances(tmp_path, lambda log: storm(log, minutes=20, flaps=False))
+
+    assert not any(row["is_storm"] for row in rows)
+
+
+def test_nine_minutes_are_no_storm(tmp_path: Path) -> None:
+    assert not any(row["is_storm"] for row in rebalances(tmp_path, lambda log: storm(log, minutes=9)))
+
+
+def test_where_compaction_took_the_records_the_numbers_still_tell_of_a_storm(tmp_path: Path) -> None:
+    def append(log: PartitionWriter) -> None:
+        log.append([classic(100, a=[0])], timestamp_ms=0)
+        log.roll(log.next_offset + 500)
+        log.append([classic(160, a=[0])], timestamp_ms=30 * MINUTE_MS)
+
+    assert told(rebalances(tmp_path, append), "is_storm") == [(True,), (True,)]
+
+
+def target(epoch: int, **targets: list[int]) -> list[KeyValue]:
+    def entries(partitions: list[int]) -> list[dict[str, Any]]:
+        return [{"topic_id": "AQIDBAUGBwgJCgsMDQ4PEA", "partitions": partitions}]
+
+    members = [consumer(7, {"topic_partitions": entries(partitions)}, member_id=member) for member, partitions in targets.items()]
+    return [*members, consumer(6, {"assignment_epoch": epoch})]
+
+
+def test_an_epoch_tells_its_target_and_when_everybody_had_reached_it(tmp_path: Path) -> None:
+    def append(log: PartitionWriter) -> None:
+        log.append([consumer(3, {"group_epoch": 1}), *target(1, a=[0, 1]), current("a", 1, 0, [0, 1], [])], timestamp_ms=0)
+        log.append([consumer(3, {"group_epoch": 2}), *target(2, a=[0], b=[1]), current("b", 2, 2, [], [])], timestamp_ms=1000)
+        log.append([current("a", 1, 1, [0], [1])], timestamp_ms=2000)
+        log.append([current("a", 2, 0, [0], [])], timestamp_ms=4000)
+        log.append([current("b", 2, 0, [1], [])], timestamp_ms=6000)
+        log.append([consumer(3, {"group_epoch": 4}), *target(4, a=[0, 1], b=[])], timestamp_ms=9000)
+
+    rows = rebalances(tmp_path, append)
+
+    assert told(rows, "group_epoch", "target_epoch", "causes", "skipped", "partitions_moved", "reconciliation_ms", "waiting") == [
+        (1, 1, ["group_began"], None, None, 0, None),
+        (2, 2, ["member_joined"], 0, 1, 5000, None),
+        (4, 4, ["unknown"], 1, 1, None, ["a", "b"]),
+    ]
+
+
+def test_real_consumer_groups_tell_who_waits(tmp_path: Path) -> None:
+    rows = [row for row in of_scenario("consumer-groups", tmp_path) if row["group"] == "scoring"]
+
+    assert [len(row["waiting"] or ()) for row in rows] == [0, 2]
+
+
+def test_a_static_member_that_comes_back_moves_nothing(tmp_path: Path) -> None:
+    case = corpus.BUNDLED / "2.8.2-lifecycle" / "data"
+    rows = [row for row in rebalances(case) if row["event"] == "static_replacement"]
+
+    assert {row["group"] for row in rows} == {"pos-terminal-sync", "pos-terminal-sync-leader"}
+    assert {row["partitions_moved"] for row in rows} == {0}
+    assert all(row["joined_clients"] == row["left_clients"] for row in rows)
+
+
+def test_conversions_stand_between_the_protocols() -> None:
+    rows = rebalances(corpus.BUNDLED / "4.0.0-conversion" / "data", groups=["java-upgrade"])
+
+    assert [(row["group_type"], row["event"]) for row in rows if row["event"] in ("created", "converted")] == [
+        ("classic", "created"),
+        ("consumer", "converted"),
+        ("classic", "converted"),
+    ]
+
+
+def test_a_group_without_records_is_a_wrong_request(tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match="checkout"):
+        rebalances(tmp_path, lambda log: log.append([classic(1, group="checkout", a=[0])]), groups=["chekout"])

@@ -1,0 +1,113 @@
+"""Rebalances, owners and timelines as people and programs meet them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+
+import exhume
+from exhume.cli.app import run
+from exhume.cli.swimlanes import lines
+from exhume.fixtures import scenarios
+from exhume.fixtures.log_writer import PartitionWriter
+from tests.analysis.test_group_lives import classic, classic_of
+
+
+@pytest.fixture
+def three(tmp_path: Path) -> Path:
+    scenarios.write("three-rebalances", tmp_path / "three")
+    return tmp_path / "three"
+
+
+def test_a_timeline_draws_a_lane_for_each_partition(three: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["timeline", str(three), "--group", "checkout", "--scale", "changes"]) == 0
+
+    shown = capsys.readouterr().out.splitlines()
+    assert [line for line in shown if line.startswith("orders-")] == [
+        f"orders-{partition}  {lane}"
+        for partition, lane in enumerate(
+            [
+                "A" * 90,
+                "A" * 90,
+                "A" * 60 + "B" * 30,
+                "A" * 30 + "B" * 60,
+                "A" * 30 + "B" * 30 + "C" * 30,
+                "A" * 30 + "B" * 30 + "C" * 30,
+            ]
+        )
+    ]
+    assert "A  checkout-1@10.0.0.1  generations 1 to 3" in "\n".join(shown)
+
+
+def test_lanes_of_members_count_partitions(three: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["timeline", str(three), "--group", "checkout", "--by", "member", "--scale", "changes"]) == 0
+
+    shown = capsys.readouterr().out.splitlines()
+    lanes = [line.split()[1] for line in shown if line.startswith("checkout-")]
+    assert [[lane[place] for place in (0, len(lane) // 2, -1)] for lane in lanes] == [["6", "3", "2"], [".", "3", "2"], [".", ".", "2"]]
+
+
+def test_a_timeline_for_programs_has_the_intervals(three: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["timeline", str(three), "--group", "checkout", "--output", "jsonl"]) == 0
+
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert len(rows) == 12
+    assert {row["group"] for row in rows} == {"checkout"}
+
+
+@pytest.mark.parametrize("by_member", [True, False])
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_every_line_fits_and_hostile_names_do_nothing(tmp_path: Path, width: int, by_member: bool) -> None:
+    evil = "\x1b[2J" + "消" * 60 + "\u202e"
+    with PartitionWriter(tmp_path, 0) as log:
+        log.append([classic_of(1, {evil: [0], "b": [0, 1]}, group=evil)], timestamp_ms=10)
+        log.append([classic_of(2, {evil: [0]}, group=evil)], timestamp_ms=99_999)
+    with exhume.open(tmp_path) as topic:
+        table = topic.owners()
+
+    shown = [line.plain for line in lines(table, evil, width, by_member=by_member)]
+
+    assert all(cell_len(line) <= width for line in shown)
+    assert not any("\x1b" in line or "\u202e" in line for line in shown)
+    assert by_member or any("#" in line.split()[-1] for line in shown if line.startswith("orders-0"))
+
+
+def test_more_owners_than_letters_are_counted(tmp_path: Path) -> None:
+    with PartitionWriter(tmp_path, 0) as log:
+        log.append([classic_of(1, {f"m{number}": [number] for number in range(70)})], timestamp_ms=10)
+    with exhume.open(tmp_path) as topic:
+        shown = [line.plain for line in lines(topic.owners(), "billing", 80)]
+
+    assert shown[-1] == "+  8 owners more"
+
+
+def test_a_group_without_partitions_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with PartitionWriter(tmp_path, 0) as log:
+        log.append([classic(1)])
+
+    assert run(["timeline", str(tmp_path), "--group", "billing"]) == 0
+    assert "nobody ever had a partition" in capsys.readouterr().out
+
+
+def test_owners_at_a_moment(three: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert (
+        run(["owners", str(three), "--topic", "orders", "--partition", "5", "--at-time", "2024-01-08T08:01:30", "--output", "jsonl"]) == 0
+    )
+
+    (row,) = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert (row["client_id"], row["generation"]) == ("checkout-2", 2)
+
+
+def test_two_moments_are_a_wrong_request(three: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["owners", str(three), "--topic", "orders", "--at-time", "2024-01-08", "--at-offset", "3"]
+
+    assert run(arguments) == 2
+    assert "two moments" in capsys.readouterr().err
+
+
+def test_rebalances_are_summed_up(three: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["rebalances", str(three)]) == 0
+    assert capsys.readouterr().err.splitlines() == ["3 rebalances of 1 group"]
