@@ -2,10 +2,13 @@
 
     import exhume.spark
 
+    exhume.spark.register(spark)
+    commits = spark.read.format("offsets-topic").option("kind", "offset_commit").load("s3://backups/kafka")
+
     with exhume.spark.reconstruct(spark, "s3://backup/2026-11-21", release="4.3") as state:
         state["offsets"].where("`group` = 'billing'").show()
 
-Every row is the one that `exhume.open(…).state(…)` has; docs/spark.md says what runs where.
+Every row is the one that `exhume.open(…)` gives; docs/spark.md says what runs where.
 """
 
 from __future__ import annotations
@@ -39,9 +42,24 @@ from exhume.replay.topic_names import names_beside
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["GROUP_TABLES", "GroupTable", "StateFrames", "batch", "reconstruct", "snapshots", "write_tables"]
+__all__ = ["GROUP_TABLES", "GroupTable", "StateFrames", "batch", "reconstruct", "register", "snapshots", "write_tables"]
 
 Place = str | PathLike[str]
+
+
+def register(spark: SparkSession) -> None:
+    """Make the format `offsets-topic` known to this session. Options, kinds and schemas: docs/spark.md.
+
+    Filters are pushed down where `spark.sql.python.filterPushdown.enabled` is true when this is called (PySpark 4.1 and later).
+
+    Raises:
+        RequestError: no PySpark that knows Python data sources is here.
+    """
+    try:
+        from exhume.replay.spark import data_source
+    except ImportError as error:
+        raise RequestError(f"PySpark 4.0 or later is missing: {error}", remedy="Install exhume[spark]") from error
+    data_source.register(spark)
 
 
 def reconstruct(

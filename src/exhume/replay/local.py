@@ -46,6 +46,10 @@ class PartitionLoad:
     #: What requests see, and all that is held, where a gap at the end of the log sets them apart; None: both are `holdings`.
     snapshots: tuple[Holdings, Holdings] | None = None
 
+    def of_all_held(self) -> PartitionLoad:
+        """This load with all that is held for its holdings, whatever requests see."""
+        return self if self.snapshots is None else replace(self, holdings=self.snapshots[1])
+
 
 @dataclass(slots=True)
 class _Progress:
@@ -101,7 +105,7 @@ def load_state(directories: Sequence[LogDirectory], options: LoadOptions, names:
 
 
 def state_of_loads(loads: Sequence[PartitionLoad], options: LoadOptions, names: TopicNames) -> CoordinatorState:
-    """The state that these loads make; what `names` do not know has no name in it."""
+    """The state that these loads come to; `options` are those they were made with, and what `names` do not know has no name in it."""
     findings = Findings()
     state_of = StateTables(names)
     for load in loads:

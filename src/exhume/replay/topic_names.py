@@ -76,6 +76,10 @@ class TopicNames:
         """(source, topic id, topic) of every name."""
         return [(source, topic_id, topic) for source, names in self._names.items() for topic_id, topic in names.items()]
 
+    def ids(self) -> dict[str, str]:
+        """The topic ids by name; of a name that had several, the one that the best source told last."""
+        return {topic: topic_id for source in reversed(SOURCES) for topic_id, topic in self._names[source].items()}
+
     def learn_from_record(self, record_type: int, key: Mapping[str, Any], value: Mapping[str, Any] | None) -> None:
         """Take up what a decoded record says about topic ids."""
         if value is None:
