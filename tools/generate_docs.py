@@ -23,9 +23,12 @@ from tempfile import TemporaryDirectory
 import pyarrow as pa
 
 from exhume import findings
+from exhume.analysis.assignments import ASSIGNMENT_PARTITIONS, ASSIGNMENT_VERDICTS
+from exhume.analysis.assignors import VARIANTS
 from exhume.analysis.completeness import COMPLETENESS
 from exhume.analysis.detectors.catalogue import DETECTORS, WITHOUT_DETECTOR
 from exhume.analysis.diff import DIFF
+from exhume.analysis.explanation.page import EXPLANATION
 from exhume.analysis.forecast import FORECAST, TOMBSTONES
 from exhume.analysis.growth import COMPACTION, GROWTH
 from exhume.analysis.history import HISTORY
@@ -58,10 +61,12 @@ COMMANDS = (
     "state",
     "diff",
     "diagnose",
+    "explain",
     "history",
     "rebalances",
     "owners",
     "timeline",
+    "assignments",
     "expiry",
     "why",
     "reset-plan",
@@ -137,10 +142,15 @@ def _tables() -> str:
         "\n## Groups over time: `topic.rebalances(…)`, `topic.owners(…)`, `exhume rebalances`, `exhume owners`, `exhume timeline`\n",
         _schema("rebalances", REBALANCES),
         _schema("owners", OWNERS),
+        "\n## Assignments: `topic.assignments(…)`, `exhume assignments`\n",
+        _schema("verdicts (`exhume assignments`)", ASSIGNMENT_VERDICTS),
+        _schema("partitions (`exhume assignments --table partitions`)", ASSIGNMENT_PARTITIONS),
         "\n## Expiry: `topic.expiry(…)`, `topic.why(…)`, `exhume expiry`, `exhume why`\n",
         _schema("forecast (`exhume expiry`)", FORECAST),
         _schema("tombstones (`exhume expiry --as-records`)", TOMBSTONES),
         _schema("why", WHY),
+        "\n## Sentences: `topic.explain(…)`, `exhume explain`\n",
+        _schema("explanation (`exhume explain`)", EXPLANATION),
         "\n## Remedies: `topic.reset_plan(…)`, `exhume reset-plan`\n",
         _schema("reset_plan", RESET_PLAN),
         _schema("reset_records (`exhume reset-plan --as-records`)", RESET_RECORDS),
@@ -229,7 +239,20 @@ def _spark_options() -> str:
     )
 
 
-_PARTS = {"spark kinds": _spark_kinds, "spark options": _spark_options}
+def _variants() -> str:
+    who = {"client": "leader of a classic group", "consumer": "coordinator, consumer groups", "share": "coordinator, share groups"}
+    cells = (
+        (f"`{each.assignor}`", who[each.side], each.releases, ", ".join(each.needs) or "nothing more", ", ".join(each.asked))
+        for each in VARIANTS
+    )
+    rows = [f"| {' | '.join(row)} |\n" for row in cells]
+    head = (
+        "| assignor | run by | releases | decided by, besides subscriptions and counts | classes asked |\n| --- | --- | --- | --- | --- |\n"
+    )
+    return f"\n{head}{''.join(rows)}\n"
+
+
+_PARTS = {"spark kinds": _spark_kinds, "spark options": _spark_options, "variants": _variants}
 
 
 def _record_types() -> str:

@@ -14,11 +14,13 @@ import typer
 
 from exhume._version import __version__
 from exhume.cli import (
+    assignments,
     demo,
     diagnose,
     diff,
     dump,
     expiry,
+    explain,
     growth,
     history,
     inspect,
@@ -57,11 +59,13 @@ app.command(name="state")(state.state_command)
 app.command(name="load-check")(load_check.load_check_command)
 app.command(name="releases")(releases.releases_command)
 app.command(name="diff")(diff.diff_command)
+app.command(name="explain")(explain.explain_command)
 app.command(name="history")(history.history_command)
 app.command(name="rebalances")(rebalances.rebalances_command)
 app.command(name="owners")(owners.owners_command)
 app.command(name="timeline")(timeline.timeline_command)
 app.command(name="diagnose")(diagnose.diagnose_command)
+app.command(name="assignments")(assignments.assignments_command)
 app.command(name="expiry")(expiry.expiry_command)
 app.command(name="why")(why.why_command)
 app.command(name="transactions")(transactions.transactions_command)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from exhume.analysis.detectors.cases import (
     Dropped,
@@ -40,8 +41,12 @@ _GROUP_TYPES = range(2, 24)
 _OTHER_COLUMNS = ["record_offset", "timestamp_ms", "byte_position", "partition_leader_epoch", "path", "key", "value"]
 
 
-def condense(chapters: Iterable[Chapter], names: TopicNames | None = None) -> TopicCase:
-    """The case of everything in these chapters. Chapters of one offsets partition are in log order; `names` are those of topic ids."""
+def condense(chapters: Iterable[Chapter], names: TopicNames | None = None, *, commits_of: Collection[str] | None = None) -> TopicCase:
+    """The case of everything in these chapters. Chapters of one offsets partition are in log order; `names` are those of topic ids.
+
+    `commits_of` names the groups of which commits count: enough for what is found in these groups, and much faster. Tombstones of the
+    others are there, for what went at the same time; the values that they removed are not.
+    """
     names = names if names is not None else TopicNames()
     logs: dict[tuple[str, int | None], PartitionCondenser] = {}
     for chapter in chapters:
@@ -51,7 +56,7 @@ def condense(chapters: Iterable[Chapter], names: TopicNames | None = None) -> To
             around = logs[origin].around
             around.topic_id = chapter.partition.topic_id
             around.first_segment_offset = next((segment.base_offset for segment in chapter.partition.segments if segment.is_read), None)
-        logs[origin].take(chapter.commits, chapter.others)
+        logs[origin].take(chapter.commits, chapter.others, commits_of)
     case = TopicCase([log.finish() for log in logs.values()])
     sweeps = sorted(sweep for partition in case.partitions for sweep in partition.sweeps)
     for partition in case.partitions:
@@ -120,9 +125,14 @@ class PartitionCondenser:
         self._markers: list[Int64s] = []
         self._marker_count = 0
 
-    def take(self, commits: pa.RecordBatch, others: pa.RecordBatch) -> None:
-        """Add the next records: commits of `schemas.DECODED["offset_commit"]`, all others of `schemas.RECORDS`."""
+    def take(self, commits: pa.RecordBatch, others: pa.RecordBatch, commits_of: Collection[str] | None = None) -> None:
+        """Add the next records: commits of `schemas.DECODED["offset_commit"]`, all others of `schemas.RECORDS`; of commits those of these
+        groups, and tombstones, where some are named.
+        """
         self._note_place(commits, others)
+        if commits_of is not None:
+            is_of = pc.is_in(commits["group"], value_set=pa.array(sorted(commits_of), pa.string()))
+            commits = commits.filter(pc.or_kleene(is_of, commits["is_tombstone"]))
         rows = self._names.rows(commits)
         is_control = others["is_control"].to_numpy(zero_copy_only=False)
         if is_control.any():
