@@ -8,6 +8,7 @@ from exhume.analysis.detectors import (
     copies,
     expired,
     loading,
+    membership,
     moves,
     placement,
     removed,
@@ -38,6 +39,8 @@ DETECTORS: tuple[Detector, ...] = (
     *volume.DETECTORS,
     # Reading and writing back.
     *undecodable.DETECTORS,
+    # Membership and assignment.
+    *membership.DETECTORS,
 )
 
 #: Entries that no detector answers, and what does.
