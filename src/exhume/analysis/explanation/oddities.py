@@ -13,6 +13,8 @@ from exhume.analysis.removals import at
 
 #: The last ones that get a sentence of their own.
 _MOST_REWINDS = 5
+#: Storms are told among the rebalances.
+_TOLD_ELSEWHERE = ("IC-04", "rebalance_storm")
 _Rewind = tuple[Row, Row]
 
 
@@ -28,7 +30,7 @@ def oddities(facts: GroupFacts) -> Iterator[Sentence]:
     if not rewinds and facts.commits:
         records = records_of([facts.commits[0], facts.commits[-1]])
         yield Sentence("No committed offset went back, in the commits that the log has", records)
-    for finding in facts.findings:
+    for finding in (each for each in facts.findings if each.code not in _TOLD_ELSEWHERE):
         offsets = (finding.first_record_offset, finding.last_record_offset)
         records = tuple(offset for offset in offsets if offset is not None)
         command = facts.commands.of("diagnose", purpose="See these findings with their evidence")
