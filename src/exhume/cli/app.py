@@ -14,6 +14,8 @@ import typer
 
 from exhume._version import __version__
 from exhume.cli import (
+    assignments,
+    batch,
     demo,
     diagnose,
     diff,
@@ -64,11 +66,13 @@ app.command(name="rebalances")(rebalances.rebalances_command)
 app.command(name="owners")(owners.owners_command)
 app.command(name="timeline")(timeline.timeline_command)
 app.command(name="diagnose")(diagnose.diagnose_command)
+app.command(name="assignments")(assignments.assignments_command)
 app.command(name="expiry")(expiry.expiry_command)
 app.command(name="why")(why.why_command)
 app.command(name="transactions")(transactions.transactions_command)
 app.command(name="growth")(growth.growth_command)
 app.command(name="reset-plan")(reset_plan.reset_plan_command)
+app.command(name="batch")(batch.batch_command)
 app.command(name="warmup")(warmup.warmup_command)
 app.command(name="demo")(demo.demo_command)
 app.add_typer(lab.app, name="lab")
