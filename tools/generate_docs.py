@@ -74,6 +74,7 @@ COMMANDS = (
     "transactions",
     "load-check",
     "releases",
+    "batch",
     "warmup",
     "demo",
     "lab list",

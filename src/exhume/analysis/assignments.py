@@ -28,7 +28,18 @@ from exhume.analysis.assignment_questions import (
     said_counts,
     subscribed_topics,
 )
-from exhume.analysis.assignors import Assigned, AssignorThrows, Plan, Question, Side, TopicPartition, Variant, variant_for, variants_of
+from exhume.analysis.assignors import (
+    Assigned,
+    AssignorThrows,
+    Plan,
+    Question,
+    Side,
+    TopicPartition,
+    Variant,
+    spelt_span,
+    variant_for,
+    variants_of,
+)
 from exhume.analysis.assignors.structure import (
     connect_delay_ms,
     connect_oddities,
@@ -204,21 +215,27 @@ def _try(case: _Case, side: Side) -> None:
     choices = [said | {topic: size for topic, size in own.items() if topic not in said}]
     if said.keys() & own.keys() and any(own[topic].partition_count != said[topic].partition_count for topic in said.keys() & own.keys()):
         choices.append(said | own)
-    for had in (False, True):
+    candidates = _candidates(case, side)
+    own_eras = [variant for variant in candidates if variant.assignor == case.assignor]
+    others = [variant for variant in candidates if variant not in own_eras]
+    can_have_had = case.step.kind == "classic" and case.assignor in STICKY and case.before is not None
+    # Other assignors are asked where no era of the group's own explains it.
+    for eras, had in ((own_eras, False), (own_eras if can_have_had else [], True), (others, False)):
         for sizes in choices:
-            for variant in _candidates(case, side):
-                if had and (case.step.kind != "classic" or variant.assignor not in STICKY or case.before is None):
-                    continue
-                question = question_of(case.step, case.before, variant.assignor, sizes, case.facts, had=had)
-                trial = _run(case, variant, question, sizes, had=had)
-                if not trial.is_same:
-                    # Members of one hash bucket stand there in the order in which they came, which is not in the log.
-                    turned = replace(question, members=question.members[::-1])
-                    if turned.in_hash_order() != question.in_hash_order():
-                        trial = max(trial, _run(case, variant, turned, sizes, had=had), key=lambda each: each.is_same)
-                case.trials.append(trial)
+            case.trials += [_trial(case, variant, sizes, had=had) for variant in eras]
             if any(trial.is_same for trial in case.trials):
                 return
+
+
+def _trial(case: _Case, variant: Variant, sizes: Mapping[str, TopicSize], *, had: bool) -> _Trial:
+    question = question_of(case.step, case.before, variant.assignor, sizes, case.facts, had=had)
+    trial = _run(case, variant, question, sizes, had=had)
+    if not trial.is_same:
+        # Members of one hash bucket stand there in the order in which they came, which is not in the log.
+        turned = replace(question, members=question.members[::-1])
+        if turned.in_hash_order() != question.in_hash_order():
+            trial = max(trial, _run(case, variant, turned, sizes, had=had), key=lambda each: each.is_same)
+    return trial
 
 
 def _candidates(case: _Case, side: Side) -> list[Variant]:
@@ -387,7 +404,7 @@ def _titles(variants: Iterable[Variant]) -> str:
                 spans[-1].append(variant)
             else:
                 spans.append([variant])
-        releases = ", ".join(f"{span[0].first}-{span[-1].last}" if span[-1].last else f"{span[0].first} and later" for span in spans)
+        releases = ", ".join(spelt_span(span[0].first, span[-1].last) for span in spans)
         words.append(f"{assignor} of {'Java clients' if side == 'client' else 'the coordinator'} {releases}")
     return "; ".join(words)
 
