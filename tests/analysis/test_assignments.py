@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 import exhume
+from exhume.analysis.assignment_differences import ASSIGNMENT_PARTITIONS
 from exhume.analysis.assignment_questions import TopicFacts
 from exhume.analysis.assignment_rounds import FactsOverTime, check_latest, rounds
-from exhume.analysis.assignments import ASSIGNMENT_PARTITIONS, ASSIGNMENT_VERDICTS, Check, Expectation, check_group, tables_of
+from exhume.analysis.assignment_trials import Expectation
+from exhume.analysis.assignments import ASSIGNMENT_VERDICTS, Check, check_group, tables_of
 from exhume.analysis.memberships import Member, Membership, TopicPartition
 from exhume.analysis.topic_sizes import TopicSizes
 from exhume.errors import RequestError
