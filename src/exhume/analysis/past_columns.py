@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,11 @@ from exhume.codecs.kernels import gaps, keys, records, scan
 from exhume.codecs.kernels.primitives import Int64s
 from exhume.codecs.log_directory import PartitionDirectory, SegmentFile
 from exhume.codecs.record_types import RECORD_TYPES, decode_record
-from exhume.codecs.segment_reader import SegmentReader
+from exhume.codecs.salvage import Hole
+from exhume.codecs.segment_reader import SegmentBatch, SegmentReader
 
+#: Kernels count in 64 bits: what comes near to their end, as only damage does, is read batch by batch.
+_FAR = 1 << 62
 _NO_RECORDS = np.empty((records.COLUMNS, 0), np.int64)
 
 
@@ -30,7 +34,12 @@ class PastColumns:
 
     def read(self, past: Past, partition: PartitionDirectory, segment: SegmentFile, behind: int | None) -> None:
         """Take the whole segment; `behind` is the base offset of the next one."""
-        for item in runs_of(self._reader, partition, segment, behind, self._scratch):
+        items: Iterator[Run | SegmentBatch | Hole]
+        if max(segment.base_offset, past.next_offset, past.start_offset) < _FAR:
+            items = runs_of(self._reader, partition, segment, behind, self._scratch)
+        else:
+            items = self._reader.items(partition, segment, behind)
+        for item in items:
             if isinstance(item, Run):
                 _take_run(past, item)
             else:
