@@ -15,9 +15,16 @@ from typing import Literal, Self
 
 import pyarrow as pa
 
+from exhume.analysis.assignment_rounds import TOPIC_RECORD_TYPES, FactsOverTime, check_every, check_latest
+from exhume.analysis.assignment_trials import Expectation
+from exhume.analysis.assignments import Assignments, tables_of
+from exhume.analysis.assignors import VARIANTS
 from exhume.analysis.completeness import grade_groups
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.diff import diff_states
+from exhume.analysis.explanation.commands import moment_arguments
+from exhume.analysis.explanation.gathering import Gathered, cuts, facts_of, history_until, noting
+from exhume.analysis.explanation.page import pages
 from exhume.analysis.forecast import Expiry, forecast_expiry, forecast_removals
 from exhume.analysis.group_lives import GROUP_RECORD_TYPES, group_lives
 from exhume.analysis.growth import Growth, GrowthBy, growth_of
@@ -32,36 +39,35 @@ from exhume.analysis.rebalances import rebalances, storm_findings
 from exhume.analysis.removals import neighbours_of
 from exhume.analysis.reset_plan import ResetPlan, TakenBack, past_findings, plan_reset
 from exhume.analysis.transactions import DEFAULT_MAX_TIMEOUT_MS, Transactions, transactions_of
-from exhume.analysis.why import coverage_of, explain
+from exhume.analysis.why import coverage_of
+from exhume.analysis.why import explain as answer_why
 from exhume.arrow_rows import batches_of
 from exhume.codecs import kernel_cache, schemas
 from exhume.codecs.annotation import ANNOTATION, annotate
 from exhume.codecs.chapters import chapters
-from exhume.codecs.cluster_metadata import topic_of
 from exhume.codecs.compression import DEFAULT_CAP_BYTES
 from exhume.codecs.decoded_tables import DUMP, decoded_batches, dump_batches
-from exhume.codecs.log_directory import Evidence, SegmentFile, discover
+from exhume.codecs.log_directory import Evidence, discover
 from exhume.codecs.record_filter import RecordFilter
 from exhume.codecs.record_sizes import record_sizes
-from exhume.codecs.records import read_records_leniently
 from exhume.codecs.records_table import batch_tables, matching_records, record_batches
-from exhume.codecs.salvage import Found, salvage
 from exhume.codecs.segment_reader import Progress, ReadOptions, SegmentBatch, SegmentReader
 from exhume.errors import RequestError
 from exhume.findings import Finding, Findings
 from exhume.replay.broker_log import Stop
-from exhume.replay.local import LoadOptions, Mode, PartitionLoad, load_partitions, load_state
+from exhume.replay.local import LoadOptions, Mode, PartitionLoad, load_partitions, load_state, state_of_loads
 from exhume.replay.moment import Clock, moment, refuse_lone_clock
 from exhume.replay.profiles import BrokerProfile
 from exhume.replay.reading import FastLoad, LoadInputs
 from exhume.replay.release_table import newest_of_each_line
-from exhume.replay.releases import is_newer_than_known, profile_for
+from exhume.replay.releases import newer_release_findings, profile_for
 from exhume.replay.state import CoordinatorState
-from exhume.replay.topic_names import TopicNames, read_topics_file
+from exhume.replay.topic_names import TopicNames, names_beside, read_topics_file
 
 Place = str | PathLike[str]
 
 _MS_PER_MINUTE = 60_000
+_OFFSET_COMMITS = ("offset_commit",)
 
 
 class OffsetsTopic:
@@ -71,9 +77,10 @@ class OffsetsTopic:
     odd on the way is in `findings`; it grows while readers are consumed. Close it, or use it in a `with` statement, to let files go.
     """
 
-    def __init__(self, evidence: Evidence, options: ReadOptions) -> None:
+    def __init__(self, evidence: Evidence, options: ReadOptions, places: Sequence[str] = ()) -> None:
         self._evidence = evidence
         self._options = options
+        self._places = tuple(places)
         self.findings = Findings(evidence.findings)
 
     def __enter__(self) -> Self:
@@ -156,7 +163,7 @@ class OffsetsTopic:
         schema = schemas.END_TXN_MARKERS if name == "end_txn_markers" else schemas.DECODED.get(name)
         if schema is None:
             raise RequestError(f"no table {name!r}", remedy=f"Choose one of {', '.join([*schemas.DECODED, 'end_txn_markers'])}")
-        return pa.RecordBatchReader.from_batches(schema, decoded_batches(name, self._reader(), groups))
+        return pa.RecordBatchReader.from_batches(schema, decoded_batches(name, self._reader(), RecordFilter(groups=groups)))
 
     def offset_commits(self, *, groups: Collection[str] | None = None) -> pa.RecordBatchReader:
         """Offset commits and their tombstones (record types 0 and 1)."""
@@ -278,10 +285,46 @@ class OffsetsTopic:
 
         Topics that records name by id have their names where these logs know them anywhere, commits included.
         """
-        names = self._topic_names(None)
-        # What the commits of a log tell of topic ids is learned by loading it.
+        return group_lives(self.records(types=GROUP_RECORD_TYPES, groups=groups), self._learned_names(None))
+
+    def _learned_names(self, topics_file: Place | None) -> TopicNames:
+        """Names of topic ids, those that the commits of these logs tell included: they are learned by loading."""
+        names = self._topic_names(topics_file)
         load_state(self._evidence.log_directories, LoadOptions(profile_for(None), "lenient", fast=self._fast_load()), names)
-        return group_lives(self.records(types=GROUP_RECORD_TYPES, groups=groups), names)
+        return names
+
+    def assignments(
+        self,
+        *,
+        groups: Collection[str] | None = None,
+        at_offset: int | Mapping[int, int] | None = None,
+        at_time_ms: int | None = None,
+        expected: str = "auto",
+        release: str | None = None,
+        topics_file: Place | None = None,
+        every: bool = False,
+    ) -> Assignments:
+        """Who was assigned what, who should have been, and which assignor explains it, for these groups (default: all that somebody is in).
+
+        `expected` is the name of an assignor, or `auto` for every one; `release` that of the Java client that leads a classic group, or of
+        the coordinator of another. `topics_file` says how many partitions topics have, and their racks. `every` judges every assignment
+        that the log holds, not only the last one. Moments are as for `state`; a time is that of the group's own records.
+
+        Raises:
+            RequestError: no such assignor, no such group, or a moment that this log cannot have.
+        """
+        known = sorted({variant.assignor for variant in VARIANTS})
+        if expected != "auto" and expected not in known:
+            raise RequestError(f"no assignor {expected!r} is known", remedy=f"Choose auto, or one of {', '.join(known)}")
+        at = moment(self._offsets_partitions(), at_offset=at_offset, at_time_ms=at_time_ms)
+        names = self._learned_names(topics_file)
+        topics = read_topics_file(Path(topics_file)) if topics_file is not None else []
+        rows = [row for name in TOPIC_RECORD_TYPES for row in self.decoded(name, groups=groups).read_all().to_pylist()]
+        facts = FactsOverTime(topics, rows, names)
+        steps = self._lives_of(groups, names)
+        wanted = Expectation(expected, release)
+        checks = check_every(steps, facts, wanted, at) if every else check_latest(steps, facts, wanted, at, with_empty=groups is not None)
+        return tables_of(checks)
 
     def rebalances(self, groups: Collection[str] | None = None) -> pa.Table:
         """The generations and epochs of these groups (default: all): when, why, who came and went, what moved, as `rebalances.REBALANCES`.
@@ -328,14 +371,15 @@ class OffsetsTopic:
             return answer
         return owners_at(answer, at_offset=at_offset, at_time_ms=at_time_ms)
 
-    def _lives_of(self, groups: Collection[str] | None) -> Iterator[Membership]:
-        """The steps of these groups.
+    def _lives_of(self, groups: Collection[str] | None, names: TopicNames | None = None) -> Iterator[Membership]:
+        """The steps of these groups; default for `names`: all that the logs tell.
 
         Raises:
             RequestError: one of them has none.
         """
         missing = set(groups or ())
-        for step in self.memberships(groups):
+        names = self._learned_names(None) if names is None else names
+        for step in group_lives(self.records(types=GROUP_RECORD_TYPES, groups=groups), names):
             missing.discard(step.group)
             yield step
         if missing:
@@ -360,9 +404,10 @@ class OffsetsTopic:
         Raises:
             RequestError: no such code.
         """
-        from exhume.analysis.detectors import condense, diagnose
+        from exhume.analysis.detectors import LogFiles, condense, diagnose
 
         case = condense(chapters(self._reader()), self._topic_names(topics_file))
+        case.files = LogFiles(self._evidence, self._reader, self._fast_load, self.findings)
         return Findings(diagnose(case, inputs or Inputs(), codes=codes, groups=groups))
 
     def expiry(
@@ -430,18 +475,102 @@ class OffsetsTopic:
 
         loads = load_partitions(self._evidence.log_directories, LoadOptions(profile, view="held", inputs=inputs, fast=fast), names)
         now = forecast_expiry(loads, profile, now_ms, retention_ms, groups=[group]).forecast
-        return explain(
+        return answer_why(
             group,
             history,
             state,
             profile,
             now=now,
             before=forecast_removals(self._evidence.log_directories, history, profile, inputs, retention_ms),
-            neighbours=neighbours_of(self._reader(), group, history),
+            neighbours=neighbours_of(self.records(types=_OFFSET_COMMITS), group, history),
             coverage=coverage_of(self.batches().read_all()),
             topic=topic,
             partition=partition,
         )
+
+    def explain(
+        self,
+        group: str,
+        *,
+        at_offset: int | Mapping[int, int] | None = None,
+        at_time_ms: int | None = None,
+        clock: Clock | None = None,
+        retention_ms: int | None = None,
+        release: str | None = None,
+        topics_file: Place | None = None,
+    ) -> pa.Table:
+        """A group in plain sentences, as `explanation.page.EXPLANATION`: what it is, its state, members, rebalances and commits, what is
+        odd or missing, and what to look at next; each with the records that it rests on and how sure it is.
+
+        The moment is that of `state`; default: the end. `retention_ms` is as for `expiry`.
+
+        Raises:
+            RequestError: no such release or moment; no record of this group, which lists what is near by.
+        """
+        profile, inputs = profile_for(release), Inputs(retention_ms=retention_ms)
+        retention_ms = _retention_ms(retention_ms, profile)
+        names, fast = self._topic_names(topics_file), self._fast_load()
+        at = moment(self._offsets_partitions(), at_offset=at_offset, at_time_ms=at_time_ms, clock=clock)
+        self._note_unknown_releases(release)
+        options = LoadOptions(profile, inputs=LoadInputs(retention_minutes=retention_ms // _MS_PER_MINUTE), at=at, fast=fast)
+        loads = load_partitions(self._evidence.log_directories, options, names)
+        state = state_of_loads(loads, options, names)
+        self._look_for_damage("strict", fast)
+        self.findings.extend(state.findings)
+        is_whole = at is None and not self.findings.has_damage and {load.outcome for load in loads} == {"loaded"}
+        # A lenient load of such a log comes to the same.
+        whole = state if is_whole else load_state(self._evidence.log_directories, replace(options, mode="lenient", at=None), names)
+        records: list[pa.RecordBatch] = []
+        history = group_history(noting(self._batches_about(group, fast), group, records), whole, names, group)
+        origins = list(dict.fromkeys((row["replica"], row["offsets_partition"]) for row in history.to_pylist()))
+        history = history_until(history, state)
+        batches = self.batches().read_all()
+        spans = log_spans(batches.to_batches())
+        ends = {origin: end for origin, end in cuts(state).items() if origin in origins and end is not None and end >= 0}
+        end_times_ms = {origin: self._times_of(end, origin[1]).get(str(origin[0])) for origin, end in ends.items()}
+        times_ms = (*end_times_ms.values(), *(span.last_timestamp_ms for span in spans.values()))
+        newest_ms = max((time_ms for time_ms in times_ms if time_ms is not None), default=0)
+        forecast = forecast_expiry([load.of_all_held() for load in loads], profile, newest_ms, retention_ms, groups=[group]).forecast
+        coverage = coverage_of(batches)
+        why = answer_why(
+            group,
+            history,
+            state,
+            profile,
+            now=forecast,
+            before=forecast_removals(self._evidence.log_directories, history, profile, options.inputs, retention_ms),
+            neighbours=neighbours_of(self.records(types=_OFFSET_COMMITS), group, history),
+            coverage=coverage,
+        )
+        gathered = Gathered(
+            group=group,
+            state=state,
+            history=history,
+            memberships=[*group_lives(records, names)],
+            why=why,
+            forecast=forecast,
+            completeness=None if at is None else self.completeness(state),
+            coverage=coverage,
+            spans=spans,
+            starts={(each.replica, each.offsets_partition): each.start_offset for each in self._evidence.partitions},
+            end_times_ms=end_times_ms,
+            findings=self.findings,
+            diagnosed=self._diagnosed(group, names, inputs),
+            profile=profile,
+            retention_ms=retention_ms,
+            release=release,
+            moment=moment_arguments(at_offset, at_time_ms, clock),
+        )
+        return pages(facts_of(gathered, origins), self._places or ("PATH",))
+
+    def _diagnosed(self, group: str, names: TopicNames, inputs: Inputs) -> list[Finding]:
+        """What those detectors find that look at one group alone."""
+        from exhume.analysis.detectors import condense
+        from exhume.analysis.detectors.catalogue import DETECTORS
+        from exhume.analysis.detectors.diagnose import diagnose_group
+
+        case = condense(chapters(self._reader()), names, commits_of=[group])
+        return [finding for each in case.groups() if each.group == group for finding in diagnose_group(each, inputs, DETECTORS)]
 
     def reset_plan(
         self,
@@ -542,10 +671,7 @@ class OffsetsTopic:
         return [partition.offsets_partition for partition in self._evidence.partitions if any(file.is_read for file in partition.segments)]
 
     def _note_unknown_releases(self, *releases: str | None) -> None:
-        for release in releases:
-            if release is not None and is_newer_than_known(release):
-                sentence = f"the rules of {release} are not known: those of {profile_for(None).release} are taken"
-                self.findings.add(Finding(code="release_newer_than_known", severity="warn", confidence="likely", sentence=sentence))
+        self.findings.extend(newer_release_findings(releases))
 
     def _fast_load(self) -> FastLoad:
         options = self._options
@@ -581,14 +707,7 @@ class OffsetsTopic:
         return check_loads(self._evidence.log_directories, list(releases or newest_of_each_line()), stop=stop, fast=self._fast_load())
 
     def _topic_names(self, topics_file: Place | None) -> TopicNames:
-        names = TopicNames()
-        if topics_file is not None:
-            for topic in read_topics_file(Path(topics_file)):
-                names.add("topics_file", topic.topic_id, topic.topic)
-        for directory in self._evidence.log_directories:
-            names.add_all("partition.metadata", directory.topic_ids)
-            names.add_all("cluster_metadata", dict(_cluster_topics(directory.cluster_metadata)))
-        return names
+        return names_beside(self._evidence.log_directories, None if topics_file is None else Path(topics_file))
 
 
 def _named_in(state: CoordinatorState) -> set[str]:
@@ -618,18 +737,6 @@ def _refuse_unknown(groups: Collection[str], forecast: pa.Table, loads: Sequence
         known = sorted({name for holdings in held for name in (*holdings.groups, *(key[0] for key in holdings.offsets))})
         near = get_close_matches(group, known, n=5) or known[:5]
         raise RequestError(f"no group {group!r} in this state", remedy=f"Near by: {', '.join(near)}" if near else None)
-
-
-def _cluster_topics(segments: Sequence[SegmentFile]) -> Iterator[tuple[str, str]]:
-    """(topic id, name) of every topic that these metadata segments and snapshots announce, the latest word last."""
-    for segment in segments:
-        with segment.open() as buffer:
-            for item in salvage(buffer):
-                if isinstance(item, Found) and not item.batch.is_control:
-                    for record in read_records_leniently(buffer, item.batch)[0]:
-                        topic = None if record.value is None else topic_of(record.value)
-                        if topic is not None:
-                            yield topic
 
 
 def open_topic(
@@ -666,4 +773,4 @@ def open_topic(
         temp_dir=None if temp_dir is None else str(temp_dir),
         filesystem_options=filesystem_options,
     )
-    return OffsetsTopic(evidence, ReadOptions(verify=verify, cap_bytes=cap_bytes, progress=progress))
+    return OffsetsTopic(evidence, ReadOptions(verify=verify, cap_bytes=cap_bytes, progress=progress), [str(place) for place in listed])

@@ -8,7 +8,7 @@ between, the numbers alone tell: they go on counting.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,12 +26,14 @@ class Storm:
     """Rows of `rebalances.REBALANCES` that are a storm together.
 
     `flappers` are the clients that came and went most often, with how often; none where the log has lost the records in between.
+    `never_stored` generations got no assignment; of `unknown` ones the records may be gone, too.
     """
 
     rows: tuple[_Row, ...]
     generations: int
     duration_ms: int
     never_stored: int
+    unknown: int
     flappers: tuple[tuple[str, int], ...]
 
     @property
@@ -42,7 +44,8 @@ class Storm:
     @property
     def sentence(self) -> str:
         """The storm in words."""
-        lost = f"; {self.never_stored} of them left no record" if self.never_stored else ""
+        lost = f"; {self.never_stored} of them never got an assignment" if self.never_stored else ""
+        lost += f"; {self.unknown} of them are not in the log" if self.unknown else ""
         who = ", ".join(f"{client} {count} times" for client, count in self.flappers)
         came = f"; came or went most often: {who}" if who else ""
         return f"{self.generations} generations in {self.duration_ms // 60_000} minutes, {self.per_minute:.1f} a minute{lost}{came}"
@@ -61,24 +64,33 @@ def storm_rows(rows: list[_Row]) -> list[_Row]:
 def storms(rows: Iterable[_Row]) -> Iterator[Storm]:
     """The storms among these rows of one group in one log, in order."""
     counted = [row for row in rows if _number(row) is not None and row["timestamp_ms"] is not None]
+    for first, last in _busy([(_number(row), row["timestamp_ms"]) for row in counted]):
+        storm = _storm(counted[first : last + 1])
+        if storm is not None:
+            yield storm
+
+
+def may_be_storm(steps: Iterable[tuple[int | None, int | None]]) -> bool:
+    """Whether numbers and times alone, of generations or epochs in order, could be those of a storm."""
+    return bool(_busy([(number, time) for number, time in steps if number is not None and time is not None]))
+
+
+def _busy(counted: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """First and last of each stretch of these (number, time) in which the number rises as fast as in a storm."""
     spans: list[tuple[int, int]] = []
     first = life = 0
-    for last, row in enumerate(counted):
-        if last and _number(row) < _number(counted[last - 1]):
+    for last, (number, time_ms) in enumerate(counted):
+        if last and number < counted[last - 1][0]:
             first = life = last
-        while first + 1 < last and row["timestamp_ms"] - counted[first + 1]["timestamp_ms"] >= LEAST_STORM_MS:
+        while first + 1 < last and time_ms - counted[first + 1][1] >= LEAST_STORM_MS:
             first += 1
-        duration_ms = row["timestamp_ms"] - counted[first]["timestamp_ms"]
-        risen = _number(row) - _number(counted[first])
-        if duration_ms >= LEAST_STORM_MS and risen * 60_000 >= STORM_RATE * duration_ms:
+        duration_ms = time_ms - counted[first][1]
+        if duration_ms >= LEAST_STORM_MS and (number - counted[first][0]) * 60_000 >= STORM_RATE * duration_ms:
             if spans and spans[-1][1] >= first and spans[-1][0] >= life:
                 spans[-1] = (spans[-1][0], last)
             else:
                 spans.append((first, last))
-    for first, last in spans:
-        storm = _storm(counted[first : last + 1])
-        if storm is not None:
-            yield storm
+    return spans
 
 
 def _storm(rows: list[_Row]) -> Storm | None:
@@ -87,12 +99,13 @@ def _storm(rows: list[_Row]) -> Storm | None:
         changes.update(row.get("joined_clients") or ())
         changes.update(row.get("left_clients") or ())
     generations = _number(rows[-1]) - _number(rows[0])
-    never_stored = sum(row.get("skipped") or 0 for row in rows[1:])
-    # Of generations that were never stored nobody knows who made them.
-    if max(changes.values(), default=0) < LEAST_CHANGES and never_stored * 2 <= generations:
+    never_stored = sum(row.get("skipped") or 0 for row in rows[1:] if row["is_complete"])
+    unknown = sum(row.get("skipped") or 0 for row in rows[1:] if not row["is_complete"])
+    # Of generations that left no record nobody knows who made them.
+    if max(changes.values(), default=0) < LEAST_CHANGES and (never_stored + unknown) * 2 <= generations:
         return None
     flappers = tuple((client, count) for client, count in changes.most_common(3) if count >= LEAST_CHANGES)
-    return Storm(tuple(rows), generations, rows[-1]["timestamp_ms"] - rows[0]["timestamp_ms"], never_stored, flappers)
+    return Storm(tuple(rows), generations, rows[-1]["timestamp_ms"] - rows[0]["timestamp_ms"], never_stored, unknown, flappers)
 
 
 def _number(row: _Row) -> Any:

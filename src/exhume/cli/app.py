@@ -14,11 +14,14 @@ import typer
 
 from exhume._version import __version__
 from exhume.cli import (
+    assignments,
+    batch,
     demo,
     diagnose,
     diff,
     dump,
     expiry,
+    explain,
     growth,
     history,
     inspect,
@@ -57,16 +60,19 @@ app.command(name="state")(state.state_command)
 app.command(name="load-check")(load_check.load_check_command)
 app.command(name="releases")(releases.releases_command)
 app.command(name="diff")(diff.diff_command)
+app.command(name="explain")(explain.explain_command)
 app.command(name="history")(history.history_command)
 app.command(name="rebalances")(rebalances.rebalances_command)
 app.command(name="owners")(owners.owners_command)
 app.command(name="timeline")(timeline.timeline_command)
 app.command(name="diagnose")(diagnose.diagnose_command)
+app.command(name="assignments")(assignments.assignments_command)
 app.command(name="expiry")(expiry.expiry_command)
 app.command(name="why")(why.why_command)
 app.command(name="transactions")(transactions.transactions_command)
 app.command(name="growth")(growth.growth_command)
 app.command(name="reset-plan")(reset_plan.reset_plan_command)
+app.command(name="batch")(batch.batch_command)
 app.command(name="warmup")(warmup.warmup_command)
 app.command(name="demo")(demo.demo_command)
 app.add_typer(lab.app, name="lab")

@@ -13,7 +13,7 @@ import stat
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -123,12 +123,18 @@ class ArchiveVolume:
         member = self._members.get(path)
         return member.entry if member else None
 
+    def expect(self, paths: Sequence[str]) -> None:
+        """Nothing to do: they are unpacked."""
+
     def open(self, path: str) -> memoryview:
         member = self._members.get(path)
         if member is None or self._kept is None:
             why = "the archive has no such member" if self._kept is not None else "the archive was closed"
             raise EvidenceError(why, path=self.shown(path), remedy="Open the archive again")
         return self._kept[member.start : member.start + member.entry.size_bytes]
+
+    def open_window(self, path: str, start: int, end: int) -> memoryview:  # noqa: ARG002
+        return self.open(path)[:end]
 
     def read(self, path: str, start: int, size_bytes: int) -> bytes:
         return bytes(self.open(path)[start : start + size_bytes])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -26,7 +26,7 @@ from exhume.errors import EvidenceError
 from exhume.findings import Finding, Findings
 
 _RANGE_BYTES = 8 * 1024 * 1024
-_RANGES_AT_A_TIME = 4
+_RANGES_AT_A_TIME, _LOOKS_AT_A_TIME = 4, 16
 #: Files up to this size stay in memory.
 _SMALL_BYTES = 1024 * 1024
 _KEPT_IN_MEMORY_BYTES, _KEPT_ON_DISK_BYTES = 64 * 1024 * 1024, 4 * 1024 * 1024 * 1024
@@ -44,11 +44,12 @@ class RemoteVolume:
     def __init__(self, root: Uri, temp_dir: Path | None = None) -> None:
         self.root = root
         self.findings = Findings()
-        #: How many bytes were fetched so far, and with how many requests for ranges.
-        self.fetched_bytes = self.range_count = 0
+        #: How many bytes were fetched so far.
+        self.fetched_bytes = 0
         self._temp_dir = temp_dir
         self._lock = Lock()
         self._listed: dict[str, dict[str, Entry]] = {}
+        self._expected: dict[str, Entry | None] = {}
         self._small, self._large = _Kept(_KEPT_IN_MEMORY_BYTES), _Kept(_KEPT_ON_DISK_BYTES)
 
     def __reduce__(self) -> tuple[Callable[..., RemoteVolume], tuple[Any, ...]]:
@@ -72,11 +73,26 @@ class RemoteVolume:
         directory, _, name = path.rpartition("/")
         if path and directory in self._listed:
             return self._listed[directory].get(name)
+        if path in self._expected:
+            return self._expected[path]
         try:
             return self.stat(path)
         except EvidenceError as error:
             self._report("unreadable", path, f"{error.message}; it is left out", error.remedy)
             return None
+
+    def expect(self, paths: Sequence[str]) -> None:
+        def look(path: str) -> None:
+            try:
+                size_bytes = len(self.open(path))
+            except EvidenceError as error:
+                if isinstance(error.__cause__, FileNotFoundError):
+                    self._expected[path] = None
+            else:
+                self._expected[path] = Entry(path, size_bytes=size_bytes)
+
+        with ThreadPoolExecutor(_LOOKS_AT_A_TIME, thread_name_prefix="exhume-look") as pool:
+            list(pool.map(look, paths))
 
     def stat(self, path: str = "") -> Entry | None:
         """As `find`, without a look at what was listed.
@@ -101,11 +117,17 @@ class RemoteVolume:
                 buffer = memoryview(self._range(file, path, 0, size_bytes))
             else:
                 with temporary_file(self._temp_dir) as spilled:
-                    self._spill(file, path, size_bytes, spilled)
+                    self._spill(file, path, 0, size_bytes, spilled)
                     buffer = map_descriptor(spilled.fileno(), size_bytes)
         with self._lock:
             (self._small if size_bytes <= _SMALL_BYTES else self._large).put(path, buffer)
         return buffer[:]
+
+    def open_window(self, path: str, start: int, end: int) -> memoryview:
+        with self._opened(path) as file, temporary_file(self._temp_dir) as spilled:
+            # What lies before the window stays a hole in the temporary file, and takes no room.
+            self._spill(file, path, start, min(end, self._size_bytes(path, file)), spilled)
+            return map_descriptor(spilled.fileno(), end)
 
     def read(self, path: str, start: int, size_bytes: int) -> bytes:
         with self._opened(path) as file:
@@ -122,10 +144,16 @@ class RemoteVolume:
         with ExitStack() as stack:
             file = stack.enter_context(self._opened(path))
             spilled = stack.enter_context(temporary_file(self._temp_dir))
-            self._spill(file, path, self._size_bytes(path, file), spilled)
+            self._spill(file, path, 0, self._size_bytes(path, file), spilled)
             stack.pop_all()
             file.close()
         return spilled
+
+    def take_fetched_bytes(self) -> int:
+        """How many bytes were fetched since this was asked last."""
+        with self._lock:
+            fetched, self.fetched_bytes = self.fetched_bytes, 0
+        return fetched
 
     def shown(self, path: str) -> str:
         return as_text(str(self.root.at(path)))
@@ -172,15 +200,14 @@ class RemoteVolume:
             raise EvidenceError("the file ends before its size", path=self.shown(path), byte_position=position, remedy="Try again")
         with self._lock:
             self.fetched_bytes += size_bytes
-            self.range_count += 1
         return content
 
-    def _spill(self, file: pa.NativeFile, path: str, size_bytes: int, spilled: IO[bytes]) -> None:
-        """Copy the file range by range; a few are on their way at any time."""
+    def _spill(self, file: pa.NativeFile, path: str, first: int, end: int, spilled: IO[bytes]) -> None:
+        """Copy these bytes of the file to their places, range by range; a few are on their way at any time."""
         descriptor = spilled.fileno()
 
         def copy(start: int) -> None:
-            content = self._range(file, path, start, min(_RANGE_BYTES, size_bytes - start))
+            content = self._range(file, path, start, min(_RANGE_BYTES, end - start))
             try:
                 written = 0
                 while written < len(content):
@@ -191,7 +218,7 @@ class RemoteVolume:
                 raise EvidenceError(message, path=self.shown(path), byte_position=start, remedy=remedy) from error
 
         with ThreadPoolExecutor(_RANGES_AT_A_TIME, thread_name_prefix="exhume-fetch") as pool:
-            copies = [pool.submit(copy, start) for start in range(0, size_bytes, _RANGE_BYTES)]
+            copies = [pool.submit(copy, start) for start in range(first, end, _RANGE_BYTES)]
             try:
                 for done in copies:
                     done.result()

@@ -13,6 +13,7 @@ import os
 import stat
 import sys
 import tempfile
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -54,12 +55,20 @@ class Volume(Protocol):
         """The entry at this path; None where there is none, or none that can be read."""
         ...
 
+    def expect(self, paths: Sequence[str]) -> None:
+        """These small files are looked for next, and some may not be there: what lies far away is asked for all of them at once."""
+        ...
+
     def open(self, path: str) -> memoryview:
         """The bytes of this file, read-only. They stay valid as long as anything refers to the buffer; `release` it to let go early.
 
         Raises:
             EvidenceError: the file cannot be opened.
         """
+        ...
+
+    def open_window(self, path: str, start: int, end: int) -> memoryview:
+        """As `open`, up to the byte `end`; nobody looks at what lies before `start`, so from elsewhere it is not fetched."""
         ...
 
     def read(self, path: str, start: int, size_bytes: int) -> bytes:
@@ -158,8 +167,14 @@ class LocalVolume:
             return None
         return Entry(path, size_bytes=status.st_size, mtime_ms=status.st_mtime_ns // 1_000_000)
 
+    def expect(self, paths: Sequence[str]) -> None:
+        """Nothing to do: they are at hand."""
+
     def open(self, path: str) -> memoryview:
         return map_file(self._local(path))
+
+    def open_window(self, path: str, start: int, end: int) -> memoryview:  # noqa: ARG002
+        return self.open(path)[:end]
 
     def read(self, path: str, start: int, size_bytes: int) -> bytes:
         with self.open(path) as buffer:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.analysis.detectors.story import Story, evidence_offsets, said
+from tests.analysis.detectors.story import Story, codes_of, evidence_offsets, said
 
 _ABORTED = """
     0 d0 10:00:00               OC etl in-0 = 100
@@ -33,7 +33,9 @@ def test_a_group_that_looks_as_if_it_had_never_committed(tmp_path: Path) -> None
 
 
 def test_committed_transactions_are_no_finding(tmp_path: Path) -> None:
-    assert not Story("1 d0 10:00:10 [T pid=7] OC etl in-0 = 180\n 2 d0 10:01:10 MARK pid=7 COMMIT").findings(tmp_path)
+    committed = "1 d0 10:00:10 [T pid=7] OC etl in-0 = 180\n 2 d0 10:01:10 MARK pid=7 COMMIT"
+
+    assert not codes_of(Story(committed).findings(tmp_path))
 
 
 def test_a_copy_in_the_middle_of_a_transaction(tmp_path: Path) -> None:

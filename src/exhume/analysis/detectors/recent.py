@@ -47,6 +47,10 @@ class Recent:
         """The median of the last values; None where there are fewer than two."""
         return _median(self._values[self._row_of[series]].tolist())
 
+    def last(self, series: int) -> list[int]:
+        """The last values, the newest one last."""
+        return [value for value in self._values[self._row_of[series]].tolist() if value != _UNKNOWN]
+
     def beyond(self, series: Int64s, values: Int64s, candidates: Int64s, ratio: float) -> dict[int, float]:
         """Those of `candidates`, places among these new values, that are more than `ratio` times the median of the `USUAL` before them.
 

@@ -9,8 +9,8 @@ from exhume.analysis.detectors.cases import Change, Commit, Dropped, GroupCase, 
 from exhume.analysis.memberships import Membership
 from exhume.findings import Confidence, Finding, Severity
 
-#: What a finding can rest on.
-Proof = Commit | Change | Removal | Dropped | GroupRecord | Membership
+#: What a finding can rest on; a dict is a row of evidence as it is: `record_offset`, `timestamp_ms`, `what`.
+Proof = Commit | Change | Removal | Dropped | GroupRecord | Membership | dict[str, Any]
 
 #: Rows of evidence of a finding at most.
 _MOST_EVIDENCE = 50
@@ -28,13 +28,14 @@ def finding(
     severity: Severity = "warn",
     confidence: Confidence = "likely",
     evidence: Iterable[Proof] = (),
+    group: str | None = None,
     topic: str | None = None,
     partition: int | None = None,
     member_id: str | None = None,
     not_excluded: Iterable[str] = (),
     remedy: str | None = None,
 ) -> Finding:
-    """A finding about a group, a key (with what is `around` it), or a log.
+    """A finding about a group, a key (with what is `around` it), or a log, where `group` may name whom it is about.
 
     First and last record and time are those of the evidence, in the order of the log; `not_excluded` are the traps that could not be ruled
     out.
@@ -54,7 +55,7 @@ def finding(
         confidence=confidence,
         replica=where.replica if where else None,
         offsets_partition=where.offsets_partition if where else None,
-        group=None if isinstance(about, Surroundings) else about.group,
+        group=group if isinstance(about, Surroundings) else about.group,
         topic=topic,
         partition=partition,
         member_id=member_id,
@@ -98,6 +99,8 @@ def counted(number: int, one: str, many: str | None = None) -> str:
 def _rows(proof: Proof) -> list[dict[str, Any]]:
     """A record, or what a change is made of, as rows: where it lies, when it was written, what it says."""
     match proof:
+        case dict():
+            return [proof]
         case Change():
             return [row for commit in (proof.before, proof.commit) if commit is not None for row in _rows(commit)]
         case Commit():

@@ -9,7 +9,7 @@ from exhume.analysis.detectors.cases import Dropped, GroupCase, KeyLife
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import counted, finding, partitions_of, some, span
-from exhume.findings import Finding
+from exhume.findings import Finding, Severity
 
 #: transaction.max.timeout.ms and what brokers add to it before they call a transaction late.
 _LATE_MS = 20 * 60_000
@@ -74,14 +74,14 @@ def _open(group: GroupCase, topic: str, found: Sequence[tuple[KeyLife, Dropped]]
 
 
 def _finding(
-    group: GroupCase, sentence: str, found: Sequence[tuple[KeyLife, Dropped]], *, severity: str, not_excluded: Sequence[str] = ()
+    group: GroupCase, sentence: str, found: Sequence[tuple[KeyLife, Dropped]], *, severity: Severity, not_excluded: Sequence[str] = ()
 ) -> Finding:
     keys = {key.partition: key for key, _ in found}
     return finding(
         "IC-26",
         sentence,
         group,
-        severity="warn" if severity == "warn" else "info",
+        severity=severity,
         confidence="proof",
         topic=found[0][0].topic,
         partition=next(iter(keys)) if len(keys) == 1 else None,

@@ -1,0 +1,64 @@
+"""Who had a partition when it was committed, and when that had last changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from exhume.analysis.detectors.cases import Change, GroupCase, KeyLife
+from exhume.analysis.memberships import Member, Membership
+
+#: How long after a change of owner the previous one may still commit, unless members say less.
+_WINDOW_MS = 5 * 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class Handover:
+    """The last change of a partition's owner in front of a record: the step that brought it, who has it since, who had it before."""
+
+    step: Membership
+    owner: Member | None
+    previous: Member
+    previous_step: Membership
+
+
+def handover_before(group: GroupCase, key: KeyLife, record_offset: int) -> Handover | None:
+    """The last change of owner of this key in front of a record; None where the log has none, or nobody before."""
+    steps = [step for step in group.memberships if step.record_offset < record_offset]
+    if not steps or steps[-1].is_opaque:
+        return None
+    owner, since = owner_in(steps[-1], key), steps[-1]
+    for step in reversed(steps[:-1]):
+        earlier = owner_in(step, key)
+        if earlier is not None and (owner is None or earlier.member_id != owner.member_id):
+            return Handover(since, owner, earlier, step)
+        if earlier is not None or owner is None:
+            since = step
+    return None
+
+
+def owner_in(step: Membership, key: KeyLife) -> Member | None:
+    """The member that has this partition at this step; None for nobody, or more than one."""
+    owners = step.owners().get((key.topic, key.partition), [])
+    return owners[0] if len(owners) == 1 else None
+
+
+def since_ms(handover: Handover, change: Change) -> int | None:
+    """How long after a handover this commit was written."""
+    if handover.step.timestamp_ms is None or change.commit.timestamp_ms is None:
+        return None
+    return change.commit.timestamp_ms - handover.step.timestamp_ms
+
+
+def window_ms(step: Membership) -> int:
+    """How long a previous owner may still commit: five minutes, or the longest rebalance timeout of the members if that is less."""
+    timeouts: Sequence[int] = [member.rebalance_timeout_ms for member in step.members.values() if member.rebalance_timeout_ms]
+    return min(_WINDOW_MS, max(timeouts, default=_WINDOW_MS))
+
+
+def named(member: Member | None) -> str:
+    """A member for people: its id, and where it runs."""
+    if member is None:
+        return "nobody"
+    place = f" ({member.client_id} on {member.client_host})" if member.client_id is not None and member.client_host is not None else ""
+    return f"{member.member_id}{place}"

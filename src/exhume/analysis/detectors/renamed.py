@@ -1,0 +1,140 @@
+"""Groups that seem to be one application under two names."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from exhume.analysis.detectors.cases import Commit, GroupCase, Surroundings, TopicCase
+from exhume.analysis.detectors.inputs import Inputs
+from exhume.analysis.detectors.registry import Detector
+from exhume.analysis.detectors.report import Proof, finding, some, span
+from exhume.analysis.memberships import Membership
+from exhume.findings import Finding
+
+_HOUR_MS = 3_600_000
+_DAY_MS = 24 * _HOUR_MS
+_ALIKE = 0.8
+#: Where one group has more successors than this, ids are made up as they are needed (IC-14).
+_MOST_SUCCESSORS = 3
+_LEAST_PREFIX = 3
+_ENDING = re.compile(r"[-_.]?(?:[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{6,}|\d+|consumer.*)$", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Traits:
+    """What a group is recognised by."""
+
+    group: str
+    around: Surroundings
+    first_ms: int
+    last_ms: int
+    is_new: bool
+    topics: frozenset[str]
+    firsts: Mapping[tuple[str, int], int]
+    lasts: Mapping[tuple[str, int], Commit]
+    clients: frozenset[str]
+    subnets: frozenset[str]
+    assignors: frozenset[str]
+    step: Membership | None = field(repr=False)
+
+
+def find_renamed_groups(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:  # noqa: ARG001
+    """A group that begins within a day and an hour of another's last sign of life, and reads the same topics.
+
+    The other one is never active again, four fifths of their topics are the same, and so is a client id (but for its ending), a subnet, or
+    the assignor. The new group began anew: what the old one had committed is not its own.
+    """
+    seen: dict[str, _Traits] = {}
+    for group in case.groups():
+        traits = _traits(group)
+        if traits is not None and group.group not in seen:
+            seen[group.group] = traits
+        group.forget()
+    by_topic: defaultdict[str, list[_Traits]] = defaultdict(list)
+    for traits in seen.values():
+        for topic in traits.topics:
+            by_topic[topic].append(traits)
+    now_ms = max((traits.around.last_timestamp_ms or 0 for traits in seen.values()), default=0)
+    for new in sorted(seen.values(), key=lambda traits: traits.first_ms):
+        if not new.is_new:
+            continue
+        others = {old.group: old for topic in new.topics for old in by_topic[topic] if old is not new}
+        old = [each for each in others.values() if _is_successor(each, new, now_ms)]
+        if 0 < len(old) <= _MOST_SUCCESSORS:
+            yield _renamed(max(old, key=lambda each: each.last_ms), new)
+
+
+def _traits(group: GroupCase) -> _Traits | None:
+    steps = [step for step in group.memberships if step.members]
+    times = [step.timestamp_ms for step in group.memberships if step.timestamp_ms is not None and not step.is_placeholder]
+    times += [time for time in (group.first_commit_ms, group.last_commit_ms) if time is not None]
+    keys = [key for key in group.keys if key.commits]
+    if not times or not keys or not steps:
+        return None
+    members = [member for step in (steps[0], steps[-1]) for member in step.members.values()]
+    first_offset = min([key.first_record_offset or 0 for key in keys] + [step.record_offset for step in steps[:1]])
+    around = group.around
+    return _Traits(
+        group=group.group,
+        around=around,
+        first_ms=min(times),
+        last_ms=max(times),
+        # What was there before the log begins, or lies where compaction has been, may be older than it looks.
+        is_new=around.is_complete_at(first_offset) and min(times) - (around.first_timestamp_ms or 0) >= _HOUR_MS // 6,
+        topics=frozenset(key.topic for key in keys),
+        firsts={(key.topic, key.partition): key.first_committed_offset for key in keys if key.first_committed_offset is not None},
+        lasts={(key.topic, key.partition): key.last for key in keys if key.last is not None},
+        clients=frozenset(name for member in members if len(name := _ENDING.sub("", member.client_id or "")) >= _LEAST_PREFIX),
+        subnets=frozenset(host.rpartition(".")[0] for member in members if (host := member.client_host or "").count(".") == 3),
+        assignors=frozenset(step.protocol for step in (steps[0], steps[-1]) if step.protocol is not None),
+        step=steps[0],
+    )
+
+
+def _is_successor(old: _Traits, new: _Traits, now_ms: int) -> bool:
+    if old.first_ms >= new.first_ms or not -_HOUR_MS <= new.first_ms - old.last_ms <= _DAY_MS or now_ms - old.last_ms < _HOUR_MS:
+        return False
+    if len(old.topics & new.topics) < _ALIKE * len(old.topics | new.topics):
+        return False
+    return bool(old.clients & new.clients or old.subnets & new.subnets or old.assignors & new.assignors)
+
+
+def _renamed(old: _Traits, new: _Traits) -> Finding:
+    common = sorted(old.lasts.keys() & new.firsts.keys())
+    lasts = {key: old.lasts[key].committed_offset for key in common}
+    distances = {key: new.firsts[key] - lasts[key] for key in common}
+    moves = [f"{key[0]}-{key[1]} {lasts[key]} → {new.firsts[key]} ({distances[key]:+d})" for key in common]
+    alike = "client ids" if old.clients & new.clients else "subnets" if old.subnets & new.subnets else "assignors"
+    elapsed = new.first_ms - old.last_ms
+    when = f"{span(elapsed)} after" if elapsed >= 0 else f"{span(-elapsed)} before"
+    sentence = f"began {when} group {old.group} was last active, with the same topics and {alike}"
+    if moves:
+        sentence += f"; its first commits against the other's last: {some(moves)}"
+    proofs: list[Proof] = [new.step] if new.step is not None else []
+    if old.around is new.around:
+        proofs += [old.lasts[key] for key in common]
+    return finding(
+        "IC-25",
+        sentence,
+        new.around,
+        group=new.group,
+        severity="warn" if any(distances.values()) else "info",
+        confidence="likely" if alike == "client ids" else "possible",
+        evidence=proofs,
+        not_excluded=["a second application that reads the same topics", "a canary that is to run beside the other"],
+        remedy=f"exhume reset-plan --group {old.group} shows where the other group was",
+    )
+
+
+DETECTORS = (
+    Detector(
+        code="IC-25",
+        title="Same application, new group id",
+        section="Offsets moved",
+        in_topic=find_renamed_groups,
+        traps=("Blue-green and canary copies: both stay active", "Ids that are made up as they are needed (IC-14)"),
+    ),
+)

@@ -1,0 +1,204 @@
+"""Offsets that were written from outside while nobody was in the group: by an operator, or by replication."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
+
+from exhume.analysis.detectors.cases import Change, GroupCase, KeyLife
+from exhume.analysis.detectors.inputs import Inputs
+from exhume.analysis.detectors.registry import Detector
+from exhume.analysis.detectors.report import counted, finding, some, span
+from exhume.analysis.memberships import Membership
+from exhume.findings import Finding
+
+#: Commits so close together are of one request, or of one round of requests.
+_TOGETHER_MS = 5000
+#: A period has so many rounds at least, which come about as regularly.
+_ROUNDS = 4
+_SPREAD = 0.25
+_LEAST_PERIOD_MS = 10_000
+#: The default of MirrorMaker 2.
+_MIRROR_PERIOD_MS = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Burst:
+    """Commits to a group that nobody was in, in one go."""
+
+    changes: list[tuple[KeyLife, Change]]
+
+    @property
+    def timestamp_ms(self) -> int:
+        return self.changes[0][1].commit.timestamp_ms or 0
+
+    @property
+    def record_offset(self) -> int:
+        return self.changes[0][1].commit.record_offset
+
+
+def find_operator_resets(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # noqa: ARG001
+    """Commits to a group with a protocol type while nobody was in it, once or a few times.
+
+    That is how kafka-consumer-groups.sh resets offsets: without leader epoch and metadata. Likely where several partitions came in one
+    batch, most of them to another value, and members joined again later.
+    """
+    bursts = _bursts(group)
+    if _period_ms([burst.timestamp_ms for burst in bursts]) is not None:
+        return
+    for burst in bursts:
+        step = group.membership_before(burst.record_offset)
+        if step is not None and step.is_empty and (step.kind != "classic" or step.protocol_type is not None):
+            yield _reset(group, burst, step, len(bursts))
+
+
+def _bursts(group: GroupCase) -> list[_Burst]:
+    """The plain commits while nobody was in the group, in the order of the log."""
+    changes = sorted(
+        ((key, change) for key in group.keys for change in key.of("while_empty") if change.commit.producer_id is None),
+        key=lambda each: each[1].commit.record_offset,
+    )
+    bursts: list[_Burst] = []
+    last: Change | None = None
+    for key, change in changes:
+        if last is None or (change.commit.timestamp_ms or 0) - (last.commit.timestamp_ms or 0) > _TOGETHER_MS:
+            bursts.append(_Burst([]))
+        bursts[-1].changes.append((key, change))
+        last = change
+    return bursts
+
+
+def _reset(group: GroupCase, burst: _Burst, step: Membership, bursts: int) -> Finding:
+    commits = [change.commit for _, change in burst.changes]
+    is_stock = all(commit.leader_epoch == -1 and not commit.metadata_bytes for commit in commits)
+    moved = [change for _, change in burst.changes if change.delta]
+    later = next((each for each in group.memberships if each.record_offset > burst.record_offset and not each.is_empty), None)
+    signs = (
+        len(burst.changes) > 1 and len({commit.byte_position for commit in commits}) < len(commits),
+        is_stock,
+        len(moved) * 2 > len(burst.changes),
+        later is not None,
+    )
+    emptied_ms = step.state_timestamp_ms if step.state_timestamp_ms is not None else step.timestamp_ms
+    since = "" if emptied_ms is None else f", {span(burst.timestamp_ms - emptied_ms)} after the group emptied"
+    moves = [
+        f"{key.topic}-{key.partition} {change.before.committed_offset} → {change.commit.committed_offset} ({change.delta:+d})"
+        if change.before is not None
+        else f"{key.topic}-{key.partition} → {change.commit.committed_offset}"
+        for key, change in burst.changes
+    ]
+    topics = {key.topic for key, _ in burst.changes}
+    not_excluded = ["a consumer with assign() that shares the group id (IC-24)", "a single round of replication (IC-33)"]
+    return finding(
+        "IC-05b",
+        f"reset while empty, {counted(len(burst.changes), 'partition')}: {some(moves)}{since}",
+        group,
+        severity="warn" if is_stock and moved else "info",
+        confidence="likely" if sum(signs) >= 3 and is_stock else "possible",
+        topic=next(iter(topics)) if len(topics) == 1 else None,
+        partition=burst.changes[0][0].partition if len(burst.changes) == 1 else None,
+        evidence=[step, *(change for _, change in burst.changes), *([later] if later is not None else [])],
+        not_excluded=not_excluded if bursts > 1 or sum(signs) < 4 else [],
+    )
+
+
+def find_replicated_positions(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
+    """Commits at regular intervals to a group that nobody is in, all of them without a leader epoch: replication writes them.
+
+    MirrorMaker 2 does so every 60 s. It is a warning where such a key goes back, lies beyond the end of the local log, or real members
+    come into the group while it goes on.
+    """
+    bursts = _bursts(group)
+    period_ms = _period_ms([burst.timestamp_ms for burst in bursts])
+    if period_ms is None and not bursts and not any(step.members for step in group.memberships):
+        # Nobody was ever in it, and it may have no record: what is left of its commits are numbers.
+        rounds = [interval for interval in group.last_intervals_ms if interval > _TOGETHER_MS]
+        period_ms = _regular(rounds) if len(group.last_intervals_ms) < 2 * len(rounds) or len(group.keys) > 1 else None
+    keys = [key for key in group.keys if key.commits and not key.transactional]
+    if period_ms is None or not keys or any(key.without_leader_epoch < key.commits for key in keys if not key.count_of.get("while_empty")):
+        return
+    written = [change.commit for burst in bursts for _, change in burst.changes]
+    if any(commit.leader_epoch != -1 for commit in written):
+        return
+    alarms, evidence = _alarms(group, keys, bursts, inputs)
+    is_mirror = abs(period_ms - _MIRROR_PERIOD_MS) <= _SPREAD * _MIRROR_PERIOD_MS
+    sentence = f"externally synced: {counted(len(keys), 'partition')} written every {span(period_ms)} while nobody is in the group"
+    yield finding(
+        "IC-33",
+        f"{sentence}{'; ' if alarms else ''}{'; '.join(alarms)}",
+        group,
+        severity="warn" if alarms else "info",
+        confidence="likely" if is_mirror else "possible",
+        evidence=[*evidence, *(key.last for key in keys if key.last is not None)],
+        not_excluded=[] if is_mirror else ["a consumer with assign() that commits at regular intervals"],
+        remedy="Compare with the checkpoints of MirrorMaker 2: a source offset was written where the translated one belongs"
+        if alarms
+        else None,
+    )
+
+
+def _alarms(
+    group: GroupCase, keys: Sequence[KeyLife], bursts: Sequence[_Burst], inputs: Inputs
+) -> tuple[list[str], list[Change | Membership]]:
+    alarms: list[str] = []
+    evidence: list[Change | Membership] = []
+    for key in keys:
+        rewinds = [change for change in key.of("rewind") if change.standing != "active"]
+        for change in rewinds:
+            assert change.before is not None
+            alarms.append(f"{key.topic}-{key.partition} went back {change.before.committed_offset} → {change.commit.committed_offset}")
+            evidence.append(change)
+        end = (inputs.end_offsets or {}).get((key.topic, key.partition))
+        if end is not None and key.holds is not None and key.holds.committed_offset > end:
+            alarms.append(f"{key.topic}-{key.partition} is at {key.holds.committed_offset}, beyond the local end {end}")
+    if bursts:
+        between = (bursts[0].record_offset, bursts[-1].record_offset)
+        members = next((step for step in group.memberships if between[0] < step.record_offset < between[1] and step.members), None)
+        if members is not None:
+            alarms.append(f"{counted(len(members.members), 'member')} joined at record {members.record_offset} while it went on")
+            evidence.append(members)
+    return alarms[:_ROUNDS], evidence
+
+
+def _period_ms(times: Sequence[int]) -> float | None:
+    """The period of these rounds; None where they are few or do not come regularly."""
+    return _regular([later - earlier for earlier, later in pairwise(times)])
+
+
+def _regular(intervals: Sequence[int]) -> float | None:
+    if len(intervals) < _ROUNDS - 1:
+        return None
+    usual = median(intervals)
+    if usual < _LEAST_PERIOD_MS:
+        return None
+    regular = sum(abs(interval - usual) <= _SPREAD * usual for interval in intervals)
+    return usual if regular >= (1 - _SPREAD) * len(intervals) else None
+
+
+DETECTORS = (
+    Detector(
+        code="IC-05b",
+        title="Offsets reset by an operator",
+        section="Offsets moved",
+        in_group=find_operator_resets,
+        traps=(
+            "Replication writes the same way, but at regular intervals (IC-33)",
+            "A consumer with assign() that shares the group id commits while the group is Empty, again and again (IC-24)",
+            "Clients that never send leader epochs write none either",
+            "A reset to where the group is already changes nothing; it is told as `info`",
+        ),
+    ),
+    Detector(
+        code="IC-33",
+        title="Positions written by cluster replication",
+        section="Offsets moved",
+        in_group=find_replicated_positions,
+        traps=(
+            "A reset by an operator is a single burst",
+            "The same values written again each time are normal",
+        ),
+        better_with=("--end-offsets",),
+    ),
+)
