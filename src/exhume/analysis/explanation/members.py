@@ -28,7 +28,11 @@ def members(facts: GroupFacts) -> Iterator[Sentence]:
     if not rows:
         yield from _nobody(facts)
         return
-    yield Sentence(f"{counted(len(rows), 'member')}{_leader(facts)}{_subscriptions(rows)}", records_of(rows))
+    moment = facts.commands.moment
+    purpose = "See whether an assignor explains who has what"
+    # That command knows no other clock than that of appends.
+    compare = None if "--clock" in moment else facts.commands.of("assignments", *moment, purpose=purpose)
+    yield Sentence(f"{counted(len(rows), 'member')}{_leader(facts)}{_subscriptions(rows)}", records_of(rows), next_command=compare)
     for row in rows[:_MOST_MEMBERS]:
         yield _member(facts, row)
     if len(rows) > _MOST_MEMBERS:
