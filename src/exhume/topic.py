@@ -16,7 +16,8 @@ from typing import Literal, Self
 import pyarrow as pa
 
 from exhume.analysis.assignment_rounds import TOPIC_RECORD_TYPES, FactsOverTime, check_every, check_latest
-from exhume.analysis.assignments import Assignments, Expectation, tables_of
+from exhume.analysis.assignment_trials import Expectation
+from exhume.analysis.assignments import Assignments, tables_of
 from exhume.analysis.assignors import VARIANTS
 from exhume.analysis.completeness import grade_groups
 from exhume.analysis.detectors.inputs import Inputs

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from exhume.codecs.layout import BYTES, INT32, STRING, Message
+from exhume.codecs.layout import BYTES, INT32, STRING
 from exhume.codecs.layouts.classic_group import GROUP_METADATA_VALUE, MEMBER
-from exhume.codecs.wire import Reader
-from exhume.errors import DecodeError
+from exhume.codecs.wire import Reader, decode_utf8
+from exhume.errors import DecodeError, Underflow, UnexpectedNull
 
-_MEMBER = Message("GroupMetadataValue.MemberMetadata", GROUP_METADATA_VALUE.versions, MEMBER)
-#: Bytes of the length in front of a field, or of the field itself.
+#: Bytes of the length in front of a field.
 _LENGTH_BYTES = {STRING.name: 2, BYTES.name: 4}
+_INT32_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +41,15 @@ def cut_group(value: bytes) -> CutGroup | None:
     except DecodeError:
         return None
     position, members = reader.position, []
-    steps = _steps(version)
+    fields = _fields(version)
     for _ in range(count):
         start = position
-        for length_bytes, fixed_bytes in steps:
+        for _, length_bytes, _ in fields:
             if length_bytes:
                 length = int.from_bytes(value[position : position + length_bytes], "big", signed=True)
-                position += max(length, 0)
-            position += length_bytes + fixed_bytes
+                position += length_bytes + (max(0, length))
+            else:
+                position += _INT32_BYTES
         if position > len(value):
             return None
         members.append(value[start:position])
@@ -56,22 +57,36 @@ def cut_group(value: bytes) -> CutGroup | None:
 
 
 def decode_member(version: int, member: bytes) -> dict[str, Any]:
-    """The fields of one member of a group value of this version.
+    """The fields of one member of a group value of this version, as the layout has them.
 
     Raises:
         DecodeError: the bytes are no such member.
     """
-    return _MEMBER.read(Reader(member), version)
+    fields: dict[str, Any] = {}
+    position = 0
+    for name, length_bytes, is_nullable in _fields(version):
+        if not length_bytes:
+            fields[name] = int.from_bytes(member[position : position + _INT32_BYTES], "big", signed=True)
+            position += _INT32_BYTES
+            continue
+        length = int.from_bytes(member[position : position + length_bytes], "big", signed=True)
+        position += length_bytes
+        if length < 0 and not is_nullable:
+            raise UnexpectedNull(f"{name} is null where null is not allowed", byte_position=position)
+        raw = member[position : position + max(length, 0)]
+        fields[name] = None if length < 0 else decode_utf8(raw) if length_bytes == _LENGTH_BYTES[STRING.name] else raw
+        position += len(raw)
+    if position != len(member):
+        raise Underflow("the member does not end with its last field", byte_position=position)
+    return fields
 
 
 @cache
-def _steps(version: int) -> tuple[tuple[int, int], ...]:
-    """For each field of a member: how many bytes its length has, and how many the field itself where it has none."""
-    steps = []
+def _fields(version: int) -> tuple[tuple[str, int, bool], ...]:
+    """Of each field of a member its name, how many bytes its length has, 0 for an int32, and whether it may be null."""
+    found = []
     for field in MEMBER.fields:
         if field.is_in(version):
-            scalar = field.type
-            assert scalar in (STRING, BYTES, INT32)
-            length_bytes = _LENGTH_BYTES.get(getattr(scalar, "name", ""), 0)
-            steps.append((length_bytes, 0 if length_bytes else 4))
-    return tuple(steps)
+            assert field.type in (STRING, BYTES, INT32)
+            found.append((field.name, _LENGTH_BYTES.get(getattr(field.type, "name", ""), 0), field.nullable))
+    return tuple(found)

@@ -10,7 +10,7 @@ from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import finding
 from exhume.analysis.detectors.steps import log_span
 from exhume.analysis.rebalances import rebalances
-from exhume.analysis.storms import storms
+from exhume.analysis.storms import may_be_storm, storms
 from exhume.findings import Finding
 
 
@@ -21,6 +21,8 @@ def find_storms(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # noqa:
     are not: clients are told apart by instance id, else by client id and host, since every join makes a new member id. Numbers that are
     missing where nothing is missing are rebalances that never came to an end.
     """
+    if not may_be_storm([(step.epoch, step.timestamp_ms) for step in group.memberships]):
+        return
     rows = rebalances(group.memberships, log_span(group)).to_pylist()
     steps = {step.record_offset: step for step in group.memberships}
     for storm in storms(rows):
