@@ -90,7 +90,8 @@ def _pages(logs: Path) -> dict[Path, str]:
     }
     written = [page for page in (ROOT / "README.md", *sorted(docs.glob("*.md"))) if page not in generated]
     with_output = partial(_with_output, logs)
-    return generated | {page: _SHOWN_OUTPUT.sub(with_output, page.read_text(encoding="utf-8")) for page in written}
+    texts = {page: _SHOWN_OUTPUT.sub(with_output, page.read_text(encoding="utf-8")) for page in written}
+    return generated | {page: _DETECTORS.sub(lambda found: f"{found[1]}{_detectors()}{found[2]}", text) for page, text in texts.items()}
 
 
 def _with_output(logs: Path, block: re.Match[str]) -> str:

@@ -130,7 +130,10 @@ def test_a_group_value_cut_into_members_says_what_the_whole_says() -> None:
             continue
         assert whole.value is not None
         cut_values += 1
-        assert cut.front | {"members": [decode_member(cut.value_version, raw) for raw in cut.members]} == whole.value
+        members = {member_id: decode_member(cut.value_version, raw) for member_id, raw in cut.members.items()}
+        assert cut.front | {"members": members} == whole.value | {
+            "members": {member["member_id"]: member for member in whole.value["members"]}
+        }
     assert cut_values > 500
 
 

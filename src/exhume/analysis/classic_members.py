@@ -2,35 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
 from exhume.analysis.memberships import Member, TopicPartition
-from exhume.codecs.cut_groups import cut_group, decode_member
+from exhume.codecs.cut_groups import CutGroup, cut_group, decode_member
 from exhume.codecs.embedded import Payload, assigned_partitions, decode_assignment, decode_subscription, subscribed_topics
 from exhume.codecs.record_types import decode_record
-from exhume.errors import DecodeError
 
 _NO_GENERATION = -1
 _MOST_REMEMBERED_BYTES = 4096
 
 
-def classic_group(key: bytes, value: bytes) -> tuple[dict[str, Any], dict[str, Member]] | None:
+class _CutMembers(Mapping[str, Member]):
+    """Members by id, each decoded when it is asked for: most questions want to know how many there are."""
+
+    __slots__ = ("_cut", "_protocol", "_protocol_type")
+
+    def __init__(self, cut: CutGroup) -> None:
+        self._cut = cut
+        self._protocol_type, self._protocol = cut.front.get("protocol_type"), cut.front.get("protocol")
+
+    def __getitem__(self, member_id: str) -> Member:
+        raw = self._cut.members[member_id]
+        decode = _remembered_member if len(raw) <= _MOST_REMEMBERED_BYTES else _remembered_member.__wrapped__
+        return decode(self._protocol_type, self._protocol, self._cut.value_version, raw)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._cut.members)
+
+    def __len__(self) -> int:
+        return len(self._cut.members)
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
+
+def classic_group(key: bytes, value: bytes) -> tuple[dict[str, Any], Mapping[str, Member]] | None:
     """The fields of a group metadata value, and its members by id; None where nothing of it can be read."""
     cut = cut_group(value)
     if cut is not None:
-        protocol_type, protocol = cut.front.get("protocol_type"), cut.front.get("protocol")
-        try:
-            members = [
-                (_remembered_member if len(raw) <= _MOST_REMEMBERED_BYTES else _remembered_member.__wrapped__)(
-                    protocol_type, protocol, cut.value_version, raw
-                )
-                for raw in cut.members
-            ]
-        except DecodeError:
-            pass
-        else:
-            return cut.front, {member.member_id: member for member in members}
+        return cut.front, _CutMembers(cut)
     fields = decode_record(key, value).value
     if fields is None or "generation" not in fields:
         return None
