@@ -28,9 +28,9 @@ help: ## show this list
 demo: $(VENV)/.package ## install, and reconstruct a real broker's log that comes with exhume
 	@$(BIN)/exhume demo
 
-test: $(VENV)/.test ## run all tests; those that start real brokers need Java 17 and `make jars`
+test: $(VENV)/.test ## run all tests; those on Spark need Java 17, those that start real brokers `make jars` too
 	@java -version 2>&1 | grep -Eq 'version "(1[7-9]|[2-9][0-9])' \
-	  || echo "Java 17 or later is missing: tests that start real brokers are skipped. $(GET_JAVA)"
+	  || echo "Java 17 or later is missing: tests on Spark and those that start real brokers are skipped. $(GET_JAVA)"
 	@missing=; for release in $(RELEASES); do test -e "$(JARS)/$$release/.done" || missing="$$missing $$release"; done; \
 	  test -z "$$missing" || echo "Not in $(JARS), so that tests that start them are skipped: Kafka$$missing. Get them with: make jars"
 	$(BIN)/pytest $(PYTEST_ARGS)

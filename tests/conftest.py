@@ -67,9 +67,10 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
-    """With EXHUME_REQUIRE_BROKER a broker test that is skipped has failed: it would prove nothing."""
+    """With EXHUME_REQUIRE_BROKER a test with a broker or on Spark that is skipped has failed: it would prove nothing."""
     report: Any = yield
-    if report.skipped and os.environ.get("EXHUME_REQUIRE_BROKER") and item.get_closest_marker("broker"):
+    needs_java = item.get_closest_marker("broker") is not None or "java17" in getattr(item, "fixturenames", ())
+    if report.skipped and os.environ.get("EXHUME_REQUIRE_BROKER") and needs_java:
         report.outcome = "failed"
-        report.longrepr = f"a broker test was skipped: {report.longrepr}"
+        report.longrepr = f"a test that must run here was skipped: {report.longrepr}"
     return report

@@ -18,6 +18,9 @@ import pyarrow as pa
 from exhume.analysis.completeness import grade_groups
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.diff import diff_states
+from exhume.analysis.explanation.commands import moment_arguments
+from exhume.analysis.explanation.gathering import Gathered, cuts, facts_of, history_until, noting
+from exhume.analysis.explanation.page import pages
 from exhume.analysis.forecast import Expiry, forecast_expiry, forecast_removals
 from exhume.analysis.group_lives import GROUP_RECORD_TYPES, group_lives
 from exhume.analysis.growth import Growth, GrowthBy, growth_of
@@ -32,7 +35,8 @@ from exhume.analysis.rebalances import rebalances, storm_findings
 from exhume.analysis.removals import neighbours_of
 from exhume.analysis.reset_plan import ResetPlan, TakenBack, past_findings, plan_reset
 from exhume.analysis.transactions import DEFAULT_MAX_TIMEOUT_MS, Transactions, transactions_of
-from exhume.analysis.why import coverage_of, explain
+from exhume.analysis.why import coverage_of
+from exhume.analysis.why import explain as answer_why
 from exhume.arrow_rows import batches_of
 from exhume.codecs import kernel_cache, schemas
 from exhume.codecs.annotation import ANNOTATION, annotate
@@ -50,7 +54,7 @@ from exhume.codecs.segment_reader import Progress, ReadOptions, SegmentBatch, Se
 from exhume.errors import RequestError
 from exhume.findings import Finding, Findings
 from exhume.replay.broker_log import Stop
-from exhume.replay.local import LoadOptions, Mode, PartitionLoad, load_partitions, load_state
+from exhume.replay.local import LoadOptions, Mode, PartitionLoad, load_partitions, load_state, state_of_loads
 from exhume.replay.moment import Clock, moment, refuse_lone_clock
 from exhume.replay.profiles import BrokerProfile
 from exhume.replay.reading import FastLoad, LoadInputs
@@ -62,6 +66,7 @@ from exhume.replay.topic_names import TopicNames, read_topics_file
 Place = str | PathLike[str]
 
 _MS_PER_MINUTE = 60_000
+_OFFSET_COMMITS = ("offset_commit",)
 
 
 class OffsetsTopic:
@@ -71,9 +76,10 @@ class OffsetsTopic:
     odd on the way is in `findings`; it grows while readers are consumed. Close it, or use it in a `with` statement, to let files go.
     """
 
-    def __init__(self, evidence: Evidence, options: ReadOptions) -> None:
+    def __init__(self, evidence: Evidence, options: ReadOptions, places: Sequence[str] = ()) -> None:
         self._evidence = evidence
         self._options = options
+        self._places = tuple(places)
         self.findings = Findings(evidence.findings)
 
     def __enter__(self) -> Self:
@@ -156,7 +162,7 @@ class OffsetsTopic:
         schema = schemas.END_TXN_MARKERS if name == "end_txn_markers" else schemas.DECODED.get(name)
         if schema is None:
             raise RequestError(f"no table {name!r}", remedy=f"Choose one of {', '.join([*schemas.DECODED, 'end_txn_markers'])}")
-        return pa.RecordBatchReader.from_batches(schema, decoded_batches(name, self._reader(), groups))
+        return pa.RecordBatchReader.from_batches(schema, decoded_batches(name, self._reader(), RecordFilter(groups=groups)))
 
     def offset_commits(self, *, groups: Collection[str] | None = None) -> pa.RecordBatchReader:
         """Offset commits and their tombstones (record types 0 and 1)."""
@@ -360,9 +366,10 @@ class OffsetsTopic:
         Raises:
             RequestError: no such code.
         """
-        from exhume.analysis.detectors import condense, diagnose
+        from exhume.analysis.detectors import LogFiles, condense, diagnose
 
         case = condense(chapters(self._reader()), self._topic_names(topics_file))
+        case.files = LogFiles(self._evidence, self._reader, self._fast_load, self.findings)
         return Findings(diagnose(case, inputs or Inputs(), codes=codes, groups=groups))
 
     def expiry(
@@ -430,18 +437,102 @@ class OffsetsTopic:
 
         loads = load_partitions(self._evidence.log_directories, LoadOptions(profile, view="held", inputs=inputs, fast=fast), names)
         now = forecast_expiry(loads, profile, now_ms, retention_ms, groups=[group]).forecast
-        return explain(
+        return answer_why(
             group,
             history,
             state,
             profile,
             now=now,
             before=forecast_removals(self._evidence.log_directories, history, profile, inputs, retention_ms),
-            neighbours=neighbours_of(self._reader(), group, history),
+            neighbours=neighbours_of(self.records(types=_OFFSET_COMMITS), group, history),
             coverage=coverage_of(self.batches().read_all()),
             topic=topic,
             partition=partition,
         )
+
+    def explain(
+        self,
+        group: str,
+        *,
+        at_offset: int | Mapping[int, int] | None = None,
+        at_time_ms: int | None = None,
+        clock: Clock | None = None,
+        retention_ms: int | None = None,
+        release: str | None = None,
+        topics_file: Place | None = None,
+    ) -> pa.Table:
+        """A group in plain sentences, as `explanation.page.EXPLANATION`: what it is, its state, members, rebalances and commits, what is
+        odd or missing, and what to look at next; each with the records that it rests on and how sure it is.
+
+        The moment is that of `state`; default: the end. `retention_ms` is as for `expiry`.
+
+        Raises:
+            RequestError: no such release or moment; no record of this group, which lists what is near by.
+        """
+        profile, inputs = profile_for(release), Inputs(retention_ms=retention_ms)
+        retention_ms = _retention_ms(retention_ms, profile)
+        names, fast = self._topic_names(topics_file), self._fast_load()
+        at = moment(self._offsets_partitions(), at_offset=at_offset, at_time_ms=at_time_ms, clock=clock)
+        self._note_unknown_releases(release)
+        options = LoadOptions(profile, inputs=LoadInputs(retention_minutes=retention_ms // _MS_PER_MINUTE), at=at, fast=fast)
+        loads = load_partitions(self._evidence.log_directories, options, names)
+        state = state_of_loads(loads, options, names)
+        self._look_for_damage("strict", fast)
+        self.findings.extend(state.findings)
+        is_whole = at is None and not self.findings.has_damage and {load.outcome for load in loads} == {"loaded"}
+        # A lenient load of such a log comes to the same.
+        whole = state if is_whole else load_state(self._evidence.log_directories, replace(options, mode="lenient", at=None), names)
+        records: list[pa.RecordBatch] = []
+        history = group_history(noting(self._batches_about(group, fast), group, records), whole, names, group)
+        origins = list(dict.fromkeys((row["replica"], row["offsets_partition"]) for row in history.to_pylist()))
+        history = history_until(history, state)
+        batches = self.batches().read_all()
+        spans = log_spans(batches.to_batches())
+        ends = {origin: end for origin, end in cuts(state).items() if origin in origins and end is not None and end >= 0}
+        end_times_ms = {origin: self._times_of(end, origin[1]).get(str(origin[0])) for origin, end in ends.items()}
+        times_ms = (*end_times_ms.values(), *(span.last_timestamp_ms for span in spans.values()))
+        newest_ms = max((time_ms for time_ms in times_ms if time_ms is not None), default=0)
+        forecast = forecast_expiry([load.of_all_held() for load in loads], profile, newest_ms, retention_ms, groups=[group]).forecast
+        coverage = coverage_of(batches)
+        why = answer_why(
+            group,
+            history,
+            state,
+            profile,
+            now=forecast,
+            before=forecast_removals(self._evidence.log_directories, history, profile, options.inputs, retention_ms),
+            neighbours=neighbours_of(self.records(types=_OFFSET_COMMITS), group, history),
+            coverage=coverage,
+        )
+        gathered = Gathered(
+            group=group,
+            state=state,
+            history=history,
+            memberships=[*group_lives(records, names)],
+            why=why,
+            forecast=forecast,
+            completeness=None if at is None else self.completeness(state),
+            coverage=coverage,
+            spans=spans,
+            starts={(each.replica, each.offsets_partition): each.start_offset for each in self._evidence.partitions},
+            end_times_ms=end_times_ms,
+            findings=self.findings,
+            diagnosed=self._diagnosed(group, names, inputs),
+            profile=profile,
+            retention_ms=retention_ms,
+            release=release,
+            moment=moment_arguments(at_offset, at_time_ms, clock),
+        )
+        return pages(facts_of(gathered, origins), self._places or ("PATH",))
+
+    def _diagnosed(self, group: str, names: TopicNames, inputs: Inputs) -> list[Finding]:
+        """What those detectors find that look at one group alone."""
+        from exhume.analysis.detectors import condense
+        from exhume.analysis.detectors.catalogue import DETECTORS
+        from exhume.analysis.detectors.diagnose import diagnose_group
+
+        case = condense(chapters(self._reader()), names, commits_of=[group])
+        return [finding for each in case.groups() if each.group == group for finding in diagnose_group(each, inputs, DETECTORS)]
 
     def reset_plan(
         self,
@@ -666,4 +757,4 @@ def open_topic(
         temp_dir=None if temp_dir is None else str(temp_dir),
         filesystem_options=filesystem_options,
     )
-    return OffsetsTopic(evidence, ReadOptions(verify=verify, cap_bytes=cap_bytes, progress=progress))
+    return OffsetsTopic(evidence, ReadOptions(verify=verify, cap_bytes=cap_bytes, progress=progress), [str(place) for place in listed])

@@ -167,7 +167,7 @@ def test_what_is_dirty_begins_at_the_checkpoint_of_the_cleaner(tmp_path: Path) -
     row = growth(tmp_path).partitions.to_pylist()[0]
 
     assert (row["first_dirty_offset"], row["first_uncleanable_offset"], row["dirty_ratio"]) == (1, 4, 0.75)
-    assert row["oldest_dirty_timestamp_ms"] == T0_MS + 1
+    assert row["first_dirty_timestamp_ms"] == T0_MS + 1
 
 
 def test_many_keys_find_room(tmp_path: Path) -> None:

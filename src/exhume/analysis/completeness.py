@@ -61,6 +61,8 @@ _WORDS: Mapping[str, str] = {
     "at_least": "at least as shown (more may have been there)",
     "unknown": "unknown",
 }
+_SUPERSEDED = "what is missing was superseded or removed before the moment already"
+_PENDING = "a commit that was pending may have taken along the one that still held"
 _LOADED = ("loaded", "loaded_with_error", "not_shown")
 _Origin = tuple[str, int | None]
 
@@ -80,6 +82,24 @@ def grade_groups(reader: SegmentReader, state: CoordinatorState) -> pa.Table:
     for origin, past in _read_pasts(reader, loads).items():
         rows += _rows(past, loads[origin], shown[origin], pending[origin])
     return table_of(COMPLETENESS, sorted(rows, key=lambda row: (row["group"] is None, row["group"], row["replica"])))
+
+
+def grade_at_end(load: Mapping[str, Any], start_offset: int, missing: int, *, has_damage: bool, is_pending: bool) -> tuple[Grade, str]:
+    """The grade of a group at the end of a log, and the reason, from what is known of the log as a whole: as `grade_groups` would say.
+
+    `start_offset` is where the log begins, `missing` how many offsets behind that no record holds.
+    """
+    if load["outcome"] not in _LOADED:
+        return "unknown", f"the load ended as {load['outcome']}"
+    if has_damage:
+        return "unknown", "part of the log is damaged: nobody knows which records that took"
+    if start_offset > 0:
+        return "at_least", _begins_late(start_offset)
+    if not missing:
+        return "certain", f"every record up to {load['last_record_offset']} is there"
+    if is_pending:
+        return "at_least", f"{missing} offsets are missing, and {_PENDING}"
+    return "certain", _SUPERSEDED
 
 
 def completeness_sentence(completeness: pa.Table) -> str:
@@ -215,12 +235,12 @@ def _grade(past: _Past, load: Mapping[str, Any], missing: int, group: str | None
     if past.first_damage is not None and past.first_damage <= past.last_offset:
         return "unknown", f"damage from record offset {past.first_damage} on: nobody knows which records it took"
     if past.start_offset > 0:
-        return doubtful, f"the log begins at {past.start_offset}: what lay before is gone, superseded or not"
+        return doubtful, _begins_late(past.start_offset)
     if not missing:
         return "certain", f"every record up to {past.last_offset} is there"
     suspect = _suspect(past, group, is_pending=is_pending)
     if suspect is None:
-        return "certain", "what is missing was superseded or removed before the moment already"
+        return "certain", _SUPERSEDED
     return doubtful, f"{missing} offsets are missing, and {suspect}"
 
 
@@ -230,9 +250,13 @@ def _suspect(past: _Past, group: str | None, *, is_pending: bool) -> str | None:
     if past.first_marker_behind is not None:
         return f"commits may be among them that were pending until the end marker {past.first_marker_behind}"
     if is_pending:
-        return "a commit that was pending may have taken along the one that still held"
+        return _PENDING
     own = None if group is None else past.first_behind.get(group)
     if own is not None and own < cleaned:
         return f"a later record of the group, {own}, may have superseded some of them"
     gap = next((max(first, last_offset + 1) for first, last in past.gaps if last > last_offset and first < cleaned), None)
     return None if gap is None else f"so is {gap} behind the moment, which may have superseded some of them"
+
+
+def _begins_late(start_offset: int) -> str:
+    return f"the log begins at {start_offset}: what lay before is gone, superseded or not"

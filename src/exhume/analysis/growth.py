@@ -57,7 +57,8 @@ GROWTH = pa.schema(
 #: One row per offsets partition: what a cleaner finds there. `first_dirty_offset` is its checkpoint, else the log's begin;
 #: `first_uncleanable_offset` the base of the segment where it has to stop, `stopped_by` why: active_segment, or open_transaction, which
 #: begins at `open_transaction_offset`. `dirty_bytes` lie between the two, and `dirty_ratio` is what min.cleanable.dirty.ratio (0.5) is
-#: compared with. `other_bytes` are in no record: empty batches, damage.
+#: compared with; `first_dirty_timestamp_ms` is the newest in the first segment that is not clean. `other_bytes` are in no record: empty
+#: batches, damage.
 COMPACTION = pa.schema(
     [
         ("replica", pa.string()),
@@ -80,7 +81,7 @@ COMPACTION = pa.schema(
         ("dirty_bytes", pa.int64()),
         ("dirty_ratio", pa.float64()),
         ("closed_superseded_share", pa.float64()),
-        ("oldest_dirty_timestamp_ms", pa.int64()),
+        ("first_dirty_timestamp_ms", pa.int64()),
         ("last_record_offset", pa.int64()),
         ("last_timestamp_ms", pa.int64()),
     ]
@@ -160,6 +161,11 @@ class _Reach:
     open_transaction: int | None
 
     @property
+    def first_dirty_end(self) -> int:
+        """Where the first segment ends that is not clean; the active segment is none of them."""
+        return next((base for base, _ in self.segments if base > self.first_dirty), self.first_dirty)
+
+    @property
     def is_stopped_by_transaction(self) -> bool:
         return bool(self.segments) and self.first_uncleanable < self.segments[-1][0]
 
@@ -235,7 +241,7 @@ class _Tally:
     marker_bytes: float = 0.0
     markers: tuple[int, int, int] | None = None
     hours: dict[str, dict[int, Any]] = field(default_factory=lambda: {name: {} for name in (*_COUNTS, "first_offset", "last_offset")})
-    oldest_dirty_ms: int | None = None
+    first_dirty_ms: int | None = None
     last_offset: int | None = None
     last_timestamp_ms: int | None = None
 
@@ -264,10 +270,10 @@ class _Tally:
         if len(known):
             newest = int(known.max())
             self.last_timestamp_ms = newest if self.last_timestamp_ms is None else max(self.last_timestamp_ms, newest)
-        if self.oldest_dirty_ms is None:
-            is_dirty = (offsets >= self.reach.first_dirty) & (offsets < self.reach.first_uncleanable) & (times != _NO_TIME)
-            if is_dirty.any():
-                self.oldest_dirty_ms = int(times[is_dirty][0])
+        is_first_dirty = (offsets >= self.reach.first_dirty) & (offsets < self.reach.first_dirty_end) & (times != _NO_TIME)
+        if is_first_dirty.any():
+            newest = int(times[is_first_dirty].max())
+            self.first_dirty_ms = newest if self.first_dirty_ms is None else max(self.first_dirty_ms, newest)
 
     def _add_markers(self, offsets: _Int64s, sizes: _Floats, times: _Int64s) -> None:
         self.marker_records += len(offsets)
@@ -457,7 +463,7 @@ def _partition_row(tally: _Tally) -> _Row:
         "dirty_bytes": dirty,
         "dirty_ratio": round(dirty / (clean + dirty), 4) if clean + dirty else None,
         "closed_superseded_share": round(summed["freeable_records"] / closed, 4) if closed else None,
-        "oldest_dirty_timestamp_ms": tally.oldest_dirty_ms,
+        "first_dirty_timestamp_ms": tally.first_dirty_ms,
         "last_record_offset": tally.last_offset,
         "last_timestamp_ms": tally.last_timestamp_ms,
     }

@@ -12,11 +12,11 @@ from exhume import findings as findings_table
 from exhume.analysis import side_files
 from exhume.arrow_rows import table_of
 from exhume.codecs import schemas
-from exhume.codecs.log_directory import Evidence, PartitionDirectory, SegmentFile
+from exhume.codecs.log_directory import Evidence, PartitionDirectory
 from exhume.codecs.record_types import Decoded, decode_control_record, decode_record
-from exhume.codecs.records_table import codec_name
 from exhume.codecs.salvage import Hole
 from exhume.codecs.segment_reader import ReadOptions, SegmentBatch, SegmentReader
+from exhume.codecs.segment_spans import SegmentSpan, first_offset_of, segment_rows
 from exhume.findings import Finding, Findings
 
 #: One row per partition directory. Offsets and times are those of the records that can be read; checkpoints are null where there are none.
@@ -101,43 +101,6 @@ class Inspection:
         return dict(self._tables)
 
 
-@dataclass(slots=True)
-class _Span:
-    """Counts over a run of batches."""
-
-    batch_count: int = 0
-    record_count: int = 0
-    tombstone_count: int = 0
-    first_offset: int | None = None
-    last_offset: int | None = None
-    min_timestamp_ms: int | None = None
-    max_timestamp_ms: int | None = None
-    magics: set[int] = field(default_factory=set)
-    codecs: set[str] = field(default_factory=set)
-    damaged_bytes: int = 0
-
-    def add_offset(self, first: int, last: int) -> None:
-        self.first_offset = first if self.first_offset is None else min(self.first_offset, first)
-        self.last_offset = last if self.last_offset is None else max(self.last_offset, last)
-
-    def add_time(self, timestamp_ms: int | None) -> None:
-        if timestamp_ms is not None:
-            self.min_timestamp_ms = timestamp_ms if self.min_timestamp_ms is None else min(self.min_timestamp_ms, timestamp_ms)
-            self.max_timestamp_ms = timestamp_ms if self.max_timestamp_ms is None else max(self.max_timestamp_ms, timestamp_ms)
-
-    def columns(self) -> dict[str, Any]:
-        return {
-            "batch_count": self.batch_count,
-            "record_count": self.record_count,
-            "tombstone_count": self.tombstone_count,
-            "first_offset": self.first_offset,
-            "last_offset": self.last_offset,
-            "min_timestamp_ms": self.min_timestamp_ms,
-            "max_timestamp_ms": self.max_timestamp_ms,
-            "damaged_bytes": self.damaged_bytes,
-        }
-
-
 _TypeKey = tuple[int | None, str, int | None, bool, bool]
 
 
@@ -154,7 +117,7 @@ class _PartitionCount:
     """What has been seen of one partition so far."""
 
     partition: PartitionDirectory
-    span: _Span = field(default_factory=_Span)
+    span: SegmentSpan = field(default_factory=SegmentSpan)
     types: dict[_TypeKey, _TypeCount] = field(default_factory=dict)
     gaps: list[dict[str, Any]] = field(default_factory=list)
     next_offset: int | None = None
@@ -163,23 +126,14 @@ class _PartitionCount:
     def origin(self) -> dict[str, Any]:
         return {"replica": self.partition.replica, "offsets_partition": self.partition.offsets_partition}
 
-    def add_batch(self, found: SegmentBatch, segment_span: _Span) -> None:
+    def add_batch(self, found: SegmentBatch, segment_span: SegmentSpan) -> None:
         batch = found.batch
         records = found.records()
-        first = batch.base_offset if batch.base_offset is not None else min((r.record_offset for r in records), default=batch.last_offset)
+        first = first_offset_of(found, records)
         self._note_gap(found, first)
         self.next_offset = max(self.next_offset or 0, batch.next_offset)
         for span in (self.span, segment_span):
-            span.batch_count += 1
-            span.record_count += len(records)
-            span.add_offset(first, batch.last_offset)
-            span.magics.add(batch.magic)
-            span.codecs.add(codec_name(batch.codec))
-            for record in records:
-                span.add_time(record.timestamp_ms)
-                span.tombstone_count += record.value is None
-            if found.found.crc_status in ("mismatch", "unreadable"):
-                span.damaged_bytes += batch.size_bytes
+            span.add_batch(found, records, first)
         for record in records:
             decoded = (decode_control_record if batch.is_control else decode_record)(record.key, record.value)
             self._count_type(decoded, record.record_offset, is_tombstone=record.value is None, is_transactional=batch.is_transactional)
@@ -211,21 +165,20 @@ def inspect(evidence: Evidence, options: ReadOptions) -> Inspection:
     findings = Findings(evidence.findings)
     reader = SegmentReader(evidence, options, findings)
     counts = {id(partition): _PartitionCount(partition) for partition in evidence.partitions}
-    spans: dict[int, _Span] = {}
+    spans: dict[int, SegmentSpan] = {}
     for partition, segment, behind in reader.segments():
-        count, span = counts[id(partition)], spans.setdefault(id(segment), _Span())
+        count, span = counts[id(partition)], spans.setdefault(id(segment), SegmentSpan())
         for item in reader.items(partition, segment, behind):
             if isinstance(item, Hole):
-                if item.reason != "zero_tail":
-                    span.damaged_bytes += item.size_bytes
-                    count.span.damaged_bytes += item.size_bytes
+                span.add_hole(item)
+                count.span.add_hole(item)
             else:
                 count.add_batch(item, span)
     for count in counts.values():
         findings.extend(_lacks(count))
     tables = {
         "partitions": table_of(PARTITIONS, [_partition_row(count) for count in counts.values()]),
-        "segments": table_of(schemas.SEGMENTS, _segment_rows(evidence, spans, findings)),
+        "segments": table_of(schemas.SEGMENTS, segment_rows(evidence.partitions, spans, findings)),
         "record_types": table_of(RECORD_TYPES, [row for count in counts.values() for row in _type_rows(count)]),
         "gaps": table_of(GAPS, [row for count in counts.values() for row in count.gaps]),
         **side_files.tables(evidence, findings),
@@ -247,35 +200,6 @@ def _partition_row(count: _PartitionCount) -> dict[str, Any]:
         "recovery_point": partition.recovery_point,
         "first_dirty_offset": partition.cleaner_offset,
         "topic_id": partition.topic_id,
-    }
-
-
-def _segment_rows(evidence: Evidence, spans: Mapping[int, _Span], findings: Findings) -> Iterable[dict[str, Any]]:
-    damage: dict[str | None, list[str]] = {}
-    for finding in findings:
-        if finding.is_damage and finding.code not in damage.setdefault(finding.path, []):
-            damage[finding.path].append(finding.code)
-    for partition in evidence.partitions:
-        for segment in partition.segments:
-            span = spans.get(id(segment))
-            yield {
-                "replica": partition.replica,
-                "offsets_partition": partition.offsets_partition,
-                **_file_columns(segment),
-                **(span.columns() if span else {}),
-                "magics": sorted(span.magics) if span else None,
-                "codecs": sorted(span.codecs) if span else None,
-                "damage": ", ".join(damage[segment.path]) if damage.get(segment.path) else None,
-            }
-
-
-def _file_columns(segment: SegmentFile) -> dict[str, Any]:
-    return {
-        "path": segment.path,
-        "origin": segment.origin,
-        "is_read": segment.is_read,
-        "base_offset": segment.base_offset,
-        "size_bytes": segment.size_bytes,
     }
 
 

@@ -126,7 +126,7 @@ class ModernGroup:
         return Member(
             member_id,
             **common,
-            assigned=() if current is None else self._partitions(current["assigned"]),
+            assigned=None if current is None else self._partitions(current["assigned"]),
             pending_revocation=() if current is None else self._partitions(current.get("pending_revocation", ())),
             target=None if target is None else self._partitions(target["topic_partitions"]),
         )

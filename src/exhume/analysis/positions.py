@@ -67,7 +67,7 @@ def positions_before_rewinds(group: str, history: pa.Table, *, by_producer_id: b
     `by_producer_id` is the habit of the Java coordinator: a tombstone takes pending commits of its key along.
     """
     before: dict[Any, list[tuple[_Row, _Row]]] = {}
-    for held, row in _changes(history, by_producer_id=by_producer_id):
+    for held, row in position_changes(history.to_pylist(), by_producer_id=by_producer_id):
         if held is not None and not row["is_tombstone"] and row["committed_offset"] < held["committed_offset"]:
             before.setdefault(_place(row), []).append((held, row))
     return [_before_rewind(group, rewinds) for rewinds in before.values()]
@@ -77,7 +77,7 @@ def positions_lost(group: str, history: pa.Table, state: CoordinatorState, *, by
     """For each key of this group's `HISTORY` that a tombstone removed, or that this state lacks though the log has it: its last value."""
     gone: dict[Any, Position] = {}
     last: dict[Any, _Row] = {}
-    for held, row in _changes(history, by_producer_id=by_producer_id):
+    for held, row in position_changes(history.to_pylist(), by_producer_id=by_producer_id):
         place = _place(row)
         last[place] = row
         if not row["is_tombstone"]:
@@ -104,8 +104,10 @@ def _before_rewind(group: str, rewinds: list[tuple[_Row, _Row]]) -> Position:
     return _from_history(group, held, sentence, ended_by=row)
 
 
-def _changes(history: pa.Table, *, by_producer_id: bool) -> Iterator[tuple[_Row | None, _Row]]:
-    """Every commit and tombstone in the order in which they count, each with the commit that held its key until then."""
+def position_changes(history: Iterable[_Row], *, by_producer_id: bool) -> Iterator[tuple[_Row | None, _Row]]:
+    """Every commit and tombstone of these rows of `HISTORY` in the order in which they count, each with the commit that held its key until
+    then; `by_producer_id` as for `positions_before_rewinds`.
+    """
     holding: dict[Any, _Row] = {}
     removed_at: dict[Any, int] = {}
     for row in _in_order(history):
@@ -123,11 +125,10 @@ def _changes(history: pa.Table, *, by_producer_id: bool) -> Iterator[tuple[_Row 
         yield held, row
 
 
-def _in_order(history: pa.Table) -> list[_Row]:
-    rows: Iterable[_Row] = history.to_pylist()
+def _in_order(history: Iterable[_Row]) -> list[_Row]:
     counted = [
         row
-        for row in rows
+        for row in history
         if row["record_type"] in _OFFSET_COMMITS
         and row["fate"] not in ("aborted", "pending")
         and (row["is_tombstone"] or row["committed_offset"] is not None)

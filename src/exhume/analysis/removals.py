@@ -6,17 +6,16 @@ deletes a group takes all of it, the deletion of a topic takes that topic from e
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from exhume.arrow_rows import table_of
-from exhume.codecs.record_filter import RecordFilter
-from exhume.codecs.records_table import matching_records
-from exhume.codecs.segment_reader import SegmentReader
+from exhume.codecs.record_types import decode_record
 from exhume.replay.expiry import SUBSCRIBED
 from exhume.replay.profiles import BrokerProfile, ScalaProfile
 
@@ -123,21 +122,19 @@ def records_by_origin(history: pa.Table) -> dict[tuple[str, int | None], list[in
     return found
 
 
-def neighbours_of(reader: SegmentReader, group: str, history: pa.Table) -> pa.Table:
-    """The offset tombstones of other groups, as `NEIGHBOURS`; none where this history has none either."""
-    has_some = any(row["is_tombstone"] and row["topic"] is not None for row in history.to_pylist())
-    wanted = RecordFilter(types=["offset_commit"])
-    rows = [
-        {
-            **found.origin,
-            "record_offset": record.record_offset,
-            "timestamp_ms": record.timestamp_ms,
-            "group": decoded.key["group"],
-            "topic": decoded.key["topic"],
-        }
-        for found, record, decoded in (matching_records(reader, wanted) if has_some else ())
-        if record.value is None and decoded.key["group"] != group
-    ]
+def neighbours_of(commits: Iterable[pa.RecordBatch], group: str, history: pa.Table) -> pa.Table:
+    """The offset tombstones of other groups, as `NEIGHBOURS`; none where this history has none either, and then nothing is read.
+
+    `commits` are rows of `schemas.RECORDS`, offset commits alone.
+    """
+    if not any(row["is_tombstone"] and row["topic"] is not None for row in history.to_pylist()):
+        return NEIGHBOURS.empty_table()
+    rows = []
+    for batch in commits:
+        for row in batch.filter(pc.is_null(batch["value"])).select([*NEIGHBOURS.names[:4], "key"]).to_pylist():
+            told = decode_record(row.pop("key"), None).key
+            if told.get("group") not in (group, None):
+                rows.append(row | {"group": told["group"], "topic": told["topic"]})
     return table_of(NEIGHBOURS, rows)
 
 

@@ -26,12 +26,14 @@ class Storm:
     """Rows of `rebalances.REBALANCES` that are a storm together.
 
     `flappers` are the clients that came and went most often, with how often; none where the log has lost the records in between.
+    `never_stored` generations got no assignment; of `unknown` ones the records may be gone, too.
     """
 
     rows: tuple[_Row, ...]
     generations: int
     duration_ms: int
     never_stored: int
+    unknown: int
     flappers: tuple[tuple[str, int], ...]
 
     @property
@@ -42,7 +44,8 @@ class Storm:
     @property
     def sentence(self) -> str:
         """The storm in words."""
-        lost = f"; {self.never_stored} of them left no record" if self.never_stored else ""
+        lost = f"; {self.never_stored} of them never got an assignment" if self.never_stored else ""
+        lost += f"; {self.unknown} of them are not in the log" if self.unknown else ""
         who = ", ".join(f"{client} {count} times" for client, count in self.flappers)
         came = f"; came or went most often: {who}" if who else ""
         return f"{self.generations} generations in {self.duration_ms // 60_000} minutes, {self.per_minute:.1f} a minute{lost}{came}"
@@ -87,12 +90,13 @@ def _storm(rows: list[_Row]) -> Storm | None:
         changes.update(row.get("joined_clients") or ())
         changes.update(row.get("left_clients") or ())
     generations = _number(rows[-1]) - _number(rows[0])
-    never_stored = sum(row.get("skipped") or 0 for row in rows[1:])
-    # Of generations that were never stored nobody knows who made them.
-    if max(changes.values(), default=0) < LEAST_CHANGES and never_stored * 2 <= generations:
+    never_stored = sum(row.get("skipped") or 0 for row in rows[1:] if row["is_complete"])
+    unknown = sum(row.get("skipped") or 0 for row in rows[1:] if not row["is_complete"])
+    # Of generations that left no record nobody knows who made them.
+    if max(changes.values(), default=0) < LEAST_CHANGES and (never_stored + unknown) * 2 <= generations:
         return None
     flappers = tuple((client, count) for client, count in changes.most_common(3) if count >= LEAST_CHANGES)
-    return Storm(tuple(rows), generations, rows[-1]["timestamp_ms"] - rows[0]["timestamp_ms"], never_stored, flappers)
+    return Storm(tuple(rows), generations, rows[-1]["timestamp_ms"] - rows[0]["timestamp_ms"], never_stored, unknown, flappers)
 
 
 def _number(row: _Row) -> Any:

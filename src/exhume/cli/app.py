@@ -19,6 +19,7 @@ from exhume.cli import (
     diff,
     dump,
     expiry,
+    explain,
     growth,
     history,
     inspect,
@@ -57,6 +58,7 @@ app.command(name="state")(state.state_command)
 app.command(name="load-check")(load_check.load_check_command)
 app.command(name="releases")(releases.releases_command)
 app.command(name="diff")(diff.diff_command)
+app.command(name="explain")(explain.explain_command)
 app.command(name="history")(history.history_command)
 app.command(name="rebalances")(rebalances.rebalances_command)
 app.command(name="owners")(owners.owners_command)

@@ -2,46 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime, timedelta
 
-from exhume.errors import RequestError
+from exhume.moments import parse_moment
+
+__all__ = ["format_ms", "is_moment", "parse_moment"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
-_LARGEST_MS = 2**63 - 1
 # 9999-12-31 23:59:59.999, the last moment that four digits of a year can show.
 _LAST_SHOWN_MS = 253_402_300_799_999
 
 # Timeouts and intervals carry `_ms` too; only these endings name a moment.
 _MOMENT_ENDINGS = ("timestamp_ms", "horizon_ms", "deadline_ms", "at_ms", "at_time_ms")
-
-
-def parse_moment(text: str) -> int:
-    """A moment in milliseconds since the epoch, from ISO 8601 or from the milliseconds themselves.
-
-    `2026-11-21T05:26:29.123+01:00`, a space for the `T`, `Z`; UTC where no zone is given, midnight where no time is.
-    Fractions finer than a millisecond are cut off. Digits alone are milliseconds since the epoch.
-
-    Raises:
-        RequestError: neither of the two, or before 1970.
-    """
-    text = text.strip()
-    if re.fullmatch(r"[+-]?[0-9]{1,100}", text):
-        moment_ms = int(text)
-    else:
-        try:
-            moment = datetime.fromisoformat(text)
-            aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-            moment_ms = (aware - _EPOCH) // _MILLISECOND
-        except ValueError as error:
-            raise RequestError(
-                f"{text!r} is no moment",
-                remedy="Write ISO 8601, such as 2026-11-21T05:26:29Z or 2026-11-21 (no zone: UTC), or milliseconds since 1970",
-            ) from error
-    if not 0 <= moment_ms <= _LARGEST_MS:
-        raise RequestError(f"{text!r} is {'before 1970' if moment_ms < 0 else 'beyond what Kafka can store'}; no record is that old or new")
-    return moment_ms
 
 
 def format_ms(moment_ms: int) -> str:

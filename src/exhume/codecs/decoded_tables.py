@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -48,9 +49,9 @@ _MOST_REMEMBERED_BYTES = 1024
 _POSITION = tuple(name for name in schemas.END_TXN_MARKERS.names if name in schemas.RECORDS.names)
 
 
-def decoded_batches(name: str, reader: SegmentReader, groups: Collection[str] | None = None) -> Iterator[pa.RecordBatch]:
-    """The typed table of a record type, or `end_txn_markers`, from the records of these groups (default: all)."""
-    wanted = RecordFilter(groups=groups, types=["end_txn_marker" if name == "end_txn_markers" else name])
+def decoded_batches(name: str, reader: SegmentReader, wanted: RecordFilter | None = None) -> Iterator[pa.RecordBatch]:
+    """The typed table of a record type, or `end_txn_markers`, from the records that are wanted (default: all)."""
+    wanted = replace(wanted or RecordFilter(), types=["end_txn_marker" if name == "end_txn_markers" else name])
     if name not in _BY_KERNELS or not reader.is_worth_compiling:
         yield from (decode_table(name, records) for records in record_batches(reader, wanted))
         return

@@ -52,6 +52,12 @@ class PartitionDirectory(Checkpointed):
     topic_id: str | None = None
     side_files: list[EvidenceFile] = field(default_factory=list)
 
+    @property
+    def start_offset(self) -> int:
+        """The first record offset that belongs to the log; 0 where no segment is read."""
+        first = next((segment.base_offset for segment in self.segments if segment.is_read), 0)
+        return max(first, self.log_start_offset or 0)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:

@@ -44,8 +44,8 @@ class RemoteVolume:
     def __init__(self, root: Uri, temp_dir: Path | None = None) -> None:
         self.root = root
         self.findings = Findings()
-        #: How many bytes were fetched so far, and with how many requests for ranges.
-        self.fetched_bytes = self.range_count = 0
+        #: How many bytes were fetched so far.
+        self.fetched_bytes = 0
         self._temp_dir = temp_dir
         self._lock = Lock()
         self._listed: dict[str, dict[str, Entry]] = {}
@@ -101,11 +101,17 @@ class RemoteVolume:
                 buffer = memoryview(self._range(file, path, 0, size_bytes))
             else:
                 with temporary_file(self._temp_dir) as spilled:
-                    self._spill(file, path, size_bytes, spilled)
+                    self._spill(file, path, 0, size_bytes, spilled)
                     buffer = map_descriptor(spilled.fileno(), size_bytes)
         with self._lock:
             (self._small if size_bytes <= _SMALL_BYTES else self._large).put(path, buffer)
         return buffer[:]
+
+    def open_window(self, path: str, start: int, end: int) -> memoryview:
+        with self._opened(path) as file, temporary_file(self._temp_dir) as spilled:
+            # What lies before the window stays a hole in the temporary file, and takes no room.
+            self._spill(file, path, start, min(end, self._size_bytes(path, file)), spilled)
+            return map_descriptor(spilled.fileno(), end)
 
     def read(self, path: str, start: int, size_bytes: int) -> bytes:
         with self._opened(path) as file:
@@ -122,10 +128,16 @@ class RemoteVolume:
         with ExitStack() as stack:
             file = stack.enter_context(self._opened(path))
             spilled = stack.enter_context(temporary_file(self._temp_dir))
-            self._spill(file, path, self._size_bytes(path, file), spilled)
+            self._spill(file, path, 0, self._size_bytes(path, file), spilled)
             stack.pop_all()
             file.close()
         return spilled
+
+    def take_fetched_bytes(self) -> int:
+        """How many bytes were fetched since this was asked last."""
+        with self._lock:
+            fetched, self.fetched_bytes = self.fetched_bytes, 0
+        return fetched
 
     def shown(self, path: str) -> str:
         return as_text(str(self.root.at(path)))
@@ -172,15 +184,14 @@ class RemoteVolume:
             raise EvidenceError("the file ends before its size", path=self.shown(path), byte_position=position, remedy="Try again")
         with self._lock:
             self.fetched_bytes += size_bytes
-            self.range_count += 1
         return content
 
-    def _spill(self, file: pa.NativeFile, path: str, size_bytes: int, spilled: IO[bytes]) -> None:
-        """Copy the file range by range; a few are on their way at any time."""
+    def _spill(self, file: pa.NativeFile, path: str, first: int, end: int, spilled: IO[bytes]) -> None:
+        """Copy these bytes of the file to their places, range by range; a few are on their way at any time."""
         descriptor = spilled.fileno()
 
         def copy(start: int) -> None:
-            content = self._range(file, path, start, min(_RANGE_BYTES, size_bytes - start))
+            content = self._range(file, path, start, min(_RANGE_BYTES, end - start))
             try:
                 written = 0
                 while written < len(content):
@@ -191,7 +202,7 @@ class RemoteVolume:
                 raise EvidenceError(message, path=self.shown(path), byte_position=start, remedy=remedy) from error
 
         with ThreadPoolExecutor(_RANGES_AT_A_TIME, thread_name_prefix="exhume-fetch") as pool:
-            copies = [pool.submit(copy, start) for start in range(0, size_bytes, _RANGE_BYTES)]
+            copies = [pool.submit(copy, start) for start in range(first, end, _RANGE_BYTES)]
             try:
                 for done in copies:
                     done.result()

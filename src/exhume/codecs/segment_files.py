@@ -24,11 +24,23 @@ from exhume.codecs.volumes import Entry, EvidenceFile, Volume
 from exhume.errors import EvidenceError
 
 
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A part of a segment: what lies behind the batch at `behind_batch_at` (None: from the start), up to where a batch ends at `end`.
+
+    That batch and the one before `end` are sound, so that nothing odd reaches over the borders.
+    """
+
+    behind_batch_at: int | None
+    end: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentFile(EvidenceFile):
     """One segment. `base_offset` is the one in its name; `is_read` tells whether it is part of the log.
 
-    `index`, `timeindex` and `txnindex` are the files beside it that carry the same suffix; null where there are none.
+    `index`, `timeindex` and `txnindex` are the files beside it that carry the same suffix; null where there are none. With a `window` only
+    that part of it is read, at the same byte positions.
     """
 
     base_offset: int
@@ -37,6 +49,12 @@ class SegmentFile(EvidenceFile):
     index: EvidenceFile | None = None
     timeindex: EvidenceFile | None = None
     txnindex: EvidenceFile | None = None
+    window: Window | None = None
+
+    def open(self) -> memoryview:
+        if self.window is None:
+            return self.volume.open(self.entry.path)
+        return self.volume.open_window(self.entry.path, self.window.behind_batch_at or 0, self.window.end)
 
     @property
     def indexes(self) -> list[EvidenceFile]:

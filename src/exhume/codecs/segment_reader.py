@@ -86,6 +86,8 @@ class SegmentReader:
     evidence: Evidence
     options: ReadOptions
     findings: Findings
+    #: The paths of the only segments to read; None: all.
+    only_paths: Collection[str] | None = None
     _done_bytes: int = field(default=0, init=False)
     #: The bytes of all segments that are read.
     total_bytes: int = field(default=0, init=False)
@@ -107,6 +109,8 @@ class SegmentReader:
                 continue
             read = [segment for segment in partition.segments if segment.is_read]
             for index, segment in enumerate(read):
+                if self.only_paths is not None and segment.path not in self.only_paths:
+                    continue
                 later_logs = (later.base_offset for later in read[index + 1 :] if later.origin == "log")
                 # Leftovers overlap with the log that replaced them.
                 behind = next((base for base in later_logs if base > segment.base_offset), None) if segment.origin == "log" else None
@@ -125,9 +129,11 @@ class SegmentReader:
     def items(
         self, partition: PartitionDirectory, segment: SegmentFile, next_base_offset: int | None, *, behind_batch_at: int | None = None
     ) -> Iterator[SegmentBatch | Hole]:
-        """The batches and holes of one segment; only what lies behind the batch at this position, if one is given: all in front of it and
-        itself are sound and in order.
+        """The batches and holes of one segment or of its window; only what lies behind the batch at this position, if one is given: all in
+        front of it and itself are sound and in order.
         """
+        if behind_batch_at is None and segment.window is not None:
+            behind_batch_at = segment.window.behind_batch_at
         report = _report(partition, segment, next_base_offset)
         with segment.open() as buffer:
             self._note_stranger(partition, segment, buffer)
@@ -155,7 +161,7 @@ class SegmentReader:
 
     def _note_stranger(self, partition: PartitionDirectory, segment: SegmentFile, buffer: memoryview) -> None:
         """Say what this file is if it is no log. It is read all the same: batches may lie further on."""
-        what = looks_like(buffer)
+        what = looks_like(buffer) if segment.window is None else None
         if what is None:
             return
         finding = Finding(

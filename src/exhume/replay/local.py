@@ -45,6 +45,10 @@ class PartitionLoad:
     #: What requests see, and all that is held, where a gap at the end of the log sets them apart; None: both are `holdings`.
     snapshots: tuple[Holdings, Holdings] | None = None
 
+    def of_all_held(self) -> PartitionLoad:
+        """This load with all that is held for its holdings, whatever requests see."""
+        return self if self.snapshots is None else replace(self, holdings=self.snapshots[1])
+
 
 @dataclass(slots=True)
 class _Progress:
@@ -87,8 +91,12 @@ def load_state(directories: Sequence[LogDirectory], options: LoadOptions, names:
 
     `names` are the topic names known so far; it learns those that the logs themselves know.
     """
+    return state_of_loads(load_partitions(directories, options, names), options, names)
+
+
+def state_of_loads(loads: Sequence[PartitionLoad], options: LoadOptions, names: TopicNames) -> CoordinatorState:
+    """The state that these loads come to; `options` and `names` are those they were made with."""
     findings = Findings()
-    loads = load_partitions(directories, options, names)
     state_of = StateTables(names)
     for load in loads:
         origin = {"replica": load.partition.replica, "offsets_partition": load.partition.offsets_partition}

@@ -13,6 +13,7 @@ from exhume.analysis.detectors.cases import GroupCase, KeyLife, PartitionCase, T
 from exhume.analysis.detectors.condense import condense
 from exhume.analysis.detectors.diagnose import diagnose
 from exhume.analysis.detectors.inputs import Inputs
+from exhume.analysis.detectors.log_files import LogFiles
 from exhume.analysis.detectors.registry import Detector
 
-__all__ = ["Detector", "GroupCase", "Inputs", "KeyLife", "PartitionCase", "TopicCase", "condense", "diagnose"]
+__all__ = ["Detector", "GroupCase", "Inputs", "KeyLife", "LogFiles", "PartitionCase", "TopicCase", "condense", "diagnose"]

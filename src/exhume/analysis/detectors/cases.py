@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
+from exhume.analysis.detectors.log_files import LogFiles
+from exhume.analysis.detectors.strangers import Stranger
 from exhume.analysis.group_lives import group_lives
 from exhume.analysis.memberships import Membership
 from exhume.arrow_rows import batch_of
@@ -364,6 +366,8 @@ class PartitionCase:
     #: Producers with commits that no marker ended: producer id to what they staged.
     open_transactions: dict[int, list[Dropped]] = field(default_factory=dict)
     markers: int = 0
+    #: Records that cannot be read, or only in part.
+    strangers: list[Stranger] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -371,6 +375,8 @@ class TopicCase:
     """All logs that were read."""
 
     partitions: list[PartitionCase]
+    #: The files that it was read from; None where nobody has them any more.
+    files: LogFiles | None = None
 
     def groups(self) -> Iterator[GroupCase]:
         """Every group of every partition and replica."""

@@ -2,7 +2,22 @@
 
 from __future__ import annotations
 
-from exhume.analysis.detectors import beyond, expired, moves, removed, renamed, resets, staged
+from exhume.analysis.detectors import (
+    beyond,
+    cleaning,
+    copies,
+    expired,
+    loading,
+    membership,
+    moves,
+    placement,
+    removed,
+    renamed,
+    resets,
+    staged,
+    undecodable,
+    volume,
+)
 from exhume.analysis.detectors.registry import Detector
 
 DETECTORS: tuple[Detector, ...] = (
@@ -15,6 +30,17 @@ DETECTORS: tuple[Detector, ...] = (
     *resets.DETECTORS,
     *beyond.DETECTORS,
     *renamed.DETECTORS,
+    # The coordinator cannot read its log.
+    *cleaning.DETECTORS,
+    *loading.DETECTORS,
+    *placement.DETECTORS,
+    *copies.DETECTORS,
+    # Volume and shape.
+    *volume.DETECTORS,
+    # Reading and writing back.
+    *undecodable.DETECTORS,
+    # Membership and assignment.
+    *membership.DETECTORS,
 )
 
 #: Entries that no detector answers, and what does.

@@ -129,9 +129,9 @@ class Names:
         if has_none.any():
             time[has_none] = rows[Column.COMMITTED_AT][has_none]
         texts = pc.add(pc.binary_length(commits["group"]), pc.binary_length(commits["topic"]))
-        rows[Column.BYTES] = (
-            _numbers(texts, 0) + rows[Column.METADATA] + np.where(rows[Column.VERSION] < 0, 10, _FIXED_BYTES[rows[Column.VERSION]])
-        )
+        # What is newer than all that is known has the fields of the newest.
+        fixed = _FIXED_BYTES[np.minimum(rows[Column.VERSION], len(_FIXED_BYTES) - 1)]
+        rows[Column.BYTES] = _numbers(texts, 0) + rows[Column.METADATA] + np.where(rows[Column.VERSION] < 0, 10, fixed)
         rows[Column.SETTLED] = rows[Column.OFFSET]
         rows[Column.STANDING] = rows[Column.STEPS] = 0
         return rows

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from exhume.analysis.detectors.cases import (
     Dropped,
@@ -25,6 +26,7 @@ from exhume.analysis.detectors.commit_rows import NONE, Column, Int64s, Names, o
 from exhume.analysis.detectors.key_lives import KeyLives
 from exhume.analysis.detectors.recent import Recent
 from exhume.analysis.detectors.standings import Standings
+from exhume.analysis.detectors.strangers import Strangers
 from exhume.analysis.detectors.transactions import Markers, settle
 from exhume.codecs.chapters import Chapter
 from exhume.codecs.record_types import COMMIT, decode_control_record, decode_record
@@ -41,8 +43,12 @@ _GROUP_TYPES = range(2, 24)
 _OTHER_COLUMNS = ["record_offset", "timestamp_ms", "byte_position", "partition_leader_epoch", "path", "key", "value"]
 
 
-def condense(chapters: Iterable[Chapter], names: TopicNames | None = None) -> TopicCase:
-    """The case of everything in these chapters. Chapters of one offsets partition are in log order; `names` are those of topic ids."""
+def condense(chapters: Iterable[Chapter], names: TopicNames | None = None, *, commits_of: Collection[str] | None = None) -> TopicCase:
+    """The case of everything in these chapters. Chapters of one offsets partition are in log order; `names` are those of topic ids.
+
+    `commits_of` names the groups of which commits count: enough for what is found in these groups, and much faster. Tombstones of the
+    others are there, for what went at the same time; the values that they removed are not.
+    """
     names = names if names is not None else TopicNames()
     logs: dict[tuple[str, int | None], PartitionCondenser] = {}
     for chapter in chapters:
@@ -52,7 +58,7 @@ def condense(chapters: Iterable[Chapter], names: TopicNames | None = None) -> To
             around = logs[origin].around
             around.topic_id = chapter.partition.topic_id
             around.first_segment_offset = next((segment.base_offset for segment in chapter.partition.segments if segment.is_read), None)
-        logs[origin].take(chapter.commits, chapter.others)
+        logs[origin].take(chapter.commits, chapter.others, commits_of)
     case = TopicCase([log.finish() for log in logs.values()])
     sweeps = sorted(sweep for partition in case.partitions for sweep in partition.sweeps)
     for partition in case.partitions:
@@ -112,6 +118,7 @@ class PartitionCondenser:
         self._lives = KeyLives(self._names)
         self._standings = Standings()
         self._activity = _Activity()
+        self._strangers = Strangers()
         self._records: defaultdict[int, list[GroupRecord]] = defaultdict(list)
         self._waiting: list[Int64s] = []
         self._waiting_rows = 0
@@ -120,14 +127,20 @@ class PartitionCondenser:
         self._markers: list[Int64s] = []
         self._marker_count = 0
 
-    def take(self, commits: pa.RecordBatch, others: pa.RecordBatch) -> None:
-        """Add the next records: commits of `schemas.DECODED["offset_commit"]`, all others of `schemas.RECORDS`."""
+    def take(self, commits: pa.RecordBatch, others: pa.RecordBatch, commits_of: Collection[str] | None = None) -> None:
+        """Add the next records: commits of `schemas.DECODED["offset_commit"]`, all others of `schemas.RECORDS`; of commits those of these
+        groups, and tombstones, where some are named.
+        """
         self._note_place(commits, others)
+        if commits_of is not None:
+            is_of = pc.is_in(commits["group"], value_set=pa.array(sorted(commits_of), pa.string()))
+            commits = commits.filter(pc.or_kleene(is_of, commits["is_tombstone"]))
         rows = self._names.rows(commits)
         is_control = others["is_control"].to_numpy(zero_copy_only=False)
         if is_control.any():
             self._note_markers(others.filter(others["is_control"]))
             others = others.filter(pa.array(~is_control))
+        self._strangers.take(commits, others)
         self._note_group_records(others)
         rows[Column.STANDING], rows[Column.STEPS] = self._standings.of(rows[Column.GROUP], rows[Column.OFFSET], len(self._names.groups))
         self._waiting.append(rows)
@@ -242,7 +255,7 @@ class PartitionCondenser:
             for removal in removals
             if removal.timestamp_ms is not None
         ]
-        return PartitionCase(self.around, groups, sweeps, dict(open_transactions), self._marker_count)
+        return PartitionCase(self.around, groups, sweeps, dict(open_transactions), self._marker_count, self._strangers.found())
 
     def _group(self, name: str, number: int, keys: Int64s) -> GroupCase:
         activity = self._activity

@@ -10,8 +10,8 @@ from exhume.analysis.memberships import Membership
 from exhume.codecs.record_types import RECORD_TYPES
 from exhume.findings import Confidence, Finding, Severity
 
-#: What a finding can rest on.
-Proof = Commit | Change | Removal | Dropped | GroupRecord | Membership
+#: What a finding can rest on; a dict is a row of evidence as it is: `record_offset`, `timestamp_ms`, `what`.
+Proof = Commit | Change | Removal | Dropped | GroupRecord | Membership | dict[str, Any]
 
 #: Rows of evidence of a finding at most.
 _MOST_EVIDENCE = 50
@@ -100,6 +100,8 @@ def counted(number: int, one: str, many: str | None = None) -> str:
 def _rows(proof: Proof) -> list[dict[str, Any]]:
     """A record, or what a change is made of, as rows: where it lies, when it was written, what it says."""
     match proof:
+        case dict():
+            return [proof]
         case Change():
             return [row for commit in (proof.before, proof.commit) if commit is not None for row in _rows(commit)]
         case Commit():

@@ -9,7 +9,7 @@ from typing import TypeVar, cast
 
 import numpy as np
 
-from exhume.codecs.batches import MOST_OFFSETS_IN_SEGMENT, CrcStatus
+from exhume.codecs.batches import MOST_OFFSETS_IN_SEGMENT, CrcStatus, read_header_fields
 from exhume.codecs.columns.arrow import SameValues
 from exhume.codecs.file_content import looks_like
 from exhume.codecs.kernels import scan
@@ -97,10 +97,15 @@ def _content(buffer: memoryview) -> Bytes:
 def _scanned(whole: Run, next_base_offset: int | None) -> Iterator[Run]:
     """The batches of a segment from its first one on; ends in front of what is odd. The rows are filled again for each run."""
     content, base_offset = whole.content, whole.segment.base_offset
-    if looks_like(whole.buffer) is not None:
-        return
     position = fetched = 0
     lowest, epoch = max(base_offset, 0), -1
+    window = whole.segment.window
+    if window is None and looks_like(whole.buffer) is not None:
+        return
+    if window is not None and window.behind_batch_at is not None:
+        before = read_header_fields(whole.buffer, window.behind_batch_at)
+        position, lowest = before.end_position, before.last_offset + 1
+        epoch = -1 if before.partition_leader_epoch is None else before.partition_leader_epoch
     beyond = base_offset + MOST_OFFSETS_IN_SEGMENT + 1
     if next_base_offset is not None:
         beyond = min(beyond, next_base_offset)

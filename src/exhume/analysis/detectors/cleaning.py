@@ -1,0 +1,168 @@
+"""What keeps the log from getting shorter: a cleaner that stopped, a transaction that nobody ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from exhume.analysis.detectors.cases import Dropped, PartitionCase, TopicCase
+from exhume.analysis.detectors.inputs import Inputs
+from exhume.analysis.detectors.registry import Detector
+from exhume.analysis.detectors.report import counted, finding, span, undecidable
+from exhume.analysis.transactions import DEFAULT_MAX_TIMEOUT_MS
+from exhume.codecs.log_directory import PartitionDirectory
+from exhume.findings import Finding
+
+_DAY_MS = 86_400_000
+#: As of the brokers' metric for late transactions.
+_PADDING_MS = 5 * 60_000
+_MOST_DIRTY, _MOST_SUPERSEDED, _LEAST_SEGMENTS = 0.5, 0.9, 5
+_NAMED = 5
+
+
+def find_compaction_stopped(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:  # noqa: ARG001
+    """A partition whose cleaner does not get on.
+
+    With a checkpoint of the cleaner: the first segment that is not clean is older than 24 hours, and more than half of the closed bytes are
+    not clean. Without one: at least five closed segments from which no offset is missing, and more than 90 % of the bytes superseded. The
+    active segment counts for nothing: it is never cleaned. The sentence names what stands in the way, as far as the log shows it.
+    """
+    if case.files is None:
+        yield undecidable("IC-03", "how far a cleaner came can only be seen in the files of the log")
+        return
+    suspects = [directory for directory in case.files.directories if _may_have_stopped(directory)]
+    if not suspects:
+        return
+    newest_ms = max((each.around.last_timestamp_ms or 0 for each in case.partitions), default=0)
+    compaction = case.files.compaction(_first_open(case), newest_ms)
+    damaged = {found.path for found in case.files.damage if found.is_damage}
+    for partition in case.partitions:
+        origin = (partition.around.replica, partition.around.offsets_partition)
+        directory = next((each for each in suspects if (each.replica, each.offsets_partition) == origin), None)
+        if directory is not None and origin in compaction:
+            yield from _stopped(partition, directory, compaction[origin], damaged)
+
+
+def _may_have_stopped(directory: PartitionDirectory) -> bool:
+    closed = [segment for segment in directory.segments if segment.is_read][:-1]
+    if directory.cleaner_offset is None:
+        return len(closed) >= _LEAST_SEGMENTS
+    dirty = sum(segment.size_bytes for segment in closed if segment.base_offset >= directory.cleaner_offset)
+    return dirty > _MOST_DIRTY * sum(segment.size_bytes for segment in closed)
+
+
+def _first_open(case: TopicCase) -> dict[tuple[str, int | None], int]:
+    return {
+        (partition.around.replica or "", partition.around.offsets_partition): min(
+            each.commit.record_offset for staged in partition.open_transactions.values() for each in staged
+        )
+        for partition in case.partitions
+        if partition.open_transactions
+    }
+
+
+def _stopped(partition: PartitionCase, directory: PartitionDirectory, row: dict[str, Any], damaged: set[str | None]) -> Iterator[Finding]:
+    around = partition.around
+    closed = [segment for segment in directory.segments if segment.is_read][:-1]
+    superseded = row["superseded_bytes"] / max(row["size_bytes"], 1)
+    if directory.cleaner_offset is None:
+        if around.complete_from_offset > around.start_offset or superseded <= _MOST_SUPERSEDED:
+            return
+        what = f"{counted(len(closed), 'closed segment')} were never cleaned, and {superseded:.0%} of their bytes are superseded"
+    else:
+        first_ms, last_ms = row["first_dirty_timestamp_ms"], around.last_timestamp_ms
+        if first_ms is None or last_ms is None or last_ms - first_ms <= _DAY_MS:
+            return
+        dirty = [segment for segment in closed if segment.base_offset >= directory.cleaner_offset]
+        bytes_dirty, bytes_closed = sum(each.size_bytes for each in dirty), sum(each.size_bytes for each in closed)
+        what = (
+            f"the cleaner has stood at offset {directory.cleaner_offset} for {span(last_ms - first_ms)}: "
+            f"{bytes_dirty} of {bytes_closed} closed bytes ({bytes_dirty / bytes_closed:.0%}) are not clean, {superseded:.0%} superseded"
+        )
+    cause = _cause(row, closed, damaged)
+    yield finding(
+        "IC-03",
+        f"{what}{f'; {cause}' if cause else ''}",
+        around,
+        severity="incident" if cause else "warn",
+        confidence="likely" if directory.cleaner_offset is not None else "possible",
+        evidence=[{"record_offset": row["first_dirty_offset"], "timestamp_ms": row["first_dirty_timestamp_ms"], "what": "not clean"}],
+        not_excluded=(
+            "a cleaner that is switched off, or min.compaction.lag.ms",
+            "other replicas may be clean: each is cleaned by itself",
+        ),
+        remedy="Look for 'uncleanable' partitions in log-cleaner.log of that broker; exhume growth says what would be freed",
+    )
+
+
+def _cause(row: dict[str, Any], closed: Sequence[Any], damaged: set[str | None]) -> str | None:
+    if row["stopped_by"] == "open_transaction":
+        return f"the transaction that is open since record {row['open_transaction_offset']} is in its way"
+    broken = next((segment.path for segment in closed if segment.path in damaged), None)
+    return None if broken is None else f"{broken} is damaged, where a cleaner dies"
+
+
+def find_hanging_transaction(partition: PartitionCase, inputs: Inputs) -> Iterator[Finding]:  # noqa: ARG001
+    """A producer with commits that no marker ends, whose last one is older than the greatest timeout of transactions and five minutes.
+
+    The timeout is taken to be 15 minutes, as by default; the age counts up to the newest record of the partition. While the transaction is
+    open, fetches of stable offsets are refused for what it staged, and the cleaner stops in front of it.
+    """
+    around = partition.around
+    if around.last_timestamp_ms is None:
+        return
+    for producer_id, staged in sorted(partition.open_transactions.items()):
+        times = [each.commit.timestamp_ms for each in staged if each.commit.timestamp_ms is not None]
+        if times and around.last_timestamp_ms - max(times) > DEFAULT_MAX_TIMEOUT_MS + _PADDING_MS:
+            yield _hanging(partition, producer_id, staged, around.last_timestamp_ms - max(times))
+
+
+def _hanging(partition: PartitionCase, producer_id: int, staged: Sequence[Dropped], age_ms: int) -> Finding:
+    around = partition.around
+    first = min(each.commit.record_offset for each in staged)
+    offsets = {each.commit.record_offset for each in staged}
+    keys = [
+        f"{key.group} {key.topic}-{key.partition}"
+        for group in partition.groups
+        for key in group.keys
+        if any(each.outcome == "open" and each.commit.record_offset in offsets for each in key.dropped)
+    ]
+    named = ", ".join(keys[:_NAMED]) + (f" and {len(keys) - _NAMED} more" if len(keys) > _NAMED else "")
+    return finding(
+        "IC-08",
+        f"the transaction of producer {producer_id} has been open since record {first}, and idle for {span(age_ms)}: no stable offset for "
+        f"{named}, and the cleaner stops in front of the {counted(around.next_offset - first, 'record')} from there on",
+        around,
+        severity="incident",
+        evidence=staged,
+        not_excluded=("a transaction.max.timeout.ms of more than 15 minutes",),
+        remedy="exhume transactions shows all of it; kafka-transactions.sh abort ends it",
+    )
+
+
+DETECTORS = (
+    Detector(
+        code="IC-03",
+        title="Compaction stopped, and a partition grows without bound",
+        section="The coordinator cannot read its log",
+        in_topic=find_compaction_stopped,
+        traps=(
+            "A partition that is one active segment, however large: it rolls by size or age, and is cleaned then",
+            "A dirty ratio below 0.5, at which no cleaner begins",
+            "Many live keys: large, but not superseded",
+            "A cleaner that is switched off, min.compaction.lag.ms",
+            "The replica at hand may be healthy while the leader's cleaner is dead, or the other way round",
+        ),
+    ),
+    Detector(
+        code="IC-08",
+        title="A transaction that nobody ends",
+        section="The coordinator cannot read its log",
+        in_partition=find_hanging_transaction,
+        traps=(
+            "A copy that ends inside a transaction that goes on: its age is small",
+            "Empty batches that the cleaner keeps for what they say of a producer are no transaction",
+            "A marker without commits in front of it is normal: other partitions had them, or they were cleaned",
+        ),
+    ),
+)

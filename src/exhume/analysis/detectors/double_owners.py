@@ -1,0 +1,128 @@
+"""Partitions that two members own at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from exhume.analysis.detectors.cases import GroupCase
+from exhume.analysis.detectors.inputs import Inputs
+from exhume.analysis.detectors.registry import Detector
+from exhume.analysis.detectors.report import counted, finding, span, undecidable
+from exhume.analysis.detectors.steps import Stretch, judged, stretches, who
+from exhume.analysis.memberships import Member, Membership
+from exhume.findings import Finding
+
+#: Assignors that never give a partition to two members. Of others nobody knows what they mean to do.
+EXCLUSIVE_ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky", "stream")
+_NAMED = 5
+
+#: (topic or subtopology, partition)
+_Owned = tuple[str, int]
+
+
+def find_double_owners(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # noqa: ARG001
+    """A partition, or a task of a streams group, that two members have at the same time.
+
+    In a classic group both are in the assignment that the leader made. In a consumer or streams group one member has taken what another had
+    not yet given up; this is judged when a batch is done, and only where compaction took nothing. Several owners are what a share group is
+    for.
+
+    IC-11b: two members claimed the same partition when they joined. Who missed a generation claims what it had; sticky assignors sort that
+    out by generation, and nobody reads twice because of a claim.
+    """
+    steps = judged(group)
+    for code, owners_of in (("IC-11", _owners), ("IC-11b", _claimants)):
+        for stretch in stretches(group, steps, lambda step, owners_of=owners_of: bool(_doubled(owners_of(step)))):  # type: ignore[misc]
+            yield _found(group, stretch, code, owners_of)
+    hidden = [step for step in group.memberships if step not in steps and _doubled(_owners(step))]
+    if hidden:
+        reason = (
+            f"compaction took records in front of {group.around.complete_from_offset}: what shows as owned twice there may never have been"
+        )
+        yield undecidable("IC-11", reason, group, evidence=hidden[:1])
+
+
+def _found(group: GroupCase, stretch: Stretch, code: str, owners_of: Callable[[Membership], Mapping[_Owned, list[Member]]]) -> Finding:
+    doubled = _doubled(owners_of(stretch.first))
+    names = sorted(doubled)
+    topic = names[0][0] if len({name for name, _ in names}) == 1 else None
+    partition = names[0][1] if len(names) == 1 else None
+    members = {member.member_id: member for owners in doubled.values() for member in owners}
+    some = ", ".join(f"{topic}-{partition}" for topic, partition in names[:_NAMED])
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    which = " and ".join(who(member) for member in [*members.values()][:_NAMED])
+    lasted = f"for {span(stretch.length_ms)}" + ("" if stretch.is_over else ", until the end of the log")
+    if code == "IC-11b":
+        sentence = f"{some}{more} claimed by {which} when they joined: a stale claim of at least one of them"
+        return finding(
+            code, sentence, group, severity="info", confidence="proof", evidence=stretch.steps[:2], topic=topic, partition=partition
+        )
+    is_exclusive = stretch.first.kind != "classic" or stretch.first.protocol in EXCLUSIVE_ASSIGNORS
+    place = f"generation {stretch.first.generation}" if stretch.first.kind == "classic" else f"group epoch {stretch.first.group_epoch}"
+    sentence = f"{counted(len(names), 'partition')} owned twice from {place} on, {lasted}: {some}{more} by {which}"
+    committed = [key for name in names if (key := group.by_key.get(name)) is not None and key.last is not None]
+    if committed:
+        latest = max(key.last.record_offset for key in committed if key.last is not None)
+        sentence += f"; last committed with record {latest}"
+    return finding(
+        code,
+        sentence,
+        group,
+        severity="incident" if is_exclusive else "info",
+        confidence="proof" if is_exclusive else "possible",
+        evidence=[*stretch.steps[:2], *([stretch.next] if stretch.next else [])],
+        not_excluded=() if is_exclusive else (f"an assignor, {stretch.first.protocol}, that gives a partition to several on purpose",),
+        remedy="Look at the assignor and its version: the leader is in exhume rebalances" if stretch.first.kind == "classic" else None,
+        topic=topic,
+        partition=partition,
+    )
+
+
+def _doubled(owners: Mapping[_Owned, list[Member]]) -> dict[_Owned, list[Member]]:
+    return {owned: members for owned, members in owners.items() if len(members) > 1}
+
+
+# Both are empty where nothing is doubled, which nearly always can be told at once.
+
+
+def _owners(step: Membership) -> Mapping[_Owned, list[Member]]:
+    if step.kind == "share":
+        return {}
+    owned = [topic_partition for member in step.members.values() for topic_partition in member.owned]
+    if step.kind != "streams" and len(owned) == len({*owned}):
+        return {}
+    if step.kind != "streams":
+        return step.owners()
+    owners: dict[_Owned, list[Member]] = {}
+    for member in step.members.values():
+        for task in member.active_tasks:
+            owners.setdefault(task, []).append(member)
+    return owners
+
+
+def _claimants(step: Membership) -> Mapping[_Owned, list[Member]]:
+    claimed_by_all = [claimed for member in step.members.values() for claimed in member.claimed or ()]
+    if len(claimed_by_all) == len({*claimed_by_all}):
+        return {}
+    claimants: dict[_Owned, list[Member]] = {}
+    for member in step.members.values():
+        for claimed in member.claimed or ():
+            claimants.setdefault(claimed, []).append(member)
+    return claimants
+
+
+DETECTORS = (
+    Detector(
+        code="IC-11",
+        title="Partition owned twice",
+        section="Membership and assignment",
+        in_group=find_double_owners,
+        traps=(
+            "Only assignments of protocol type consumer can be read",
+            "An assignor of one's own may give a partition to several on purpose",
+            "Standby tasks of Kafka Streams are no owners: they are in the user data, not in the list of partitions",
+            "Inside a batch, and where compaction was, a consumer group never looked as it seems",
+            "What members claim when they join may overlap after a generation that one of them missed: that is IC-11b",
+        ),
+    ),
+)

@@ -1,0 +1,257 @@
+"""Who is who: static identities that two clients fight for, and one group id for several applications."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from exhume.analysis.detectors.cases import GroupCase
+from exhume.analysis.detectors.inputs import Inputs
+from exhume.analysis.detectors.registry import Detector
+from exhume.analysis.detectors.report import counted, finding, span
+from exhume.analysis.detectors.resets import find_replicated_positions
+from exhume.analysis.detectors.steps import judged, stretches, who
+from exhume.analysis.memberships import Member, Membership
+from exhume.findings import Finding
+
+#: A fight is so many changes in this time.
+FIGHT_CHANGES, FIGHT_MS = 3, 10 * 60_000
+#: Commits while nobody is in the group are a habit from so many moments on, over this time.
+HABIT_MOMENTS, HABIT_MS = 3, 60_000
+#: Back and forth is so many changes between two ways.
+ALTERNATIONS = 3
+_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """A static identity goes to another member id."""
+
+    step: Membership
+    before: Member
+    after: Member
+
+
+def find_identity_fights(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # noqa: ARG001
+    """A static identity (group.instance.id) that goes to another member id three times in ten minutes, back and forth between two hosts.
+
+    Two processes were started with the same one, and each fences the other. The generation need not change with it.
+    """
+    turns: dict[str, list[_Turn]] = {}
+    holders: dict[str, Member] = {}
+    for step in group.memberships:
+        for member in step.members.values():
+            instance = member.group_instance_id
+            if instance is None:
+                continue
+            before = holders.get(instance)
+            if before is not None and before.member_id != member.member_id:
+                turns.setdefault(instance, []).append(_Turn(step, before, member))
+            holders[instance] = member
+    for instance, of_instance in turns.items():
+        fight = _longest_fight(of_instance)
+        if fight:
+            yield _fight(group, instance, fight)
+
+
+def _longest_fight(turns: Sequence[_Turn]) -> Sequence[_Turn]:
+    """The longest run of turns that alternate between two hosts, of which three lie within ten minutes."""
+    best: Sequence[_Turn] = ()
+    first = 0
+    for last, turn in enumerate(turns):
+        if last > first:
+            hosts = [turns[last - 1].before.client_host, turn.before.client_host, turn.after.client_host]
+            if hosts[0] != hosts[2] or hosts[1] == hosts[2]:
+                first = last
+        if turn.before.client_host == turn.after.client_host:
+            first = last + 1
+        run = turns[first : last + 1]
+        if len(run) > len(best) and _is_quick(run):
+            best = run
+    return best
+
+
+def _is_quick(turns: Sequence[_Turn]) -> bool:
+    times = [turn.step.timestamp_ms for turn in turns]
+    windows = zip(times, times[FIGHT_CHANGES - 1 :], strict=False)
+    return any(begin is not None and end is not None and end - begin <= FIGHT_MS for begin, end in windows)
+
+
+def _fight(group: GroupCase, instance: str, turns: Sequence[_Turn]) -> Finding:
+    first, last = turns[0].step.timestamp_ms or 0, turns[-1].step.timestamp_ms or 0
+    hosts = " and ".join(sorted({str(turns[0].before.client_host), str(turns[0].after.client_host)}))
+    hourly = f", {len(turns) * 3_600_000 / (last - first):.0f} an hour" if last > first else ""
+    sentence = f"instance {instance} changed hands {len(turns)} times in {span(last - first)}{hourly}, back and forth between {hosts}"
+    return finding(
+        "IC-19",
+        sentence,
+        group,
+        confidence="likely",
+        evidence=[turn.step for turn in turns],
+        member_id=turns[-1].after.member_id,
+        not_excluded=("a client that is restarted by turns on two hosts",),
+        remedy="Give every process a group.instance.id of its own",
+    )
+
+
+def find_shared_ids(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
+    """One group id, used by several applications or in several ways.
+
+    IC-24a: members of one generation subscribe to sets of topics that have nothing in common. IC-24b: commits for a topic that no member
+    subscribes to, while the group has members. IC-24c: protocols, or sets of client ids, that change back and forth between two. IC-24d:
+    commits again and again while nobody is in a group that has members at other times, as of a consumer that assigns partitions to itself;
+    not those that replication writes.
+    """
+    steps = judged(group)
+    yield from _disjoint_subscriptions(group, steps)
+    yield from _foreign_commits(group)
+    yield from _back_and_forth(group, steps)
+    if any(step.members for step in steps) and not any(True for _ in find_replicated_positions(group, inputs)):
+        yield from _commits_while_empty(group)
+
+
+def _disjoint_subscriptions(group: GroupCase, steps: Sequence[Membership]) -> Iterator[Finding]:
+    for stretch in stretches(group, steps, lambda step: _strangers(step) is not None):
+        pair = _strangers(stretch.first)
+        if pair is None:
+            continue
+        one, other = pair
+        is_same_client = _stem(one.client_id) == _stem(other.client_id)
+        yield finding(
+            "IC-24a",
+            f"{who(one)} subscribes to {_topics(one)}, {who(other)} to {_topics(other)}: nothing in common",
+            group,
+            confidence="possible" if is_same_client else "likely",
+            severity="info" if is_same_client else "warn",
+            evidence=stretch.steps[:2],
+            not_excluded=("subscriptions that differ by intention",),
+            remedy="Give each application a group id of its own",
+        )
+
+
+def _strangers(step: Membership) -> tuple[Member, Member] | None:
+    """Two members whose topics have nothing in common."""
+    by_topics: dict[frozenset[str], Member] = {}
+    for member in step.members.values():
+        if member.subscribed_topics and step.kind != "streams":
+            by_topics.setdefault(frozenset(member.subscribed_topics), member)
+    listed = [*by_topics.items()]
+    for number, (topics, member) in enumerate(listed):
+        for others, other in listed[number + 1 :]:
+            if not topics & others:
+                return member, other
+    return None
+
+
+def _stem(client_id: str | None) -> str:
+    """A client id without what tells instances of one application apart: `billing` of `billing-7`."""
+    return re.sub(r"[-_.]?([0-9]+|[0-9a-f]{8}-[0-9a-f-]{27})$", "", client_id or "")
+
+
+def _topics(member: Member) -> str:
+    topics = sorted(member.subscribed_topics or ())
+    return ", ".join(topics[:_NAMED]) + (f" and {len(topics) - _NAMED} more" if len(topics) > _NAMED else "")
+
+
+def _foreign_commits(group: GroupCase) -> Iterator[Finding]:
+    found: dict[str, list[tuple[Membership, int]]] = {}
+    for key in group.keys:
+        last = key.last
+        if last is None or last.producer_id is not None:
+            continue
+        before = group.membership_before(last.record_offset)
+        if before is None or not before.members or before.kind in ("share", "streams"):
+            continue
+        if before.kind != "classic" and not group.around.is_complete_at(before.record_offset):
+            continue
+        topics = {topic for member in before.members.values() for topic in member.subscribed_topics or ()}
+        is_known = all(member.subscribed_topics is not None for member in before.members.values())
+        after = next((step for step in group.memberships if step.record_offset > last.record_offset), None)
+        has_gap = after is not None and after.generation is not None and after.generation != (before.generation or 0) + 1
+        if is_known and not has_gap and key.topic not in topics and (key.topic, key.partition) not in before.owners():
+            found.setdefault(key.topic, []).append((before, key.partition))
+    for topic, listed in found.items():
+        partitions = sorted(partition for _, partition in listed)
+        keys = [group.by_key[topic, partition] for partition in partitions]
+        members = listed[0][0].members
+        some = ", ".join(str(partition) for partition in partitions[:_NAMED]) + (" …" if len(partitions) > _NAMED else "")
+        yield finding(
+            "IC-24b",
+            f"{counted(len(partitions), 'partition')} of {topic} ({some}) committed while {counted(len(members), 'member')} had the group, "
+            f"of which none subscribes to it",
+            group,
+            evidence=[listed[0][0], *(key.last for key in keys if key.last is not None)],
+            topic=topic,
+            partition=partitions[0] if len(partitions) == 1 else None,
+            not_excluded=("offsets that are copied from another cluster", "a subscription that just changed"),
+        )
+
+
+def _back_and_forth(group: GroupCase, steps: Sequence[Membership]) -> Iterator[Finding]:
+    stored = [step for step in steps if step.kind == "classic" and step.members]
+    for what, ways in (
+        ("protocol", [(step, f"{step.protocol_type or ''} {step.protocol or ''}".strip()) for step in stored]),
+        ("client ids", [(step, ", ".join(sorted({str(member.client_id) for member in step.members.values()}))) for step in stored]),
+    ):
+        changes = [(after[0], before[1], after[1]) for before, after in pairwise(ways) if before[1] != after[1]]
+        run: list[tuple[Membership, str, str]] = []
+        best: list[tuple[Membership, str, str]] = []
+        for change in changes:
+            run = [*run, change] if run and (run[-1][1], run[-1][2]) == (change[2], change[1]) else [change]
+            best = run if len(run) > len(best) else best
+        if len(best) < ALTERNATIONS or (what == "client ids" and {*best[0][1].split(", ")} & {*best[0][2].split(", ")}):
+            continue
+        yield finding(
+            "IC-24c",
+            f"{what} went back and forth {len(best)} times between {best[0][1]} and {best[0][2]}",
+            group,
+            confidence="possible",
+            evidence=[step for step, _, _ in best],
+            not_excluded=("a deployment that was taken back",),
+        )
+
+
+def _commits_while_empty(group: GroupCase) -> Iterator[Finding]:
+    changes = sorted((change for key in group.keys for change in key.of("while_empty")), key=lambda change: change.commit.record_offset)
+    times = sorted({change.commit.timestamp_ms for change in changes if change.commit.timestamp_ms is not None})
+    if len(times) < HABIT_MOMENTS or times[-1] - times[0] < HABIT_MS:
+        return
+    topics = sorted({key.topic for key in group.keys if key.count_of.get("while_empty")})
+    count = sum(key.count_of.get("while_empty", 0) for key in group.keys)
+    yield finding(
+        "IC-24d",
+        f"{counted(count, 'commit')} over {span(times[-1] - times[0])} while nobody was in the group ({', '.join(topics[:_NAMED])})",
+        group,
+        confidence="likely",
+        evidence=[changes[0], changes[-1]],
+        not_excluded=("offsets that are copied from another cluster", "positions that somebody sets again and again"),
+        remedy="Give the consumer that assigns partitions to itself a group id of its own",
+    )
+
+
+DETECTORS = (
+    Detector(
+        code="IC-19",
+        title="Static identity that two clients fight for",
+        section="Membership and assignment",
+        in_group=find_identity_fights,
+        traps=(
+            "One change for each restart is normal",
+            "A pod that starts anew has another host, and does not go back to the one before",
+            "Before 2.8 replacements were not always written down",
+        ),
+    ),
+    Detector(
+        code="IC-24",
+        title="One group id for several applications",
+        section="Membership and assignment",
+        in_group=find_shared_ids,
+        traps=(
+            "Subscriptions that differ by intention",
+            "A rolling deployment that adds a topic",
+            "Offsets that are copied from another cluster are committed while the group is empty",
+        ),
+    ),
+)

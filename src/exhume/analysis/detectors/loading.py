@@ -1,0 +1,173 @@
+"""What coordinators trip over, or take long for, when they load the log."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import groupby
+from statistics import median
+from typing import Any
+
+from exhume.analysis.detectors.cases import PartitionCase, TopicCase
+from exhume.analysis.detectors.inputs import Inputs
+from exhume.analysis.detectors.log_files import size_bytes
+from exhume.analysis.detectors.registry import Detector
+from exhume.analysis.detectors.report import counted, finding, undecidable
+from exhume.findings import Finding, Severity
+from exhume.replay.reading import DEFAULT_LOAD_BUFFER_BYTES
+from exhume.replay.release_table import newest_of_each_line
+from exhume.replay.releases import profile_for
+
+#: Larger logs are loaded by the newest release of either coordinator only.
+_MOST_BYTES_FOR_ALL = 64 * 1024 * 1024
+_EITHER = ("3.9.1", "4.3.0")
+#: Refusals of a record for what it is, not for where it stands; and of damage, which has a class of its own.
+_NOT_ABOUT_ORDER = re.compile(
+    "record type|this release has no|version|decoded|checksum|batch|key is null|magic|reads? on|empty read|gap|zero", re.IGNORECASE
+)
+#: From here on the coordinator of KIP-848 is the one that is used; those before were for trying it out.
+_OF_TODAY = (4, 0)
+_LARGE_SIBLING, _LEAST_LARGE_BYTES = 10, 10 * 1024 * 1024
+
+
+def find_unloadable_order(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:  # noqa: ARG001
+    """Records whose order makes a coordinator give up the partition, though each of them is sound.
+
+    Releases load the log by their own rules: of up to 64 MiB the newest of every line that loads alike, of more 3.9.1 and 4.3.0. Known
+    orders: a group tombstone and then commits of that group (to 0.10.0); tombstones of a consumer group or member that is not there;
+    commits in front of the first record of a consumer or streams group; two owners of a partition, where the record that took it from the
+    first was compacted away; a classic group and then records of a consumer group. It is an incident where the newest release fails: the
+    next load of the log will meet it; worth a look where one from 4.0 on does, and else worth knowing.
+    """
+    if case.files is None:
+        yield undecidable("IC-06", "what a release makes of the log can only be tried with its files")
+        return
+    newest = profile_for(None).release
+    tried = list(_EITHER) if case.files.size_bytes > _MOST_BYTES_FOR_ALL else newest_of_each_line()
+    failed = [
+        row for row in case.files.load_check(tried) if row["outcome"] == "aborted" and not _NOT_ABOUT_ORDER.search(row["reason"] or "")
+    ]
+    places = {(each.around.replica, each.around.offsets_partition): each for each in case.partitions}
+    for (replica, number, record_offset, reason), rows in groupby(sorted(failed, key=_place), key=_place):
+        releases = list(dict.fromkeys(row["release"] for row in rows))
+        partition = places.get((replica or None, None if number == -1 else number))
+        if partition is not None:
+            yield _unloadable(partition, record_offset, reason, releases, newest)
+
+
+def _place(row: dict[str, Any]) -> tuple[str, int, int, str]:
+    number, record_offset = row["offsets_partition"], row["record_offset"]
+    return (row["replica"] or "", -1 if number is None else number, -1 if record_offset is None else record_offset, row["reason"])
+
+
+def _unloadable(partition: PartitionCase, record_offset: int, reason: str, releases: list[str], newest: str) -> Finding:
+    severity: Severity = "info"
+    if any(_numbers(release) >= _OF_TODAY for release in releases):
+        severity = "incident" if newest in releases else "warn"
+    shown = releases[0] if len(releases) == 1 else f"{releases[0]} to {releases[-1]} ({counted(len(releases), 'release')} that were tried)"
+    return finding(
+        "IC-06",
+        f"a coordinator of {shown} gives the partition up at record {record_offset}: {reason}",
+        partition.around,
+        severity=severity,
+        confidence="proof",
+        evidence=[{"record_offset": record_offset, "timestamp_ms": None, "what": reason}],
+        not_excluded=(
+            "a copy that mixes cleaned segments with others, in which orders appear that no broker had",
+            "releases between those that were tried: exhume load-check has all",
+        ),
+        remedy="Move the partition to a broker of a release that loads it: exhume load-check says which",
+    )
+
+
+def _numbers(release: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", release.partition("-")[0]))
+
+
+def find_slow_load(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:  # noqa: ARG001
+    """What makes a load slow, or endless in old releases.
+
+    A group record that is larger than the load buffer of 5 MiB: releases in front of 2.1.0 never get past it. A newest segment that begins
+    behind a gap and is empty: releases in front of 2.5.0 read on for ever. And a partition of more than 10 MiB and of ten times the median
+    of its siblings of the same broker.
+    """
+    for partition in case.partitions:
+        for group in partition.groups:
+            large = [record for record in group.records if len(record.value or b"") > DEFAULT_LOAD_BUFFER_BYTES]
+            if large:
+                yield finding(
+                    "IC-15",
+                    f"{counted(len(large), 'record')} of the group larger than the load buffer, the largest of "
+                    f"{max(len(record.value or b'') for record in large)} bytes: releases in front of 2.1.0 never get past it",
+                    group,
+                    confidence="proof",
+                    evidence=large,
+                    remedy="Raise offsets.load.buffer.size, or upgrade",
+                )
+    if case.files is None:
+        yield undecidable("IC-15", "sizes and ends of logs can only be seen in their files")
+        return
+    for partition in case.partitions:
+        yield from _empty_end(case, partition)
+    yield from _larger_than_siblings(case)
+
+
+def _empty_end(case: TopicCase, partition: PartitionCase) -> Iterator[Finding]:
+    around = partition.around
+    directory = case.files.directory((around.replica, around.offsets_partition)) if case.files else None
+    if directory is None:
+        return
+    last = [segment for segment in directory.segments if segment.is_read][-1]
+    if not last.size_bytes and around.records and last.base_offset > around.next_offset:
+        yield finding(
+            "IC-15",
+            f"the newest segment is empty and begins at {last.base_offset}, behind a gap that begins at {around.next_offset}: "
+            "releases in front of 2.5.0 read on for ever",
+            around,
+            severity="info",
+            confidence="proof",
+            evidence=[{"record_offset": around.next_offset, "timestamp_ms": around.last_timestamp_ms, "what": "the log ends"}],
+            remedy="Upgrade, or have a record written to the partition",
+        )
+
+
+def _larger_than_siblings(case: TopicCase) -> Iterator[Finding]:
+    assert case.files is not None
+    sizes = {(each.replica, each.offsets_partition): size_bytes(each) for each in case.files.directories}
+    for partition in case.partitions:
+        around = partition.around
+        own = sizes.get((around.replica or "", around.offsets_partition), 0)
+        siblings = [size for (replica, number), size in sizes.items() if replica == around.replica and number != around.offsets_partition]
+        usual = median(siblings) if len(siblings) > 1 else own
+        if own > _LEAST_LARGE_BYTES and own > _LARGE_SIBLING * usual:
+            yield finding(
+                "IC-15",
+                f"{own} bytes to load, where its {len(siblings)} siblings have {usual:.0f} in the median: {around.records} records",
+                around,
+                evidence=[{"record_offset": around.start_offset, "timestamp_ms": around.first_timestamp_ms, "what": "the log begins"}],
+                confidence="possible",
+                not_excluded=("many live keys; bytes alone do not tell how long releases of today take",),
+                remedy="exhume growth says what fills it, and what compaction would free",
+            )
+
+
+DETECTORS = (
+    Detector(
+        code="IC-06",
+        title="Record orders that make a coordinator fail to load",
+        section="The coordinator cannot read its log",
+        in_topic=find_unloadable_order,
+        traps=(
+            "On a live broker a partition that seems to have two owners may have one again at the end of the load",
+            "A copy of cleaned and uncleaned segments shows orders that never were on a broker",
+            "Record types and versions that a release does not know are no matter of order",
+        ),
+    ),
+    Detector(
+        code="IC-15",
+        title="A load that is slow, or never ends",
+        section="The coordinator cannot read its log",
+        in_topic=find_slow_load,
+        traps=("Bytes alone do not predict the time that releases of today take", "Size is normal for many live keys"),
+    ),
+)

@@ -1,0 +1,76 @@
+"""The files that a case was condensed from, for detectors that have to look once more: how far a cleaner came, who would load them, what is
+damaged, where replicas differ. Nothing is read before it is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+
+from exhume.analysis.growth import growth_of
+from exhume.analysis.load_check import check_loads
+from exhume.codecs.log_directory import Evidence, PartitionDirectory
+from exhume.codecs.record_filter import RecordFilter
+from exhume.codecs.record_sizes import record_sizes
+from exhume.codecs.records_table import record_batches
+from exhume.codecs.segment_reader import SegmentReader
+from exhume.findings import Findings
+from exhume.replay.reading import FastLoad
+
+#: (replica, offsets partition)
+Origin = tuple[str | None, int | None]
+
+
+@dataclass(slots=True)
+class LogFiles:
+    """Files of logs. `damage` is what reading them has met so far."""
+
+    evidence: Evidence
+    read: Callable[[], SegmentReader]
+    fast: Callable[[], FastLoad]
+    damage: Findings
+    _directories: list[PartitionDirectory] = field(default_factory=list, init=False)
+
+    @property
+    def directories(self) -> list[PartitionDirectory]:
+        """The partition directories of which segments are read."""
+        if not self._directories:
+            self._directories = [each for each in self.evidence.partitions if any(segment.is_read for segment in each.segments)]
+        return self._directories
+
+    def directory(self, origin: Origin) -> PartitionDirectory | None:
+        """The directory of this offsets partition."""
+        return next((each for each in self.directories if (each.replica, each.offsets_partition) == origin), None)
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of all segments that are read."""
+        return sum(size_bytes(directory) for directory in self.directories)
+
+    def compaction(self, open_transactions: Mapping[tuple[str, int | None], int], now_ms: int) -> dict[Origin, dict[str, Any]]:
+        """The rows of `growth.COMPACTION` by replica and offsets partition; reads everything."""
+        growth = growth_of(record_sizes(self.read()), self.directories, open_transactions, by="type", now_ms=now_ms)
+        return {(row["replica"], row["offsets_partition"]): row for row in growth.partitions.to_pylist()}
+
+    def load_check(self, releases: Sequence[str]) -> list[dict[str, Any]]:
+        """The rows of `load_check.LOAD_CHECK` for these releases; loads everything once for each."""
+        rows: list[dict[str, Any]] = check_loads(self.evidence.log_directories, releases, fast=self.fast()).to_pylist()
+        return rows
+
+    def records(self, origin: Origin) -> Iterator[pa.RecordBatch]:
+        """The records of one replica of an offsets partition, in log order, as `schemas.RECORDS`."""
+        ours = [
+            replace(directory, partitions=[each for each in directory.partitions if (each.replica, each.offsets_partition) == origin])
+            for directory in self.evidence.log_directories
+        ]
+        reader = self.read()
+        one = SegmentReader(replace(self.evidence, log_directories=ours), replace(reader.options, progress=None), reader.findings)
+        return record_batches(one, RecordFilter())
+
+
+def size_bytes(directory: PartitionDirectory) -> int:
+    """The bytes of the segments of this directory that are read."""
+    return sum(segment.size_bytes for segment in directory.segments if segment.is_read)

@@ -1,0 +1,80 @@
+"""The steps of a group's life as detectors judge them: which can be relied on, how long each lasted, whether something lasted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from exhume.analysis.detectors.cases import GroupCase
+from exhume.analysis.log_spans import LogSpan, LogSpans
+from exhume.analysis.member_changes import client_of
+from exhume.analysis.memberships import Member, Membership
+
+#: What lasts as long, or over so many steps, is no rebalance under way.
+LASTING_MS, LASTING_STEPS = 5 * 60_000, 2
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Successive steps of which the same is true. `next` is the step that ended it; None where it holds at the end of the log."""
+
+    steps: Sequence[Membership]
+    next: Membership | None
+    end_ms: int | None
+
+    @property
+    def first(self) -> Membership:
+        return self.steps[0]
+
+    @property
+    def is_over(self) -> bool:
+        """False where it holds at the end of the log."""
+        return self.next is not None
+
+    @property
+    def length_ms(self) -> int:
+        """How long it held; 0 where the log has no times."""
+        if self.end_ms is None or self.first.timestamp_ms is None:
+            return 0
+        return max(self.end_ms - self.first.timestamp_ms, 0)
+
+    @property
+    def lasts(self) -> bool:
+        """True for what is no passing moment of a rebalance."""
+        stored = {step.epoch for step in self.steps}
+        return self.length_ms >= LASTING_MS or (self.first.kind == "classic" and len(stored) >= LASTING_STEPS)
+
+
+def judged(group: GroupCase) -> list[Membership]:
+    """The steps that show the group as it was.
+
+    A record of a classic group says everything. Another group is put together from many, and where compaction took some it never looked as
+    it seems: only its steps behind the last missing offset count, and the last one.
+    """
+    steps = group.memberships
+    return [step for step in steps if step.kind == "classic" or step is steps[-1] or group.around.is_complete_at(step.record_offset)]
+
+
+def stretches(group: GroupCase, steps: Sequence[Membership], is_so: Callable[[Membership], bool]) -> Iterator[Stretch]:
+    """The stretches of these steps of which something is so."""
+    run: list[Membership] = []
+    for step in steps:
+        if is_so(step):
+            run.append(step)
+        elif run:
+            yield Stretch(run, step, step.timestamp_ms)
+            run = []
+    if run:
+        yield Stretch(run, None, group.around.last_timestamp_ms)
+
+
+def who(member: Member) -> str:
+    """A member in a sentence: `c@h (member id)`."""
+    return f"{client_of(member)} ({member.member_id})"
+
+
+def log_span(group: GroupCase) -> LogSpans:
+    """The log of this group, as `rebalances` wants it."""
+    around = group.around
+    span = LogSpan(around.start_offset, around.next_offset, around.complete_from_offset, around.last_timestamp_ms)
+    return {(around.replica, around.offsets_partition): span}

@@ -1,0 +1,214 @@
+"""Groups that look well and have stopped: stuck in a rebalance that no record tells of, or waiting for a member that gives nothing up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from exhume.analysis.detectors.cases import GroupCase, Silence
+from exhume.analysis.detectors.inputs import Inputs
+from exhume.analysis.detectors.registry import Detector
+from exhume.analysis.detectors.report import counted, finding, span, undecidable
+from exhume.analysis.detectors.steps import judged, who
+from exhume.analysis.memberships import Member, Membership, TopicPartition
+from exhume.findings import Finding
+
+#: A group stands still after so many of its usual intervals, and no sooner than its members have to rejoin.
+SILENT_RATIO = 5
+DEFAULT_REBALANCE_TIMEOUT_MS = 5 * 60_000
+_NAMED = 5
+
+
+def find_stopped(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # noqa: ARG001
+    """A group with members that commits nothing for five times its usual interval, and for longer than its members have to rejoin, while
+    other groups in the same offsets partition go on.
+
+    That is a stuck rebalance, or members that were put out, where the next record of the group has a gap in its generations or none of
+    the members: then it is likely. Where no record follows, it is possible that the group is stuck since; but clients that commit only what
+    changes are silent on idle topics, too: of those it is undecidable.
+    """
+    if not group.memberships:
+        return
+    for silence in _silences(group):
+        before = group.membership_before(silence.from_record_offset + 1)
+        if before is None or not before.members or not _others_go_on(group, silence):
+            continue
+        timeouts = [member.rebalance_timeout_ms for member in before.members.values() if member.rebalance_timeout_ms is not None]
+        if silence.length_ms <= max(SILENT_RATIO * silence.usual_interval_ms, *timeouts, 0):
+            continue
+        after = next((step for step in group.memberships if step.record_offset > silence.from_record_offset), None)
+        if after is not None and after.record_offset < silence.to_record_offset:
+            yield from _ended(group, silence, before, after)
+        elif after is None and silence.to_record_offset >= group.around.next_offset:
+            yield from _open(group, silence, before)
+
+
+def _silences(group: GroupCase) -> Iterator[Silence]:
+    """Those between commits, and the one behind the last."""
+    yield from group.silences
+    last = max((key.last.record_offset for key in group.keys if key.last is not None), default=None)
+    end_ms, usual_ms = group.around.last_timestamp_ms, group.usual_interval_ms
+    if last is not None and group.last_commit_ms is not None and end_ms is not None and usual_ms is not None:
+        yield Silence(last, group.last_commit_ms, group.around.next_offset, end_ms, usual_ms)
+
+
+def _others_go_on(group: GroupCase, silence: Silence) -> bool:
+    """True where other groups have records in the meantime. Offsets that are missing were records, too."""
+    own = sum(silence.from_record_offset < record.record_offset < silence.to_record_offset for record in group.records)
+    return silence.to_record_offset - silence.from_record_offset - 1 > own
+
+
+def _ended(group: GroupCase, silence: Silence, before: Membership, after: Membership) -> Iterator[Finding]:
+    gap = 0
+    if before.generation is not None and after.generation is not None and not after.is_tombstone:
+        gap = after.generation - before.generation - 1
+    is_disjoint = bool(after.members) and not {*before.members} & {*after.members}
+    if gap <= 0 and not is_disjoint:
+        return
+    told = [f"generations {before.generation} and {after.generation} are the next to one another in the log"] if gap > 0 else []
+    told += ["none of its members came back"] if is_disjoint else []
+    until_ms = after.timestamp_ms if after.timestamp_ms is not None else silence.to_timestamp_ms
+    not_excluded = ["idle topics, with clients that commit only what changes"] if not _repeats(group) else []
+    not_excluded.append("an application that keeps its offsets elsewhere")
+    if not group.around.is_complete_at(silence.from_record_offset):
+        not_excluded.append(f"commits and group records in front of record {group.around.complete_from_offset} that compaction took")
+    yield finding(
+        "IC-18",
+        f"{counted(len(before.members), 'member')} and no commit for {span(until_ms - silence.from_timestamp_ms)}, usual are "
+        f"{span(silence.usual_interval_ms)}: {', and '.join(told)}",
+        group,
+        severity="incident" if gap > 0 else "warn",
+        confidence="likely",
+        evidence=[before, after],
+        not_excluded=not_excluded,
+        remedy="Look at the coordinator's log and at the clients for that time: rebalances that do not end leave no record",
+    )
+
+
+def _open(group: GroupCase, silence: Silence, before: Membership) -> Iterator[Finding]:
+    length = span(silence.length_ms)
+    if not _repeats(group):
+        reason = f"nothing was committed for {length}, and clients of this group may commit only what changes"
+        yield undecidable("IC-18", reason, group, evidence=[before])
+        return
+    yield finding(
+        "IC-18",
+        f"possibly stuck since record {silence.from_record_offset}: {counted(len(before.members), 'member')} and no commit for {length}, "
+        f"usual are {span(silence.usual_interval_ms)}, though this group commits also what has not changed",
+        group,
+        confidence="possible",
+        evidence=[before],
+        not_excluded=("an application that keeps its offsets elsewhere", "clients that were stopped, and whose session is still running"),
+    )
+
+
+def _repeats(group: GroupCase) -> bool:
+    """True for clients that commit also what has not changed, as the Java consumer does."""
+    return any(key.repeats for key in group.keys)
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """A member on its way to a target, and since when."""
+
+    target_epoch: int
+    since: Membership
+    latest: Membership
+
+
+def find_unreconciled(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # noqa: ARG001
+    """A member of a consumer, share or streams group that has not reached its target for longer than its rebalance timeout.
+
+    One that has to give something up waits for itself. One that waits for others is told with those who still own what it is to have.
+    Judged when batches are done, and only where compaction took nothing.
+    """
+    waiting: dict[str, _Waiting] = {}
+    for step in judged(group):
+        behind = {} if step.kind == "classic" or step.is_tombstone else {member.member_id: member for member in _behind(step)}
+        for member_id in [*waiting]:
+            wait = waiting[member_id]
+            if member_id not in behind or step.target_epoch != wait.target_epoch:
+                yield from _stuck(group, member_id, waiting.pop(member_id), step.timestamp_ms, step)
+        for member_id in behind:
+            waiting.setdefault(member_id, _Waiting(step.target_epoch or 0, step, step)).latest = step
+    for member_id, wait in waiting.items():
+        yield from _stuck(group, member_id, wait, group.around.last_timestamp_ms, None)
+
+
+def _behind(step: Membership) -> list[Member]:
+    target = step.target_epoch
+    return [
+        member
+        for member in step.members.values()
+        if target is not None and not member.is_away and member.member_epoch is not None
+        if member.member_epoch < target or member.member_state in ("unrevoked", "unreleased")
+    ]
+
+
+def _stuck(group: GroupCase, member_id: str, wait: _Waiting, until_ms: int | None, ended: Membership | None) -> Iterator[Finding]:
+    member, since_ms = wait.latest.members[member_id], wait.since.timestamp_ms
+    timeout_ms = member.rebalance_timeout_ms if (member.rebalance_timeout_ms or 0) > 0 else DEFAULT_REBALANCE_TIMEOUT_MS
+    if since_ms is None or until_ms is None or until_ms - since_ms <= (timeout_ms or 0):
+        return
+    sentence = f"{who(member)} did not reach target epoch {wait.target_epoch} for {span(until_ms - since_ms)}"
+    sentence += ", and has not at the end of the log" if ended is None else ""
+    others = _blockers(wait.latest, member)
+    if member.member_state == "unrevoked":
+        sentence += f": it has to give up {_some(member.pending_revocation)} and did not say that it did"
+    elif others:
+        sentence += ": it waits for " + ", ".join(f"{who(other)} on {_some(owned)}" for other, owned in others[:_NAMED])
+    else:
+        missing = [owned for owned in member.target or () if owned not in member.owned]
+        extra = [owned for owned in member.owned if owned not in (member.target or ())]
+        sentence += (
+            f": {_some(missing)} missing" if missing else f": {_some(extra)} too many" if extra else f": at epoch {member.member_epoch}"
+        )
+    yield finding(
+        "IC-30",
+        sentence,
+        group,
+        severity="warn",
+        confidence="likely",
+        evidence=[wait.since, *([wait.latest] if wait.latest is not wait.since else []), *([ended] if ended else [])],
+        member_id=member_id,
+        not_excluded=("a copy that was taken in a rebalance",) if ended is None and until_ms - since_ms < 2 * (timeout_ms or 0) else (),
+        remedy="Restart the client that does not give up, or remove it from the group",
+    )
+
+
+def _blockers(step: Membership, member: Member) -> list[tuple[Member, list[TopicPartition]]]:
+    wanted = {owned for owned in member.target or () if owned not in member.owned}
+    others = [other for other in step.members.values() if other is not member and step.kind != "share"]
+    return [(other, taken) for other in others if (taken := [owned for owned in other.owned if owned in wanted])]
+
+
+def _some(partitions: tuple[TopicPartition, ...] | list[TopicPartition]) -> str:
+    more = f" and {len(partitions) - _NAMED} more" if len(partitions) > _NAMED else ""
+    return ", ".join(f"{topic}-{partition}" for topic, partition in partitions[:_NAMED]) + more
+
+
+DETECTORS = (
+    Detector(
+        code="IC-18",
+        title="Group looks stable and has stopped",
+        section="Membership and assignment",
+        in_group=find_stopped,
+        traps=(
+            "Clients that commit only what changes are silent on idle topics; the Java consumer commits again what has not changed",
+            "Applications that keep their offsets elsewhere",
+        ),
+    ),
+)
+UNRECONCILED = (
+    Detector(
+        code="IC-30",
+        title="Member never reaches its target (KIP-848)",
+        section="Membership and assignment",
+        in_group=find_unreconciled,
+        traps=(
+            "For some seconds after each epoch that is normal",
+            "Members that died are removed by tombstones",
+            "Inside a batch nothing can be told",
+        ),
+    ),
+)

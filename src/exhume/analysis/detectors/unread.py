@@ -1,0 +1,278 @@
+"""Partitions that nobody consumes: without an owner, or with one that is silent on them; and assignments that are lopsided."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import median
+
+from exhume.analysis.detectors.cases import GroupCase, KeyLife
+from exhume.analysis.detectors.inputs import Inputs
+from exhume.analysis.detectors.registry import Detector
+from exhume.analysis.detectors.report import counted, finding, span, undecidable
+from exhume.analysis.detectors.steps import Stretch, judged, stretches, who
+from exhume.analysis.memberships import Member, Membership, TopicPartition
+from exhume.analysis.topic_sizes import TopicSize, TopicSizes
+from exhume.findings import Finding
+
+#: A partition is silent after so many of the usual intervals, and after a minute at least.
+SILENT_RATIO, SILENT_MS = 10, 60_000
+#: So many other partitions of the member have to go on meanwhile.
+LEAST_OTHERS = 2
+_PARTITION_METADATA = (4, 9)
+_EAGER = ("range", "roundrobin", "sticky")
+_NAMED = 10
+
+
+def find_unread(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
+    """Partitions that nobody consumes.
+
+    IC-20a: a partition of a topic that members subscribe to is in nobody's assignment, in two successive generations or for five minutes.
+    How many partitions a topic has is taken from `--topics`, else from the coordinator's own record of it; without either only the
+    partitions that somebody ever spoke of can be missed, and whether there are more is undecidable.
+
+    IC-20b: a partition has an owner, and was not committed for ten times the owner's usual interval, while two or more other partitions of
+    the same owner go on. That points at the client: a fetcher that was not started again, an assignment that it lost.
+    """
+    sizes = _sizes(group, inputs)
+    yield from _without_owner(group, sizes)
+    yield from _silent(group, inputs)
+
+
+def _sizes(group: GroupCase, inputs: Inputs) -> TopicSizes:
+    sizes = TopicSizes(inputs.topics or ())
+    for record in group.records:
+        if record.record_type in _PARTITION_METADATA:
+            decoded = record.decoded
+            sizes.learn_record(group.group, None if decoded.value is None else decoded.value.get("topics"), record.record_offset)
+    for step in group.memberships:
+        owned = [*step.owners()]
+        if step.kind == "classic" and step.protocol in _EAGER:
+            sizes.learn_plan(owned)
+        for topic, partition in owned:
+            sizes.saw(topic, partition)
+    for key in group.keys:
+        sizes.saw(key.topic, key.partition)
+    return sizes
+
+
+def _without_owner(group: GroupCase, sizes: TopicSizes) -> Iterator[Finding]:
+    steps = [step for step in judged(group) if step.members and all(member.assigned is not None for member in step.members.values())]
+    known = {topic: sizes.of(topic, group.group) for topic in sorted({topic for step in steps for topic in _subscribed(step)})}
+    counts = {topic: size.partition_count for topic, size in known.items() if size is not None}
+    found: dict[tuple[int, int | None, str], tuple[TopicSize, Stretch, list[int]]] = {}
+    for (topic, partition), stretch in _missed(group, steps, counts):
+        size = known[topic]
+        if stretch.lasts and size is not None:
+            key = (stretch.first.record_offset, stretch.next.record_offset if stretch.next else None, topic)
+            found.setdefault(key, (size, stretch, []))[2].append(partition)
+    for (_, _, topic), (size, stretch, partitions) in sorted(found.items(), key=lambda item: item[0][0]):
+        yield _missing(group, topic, size, stretch, partitions)
+    unsure = [topic for topic, size in known.items() if size is None or not size.is_exact]
+    if unsure:
+        some = ", ".join(
+            known_size.sentence() if (known_size := known[topic]) else f"nothing is known of {topic}" for topic in unsure[:_NAMED]
+        )
+        reason = f"how many partitions these topics have is not known: {some}; above that nobody's absence would show"
+        yield undecidable("IC-20a", reason, group, remedy="Give --topics", evidence=steps[-1:])
+
+
+def _missed(group: GroupCase, steps: Sequence[Membership], counts: Mapping[str, int]) -> Iterator[tuple[TopicPartition, Stretch]]:
+    """The partitions that nobody had though members subscribe to their topics, with when."""
+    expected: dict[frozenset[str], set[TopicPartition]] = {}
+    runs: dict[TopicPartition, list[Membership]] = {}
+    for step in steps:
+        topics = _subscribed(step)
+        if topics not in expected:
+            expected[topics] = {(topic, partition) for topic in topics for partition in range(counts.get(topic, 0))}
+        missing = expected[topics].difference(*(member.owned for member in step.members.values()))
+        for ended in [missed for missed in runs if missed not in missing]:
+            yield ended, Stretch(runs.pop(ended), step, step.timestamp_ms)
+        for missed in sorted(missing):
+            runs.setdefault(missed, []).append(step)
+    for missed, run in runs.items():
+        yield missed, Stretch(run, None, group.around.last_timestamp_ms)
+
+
+def _missing(group: GroupCase, topic: str, size: TopicSize, stretch: Stretch, partitions: Sequence[int]) -> Finding:
+    names = ", ".join(str(partition) for partition in partitions[:_NAMED]) + (" …" if len(partitions) > _NAMED else "")
+    which = f"{topic}-{partitions[0]}" if len(partitions) == 1 else f"{counted(len(partitions), 'partition')} of {topic} ({names})"
+    lives = [life for partition in partitions if (life := group.by_key.get((topic, partition))) is not None and life.last is not None]
+    sentence = f"nobody had {which} from record {stretch.first.record_offset} on, in {counted(len(stretch.steps), 'step')} of the group"
+    sentence += f" over {span(stretch.length_ms)}" if stretch.length_ms else ""
+    sentence += "" if stretch.is_over else ", and still so at the end of the log"
+    last = max((life.last for life in lives if life.last), key=lambda commit: commit.record_offset, default=None)
+    if last is not None:
+        sentence += f"; commits stopped with record {last.record_offset}"
+    not_excluded = []
+    if size.basis == "topics_file":
+        not_excluded.append("partitions that were added to the topic since: the topics file is of now")
+    if not size.is_exact:
+        not_excluded.append("a topic that was made anew with fewer partitions")
+    if last is None:
+        not_excluded.append("a topic that was not there yet")
+    return finding(
+        "IC-20a",
+        sentence,
+        group,
+        severity="incident" if size.basis == "topics_file" and not stretch.is_over and last is not None else "warn",
+        confidence="likely" if size.is_exact else "possible",
+        evidence=[*stretch.steps[:2], *([last] if last is not None else []), *([stretch.next] if stretch.next else [])],
+        not_excluded=not_excluded,
+        topic=topic,
+        partition=partitions[0] if len(partitions) == 1 else None,
+    )
+
+
+def _subscribed(step: Membership) -> frozenset[str]:
+    return frozenset(topic for member in step.members.values() for topic in member.subscribed_topics or ())
+
+
+def _silent(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
+    steps = group.memberships
+    if not steps or steps[-1].kind == "share":
+        return
+    for member in steps[-1].members.values():
+        if member.is_away:
+            continue
+        lives = [life for owned in dict.fromkeys(member.assigned or ()) if (life := group.by_key.get(owned)) is not None]
+        for life in lives:
+            others = [other for other in lives if other is not life]
+            found = _silent_key(group, inputs, member, life, others)
+            if found is not None:
+                yield found
+
+
+def _silent_key(group: GroupCase, inputs: Inputs, member: Member, life: KeyLife, others: Sequence[KeyLife]) -> Finding | None:
+    last = life.holds
+    usual = [other.usual_interval_ms for other in others if other.usual_interval_ms is not None]
+    if last is None or last.timestamp_ms is None or life.commits < LEAST_OTHERS or not usual:
+        return None
+    usual_ms = median(usual)
+    threshold_ms = max(SILENT_RATIO * usual_ms, SILENT_MS)
+    going_on = [
+        other.holds
+        for other in others
+        if (held := other.holds) is not None
+        and held.timestamp_ms is not None
+        and held.timestamp_ms - last.timestamp_ms > threshold_ms
+        and other.highest != other.lowest
+    ]
+    if len(going_on) < LEAST_OTHERS:
+        return None
+    latest = max((commit for commit in going_on if commit is not None), key=lambda commit: commit.record_offset)
+    length_ms = (latest.timestamp_ms or 0) - last.timestamp_ms
+    end_offset = (inputs.end_offsets or {}).get((life.topic, life.partition))
+    if end_offset is not None and end_offset <= last.committed_offset:
+        return None
+    sentence = (
+        f"{life.topic}-{life.partition} of {who(member)} was last committed {span(length_ms)} before the others of the same owner, "
+        f"{length_ms / usual_ms:.0f} times the usual interval, while {counted(len(going_on), 'other partition')} went on"
+    )
+    not_excluded = []
+    if end_offset is not None:
+        sentence += f"; {end_offset - last.committed_offset} records behind the end"
+    elif not life.repeats:
+        not_excluded.append("a partition without traffic: this client may commit only what changes (--end-offsets would tell)")
+    if not group.around.is_complete_at(last.record_offset):
+        not_excluded.append("another usual interval: compaction took commits")
+    return finding(
+        "IC-20b",
+        sentence,
+        life,
+        around=group.around,
+        severity="warn" if end_offset is not None or life.repeats else "info",
+        confidence="likely" if end_offset is not None or life.repeats else "possible",
+        evidence=[group.memberships[-1], last, latest],
+        member_id=member.member_id,
+        not_excluded=not_excluded,
+        remedy="Look at that client, not at the coordinator: is it still fetching this partition?",
+    )
+
+
+def find_lopsided(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # noqa: ARG001
+    """Of members with the same subscription one has two partitions more than another, or more than that.
+
+    The range assignor shares out each topic by itself: with it a member may have one more for each topic. That many are worth knowing, more
+    than that are worth a look. Of a consumer group the target counts, of a classic one a stored assignment that lasts.
+    """
+    steps = [step for step in judged(group) if step.kind in ("classic", "consumer") and step.protocol != "stream"]
+    for stretch in stretches(group, steps, lambda step: _lopsided(step) is not None):
+        told = _lopsided(stretch.first)
+        if told is None or not (stretch.lasts or (stretch.first.kind == "classic" and stretch.first.protocol in _EAGER)):
+            continue
+        most, least, topics = told
+        difference = len(_plan(most)) - len(_plan(least))
+        assignor = stretch.first.protocol or most.server_assignor or "the default assignor"
+        by_range = assignor == "range" and difference <= topics
+        sentence = (
+            f"{who(most)} has {counted(len(_plan(most)), 'partition')} and {who(least)} {len(_plan(least))}, subscribed alike to "
+            f"{counted(topics, 'topic')}, by {assignor}"
+        )
+        if by_range:
+            sentence += ": as range shares out topics with few partitions"
+        not_excluded = ["an assignment by racks"] if most.rack_id is not None else []
+        if assignor not in (*_EAGER, "cooperative-sticky", "uniform"):
+            not_excluded.append(f"what {assignor} means to do")
+        yield finding(
+            "IC-34",
+            sentence,
+            group,
+            severity="info" if by_range else "warn",
+            confidence="proof",
+            evidence=stretch.steps[:2],
+            not_excluded=not_excluded,
+            remedy="Another assignor, such as cooperative-sticky, shares out all topics together" if assignor == "range" else None,
+        )
+
+
+def _plan(member: Member) -> tuple[TopicPartition, ...]:
+    return (member.assigned if member.is_classic or member.target is None else member.target) or ()
+
+
+def _lopsided(step: Membership) -> tuple[Member, Member, int] | None:
+    """The members with most and with least of those that subscribe alike, and to how many topics; None where all is even."""
+    by_topics: dict[frozenset[str], list[Member]] = {}
+    if step.kind == "consumer" and step.target_epoch != step.group_epoch:
+        return None
+    for member in step.members.values():
+        if member.subscribed_topics and not (member.assigned is None and member.target is None):
+            by_topics.setdefault(frozenset(member.subscribed_topics), []).append(member)
+    if len(by_topics) > 1:
+        # Who subscribes to less leaves more of the rest to others.
+        return None
+    for topics, members in by_topics.items():
+        most, least = max(members, key=lambda member: len(_plan(member))), min(members, key=lambda member: len(_plan(member)))
+        if len(_plan(most)) - len(_plan(least)) > 1:
+            return most, least, len(topics)
+    return None
+
+
+DETECTORS = (
+    Detector(
+        code="IC-20",
+        title="Partition that nobody consumes",
+        section="Membership and assignment",
+        in_group=find_unread,
+        traps=(
+            "A cooperative rebalance leaves moving partitions to nobody for one generation",
+            "Partitions that were just added are nobody's until clients hear of them",
+            "Members without partitions are normal where there are more members than partitions",
+            "A client that commits only what changes is silent on a partition without traffic",
+        ),
+        better_with=("--topics", "--end-offsets"),
+    ),
+)
+LOPSIDED = (
+    Detector(
+        code="IC-34",
+        title="Lopsided assignment",
+        section="Membership and assignment",
+        in_group=find_lopsided,
+        traps=(
+            "Members with different subscriptions",
+            "Topics with few partitions under range: worth knowing, as intended",
+            "A cooperative rebalance under way",
+        ),
+        better_with=("--topics",),
+    ),
+)

@@ -1,0 +1,116 @@
+"""What the log tells about a group up to a moment, gathered for one offsets partition of one replica."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from exhume.analysis.explanation.commands import Commands
+from exhume.analysis.memberships import Kind, Membership
+from exhume.findings import Finding
+from exhume.replay.profiles import BrokerProfile
+
+Row = dict[str, Any]
+#: (replica, offsets partition)
+Origin = tuple[str | None, int | None]
+
+OFFSET_COMMITS = (0, 1)
+LOADED = ("loaded", "loaded_with_error", "not_shown")
+
+
+@dataclass(frozen=True)
+class GroupFacts:
+    """One group in one offsets partition of one replica, as of a moment.
+
+    `load` is the row of `loads`, `held` the rows of the other state tables by name. `history` are rows of `HISTORY`, `steps` the group's
+    memberships, `rebalances` rows of `REBALANCES`, all up to the moment and in the order of the log. `why` are rows of `WHY`, `forecast` of
+    `FORECAST`, both of the moment; `findings` is what was found about the group, `damage` about the log. `grade` says how much the log
+    still knows of the moment, `missing_offsets` how many record offsets up to it no record holds, `complete_from` from which record offset
+    on every record is there. `end_ms` is the time of the last record of any group up to the moment.
+    """
+
+    group: str
+    origin: Origin
+    load: Row
+    held: Mapping[str, Sequence[Row]]
+    history: Sequence[Row]
+    steps: Sequence[Membership]
+    rebalances: Sequence[Row]
+    why: Sequence[Row]
+    forecast: Sequence[Row]
+    findings: Sequence[Finding]
+    damage: Sequence[Finding]
+    grade: str
+    grade_reason: str
+    missing_offsets: int
+    complete_from: int
+    end_ms: int | None
+    is_past: bool
+    profile: BrokerProfile
+    retention_ms: int
+    commands: Commands
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether the load of this log came to an end with something held."""
+        return self.load["outcome"] in LOADED
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every record of the log up to the moment is there, from record 0 on."""
+        return not self.missing_offsets and not self.complete_from and self.grade == "certain"
+
+    @property
+    def group_row(self) -> Row | None:
+        """The row of `groups`; None where no group of this name is held."""
+        return next(iter(self.held["groups"]), None)
+
+    @property
+    def step(self) -> Membership | None:
+        """The last step of its life."""
+        return self.steps[-1] if self.steps else None
+
+    @cached_property
+    def kind(self) -> Kind | None:
+        """What kind of group it is, or was last; None where it is nothing but offsets, as far as the log shows."""
+        row = self.group_row
+        if row is not None and any(not step.is_placeholder for step in self.steps):
+            kind: Kind = row["group_type"]
+            return kind
+        lived = [step for step in self.steps if not step.is_placeholder]
+        return next((step.kind for step in reversed(lived) if not step.is_tombstone), lived[-1].kind if lived else None)
+
+    @cached_property
+    def commits(self) -> list[Row]:
+        """The commits of its history: values, no tombstones."""
+        return [row for row in self.history if row["record_type"] in OFFSET_COMMITS and not row["is_tombstone"]]
+
+    @cached_property
+    def assigned(self) -> dict[str, dict[str, list[Row]]]:
+        """Rows of `assignments` by member id and kind."""
+        found: dict[str, dict[str, list[Row]]] = {}
+        for row in self.held["assignments"]:
+            found.setdefault(row["member_id"], {}).setdefault(row["kind"], []).append(row)
+        return found
+
+
+def until(history: Sequence[Row], last_record_offset: int | None) -> list[Row]:
+    """These rows of `HISTORY` as they were with this record as the last one: later records and markers had not come yet.
+
+    None takes them as they are.
+    """
+    if last_record_offset is None:
+        return list(history)
+    return [_until(row, last_record_offset) for row in history if row["record_offset"] <= last_record_offset]
+
+
+def _until(row: Row, last_record_offset: int) -> Row:
+    marker, ended_by = row["marker_record_offset"], row["ended_by_record_offset"]
+    if marker is not None and marker > last_record_offset:
+        open_again = {"transaction_outcome": "open", "fate": "pending", "ended_by_record_offset": None}
+        return row | open_again | {"marker_record_offset": None, "marker_timestamp_ms": None}
+    if ended_by is not None and ended_by > last_record_offset:
+        return row | {"fate": "live", "ended_by_record_offset": None}
+    return row

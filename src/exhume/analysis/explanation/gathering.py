@@ -1,0 +1,194 @@
+"""Facts about a group out of the tables that other analyses make, for each offsets partition that has records of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from exhume.analysis.completeness import grade_at_end
+from exhume.analysis.explanation.commands import Commands
+from exhume.analysis.explanation.facts import OFFSET_COMMITS, GroupFacts, Origin, Row, until
+from exhume.analysis.history import HISTORY
+from exhume.analysis.log_spans import LogSpans
+from exhume.analysis.memberships import Membership
+from exhume.analysis.rebalances import rebalances
+from exhume.arrow_rows import batch_of, table_of
+from exhume.codecs import schemas
+from exhume.codecs.record_types import decode_record
+from exhume.codecs.segment_reader import SegmentBatch
+from exhume.findings import Finding, Findings
+from exhume.replay.profiles import BrokerProfile
+from exhume.replay.state import CoordinatorState
+
+_HELD = ("groups", "members", "assignments", "offsets", "pending_offsets", "open_transactions")
+#: Of a log that nothing was read of.
+_NOTHING_MISSING: Row = {"missing_offsets": 0, "has_damage": False}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gathered:
+    """What was made of the logs about one group.
+
+    `state` is of the moment, as are `why` and `forecast`; `history` is as `history_until` has it, `memberships` are all of the group.
+    `completeness` is None at the end of the logs. `coverage` is `why.COVERAGE`, `spans` and `starts` say how far each log reaches and where
+    it begins, `end_times_ms` when the last record of a past moment was written.
+    """
+
+    group: str
+    state: CoordinatorState
+    history: pa.Table
+    memberships: Sequence[Membership]
+    why: pa.Table
+    forecast: pa.Table
+    completeness: pa.Table | None
+    coverage: pa.Table
+    spans: LogSpans
+    starts: Mapping[Origin, int]
+    end_times_ms: Mapping[Origin, int | None]
+    findings: Findings
+    diagnosed: Sequence[Finding]
+    profile: BrokerProfile
+    retention_ms: int
+    release: str | None
+    moment: tuple[str, ...]
+
+
+def noting(batches: Iterable[SegmentBatch], group: str, records: list[pa.RecordBatch]) -> Iterator[SegmentBatch]:
+    """These batches on their way past; the records of the group itself and of its members are added as `schemas.RECORDS`."""
+    for batch in batches:
+        rows = [] if batch.batch.is_control else [*_own_records(batch, group)]
+        if rows:
+            records.append(batch_of(schemas.RECORDS, rows))
+        yield batch
+
+
+def _own_records(batch: SegmentBatch, group: str) -> Iterator[Row]:
+    for record in batch.records():
+        told = decode_record(record.key, None)
+        if told.key.get("group") == group and told.number not in (None, *OFFSET_COMMITS):
+            yield {
+                **batch.origin,
+                "byte_position": batch.batch.byte_position,
+                "record_offset": record.record_offset,
+                "timestamp_ms": record.timestamp_ms,
+                "is_control": False,
+                "record_type": told.number,
+                "key": record.key,
+                "value": record.value,
+            }
+
+
+def cuts(state: CoordinatorState) -> dict[Origin, int | None]:
+    """The last record offset that counts in each log, -1 for none; None where it is taken to its end."""
+    found: dict[Origin, int | None] = {}
+    for load in state.loads.to_pylist():
+        is_past = load["at_offset"] is not None or load["at_time_ms"] is not None
+        last = -1 if load["last_record_offset"] is None else load["last_record_offset"]
+        found[load["replica"], load["offsets_partition"]] = last if is_past else None
+    return found
+
+
+def history_until(history: pa.Table, state: CoordinatorState) -> pa.Table:
+    """This `HISTORY` as it was at the moment of this state."""
+    ends = cuts(state)
+    if set(ends.values()) == {None}:
+        return history
+    rows: list[Row] = []
+    for origin, own in _by_origin(history.to_pylist()).items():
+        rows += until(own, ends.get(origin))
+    return table_of(HISTORY, rows)
+
+
+def facts_of(gathered: Gathered, origins: Sequence[Origin]) -> Iterator[GroupFacts]:
+    """The facts for each of these offsets partitions."""
+    state, group = gathered.state, gathered.group
+    loads = {(row["replica"], row["offsets_partition"]): row for row in state.loads.to_pylist()}
+    held = {name: _by_origin(_held_rows(state, name, group)) for name in _HELD}
+    history = _by_origin(gathered.history.to_pylist())
+    why, forecast = (_by_origin(table.to_pylist()) for table in (gathered.why, gathered.forecast))
+    coverage = {origin: rows[0] for origin, rows in _by_origin(gathered.coverage.to_pylist()).items()}
+    ends = cuts(state)
+    for origin in origins:
+        steps = [step for step in gathered.memberships if step.origin == origin and _is_in(step.last_record_offset, ends[origin])]
+        own = {name: rows.get(origin, []) for name, rows in held.items()}
+        grade, reason, missing = _grade(gathered, origin, loads[origin], coverage.get(origin, _NOTHING_MISSING), own)
+        span = gathered.spans.get(origin)
+        is_past = ends[origin] is not None
+        yield GroupFacts(
+            group=group,
+            origin=origin,
+            load=loads[origin],
+            held=own,
+            history=history.get(origin, []),
+            steps=steps,
+            rebalances=rebalances(steps, gathered.spans).to_pylist(),
+            why=why.get(origin, []),
+            forecast=forecast.get(origin, []),
+            findings=[finding for finding in _findings(gathered, origin) if _is_in(finding.last_record_offset or 0, ends[origin])],
+            damage=[*_damage(gathered, origin)],
+            grade=grade,
+            grade_reason=reason,
+            missing_offsets=missing,
+            complete_from=0 if span is None else span.complete_from_offset,
+            end_ms=gathered.end_times_ms.get(origin) if is_past else None if span is None else span.last_timestamp_ms,
+            is_past=is_past,
+            profile=gathered.profile,
+            retention_ms=gathered.retention_ms,
+            commands=Commands(group, origin[1], gathered.release, gathered.moment),
+        )
+
+
+def _held_rows(state: CoordinatorState, name: str, group: str) -> list[Row]:
+    table = state.tables[name]
+    if name == "open_transactions":
+        rows: list[Row] = [row for row in table.to_pylist() if group in row["groups"]]
+        return rows
+    found: list[Row] = table.filter(pc.field("group") == group).to_pylist()
+    return found
+
+
+def _is_in(record_offset: int, end: int | None) -> bool:
+    return end is None or record_offset <= end
+
+
+def _by_origin(rows: Sequence[dict[str, Any]]) -> dict[Origin, list[Row]]:
+    found: dict[Origin, list[Row]] = {}
+    for row in rows:
+        found.setdefault((row["replica"], row["offsets_partition"]), []).append(row)
+    return found
+
+
+def _grade(gathered: Gathered, origin: Origin, load: Row, coverage: Row, held: Mapping[str, Sequence[Row]]) -> tuple[str, str, int]:
+    """Grade, reason, and how many record offsets up to the moment no record holds."""
+    if gathered.completeness is not None:
+        rows = [row for row in gathered.completeness.to_pylist() if (row["replica"], row["offsets_partition"]) == origin]
+        own = next((row for row in rows if row["group"] == gathered.group), None)
+        if own is not None:
+            return own["grade"], own["reason"], own["missing_offsets"]
+        # Its records come later, and nothing can have been there before.
+        return "certain", "every record up to it that counted is there", rows[0]["missing_offsets"] if rows else 0
+    start_offset = gathered.starts.get(origin, 0)
+    missing = max(coverage["missing_offsets"] - start_offset, 0)
+    has_damage = coverage["has_damage"] or any(_damage(gathered, origin))
+    return (*grade_at_end(load, start_offset, missing, has_damage=has_damage, is_pending=bool(held["pending_offsets"])), missing)
+
+
+def _findings(gathered: Gathered, origin: Origin) -> Iterator[Finding]:
+    """What was found about the group in this log; of the same thing found on several replicas, on the first of them."""
+    for finding in gathered.diagnosed:
+        if finding.group == gathered.group and (finding.replica, finding.offsets_partition) == origin and finding.severity != "info":
+            yield finding
+    for finding in gathered.findings:
+        here = finding.offsets_partition in (None, origin[1]) and finding.replica in (None, origin[0])
+        if finding.group == gathered.group and here and finding.severity != "info" and not finding.is_damage:
+            yield finding
+
+
+def _damage(gathered: Gathered, origin: Origin) -> Iterator[Finding]:
+    """What makes this log partial."""
+    places = (origin, (origin[0], None), (None, None))
+    return (finding for finding in gathered.findings if finding.is_damage and (finding.replica, finding.offsets_partition) in places)

@@ -1,0 +1,96 @@
+"""What is gone, of the group and of its log, and what is about to go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from exhume.analysis.detectors.report import counted, span
+from exhume.analysis.explanation.commands import Command
+from exhume.analysis.explanation.facts import GroupFacts, Row
+from exhume.analysis.explanation.sentences import Sentence, partitions, records_of
+from exhume.analysis.removals import show_time
+from exhume.findings import Confidence
+
+#: Answers about offsets that get a sentence of their own.
+_MOST_ANSWERS = 6
+#: Answers of `why.WHY` about what is there, or never was.
+_NOT_GONE = ("there", "never_there")
+
+
+def missing(facts: GroupFacts) -> Iterator[Sentence]:
+    """Damage, records that the log has no more, offsets that are gone and why, and what expires next."""
+    yield from _damage(facts)
+    yield from _records(facts)
+    yield from _offsets(facts)
+    yield from _expiry(facts)
+
+
+def _damage(facts: GroupFacts) -> Iterator[Sentence]:
+    command = Command("inspect", (), "See what is damaged, by file and byte")
+    for finding in facts.damage[:_MOST_ANSWERS]:
+        offsets = (finding.first_record_offset, finding.last_record_offset)
+        records = tuple(offset for offset in offsets if offset is not None)
+        yield Sentence(f"Part of the log is damaged: {finding.sentence}", records, finding.confidence, finding.not_excluded, command)
+    if len(facts.damage) > _MOST_ANSWERS:
+        yield Sentence(f"{len(facts.damage) - _MOST_ANSWERS} findings of damage are not listed here", next_command=command)
+
+
+def _records(facts: GroupFacts) -> Iterator[Sentence]:
+    if facts.missing_offsets:
+        text = f"{counted(facts.missing_offsets, 'record offset')} of this log {'has' if facts.missing_offsets == 1 else 'have'} no record"
+        tail = f"; from record {facts.complete_from} on nothing is missing" if facts.complete_from else ""
+        other = "that some of them were of this group: compaction leaves no trace of what it took"
+        yield Sentence(f"{text}{tail}", not_excluded=other)
+    elif facts.is_complete:
+        yield Sentence("No record of this log is missing")
+
+
+def _offsets(facts: GroupFacts) -> Iterator[Sentence]:
+    alike: dict[tuple[str, str, str], list[Row]] = {}
+    for row in facts.why:
+        if row["topic"] is not None and not row["is_there"] and row["code"] not in _NOT_GONE:
+            alike.setdefault((row["topic"], row["code"], row["confidence"]), []).append(row)
+    answers = list(alike.values())
+    for rows in answers[:_MOST_ANSWERS]:
+        yield _gone(facts, rows)
+    if len(answers) > _MOST_ANSWERS:
+        left = [row for rows in answers[_MOST_ANSWERS:] for row in rows]
+        records = tuple(offset for row in left for offset in row["records"])
+        yield Sentence(f"{counted(len(left), 'offset')} more are gone", records)
+
+
+def _gone(facts: GroupFacts, rows: list[Row]) -> Sentence:
+    first = rows[0]
+    keys = partitions((row["topic"], row["partition"]) for row in rows)
+    code = "" if first["code"] == "removed" else f" ({first['code'].replace('_', ' ')})"
+    likewise = "" if len(rows) == 1 else f"; so for the other {len(rows) - 1}" if len(rows) > 2 else "; so for the other"
+    confidence: Confidence = first["confidence"]
+    records = tuple(offset for row in rows for offset in row["records"])
+    arguments = ("--topic", first["topic"], *(("--partition", str(first["partition"])) if len(rows) == 1 else ()))
+    command = facts.commands.by_release("why", *arguments, purpose="See why these offsets are gone")
+    text = f"{keys} {'is' if len(rows) == 1 else 'are'} gone{code}: {first['sentence']}{likewise}"
+    return Sentence(text, records, confidence, first["not_excluded"], None if facts.is_past else command)
+
+
+def _expiry(facts: GroupFacts) -> Iterator[Sentence]:
+    """What goes next by the rules of the release, if nothing else happens."""
+    rows = [row for row in facts.forecast if row["kind"] == "offset"]
+    if not rows:
+        return
+    rule = f"By the rules of {facts.load['release']}, with a retention of {span(facts.retention_ms)}"
+    coming = [row for row in rows if row["expires_at_ms"] is not None]
+    staying = [row for row in rows if row["expires_at_ms"] is None]
+    command = facts.commands.by_release("expiry", purpose="See what expires, when, and by which rule")
+    for which in (coming, staying):
+        if not which:
+            continue
+        keys = partitions((row["topic"], row["partition"]) for row in which)
+        verb = "expires" if len(which) == 1 else "expire"
+        if which is coming:
+            times = [row["expires_at_ms"] for row in which]
+            when = show_time(times[0]) if len(set(times)) == 1 else f"{show_time(min(times))} to {show_time(max(times))}"
+            text = f"{rule}, {keys} {verb} at {when} if nothing changes: {which[0]['reason']}"
+        else:
+            text = f"{rule}, {keys} {'never expires' if len(which) == 1 else 'never expire'} while nothing changes: {which[0]['reason']}"
+        other = "another retention in the broker's configuration" if which is coming else None
+        yield Sentence(text, records_of(which), not_excluded=other, next_command=None if facts.is_past else command)

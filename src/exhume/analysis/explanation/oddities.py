@@ -1,0 +1,79 @@
+"""What stands out: positions that went back, and whatever else was found about the group."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+
+from exhume.analysis.detectors.report import counted
+from exhume.analysis.explanation.facts import GroupFacts, Row
+from exhume.analysis.explanation.sentences import Sentence, named, partitions, records_of
+from exhume.analysis.positions import position_changes
+from exhume.analysis.removals import at
+
+#: The last ones that get a sentence of their own.
+_MOST_REWINDS = 5
+_Rewind = tuple[Row, Row]
+
+
+def oddities(facts: GroupFacts) -> Iterator[Sentence]:
+    """Rewinds, by the append that made them; then the findings about the group."""
+    rewinds = list(_rewinds(facts))
+    if len(rewinds) > _MOST_REWINDS:
+        left = [row for rewind in rewinds[:-_MOST_REWINDS] for _, row in rewind]
+        text = f"Offsets were set back {counted(len(rewinds), 'time')}; what follows are the last {_MOST_REWINDS}"
+        yield Sentence(text, records_of(left))
+    for rewind in rewinds[-_MOST_REWINDS:]:
+        yield _rewind(facts, rewind)
+    if not rewinds and facts.commits:
+        records = records_of([facts.commits[0], facts.commits[-1]])
+        yield Sentence("No committed offset went back, in the commits that the log has", records)
+    for finding in facts.findings:
+        offsets = (finding.first_record_offset, finding.last_record_offset)
+        records = tuple(offset for offset in offsets if offset is not None)
+        command = facts.commands.of("diagnose", purpose="See these findings with their evidence")
+        text = f"{finding.sentence} ({finding.code})"
+        yield Sentence(text, records, finding.confidence, finding.not_excluded, None if facts.is_past else command)
+
+
+def _rewinds(facts: GroupFacts) -> Iterator[list[_Rewind]]:
+    """Commits that set their key back, with what it held before; those of one append together."""
+    by_append: dict[tuple[str, int], list[_Rewind]] = {}
+    for held, row in position_changes(facts.history, by_producer_id=facts.profile.coordinator == "java"):
+        if held is not None and not row["is_tombstone"] and row["committed_offset"] < held["committed_offset"]:
+            by_append.setdefault((row["path"], row["byte_position"]), []).append((held, row))
+    yield from by_append.values()
+
+
+def _rewind(facts: GroupFacts, rewind: Sequence[_Rewind]) -> Sentence:
+    now = {(row["topic"], row["partition"]): row["committed_offset"] for row in facts.held["offsets"]}
+    last = rewind[-1][1]
+    keys = [(row["topic"], row["partition"]) for _, row in rewind]
+    further = sum(key in now and now[key] >= held["committed_offset"] for key, (held, _) in zip(keys, rewind, strict=True))
+    if len(rewind) == 1:
+        held, row = rewind[0]
+        by = f"by record {row['record_offset']}{at(row['timestamp_ms'])}"
+        way = f"from {held['committed_offset']} to {row['committed_offset']}"
+        text = f"{partitions(keys)} was set back {way} {by}{_since(now.get(keys[0]), row)}"
+    else:
+        deltas = [held["committed_offset"] - row["committed_offset"] for held, row in rewind]
+        by = f"by records {rewind[0][1]['record_offset']} to {last['record_offset']}{at(last['timestamp_ms'])}"
+        amount = f"{deltas[0]} each" if len(set(deltas)) == 1 else f"{min(deltas)} to {max(deltas)}"
+        text = f"{partitions(keys)} were set back by {amount}, {by}; {further} of {len(rewind)} have come as far again since"
+    anew = sorted({named(row["topic"]) for held, row in rewind if _is_made_anew(held, row)})
+    if anew:
+        text += f"; {', '.join(anew)} had another topic id before: it was made anew"
+    purpose = "See the positions before they went back, and what a reset plan makes of them"
+    command = facts.commands.by_release("reset-plan", "--before-rewind", "--output", "table", purpose=purpose)
+    return Sentence(text, records_of([row for pair in rewind for row in pair]), next_command=None if facts.is_past else command)
+
+
+def _since(now: int | None, row: Row) -> str:
+    if now is None:
+        return "; it is not held any more"
+    return "; it is there still" if now == row["committed_offset"] else f"; it is at {now} now"
+
+
+def _is_made_anew(held: Row, row: Row) -> bool:
+    ids = [json.loads(each["value"] or "{}").get("topic_id") for each in (held, row)]
+    return None not in ids and ids[0] != ids[1]

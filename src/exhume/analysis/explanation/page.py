@@ -1,0 +1,93 @@
+"""All sections about a group, in order, as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from exhume.analysis.explanation.commands import Command
+from exhume.analysis.explanation.commits import commits
+from exhume.analysis.explanation.facts import GroupFacts
+from exhume.analysis.explanation.identity import identity
+from exhume.analysis.explanation.members import members
+from exhume.analysis.explanation.missing import missing
+from exhume.analysis.explanation.oddities import oddities
+from exhume.analysis.explanation.rebalances import rebalances
+from exhume.analysis.explanation.sentences import Sentence
+from exhume.analysis.explanation.standing import standing
+from exhume.arrow_rows import table_of
+
+SectionName = Literal["what_it_is", "state", "members", "rebalances", "commits", "odd", "missing", "next"]
+
+#: One row per sentence, in the order of the page; a page for each offsets partition of each replica that has records of the group.
+#: `confidence` is that of findings, `not_excluded` what else could be so. The sentence rests on records from `first_record_offset` to
+#: `last_record_offset` of this offsets partition; null where it rests on the log as a whole. `next_command` shows more of it, as it is
+#: typed in a shell; in the section `next` the sentence says what for.
+EXPLANATION = pa.schema(
+    [
+        ("replica", pa.string()),
+        ("offsets_partition", pa.int32()),
+        ("group", pa.string()),
+        ("section", pa.string()),
+        ("sentence", pa.string()),
+        ("confidence", pa.string()),
+        ("not_excluded", pa.string()),
+        ("first_record_offset", pa.int64()),
+        ("last_record_offset", pa.int64()),
+        ("next_command", pa.string()),
+    ]
+)
+
+_SECTIONS: Mapping[SectionName, Callable[[GroupFacts], Iterator[Sentence]]] = {
+    "what_it_is": identity,
+    "state": standing,
+    "members": members,
+    "rebalances": rebalances,
+    "commits": commits,
+    "odd": oddities,
+    "missing": missing,
+}
+
+
+def pages(facts: Iterable[GroupFacts], places: Sequence[str]) -> pa.Table:
+    """The pages about these, as `EXPLANATION`; `places` is what commands are to read."""
+    return table_of(EXPLANATION, [row for each in facts for row in _page(each, places)])
+
+
+def _page(facts: GroupFacts, places: Sequence[str]) -> Iterator[dict[str, Any]]:
+    seen: dict[Command, None] = {}
+    for section, told in _SECTIONS.items():
+        for sentence in told(facts):
+            if sentence.next_command is not None:
+                seen.setdefault(sentence.next_command)
+            yield _row(facts, section, sentence, places)
+    for command in (*_first(facts), *seen):
+        sentence = Sentence(command.purpose, next_command=command)
+        if command.line(places) is not None:
+            yield _row(facts, "next", sentence, places)
+
+
+def _first(facts: GroupFacts) -> Iterator[Command]:
+    """What to begin with, whatever was said."""
+    commands = facts.commands
+    moment = commands.moment
+    if moment:
+        yield commands.by_release("state", *moment, purpose="See everything that was held then")
+    yield commands.by_release("history", purpose="See every record of it, and what became of each")
+
+
+def _row(facts: GroupFacts, section: SectionName, sentence: Sentence, places: Sequence[str]) -> dict[str, Any]:
+    return {
+        "replica": facts.origin[0],
+        "offsets_partition": facts.origin[1],
+        "group": facts.group,
+        "section": section,
+        "sentence": sentence.text,
+        "confidence": sentence.confidence,
+        "not_excluded": sentence.not_excluded,
+        "first_record_offset": min(sentence.records, default=None),
+        "last_record_offset": max(sentence.records, default=None),
+        "next_command": None if sentence.next_command is None else sentence.next_command.line(places),
+    }

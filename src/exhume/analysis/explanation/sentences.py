@@ -1,0 +1,74 @@
+"""Sentences and what they rest on; and how numbers, names and times are put into words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from exhume.analysis.explanation.commands import Command
+from exhume.findings import Confidence
+
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9._@#:/-]+")
+_UNITS_MS = {"second": 1000, "minute": 60_000, "hour": 3_600_000, "day": 86_400_000}
+#: Ranges of partitions, or topics, that a sentence names; the others are counted.
+_MOST_NAMED = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence, the records that it rests on, and a command that shows more of it.
+
+    `records` are record offsets of the offsets partition that the page is about, in any order; none where the sentence rests on the
+    absence of records, or on the log as a whole.
+    """
+
+    text: str
+    records: tuple[int, ...] = ()
+    confidence: Confidence = "proof"
+    not_excluded: str | None = None
+    next_command: Command | None = None
+
+
+def records_of(rows: Iterable[Mapping[str, object]], *names: str) -> tuple[int, ...]:
+    """The record offsets in these columns (default: `record_offset`) of these rows, without nulls."""
+    found = (row[name] for row in rows for name in names or ("record_offset",))
+    return tuple(offset for offset in found if isinstance(offset, int))
+
+
+def named(name: str | None) -> str:
+    """A name in a sentence: in quotes unless it is a plain word. Escaping is for whoever shows the sentence."""
+    if name is None:
+        return "a name that cannot be read"
+    return name if _PLAIN_NAME.fullmatch(name) else f'"{name}"'
+
+
+def listed(parts: Sequence[str], *, most: int = _MOST_NAMED) -> str:
+    """`a`, `a and b`, `a, b and c`; what is beyond `most` is counted."""
+    if len(parts) > most:
+        return f"{', '.join(parts[:most])} and {len(parts) - most} more"
+    return " and ".join(parts) if len(parts) < 3 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def numbers(partitions: Iterable[int]) -> str:
+    """Partitions as runs: `0-2, 5`."""
+    ordered = sorted(set(partitions))
+    breaks = [(before, after) for before, after in pairwise(ordered) if after != before + 1]
+    starts, ends = [*ordered[:1], *(after for _, after in breaks)], [*(before for before, _ in breaks), *ordered[-1:]]
+    runs = [str(first) if first == last else f"{first}-{last}" for first, last in zip(starts, ends, strict=True)]
+    return ", ".join(runs) if len(runs) <= _MOST_NAMED else f"{', '.join(runs[:_MOST_NAMED])} and more, {len(ordered)} in all"
+
+
+def partitions(keys: Iterable[tuple[str, int]]) -> str:
+    """Partitions of topics: `orders 0-5 and payments 0`."""
+    by_topic: dict[str, list[int]] = {}
+    for topic, partition in keys:
+        by_topic.setdefault(topic, []).append(partition)
+    return listed([f"{named(topic)} {numbers(by_topic[topic])}" for topic in sorted(by_topic)])
+
+
+def often(count: int, length_ms: float) -> str:
+    """So many of something in this time, in the smallest unit that has one at least: `12.0 a minute`."""
+    unit = next((unit for unit, unit_ms in _UNITS_MS.items() if count * unit_ms >= length_ms), "day")
+    return f"{count * _UNITS_MS[unit] / length_ms:.1f} a {unit}"

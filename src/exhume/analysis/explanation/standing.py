@@ -1,0 +1,114 @@
+"""The state of the group at the moment, and how sure that is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from exhume.analysis.detectors.report import counted, span
+from exhume.analysis.explanation.facts import GroupFacts
+from exhume.analysis.explanation.sentences import Sentence, records_of
+from exhume.analysis.removals import at, show_time
+from exhume.findings import Confidence
+
+_SURE: Mapping[str, tuple[str, Confidence]] = {
+    "certain": ("Nothing that counted at this moment can be missing", "proof"),
+    "at_least": ("More was there than what is said here", "possible"),
+    "unknown": ("Whether this is all that was there", "undecidable"),
+}
+
+#: Answers of `why.WHY` about a group.
+_WHY: Mapping[str, str] = {
+    "pending": "Only commits of open transactions are there",
+    "aborted": "Its commits were aborted",
+    "expired": "It expired",
+    "group_deleted": "It was deleted by a request",
+    "offsets_deleted": "Its offsets were deleted by a request",
+    "topic_deleted": "It went with its topic",
+    "last_member_left": "It went with its last member",
+    "removed": "It was removed",
+    "not_shown": "It is held and not shown",
+    "not_read": "No broker reads it",
+    "not_kept": "This release does not keep it",
+}
+
+
+def standing(facts: GroupFacts) -> Iterator[Sentence]:
+    """What a coordinator holds of it, or why it holds nothing; then how complete that is."""
+    if not facts.history:
+        yield Sentence(f"{_moment(facts)} the log has no record of it: its first one comes later")
+    elif not facts.is_loaded:
+        yield _not_loaded(facts)
+    elif facts.group_row is not None:
+        yield from _held(facts, facts.group_row)
+    else:
+        yield from _not_held(facts)
+    sure, confidence = _SURE[facts.grade]
+    yield Sentence(f"{sure}: {facts.grade_reason}", confidence=confidence)
+
+
+def _moment(facts: GroupFacts) -> str:
+    last = facts.load["last_record_offset"]
+    if last is None:
+        return "In front of the first record" if facts.is_past else "In this log"
+    record = f"record {last}{at(facts.end_ms)}"
+    return f"As of {record}" if facts.is_past else f"At the end of the log ({record})"
+
+
+def _holder(facts: GroupFacts) -> str:
+    return f"{_moment(facts)} a coordinator of {facts.load['release']} holds"
+
+
+def _not_loaded(facts: GroupFacts) -> Sentence:
+    load = facts.load
+    where = "" if load["record_offset"] is None else f" at record {load['record_offset']}"
+    text = f"{_holder(facts)} nothing of it: the load is {load['outcome']}{where}, since {load['reason']}"
+    command = facts.commands.by_release("state", "--mode", "lenient", purpose="See what the log has, beyond where that load ends")
+    return Sentence(text, records_of([load]), next_command=command)
+
+
+def _held(facts: GroupFacts, row: Mapping[str, Any]) -> Iterator[Sentence]:
+    records = records_of([row])
+    holder = f"{_holder(facts)} it as {row['group_state']}"
+    if facts.kind is None:
+        yield Sentence(f"{holder}, with {counted(len(facts.held['offsets']), 'offset')} and nobody in it", records)
+    elif row["group_type"] == "classic":
+        yield Sentence(f"{holder} in generation {row['generation']}, by record {row['record_offset']}{_time_of(facts)}", records)
+    else:
+        yield Sentence(f"{holder}, at group epoch {row['group_epoch']}{_assignment_epoch(row)}", records)
+    if row["group_state"] == "Empty" and facts.kind == "classic" and row["current_state_timestamp_ms"] is not None:
+        since_ms = row["current_state_timestamp_ms"]
+        yield Sentence(f"It is Empty since {show_time(since_ms)}{_before_end(facts, since_ms)}", records)
+    if facts.held["members"] and row["group_type"] == "classic":
+        hidden = "that a rebalance was under way at this moment"
+        yield Sentence("Only a finished rebalance leaves a record", records, not_excluded=hidden)
+
+
+def _time_of(facts: GroupFacts) -> str:
+    step = facts.step
+    return "" if step is None else at(step.timestamp_ms)
+
+
+def _assignment_epoch(row: Mapping[str, Any]) -> str:
+    if row["assignment_epoch"] is None or row["assignment_epoch"] == row["group_epoch"]:
+        return ""
+    return f", with an assignment of epoch {row['assignment_epoch']}"
+
+
+def _before_end(facts: GroupFacts, since_ms: int) -> str:
+    if facts.end_ms is None or facts.end_ms <= since_ms:
+        return ""
+    return f", {span(facts.end_ms - since_ms)} before {'this moment' if facts.is_past else 'the log ends'}"
+
+
+def _not_held(facts: GroupFacts) -> Iterator[Sentence]:
+    why = next((row for row in facts.why if row["topic"] is None), None)
+    offsets = facts.held["offsets"]
+    if offsets:
+        yield Sentence(f"{_holder(facts)} {counted(len(offsets), 'offset')} of it, and no group of this name", records_of(offsets))
+    else:
+        yield Sentence(f"{_holder(facts)} nothing of it: it is gone", records_of(facts.history[-1:]))
+    if why is not None and not why["is_there"]:
+        command = facts.commands.by_release("why", purpose="See why it and each of its offsets is gone")
+        text = f"{_WHY.get(why['code'], 'It is not there')}: {why['sentence']}"
+        yield Sentence(text, tuple(why["records"]), why["confidence"], why["not_excluded"], None if facts.is_past else command)

@@ -1,0 +1,1 @@
+"""Loading and reading on Apache Spark: the only room that knows PySpark."""

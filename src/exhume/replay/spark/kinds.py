@@ -1,0 +1,85 @@
+"""The kinds of rows that the data source has, each with its Arrow schema; `for_spark` is that schema as Spark can carry it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+
+import pyarrow as pa
+
+from exhume import findings
+from exhume.codecs import schemas
+from exhume.codecs.decoded_tables import DUMP
+from exhume.errors import RequestError
+
+#: One row per piece of work: a segment or a part of it, what was fetched of it from elsewhere (0 on this machine), and how many rows of the
+#: kind `of` came of it.
+READS = pa.schema(
+    [
+        ("replica", pa.string()),
+        ("offsets_partition", pa.int32()),
+        ("path", pa.string()),
+        ("base_offset", pa.int64()),
+        ("from_byte_position", pa.int64()),
+        ("size_bytes", pa.int64()),
+        ("fetched_bytes", pa.int64()),
+        ("row_count", pa.int64()),
+    ]
+)
+
+#: Kinds with a row for each record: all conditions on records hold for them.
+FILTERED_KINDS: Mapping[str, pa.Schema] = {
+    "records": schemas.RECORDS,
+    "dump": DUMP,
+    **schemas.DECODED,
+    "end_txn_markers": schemas.END_TXN_MARKERS,
+}
+KINDS: Mapping[str, pa.Schema] = {
+    **FILTERED_KINDS,
+    "batches": schemas.BATCHES,
+    "segments": schemas.SEGMENTS,
+    "findings": findings.SCHEMA,
+    "reads": READS,
+}
+_ALIASES = {"offset_commits": "offset_commit"}
+
+
+def kind_named(name: str) -> str:
+    """The kind of this name.
+
+    Raises:
+        RequestError: there is none; names those near by.
+    """
+    kind = _ALIASES.get(name, name)
+    if kind not in KINDS:
+        near = get_close_matches(name, KINDS, n=3) or list(KINDS)
+        raise RequestError(f"no kind {name!r}", remedy=f"Choose one of {', '.join(near)}")
+    return kind
+
+
+def for_spark(schema: pa.Schema) -> pa.Schema:
+    """This schema in the types of Spark: no unsigned numbers, JSON as text, list elements by the name `element`."""
+    return pa.schema([pa.field(field.name, _type_for_spark(field.type), nullable=True) for field in schema])
+
+
+def _type_for_spark(data_type: pa.DataType) -> pa.DataType:
+    if isinstance(data_type, pa.JsonType):
+        return pa.string()
+    if pa.types.is_uint32(data_type):
+        return pa.int64()
+    if pa.types.is_list(data_type):
+        return pa.list_(pa.field("element", _type_for_spark(data_type.value_type), nullable=True))
+    if pa.types.is_struct(data_type):
+        return pa.struct([pa.field(field.name, _type_for_spark(field.type), nullable=True) for field in data_type])
+    return data_type
+
+
+def as_spark_carries(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """This batch with the columns of `schema`, which is `for_spark` of its own or some columns of it."""
+    arrays = []
+    for field in schema:
+        column = batch.column(batch.schema.get_field_index(field.name))
+        if isinstance(column, pa.ExtensionArray):
+            column = column.storage
+        arrays.append(column if column.type == field.type else column.cast(field.type))
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -1,0 +1,145 @@
+"""What a job reads, in tasks of about equal size: the driver lists, and opens no segment.
+
+Small segments are packed together; a segment of more than twice the wanted size is cut into parts, if it has an offset index to find
+borders by; its parts are found where they are read. All that lies in one archive is one task, since an archive is unpacked whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from exhume.codecs.archives import ArchiveVolume
+from exhume.codecs.log_directory import Evidence, LogDirectory, PartitionDirectory, SegmentFile, discover
+from exhume.codecs.record_filter import RecordFilter
+from exhume.codecs.replicas import choose_replicas
+from exhume.codecs.segment_reader import ReadOptions, SegmentReader
+from exhume.findings import Finding, Findings
+from exhume.replay.spark.pushed_filters import Pushed
+from exhume.replay.spark.source_options import SourceOptions
+
+#: Kinds whose rows are about whole segments.
+_WHOLE_SEGMENTS = ("segments",)
+_WORTH_KERNELS_BYTES, _WORTH_COMPILING_BYTES = 2 * 1024 * 1024, 64 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """A segment to read, or the part with this number of it, cut at `cuts`. `segment` has no window yet."""
+
+    partition: PartitionDirectory
+    segment: SegmentFile
+    cuts: tuple[int, ...] = ()
+    part: int = 0
+
+    @property
+    def size_bytes(self) -> int:
+        return self.segment.size_bytes // (len(self.cuts) + 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """What one task reads; `findings` are those of the search, which the first task of the kind `findings` tells."""
+
+    pieces: tuple[Piece, ...]
+    read_options: ReadOptions
+    findings: tuple[Finding, ...] = field(default=(), repr=False)
+
+
+def find_evidence(options: SourceOptions) -> Evidence:
+    """The evidence at the places of these options, replicas chosen."""
+    found = discover(
+        list(options.places), include=options.include, temp_dir=options.temp_dir, filesystem_options=options.filesystem_options
+    )
+    return choose_replicas(found, options.replicas)
+
+
+def plan(evidence: Evidence, options: SourceOptions, pushed: Pushed) -> list[Task]:
+    """The tasks that read this evidence; none of them is empty but for findings of the search."""
+    pieces = list(_pieces(evidence, options, pushed))
+    total_bytes = sum(piece.size_bytes for piece in pieces)
+    read_options = ReadOptions(
+        verify=options.verify, least_compiled_bytes=_WORTH_KERNELS_BYTES if total_bytes >= _WORTH_COMPILING_BYTES else None, threads=1
+    )
+    packs = [Task(pieces=tuple(pack), read_options=read_options) for pack in _packed(pieces, options.bytes_per_partition)]
+    if options.of == "findings":
+        about = [finding for finding in evidence.findings if _is_about(finding, options)]
+        packs = [Task(pieces=(), read_options=read_options, findings=tuple(about)), *packs]
+    if options.of == "segments":
+        packs = [replace(pack, findings=_findings_about(pack, evidence)) for pack in packs]
+    return packs
+
+
+def _pieces(evidence: Evidence, options: SourceOptions, pushed: Pushed) -> Iterator[Piece]:
+    for partition in evidence.partitions:
+        if not pushed.accepts(partition):
+            continue
+        if options.of in _WHOLE_SEGMENTS:
+            for segment in partition.segments:
+                yield Piece(partition=_around(partition, segment), segment=segment)
+            continue
+        behind = {
+            segment.path: base for _, segment, base in SegmentReader(evidence_of([partition]), ReadOptions(), evidence.findings).segments()
+        }
+        for segment in partition.segments:
+            if segment.is_read and _can_hold(segment, behind[segment.path], pushed.wanted):
+                yield from _parts(Piece(partition=_around(partition, segment), segment=segment), options.bytes_per_partition)
+
+
+def _can_hold(segment: SegmentFile, behind: int | None, wanted: RecordFilter) -> bool:
+    """False where the names of this segment and of the one behind it say that all its offsets lie outside of what is wanted."""
+    if wanted.to_offset is not None and segment.base_offset > wanted.to_offset:
+        return False
+    return not (wanted.from_offset is not None and behind is not None and behind <= wanted.from_offset)
+
+
+def _parts(piece: Piece, wanted_bytes: int) -> Iterator[Piece]:
+    size_bytes = piece.segment.size_bytes
+    if size_bytes < 2 * wanted_bytes or piece.segment.index is None or isinstance(piece.segment.volume, ArchiveVolume):
+        yield piece
+        return
+    cuts = tuple(range(wanted_bytes, size_bytes - wanted_bytes // 2, wanted_bytes))
+    for part in range(len(cuts) + 1):
+        yield replace(piece, cuts=cuts, part=part)
+
+
+def _packed(pieces: Sequence[Piece], wanted_bytes: int) -> Iterator[list[Piece]]:
+    pack: list[Piece] = []
+    for piece in pieces:
+        volume = piece.segment.volume
+        shares_archive = bool(pack) and isinstance(volume, ArchiveVolume) and pack[-1].segment.volume is volume
+        is_full = bool(pack) and sum(each.size_bytes for each in pack) + piece.size_bytes > wanted_bytes
+        leaves_archive = bool(pack) and isinstance(pack[-1].segment.volume, ArchiveVolume) and not shares_archive
+        if pack and not shares_archive and (is_full or leaves_archive or isinstance(volume, ArchiveVolume)):
+            yield pack
+            pack = []
+        pack.append(piece)
+    if pack:
+        yield pack
+
+
+def _around(partition: PartitionDirectory, segment: SegmentFile) -> PartitionDirectory:
+    """The partition with this segment and the one that ends it only: all that a task has to know."""
+    behind = (
+        other
+        for other in partition.segments
+        if segment.is_read and other.is_read and other.origin == "log" and other.base_offset > segment.base_offset
+    )
+    following = next(behind, None)
+    segments = [segment] if following is None else [segment, following]
+    return replace(partition, segments=segments, snapshots=[], side_files=[], leader_epochs=[])
+
+
+def evidence_of(partitions: list[PartitionDirectory]) -> Evidence:
+    """Evidence of nothing but these partitions."""
+    return Evidence([LogDirectory(path="", replica="", partitions=partitions)], Findings())
+
+
+def _is_about(finding: Finding, options: SourceOptions) -> bool:
+    numbers = options.wanted.offsets_partitions
+    return numbers is None or finding.offsets_partition is None or finding.offsets_partition in numbers
+
+
+def _findings_about(task: Task, evidence: Evidence) -> tuple[Finding, ...]:
+    paths = {piece.segment.path for piece in task.pieces}
+    return tuple(finding for finding in evidence.findings if finding.path in paths)

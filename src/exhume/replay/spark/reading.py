@@ -1,0 +1,98 @@
+"""What a task reads, as record batches of its kind: the readers that read local logs, one segment or part of one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from exhume.arrow_rows import batch_of, batches_of
+from exhume.codecs import schemas
+from exhume.codecs.decoded_tables import decoded_batches, dump_batches
+from exhume.codecs.log_directory import PartitionDirectory, SegmentFile
+from exhume.codecs.record_filter import RecordFilter
+from exhume.codecs.records_table import batch_tables, record_batches
+from exhume.codecs.remote_volume import RemoteVolume
+from exhume.codecs.segment_reader import SegmentReader
+from exhume.codecs.segment_spans import segment_rows, span_of
+from exhume.codecs.segment_windows import windows
+from exhume.findings import Findings
+from exhume.replay.spark.kinds import READS
+from exhume.replay.spark.planning import Task, evidence_of
+from exhume.replay.spark.source_options import SourceOptions
+
+
+def read_task(task: Task, options: SourceOptions, wanted: RecordFilter) -> Iterator[pa.RecordBatch]:
+    """The rows of this task. Damage gives findings, where the kind is `findings`, and never an error.
+
+    Raises:
+        EvidenceError: a file cannot be read at all: it is gone, or the connection breaks.
+    """
+    findings = Findings(task.findings)
+    total_bytes = sum(piece.size_bytes for piece in task.pieces)
+    for piece in task.pieces:
+        segment = windows(piece.segment, piece.cuts)[piece.part] if piece.cuts else piece.segment
+        if segment is None:
+            continue
+        partition = replace(piece.partition, segments=[segment if other is piece.segment else other for other in piece.partition.segments])
+        reader = SegmentReader(evidence_of([partition]), task.read_options, findings, only_paths=frozenset([segment.path]))
+        # A task of many small segments has enough to read for kernels.
+        reader.total_bytes = total_bytes
+        yield from _Reading(reader, partition, segment, options, wanted).batches()
+        if isinstance(segment.volume, RemoteVolume):
+            # What was fetched takes room, and nobody reads it twice.
+            segment.volume.close()
+    if options.kind == "findings":
+        yield from findings.to_table().to_batches()
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """One segment, or one part of it, read for one kind of rows."""
+
+    reader: SegmentReader
+    partition: PartitionDirectory
+    segment: SegmentFile
+    options: SourceOptions
+    wanted: RecordFilter
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        return self._counted() if self.options.kind == "reads" else self._rows()
+
+    def _rows(self) -> Iterator[pa.RecordBatch]:
+        match self.options.of:
+            case "records":
+                return record_batches(self.reader, self.wanted)
+            case "dump":
+                return dump_batches(self.reader, self.wanted, raw=self.options.raw)
+            case "batches":
+                return batch_tables(self.reader)
+            case "segments":
+                return self._segments()
+            case "findings":
+                # Every record is read; no row comes of it but what there is to say.
+                return (batch.slice(0, 0) for batch in record_batches(self.reader, RecordFilter()))
+            case name:
+                return decoded_batches(name, self.reader, self.wanted)
+
+    def _segments(self) -> Iterator[pa.RecordBatch]:
+        spans = {id(segment): span_of(self.reader, partition, segment, behind) for partition, segment, behind in self.reader.segments()}
+        only = replace(self.partition, segments=[self.segment])
+        yield from batches_of(schemas.SEGMENTS, segment_rows([only], spans, self.reader.findings))
+
+    def _counted(self) -> Iterator[pa.RecordBatch]:
+        volume, window = self.segment.volume, self.segment.window
+        row_count = sum(batch.num_rows for batch in self._rows())
+        start = window.behind_batch_at or 0 if window else 0
+        row = {
+            "replica": self.partition.replica,
+            "offsets_partition": self.partition.offsets_partition,
+            "path": self.segment.path,
+            "base_offset": self.segment.base_offset,
+            "from_byte_position": start,
+            "size_bytes": (window.end if window else self.segment.size_bytes) - start,
+            "fetched_bytes": volume.take_fetched_bytes() if isinstance(volume, RemoteVolume) else 0,
+            "row_count": row_count,
+        }
+        yield batch_of(READS, [row])
