@@ -23,6 +23,8 @@ from tempfile import TemporaryDirectory
 import pyarrow as pa
 
 from exhume import findings
+from exhume.analysis.assignments import ASSIGNMENT_PARTITIONS, ASSIGNMENT_VERDICTS
+from exhume.analysis.assignors import VARIANTS
 from exhume.analysis.completeness import COMPLETENESS
 from exhume.analysis.detectors.catalogue import DETECTORS, WITHOUT_DETECTOR
 from exhume.analysis.diff import DIFF
@@ -63,6 +65,7 @@ COMMANDS = (
     "rebalances",
     "owners",
     "timeline",
+    "assignments",
     "expiry",
     "why",
     "reset-plan",
@@ -138,6 +141,9 @@ def _tables() -> str:
         "\n## Groups over time: `topic.rebalances(…)`, `topic.owners(…)`, `exhume rebalances`, `exhume owners`, `exhume timeline`\n",
         _schema("rebalances", REBALANCES),
         _schema("owners", OWNERS),
+        "\n## Assignments: `topic.assignments(…)`, `exhume assignments`\n",
+        _schema("verdicts (`exhume assignments`)", ASSIGNMENT_VERDICTS),
+        _schema("partitions (`exhume assignments --table partitions`)", ASSIGNMENT_PARTITIONS),
         "\n## Expiry: `topic.expiry(…)`, `topic.why(…)`, `exhume expiry`, `exhume why`\n",
         _schema("forecast (`exhume expiry`)", FORECAST),
         _schema("tombstones (`exhume expiry --as-records`)", TOMBSTONES),
@@ -248,7 +254,20 @@ def _detectors() -> str:
     return "".join(parts)
 
 
-_PARTS = {"detectors": _detectors, "spark kinds": _spark_kinds, "spark options": _spark_options}
+def _variants() -> str:
+    who = {"client": "leader of a classic group", "consumer": "coordinator, consumer groups", "share": "coordinator, share groups"}
+    cells = (
+        (f"`{each.assignor}`", who[each.side], each.releases, ", ".join(each.needs) or "nothing more", ", ".join(each.asked))
+        for each in VARIANTS
+    )
+    rows = [f"| {' | '.join(row)} |\n" for row in cells]
+    head = (
+        "| assignor | run by | releases | decided by, besides subscriptions and counts | classes asked |\n| --- | --- | --- | --- | --- |\n"
+    )
+    return f"\n{head}{''.join(rows)}\n"
+
+
+_PARTS = {"detectors": _detectors, "spark kinds": _spark_kinds, "spark options": _spark_options, "variants": _variants}
 
 
 def _record_types() -> str:

@@ -15,6 +15,9 @@ from typing import Literal, Self
 
 import pyarrow as pa
 
+from exhume.analysis.assignment_rounds import TOPIC_RECORD_TYPES, FactsOverTime, check_every, check_latest
+from exhume.analysis.assignments import Assignments, Expectation, tables_of
+from exhume.analysis.assignors import VARIANTS
 from exhume.analysis.completeness import grade_groups
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.diff import diff_states
@@ -284,10 +287,46 @@ class OffsetsTopic:
 
         Topics that records name by id have their names where these logs know them anywhere, commits included.
         """
-        names = self._topic_names(None)
-        # What the commits of a log tell of topic ids is learned by loading it.
+        return group_lives(self.records(types=GROUP_RECORD_TYPES, groups=groups), self._learned_names(None))
+
+    def _learned_names(self, topics_file: Place | None) -> TopicNames:
+        """Names of topic ids, those that the commits of these logs tell included: they are learned by loading."""
+        names = self._topic_names(topics_file)
         load_state(self._evidence.log_directories, LoadOptions(profile_for(None), "lenient", fast=self._fast_load()), names)
-        return group_lives(self.records(types=GROUP_RECORD_TYPES, groups=groups), names)
+        return names
+
+    def assignments(
+        self,
+        *,
+        groups: Collection[str] | None = None,
+        at_offset: int | Mapping[int, int] | None = None,
+        at_time_ms: int | None = None,
+        expected: str = "auto",
+        release: str | None = None,
+        topics_file: Place | None = None,
+        every: bool = False,
+    ) -> Assignments:
+        """Who was assigned what, who should have been, and which assignor explains it, for these groups (default: all that somebody is in).
+
+        `expected` is the name of an assignor, or `auto` for every one; `release` that of the Java client that leads a classic group, or of
+        the coordinator of another. `topics_file` says how many partitions topics have, and their racks. `every` judges every assignment
+        that the log holds, not only the last one. Moments are as for `state`; a time is that of the group's own records.
+
+        Raises:
+            RequestError: no such assignor, no such group, or a moment that this log cannot have.
+        """
+        known = sorted({variant.assignor for variant in VARIANTS})
+        if expected != "auto" and expected not in known:
+            raise RequestError(f"no assignor {expected!r} is known", remedy=f"Choose auto, or one of {', '.join(known)}")
+        at = moment(self._offsets_partitions(), at_offset=at_offset, at_time_ms=at_time_ms)
+        names = self._learned_names(topics_file)
+        topics = read_topics_file(Path(topics_file)) if topics_file is not None else []
+        rows = [row for name in TOPIC_RECORD_TYPES for row in self.decoded(name, groups=groups).read_all().to_pylist()]
+        facts = FactsOverTime(topics, rows, names)
+        steps = self._lives_of(groups, names)
+        wanted = Expectation(expected, release)
+        checks = check_every(steps, facts, wanted, at) if every else check_latest(steps, facts, wanted, at, with_empty=groups is not None)
+        return tables_of(checks)
 
     def rebalances(self, groups: Collection[str] | None = None) -> pa.Table:
         """The generations and epochs of these groups (default: all): when, why, who came and went, what moved, as `rebalances.REBALANCES`.
@@ -334,14 +373,15 @@ class OffsetsTopic:
             return answer
         return owners_at(answer, at_offset=at_offset, at_time_ms=at_time_ms)
 
-    def _lives_of(self, groups: Collection[str] | None) -> Iterator[Membership]:
-        """The steps of these groups.
+    def _lives_of(self, groups: Collection[str] | None, names: TopicNames | None = None) -> Iterator[Membership]:
+        """The steps of these groups; default for `names`: all that the logs tell.
 
         Raises:
             RequestError: one of them has none.
         """
         missing = set(groups or ())
-        for step in self.memberships(groups):
+        names = self._learned_names(None) if names is None else names
+        for step in group_lives(self.records(types=GROUP_RECORD_TYPES, groups=groups), names):
             missing.discard(step.group)
             yield step
         if missing:

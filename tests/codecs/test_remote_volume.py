@@ -175,6 +175,24 @@ def test_opening_lists_and_fetches_no_segment(log: Path, s3: S3Server, prefix: s
         assert s3.ranges(".log") == []
 
 
+def test_names_of_topics_are_asked_for_once_and_together(log: Path, s3: S3Server, prefix: str) -> None:
+    for number in range(30):
+        directory = log / f"topic{number}-0"
+        directory.mkdir()
+        if number:
+            (directory / "partition.metadata").write_text(f"version: 0\ntopic_id: {'A' * 20}{number:02}\n")
+    (log / "topic0-0" / "00000000000000000000.log").touch()
+    uri = s3.upload(log, f"{prefix}/data")
+    s3.asked.clear()
+    with exhume.open(log) as here, exhume.open(uri, filesystem_options=s3.options) as there:
+        [directory_here], [directory_there] = here._evidence.log_directories, there._evidence.log_directories
+        assert directory_there.topic_ids == directory_here.topic_ids
+        assert len(directory_there.topic_ids) == 29
+    asked = [each for each in s3.asked if each.path.endswith("partition.metadata")]
+    # A look and a fetch for each that is there.
+    assert len(asked) <= 2 * 29 + 5
+
+
 def test_a_segment_is_fetched_once_and_in_ranges(log: Path, s3: S3Server, prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remote_volume, "_RANGE_BYTES", 10_000)
     monkeypatch.setattr(remote_volume, "_SMALL_BYTES", 20_000)

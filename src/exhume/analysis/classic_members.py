@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import ItemsView, Iterator, Mapping, ValuesView
 from functools import lru_cache
 from typing import Any
 
@@ -16,18 +16,26 @@ _MOST_REMEMBERED_BYTES = 4096
 
 
 class _CutMembers(Mapping[str, Member]):
-    """Members by id, each decoded when it is asked for: most questions want to know how many there are."""
+    """Members by id, decoded when one is asked for: many questions only want to know how many there are."""
 
-    __slots__ = ("_cut", "_protocol", "_protocol_type")
+    __slots__ = ("_cut", "_made")
 
     def __init__(self, cut: CutGroup) -> None:
         self._cut = cut
-        self._protocol_type, self._protocol = cut.front.get("protocol_type"), cut.front.get("protocol")
+        self._made: dict[str, Member] | None = None
+
+    def _all(self) -> dict[str, Member]:
+        if self._made is None:
+            front = self._cut.front
+            of_group = front.get("protocol_type"), front.get("protocol"), self._cut.value_version
+            self._made = {
+                member_id: (_remembered_member if len(raw) <= _MOST_REMEMBERED_BYTES else _remembered_member.__wrapped__)(*of_group, raw)
+                for member_id, raw in self._cut.members.items()
+            }
+        return self._made
 
     def __getitem__(self, member_id: str) -> Member:
-        raw = self._cut.members[member_id]
-        decode = _remembered_member if len(raw) <= _MOST_REMEMBERED_BYTES else _remembered_member.__wrapped__
-        return decode(self._protocol_type, self._protocol, self._cut.value_version, raw)
+        return self._all()[member_id]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._cut.members)
@@ -35,8 +43,14 @@ class _CutMembers(Mapping[str, Member]):
     def __len__(self) -> int:
         return len(self._cut.members)
 
+    def values(self) -> ValuesView[Member]:
+        return self._all().values()
+
+    def items(self) -> ItemsView[str, Member]:
+        return self._all().items()
+
     def __repr__(self) -> str:
-        return repr(dict(self))
+        return repr(self._all())
 
 
 def classic_group(key: bytes, value: bytes) -> tuple[dict[str, Any], Mapping[str, Member]] | None:

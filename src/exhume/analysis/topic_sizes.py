@@ -101,6 +101,14 @@ class TopicSizes:
         if partition >= self._seen.get(topic, 0):
             self._seen[topic] = partition + 1
 
+    def covers(self, group: str) -> bool:
+        """True where a record says which of this group's topics exist: those that it leaves out do not."""
+        return group in self._by_group
+
+    def is_in_record_of(self, group: str, topic: str) -> bool:
+        """True where the latest record of this group has the topic."""
+        return topic in self._by_group.get(group, {})
+
     def of(self, topic: str, group: str | None = None) -> TopicSize | None:
         """The size of this topic; None where nothing is known.
 

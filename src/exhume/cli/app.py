@@ -14,6 +14,7 @@ import typer
 
 from exhume._version import __version__
 from exhume.cli import (
+    assignments,
     demo,
     diagnose,
     diff,
@@ -64,6 +65,7 @@ app.command(name="rebalances")(rebalances.rebalances_command)
 app.command(name="owners")(owners.owners_command)
 app.command(name="timeline")(timeline.timeline_command)
 app.command(name="diagnose")(diagnose.diagnose_command)
+app.command(name="assignments")(assignments.assignments_command)
 app.command(name="expiry")(expiry.expiry_command)
 app.command(name="why")(why.why_command)
 app.command(name="transactions")(transactions.transactions_command)

@@ -13,7 +13,7 @@ import stat
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -122,6 +122,9 @@ class ArchiveVolume:
             return Entry(path, is_directory=True)
         member = self._members.get(path)
         return member.entry if member else None
+
+    def expect(self, paths: Sequence[str]) -> None:
+        """Nothing to do: they are unpacked."""
 
     def open(self, path: str) -> memoryview:
         member = self._members.get(path)

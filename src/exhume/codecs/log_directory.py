@@ -228,8 +228,10 @@ def _topic_ids(volume: Volume, by_name: Mapping[str, Entry], partitions: Sequenc
     """Topic id to topic name, from the metadata of every partition directory; a live directory has the last word."""
     names: dict[str, str] = {}
     known: set[str] = set()
-    for entry in by_name.values():
-        name = parse_directory_name(entry.name) if entry.is_directory else None
+    directories = [(entry, parse_directory_name(entry.name)) for entry in by_name.values() if entry.is_directory]
+    firsts = {name.topic: entry for entry, name in reversed(directories) if name is not None and name.offsets_partition is None}
+    volume.expect([join(entry.path, PARTITION_METADATA) for entry in firsts.values()])
+    for entry, name in directories:
         if name is None or name.is_cut or name.offsets_partition is not None or (name.suffix is None and name.topic in known):
             continue
         topic_id = _topic_id(volume, join(entry.path, PARTITION_METADATA))

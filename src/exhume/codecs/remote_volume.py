@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -26,7 +26,7 @@ from exhume.errors import EvidenceError
 from exhume.findings import Finding, Findings
 
 _RANGE_BYTES = 8 * 1024 * 1024
-_RANGES_AT_A_TIME = 4
+_RANGES_AT_A_TIME, _LOOKS_AT_A_TIME = 4, 16
 #: Files up to this size stay in memory.
 _SMALL_BYTES = 1024 * 1024
 _KEPT_IN_MEMORY_BYTES, _KEPT_ON_DISK_BYTES = 64 * 1024 * 1024, 4 * 1024 * 1024 * 1024
@@ -49,6 +49,7 @@ class RemoteVolume:
         self._temp_dir = temp_dir
         self._lock = Lock()
         self._listed: dict[str, dict[str, Entry]] = {}
+        self._expected: dict[str, Entry | None] = {}
         self._small, self._large = _Kept(_KEPT_IN_MEMORY_BYTES), _Kept(_KEPT_ON_DISK_BYTES)
 
     def __reduce__(self) -> tuple[Callable[..., RemoteVolume], tuple[Any, ...]]:
@@ -72,11 +73,26 @@ class RemoteVolume:
         directory, _, name = path.rpartition("/")
         if path and directory in self._listed:
             return self._listed[directory].get(name)
+        if path in self._expected:
+            return self._expected[path]
         try:
             return self.stat(path)
         except EvidenceError as error:
             self._report("unreadable", path, f"{error.message}; it is left out", error.remedy)
             return None
+
+    def expect(self, paths: Sequence[str]) -> None:
+        def look(path: str) -> None:
+            try:
+                size_bytes = len(self.open(path))
+            except EvidenceError as error:
+                if isinstance(error.__cause__, FileNotFoundError):
+                    self._expected[path] = None
+            else:
+                self._expected[path] = Entry(path, size_bytes=size_bytes)
+
+        with ThreadPoolExecutor(_LOOKS_AT_A_TIME, thread_name_prefix="exhume-look") as pool:
+            list(pool.map(look, paths))
 
     def stat(self, path: str = "") -> Entry | None:
         """As `find`, without a look at what was listed.

@@ -13,6 +13,7 @@ import os
 import stat
 import sys
 import tempfile
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -52,6 +53,10 @@ class Volume(Protocol):
 
     def find(self, path: str) -> Entry | None:
         """The entry at this path; None where there is none, or none that can be read."""
+        ...
+
+    def expect(self, paths: Sequence[str]) -> None:
+        """These small files are looked for next, and some may not be there: what lies far away is asked for all of them at once."""
         ...
 
     def open(self, path: str) -> memoryview:
@@ -161,6 +166,9 @@ class LocalVolume:
             self._report_file("unreadable", path, f"cannot be read: {reason(denied)}; it is left out", remedy(denied))
             return None
         return Entry(path, size_bytes=status.st_size, mtime_ms=status.st_mtime_ns // 1_000_000)
+
+    def expect(self, paths: Sequence[str]) -> None:
+        """Nothing to do: they are at hand."""
 
     def open(self, path: str) -> memoryview:
         return map_file(self._local(path))

@@ -68,6 +68,10 @@ class TopicNames:
                 return TopicName(topic, source)
         return None
 
+    def ids(self) -> dict[str, str]:
+        """The topic ids by name; of a name that had several, the one that the best source told last."""
+        return {topic: topic_id for source in reversed(SOURCES) for topic_id, topic in self._names[source].items()}
+
     def learn_from_record(self, record_type: int, key: Mapping[str, Any], value: Mapping[str, Any] | None) -> None:
         """Take up what a decoded record says about topic ids."""
         if value is None:

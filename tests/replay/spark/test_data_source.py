@@ -120,7 +120,7 @@ def source(spark: SparkSession) -> SparkSession:
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "reads"])
 def test_rows_are_those_of_one_machine(kind: str, source: SparkSession, bundled: list[str]) -> None:
-    df = read(source, kind, bundled)
+    df = read(source, kind, bundled, {"bytes_per_partition": 500_000})
     with exhume.open(bundled) as topic:
         here = local_table(topic, kind)
     there = df.toArrow()
@@ -129,6 +129,18 @@ def test_rows_are_those_of_one_machine(kind: str, source: SparkSession, bundled:
     assert_same_rows(there, here)
     if kind in ("records", "dump", "offset_commit", "group_metadata", "batches", "segments", "findings"):
         assert here.num_rows > 40
+
+
+@pytest.mark.corpus
+@pytest.mark.skipif(corpus.WHOLE is None, reason="set EXHUME_CORPUS to a directory of logs that brokers wrote")
+@pytest.mark.parametrize("kind", ["records", "offset_commit", "group_metadata", "batches", "segments", "findings"])
+def test_rows_of_the_whole_corpus_are_those_of_one_machine(kind: str, source: SparkSession) -> None:
+    places = [str(data) for case in corpus.cases(corpus.WHOLE or Path()) for data in case.data_directories.values()]
+    with exhume.open(places) as topic:
+        here = local_table(topic, kind)
+
+    assert_same_rows(read(source, kind, places, {"bytes_per_partition": 500_000}).toArrow(), here)
+    assert here.num_rows > 40
 
 
 @pytest.mark.parametrize("kind", ["records", "findings", "segments", "batches"])

@@ -1,0 +1,547 @@
+"""Expected against actual assignment: who has what, who should have it, and which assignor that would be.
+
+A verdict for each group:
+
+    as_expected     an era of the group's own assignor gives exactly this assignment
+    explained       another assignor does, or the group's own if the leader saw other partition counts or forgot older claims
+    consistent      the assignor cannot be run from the log (Streams, Connect, other clients), and everything that must hold of it holds
+    not_explained   no known assignor gives this assignment
+    undecidable     nothing can be said; the sentence says why
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from exhume.analysis.assignment_questions import (
+    STICKY,
+    TopicFacts,
+    assignor_of,
+    outcome_of,
+    own_counts,
+    previous_owners,
+    question_of,
+    said_counts,
+    subscribed_topics,
+)
+from exhume.analysis.assignors import Assigned, AssignorThrows, Plan, Question, Side, TopicPartition, Variant, variant_for, variants_of
+from exhume.analysis.assignors.structure import (
+    connect_delay_ms,
+    connect_oddities,
+    connect_running,
+    streams_group_oddities,
+    streams_oddities,
+    unbalanced_by,
+)
+from exhume.analysis.memberships import Membership
+from exhume.analysis.topic_sizes import TopicSize, TopicSizes
+from exhume.arrow_rows import table_of
+
+Verdict = Literal["as_expected", "explained", "consistent", "not_explained", "undecidable"]
+
+#: One row per group. `generation` is that of a classic group, else the epoch of the target assignment. `assignor` is what the group says,
+#: `explained_by` which eras give this assignment. `count_basis` is the weakest source of a partition count that the verdict rests on
+#: (`topic_sizes`); null where no count was needed. The numbers count partitions by their `differences` in the other table; `unbalanced_by`
+#: how many more than one apart members are that subscribe alike, null where that says nothing. `record_offset` is the record judged.
+ASSIGNMENT_VERDICTS = pa.schema(
+    [
+        ("replica", pa.string()),
+        ("offsets_partition", pa.int32()),
+        ("record_offset", pa.int64()),
+        ("timestamp_ms", pa.int64()),
+        ("group", pa.string()),
+        ("group_type", pa.string()),
+        ("assignor", pa.string()),
+        ("generation", pa.int32()),
+        ("leader", pa.string()),
+        ("members", pa.int32()),
+        ("partitions", pa.int32()),
+        ("verdict", pa.string()),
+        ("explained_by", pa.string()),
+        ("count_basis", pa.string()),
+        ("lost", pa.int32()),
+        ("doubled", pa.int32()),
+        ("moved_needlessly", pa.int32()),
+        ("unsubscribed", pa.int32()),
+        ("beyond_count", pa.int32()),
+        ("withheld", pa.int32()),
+        ("unreconciled", pa.int32()),
+        ("unbalanced_by", pa.int32()),
+        ("sentence", pa.string()),
+    ]
+)
+
+#: One row per partition, assigned or not. `actual` are the members it is assigned to (in the target, where the group has one), `expected`
+#: those that it should be; null where nothing is expected for sure. `previous` had it before, `current` has it now, as far as the
+#: coordinator of a consumer or share group has come. `differences` say what is odd: lost (nobody has it), doubled, moved (somebody else
+#: should have it), moved_needlessly (the one who had it before should), unsubscribed (its member does not ask for this topic), beyond_count
+#: (the topic has no such partition), withheld (a cooperative assignor waits for its owner to let go), unreconciled.
+ASSIGNMENT_PARTITIONS = pa.schema(
+    [
+        ("replica", pa.string()),
+        ("offsets_partition", pa.int32()),
+        ("record_offset", pa.int64()),
+        ("group", pa.string()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("actual", pa.list_(pa.string())),
+        ("expected", pa.list_(pa.string())),
+        ("previous", pa.list_(pa.string())),
+        ("current", pa.list_(pa.string())),
+        ("differences", pa.list_(pa.string())),
+    ]
+)
+_COUNTED = ("lost", "doubled", "moved_needlessly", "unsubscribed", "beyond_count", "withheld", "unreconciled")
+_SIDES: Mapping[str, Side] = {"classic": "client", "consumer": "consumer", "share": "share"}
+_LEADERS_BY_VERSION = {
+    0: "Java clients to 2.3, or other libraries",
+    1: "Java clients 2.4-3.3, or other libraries",
+    3: "Java clients 3.4 and later",
+}
+#: Protocols of classic consumer groups whose leader is Kafka Streams.
+_STREAMS_PROTOCOLS = ("stream",)
+
+
+@dataclass(frozen=True, slots=True)
+class Assignments:
+    """The verdicts on groups (`ASSIGNMENT_VERDICTS`) and their partitions (`ASSIGNMENT_PARTITIONS`)."""
+
+    verdicts: pa.Table
+    partitions: pa.Table
+
+
+@dataclass(slots=True)
+class Check:
+    """What came of looking at one group: a row of `ASSIGNMENT_VERDICTS`, and rows of `ASSIGNMENT_PARTITIONS`."""
+
+    verdict: dict[str, Any]
+    partitions: list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """What to expect: `auto` or the name of an assignor; of this release only, where one is given."""
+
+    assignor: str = "auto"
+    release: str | None = None
+
+
+@dataclass(slots=True)
+class _Trial:
+    """An era that was tried."""
+
+    variant: Variant
+    sizes: Mapping[str, TopicSize]
+    plan: Plan | None
+    failure: str | None = None
+    is_same: bool = False
+    is_same_order: bool = False
+    #: Members counted as owners of what they were assigned before, whatever they claimed themselves.
+    had: bool = False
+
+
+@dataclass(slots=True)
+class _Case:
+    """One group while it is being looked at."""
+
+    step: Membership
+    before: Membership | None
+    facts: TopicFacts
+    wanted: Expectation
+    latest: Membership
+    actual: Assigned = field(init=False)
+    assignor: str | None = field(init=False)
+    trials: list[_Trial] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.actual = outcome_of(self.step)
+        self.assignor = assignor_of(self.step)
+
+
+def check_group(
+    step: Membership,
+    before: Membership | None,
+    facts: TopicFacts,
+    wanted: Expectation | None = None,
+    *,
+    latest: Membership | None = None,
+) -> Check:
+    """Judge one assignment. Depends on nothing but its arguments, so that groups can be judged anywhere.
+
+    Args:
+        step: the step in the life of a group that brought the assignment.
+        before: the step in front of it; None where it is not known.
+        facts: what is known besides the records of the group.
+        wanted: which assignor to expect; default: whichever explains it.
+        latest: the step that says who has what by now; default: `step`.
+    """
+    case = _Case(step, before, facts, wanted or Expectation(), latest or step)
+    side = _SIDES.get(step.kind)
+    if step.kind == "streams" or step.protocol in _STREAMS_PROTOCOLS or step.protocol_type == "connect":
+        return _structural(case)
+    if step.kind == "classic" and (step.protocol_type != "consumer" or step.is_opaque):
+        return _finished(case, "undecidable", f"protocol type {step.protocol_type!r} assigns no partitions that are known")
+    if any(member.subscribed_topics is None for member in step.members.values()):
+        return _finished(case, "undecidable", "the subscription of a member cannot be read")
+    if step.kind == "classic" and step.converted_from is not None:
+        sentence = f"undecidable, because no leader made this: the coordinator wrote it when the {step.converted_from} group became classic"
+        return _finished(case, "undecidable", sentence)
+    assert side is not None
+    _try(case, side)
+    return _judged(case)
+
+
+def _try(case: _Case, side: Side) -> None:
+    """Run every era that may be meant, on every set of partition counts that may be right, until one fits."""
+    said, own = said_counts(case.step, case.facts), own_counts(case.step)
+    if case.step.kind != "classic" and case.facts.sizes.covers(case.step.group):
+        # The coordinator itself says which topics there are.
+        own = {topic: size for topic, size in own.items() if topic in said}
+    choices = [said | {topic: size for topic, size in own.items() if topic not in said}]
+    if said.keys() & own.keys() and any(own[topic].partition_count != said[topic].partition_count for topic in said.keys() & own.keys()):
+        choices.append(said | own)
+    for had in (False, True):
+        for sizes in choices:
+            for variant in _candidates(case, side):
+                if had and (case.step.kind != "classic" or variant.assignor not in STICKY or case.before is None):
+                    continue
+                question = question_of(case.step, case.before, variant.assignor, sizes, case.facts, had=had)
+                trial = _run(case, variant, question, sizes, had=had)
+                if not trial.is_same:
+                    # Members of one hash bucket stand there in the order in which they came, which is not in the log.
+                    turned = replace(question, members=question.members[::-1])
+                    if turned.in_hash_order() != question.in_hash_order():
+                        trial = max(trial, _run(case, variant, turned, sizes, had=had), key=lambda each: each.is_same)
+                case.trials.append(trial)
+            if any(trial.is_same for trial in case.trials):
+                return
+
+
+def _candidates(case: _Case, side: Side) -> list[Variant]:
+    if case.wanted.assignor == "auto":
+        own = variants_of(side, case.assignor) if case.assignor else []
+        variants = [*own, *(variant for variant in variants_of(side) if variant not in own)]
+    else:
+        variants = variants_of(side, case.wanted.assignor)
+    if case.wanted.release is None:
+        return variants
+    return [variant for variant in variants if variant == variant_for(side, variant.assignor, case.wanted.release)]
+
+
+def _run(case: _Case, variant: Variant, question: Question, sizes: Mapping[str, TopicSize], *, had: bool) -> _Trial:
+    try:
+        plan = variant.run(question)
+    except AssignorThrows as thrown:
+        return _Trial(variant, sizes, None, str(thrown), had=had)
+    trial = _Trial(variant, sizes, plan, had=had)
+    trial.is_same = _as_sets(plan.assigned) == _as_sets(case.actual)
+    trial.is_same_order = trial.is_same and _by_topic(plan.assigned) == _by_topic(case.actual)
+    return trial
+
+
+def _as_sets(assigned: Assigned) -> dict[str, list[TopicPartition]]:
+    return {member_id: sorted(partitions) for member_id, partitions in assigned.items() if partitions}
+
+
+def _by_topic(assigned: Assigned) -> dict[tuple[str, str], list[int]]:
+    listed: dict[tuple[str, str], list[int]] = {}
+    for member_id, partitions in assigned.items():
+        for topic, partition in partitions:
+            listed.setdefault((member_id, topic), []).append(partition)
+    return listed
+
+
+def _judged(case: _Case) -> Check:
+    same = [trial for trial in case.trials if trial.is_same]
+    same = [trial for trial in same if trial.is_same_order] or same
+    # An era of the group's own assignor says more than another assignor that happens to agree.
+    own = [trial for trial in same if trial.variant.assignor == (case.assignor if case.wanted.assignor == "auto" else case.wanted.assignor)]
+    if not same or (not own and _gap_in_front(case)):
+        return _unexplained(case)
+    fitting = own or same
+    first = fitting[-1]
+    said = said_counts(case.step, case.facts)
+    other_counts = [topic for topic, size in first.sizes.items() if topic in said and size.partition_count != said[topic].partition_count]
+    explained_by = _titles([trial.variant for trial in fitting])
+    verdict: Verdict = "as_expected" if own and not other_counts and not first.had else "explained"
+    sentence = f"as {explained_by}"
+    if other_counts:
+        topic = other_counts[0]
+        sentence += f", if the leader saw {first.sizes[topic].partition_count} partitions of {topic}, not {said[topic].partition_count}"
+    sentence += _leaders_hand(case)
+    if first.had:
+        sentence += ", if members claimed what they had been assigned before"
+    return _finished(case, verdict, sentence + _condition(case, first.sizes), sizes=first.sizes, plan=first.plan, explained_by=explained_by)
+
+
+def _leaders_hand(case: _Case) -> str:
+    """What the version of the assignments says of the leader: Java writes its newest, whatever the members wrote."""
+    versions = {
+        member.assignment.version for member in case.step.members.values() if member.assignment and member.assignment.version is not None
+    }
+    if case.step.kind != "classic" or len(versions) != 1:
+        return ""
+    version = versions.pop()
+    if version not in _LEADERS_BY_VERSION:
+        return ""
+    return f" (assignments of version {version}: {_LEADERS_BY_VERSION[version]})"
+
+
+def _condition(case: _Case, sizes: Mapping[str, TopicSize]) -> str:
+    """What the sentence rests on that nobody says."""
+    inferred = sorted(topic for topic, size in sizes.items() if not size.is_exact)
+    unknown = sorted(set(subscribed_topics(case.step)).difference(sizes))
+    words = ""
+    if inferred:
+        counts = ", ".join(
+            f"{topic} {'' if sizes[topic].basis == 'assignment' else 'at least '}{sizes[topic].partition_count}" for topic in inferred[:3]
+        )
+        words += f", if partition counts are as assigned: {counts}{f' and {len(inferred) - 3} topics more' if len(inferred) > 3 else ''}"
+    if unknown:
+        words += f"; nothing is known of {', '.join(unknown[:3])}{' and others' if len(unknown) > 3 else ''}: taken for missing"
+    return words
+
+
+def _unexplained(case: _Case) -> Check:
+    wanted_name = case.assignor if case.wanted.assignor == "auto" else case.wanted.assignor
+    sizes = case.trials[0].sizes if case.trials else {}
+    if not case.trials:
+        who = f"release {case.wanted.release}" if case.wanted.release else "no known release"
+        return _finished(case, "undecidable", f"{who} has no assignor {wanted_name!r} for a {case.step.kind} group", sizes=sizes)
+    own = [trial for trial in case.trials if trial.variant.assignor == wanted_name]
+    failures = [trial for trial in own if trial.failure is not None]
+    expected = next((trial for trial in reversed(own) if trial.plan is not None and not trial.had), None)
+    plan = None if expected is None else expected.plan
+    missing = sorted(topic for topic in subscribed_topics(case.step) if topic not in sizes or not sizes[topic].is_exact)
+    needs_racks = any(member.rack_id for member in case.step.members.values()) and not any(size.racks for size in sizes.values())
+    if own and len(failures) == len(own):
+        sentence = f"{_titles([failures[-1].variant])} fails here: {failures[-1].failure}"
+        return _finished(case, "not_explained", sentence, sizes=sizes)
+    nameless = sorted(_nameless(case))
+    if nameless:
+        sentence = f"undecidable, because the name of topic id {nameless[0]} is not known; name it in a topics file"
+        return _finished(case, "undecidable", sentence, sizes=sizes)
+    is_sound = _is_sound(case, {member_id: set(partitions) for member_id, partitions in case.actual.items()})
+    gap = _gap_in_front(case)
+    if gap and is_sound:
+        return _finished(case, "undecidable", f"undecidable, because {gap}", sizes=sizes)
+    if missing and is_sound:
+        sentence = f"undecidable, because the partition counts of {', '.join(missing[:3])} are not known; name them in a topics file"
+        return _finished(case, "undecidable", sentence, sizes=sizes)
+    if needs_racks and is_sound:
+        sentence = "undecidable, because members have racks and those of the replicas are not known"
+        return _finished(case, "undecidable", sentence, sizes=sizes)
+    if not own and is_sound:
+        sentence = f"assignor {wanted_name!r} is not known; every partition has one owner that subscribes to it"
+        return _finished(case, "consistent", sentence, sizes=sizes)
+    sentence = "no known assignor" if case.wanted.assignor == "auto" else f"not as {_titles([trial.variant for trial in own])}"
+    if is_sound and case.step.kind == "classic":
+        sentence += "; every partition has one owner that subscribes to it: the leader may be no Java client"
+    return _finished(case, "not_explained", sentence, sizes=sizes, plan=plan)
+
+
+def _nameless(case: _Case) -> set[str]:
+    """Ids of assigned topics whose name nobody knows."""
+    if case.step.kind == "classic":
+        return set()
+    known = {topic for member in case.step.members.values() for topic in member.subscribed_topics or ()}
+    return {topic for partitions in case.actual.values() for topic, _ in partitions if topic not in known and topic not in case.facts.names}
+
+
+def _gap_in_front(case: _Case) -> str | None:
+    """Why what the coordinator started from is not known, if so."""
+    step, before = case.step, case.before
+    if step.kind == "classic" or step.target_epoch is None:
+        return None
+    if step.group_epoch is not None and step.group_epoch > step.target_epoch:
+        return "the group changed once more in the batch that has this target"
+    if step.target_epoch > 1 and (before is None or (before.target_epoch is None and before.kind == step.kind)):
+        return "the target before this one is not in the log any more"
+    return None
+
+
+def _is_sound(case: _Case, held: Mapping[str, set[TopicPartition]]) -> bool:
+    """True where no partition has two owners (unless it is shared) and nobody has a topic that it does not subscribe to."""
+    given = [each for partitions in held.values() for each in partitions]
+    if len(given) != len(set(given)) and case.step.kind != "share":
+        return False
+    topics = {member.member_id: set(member.subscribed_topics or ()) for member in case.step.members.values()}
+    return all(topic in topics[member_id] for member_id, partitions in held.items() for topic, _ in partitions)
+
+
+def _titles(variants: Iterable[Variant]) -> str:
+    """Eras in words, neighbours drawn together: `range of Java clients 2.4 and later`."""
+    by_assignor: dict[tuple[str, str], list[Variant]] = {}
+    for variant in dict.fromkeys(variants):
+        by_assignor.setdefault((variant.side, variant.assignor), []).append(variant)
+    words = []
+    for (side, assignor), fitting in by_assignor.items():
+        known = variants_of(fitting[0].side, assignor)
+        spans: list[list[Variant]] = []
+        for variant in sorted(fitting, key=known.index):
+            if spans and known.index(spans[-1][-1]) + 1 == known.index(variant):
+                spans[-1].append(variant)
+            else:
+                spans.append([variant])
+        releases = ", ".join(f"{span[0].first}-{span[-1].last}" if span[-1].last else f"{span[0].first} and later" for span in spans)
+        words.append(f"{assignor} of {'Java clients' if side == 'client' else 'the coordinator'} {releases}")
+    return "; ".join(words)
+
+
+def _structural(case: _Case) -> Check:
+    """The verdict on a group of which only the structure can be checked."""
+    members = list(case.step.members.values())
+    if case.step.protocol_type == "connect":
+        if not any(connect_running(member) is not None for member in members):
+            return _finished(case, "undecidable", "no worker's assignment can be read")
+        oddities = list(connect_oddities(members))
+        delay_ms = connect_delay_ms(members)
+        fine = "no work runs twice and workers run about as much"
+        fine += f"; lost work waits up to {delay_ms} ms" if delay_ms else ""
+    elif case.step.kind == "streams":
+        oddities = list(streams_group_oddities(members))
+        fine = "every active task runs once"
+    else:
+        oddities = list(streams_oddities(members))
+        fine = "every task runs once and has its partitions"
+    who = "Kafka Connect" if case.step.protocol_type == "connect" else "Kafka Streams"
+    note = f"{who}: only the structure can be checked"
+    if oddities:
+        return _finished(case, "not_explained", f"{note}; {'; '.join(oddities[:3])}")
+    return _finished(case, "consistent", f"{note}; {fine}")
+
+
+def _finished(
+    case: _Case,
+    verdict: Verdict,
+    sentence: str,
+    *,
+    sizes: Mapping[str, TopicSize] | None = None,
+    plan: Plan | None = None,
+    explained_by: str | None = None,
+) -> Check:
+    sizes = sizes or {}
+    rows = list(_partition_rows(case, sizes, plan))
+    step = case.step
+    name = case.assignor or ""
+    counts = {kind: sum(kind in row["differences"] for row in rows) for kind in _COUNTED}
+    bases = [size.basis for size in sizes.values()]
+    listed = list(step.members.values())
+    is_plain = step.kind in ("classic", "consumer") and step.protocol_type != "connect" and step.protocol not in _STREAMS_PROTOCOLS
+    row = {
+        "replica": step.replica,
+        "offsets_partition": step.offsets_partition,
+        "record_offset": step.record_offset,
+        "timestamp_ms": step.timestamp_ms,
+        "group": step.group,
+        "group_type": step.kind,
+        "assignor": case.assignor,
+        "generation": step.generation if step.kind == "classic" else step.target_epoch,
+        "leader": step.leader,
+        "members": len(listed),
+        "partitions": sum(bool(row["actual"]) for row in rows),
+        "verdict": verdict,
+        "explained_by": explained_by,
+        "count_basis": max(bases, key=("record", "topics_file", "assignment", "at_least").index) if bases else None,
+        **counts,
+        "unbalanced_by": unbalanced_by(listed, case.actual, by_topic=name == "range") if is_plain and not counts["withheld"] else None,
+        "sentence": sentence,
+    }
+    return Check(row, rows)
+
+
+def _partition_rows(case: _Case, sizes: Mapping[str, TopicSize], plan: Plan | None) -> Iterator[dict[str, Any]]:
+    step = case.step
+    actual, previous = _owners(case.actual), previous_owners(step, case.before)
+    expected = None if plan is None else _owners(plan.assigned)
+    withheld = {each for partitions in (plan.withheld.values() if plan else ()) for each in partitions}
+    claimed = {each for member in step.members.values() for each in (*(member.claimed or ()), *member.pending_revocation)}
+    current = None if step.kind == "classic" else _owners({each.member_id: list(each.owned) for each in case.latest.members.values()})
+    topics = {member.member_id: member.subscribed_topics for member in step.members.values()}
+    exist = {(topic, partition) for topic, size in sizes.items() for partition in range(size.partition_count)}
+    is_shared = step.kind == "share"
+    nameless = _nameless(case)
+    for each in sorted(exist.union(actual, current or ())):
+        topic, partition = each
+        mine, theirs = actual.get(each, []), None if expected is None else expected.get(each, [])
+        odd = []
+        if not mine and each in exist and not is_shared:
+            odd.append("withheld" if each in withheld or (case.assignor == "cooperative-sticky" and each in claimed) else "lost")
+        if len(mine) > 1 and not is_shared:
+            odd.append("doubled")
+        if theirs is not None and set(mine) != set(theirs) and mine and theirs:
+            had = previous.get(each, [])
+            odd.append("moved_needlessly" if set(had) & set(theirs) - set(mine) else "moved")
+        if topic not in nameless and any((known := topics.get(member_id)) is not None and topic not in known for member_id in mine):
+            odd.append("unsubscribed")
+        if topic in sizes and sizes[topic].is_exact and partition >= sizes[topic].partition_count:
+            odd.append("beyond_count")
+        if current is not None and set(current.get(each, ())) != set(mine):
+            odd.append("unreconciled")
+        yield {
+            "replica": step.replica,
+            "offsets_partition": step.offsets_partition,
+            "record_offset": step.record_offset,
+            "group": step.group,
+            "topic": topic,
+            "partition": partition,
+            "actual": mine,
+            "expected": theirs,
+            "previous": previous.get(each, []),
+            "current": None if current is None else current.get(each, []),
+            "differences": odd,
+        }
+
+
+def _owners(assigned: Assigned) -> dict[TopicPartition, list[str]]:
+    owners: dict[TopicPartition, list[str]] = {}
+    for member_id, partitions in assigned.items():
+        for each in dict.fromkeys(partitions):
+            owners.setdefault(each, []).append(member_id)
+    return owners
+
+
+def empty_check(step: Membership) -> Check:
+    """The check of a group that has no assignment."""
+    sentence = (
+        "the group was removed" if step.is_tombstone else "nobody is in the group" if not step.members else "no assignment is in the log"
+    )
+    case = _Case(step, None, TopicFacts(TopicSizes(), {}), Expectation(), step)
+    return Check(_finished(case, "undecidable", sentence).verdict, [])
+
+
+def is_round(step: Membership, before: Membership | None) -> bool:
+    """True for a step that brought a new assignment: a generation, or a target of a new epoch, with somebody to assign it to."""
+    if step.is_tombstone or step.is_placeholder or not step.members:
+        return False
+    if before is None or before.kind != step.kind or before.is_tombstone:
+        return step.kind == "classic" or step.target_epoch is not None
+    if step.kind == "classic":
+        # The same generation once more: a static member came back, and nothing was shared out anew.
+        return step.generation != before.generation
+    return step.target_epoch is not None and step.target_epoch != before.target_epoch
+
+
+def tables_of(checks: Sequence[Check]) -> Assignments:
+    """These checks as tables, in their order."""
+    return Assignments(
+        table_of(ASSIGNMENT_VERDICTS, [check.verdict for check in checks]),
+        table_of(ASSIGNMENT_PARTITIONS, [row for check in checks for row in check.partitions]),
+    )
+
+
+def assignments_sentence(verdicts: pa.Table) -> str:
+    """How the groups fared, in one sentence, for people."""
+    counts: dict[str, int] = {}
+    for verdict in verdicts["verdict"].to_pylist():
+        counts[verdict] = counts.get(verdict, 0) + 1
+    parts = [
+        f"{counts[name]} {name.replace('_', ' ')}"
+        for name in ("as_expected", "explained", "consistent", "not_explained", "undecidable")
+        if name in counts
+    ]
+    return f"{verdicts.num_rows} assignment{'' if verdicts.num_rows == 1 else 's'}: {', '.join(parts) or 'no group has one'}"

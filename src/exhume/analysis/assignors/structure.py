@@ -1,0 +1,125 @@
+"""What must hold of any assignment, whoever made it: for groups whose assignor cannot be run again from the log.
+
+Kafka Streams and Kafka Connect decide by what the offsets topic does not have (topologies, lags, the list of connectors), and other
+clients decide in their own way. Of these only the structure is checked. Every function returns sentences about what does not hold.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+from exhume.analysis.memberships import Member, TopicPartition
+from exhume.codecs.embedded import Payload
+
+#: (connector, task); task -1 is the connector itself.
+Work = tuple[str, int]
+
+
+def unbalanced_by(members: Sequence[Member], held: Mapping[str, Sequence[TopicPartition]], *, by_topic: bool) -> int | None:
+    """How many partitions more than one apart members are that subscribe to the same topics; 0 where they are as equal as can be.
+
+    `by_topic`: of each topic, as `range` promises; else over all. None where subscriptions differ, which promises nothing of the kind.
+    """
+    subscriptions = {frozenset(member.subscribed_topics or ()) for member in members}
+    if not members or (len(subscriptions) > 1 and not by_topic):
+        return None
+    if not by_topic:
+        sizes = [len(held.get(member.member_id, ())) for member in members]
+        return max(0, max(sizes) - min(sizes) - 1)
+    worst = 0
+    for topic in set(chain.from_iterable(subscriptions)):
+        counts = [
+            sum(name == topic for name, _ in held.get(member.member_id, ()))
+            for member in members
+            if topic in (member.subscribed_topics or ())
+        ]
+        worst = max(worst, max(counts) - min(counts) - 1)
+    return worst
+
+
+def streams_oddities(members: Iterable[Member]) -> Iterator[str]:
+    """Of a classic group of Kafka Streams: tasks that two members run, tasks that do not fit their partitions, errors of the leader."""
+    runs: dict[Any, list[str]] = {}
+    for member in members:
+        info = None if member.assignment is None else member.assignment.user_data
+        if info is None or info.kind != "streams_assignment_info" or "active_tasks" not in info.value:
+            continue
+        if info.value.get("error_code"):
+            yield f"the leader told member {member.member_id} error {info.value['error_code']}"
+        tasks = [(task["subtopology"], task["partition"]) for task in info.value["active_tasks"]]
+        partitions = sorted(member.assigned or ())
+        if len(tasks) != len(partitions):
+            yield f"member {member.member_id} has {len(tasks)} active tasks for {len(partitions)} partitions"
+        elif any(task[1] != partition for task, (_, partition) in zip(tasks, partitions, strict=True)):
+            yield f"active tasks of member {member.member_id} have other numbers than its partitions"
+        for task in set(tasks):
+            runs.setdefault(task, []).append(member.member_id)
+    for (subtopology, partition), ids in sorted(runs.items()):
+        if len(ids) > 1:
+            yield f"task {subtopology}_{partition} is active on {len(ids)} members: {', '.join(ids)}"
+
+
+def streams_group_oddities(members: Iterable[Member]) -> Iterator[str]:
+    """Of a streams group: tasks that are active twice, and standby or warm-up copies beside the active task."""
+    active: Counter[tuple[str, int]] = Counter()
+    for member in members:
+        active.update(member.active_tasks)
+        for task in set(member.active_tasks).intersection((*member.standby_tasks, *member.warmup_tasks)):
+            yield f"member {member.member_id} has task {task[0]}_{task[1]} both active and as a copy"
+    for (subtopology, partition), count in sorted(active.items()):
+        if count > 1:
+            yield f"task {subtopology}_{partition} is active on {count} members"
+
+
+def connect_running(member: Member) -> list[Work] | None:
+    """What a Connect worker runs after this round: all that it was assigned, or since version 1 (allocation - revoked) + assigned.
+
+    None where its bytes cannot be read.
+    """
+    assignment = member.assignment
+    if assignment is None or assignment.kind != "connect_assignment":
+        return None
+    if not assignment.version:
+        return _work(assignment.value["assigned"])
+    allocation = None if member.subscription is None else member.subscription.user_data
+    before = [] if allocation is None or allocation.kind != "connect_assignment" else _work(allocation.value["assigned"])
+    revoked = set(_work(assignment.value["revoked"]))
+    return list(dict.fromkeys([*(work for work in before if work not in revoked), *_work(assignment.value["assigned"])]))
+
+
+def connect_oddities(members: Sequence[Member]) -> Iterator[str]:
+    """Of a Connect group: errors, work that two workers run, revocations of what nobody has, and how unequal the workers are."""
+    payloads: list[Payload] = [
+        member.assignment for member in members if member.assignment and member.assignment.kind == "connect_assignment"
+    ]
+    for error in sorted({payload.value["error"] for payload in payloads} - {0}):
+        yield f"the leader told workers error {error}: nobody gets work until they have the same configuration"
+    running = {member.member_id: connect_running(member) or [] for member in members}
+    counts = Counter(chain.from_iterable(running.values()))
+    for (connector, task), count in sorted(counts.items()):
+        if count > 1:
+            yield f"{_spelt(connector, task)} runs on {count} workers"
+    is_settled = all(payload.version and not payload.value.get("revoked") and not payload.value.get("delay_ms") for payload in payloads)
+    if is_settled and len(members) > 1:
+        for kind, sizes in (
+            ("connectors", [sum(task < 0 for _, task in works) for works in running.values()]),
+            ("tasks", [sum(task >= 0 for _, task in works) for works in running.values()]),
+        ):
+            if max(sizes) - min(sizes) > 1:
+                yield f"workers run between {min(sizes)} and {max(sizes)} {kind}, though nothing is being revoked or delayed"
+
+
+def connect_delay_ms(members: Iterable[Member]) -> int:
+    """How long lost work stays unassigned on purpose; 0 where it does not."""
+    return max((member.assignment.value.get("delay_ms") or 0 for member in members if member.assignment is not None), default=0)
+
+
+def _spelt(connector: str, task: int) -> str:
+    return f"connector {connector}" if task < 0 else f"task {connector}-{task}"
+
+
+def _work(entries: Iterable[Mapping[str, Any]] | None) -> list[Work]:
+    return [(entry["connector"], task) for entry in entries or () for task in entry["tasks"]]

@@ -1,0 +1,111 @@
+"""`exhume assignments`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from exhume.cli.options import AtOffset, AtTime, CsvRaw, EvidencePaths, Groups, Output, OutputFile, OutputOption, TempDir, record_offsets
+
+
+class Table(StrEnum):
+    """What to show: a verdict for each group, or every partition."""
+
+    verdicts = "verdicts"
+    partitions = "partitions"
+
+
+_SHOWN = {
+    Table.verdicts: (
+        "offsets_partition",
+        "record_offset",
+        "group",
+        "group_type",
+        "assignor",
+        "generation",
+        "members",
+        "partitions",
+        "verdict",
+        "sentence",
+    ),
+    Table.partitions: ("group", "topic", "partition", "actual", "expected", "previous", "current", "differences"),
+}
+
+
+def assignments_command(
+    paths: EvidencePaths,
+    groups: Groups = None,
+    at_offset: AtOffset = None,
+    at_time: AtTime = None,
+    expected: Annotated[
+        str,
+        typer.Option(
+            "--expected",
+            metavar="NAME",
+            help="The assignor to expect: range, roundrobin, sticky, cooperative-sticky, uniform, simple; auto tries all.",
+        ),
+    ] = "auto",
+    topics: Annotated[
+        Path | None,
+        typer.Option(
+            "--topics",
+            metavar="FILE",
+            help="Partition counts, racks and names of topics: CSV topic,topic_id,partitions[,racks].",
+            show_default=False,
+        ),
+    ] = None,
+    release: Annotated[
+        str | None,
+        typer.Option(
+            "--release",
+            metavar="R",
+            help="The release of the client that leads a classic group, or of the coordinator of another.",
+            show_default="every one",
+        ),
+    ] = None,
+    every: Annotated[bool, typer.Option("--every", help="Judge every assignment that the log holds, not only the last one.")] = False,
+    table: Annotated[
+        Table | None,
+        typer.Option("--table", help="Verdicts, or partitions.", show_default="verdicts; with --group partitions too"),
+    ] = None,
+    temp_dir: TempDir = None,
+    output: OutputOption = Output.table,
+    output_file: OutputFile = None,
+    csv_raw: CsvRaw = False,
+) -> None:
+    """Compare who has which partition with who should have it.
+
+    A verdict for each group: as expected, or explained by which assignor of which releases, which hints at the client that led it; or by
+    none. For every partition who has it, who should, who had it, and what is odd: lost, doubled, moved, unsubscribed, beyond the count.
+
+    Example: exhume assignments data/ --group billing --topics topics.csv
+    """
+    from exhume.analysis.assignments import assignments_sentence
+    from exhume.cli.render import refuse_unfit, render
+    from exhume.cli.run import opened, tell
+
+    wanted = [table] if table is not None else list(Table) if groups else [Table.verdicts]
+    refuse_unfit([each.value for each in wanted] if len(wanted) > 1 else None, output=output, output_file=output_file, evidence=paths)
+    with opened(paths, temp_dir=temp_dir) as topic:
+        found = topic.assignments(
+            groups=groups or None,
+            at_offset=record_offsets(at_offset, "--at-offset"),
+            at_time_ms=at_time,
+            expected=expected,
+            release=release,
+            topics_file=topics,
+            every=every,
+        )
+        answers = {each.value: found.verdicts if each is Table.verdicts else found.partitions for each in wanted}
+        columns = {each.value: _SHOWN[each] for each in wanted}
+        if len(wanted) > 1:
+            render(answers, output=output, output_file=output_file, csv_raw=csv_raw, columns=columns, evidence=paths)
+        else:
+            name = wanted[0].value
+            render(answers[name], output=output, output_file=output_file, csv_raw=csv_raw, columns=columns[name], evidence=paths)
+        if output is Output.table:
+            typer.echo(assignments_sentence(found.verdicts), err=True)
+        tell(topic.findings)

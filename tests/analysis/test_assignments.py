@@ -1,0 +1,228 @@
+"""Expected against actual assignment: assignments that real clients and coordinators made, and what is said of odd ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import exhume
+from exhume.analysis.assignment_questions import TopicFacts
+from exhume.analysis.assignment_rounds import FactsOverTime, check_latest, rounds
+from exhume.analysis.assignments import ASSIGNMENT_PARTITIONS, ASSIGNMENT_VERDICTS, Check, Expectation, check_group, tables_of
+from exhume.analysis.memberships import Member, Membership, TopicPartition
+from exhume.analysis.topic_sizes import TopicSizes
+from exhume.errors import RequestError
+from exhume.replay.topic_names import Topic, TopicNames
+from tests.conftest import Compared
+from tests.judges import corpus
+
+#: (story, kind, group, generation or epoch) to the reason why nothing can be said.
+EXCEPTIONS: Mapping[tuple[str, str, str, int], str] = {
+    (
+        "2.4.1-lifecycle",
+        "classic",
+        "ad-bidding",
+        2,
+    ): "led by librdkafka, whose cooperative assignor takes other partitions away than Java's",
+    ("3.7.2-consumer-groups", "consumer", "fraud-scoring", 2): "the target of epoch 1 was cleaned away",
+    ("3.7.2-consumer-groups", "consumer", "payments.ledger", 5): "the target of epoch 4 was cleaned away",
+    ("3.9.1-consumer-groups", "consumer", "fraud-scoring", 2): "the target of epoch 1 was cleaned away",
+    ("3.9.1-consumer-groups", "consumer", "payments.ledger", 5): "the target of epoch 4 was cleaned away",
+    (
+        "4.0.0-consumer-groups",
+        "consumer",
+        "clickstream-all",
+        1,
+    ): "the batch goes on to epoch 2: what the target was made from is not in the log",
+    ("4.0.0-consumer-groups", "consumer", "clickstream-all", 4): "the regular expression of a member was resolved later",
+    ("4.0.0-conversion", "classic", "static-roll", 1): "downgraded: the coordinator wrote the assignment",
+    ("4.0.0-conversion", "classic", "order-pipeline", 2): "downgraded: the coordinator wrote the assignment",
+    ("4.0.0-conversion", "classic", "java-upgrade", 5): "downgraded: the coordinator wrote the assignment",
+    ("4.3.0-consumer-groups", "consumer", "clickstream-all", 4): "the regular expression of a member was resolved later",
+    ("4.3.0-consumer-groups", "consumer", "clickstream-all", 5): "a deleted topic, whose name nobody knows",
+    ("4.3.0-consumer-groups", "consumer", "clickstream-all", 6): "a deleted topic, whose name nobody knows",
+    ("4.3.0-consumer-groups", "consumer", "clickstream-all", 7): "a deleted topic, whose name nobody knows",
+    ("4.3.0-consumer-groups", "consumer", "search-indexer", 4): "a deleted topic, whose name nobody knows",
+    ("4.3.0-consumer-groups", "consumer", "checkout-service", 3): "the target of epoch 2 was cleaned away",
+    ("4.3.0-consumer-groups", "consumer", "audit-trail-eu", 3): "a topic was deleted, and since 4.1 no record says so",
+}
+
+
+def judged(story: corpus.Case) -> Iterator[dict[str, Any]]:
+    """The verdict on every assignment in the logs of a story."""
+    for data in story.data_directories.values():
+        with exhume.open(data) as topic:
+            found = topic.assignments(every=True)
+        assert (found.verdicts.schema, found.partitions.schema) == (ASSIGNMENT_VERDICTS, ASSIGNMENT_PARTITIONS)
+        yield from found.verdicts.to_pylist()
+
+
+def judge_all(stories: Sequence[corpus.Case], compared: Compared) -> None:
+    odd, met = {}, set()
+    for story in stories:
+        for row in judged(story):
+            slot = (story.name, row["group_type"], row["group"], row["generation"])
+            if slot in EXCEPTIONS:
+                met.add(slot)
+                assert row["verdict"] == "undecidable", (slot, row["sentence"])
+            elif row["verdict"] in ("as_expected", "consistent"):
+                compared[f"assignments {row['verdict']}", f"{row['group_type']} {row['assignor']}"] += 1
+            elif "protocol type" not in row["sentence"]:
+                odd[slot] = row["sentence"]
+    assert not odd
+    assert met == set(EXCEPTIONS)
+
+
+def stories(root: Path) -> list[corpus.Case]:
+    return [case for case in corpus.cases(root) if not case.is_fact and not case.is_random]
+
+
+def test_every_assignment_of_real_clients_and_coordinators_is_computed_again_but_for_listed_ones(compared: Compared) -> None:
+    judge_all(stories(corpus.BUNDLED), compared)
+
+
+@pytest.mark.corpus
+@pytest.mark.skipif(corpus.WHOLE is None, reason="EXHUME_CORPUS does not name a larger set of logs")
+def test_every_assignment_of_the_whole_corpus_is_computed_again_but_for_listed_ones(compared: Compared) -> None:
+    assert corpus.WHOLE is not None
+    judge_all(stories(corpus.WHOLE), compared)
+
+
+def member(name: str, assigned: Sequence[TopicPartition], topics: Sequence[str] = ("t",), **more: Any) -> Member:
+    return Member(name, subscribed_topics=tuple(topics), assigned=tuple(assigned), **more)
+
+
+def step(*members: Member, protocol: str | None = "range", generation: int = 1, **more: Any) -> Membership:
+    fields: dict[str, Any] = {"replica": "1", "offsets_partition": 0, "group": "g", "kind": "classic", "protocol_type": "consumer"}
+    fields |= {"record_offset": generation, "last_record_offset": generation, "timestamp_ms": generation, "path": "", "byte_position": 0}
+    fields |= {"members": {each.member_id: each for each in members}, "protocol": protocol, "generation": generation}
+    return Membership(**fields | more)
+
+
+def parts(topic: str, *numbers: int) -> list[TopicPartition]:
+    return [(topic, number) for number in numbers]
+
+
+def check(now: Membership, before: Membership | None = None, counts: Mapping[str, int] | None = None, **wanted: Any) -> Check:
+    sizes = TopicSizes([Topic(topic, None, count, None) for topic, count in (counts or {}).items()])
+    return check_group(now, before, TopicFacts(sizes, {}), Expectation(**wanted))
+
+
+def odd(found: Check) -> dict[TopicPartition, list[str]]:
+    return {(row["topic"], row["partition"]): row["differences"] for row in found.partitions if row["differences"]}
+
+
+def test_a_group_that_is_as_it_should_be() -> None:
+    found = check(step(member("a", parts("t", 0, 1)), member("b", parts("t", 2))), counts={"t": 3})
+
+    assert (found.verdict["verdict"], found.verdict["explained_by"]) == ("as_expected", "range of Java clients 0.10 and later")
+    assert (found.verdict["count_basis"], found.verdict["unbalanced_by"]) == ("topics_file", 0)
+    assert odd(found) == {}
+
+
+def test_static_members_tell_the_era() -> None:
+    now = step(member("a", parts("t", 2), group_instance_id="y"), member("b", parts("t", 0, 1), group_instance_id="x"))
+
+    assert check(now).verdict["explained_by"] == "range of Java clients 2.4 and later"
+    assert check(now, release="2.3.1", assignor="range").verdict["verdict"] == "undecidable"
+    told = check(now, counts={"t": 3}, release="2.3.1", assignor="range")
+    assert told.verdict["verdict"] == "not_explained"
+    assert odd(told) == {("t", 0): ["moved"], ("t", 1): ["moved"], ("t", 2): ["moved"]}
+
+
+def test_an_assignment_under_a_name_that_is_not_its_own() -> None:
+    now = step(member("a", parts("t", 0, 2)), member("b", parts("t", 1, 3)), protocol="RoundRobinAssigner")
+
+    found = check(now, counts={"t": 4})
+    assert found.verdict["verdict"] == "explained"
+    assert found.verdict["explained_by"].startswith("roundrobin of Java clients 0.10 and later; sticky of")
+
+
+def test_what_nobody_has_and_what_two_have() -> None:
+    found = check(step(member("a", parts("t", 0, 1)), member("b", [*parts("t", 1), ("u", 0)])), counts={"t": 3})
+
+    assert found.verdict["verdict"] == "not_explained"
+    assert odd(found)["t", 2] == ["lost"]
+    assert "doubled" in odd(found)["t", 1]
+    assert odd(found)["u", 0] == ["unsubscribed"]
+    assert (found.verdict["lost"], found.verdict["doubled"], found.verdict["unsubscribed"]) == (1, 1, 1)
+
+
+def test_a_partition_that_the_topic_does_not_have_means_that_the_leader_saw_more() -> None:
+    found = check(step(member("a", parts("t", 0, 1)), member("b", parts("t", 2, 3))), counts={"t": 3})
+
+    assert found.verdict["verdict"] == "explained"
+    assert "if the leader saw 4 partitions of t, not 3" in found.verdict["sentence"]
+    assert odd(found) == {}
+
+
+def test_a_partition_that_moved_though_its_owner_stayed() -> None:
+    before = step(member("a", parts("t", 0, 1)), member("b", parts("t", 2, 3)))
+    now = step(member("a", parts("t", 3, 2)), member("b", parts("t", 1, 0)), generation=2, protocol="range")
+
+    found = check(now, before, counts={"t": 4}, assignor="range")
+    assert {tuple(each) for each in odd(found).values()} == {("moved_needlessly",)}
+    assert found.verdict["moved_needlessly"] == 4
+
+
+def test_members_that_are_unequal_beyond_the_promise() -> None:
+    found = check(step(member("a", parts("t", 0, 1, 2, 3)), member("b", [])), counts={"t": 4})
+
+    assert found.verdict["unbalanced_by"] == 3
+    assert found.verdict["verdict"] == "not_explained"
+
+
+def test_without_counts_nothing_is_guessed() -> None:
+    found = check(step(member("a", parts("t", 5)), member("b", parts("t", 0))))
+
+    assert found.verdict["verdict"] == "undecidable"
+    assert "partition counts of t" in found.verdict["sentence"]
+
+
+def test_a_sticky_leader_that_fails_says_how() -> None:
+    now = step(member("a", parts("t", 0), topics=("t", "gone")), protocol="sticky")
+
+    found = check(now, counts={"t": 1}, assignor="sticky", release="1.1.1")
+    assert found.verdict["verdict"] == "not_explained"
+    assert found.verdict["sentence"].endswith("fails here: NullPointerException: no metadata of topic gone")
+
+
+def test_unknown_protocol_types_and_bytes_are_undecidable() -> None:
+    other = step(Member("a"), protocol="v0", protocol_type="sr")
+    unread = step(Member("a", assigned=()), protocol="range")
+
+    assert check(other).verdict["sentence"] == "protocol type 'sr' assigns no partitions that are known"
+    assert check(unread).verdict["sentence"] == "the subscription of a member cannot be read"
+
+
+def test_the_moment_decides_which_assignment_is_judged() -> None:
+    first = step(member("a", parts("t", 0, 1)))
+    second = step(member("a", parts("t", 0)), member("b", parts("t", 1)), generation=2)
+    facts = FactsOverTime([], [], TopicNames())
+
+    assert [now.generation for now, _, _ in rounds([first, second], facts)] == [1, 2]
+    checks = check_latest([first, second], FactsOverTime([], [], TopicNames()), Expectation())
+    assert [each.verdict["generation"] for each in checks] == [2]
+    assert tables_of(checks).partitions.num_rows == 2
+
+
+def test_a_request_that_cannot_be_answered_says_what_could_be() -> None:
+    with exhume.open(corpus.BUNDLED / "3.6.2-lifecycle" / "data") as topic:
+        with pytest.raises(RequestError, match="Choose auto, or one of"):
+            topic.assignments(expected="fair")
+        with pytest.raises(RequestError, match="no group record of 'nobody'"):
+            topic.assignments(groups=["nobody"])
+
+
+def test_a_topics_file_makes_a_verdict_firm(tmp_path: Path) -> None:
+    (tmp_path / "topics.csv").write_text("topic,topic_id,partitions\norders,,3\npayments,,3\n", encoding="utf-8")
+
+    with exhume.open(corpus.BUNDLED / "3.6.2-lifecycle" / "data") as topic:
+        row = topic.assignments(groups=["payments-ledger"], topics_file=tmp_path / "topics.csv").verdicts.to_pylist()[0]
+        earlier = topic.assignments(groups=["payments-ledger"], at_offset={3: 10}).verdicts.to_pylist()[0]
+
+    assert (row["verdict"], row["count_basis"]) == ("as_expected", "topics_file")
+    assert earlier["record_offset"] <= 10 < row["record_offset"]
