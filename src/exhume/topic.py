@@ -16,7 +16,8 @@ from typing import Literal, Self
 import pyarrow as pa
 
 from exhume.analysis.assignment_rounds import TOPIC_RECORD_TYPES, FactsOverTime, check_every, check_latest
-from exhume.analysis.assignments import Assignments, Expectation, tables_of
+from exhume.analysis.assignment_trials import Expectation
+from exhume.analysis.assignments import Assignments, tables_of
 from exhume.analysis.assignors import VARIANTS
 from exhume.analysis.completeness import grade_groups
 from exhume.analysis.detectors.inputs import Inputs
@@ -44,15 +45,12 @@ from exhume.arrow_rows import batches_of
 from exhume.codecs import kernel_cache, schemas
 from exhume.codecs.annotation import ANNOTATION, annotate
 from exhume.codecs.chapters import chapters
-from exhume.codecs.cluster_metadata import topic_of
 from exhume.codecs.compression import DEFAULT_CAP_BYTES
 from exhume.codecs.decoded_tables import DUMP, decoded_batches, dump_batches
-from exhume.codecs.log_directory import Evidence, SegmentFile, discover
+from exhume.codecs.log_directory import Evidence, discover
 from exhume.codecs.record_filter import RecordFilter
 from exhume.codecs.record_sizes import record_sizes
-from exhume.codecs.records import read_records_leniently
 from exhume.codecs.records_table import batch_tables, matching_records, record_batches
-from exhume.codecs.salvage import Found, salvage
 from exhume.codecs.segment_reader import Progress, ReadOptions, SegmentBatch, SegmentReader
 from exhume.errors import RequestError
 from exhume.findings import Finding, Findings
@@ -62,9 +60,9 @@ from exhume.replay.moment import Clock, moment, refuse_lone_clock
 from exhume.replay.profiles import BrokerProfile
 from exhume.replay.reading import FastLoad, LoadInputs
 from exhume.replay.release_table import newest_of_each_line
-from exhume.replay.releases import is_newer_than_known, profile_for
+from exhume.replay.releases import newer_release_findings, profile_for
 from exhume.replay.state import CoordinatorState
-from exhume.replay.topic_names import TopicNames, read_topics_file
+from exhume.replay.topic_names import TopicNames, names_beside, read_topics_file
 
 Place = str | PathLike[str]
 
@@ -673,10 +671,7 @@ class OffsetsTopic:
         return [partition.offsets_partition for partition in self._evidence.partitions if any(file.is_read for file in partition.segments)]
 
     def _note_unknown_releases(self, *releases: str | None) -> None:
-        for release in releases:
-            if release is not None and is_newer_than_known(release):
-                sentence = f"the rules of {release} are not known: those of {profile_for(None).release} are taken"
-                self.findings.add(Finding(code="release_newer_than_known", severity="warn", confidence="likely", sentence=sentence))
+        self.findings.extend(newer_release_findings(releases))
 
     def _fast_load(self) -> FastLoad:
         options = self._options
@@ -712,14 +707,7 @@ class OffsetsTopic:
         return check_loads(self._evidence.log_directories, list(releases or newest_of_each_line()), stop=stop, fast=self._fast_load())
 
     def _topic_names(self, topics_file: Place | None) -> TopicNames:
-        names = TopicNames()
-        if topics_file is not None:
-            for topic in read_topics_file(Path(topics_file)):
-                names.add("topics_file", topic.topic_id, topic.topic)
-        for directory in self._evidence.log_directories:
-            names.add_all("partition.metadata", directory.topic_ids)
-            names.add_all("cluster_metadata", dict(_cluster_topics(directory.cluster_metadata)))
-        return names
+        return names_beside(self._evidence.log_directories, None if topics_file is None else Path(topics_file))
 
 
 def _named_in(state: CoordinatorState) -> set[str]:
@@ -749,18 +737,6 @@ def _refuse_unknown(groups: Collection[str], forecast: pa.Table, loads: Sequence
         known = sorted({name for holdings in held for name in (*holdings.groups, *(key[0] for key in holdings.offsets))})
         near = get_close_matches(group, known, n=5) or known[:5]
         raise RequestError(f"no group {group!r} in this state", remedy=f"Near by: {', '.join(near)}" if near else None)
-
-
-def _cluster_topics(segments: Sequence[SegmentFile]) -> Iterator[tuple[str, str]]:
-    """(topic id, name) of every topic that these metadata segments and snapshots announce, the latest word last."""
-    for segment in segments:
-        with segment.open() as buffer:
-            for item in salvage(buffer):
-                if isinstance(item, Found) and not item.batch.is_control:
-                    for record in read_records_leniently(buffer, item.batch)[0]:
-                        topic = None if record.value is None else topic_of(record.value)
-                        if topic is not None:
-                            yield topic
 
 
 def open_topic(

@@ -9,12 +9,15 @@ from typing import Any
 import pytest
 
 import exhume
+from exhume.analysis.assignment_differences import ASSIGNMENT_PARTITIONS
 from exhume.analysis.assignment_questions import TopicFacts
 from exhume.analysis.assignment_rounds import FactsOverTime, check_latest, rounds
-from exhume.analysis.assignments import ASSIGNMENT_PARTITIONS, ASSIGNMENT_VERDICTS, Check, Expectation, check_group, tables_of
+from exhume.analysis.assignment_trials import Expectation
+from exhume.analysis.assignments import ASSIGNMENT_VERDICTS, Check, check_group, tables_of
 from exhume.analysis.memberships import Member, Membership, TopicPartition
 from exhume.analysis.topic_sizes import TopicSizes
 from exhume.errors import RequestError
+from exhume.replay.moment import Moment
 from exhume.replay.topic_names import Topic, TopicNames
 from tests.conftest import Compared
 from tests.judges import corpus
@@ -207,6 +210,28 @@ def test_the_moment_decides_which_assignment_is_judged() -> None:
     checks = check_latest([first, second], FactsOverTime([], [], TopicNames()), Expectation())
     assert [each.verdict["generation"] for each in checks] == [2]
     assert tables_of(checks).partitions.num_rows == 2
+
+
+def test_a_time_leaves_out_all_that_lies_behind_a_later_record() -> None:
+    steps = [step(member("a", parts("t", 0)), generation=number, timestamp_ms=time) for number, time in ((1, 10), (2, 30), (3, 20))]
+
+    found = rounds(steps, FactsOverTime([], [], TopicNames()), Moment(time_ms=20))
+    assert [now.generation for now, _, _ in found] == [1]
+
+
+def test_the_coordinators_record_says_which_topics_there_are() -> None:
+    with exhume.open(corpus.BUNDLED / "3.9.1-consumer-groups" / "data") as topic:
+        rows = topic.assignments(groups=["audit-trail-eu"], every=True).verdicts.to_pylist()
+
+    assert [(row["verdict"], row["count_basis"], row["lost"]) for row in rows[:3]] == [("as_expected", "record", 0)] * 3
+
+
+def test_a_topics_file_names_what_the_log_only_has_ids_of(tmp_path: Path) -> None:
+    (tmp_path / "topics.csv").write_text("topic,topic_id,partitions\nclicks.mobile,N9_10LDjT6WFWSH5o_lNLw,2\n", encoding="utf-8")
+
+    with exhume.open(corpus.BUNDLED / "4.3.0-consumer-groups" / "data") as topic:
+        found = topic.assignments(groups=["clickstream-all"], every=True, topics_file=tmp_path / "topics.csv")
+    assert [row["verdict"] for row in found.verdicts.to_pylist() if row["generation"] >= 5] == ["as_expected"] * 3
 
 
 def test_a_request_that_cannot_be_answered_says_what_could_be() -> None:

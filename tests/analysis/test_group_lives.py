@@ -10,7 +10,7 @@ import pytest
 
 import exhume
 from exhume.analysis.classic_members import classic_group
-from exhume.analysis.group_lives import group_lives
+from exhume.analysis.group_lives import GROUP_RECORD_TYPES, group_lives
 from exhume.analysis.memberships import Member, Membership
 from exhume.codecs.cut_groups import cut_group, decode_member
 from exhume.codecs.embedded import encode_assignment, encode_subscription
@@ -130,10 +130,7 @@ def test_a_group_value_cut_into_members_says_what_the_whole_says() -> None:
             continue
         assert whole.value is not None
         cut_values += 1
-        members = {member_id: decode_member(cut.value_version, raw) for member_id, raw in cut.members.items()}
-        assert cut.front | {"members": members} == whole.value | {
-            "members": {member["member_id"]: member for member in whole.value["members"]}
-        }
+        assert cut.front | {"members": [decode_member(cut.value_version, raw) for raw in cut.members]} == whole.value
     assert cut_values > 500
 
 
@@ -238,3 +235,22 @@ def test_records_of_one_partition_after_the_other_do_not_mix(tmp_path: Path) -> 
 
     assert [(step.offsets_partition, [*step.members]) for step in steps] == [(1, ["a"]), (2, ["b"])]
     assert steps[0].members["a"].assigned == ((TOPIC_ID, 0),)
+
+
+@pytest.mark.parametrize("name", ["4.0.0-conversion", "2.8.2-lifecycle", "4.3.0-consumer-groups"])
+def test_a_group_by_itself_has_the_life_that_it_has_among_others(name: str) -> None:
+    with exhume.open(corpus.BUNDLED / name / "data") as topic:
+        records = topic.records(types=GROUP_RECORD_TYPES).read_all()
+        together = [*topic.memberships()]
+        by_group: dict[str, list[int]] = {}
+        for number, key in enumerate(records["key"].to_pylist()):
+            by_group.setdefault(decode_record(key, None).key["group"], []).append(number)
+
+    alone = {group: [*group_lives(records.take(numbers).to_batches())] for group, numbers in by_group.items()}
+
+    def told(steps: list[Membership]) -> list[tuple[Any, ...]]:
+        return [(step.record_offset, step.last_record_offset, step.kind, step.epoch, [*step.members]) for step in steps]
+
+    assert {group: told(steps) for group, steps in alone.items() if steps} == {
+        group: told([step for step in together if step.group == group]) for group in {step.group for step in together}
+    }

@@ -257,3 +257,12 @@ def test_conversions_stand_between_the_protocols() -> None:
 def test_a_group_without_records_is_a_wrong_request(tmp_path: Path) -> None:
     with pytest.raises(RequestError, match="checkout"):
         rebalances(tmp_path, lambda log: log.append([classic(1, group="checkout", a=[0])]), groups=["chekout"])
+
+
+def test_the_story_of_a_storm_has_one_and_a_deployment_has_none(tmp_path: Path) -> None:
+    rows = of_scenario("rebalance-storm", tmp_path)
+
+    basket = [row for row in rows if row["group"] == "basket"]
+    assert (len(basket), sum(row["skipped"] for row in basket)) == (31, 5)
+    assert all(row["is_storm"] for row in basket)
+    assert not any(row["is_storm"] for row in rows if row["group"] == "catalog")

@@ -9,7 +9,8 @@ from itertools import groupby
 from typing import Any
 
 from exhume.analysis.assignment_questions import TopicFacts
-from exhume.analysis.assignments import Check, Expectation, check_group, empty_check, is_round
+from exhume.analysis.assignment_trials import Expectation
+from exhume.analysis.assignments import Check, check_group, empty_check, is_round
 from exhume.analysis.memberships import Membership
 from exhume.analysis.topic_sizes import TopicSizes
 from exhume.codecs.wire import parse_uuid

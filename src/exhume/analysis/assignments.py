@@ -11,24 +11,16 @@ A verdict for each group:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import pyarrow as pa
 
-from exhume.analysis.assignment_questions import (
-    STICKY,
-    TopicFacts,
-    assignor_of,
-    outcome_of,
-    own_counts,
-    previous_owners,
-    question_of,
-    said_counts,
-    subscribed_topics,
-)
-from exhume.analysis.assignors import Assigned, AssignorThrows, Plan, Question, Side, TopicPartition, Variant, variant_for, variants_of
+from exhume.analysis.assignment_differences import ASSIGNMENT_PARTITIONS, COUNTED, nameless_topics, partition_rows
+from exhume.analysis.assignment_questions import TopicFacts, said_counts, subscribed_topics
+from exhume.analysis.assignment_trials import Case, Expectation, titles, try_eras
+from exhume.analysis.assignors import Plan, Side, TopicPartition
 from exhume.analysis.assignors.structure import (
     connect_delay_ms,
     connect_oddities,
@@ -75,27 +67,6 @@ ASSIGNMENT_VERDICTS = pa.schema(
     ]
 )
 
-#: One row per partition, assigned or not. `actual` are the members it is assigned to (in the target, where the group has one), `expected`
-#: those that it should be; null where nothing is expected for sure. `previous` had it before, `current` has it now, as far as the
-#: coordinator of a consumer or share group has come. `differences` say what is odd: lost (nobody has it), doubled, moved (somebody else
-#: should have it), moved_needlessly (the one who had it before should), unsubscribed (its member does not ask for this topic), beyond_count
-#: (the topic has no such partition), withheld (a cooperative assignor waits for its owner to let go), unreconciled.
-ASSIGNMENT_PARTITIONS = pa.schema(
-    [
-        ("replica", pa.string()),
-        ("offsets_partition", pa.int32()),
-        ("record_offset", pa.int64()),
-        ("group", pa.string()),
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("actual", pa.list_(pa.string())),
-        ("expected", pa.list_(pa.string())),
-        ("previous", pa.list_(pa.string())),
-        ("current", pa.list_(pa.string())),
-        ("differences", pa.list_(pa.string())),
-    ]
-)
-_COUNTED = ("lost", "doubled", "moved_needlessly", "unsubscribed", "beyond_count", "withheld", "unreconciled")
 _SIDES: Mapping[str, Side] = {"classic": "client", "consumer": "consumer", "share": "share"}
 _LEADERS_BY_VERSION = {
     0: "Java clients to 2.3, or other libraries",
@@ -122,46 +93,6 @@ class Check:
     partitions: list[dict[str, Any]]
 
 
-@dataclass(frozen=True, slots=True)
-class Expectation:
-    """What to expect: `auto` or the name of an assignor; of this release only, where one is given."""
-
-    assignor: str = "auto"
-    release: str | None = None
-
-
-@dataclass(slots=True)
-class _Trial:
-    """An era that was tried."""
-
-    variant: Variant
-    sizes: Mapping[str, TopicSize]
-    plan: Plan | None
-    failure: str | None = None
-    is_same: bool = False
-    is_same_order: bool = False
-    #: Members counted as owners of what they were assigned before, whatever they claimed themselves.
-    had: bool = False
-
-
-@dataclass(slots=True)
-class _Case:
-    """One group while it is being looked at."""
-
-    step: Membership
-    before: Membership | None
-    facts: TopicFacts
-    wanted: Expectation
-    latest: Membership
-    actual: Assigned = field(init=False)
-    assignor: str | None = field(init=False)
-    trials: list[_Trial] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.actual = outcome_of(self.step)
-        self.assignor = assignor_of(self.step)
-
-
 def check_group(
     step: Membership,
     before: Membership | None,
@@ -179,7 +110,7 @@ def check_group(
         wanted: which assignor to expect; default: whichever explains it.
         latest: the step that says who has what by now; default: `step`.
     """
-    case = _Case(step, before, facts, wanted or Expectation(), latest or step)
+    case = Case(step, before, facts, wanted or Expectation(), latest or step)
     side = _SIDES.get(step.kind)
     if step.kind == "streams" or step.protocol in _STREAMS_PROTOCOLS or step.protocol_type == "connect":
         return _structural(case)
@@ -191,71 +122,11 @@ def check_group(
         sentence = f"undecidable, because no leader made this: the coordinator wrote it when the {step.converted_from} group became classic"
         return _finished(case, "undecidable", sentence)
     assert side is not None
-    _try(case, side)
+    try_eras(case, side)
     return _judged(case)
 
 
-def _try(case: _Case, side: Side) -> None:
-    """Run every era that may be meant, on every set of partition counts that may be right, until one fits."""
-    said, own = said_counts(case.step, case.facts), own_counts(case.step)
-    if case.step.kind != "classic" and case.facts.sizes.covers(case.step.group):
-        # The coordinator itself says which topics there are.
-        own = {topic: size for topic, size in own.items() if topic in said}
-    choices = [said | {topic: size for topic, size in own.items() if topic not in said}]
-    if said.keys() & own.keys() and any(own[topic].partition_count != said[topic].partition_count for topic in said.keys() & own.keys()):
-        choices.append(said | own)
-    for had in (False, True):
-        for sizes in choices:
-            for variant in _candidates(case, side):
-                if had and (case.step.kind != "classic" or variant.assignor not in STICKY or case.before is None):
-                    continue
-                question = question_of(case.step, case.before, variant.assignor, sizes, case.facts, had=had)
-                trial = _run(case, variant, question, sizes, had=had)
-                if not trial.is_same:
-                    # Members of one hash bucket stand there in the order in which they came, which is not in the log.
-                    turned = replace(question, members=question.members[::-1])
-                    if turned.in_hash_order() != question.in_hash_order():
-                        trial = max(trial, _run(case, variant, turned, sizes, had=had), key=lambda each: each.is_same)
-                case.trials.append(trial)
-            if any(trial.is_same for trial in case.trials):
-                return
-
-
-def _candidates(case: _Case, side: Side) -> list[Variant]:
-    if case.wanted.assignor == "auto":
-        own = variants_of(side, case.assignor) if case.assignor else []
-        variants = [*own, *(variant for variant in variants_of(side) if variant not in own)]
-    else:
-        variants = variants_of(side, case.wanted.assignor)
-    if case.wanted.release is None:
-        return variants
-    return [variant for variant in variants if variant == variant_for(side, variant.assignor, case.wanted.release)]
-
-
-def _run(case: _Case, variant: Variant, question: Question, sizes: Mapping[str, TopicSize], *, had: bool) -> _Trial:
-    try:
-        plan = variant.run(question)
-    except AssignorThrows as thrown:
-        return _Trial(variant, sizes, None, str(thrown), had=had)
-    trial = _Trial(variant, sizes, plan, had=had)
-    trial.is_same = _as_sets(plan.assigned) == _as_sets(case.actual)
-    trial.is_same_order = trial.is_same and _by_topic(plan.assigned) == _by_topic(case.actual)
-    return trial
-
-
-def _as_sets(assigned: Assigned) -> dict[str, list[TopicPartition]]:
-    return {member_id: sorted(partitions) for member_id, partitions in assigned.items() if partitions}
-
-
-def _by_topic(assigned: Assigned) -> dict[tuple[str, str], list[int]]:
-    listed: dict[tuple[str, str], list[int]] = {}
-    for member_id, partitions in assigned.items():
-        for topic, partition in partitions:
-            listed.setdefault((member_id, topic), []).append(partition)
-    return listed
-
-
-def _judged(case: _Case) -> Check:
+def _judged(case: Case) -> Check:
     same = [trial for trial in case.trials if trial.is_same]
     same = [trial for trial in same if trial.is_same_order] or same
     # An era of the group's own assignor says more than another assignor that happens to agree.
@@ -266,7 +137,7 @@ def _judged(case: _Case) -> Check:
     first = fitting[-1]
     said = said_counts(case.step, case.facts)
     other_counts = [topic for topic, size in first.sizes.items() if topic in said and size.partition_count != said[topic].partition_count]
-    explained_by = _titles([trial.variant for trial in fitting])
+    explained_by = titles([trial.variant for trial in fitting])
     verdict: Verdict = "as_expected" if own and not other_counts and not first.had else "explained"
     sentence = f"as {explained_by}"
     if other_counts:
@@ -278,7 +149,7 @@ def _judged(case: _Case) -> Check:
     return _finished(case, verdict, sentence + _condition(case, first.sizes), sizes=first.sizes, plan=first.plan, explained_by=explained_by)
 
 
-def _leaders_hand(case: _Case) -> str:
+def _leaders_hand(case: Case) -> str:
     """What the version of the assignments says of the leader: Java writes its newest, whatever the members wrote."""
     versions = {
         member.assignment.version for member in case.step.members.values() if member.assignment and member.assignment.version is not None
@@ -291,7 +162,7 @@ def _leaders_hand(case: _Case) -> str:
     return f" (assignments of version {version}: {_LEADERS_BY_VERSION[version]})"
 
 
-def _condition(case: _Case, sizes: Mapping[str, TopicSize]) -> str:
+def _condition(case: Case, sizes: Mapping[str, TopicSize]) -> str:
     """What the sentence rests on that nobody says."""
     inferred = sorted(topic for topic, size in sizes.items() if not size.is_exact)
     unknown = sorted(set(subscribed_topics(case.step)).difference(sizes))
@@ -306,7 +177,7 @@ def _condition(case: _Case, sizes: Mapping[str, TopicSize]) -> str:
     return words
 
 
-def _unexplained(case: _Case) -> Check:
+def _unexplained(case: Case) -> Check:
     wanted_name = case.assignor if case.wanted.assignor == "auto" else case.wanted.assignor
     sizes = case.trials[0].sizes if case.trials else {}
     if not case.trials:
@@ -319,9 +190,9 @@ def _unexplained(case: _Case) -> Check:
     missing = sorted(topic for topic in subscribed_topics(case.step) if topic not in sizes or not sizes[topic].is_exact)
     needs_racks = any(member.rack_id for member in case.step.members.values()) and not any(size.racks for size in sizes.values())
     if own and len(failures) == len(own):
-        sentence = f"{_titles([failures[-1].variant])} fails here: {failures[-1].failure}"
+        sentence = f"{titles([failures[-1].variant])} fails here: {failures[-1].failure}"
         return _finished(case, "not_explained", sentence, sizes=sizes)
-    nameless = sorted(_nameless(case))
+    nameless = sorted(nameless_topics(case))
     if nameless:
         sentence = f"undecidable, because the name of topic id {nameless[0]} is not known; name it in a topics file"
         return _finished(case, "undecidable", sentence, sizes=sizes)
@@ -338,21 +209,13 @@ def _unexplained(case: _Case) -> Check:
     if not own and is_sound:
         sentence = f"assignor {wanted_name!r} is not known; every partition has one owner that subscribes to it"
         return _finished(case, "consistent", sentence, sizes=sizes)
-    sentence = "no known assignor" if case.wanted.assignor == "auto" else f"not as {_titles([trial.variant for trial in own])}"
+    sentence = "no known assignor" if case.wanted.assignor == "auto" else f"not as {titles([trial.variant for trial in own])}"
     if is_sound and case.step.kind == "classic":
         sentence += "; every partition has one owner that subscribes to it: the leader may be no Java client"
     return _finished(case, "not_explained", sentence, sizes=sizes, plan=plan)
 
 
-def _nameless(case: _Case) -> set[str]:
-    """Ids of assigned topics whose name nobody knows."""
-    if case.step.kind == "classic":
-        return set()
-    known = {topic for member in case.step.members.values() for topic in member.subscribed_topics or ()}
-    return {topic for partitions in case.actual.values() for topic, _ in partitions if topic not in known and topic not in case.facts.names}
-
-
-def _gap_in_front(case: _Case) -> str | None:
+def _gap_in_front(case: Case) -> str | None:
     """Why what the coordinator started from is not known, if so."""
     step, before = case.step, case.before
     if step.kind == "classic" or step.target_epoch is None:
@@ -364,7 +227,7 @@ def _gap_in_front(case: _Case) -> str | None:
     return None
 
 
-def _is_sound(case: _Case, held: Mapping[str, set[TopicPartition]]) -> bool:
+def _is_sound(case: Case, held: Mapping[str, set[TopicPartition]]) -> bool:
     """True where no partition has two owners (unless it is shared) and nobody has a topic that it does not subscribe to."""
     given = [each for partitions in held.values() for each in partitions]
     if len(given) != len(set(given)) and case.step.kind != "share":
@@ -373,26 +236,7 @@ def _is_sound(case: _Case, held: Mapping[str, set[TopicPartition]]) -> bool:
     return all(topic in topics[member_id] for member_id, partitions in held.items() for topic, _ in partitions)
 
 
-def _titles(variants: Iterable[Variant]) -> str:
-    """Eras in words, neighbours drawn together: `range of Java clients 2.4 and later`."""
-    by_assignor: dict[tuple[str, str], list[Variant]] = {}
-    for variant in dict.fromkeys(variants):
-        by_assignor.setdefault((variant.side, variant.assignor), []).append(variant)
-    words = []
-    for (side, assignor), fitting in by_assignor.items():
-        known = variants_of(fitting[0].side, assignor)
-        spans: list[list[Variant]] = []
-        for variant in sorted(fitting, key=known.index):
-            if spans and known.index(spans[-1][-1]) + 1 == known.index(variant):
-                spans[-1].append(variant)
-            else:
-                spans.append([variant])
-        releases = ", ".join(f"{span[0].first}-{span[-1].last}" if span[-1].last else f"{span[0].first} and later" for span in spans)
-        words.append(f"{assignor} of {'Java clients' if side == 'client' else 'the coordinator'} {releases}")
-    return "; ".join(words)
-
-
-def _structural(case: _Case) -> Check:
+def _structural(case: Case) -> Check:
     """The verdict on a group of which only the structure can be checked."""
     members = list(case.step.members.values())
     if case.step.protocol_type == "connect":
@@ -416,7 +260,7 @@ def _structural(case: _Case) -> Check:
 
 
 def _finished(
-    case: _Case,
+    case: Case,
     verdict: Verdict,
     sentence: str,
     *,
@@ -425,10 +269,10 @@ def _finished(
     explained_by: str | None = None,
 ) -> Check:
     sizes = sizes or {}
-    rows = list(_partition_rows(case, sizes, plan))
+    rows = list(partition_rows(case, sizes, plan))
     step = case.step
     name = case.assignor or ""
-    counts = {kind: sum(kind in row["differences"] for row in rows) for kind in _COUNTED}
+    counts = {kind: sum(kind in row["differences"] for row in rows) for kind in COUNTED}
     bases = [size.basis for size in sizes.values()]
     listed = list(step.members.values())
     is_plain = step.kind in ("classic", "consumer") and step.protocol_type != "connect" and step.protocol not in _STREAMS_PROTOCOLS
@@ -454,63 +298,12 @@ def _finished(
     return Check(row, rows)
 
 
-def _partition_rows(case: _Case, sizes: Mapping[str, TopicSize], plan: Plan | None) -> Iterator[dict[str, Any]]:
-    step = case.step
-    actual, previous = _owners(case.actual), previous_owners(step, case.before)
-    expected = None if plan is None else _owners(plan.assigned)
-    withheld = {each for partitions in (plan.withheld.values() if plan else ()) for each in partitions}
-    claimed = {each for member in step.members.values() for each in (*(member.claimed or ()), *member.pending_revocation)}
-    current = None if step.kind == "classic" else _owners({each.member_id: list(each.owned) for each in case.latest.members.values()})
-    topics = {member.member_id: member.subscribed_topics for member in step.members.values()}
-    exist = {(topic, partition) for topic, size in sizes.items() for partition in range(size.partition_count)}
-    is_shared = step.kind == "share"
-    nameless = _nameless(case)
-    for each in sorted(exist.union(actual, current or ())):
-        topic, partition = each
-        mine, theirs = actual.get(each, []), None if expected is None else expected.get(each, [])
-        odd = []
-        if not mine and each in exist and not is_shared:
-            odd.append("withheld" if each in withheld or (case.assignor == "cooperative-sticky" and each in claimed) else "lost")
-        if len(mine) > 1 and not is_shared:
-            odd.append("doubled")
-        if theirs is not None and set(mine) != set(theirs) and mine and theirs:
-            had = previous.get(each, [])
-            odd.append("moved_needlessly" if set(had) & set(theirs) - set(mine) else "moved")
-        if topic not in nameless and any((known := topics.get(member_id)) is not None and topic not in known for member_id in mine):
-            odd.append("unsubscribed")
-        if topic in sizes and sizes[topic].is_exact and partition >= sizes[topic].partition_count:
-            odd.append("beyond_count")
-        if current is not None and set(current.get(each, ())) != set(mine):
-            odd.append("unreconciled")
-        yield {
-            "replica": step.replica,
-            "offsets_partition": step.offsets_partition,
-            "record_offset": step.record_offset,
-            "group": step.group,
-            "topic": topic,
-            "partition": partition,
-            "actual": mine,
-            "expected": theirs,
-            "previous": previous.get(each, []),
-            "current": None if current is None else current.get(each, []),
-            "differences": odd,
-        }
-
-
-def _owners(assigned: Assigned) -> dict[TopicPartition, list[str]]:
-    owners: dict[TopicPartition, list[str]] = {}
-    for member_id, partitions in assigned.items():
-        for each in dict.fromkeys(partitions):
-            owners.setdefault(each, []).append(member_id)
-    return owners
-
-
 def empty_check(step: Membership) -> Check:
     """The check of a group that has no assignment."""
     sentence = (
         "the group was removed" if step.is_tombstone else "nobody is in the group" if not step.members else "no assignment is in the log"
     )
-    case = _Case(step, None, TopicFacts(TopicSizes(), {}), Expectation(), step)
+    case = Case(step, None, TopicFacts(TopicSizes(), {}), Expectation(), step)
     return Check(_finished(case, "undecidable", sentence).verdict, [])
 
 

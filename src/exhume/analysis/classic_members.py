@@ -2,62 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import ItemsView, Iterator, Mapping, ValuesView
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from exhume.analysis.memberships import Member, TopicPartition
-from exhume.codecs.cut_groups import CutGroup, cut_group, decode_member
+from exhume.codecs.cut_groups import cut_group, decode_member
 from exhume.codecs.embedded import Payload, assigned_partitions, decode_assignment, decode_subscription, subscribed_topics
 from exhume.codecs.record_types import decode_record
+from exhume.errors import DecodeError
 
 _NO_GENERATION = -1
 _MOST_REMEMBERED_BYTES = 4096
 
 
-class _CutMembers(Mapping[str, Member]):
-    """Members by id, decoded when one is asked for: many questions only want to know how many there are."""
-
-    __slots__ = ("_cut", "_made")
-
-    def __init__(self, cut: CutGroup) -> None:
-        self._cut = cut
-        self._made: dict[str, Member] | None = None
-
-    def _all(self) -> dict[str, Member]:
-        if self._made is None:
-            front = self._cut.front
-            of_group = front.get("protocol_type"), front.get("protocol"), self._cut.value_version
-            self._made = {
-                member_id: (_remembered_member if len(raw) <= _MOST_REMEMBERED_BYTES else _remembered_member.__wrapped__)(*of_group, raw)
-                for member_id, raw in self._cut.members.items()
-            }
-        return self._made
-
-    def __getitem__(self, member_id: str) -> Member:
-        return self._all()[member_id]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._cut.members)
-
-    def __len__(self) -> int:
-        return len(self._cut.members)
-
-    def values(self) -> ValuesView[Member]:
-        return self._all().values()
-
-    def items(self) -> ItemsView[str, Member]:
-        return self._all().items()
-
-    def __repr__(self) -> str:
-        return repr(self._all())
-
-
-def classic_group(key: bytes, value: bytes) -> tuple[dict[str, Any], Mapping[str, Member]] | None:
+def classic_group(key: bytes, value: bytes) -> tuple[dict[str, Any], dict[str, Member]] | None:
     """The fields of a group metadata value, and its members by id; None where nothing of it can be read."""
     cut = cut_group(value)
     if cut is not None:
-        return cut.front, _CutMembers(cut)
+        protocol_type, protocol = cut.front.get("protocol_type"), cut.front.get("protocol")
+        try:
+            members = [
+                (_remembered_member if len(raw) <= _MOST_REMEMBERED_BYTES else _remembered_member.__wrapped__)(
+                    protocol_type, protocol, cut.value_version, raw
+                )
+                for raw in cut.members
+            ]
+        except DecodeError:
+            pass
+        else:
+            return cut.front, {member.member_id: member for member in members}
     fields = decode_record(key, value).value
     if fields is None or "generation" not in fields:
         return None
@@ -72,51 +46,67 @@ def _remembered_member(protocol_type: str | None, protocol: str | None, version:
 
 
 def _member(protocol_type: str | None, protocol: str | None, fields: dict[str, Any]) -> Member:
-    subscription = _subscription(protocol_type, protocol, fields["subscription"])
-    assignment = _assignment(protocol_type, protocol, fields["assignment"])
-    topics = subscribed_topics(subscription)
-    generation = subscription.value.get("generation", _NO_GENERATION)
+    wanted = _known(_remembered_wish, protocol_type, protocol, fields["subscription"])
+    given = _known(_remembered_gift, protocol_type, protocol, fields["assignment"])
     return Member(
         fields["member_id"],
         group_instance_id=fields.get("group_instance_id"),
         client_id=fields["client_id"],
         client_host=fields["client_host"],
-        rack_id=subscription.value.get("rack_id") if topics is not None else None,
+        rack_id=wanted.rack_id,
         session_timeout_ms=fields["session_timeout_ms"],
         # Version 0 has none: coordinators take the session timeout for it.
         rebalance_timeout_ms=fields.get("rebalance_timeout_ms", fields["session_timeout_ms"]),
-        subscribed_topics=None if topics is None else tuple(topics),
-        assigned=_assigned(protocol_type, assignment),
-        claimed=_claimed(subscription),
-        claimed_generation=None if generation == _NO_GENERATION else generation,
+        subscribed_topics=wanted.topics,
+        assigned=given.assigned,
+        claimed=wanted.claimed,
+        claimed_generation=wanted.generation,
         is_classic=True,
-        subscription=subscription,
-        assignment=assignment,
+        subscription=wanted.payload,
+        assignment=given.payload,
     )
 
 
-def _assigned(protocol_type: str | None, assignment: Payload) -> tuple[TopicPartition, ...] | None:
-    if assignment.kind == "consumer_assignment":
-        return tuple(assigned_partitions(assignment))
-    return () if assignment.kind == "empty" and protocol_type == "consumer" else None
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    """What a subscription says."""
+
+    payload: Payload
+    topics: tuple[str, ...] | None
+    claimed: tuple[TopicPartition, ...] | None
+    generation: int | None
+    rack_id: str | None
 
 
-def _claimed(subscription: Payload) -> tuple[TopicPartition, ...] | None:
-    owned = subscription.value.get("owned_partitions") if subscription.kind == "consumer_subscription" else None
-    if owned is None:
-        return None
-    return tuple(dict.fromkeys((entry["topic"], partition) for entry in owned for partition in entry["partitions"]))
+@dataclass(frozen=True, slots=True)
+class _Gift:
+    """What an assignment says; None where nothing tells."""
+
+    payload: Payload
+    assigned: tuple[TopicPartition, ...] | None
 
 
-def _subscription(protocol_type: str | None, protocol: str | None, raw: bytes) -> Payload:
-    make = _remembered_subscription if len(raw) <= _MOST_REMEMBERED_BYTES else _remembered_subscription.__wrapped__
-    return make(protocol_type, protocol, raw)
+def _known(remembered: Any, protocol_type: str | None, protocol: str | None, raw: bytes) -> Any:
+    """What these bytes say, decoded once; what is very long is not kept."""
+    return (remembered if len(raw) <= _MOST_REMEMBERED_BYTES else remembered.__wrapped__)(protocol_type, protocol, raw)
 
 
-def _assignment(protocol_type: str | None, protocol: str | None, raw: bytes) -> Payload:
-    make = _remembered_assignment if len(raw) <= _MOST_REMEMBERED_BYTES else _remembered_assignment.__wrapped__
-    return make(protocol_type, protocol, raw)
+@lru_cache(maxsize=16_384)
+def _remembered_wish(protocol_type: str | None, protocol: str | None, raw: bytes) -> _Wish:
+    payload = decode_subscription(protocol_type, protocol, raw)
+    topics = subscribed_topics(payload)
+    if topics is None:
+        return _Wish(payload, None, None, None, None)
+    owned = payload.value.get("owned_partitions")
+    claimed = None if owned is None else tuple(dict.fromkeys((entry["topic"], number) for entry in owned for number in entry["partitions"]))
+    generation = payload.value.get("generation", _NO_GENERATION)
+    return _Wish(payload, tuple(topics), claimed, None if generation == _NO_GENERATION else generation, payload.value.get("rack_id"))
 
 
-_remembered_subscription = lru_cache(maxsize=16_384)(decode_subscription)
-_remembered_assignment = lru_cache(maxsize=16_384)(decode_assignment)
+@lru_cache(maxsize=16_384)
+def _remembered_gift(protocol_type: str | None, protocol: str | None, raw: bytes) -> _Gift:
+    payload = decode_assignment(protocol_type, protocol, raw)
+    if payload.kind == "consumer_assignment":
+        return _Gift(payload, tuple(assigned_partitions(payload)))
+    # No bytes at all: the leader left this member out.
+    return _Gift(payload, () if payload.kind == "empty" and protocol_type == "consumer" else None)

@@ -8,7 +8,7 @@ between, the numbers alone tell: they go on counting.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,24 +64,33 @@ def storm_rows(rows: list[_Row]) -> list[_Row]:
 def storms(rows: Iterable[_Row]) -> Iterator[Storm]:
     """The storms among these rows of one group in one log, in order."""
     counted = [row for row in rows if _number(row) is not None and row["timestamp_ms"] is not None]
+    for first, last in _busy([(_number(row), row["timestamp_ms"]) for row in counted]):
+        storm = _storm(counted[first : last + 1])
+        if storm is not None:
+            yield storm
+
+
+def may_be_storm(steps: Iterable[tuple[int | None, int | None]]) -> bool:
+    """Whether numbers and times alone, of generations or epochs in order, could be those of a storm."""
+    return bool(_busy([(number, time) for number, time in steps if number is not None and time is not None]))
+
+
+def _busy(counted: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """First and last of each stretch of these (number, time) in which the number rises as fast as in a storm."""
     spans: list[tuple[int, int]] = []
     first = life = 0
-    for last, row in enumerate(counted):
-        if last and _number(row) < _number(counted[last - 1]):
+    for last, (number, time_ms) in enumerate(counted):
+        if last and number < counted[last - 1][0]:
             first = life = last
-        while first + 1 < last and row["timestamp_ms"] - counted[first + 1]["timestamp_ms"] >= LEAST_STORM_MS:
+        while first + 1 < last and time_ms - counted[first + 1][1] >= LEAST_STORM_MS:
             first += 1
-        duration_ms = row["timestamp_ms"] - counted[first]["timestamp_ms"]
-        risen = _number(row) - _number(counted[first])
-        if duration_ms >= LEAST_STORM_MS and risen * 60_000 >= STORM_RATE * duration_ms:
+        duration_ms = time_ms - counted[first][1]
+        if duration_ms >= LEAST_STORM_MS and (number - counted[first][0]) * 60_000 >= STORM_RATE * duration_ms:
             if spans and spans[-1][1] >= first and spans[-1][0] >= life:
                 spans[-1] = (spans[-1][0], last)
             else:
                 spans.append((first, last))
-    for first, last in spans:
-        storm = _storm(counted[first : last + 1])
-        if storm is not None:
-            yield storm
+    return spans
 
 
 def _storm(rows: list[_Row]) -> Storm | None:

@@ -15,6 +15,7 @@ import typer
 from exhume._version import __version__
 from exhume.cli import (
     assignments,
+    batch,
     demo,
     diagnose,
     diff,
@@ -71,6 +72,7 @@ app.command(name="why")(why.why_command)
 app.command(name="transactions")(transactions.transactions_command)
 app.command(name="growth")(growth.growth_command)
 app.command(name="reset-plan")(reset_plan.reset_plan_command)
+app.command(name="batch")(batch.batch_command)
 app.command(name="warmup")(warmup.warmup_command)
 app.command(name="demo")(demo.demo_command)
 app.add_typer(lab.app, name="lab")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated
 
 import typer
@@ -10,8 +9,7 @@ import typer
 from exhume.cli.moments import parse_moment
 from exhume.cli.options import CsvRaw, EvidencePaths, Groups, Output, OutputFile, OutputOption, TempDir
 from exhume.errors import RequestError
-
-_UNITS_MS = {"ms": 1, "": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+from exhume.replay.durations import parse_duration
 
 
 def parse_retention(text: str) -> int:
@@ -20,10 +18,10 @@ def parse_retention(text: str) -> int:
     Raises:
         RequestError: none of these.
     """
-    match = re.fullmatch(r"([0-9]{1,15})(ms|s|m|h|d)?", text.strip())
-    if match is None:
+    retention_ms = parse_duration(text)
+    if retention_ms is None:
         raise RequestError(f"{text!r} is no retention", remedy="Write days, hours, minutes or milliseconds, such as 7d, 168h or 10080m")
-    return int(match[1]) * _UNITS_MS[match[2] or ""]
+    return retention_ms
 
 
 Now = Annotated[

@@ -6,31 +6,27 @@ decode it once.
 
 from __future__ import annotations
 
-import struct
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
-from exhume.codecs.layouts.classic_group import GROUP_METADATA_VALUE
+from exhume.codecs.layout import BYTES, INT32, STRING
+from exhume.codecs.layouts.classic_group import GROUP_METADATA_VALUE, MEMBER
 from exhume.codecs.wire import Reader, decode_utf8
 from exhume.errors import DecodeError, Underflow, UnexpectedNull
 
-#: Written out field by field for speed; the layout of record type 2 says what they are, and the tests compare.
-_NAMES = ("member_id", "client_id", "client_host")
-_NAMES_SINCE_3 = ("member_id", "group_instance_id", "client_id", "client_host")
-_TIMEOUTS = ("rebalance_timeout_ms", "session_timeout_ms")
-_INSTANCE_IDS_SINCE, _REBALANCE_TIMEOUTS_SINCE, _TIMEOUT_BYTES = 3, 1, 4
-#: Whether each text of a member may be null.
-_TEXTS, _TEXTS_SINCE_3 = (False, False, False), (False, True, False, False)
-_INT16, _INT32 = struct.Struct(">h"), struct.Struct(">i")
+#: Bytes of the length in front of a field.
+_LENGTH_BYTES = {STRING.name: 2, BYTES.name: 4}
+_INT32_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True)
 class CutGroup:
-    """A group metadata value: the fields in front of `members`, and the bytes of each member by id; of two with one id the second."""
+    """A group metadata value: the fields in front of `members`, and the bytes of each member."""
 
     value_version: int
     front: dict[str, Any]
-    members: dict[str, bytes]
+    members: tuple[bytes, ...]
 
 
 def cut_group(value: bytes) -> CutGroup | None:
@@ -42,56 +38,55 @@ def cut_group(value: bytes) -> CutGroup | None:
             return None
         front = GROUP_METADATA_VALUE.read_front(reader, version, "members")
         count = reader.int32()
-        position, members = reader.position, {}
-        for _ in range(count):
-            end = _end_of_member(value, position, version)
-            id_start = position + 2
-            members[decode_utf8(value[id_start : id_start + _INT16.unpack_from(value, position)[0]])] = value[position:end]
-            position = end
-    except (DecodeError, struct.error):
+    except DecodeError:
         return None
-    return CutGroup(version, front, members) if position == len(value) else None
-
-
-def _end_of_member(data: bytes, position: int, version: int) -> int:
-    """Where the member ends that begins at this position.
-
-    Raises:
-        DecodeError, struct.error: no member fits there.
-    """
-    for is_nullable in _TEXTS_SINCE_3 if version >= _INSTANCE_IDS_SINCE else _TEXTS:
-        size = _INT16.unpack_from(data, position)[0]
-        if size < 0:
-            if not is_nullable:
-                raise UnexpectedNull("a text of a member is null", byte_position=position)
-            size = 0
-        position += 2 + size
-    position += _TIMEOUT_BYTES * (1 if version < _REBALANCE_TIMEOUTS_SINCE else 2)
-    for _ in ("subscription", "assignment"):
-        size = _INT32.unpack_from(data, position)[0]
-        if size < 0:
-            raise UnexpectedNull("bytes of a member are null", byte_position=position)
-        position += 4 + size
-    if position > len(data):
-        raise Underflow("the value ends inside a member", byte_position=position)
-    return position
+    position, members = reader.position, []
+    fields = _fields(version)
+    for _ in range(count):
+        start = position
+        for _, length_bytes, _ in fields:
+            if length_bytes:
+                length = int.from_bytes(value[position : position + length_bytes], "big", signed=True)
+                position += length_bytes + (max(0, length))
+            else:
+                position += _INT32_BYTES
+        if position > len(value):
+            return None
+        members.append(value[start:position])
+    return CutGroup(version, front, tuple(members)) if position == len(value) else None
 
 
 def decode_member(version: int, member: bytes) -> dict[str, Any]:
-    """The fields of one member that `cut_group` cut from a group value of this version."""
+    """The fields of one member of a group value of this version, as the layout has them.
+
+    Raises:
+        DecodeError: the bytes are no such member.
+    """
     fields: dict[str, Any] = {}
     position = 0
-    for name in _NAMES_SINCE_3 if version >= _INSTANCE_IDS_SINCE else _NAMES:
-        size = _INT16.unpack_from(member, position)[0]
-        position += 2
-        fields[name] = None if size < 0 else decode_utf8(member[position : position + size])
-        position += max(size, 0)
-    for name in _TIMEOUTS[version < _REBALANCE_TIMEOUTS_SINCE :]:
-        fields[name] = _INT32.unpack_from(member, position)[0]
-        position += _TIMEOUT_BYTES
-    for name in ("subscription", "assignment"):
-        size = _INT32.unpack_from(member, position)[0]
-        position += 4
-        fields[name] = member[position : position + size]
-        position += size
+    for name, length_bytes, is_nullable in _fields(version):
+        if not length_bytes:
+            fields[name] = int.from_bytes(member[position : position + _INT32_BYTES], "big", signed=True)
+            position += _INT32_BYTES
+            continue
+        length = int.from_bytes(member[position : position + length_bytes], "big", signed=True)
+        position += length_bytes
+        if length < 0 and not is_nullable:
+            raise UnexpectedNull(f"{name} is null where null is not allowed", byte_position=position)
+        raw = member[position : position + max(length, 0)]
+        fields[name] = None if length < 0 else decode_utf8(raw) if length_bytes == _LENGTH_BYTES[STRING.name] else raw
+        position += len(raw)
+    if position != len(member):
+        raise Underflow("the member does not end with its last field", byte_position=position)
     return fields
+
+
+@cache
+def _fields(version: int) -> tuple[tuple[str, int, bool], ...]:
+    """Of each field of a member its name, how many bytes its length has, 0 for an int32, and whether it may be null."""
+    found = []
+    for field in MEMBER.fields:
+        if field.is_in(version):
+            assert field.type in (STRING, BYTES, INT32)
+            found.append((field.name, _LENGTH_BYTES.get(getattr(field.type, "name", ""), 0), field.nullable))
+    return tuple(found)

@@ -87,12 +87,17 @@ class LoadedBatch:
 
 
 @dataclass(slots=True)
-class _ServedSegment:
+class ServedSegment:
     """A segment as far as the broker serves it: `buffer[:end]`."""
 
     file: SegmentFile
     buffer: Buffer
     end: int
+
+    def open(self) -> None:
+        """Have the bytes at hand; the broker serves all of them."""
+        self.buffer = self.file.open()
+        self.end = len(self.buffer)
 
 
 @dataclass(slots=True)
@@ -108,7 +113,7 @@ class StrictLog:
     stop: Stop
     start_offset: int
     end_offset: int
-    segments: list[_ServedSegment]
+    segments: list[ServedSegment]
     refused: str | None = None
     losses: list[Finding] = field(default_factory=list)
     hidden: list[tuple[SegmentFile, int, int]] = field(default_factory=list)
@@ -150,22 +155,28 @@ def served_files(partition: PartitionDirectory) -> list[SegmentFile]:
     return stand_in or read
 
 
+def list_log(partition: PartitionDirectory, stop: Stop) -> StrictLog:
+    """The log of this partition with no segment opened and without its end."""
+    files = served_files(partition)
+    start_offset = partition.log_start_offset or (files[0].base_offset if files else 0)
+    return StrictLog(partition, stop, start_offset, 0, [ServedSegment(file, b"", file.size_bytes) for file in files])
+
+
 def open_strictly(partition: PartitionDirectory, stop: Stop) -> StrictLog:
     """The log that a broker would serve after a clean or an unclean stop. Nothing on disk changes."""
-    files = served_files(partition)
-    log = StrictLog(partition, stop, partition.log_start_offset or (files[0].base_offset if files else 0), 0, [])
-    for file in files:
-        log.segments.append(_ServedSegment(file, buffer := file.open(), len(buffer)))
+    log = list_log(partition, stop)
+    for segment in log.segments:
+        segment.open()
     if stop == "unclean":
         _recover(log, partition.recovery_point or 0)
-    _find_end(log)
+    find_end(log)
     return log
 
 
 class _FileWalk:
     """The batches of a file as the log layer steps over them: it looks at sizes, and takes every magic above 2 for 2."""
 
-    def __init__(self, segment: _ServedSegment, position: int) -> None:
+    def __init__(self, segment: ServedSegment, position: int) -> None:
         self._segment = segment
         self._position = position
         self.byte_position = position
@@ -187,8 +198,8 @@ class _FileWalk:
             position = newer.end_position
 
 
-def _find_end(log: StrictLog) -> None:
-    """The log end: behind the last batch of the newest segment, found by stepping over its batches from its last index entry."""
+def find_end(log: StrictLog) -> None:
+    """Set the log end: behind the last batch of the newest segment, found by stepping over its batches from its last index entry."""
     if not log.segments or log.refused:
         return
     newest = log.segments[-1]
@@ -217,7 +228,7 @@ def _recover(log: StrictLog, recovery_point: int) -> None:
             return
 
 
-def _valid_bytes(segment: _ServedSegment, log: StrictLog) -> int:
+def _valid_bytes(segment: ServedSegment, log: StrictLog) -> int:
     """How far a recovering broker keeps this segment; 0 where an index entry would go back."""
     last_entry_position = 0
     last_indexed_offset: int | None = None

@@ -108,14 +108,19 @@ def groups(held: Iterable[tuple[PartitionDirectory, Holdings]], profile: BrokerP
                 )
             other = homes.setdefault((directory.replica, name), directory.offsets_partition)
             if other != directory.offsets_partition:
-                yield Finding(
-                    code="group_in_two_partitions",
-                    severity="warn",
-                    sentence=f"group {name!r} lies in offsets partitions {other} and {directory.offsets_partition}",
-                    replica=directory.replica,
-                    offsets_partition=directory.offsets_partition,
-                    group=name,
-                )
+                yield second_home(directory.replica, name, other, directory.offsets_partition)
+
+
+def second_home(replica: str, group: str, home: int | None, other: int | None) -> Finding:
+    """A group lies in another offsets partition than the first one that it was found in."""
+    return Finding(
+        code="group_in_two_partitions",
+        severity="warn",
+        sentence=f"group {group!r} lies in offsets partitions {home} and {other}",
+        replica=replica,
+        offsets_partition=other,
+        group=group,
+    )
 
 
 def invalid_utf8(table: str, rows: Iterable[Row]) -> Iterable[Finding]:

@@ -19,6 +19,7 @@ from exhume.replay.offset_fetch import fetch_error
 from exhume.replay.profiles import BrokerProfile, JavaProfile, ScalaProfile
 from exhume.replay.reading import FastLoad, LoadInputs, read_chunks
 from exhume.replay.reduce import why_not_reducible
+from exhume.replay.reduce_facts import Passed, ReducedBatch
 from exhume.replay.refusals import Refusals
 from exhume.replay.scala import ScalaLoad
 from exhume.replay.state import CoordinatorState
@@ -59,6 +60,15 @@ class _Progress:
     first_offset: int | None = None
     last_offset: int | None = None
 
+    def pass_over(self, passed: Passed) -> None:
+        """Count what was dropped in front of a batch."""
+        self.records += passed.records
+        self.bytes += passed.bytes
+        if self.first_offset is None:
+            self.first_offset = passed.first_offset
+        if passed.last_offset is not None:
+            self.last_offset = passed.last_offset
+
     def count(self, batch: LoadedBatch) -> None:
         self.bytes += batch.batch.size_bytes
         self.last_offset = batch.last_offset
@@ -95,7 +105,7 @@ def load_state(directories: Sequence[LogDirectory], options: LoadOptions, names:
 
 
 def state_of_loads(loads: Sequence[PartitionLoad], options: LoadOptions, names: TopicNames) -> CoordinatorState:
-    """The state that these loads come to; `options` and `names` are those they were made with."""
+    """The state that these loads come to; `options` are those they were made with, and what `names` do not know has no name in it."""
     findings = Findings()
     state_of = StateTables(names)
     for load in loads:
@@ -131,10 +141,8 @@ def _load_directory(partitions: Sequence[PartitionDirectory], options: LoadOptio
     ]
     refused = next((log for log in logs if log.refused), None)
     if refused is not None and not is_lenient:
-        # One bad partition keeps the broker from starting, so none is loaded.
         reason = f"a broker of this release does not start on this log directory: {refused.refused}"
-        return [_not_loaded(log, profile, "refused", reason, _Progress()) for log in logs]
-    load_log = _load_leniently if is_lenient else _load_strictly
+        return [refused_load(log, profile, reason) for log in logs]
     loads = []
     for log, (_, in_columns) in zip(logs, done, strict=True):
         if in_columns is None:
@@ -179,6 +187,14 @@ def _fold_in_columns(partitions: Sequence[PartitionDirectory], stop: Stop, optio
 
 
 def _load_in_columns(settled: Settled, options: LoadOptions) -> tuple[PartitionLoad, TopicNames] | None:
+    loaded = load_settled(settled, options)
+    if loaded is not None:
+        assert options.fast is not None
+        options.fast.read_whole.update(segment.file.path for segment in settled.log.segments)
+    return loaded
+
+
+def load_settled(settled: Settled, options: LoadOptions) -> tuple[PartitionLoad, TopicNames] | None:
     """The load of a log that was folded, and the topic names in it; None where it is to be loaded record by record all the same."""
     from exhume.replay.survivors.offset_columns import SettledOffsets
     from exhume.replay.survivors.settled import CommitSeen
@@ -199,11 +215,19 @@ def _load_in_columns(settled: Settled, options: LoadOptions) -> tuple[PartitionL
         return None
     if refusals.tolerated or learned.differs_from("commit", settled.topic_ids):
         return None
-    assert options.fast is not None
-    options.fast.read_whole.update(segment.file.path for segment in log.segments)
     held[0].offset_columns = SettledOffsets(settled, loader.commit_rules)
     progress = _Progress(settled.records, settled.size_bytes, settled.first_offset, settled.last_offset)
     return _loaded(log, options, loader, held, progress), learned
+
+
+def load_log(log: StrictLog, options: LoadOptions, names: TopicNames) -> PartitionLoad:
+    """The load of a log record by record, as the mode says; `names` learns what its records know."""
+    return (_load_leniently if options.mode == "lenient" else _load_strictly)(log, options, names)
+
+
+def refused_load(log: StrictLog, profile: BrokerProfile, reason: str) -> PartitionLoad:
+    """What comes of a log in a directory that a broker does not start on: one bad partition keeps it from starting, so none is loaded."""
+    return _not_loaded(log, profile, "refused", reason, _Progress())
 
 
 def _load_strictly(log: StrictLog, options: LoadOptions, names: TopicNames) -> PartitionLoad:
@@ -289,6 +313,8 @@ def _fold(chunks: Iterable[Iterable[LoadedBatch]], loader: ScalaLoad | JavaLoad,
     for chunk in chunks:
         for batch in chunk:
             loader.refusals.path, loader.refusals.byte_position = batch.path, batch.batch.byte_position
+            if isinstance(batch, ReducedBatch):
+                progress.pass_over(batch.passed)
             loader.apply(batch)
             progress.count(batch)
         loader.end_chunk()

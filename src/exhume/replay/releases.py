@@ -7,7 +7,7 @@ coordinators, `-new` and `-classic` choose; without either it is the Scala one, 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -15,6 +15,7 @@ from exhume.codecs.layout import Message
 from exhume.codecs.layouts import offsets
 from exhume.codecs.record_types import RECORD_TYPES
 from exhume.errors import RequestError
+from exhume.findings import Finding
 from exhume.replay.profiles import BrokerProfile, JavaProfile, Removal, ScalaProfile, accepted_versions
 
 _DAY_MINUTES, _WEEK_MINUTES = 1440, 10080
@@ -300,6 +301,14 @@ def is_newer_than_known(release: str) -> bool:
     return match is not None and _newest_patch(release_numbers(match[1]))[: len(release_numbers(match[1]))] > release_numbers(
         SPANS[-1].last
     )
+
+
+def newer_release_findings(releases: Iterable[str | None]) -> Iterator[Finding]:
+    """That the rules of a release behind the newest known one are not known; None stands for that one."""
+    for release in releases:
+        if release is not None and is_newer_than_known(release):
+            sentence = f"the rules of {release} are not known: those of {profile_for(None).release} are taken"
+            yield Finding(code="release_newer_than_known", severity="warn", confidence="likely", sentence=sentence)
 
 
 def _newest_patch(numbers: tuple[int, ...]) -> tuple[int, ...]:

@@ -13,11 +13,15 @@ Sources, the first that knows an id wins:
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from exhume.codecs.cluster_metadata import topic_of
+from exhume.codecs.log_directory import LogDirectory, SegmentFile
+from exhume.codecs.records import read_records_leniently
+from exhume.codecs.salvage import Found, salvage
 from exhume.codecs.wire import format_uuid, parse_uuid
 from exhume.errors import EncodeError, RequestError
 
@@ -68,6 +72,10 @@ class TopicNames:
                 return TopicName(topic, source)
         return None
 
+    def learned(self) -> list[tuple[str, str, str]]:
+        """(source, topic id, topic) of every name."""
+        return [(source, topic_id, topic) for source, names in self._names.items() for topic_id, topic in names.items()]
+
     def ids(self) -> dict[str, str]:
         """The topic ids by name; of a name that had several, the one that the best source told last."""
         return {topic: topic_id for source in reversed(SOURCES) for topic_id, topic in self._names[source].items()}
@@ -83,6 +91,34 @@ class TopicNames:
                 for entry in entries if isinstance(entries, list) else ():
                     if isinstance(entry, dict) and "topic" in entry:
                         self.add("record", entry.get("topic_id"), entry["topic"])
+
+
+def names_beside(directories: Sequence[LogDirectory], topics_file: Path | None = None) -> TopicNames:
+    """What is known of topic names without a record of the offsets topic: from a topics file, and from what lies in these directories.
+
+    Raises:
+        RequestError: the topics file cannot be read.
+    """
+    names = TopicNames()
+    if topics_file is not None:
+        for topic in read_topics_file(topics_file):
+            names.add("topics_file", topic.topic_id, topic.topic)
+    for directory in directories:
+        names.add_all("partition.metadata", directory.topic_ids)
+        names.add_all("cluster_metadata", dict(_cluster_topics(directory.cluster_metadata)))
+    return names
+
+
+def _cluster_topics(segments: Sequence[SegmentFile]) -> Iterator[tuple[str, str]]:
+    """(topic id, name) of every topic that these metadata segments and snapshots announce, the latest word last."""
+    for segment in segments:
+        with segment.open() as buffer:
+            for item in salvage(buffer):
+                if isinstance(item, Found) and not item.batch.is_control:
+                    for record in read_records_leniently(buffer, item.batch)[0]:
+                        topic = None if record.value is None else topic_of(record.value)
+                        if topic is not None:
+                            yield topic
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ structure          what can be said of groups that no assignor here explains: St
 """
 
 from exhume.analysis.assignors.group import Assigned, AssignorThrows, Member, Plan, Question, TopicPartition
-from exhume.analysis.assignors.variants import VARIANTS, Side, Variant, variant_for, variants_of
+from exhume.analysis.assignors.variants import VARIANTS, Side, Variant, spelt_span, variant_for, variants_of
 
 __all__ = [
     "VARIANTS",
@@ -24,6 +24,7 @@ __all__ = [
     "Side",
     "TopicPartition",
     "Variant",
+    "spelt_span",
     "variant_for",
     "variants_of",
 ]

@@ -52,7 +52,7 @@ class Variant:
     @property
     def releases(self) -> str:
         """The releases, for people: `2.4-3.4`, `3.5 and later`."""
-        return f"{self.first}-{self.last}" if self.last else f"{self.first} and later"
+        return spelt_span(self.first, self.last)
 
     @property
     def title(self) -> str:
@@ -112,6 +112,13 @@ VARIANTS: tuple[Variant, ...] = (
     Variant("simple", "share", "4.1", "4.1", ("4.1.1",), ("owned partitions", "topic ids"), simple_4_1),
     Variant("simple", "share", "4.2", None, ("4.2.1", "4.3.0"), ("owned partitions", "topic ids"), simple_4_2),
 )
+
+
+def spelt_span(first: str, last: str | None) -> str:
+    """A span of releases, for people; no last one: the newest."""
+    if last is None:
+        return f"{first} and later"
+    return first if first == last else f"{first}-{last}"
 
 
 def variants_of(side: Side, assignor: str | None = None) -> list[Variant]:

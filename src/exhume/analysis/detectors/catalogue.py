@@ -35,12 +35,12 @@ DETECTORS: tuple[Detector, ...] = (
     *loading.DETECTORS,
     *placement.DETECTORS,
     *copies.DETECTORS,
+    # Membership and assignment.
+    *membership.DETECTORS,
     # Volume and shape.
     *volume.DETECTORS,
     # Reading and writing back.
     *undecodable.DETECTORS,
-    # Membership and assignment.
-    *membership.DETECTORS,
 )
 
 #: Entries that no detector answers, and what does.

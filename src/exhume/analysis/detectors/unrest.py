@@ -10,10 +10,8 @@ from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import finding
 from exhume.analysis.detectors.steps import log_span
 from exhume.analysis.rebalances import rebalances
-from exhume.analysis.storms import LEAST_STORM_MS, STORM_RATE, storms
+from exhume.analysis.storms import may_be_storm, storms
 from exhume.findings import Finding
-
-_MINUTE_MS = 60_000
 
 
 def find_storms(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # noqa: ARG001
@@ -23,7 +21,7 @@ def find_storms(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # noqa:
     are not: clients are told apart by instance id, else by client id and host, since every join makes a new member id. Numbers that are
     missing where nothing is missing are rebalances that never came to an end.
     """
-    if not _rises_fast(group):
+    if not may_be_storm([(step.epoch, step.timestamp_ms) for step in group.memberships]):
         return
     rows = rebalances(group.memberships, log_span(group)).to_pylist()
     steps = {step.record_offset: step for step in group.memberships}
@@ -42,22 +40,6 @@ def find_storms(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # noqa:
             not_excluded=not_excluded,
             remedy="Look at the logs of the clients named, for max.poll.interval.ms exceeded and sessions that ran out",
         )
-
-
-def _rises_fast(group: GroupCase) -> bool:
-    """Whether the number rises at the rate of a storm anywhere: most groups' never does, and that is seen without their members.
-
-    A storm of any length has a part of it, shorter than twice the least one, that is as fast.
-    """
-    told = [(record.timestamp_ms, record.epoch) for record in group.records if record.epoch is not None and record.timestamp_ms is not None]
-    for number, (begin_ms, first) in enumerate(told):
-        for end_ms, last in told[number + 1 :]:
-            elapsed_ms = end_ms - begin_ms
-            if elapsed_ms >= LEAST_STORM_MS and (last - first) * _MINUTE_MS >= STORM_RATE * elapsed_ms:
-                return True
-            if elapsed_ms > 2 * LEAST_STORM_MS:
-                break
-    return False
 
 
 DETECTORS = (

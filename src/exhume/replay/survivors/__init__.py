@@ -6,6 +6,7 @@
     fold             the fold of a run of batches, compiled
     joining          the folds of two stretches as one
     run              the fold of a log: block by block, unfolding what is compressed; segments side by side
+    commit_times     the times inside commits, compiled
     gathering        columns out of tables, compiled
     settled          what it came to, for the loaders
     offset_columns   committed offsets as a table

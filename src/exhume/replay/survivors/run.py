@@ -118,7 +118,7 @@ def _read_order(log: StrictLog, start_offset: int, at: Moment, fast: FastLoad) -
             return None
         for rows, count, content in _blocks(segment.buffer, fast, verifies=False):
             try:
-                for first, last, data, bodies in _runs(content, rows, count, fast.cap_bytes):
+                for first, last, data, bodies in runs(content, rows, count, fast.cap_bytes):
                     if times.read_times(rows, first, last, data, bodies, start_offset, at.time_ms, found) < last:
                         return None
             except DecompressionError:
@@ -175,10 +175,7 @@ def _fold_piece(log: StrictLog, piece: Piece, rules: Int64s, tables: Tables, fas
     segment = log.segments[number]
     if piece.start == 0 and looks_like(memoryview(segment.buffer)) is not None:
         return _given_up(tables, ODD_BATCH)
-    rules[LOWEST_OFFSET] = segment.file.base_offset
-    rules[BEYOND_OFFSET] = min(segment.file.base_offset + MOST_OFFSETS_IN_SEGMENT + 1, LARGEST)
-    for later in log.segments[number + 1 : number + 2]:
-        rules[BEYOND_OFFSET] = min(rules[BEYOND_OFFSET], later.file.base_offset)
+    bound_offsets(rules, log, number)
     counts = tables.counts
     counts[LEADER_EPOCH_SEEN] = -1
     for rows, count, content in _blocks(segment.buffer, fast, verifies=fast.verify, start=piece.start, end=piece.end):
@@ -188,11 +185,8 @@ def _fold_piece(log: StrictLog, piece: Piece, rules: Int64s, tables: Tables, fas
             counts[[FIRST_BASE_OFFSET, FIRST_LEADER_EPOCH]] = rows[0, [scan.BASE_OFFSET, scan.LEADER_EPOCH]]
         counts[LAST_OFFSET_SEEN] = rows[count - 1, scan.LAST_OFFSET]
         try:
-            for first, last, data, bodies in _runs(content, rows, count, fast.cap_bytes):
-                sizes = bodies[first:last, 1] - bodies[first:last, 0]
-                # Whoever counts more records than there is room for is found out soon.
-                records = int(np.clip(rows[first:last, scan.RECORD_COUNT], 0, sizes // LEAST_BYTES).sum())
-                tables = with_room(tables, records, int(sizes.sum()), last - first)
+            for first, last, data, bodies in runs(content, rows, count, fast.cap_bytes):
+                tables = with_room_for(tables, rows, first, last, bodies)
                 if fold(rows, first, last, data, bodies, number, rules, tables) < last:
                     return tables
         except DecompressionError:
@@ -222,12 +216,29 @@ def _blocks(
             return
 
 
+def bound_offsets(rules: Int64s, log: StrictLog, number: int) -> None:
+    """Set what the segment of this number may hold."""
+    base_offset = log.segments[number].file.base_offset
+    rules[LOWEST_OFFSET] = base_offset
+    rules[BEYOND_OFFSET] = min(base_offset + MOST_OFFSETS_IN_SEGMENT + 1, LARGEST)
+    for later in log.segments[number + 1 : number + 2]:
+        rules[BEYOND_OFFSET] = min(rules[BEYOND_OFFSET], later.file.base_offset)
+
+
+def with_room_for(tables: Tables, rows: Int64s, first: int, last: int, bodies: Int64s) -> Tables:
+    """These tables with room for batches `first` to `last`."""
+    sizes = bodies[first:last, 1] - bodies[first:last, 0]
+    # Whoever counts more records than there is room for is found out soon.
+    records = int(np.clip(rows[first:last, scan.RECORD_COUNT], 0, sizes // LEAST_BYTES).sum())
+    return with_room(tables, records, int(sizes.sum()), last - first)
+
+
 def _given_up(tables: Tables, status: int) -> Tables:
     tables.counts[STATUS] = status
     return tables
 
 
-def _runs(buffer: Bytes, rows: Int64s, count: int, cap_bytes: int) -> Iterator[tuple[int, int, Bytes, Int64s]]:
+def runs(buffer: Bytes, rows: Int64s, count: int, cap_bytes: int) -> Iterator[tuple[int, int, Bytes, Int64s]]:
     """The batches in runs, each with the bytes that hold its records, and where in them the records of each batch lie."""
     bodies = np.empty((count, 2), np.int64)
     bodies[:, 0] = rows[:count, scan.POSITION] + scan.HEADER_BYTES

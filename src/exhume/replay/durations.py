@@ -1,0 +1,13 @@
+"""Durations as people write them."""
+
+from __future__ import annotations
+
+import re
+
+_UNITS_MS = {"ms": 1, "": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+def parse_duration(text: str) -> int | None:
+    """Milliseconds, from `7d`, `168h`, `10080m`, `30s`, or the milliseconds themselves; None for anything else."""
+    match = re.fullmatch(r"([0-9]{1,15})(ms|s|m|h|d)?", text.strip())
+    return None if match is None else int(match[1]) * _UNITS_MS[match[2] or ""]

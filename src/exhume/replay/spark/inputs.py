@@ -1,0 +1,129 @@
+"""What was read, for the chain of evidence: every segment with its size, the verdict on its checksums, its offsets and its digest."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from exhume.codecs.log_directory import LogDirectory, PartitionDirectory, SegmentFile
+from exhume.codecs.salvage import Found, salvage
+from exhume.errors import EvidenceError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: A row for each segment file. `crc_verdict` is `ok`, `mismatch` (`bad_batches` says how many), or `damaged` where there are bytes of no
+#: batch; `unreadable` where the file cannot be read, `not_read` where it is no part of the log.
+INPUTS = pa.schema(
+    [
+        ("replica", pa.string()),
+        ("offsets_partition", pa.int32()),
+        ("path", pa.string()),
+        ("size_bytes", pa.int64()),
+        ("sha256", pa.string()),
+        ("crc_verdict", pa.string()),
+        ("batches", pa.int64()),
+        ("bad_batches", pa.int64()),
+        ("first_record_offset", pa.int64()),
+        ("last_record_offset", pa.int64()),
+    ]
+)
+_BLOCK_BATCHES = 4096
+_WORTH_KERNELS_BYTES = 2 * 1024 * 1024
+
+
+def read_inputs(spark: SparkSession, directories: Sequence[LogDirectory]) -> list[dict[str, Any]]:
+    """Rows of `INPUTS`, in the order of the evidence."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    partitions = [partition for directory in directories for partition in directory.partitions]
+    files = [(partition, place) for partition in partitions for place in range(len(partition.segments))]
+    if not files:
+        return []
+    rows = (
+        spark.range(0, len(files), 1, min(len(files), 1024)).mapInArrow(partial(_describe, files), from_arrow_schema(_NUMBERED)).collect()
+    )
+    return [{name: row[name] for name in INPUTS.names} for row in sorted(rows, key=lambda row: row["number"])]
+
+
+_NUMBERED = pa.schema([("number", pa.int64()), *INPUTS])
+
+
+def _describe(files: Sequence[tuple[PartitionDirectory, int]], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        rows = []
+        for number in batch.column(0).to_pylist():
+            partition, place = files[number]
+            rows.append({"number": number} | describe(partition, partition.segments[place]))
+        yield pa.RecordBatch.from_pylist(rows, schema=_NUMBERED)
+
+
+def describe(partition: PartitionDirectory, segment: SegmentFile) -> dict[str, Any]:
+    """One row of `INPUTS`."""
+    row: dict[str, Any] = {
+        "replica": partition.replica,
+        "offsets_partition": partition.offsets_partition,
+        "path": segment.path,
+        "size_bytes": segment.size_bytes,
+    }
+    try:
+        buffer = segment.open()
+    except EvidenceError:
+        return row | {"crc_verdict": "unreadable"}
+    row["sha256"] = hashlib.sha256(buffer).hexdigest()
+    return row | (_checked(buffer, segment) if segment.is_read else {"crc_verdict": "not_read"})
+
+
+def _checked(buffer: memoryview, segment: SegmentFile) -> dict[str, Any]:
+    counted = _Counted()
+    position = counted.scan(buffer) if len(buffer) >= _WORTH_KERNELS_BYTES else 0
+    has_holes = False
+    for item in salvage(buffer, position=position, base_offset=segment.base_offset) if position < len(buffer) else ():
+        if isinstance(item, Found):
+            counted.add(1, item.crc_status != "ok", item.batch.base_offset, item.batch.last_offset)
+        else:
+            has_holes = True
+    return {
+        "crc_verdict": "damaged" if has_holes else "mismatch" if counted.bad else "ok",
+        "batches": counted.batches,
+        "bad_batches": counted.bad,
+        "first_record_offset": counted.first,
+        "last_record_offset": counted.last,
+    }
+
+
+@dataclass(slots=True)
+class _Counted:
+    batches: int = 0
+    bad: int = 0
+    first: int | None = None
+    last: int | None = None
+
+    def add(self, batches: int, bad: int, first: int | None, last: int) -> None:
+        self.batches += batches
+        self.bad += bad
+        self.first = first if self.first is None else self.first
+        self.last = last
+
+    def scan(self, buffer: memoryview) -> int:
+        """Count batches of format 2 up to anything else, which begins at the byte that comes back."""
+        import numpy as np
+
+        from exhume.codecs.kernels import scan
+
+        rows = np.empty((_BLOCK_BATCHES, scan.COLUMNS), np.int64)
+        content = np.frombuffer(buffer, np.uint8)
+        content.flags.writeable = False
+        position = 0
+        while position < len(content):
+            count, position = scan.scan(content, position, len(content), True, rows)
+            if not count:
+                break
+            bad = int((rows[:count, scan.IS_SOUND] == 0).sum())
+            self.add(count, bad, int(rows[0, scan.BASE_OFFSET]), int(rows[count - 1, scan.LAST_OFFSET]))
+        return position

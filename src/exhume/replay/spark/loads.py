@@ -1,0 +1,239 @@
+"""The load of many logs as Spark jobs: which log goes which way, and what came of it.
+
+A log is folded in stretches first. Where that does not do, stretches are reduced, and what is left is loaded record by record; where that
+does not do either, one task loads the log whole. Whichever way a log went, its rows are those that a load of it in one process gives.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Literal
+
+from exhume.codecs.compression import DEFAULT_CAP_BYTES
+from exhume.codecs.log_directory import LogDirectory
+from exhume.replay.broker_log import Stop, served_files
+from exhume.replay.local import Mode
+from exhume.replay.moment import Moment
+from exhume.replay.reading import LoadInputs
+from exhume.replay.reduce import is_reducible
+from exhume.replay.releases import profile_for
+from exhume.replay.spark.tasks import MESSAGES, ORDER, Job, Log, Way, Work, first_stage, second_stage
+from exhume.replay.spark.wide import TABLE, UNIT, wide_schema
+from exhume.replay.stretches.plan import Stretch, plan_stretches
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+MEGABYTE = 1 << 20
+_LEAST_STRETCH_BYTES, _MOST_STRETCH_BYTES = 32 * MEGABYTE, 256 * MEGABYTE
+_STRETCHES_PER_CORE = 4
+#: Smaller logs are loaded whole: a task has them in memory before another one had their messages.
+WORTH_STRETCHES_BYTES = 4 * MEGABYTE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What is to be loaded, and how: as `LoadOptions`, at one moment or at several that ascend by time; `tables` are those wanted.
+
+    Logs of `least_bytes` and more are loaded in stretches of about `stretch_bytes`; None: by what there is to read, and cores to do it.
+    """
+
+    release: str
+    mode: Mode = "strict"
+    stop: Stop | None = None
+    view: Literal["shown", "held"] = "shown"
+    inputs: LoadInputs = field(default_factory=LoadInputs)
+    moments: Sequence[Moment | None] = (None,)
+    tables: Collection[str]
+    verify: bool = True
+    cap_bytes: int = DEFAULT_CAP_BYTES
+    least_bytes: int = WORTH_STRETCHES_BYTES
+    stretch_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedLogs:
+    """What came of some logs: `rows` (of `wide`) of all of them, kept where they were made; `ways` says how each was loaded in the end, and
+    `damage` counts findings that make an answer partial.
+    """
+
+    rows: DataFrame
+    ways: Mapping[int, Way]
+    damage: int
+    _kept: Sequence[DataFrame]
+
+    def unpersist(self) -> None:
+        """Let the rows go."""
+        for frame in self._kept:
+            frame.unpersist()
+
+
+def load_logs(spark: SparkSession, directories: Sequence[LogDirectory], request: Request) -> LoadedLogs:
+    """Load every offsets partition of these log directories."""
+    return _Loading(spark, _logs(directories, request.stop), request).run()
+
+
+def _logs(directories: Sequence[LogDirectory], stop: Stop | None) -> list[tuple[int, Log]]:
+    """Every log, each with the number of its directory."""
+    logs: list[tuple[int, Log]] = []
+    for number, directory in enumerate(directories):
+        its_stop: Stop = stop or ("unclean" if directory.clean_shutdown is False else "clean")
+        for partition in directory.partitions:
+            if any(segment.is_read for segment in partition.segments):
+                alone = replace(directory, partitions=[partition], topic_ids={}, cluster_metadata=[])
+                logs.append((number, Log(len(logs), alone, its_stop)))
+    return logs
+
+
+def parallelism(spark: SparkSession) -> int:
+    """How many tasks run at once, as far as the session says."""
+    try:
+        return max(1, spark.sparkContext.defaultParallelism)
+    except Exception:  # a session of Spark Connect has no context, and a class of its own for saying so
+        return 16
+
+
+class _Loading:
+    def __init__(self, spark: SparkSession, logs: list[tuple[int, Log]], request: Request) -> None:
+        self._spark = spark
+        self._request = request
+        self._profile = profile_for(request.release)
+        self._logs = {log.number: log for _, log in logs}
+        self._directory_of = {log.number: directory for directory, log in logs}
+        self._cores = parallelism(spark)
+        self._seed = secrets.randbits(62)
+        #: How each log is loaded next, or was at last; where its rows are.
+        self._ways: dict[int, Way] = {log.number: self._first_way(log) for _, log in logs}
+        self._frame_of: dict[int, int] = {}
+        self._frames: list[DataFrame] = []
+        self._reasons: dict[int, str] = {}
+        self._damage: dict[int, int] = {}
+
+    def run(self) -> LoadedLogs:
+        refused: dict[int, str] = {}
+        waiting: Collection[int] = list(self._logs)
+        while waiting:
+            self._load(waiting)
+            waiting, verdicts = [], self._verdicts(waiting)
+            for number, (outcome, reason) in verdicts.items():
+                if outcome == "refused":
+                    refused[number] = reason or ""
+                elif outcome != "loaded":
+                    self._ways[number] = self._next_way(self._logs[number], self._ways[number])
+                    waiting.append(number)
+        if refused:
+            numbers = self._refuse(refused)
+            self._load(numbers)
+            self._verdicts(numbers)
+        return LoadedLogs(self._rows(), self._ways, sum(self._damage.values()), self._frames)
+
+    # Ways
+
+    def _first_way(self, log: Log) -> Way:
+        size = sum(segment.size_bytes for segment in log.partition.segments)
+        has_content = any(file.size_bytes for file in served_files(log.partition))
+        return "fold" if is_reducible(self._profile) and has_content and size >= self._request.least_bytes else "whole"
+
+    def _next_way(self, log: Log, way: Way) -> Way:
+        request = self._request
+        is_plain = request.mode == "strict" and log.stop == "clean" and list(request.moments) == [None]
+        return "reduce" if way == "fold" and is_plain else "whole"
+
+    def _refuse(self, refused: Mapping[int, str]) -> list[int]:
+        """Every log of the directories that a broker does not start on, for the reason of the first that is refused."""
+        reasons: dict[int, str] = {}
+        for number, reason in sorted(refused.items()):
+            reasons.setdefault(self._directory_of[number], reason)
+        numbers = [number for number in self._logs if self._directory_of[number] in reasons]
+        for number in numbers:
+            self._ways[number] = "refused"
+            self._reasons[number] = reasons[self._directory_of[number]]
+        return numbers
+
+    # Jobs
+
+    def _load(self, numbers: Collection[int]) -> None:
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        request = self._request
+        tasks = self._tasks(numbers)
+        job = Job(
+            logs={number: self._logs[number] for number in numbers},
+            tasks=tasks,
+            release=request.release,
+            mode=request.mode,
+            inputs=request.inputs,
+            view=request.view,
+            moments=request.moments,
+            tables=request.tables,
+            seed=self._seed,
+            verify=request.verify,
+            cap_bytes=request.cap_bytes,
+            least_bytes=request.least_bytes,
+        )
+        places = max(1, min(2 * len(numbers), _STRETCHES_PER_CORE * self._cores))
+        messages = self._spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(partial(first_stage, job), from_arrow_schema(MESSAGES))
+        together = messages.repartition(places, "unit").sortWithinPartitions(*ORDER)
+        rows = together.mapInArrow(partial(second_stage, job), from_arrow_schema(wide_schema())).persist()
+        self._frames.append(rows)
+        for number in numbers:
+            self._frame_of[number] = len(self._frames) - 1
+
+    def _verdicts(self, numbers: Iterable[int]) -> dict[int, tuple[str, str | None]]:
+        rows = self._frames[-1].where(f"{TABLE} = 'verdict'").select(UNIT, "verdict.*").collect()
+        assert {row[UNIT] for row in rows} == set(numbers)
+        self._damage.update({row[UNIT]: row["damage"] for row in rows})
+        return {row[UNIT]: (row["outcome"], row["reason"]) for row in sorted(rows, key=lambda row: row[UNIT])}
+
+    def _tasks(self, numbers: Collection[int]) -> list[list[Work]]:
+        total = sum(segment.size_bytes for number in numbers for segment in self._logs[number].partition.segments)
+        share = total // (_STRETCHES_PER_CORE * self._cores)
+        most_bytes = self._request.stretch_bytes or min(max(share, _LEAST_STRETCH_BYTES), _MOST_STRETCH_BYTES)
+        task_bytes = max(most_bytes, min(share, _MOST_STRETCH_BYTES))
+        tasks: list[list[Work]] = [[]]
+        gathered = 0
+        for number in numbers:
+            for work, size in self._work(self._logs[number], self._ways[number], most_bytes):
+                if tasks[-1] and gathered + size > task_bytes:
+                    tasks.append([])
+                    gathered = 0
+                tasks[-1].append(work)
+                gathered += size
+        return tasks
+
+    def _work(self, log: Log, way: Way, most_bytes: int) -> list[tuple[Work, int]]:
+        """All that is to be done for a log in the first stage, each with the bytes that it reads."""
+        served = served_files(log.partition)
+        work: list[tuple[Work, int]] = []
+        if way in ("fold", "reduce"):
+            sizes = [file.size_bytes for file in served]
+            # What is reduced is read as a broker reads it, segment by segment.
+            stretches = (
+                plan_stretches(sizes, most_bytes) if way == "fold" else [Stretch(number, number + 1) for number in range(len(sizes))]
+            )
+            for number, stretch in enumerate(stretches):
+                size = sum(sizes[stretch.first : stretch.last]) if stretch.end is None else stretch.end - stretch.start
+                work.append((Work(log.number, way, number, stretch), min(size, most_bytes)))
+        else:
+            work.append((Work(log.number, way, reason=self._reasons.get(log.number, "")), 0))
+        # A fold says nothing of segments that it folded, since there is nothing to say.
+        looked_at = {file.path for file in served} if way == "fold" else set()
+        for place, segment in enumerate(log.partition.segments):
+            if segment.is_read and segment.path not in looked_at:
+                work.append((Work(log.number, way, looks=(place,)), segment.size_bytes))
+        return work
+
+    def _rows(self) -> DataFrame:
+        """The rows that count: each log's from the job that loaded it at last."""
+        parts: list[DataFrame] = []
+        for index, frame in enumerate(self._frames):
+            outdated = [number for number, last in self._frame_of.items() if last != index]
+            is_last = index == len(self._frames) - 1
+            parts.append(frame if is_last or not outdated else frame.where(~frame[UNIT].isin(outdated)))
+        together = parts[0]
+        for part in parts[1:]:
+            together = together.unionAll(part)
+        return together

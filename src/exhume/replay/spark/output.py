@@ -1,0 +1,105 @@
+"""A directory of Parquet tables that is there whole or as it was before: written aside, then put in its place.
+
+Places are those of the session's file systems: a path of a file system that the driver and all executors share, or a URI that Hadoop knows.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from exhume.errors import RequestError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_PARTITION = "offsets_partition"
+MANIFEST = "manifest.json"
+
+
+@dataclass(slots=True)
+class OutputDirectory:
+    """The directory `path`, and what is written for it: `write` each table, then `finish`, or `abandon` it."""
+
+    spark: SparkSession
+    path: str
+    _aside: str = ""
+
+    def __post_init__(self) -> None:
+        name = self.path.rstrip("/")
+        self._recover(name)
+        if self._exists(name) and not self._exists(f"{name}/{MANIFEST}"):
+            raise RequestError(f"{self.path} is there, and no output of this command", remedy="Choose a directory that does not exist")
+        self._aside = f"{name}.{secrets.token_hex(4)}.unfinished"
+
+    def write(self, name: str, frame: DataFrame) -> None:
+        """Write a table to `NAME/offsets_partition=N/`, or to `NAME/` where it has no such column."""
+        writer = frame.write.mode("errorifexists")
+        if _PARTITION in frame.columns:
+            writer = writer.partitionBy(_PARTITION)
+        writer.parquet(f"{self._aside}/{name}")
+
+    def finish(self, manifest: Mapping[str, Any]) -> None:
+        """Write the manifest, and put everything in its place; what was there goes."""
+        name = self.path.rstrip("/")
+        with_newline = json.dumps(manifest, indent=2, ensure_ascii=False, default=str) + "\n"
+        stream = self._file_system(self._aside).create(self._hadoop_path(f"{self._aside}/{MANIFEST}"))
+        try:
+            stream.write(bytearray(with_newline.encode()))
+        finally:
+            stream.close()
+        if self._exists(name):
+            self._rename(name, _before(name))
+        self._rename(self._aside, name)
+        self._delete(_before(name))
+
+    def abandon(self) -> None:
+        """Take away what was written so far."""
+        self._delete(self._aside)
+
+    def _recover(self, name: str) -> None:
+        """Undo half of an exchange, which a killed run may have left; take away what else it left."""
+        if self._exists(_before(name)):
+            if self._exists(name):
+                self._delete(_before(name))
+            else:
+                self._rename(_before(name), name)
+        pattern = self._hadoop_path(f"{name}.*.unfinished")
+        for status in self._file_system(name).globStatus(pattern) or ():
+            self._delete(status.getPath().toString())
+
+    # Hadoop's file systems
+
+    def _hadoop_path(self, path: str) -> Any:
+        jvm = self._context()._jvm  # noqa: SLF001  # PySpark has no other way to the file systems of a session
+        return jvm.org.apache.hadoop.fs.Path(path)
+
+    def _file_system(self, path: str) -> Any:
+        configuration = self._context()._jsc.hadoopConfiguration()  # noqa: SLF001  # as above
+        return self._hadoop_path(path).getFileSystem(configuration)
+
+    def _context(self) -> Any:
+        try:
+            return self.spark.sparkContext
+        except Exception as error:
+            raise RequestError(
+                "this session has no Spark context: a directory cannot be put in its place",
+                remedy="Use a session that is not one of Spark Connect, or write the DataFrames of exhume.spark.reconstruct yourself",
+            ) from error
+
+    def _exists(self, path: str) -> bool:
+        return bool(self._file_system(path).exists(self._hadoop_path(path)))
+
+    def _rename(self, source: str, target: str) -> None:
+        if not self._file_system(source).rename(self._hadoop_path(source), self._hadoop_path(target)):
+            raise RequestError(f"{source} cannot be renamed to {target}", remedy="Check what is there, and who may write")
+
+    def _delete(self, path: str) -> None:
+        self._file_system(path).delete(self._hadoop_path(path), True)
+
+
+def _before(name: str) -> str:
+    return f"{name}.before"

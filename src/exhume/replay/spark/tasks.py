@@ -1,0 +1,333 @@
+"""What executors do: fold or reduce stretches, look at segments, and load what others folded. No PySpark in here, only record batches.
+
+A job has two stages. The first gives messages about logs (a log is an offsets partition of a log directory, known by its number); between
+the stages they are brought together, log by log and in order; the second loads each log from its messages, and gives rows of `wide`.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from exhume.codecs.compression import DEFAULT_CAP_BYTES
+from exhume.codecs.log_directory import Evidence, LogDirectory, PartitionDirectory
+from exhume.codecs.segment_reader import ReadOptions, SegmentBatch, SegmentReader
+from exhume.findings import Findings
+from exhume.replay.broker_log import Stop, list_log, open_strictly
+from exhume.replay.local import LoadOptions, Mode, PartitionLoad, load_partitions, refused_load, state_of_loads
+from exhume.replay.moment import Moment, cut_log
+from exhume.replay.reading import FastLoad, LoadInputs
+from exhume.replay.reduce import NotReducible
+from exhume.replay.releases import profile_for
+from exhume.replay.spark.wide import wide_batches, wide_rows
+from exhume.replay.stretches.plan import Stretch
+from exhume.replay.topic_names import TopicNames
+
+#: A message: the log it is about, what it says, which stretch says it, its place among those of the stretch; and its bytes, in chunks.
+MESSAGES = pa.schema(
+    [
+        ("unit", pa.int32()),
+        ("phase", pa.int32()),
+        ("stretch", pa.int32()),
+        ("message", pa.int32()),
+        ("chunk", pa.int32()),
+        ("content", pa.binary()),
+    ]
+)
+#: The order of messages about a log.
+ORDER = MESSAGES.names[:-1]
+#: Phases: what is to be done and known first, pieces in order, findings of looks at segments.
+_FACTS, _PIECES, _LOOKS = range(3)
+
+#: Rows that travel together are counted, not weighed: so none of them is large.
+_CHUNK_BYTES = 16 * 1024
+_BATCH_CHUNKS = 256
+
+Way = Literal["fold", "reduce", "whole", "refused"]
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """An offsets partition of a log directory, which has no other here. `number` is its place among all."""
+
+    number: int
+    directory: LogDirectory
+    stop: Stop
+
+    @property
+    def partition(self) -> PartitionDirectory:
+        return self.directory.partitions[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Something that one task does for a log in the first stage: fold or reduce a stretch, look at segments (by their place among those of
+    the partition), or nothing but pass on how it is to be loaded, and why it is refused.
+    """
+
+    log: int
+    way: Way
+    number: int = 0
+    stretch: Stretch | None = None
+    looks: tuple[int, ...] = ()
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Job:
+    """All that tasks know. `moments` ascend by time; None is the end. `tables` are those that are wanted, all others are left out.
+
+    Profiles do not travel: `release` is looked up where it is needed.
+    """
+
+    logs: Mapping[int, Log]
+    tasks: Sequence[Sequence[Work]]
+    release: str
+    mode: Mode
+    inputs: LoadInputs
+    view: Literal["shown", "held"]
+    moments: Sequence[Moment | None]
+    tables: Collection[str]
+    seed: int
+    verify: bool
+    cap_bytes: int
+    least_bytes: int
+
+    @cached_property
+    def options(self) -> LoadOptions:
+        return LoadOptions(profile_for(self.release), self.mode, None, self.view, self.inputs)
+
+    def fast(self) -> FastLoad:
+        """How a task loads what it loads whole."""
+        return FastLoad(self.verify, self.cap_bytes, least_bytes=self.least_bytes, threads=1)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "options"}
+
+
+# The first stage
+
+
+def first_stage(job: Job, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The messages of the tasks whose numbers are in these batches."""
+    rows: list[dict[str, Any]] = []
+    for batch in batches:
+        for number in batch.column(0).to_pylist():
+            for work in job.tasks[number]:
+                for row in _messages(job, work):
+                    rows.append(row)
+                    if len(rows) >= _BATCH_CHUNKS:
+                        yield pa.RecordBatch.from_pylist(rows, schema=MESSAGES)
+                        rows = []
+    if rows:
+        yield pa.RecordBatch.from_pylist(rows, schema=MESSAGES)
+
+
+def _messages(job: Job, work: Work) -> Iterator[dict[str, Any]]:
+    log = job.logs[work.log]
+    if work.looks:
+        findings = Findings(_look(job, log, work.looks))
+        yield from _chunks(work, _LOOKS, work.looks[0], pickle.dumps(list(findings)))
+    elif work.way == "fold":
+        yield from _fold(job, log, work)
+    elif work.way == "reduce":
+        from exhume.replay.stretches.reducing import reduce_stretch
+
+        assert work.stretch is not None
+        content = reduce_stretch(list_log(log.partition, log.stop), work.stretch)
+        yield from _chunks(work, _FACTS, 0, pickle.dumps((work.way, content is None)))
+        if content is not None:
+            yield from _chunks(work, _PIECES, 0, content)
+    else:
+        yield from _chunks(work, _FACTS, 0, pickle.dumps((work.way, work.reason)))
+
+
+def _fold(job: Job, log: Log, work: Work) -> Iterator[dict[str, Any]]:
+    from exhume.replay.stretches.cuts import cutter_for
+    from exhume.replay.stretches.folding import FoldOptions, Piece, fold_stretch
+
+    listed = list_log(log.partition, log.stop)
+    assert work.stretch is not None
+    options = FoldOptions(
+        job.options.profile,
+        job.inputs,
+        listed.start_offset if job.mode == "strict" else 0,
+        job.seed,
+        # A start after an unclean stop verifies checksums, whatever this reader was told.
+        verify=job.verify or log.stop == "unclean",
+        cap_bytes=min(job.cap_bytes, DEFAULT_CAP_BYTES),
+    )
+    cutter = cutter_for(job.moments, log.partition.offsets_partition)
+    for number, said in enumerate(fold_stretch(listed, work.stretch, options, cutter)):
+        if isinstance(said, Piece):
+            content = pickle.dumps((said.number, said.is_branch, said.content), protocol=5)
+            yield from _chunks(work, _PIECES, number, content)
+        else:
+            yield from _chunks(work, _FACTS, 0, pickle.dumps((work.way, said), protocol=5))
+
+
+def _chunks(work: Work, phase: int, message: int, content: bytes) -> Iterator[dict[str, Any]]:
+    where = {"unit": work.log, "phase": phase, "stretch": work.number, "message": message}
+    for chunk, start in enumerate(range(0, len(content), _CHUNK_BYTES)):
+        yield where | {"chunk": chunk, "content": content[start : start + _CHUNK_BYTES]}
+
+
+def _look(job: Job, log: Log, places: Collection[int]) -> Findings:
+    """What a look at every checksum of these segments finds; in lenient mode at every record, too."""
+    findings = Findings()
+    reader = SegmentReader(Evidence([log.directory], Findings()), ReadOptions(verify=job.verify, cap_bytes=job.cap_bytes), findings)
+    wanted = {log.partition.segments[place].path for place in places}
+    for partition, segment, behind in reader.segments():
+        if segment.path in wanted:
+            for item in reader.items(partition, segment, behind):
+                if job.mode == "lenient" and isinstance(item, SegmentBatch):
+                    item.records()
+    return findings
+
+
+# The second stage
+
+
+def second_stage(job: Job, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The rows of the logs that these messages are about; they come log by log, in order."""
+    rows = (row for batch in batches for row in zip(*(column.to_pylist() for column in batch.columns), strict=True))
+    for number, about in groupby(rows, key=itemgetter(0)):
+        yield from _LogLoad(job, job.logs[number]).rows(_joined(about))
+
+
+@dataclass(frozen=True, slots=True)
+class _Message:
+    phase: int
+    stretch: int
+    content: bytes
+
+
+def _joined(rows: Iterable[tuple[Any, ...]]) -> Iterator[_Message]:
+    for (_, phase, stretch, _), chunks in groupby(rows, key=lambda row: row[:4]):
+        yield _Message(phase, stretch, b"".join(chunk[-1] for chunk in chunks))
+
+
+class _LogLoad:
+    """The load of one log at every moment, as rows of the tables that are wanted; the verdict comes last."""
+
+    def __init__(self, job: Job, log: Log) -> None:
+        self._job = job
+        self._log = log
+        self._findings: list[Findings] = [Findings() for _ in job.moments]
+
+    def rows(self, messages: Iterator[_Message]) -> Iterator[pa.RecordBatch]:
+        facts: list[tuple[Way, Any]] = []
+        waiting: _Message | None = None
+        for message in messages:
+            if message.phase != _FACTS:
+                waiting = message
+                break
+            facts.append(pickle.loads(message.content))  # noqa: S301  # written by the first stage
+        way = facts[0][0]
+        pieces = _Pieces(waiting, messages)
+        try:
+            yield from self._loads(way, [said for _, said in facts], pieces)
+        except _NotLoaded as other:
+            yield from self._verdict(other.outcome, other.reason)
+            return
+        for message in pieces.rest():
+            if message.phase == _LOOKS:
+                found = pickle.loads(message.content)  # noqa: S301  # written by the first stage
+                for findings in self._findings:
+                    findings.extend(found)
+        for moment, findings in enumerate(self._findings):
+            yield from wide_batches(self._log.number, moment, "findings", findings.to_table())
+        yield from self._verdict("loaded", None)
+
+    def _loads(self, way: Way, said: list[Any], pieces: _Pieces) -> Iterator[pa.RecordBatch]:
+        if way == "fold":
+            yield from self._folded(said, pieces)
+        elif way == "reduce":
+            yield from self._reduced(said, pieces)
+        else:
+            for moment, at in enumerate(self._job.moments):
+                yield from self._whole(moment, at, said[0] if way == "refused" else None)
+
+    def _folded(self, facts: list[Any], pieces: _Pieces) -> Iterator[pa.RecordBatch]:
+        from exhume.replay.stretches.folding import Piece
+        from exhume.replay.stretches.joining import JoinedLog, NotFolded
+
+        coming = ((message.stretch, Piece(*pickle.loads(message.content))) for message in pieces)  # noqa: S301
+        log = list_log(self._log.partition, self._log.stop)
+        try:
+            for at in JoinedLog(log, facts, coming, self._job.moments, self._job.options, self._job.seed).loads():
+                yield from self._tables(at.moment, at.load, at.names)
+        except NotFolded:
+            raise _NotLoaded("not_folded") from None
+
+    def _reduced(self, said: list[Any], pieces: _Pieces) -> Iterator[pa.RecordBatch]:
+        from exhume.replay.stretches.reducing import load_reduced
+
+        if any(said):
+            raise _NotLoaded("not_reducible")
+        names = TopicNames()
+        stretches = [message.content for message in pieces]
+        try:
+            load = load_reduced(list_log(self._log.partition, self._log.stop), stretches, self._job.options, names)
+        except NotReducible:
+            raise _NotLoaded("not_reducible") from None
+        yield from self._tables(0, load, names)
+
+    def _whole(self, moment: int, at: Moment | None, reason: str | None) -> Iterator[pa.RecordBatch]:
+        job, log = self._job, self._log
+        names = TopicNames()
+        options = replace(job.options, stop=log.stop, at=at, fast=job.fast())
+        if reason is not None:
+            cut = cut_log(open_strictly(log.partition, log.stop), at, lenient=False)
+            load = refused_load(cut, options.profile, reason)
+        else:
+            (load,) = load_partitions([log.directory], options, names)
+        if load.outcome == "refused" and reason is None:
+            raise _NotLoaded("refused", load.row["reason"])
+        yield from self._tables(moment, load, names)
+
+    def _tables(self, moment: int, load: PartitionLoad, names: TopicNames) -> Iterator[pa.RecordBatch]:
+        state = state_of_loads([load], self._job.options, names)
+        self._findings[moment].extend(state.findings)
+        number = self._log.number
+        for name in self._job.tables:
+            yield from wide_batches(number, moment, name, state.tables[name])
+        if "assignments" in self._job.tables:
+            learned = [{"source": source, "topic_id": topic_id, "topic": topic} for source, topic_id, topic in names.learned()]
+            yield from wide_rows(number, moment, "names", learned)
+
+    def _verdict(self, outcome: str, reason: str | None) -> Iterator[pa.RecordBatch]:
+        damage = sum(finding.is_damage for findings in self._findings for finding in findings)
+        yield from wide_rows(self._log.number, 0, "verdict", [{"outcome": outcome, "reason": reason, "damage": damage}])
+
+
+class _Pieces:
+    """The messages of pieces, up to the first of another kind; `rest` has what nobody took."""
+
+    def __init__(self, first: _Message | None, messages: Iterator[_Message]) -> None:
+        self._waiting = first
+        self._messages = messages
+
+    def __iter__(self) -> Iterator[_Message]:
+        while self._waiting is not None and self._waiting.phase == _PIECES:
+            message, self._waiting = self._waiting, next(self._messages, None)
+            yield message
+
+    def rest(self) -> Iterator[_Message]:
+        while self._waiting is not None:
+            message, self._waiting = self._waiting, next(self._messages, None)
+            yield message
+
+
+class _NotLoaded(Exception):
+    def __init__(self, outcome: str, reason: str | None = None) -> None:
+        super().__init__(outcome)
+        self.outcome = outcome
+        self.reason = reason

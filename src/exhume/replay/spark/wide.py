@@ -1,0 +1,67 @@
+"""One schema for the rows of all tables: a column for each table, a struct of its columns, null in the rows of others.
+
+So a job that makes several tables in one pass has one kind of rows, and each table is a selection of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+
+import pyarrow as pa
+
+from exhume.findings import SCHEMA as FINDINGS
+from exhume.replay.state_tables import SCHEMAS
+
+#: What a log came to: `loaded`, or why it did not: `not_folded`, `not_reducible`, `refused` (`reason` says why). `damage` counts findings
+#: that make an answer partial.
+VERDICT = pa.schema([("outcome", pa.string()), ("reason", pa.string()), ("damage", pa.int32())])
+#: Names of topics that a load learned: see `topic_names.SOURCES`.
+NAMES = pa.schema([("source", pa.string()), ("topic_id", pa.string()), ("topic", pa.string())])
+
+TABLES: Mapping[str, pa.Schema] = {**SCHEMAS, "findings": FINDINGS, "verdict": VERDICT, "names": NAMES}
+#: In front: the log's number in the job, that of the moment, and the table.
+UNIT, MOMENT, TABLE = "unit", "moment", "table"
+
+_ROWS = 4096
+
+
+def plain(data_type: pa.DataType) -> pa.DataType:
+    """This type as Spark has it: JSON is text."""
+    return pa.string() if isinstance(data_type, pa.JsonType) else data_type
+
+
+def plain_schema(schema: pa.Schema) -> pa.Schema:
+    """The same columns, of types that Spark has, and all of them nullable."""
+    return pa.schema([(field.name, plain(field.type)) for field in schema])
+
+
+@cache
+def wide_schema() -> pa.Schema:
+    """The schema of these rows."""
+    tables = [(name, pa.struct(list(plain_schema(schema)))) for name, schema in TABLES.items()]
+    return pa.schema([(UNIT, pa.int32()), (MOMENT, pa.int32()), (TABLE, pa.string()), *tables])
+
+
+def wide_batches(unit: int, moment: int, name: str, table: pa.Table) -> Iterator[pa.RecordBatch]:
+    """The rows of a table as such rows."""
+    schema = wide_schema()
+    for batch in table.cast(plain_schema(TABLES[name])).to_batches(max_chunksize=_ROWS):
+        count = batch.num_rows
+        if not count:
+            continue
+        same = {UNIT: unit, MOMENT: moment, TABLE: name}
+        columns = [
+            pa.repeat(pa.scalar(same[field.name], field.type), count)
+            if field.name in same
+            else batch.to_struct_array().cast(field.type)
+            if field.name == name
+            else pa.nulls(count, field.type)
+            for field in schema
+        ]
+        yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def wide_rows(unit: int, moment: int, name: str, rows: Sequence[Mapping[str, object]]) -> Iterator[pa.RecordBatch]:
+    """Plain rows as such rows."""
+    return wide_batches(unit, moment, name, pa.Table.from_pylist(list(rows), schema=plain_schema(TABLES[name])))

@@ -1,0 +1,187 @@
+"""The stretches of one log, in order: its load at each moment, in one pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from exhume.replay.broker_log import StrictLog
+from exhume.replay.local import LoadOptions, PartitionLoad, load_log, load_settled
+from exhume.replay.moment import ClockOrder, Cut, Moment, taken_to
+from exhume.replay.stretches.folding import Piece, StretchFacts
+from exhume.replay.stretches.shipping import KeptRecords, ShippedFold, places_of, unpack
+from exhume.replay.survivors.joining import joined
+from exhume.replay.survivors.names import Names
+from exhume.replay.survivors.settled import read_topic_ids
+from exhume.replay.survivors.tables import FIRST_OFFSET, NEXT_OFFSET, Tables, drop_old_metadata, new_tables
+from exhume.replay.topic_names import TopicNames
+
+_FEW_RECORDS = 10_000
+
+
+class NotFolded(Exception):
+    """This log cannot be loaded from folds of its stretches."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadAt:
+    """The load at moment `moment` (its number), and the names that it learned. To be used before the next one is asked for."""
+
+    moment: int
+    load: PartitionLoad
+    names: TopicNames
+
+
+@dataclass(slots=True)
+class JoinedLog:
+    """The stretches of a log on their way to its loads: `facts` of all of them are there first, `pieces` come in order, each with the
+    number of its stretch. Moments by time ascend; None is the end of the log.
+    """
+
+    log: StrictLog
+    facts: Sequence[StretchFacts]
+    pieces: Iterator[tuple[int, Piece]]
+    moments: Sequence[Moment | None]
+    options: LoadOptions
+    seed: int
+    _tables: Tables = field(init=False)
+    _kept: KeptRecords = field(init=False)
+    _most_records: int = _FEW_RECORDS
+
+    def loads(self) -> Iterator[LoadAt]:
+        """The load at each moment, in their order by the log.
+
+        Raises:
+            NotFolded: it has to be loaded another way. Whatever came before does not count.
+        """
+        self._check()
+        self._tables = new_tables(self.seed)
+        self._kept = KeptRecords({}, {})
+        coming = next(self.pieces, None)
+        cut_in = self._first_cuts()
+        for stretch, facts in enumerate(self.facts):
+            waiting = list(enumerate(facts.cuts))
+            branches: dict[int, bytes] = {}
+            done = 0
+            while coming is not None and coming[0] == stretch:
+                piece = coming[1]
+                if piece.is_branch:
+                    branches[piece.number] = piece.content
+                else:
+                    while waiting and waiting[0][1][1] == done:
+                        yield from self._load_cut(stretch, *waiting.pop(0), cut_in, branches)
+                    self._join(*unpack(piece.content))
+                    done += 1
+                coming = next(self.pieces, None)
+            for cut in waiting:
+                yield from self._load_cut(stretch, *cut, cut_in, branches)
+        for number in range(len(self.moments)):
+            if number not in cut_in:
+                yield self._load(number, self._tables, self._kept, is_cut=False)
+
+    def _check(self) -> None:
+        if not self.facts or any(facts.is_odd for facts in self.facts):
+            raise NotFolded
+        before: tuple[int, int, int] | None = None
+        for facts in self.facts:
+            if before is not None and facts.first is not None and before[0] == facts.first[0]:
+                (_, last_offset, epoch), (_, first_offset, later_epoch) = before, facts.first
+                if first_offset <= last_offset or later_epoch < epoch:
+                    raise NotFolded
+            before = facts.last or before
+        assert self.facts[-1].end_offset is not None
+        self.log.end_offset = self.facts[-1].end_offset
+
+    def _first_cuts(self) -> dict[int, int]:
+        """The stretch in which each moment ends; none for those that the log does not reach."""
+        cut_in: dict[int, int] = {}
+        for stretch, facts in enumerate(self.facts):
+            for moments, _, _ in facts.cuts:
+                for moment in moments:
+                    cut_in.setdefault(moment, stretch)
+        return cut_in
+
+    def _join(self, tables: Tables, kept: KeptRecords) -> None:
+        both = joined(self._tables, tables, self.seed)
+        if both is None:
+            raise NotFolded
+        self._tables = drop_old_metadata(both)
+        self._kept.take(kept)
+        if len(self._kept.records) > self._most_records:
+            self._kept.keep_only(places_of(self._tables))
+            self._most_records = 2 * len(self._kept.records) + _FEW_RECORDS
+
+    def _load_cut(
+        self, stretch: int, number: int, cut: tuple[tuple[int, ...], int, bool], cut_in: dict[int, int], branches: dict[int, bytes]
+    ) -> Iterator[LoadAt]:
+        moments = [moment for moment in cut[0] if cut_in[moment] == stretch]
+        if not moments:
+            return
+        tables, kept = self._tables, self._kept
+        if cut[2]:
+            branch, its_kept = unpack(branches.pop(number))
+            both = joined(_copied(tables), branch, self.seed)
+            if both is None:
+                raise NotFolded
+            tables, kept = both, kept.copy()
+            kept.take(its_kept)
+        for moment in moments:
+            yield self._load(moment, tables, kept, is_cut=True)
+
+    def _load(self, number: int, tables: Tables, kept: KeptRecords, *, is_cut: bool) -> LoadAt:
+        is_empty = tables.counts[FIRST_OFFSET] < 0
+        if is_cut:
+            end_offset = self.log.start_offset if is_empty else int(tables.counts[NEXT_OFFSET])
+            log = self._log_at(number, Cut(0, 0, end_offset))
+        else:
+            log = self._log_at(number, Cut())
+        if is_empty and is_cut:
+            names = TopicNames()
+            return LoadAt(number, load_log(replace(log, segments=[]), self.options, names), names)
+        if is_empty or tables.counts[NEXT_OFFSET] != log.end_offset or (is_cut and log.end_offset <= self.log.start_offset):
+            # It ends in a gap, or in front of its start, in one batch with it.
+            raise NotFolded
+        topic_ids = read_topic_ids(tables)
+        if topic_ids is None:
+            raise NotFolded
+        loaded = load_settled(ShippedFold(log, tables, topic_ids, kept=kept), self.options)
+        if loaded is None:
+            raise NotFolded
+        return LoadAt(number, *loaded)
+
+    def _log_at(self, number: int, cut: Cut) -> StrictLog:
+        at = self.moments[number]
+        if at is None:
+            return self.log
+        return taken_to(cut, self.log, at, None if at.time_ms is None else self._order(number))
+
+    def _order(self, number: int) -> ClockOrder:
+        """What one look at every record of the log, in order, comes to."""
+        order = ClockOrder()
+        greatest_ms: int | None = None
+        for facts in self.facts:
+            clock = facts.clock
+            assert clock is not None
+            out_of_order = clock.out_of_order_behind(greatest_ms)
+            if out_of_order is None:
+                raise NotFolded
+            order.timed += clock.timed
+            order.untimed += clock.untimed
+            order.out_of_order += out_of_order
+            if clock.greatest_ms is not None:
+                greatest_ms = clock.greatest_ms if greatest_ms is None else max(greatest_ms, clock.greatest_ms)
+            if order.first_later is not None:
+                order.left_out += clock.not_later[number]
+            elif clock.first_later[number] is not None:
+                order.first_later = clock.first_later[number]
+                order.left_out = clock.not_later_behind_cut[number]
+        return order
+
+
+def _copied(tables: Tables) -> Tables:
+    copied: dict[str, Any] = {
+        name: Names(array.slots.copy(), array.places.copy(), array.content.copy()) if isinstance(array, Names) else array.copy()
+        for name, array in tables._asdict().items()
+    }
+    return Tables(**copied)

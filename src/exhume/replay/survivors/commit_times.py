@@ -1,0 +1,42 @@
+"""When commits were made, by their own word: a kernel."""
+
+from __future__ import annotations
+
+from exhume.codecs.kernels import kernel
+from exhume.codecs.kernels.primitives import NO_POSITION, Bytes, Int64s, Number, int16, int64, unsigned_varint
+from exhume.codecs.kernels.records import RECORD_TYPE, TIMESTAMP, VALUE_SIZE, VALUE_START
+
+_NONE = -1
+_FLEXIBLE_SINCE = 4
+
+
+@kernel
+def take_commit_times(data: Bytes, records: Int64s, count: Number) -> Number:
+    """Put the commit timestamp of each of the first `count` records that is a commit in place of its own; -1 where it has none.
+
+    Gives the number of records done: fewer than `count` where a commit cannot be read.
+    """
+    for index in range(count):
+        if records[RECORD_TYPE, index] not in (0, 1) or records[VALUE_SIZE, index] < 0:
+            continue
+        position = records[VALUE_START, index]
+        end = position + records[VALUE_SIZE, index]
+        if end - position < 20:
+            return index
+        version = int16(data, position)
+        if version < 0 or version > _FLEXIBLE_SINCE:
+            return index
+        position += 14 if version >= 3 else 10
+        if version >= _FLEXIBLE_SINCE:
+            size, position = unsigned_varint(data, position, end)
+            if position == NO_POSITION:
+                return index
+            size -= 1
+        else:
+            size = int16(data, position)
+            position += 2
+        if size < 0 or size > end - position - 8:
+            return index
+        committed = int64(data, position + size)
+        records[TIMESTAMP, index] = committed if committed >= 0 else _NONE
+    return count
