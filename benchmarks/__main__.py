@@ -4,6 +4,7 @@
     python -m benchmarks --quick              100 MB, three repetitions: the tables are printed
     python -m benchmarks --only state         only subjects with this in their name, and the floor: the tables are printed
     python -m benchmarks --large              10 GB too, which is removed afterwards
+    python -m benchmarks --spark              Spark beside the local engine, 1 and 10 GB (--quick: 100 and 400 MB): docs/spark.md
 
 Subjects take turns, repetition by repetition, over the same bytes in the page cache; each answer is compared with what the generator knows.
 Logs are kept in build/bench. What is missing on this machine is named and left out.
@@ -17,6 +18,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from benchmarks import spark
 from benchmarks.measuring import BROKERS, DUMP, Case, Results, log_of, measure, say
 from benchmarks.report import report, write_into
 
@@ -61,9 +63,12 @@ def main() -> int:
         "--repetitions", type=int, metavar="N", help="at most (default: 7, quick 3); none begins after a minute of one subject"
     )
     parser.add_argument("--output-file", type=Path, metavar="FILE", help="write the tables there")
+    parser.add_argument("--spark", action="store_true", help="Spark on two local cores beside the local engine, and nothing else")
     asked = parser.parse_args()
     # Brokers and workers are stopped on the way out.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    if asked.spark:
+        return spark.run(SCRATCH, ROOT / "docs" / "spark.md", quick=asked.quick, repetitions=asked.repetitions or 3)
     repetitions = asked.repetitions or (3 if asked.quick else 7)
     results = Results()
     with log_of(_WARM_UP, SCRATCH) as warm_up:

@@ -315,16 +315,23 @@ class _Piece:
 
 
 def generate(
-    directory: Path, *, variant: str = "few-keys", megabytes: int = 100, codec: str = "none", seed: int = 1, batch_records: float = 24
+    directory: Path,
+    *,
+    variant: str = "few-keys",
+    megabytes: int = 100,
+    codec: str = "none",
+    seed: int = 1,
+    batch_records: float = 24,
+    segment_bytes: int = SEGMENT_BYTES,
 ) -> Content:
     """Write `directory/__consumer_offsets-0`, which must not be there, and say what it holds.
 
-    `megabytes` beyond 100 are rounded up to whole segments.
+    `megabytes` beyond one segment are rounded up to whole segments.
     """
     cluster = _Cluster(variant, seed, batch_records)
-    segments = -(-megabytes * MEGABYTE // SEGMENT_BYTES)
+    segments = -(-megabytes * MEGABYTE // segment_bytes)
     with PartitionWriter(directory, 0, leader_epoch=_LEADER_EPOCH) as writer:
-        piece = _Piece(writer, min(megabytes * MEGABYTE, SEGMENT_BYTES), CODECS[codec])
+        piece = _Piece(writer, min(megabytes * MEGABYTE, segment_bytes), CODECS[codec])
         if variant == "old-formats":
             # Offsets in compressed format 0 are under the checksum: it stays uncompressed, so that it can be repeated.
             piece.add(_requests(cluster, 1, 0, magic=0, codec=0), 0.5)

@@ -38,7 +38,7 @@ class PeakMemory:
 
     def _look(self) -> None:
         while True:
-            seen = [_memory(process_id) for process_id in _family(self._process_id) if self._counts(process_id)]
+            seen = [_memory(process_id) for process_id in family(self._process_id) if self._counts(process_id)]
             if seen:
                 anonymous, resident = (sum(column) for column in zip(*seen, strict=True))
                 self.anonymous_bytes = max(self.anonymous_bytes or 0, anonymous)
@@ -53,7 +53,8 @@ class PeakMemory:
             return False
 
 
-def _family(process_id: int) -> Iterator[int]:
+def family(process_id: int) -> Iterator[int]:
+    """This process and all that it has started and that runs."""
     yield process_id
     for task in Path(f"/proc/{process_id}/task").glob("*/children"):
         try:
@@ -62,7 +63,7 @@ def _family(process_id: int) -> Iterator[int]:
             # It ended just now.
             continue
         for child in children:
-            yield from _family(int(child))
+            yield from family(int(child))
 
 
 def _memory(process_id: int) -> tuple[int, int]:

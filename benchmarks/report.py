@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -20,13 +20,13 @@ _PACKAGES = ("exhume", "numba", "numpy", "pyarrow", "crc32c", "lz4", "zstandard"
 
 def report(results: Results) -> str:
     """Everything that this run found."""
-    parts = ["### Ratios", _table(("what", "log", "cores", "measured", "to reach", "reached"), _targets(results))]
+    parts = ["### Ratios", table(("what", "log", "cores", "measured", "to reach", "reached"), _targets(results))]
     columns = ("log", "subject", "cores", "MB/s", "min s", "median s", "max s", "runs", "RssAnon MB", "RSS MB")
-    parts += ["### Measurements", _table(columns, _measurements(results))]
-    parts += ["### Logs", _table(("log", "MB", "batches", "records", "of groups", "live offsets"), _logs(results))]
+    parts += ["### Measurements", table(columns, _measurements(results))]
+    parts += ["### Logs", table(("log", "MB", "batches", "records", "of groups", "live offsets"), _logs(results))]
     if results.missing or results.failures:
         parts += ["### Not measured", "\n".join(f"- {remark}" for remark in [*results.failures, *results.missing])]
-    parts += ["### Ran on", "\n".join(f"- {line}" for line in _machine())]
+    parts += ["### Ran on", "\n".join(f"- {line}" for line in machine())]
     return "\n\n".join(parts) + "\n"
 
 
@@ -81,12 +81,14 @@ def _megabytes(size: int | None) -> str:
     return "" if size is None else f"{size / 1e6:,.0f}"
 
 
-def _table(columns: Sequence[str], rows: Iterator[Sequence[str]]) -> str:
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown."""
     lines = [columns, ["---"] * len(columns), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _machine() -> Iterator[str]:
+def machine() -> Iterator[str]:
+    """What this ran on, line by line."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     instruction = "with the processor's CRC-32C instruction" if INSTRUCTIONS else "without a CRC-32C instruction"
     yield f"{_processor()}, {cores} cores, {instruction}"

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from exhume._version import __version__
+from exhume.analysis.completeness import COMPLETENESS, grade_groups
 from exhume.analysis.summary import GROUP_SUMMARY, summarize_groups
 from exhume.codecs.compression import DEFAULT_CAP_BYTES
 from exhume.codecs.log_directory import Evidence, discover
@@ -32,17 +33,18 @@ from exhume.replay.moment import Clock, Moment, moment
 from exhume.replay.reading import LoadInputs
 from exhume.replay.releases import newer_release_findings, profile_for
 from exhume.replay.snapshot_times import snapshot_times
+from exhume.replay.spark.graded import NAMING, Grading
 from exhume.replay.spark.group_tables import GroupTable
 from exhume.replay.spark.inputs import read_inputs
 from exhume.replay.spark.loads import WORTH_STRETCHES_BYTES, Request, load_logs
 from exhume.replay.spark.output import OutputDirectory
-from exhume.replay.spark.state import StateFrames, all_tables
+from exhume.replay.spark.state import AT_TIME, StateFrames, all_tables
 from exhume.replay.topic_names import names_beside
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["GROUP_TABLES", "GroupTable", "StateFrames", "batch", "reconstruct", "register", "snapshots", "write_tables"]
+__all__ = ["GROUP_TABLES", "GroupTable", "StateFrames", "batch", "completeness", "reconstruct", "register", "snapshots", "write_tables"]
 
 Place = str | PathLike[str]
 
@@ -119,6 +121,18 @@ def reconstruct(
     if strict:
         state.refuse_damage()
     return state
+
+
+def completeness(state: StateFrames) -> DataFrame:
+    """How much the logs still know of the moment of this state: a grade for each group, of `completeness.COMPLETENESS`.
+
+    Raises:
+        RequestError: the state lacks a table that is needed, or has several moments.
+    """
+    missing = [name for name in (*NAMING, "loads") if name not in state]
+    if missing or AT_TIME in state["groups"].columns:
+        raise RequestError("no grade without these tables at one moment", remedy=f"Ask for {', '.join((*NAMING, 'loads'))} too")
+    return state.graded(Grading(COMPLETENESS, grade_groups))
 
 
 def snapshots(

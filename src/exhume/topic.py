@@ -290,7 +290,10 @@ class OffsetsTopic:
     def _learned_names(self, topics_file: Place | None) -> TopicNames:
         """Names of topic ids, those that the commits of these logs tell included: they are learned by loading."""
         names = self._topic_names(topics_file)
-        load_state(self._evidence.log_directories, LoadOptions(profile_for(None), "lenient", fast=self._fast_load()), names)
+        # Classic groups have names and no ids: their logs need no load.
+        with_ids = [name for name in GROUP_RECORD_TYPES if name != "group_metadata"]
+        if any(batch.num_rows for batch in self.records(types=with_ids)):
+            load_state(self._evidence.log_directories, LoadOptions(profile_for(None), "lenient", fast=self._fast_load()), names)
         return names
 
     def assignments(

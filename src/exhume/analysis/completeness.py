@@ -22,16 +22,13 @@ leader, whose checkpoint nobody knows, and every record up to the log end may ha
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import pyarrow as pa
 
+from exhume.analysis.past import Origin, Past, read_pasts
 from exhume.arrow_rows import table_of
-from exhume.codecs.log_directory import PartitionDirectory
-from exhume.codecs.record_types import decode_record
-from exhume.codecs.salvage import Hole
-from exhume.codecs.segment_reader import SegmentBatch, SegmentReader
+from exhume.codecs.segment_reader import SegmentReader
 from exhume.replay.state import CoordinatorState
 
 Grade = Literal["certain", "at_least", "unknown"]
@@ -64,14 +61,13 @@ _WORDS: Mapping[str, str] = {
 _SUPERSEDED = "what is missing was superseded or removed before the moment already"
 _PENDING = "a commit that was pending may have taken along the one that still held"
 _LOADED = ("loaded", "loaded_with_error", "not_shown")
-_Origin = tuple[str, int | None]
 
 
 def grade_groups(reader: SegmentReader, state: CoordinatorState) -> pa.Table:
     """The grades of every group of this state, which was loaded from what `reader` reads, as `COMPLETENESS`, ordered by group."""
     loads = {(row["replica"], row["offsets_partition"]): row for row in state.loads.to_pylist()}
-    shown: dict[_Origin, set[str]] = {origin: set() for origin in loads}
-    pending: dict[_Origin, set[str]] = {origin: set() for origin in loads}
+    shown: dict[Origin, set[str]] = {origin: set() for origin in loads}
+    pending: dict[Origin, set[str]] = {origin: set() for origin in loads}
     for name in ("groups", "offsets", "pending_offsets"):
         for row in state.tables[name].select(["replica", "offsets_partition", "group"]).to_pylist():
             origin = (row["replica"], row["offsets_partition"])
@@ -79,7 +75,7 @@ def grade_groups(reader: SegmentReader, state: CoordinatorState) -> pa.Table:
             if name == "pending_offsets":
                 pending[origin].add(row["group"])
     rows: list[dict[str, Any]] = []
-    for origin, past in _read_pasts(reader, loads).items():
+    for origin, past in read_pasts(reader, loads, _moment_offset).items():
         rows += _rows(past, loads[origin], shown[origin], pending[origin])
     return table_of(COMPLETENESS, sorted(rows, key=lambda row: (row["group"] is None, row["group"], row["replica"])))
 
@@ -111,92 +107,6 @@ def completeness_sentence(completeness: pa.Table) -> str:
     return f"how complete the past is, by groups: {', '.join(counts) or 'none was there'}{traceless}"
 
 
-@dataclass(slots=True)
-class _Past:
-    """What one pass over an offsets partition tells about the time up to a moment, and behind it."""
-
-    partition: PartitionDirectory
-    #: The last record offset of the moment; None for the end.
-    moment_offset: int | None
-    start_offset: int
-    next_offset: int
-    #: First and last offset of every run of offsets that no record holds.
-    gaps: list[tuple[int, int]] = field(default_factory=list)
-    first_damage: int | None = None
-    first_marker_behind: int | None = None
-    first_behind: dict[str, int] = field(default_factory=dict)
-    _last_marker: dict[int, int] = field(default_factory=dict)
-
-    @property
-    def last_offset(self) -> int:
-        end = self.next_offset - 1
-        return end if self.moment_offset is None else min(self.moment_offset, end)
-
-    def read(self, batch: SegmentBatch) -> None:
-        records = batch.records()
-        expected = batch.batch.record_count
-        if batch.found.crc_status in ("mismatch", "unreadable") or (not records if expected is None else len(records) < expected):
-            self.note_damage()
-        for record in records:
-            if record.record_offset < self.start_offset:
-                continue
-            self._expect(record.record_offset)
-            if batch.batch.is_control:
-                self._note_marker(batch.batch.producer_id, record.record_offset)
-            elif self._is_behind(record.record_offset):
-                group = decode_record(record.key, None).key.get("group")
-                if group is not None:
-                    self.first_behind.setdefault(group, record.record_offset)
-            self.next_offset = max(self.next_offset, record.record_offset + 1)
-        self._expect(batch.batch.next_offset)
-        self.next_offset = max(self.next_offset, batch.batch.next_offset)
-
-    def note_damage(self) -> None:
-        if self.first_damage is None:
-            self.first_damage = self.next_offset
-
-    def _expect(self, record_offset: int) -> None:
-        if record_offset > self.next_offset:
-            self.gaps.append((self.next_offset, record_offset - 1))
-
-    def _is_behind(self, record_offset: int) -> bool:
-        return self.moment_offset is not None and record_offset > self.moment_offset
-
-    def _note_marker(self, producer_id: int, record_offset: int) -> None:
-        """Of an end marker behind the moment: whether records of its transaction can be missing up to the moment."""
-        begin = self._last_marker.get(producer_id, self.start_offset - 1) + 1
-        self._last_marker[producer_id] = record_offset
-        moment_offset = self.moment_offset
-        if self.first_marker_behind is not None or moment_offset is None or record_offset <= moment_offset:
-            return
-        if any(first <= moment_offset and last >= begin for first, last in self.gaps):
-            self.first_marker_behind = record_offset
-
-    def cleaned_up_to(self) -> int:
-        """The offset below which compaction may have taken place."""
-        cleaner_offset = self.partition.cleaner_offset
-        if cleaner_offset is None or any(last >= cleaner_offset for _, last in self.gaps):
-            return self.next_offset
-        return cleaner_offset
-
-
-def _read_pasts(reader: SegmentReader, loads: Mapping[_Origin, Mapping[str, Any]]) -> dict[_Origin, _Past]:
-    pasts: dict[_Origin, _Past] = {}
-    for partition, segment, behind in reader.segments():
-        origin = (partition.replica, partition.offsets_partition)
-        if origin not in loads:
-            continue
-        if origin not in pasts:
-            start = max(segment.base_offset, partition.log_start_offset or 0)
-            pasts[origin] = _Past(partition, _moment_offset(loads[origin], start), start, start)
-        for item in reader.items(partition, segment, behind):
-            if isinstance(item, Hole):
-                pasts[origin].note_damage()
-            else:
-                pasts[origin].read(item)
-    return pasts
-
-
 def _moment_offset(load: Mapping[str, Any], start_offset: int) -> int | None:
     if load["at_offset"] is not None:
         return int(load["at_offset"])
@@ -205,7 +115,7 @@ def _moment_offset(load: Mapping[str, Any], start_offset: int) -> int | None:
     return start_offset - 1 if load["last_record_offset"] is None else int(load["last_record_offset"])
 
 
-def _rows(past: _Past, load: Mapping[str, Any], shown: set[str], pending: set[str]) -> Iterator[dict[str, Any]]:
+def _rows(past: Past, load: Mapping[str, Any], shown: set[str], pending: set[str]) -> Iterator[dict[str, Any]]:
     last_offset = past.last_offset
     before = [(first, min(last, last_offset)) for first, last in past.gaps if first <= last_offset]
     missing = sum(last - first + 1 for first, last in before)
@@ -228,7 +138,7 @@ def _rows(past: _Past, load: Mapping[str, Any], shown: set[str], pending: set[st
         }
 
 
-def _grade(past: _Past, load: Mapping[str, Any], missing: int, group: str | None, *, is_shown: bool, is_pending: bool) -> tuple[Grade, str]:
+def _grade(past: Past, load: Mapping[str, Any], missing: int, group: str | None, *, is_shown: bool, is_pending: bool) -> tuple[Grade, str]:
     doubtful: Grade = "at_least" if is_shown else "unknown"
     if load["outcome"] not in _LOADED:
         return "unknown", f"the load ended as {load['outcome']}"
@@ -244,7 +154,7 @@ def _grade(past: _Past, load: Mapping[str, Any], missing: int, group: str | None
     return doubtful, f"{missing} offsets are missing, and {suspect}"
 
 
-def _suspect(past: _Past, group: str | None, *, is_pending: bool) -> str | None:
+def _suspect(past: Past, group: str | None, *, is_pending: bool) -> str | None:
     """What can have taken records of this group along that counted at the moment; None: nothing. No group stands for any."""
     last_offset, cleaned = past.last_offset, past.cleaned_up_to()
     if past.first_marker_behind is not None:

@@ -44,13 +44,17 @@ def decode_utf8(raw: bytes) -> str:
         return InvalidUtf8(raw)
 
 
+#: What is no text, or one that was decoded.
+_PLAIN_TYPES = frozenset({str, int, bool, float, bytes, type(None)})
+
+
 def has_invalid_utf8(value: object) -> bool:
     """True when a decoded value holds an `InvalidUtf8`, at any depth."""
     if isinstance(value, dict):
-        return any(has_invalid_utf8(item) for item in value.values())
-    if isinstance(value, list):
-        return any(has_invalid_utf8(item) for item in value)
-    return isinstance(value, InvalidUtf8)
+        value = value.values()
+    elif not isinstance(value, list):
+        return isinstance(value, InvalidUtf8)
+    return any(type(item) not in _PLAIN_TYPES and has_invalid_utf8(item) for item in value)
 
 
 def encode_utf8(text: str) -> bytes:

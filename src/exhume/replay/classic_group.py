@@ -89,24 +89,31 @@ def build_classic_group(record: ReplayRecord, rules: ClassicGroupRules) -> Class
     return group
 
 
-def outline_classic_group(name: str, record_offset: int, value: bytes, layout: Message, rules: ClassicGroupRules) -> ClassicGroup:
-    """What `build_classic_group` makes of a value that no release refuses, with members that are read when somebody looks at them.
+@dataclass(frozen=True, slots=True)
+class GroupOutline:
+    """A GroupMetadata value that no release refuses: its version, the fields in front of its members, how many these are, all its bytes."""
+
+    version: int
+    front: Mapping[str, Any]
+    members: int
+    value: bytes
+
+
+def outlined_classic_group(name: str, record_offset: int, outline: GroupOutline, layout: Message, rules: ClassicGroupRules) -> ClassicGroup:
+    """What `build_classic_group` makes of this value, with members that are read when somebody looks at them.
 
     The topics that they subscribe to are left out, as unknown; `Holdings.whole` has them.
     """
-    reader = Reader(value)
-    version = reader.int16()
-    front = layout.read_front(reader, version, "members")
-    count = reader.nullable_count(compact=layout.is_flexible(version)) or 0
+    version = outline.version
 
     def whole() -> ClassicGroup:
-        body = layout.read(Reader(value, 2), version)
+        body = layout.read(Reader(outline.value, 2), version)
         return build_classic_group(ReplayRecord(record_offset, GROUP_METADATA, {"group": name}, version, body), rules)
 
-    if not count:
+    if not outline.members:
         return whole()
-    read = ReplayRecord(record_offset, GROUP_METADATA, {"group": name}, version, front)
-    return _group(read, LaterMembers(count, whole), front["leader"], rules)
+    read = ReplayRecord(record_offset, GROUP_METADATA, {"group": name}, version, dict(outline.front))
+    return _group(read, LaterMembers(outline.members, whole), outline.front["leader"], rules)
 
 
 def _group(record: ReplayRecord, members: Mapping[str, ClassicMember], leader: str | None, rules: ClassicGroupRules) -> ClassicGroup:

@@ -69,6 +69,16 @@ def test_record_offsets(spark: SparkSession) -> None:
     assert ways["fold"] > 0
 
 
+def test_grades_of_a_past_state(spark: SparkSession) -> None:
+    place = corpus.BUNDLED / "4.3.0-transactions" / "data"
+    at = {0: 40, 2: 7}
+    with exhume.open(place) as topic:
+        expected = topic.completeness(topic.state(at_offset=at)).to_pylist()
+    with exhume_spark.reconstruct(spark, place, at_offset=at, **WAYS[0]) as state:
+        found = exhume_spark.completeness(state).toArrow().to_pylist()
+    assert sorted(map(repr, found)) == sorted(map(repr, expected))
+
+
 def test_lenient_and_unclean(spark: SparkSession) -> None:
     assert_same(spark, some(0, 12), WAYS[0], mode="lenient", release="4.3.0")
     assert_same(spark, some(1, 12), WAYS[0], stop="unclean", release="2.8.2")

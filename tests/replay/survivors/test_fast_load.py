@@ -76,6 +76,8 @@ def everything(
         state = topic.state(release=release, mode=mode, **asked or {})
         tables = {name: table.to_pylist() for name, table in state.tables.items()}
         assert all(table.schema == state.tables[name].schema for name, table in state.tables.items())
+        if asked is not None:
+            tables["completeness"] = topic.completeness(state).to_pylist()
         return tables | {"findings": sorted(map(repr, topic.findings))}
 
 

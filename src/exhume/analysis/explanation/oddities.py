@@ -13,6 +13,8 @@ from exhume.analysis.removals import at
 
 #: The last ones that get a sentence of their own.
 _MOST_REWINDS = 5
+#: Storms are told among the rebalances.
+_TOLD_ELSEWHERE = ("IC-04", "rebalance_storm")
 _Rewind = tuple[Row, Row]
 
 
@@ -28,11 +30,12 @@ def oddities(facts: GroupFacts) -> Iterator[Sentence]:
     if not rewinds and facts.commits:
         records = records_of([facts.commits[0], facts.commits[-1]])
         yield Sentence("No committed offset went back, in the commits that the log has", records)
-    for finding in facts.findings:
+    for finding in (each for each in facts.findings if each.code not in _TOLD_ELSEWHERE):
         offsets = (finding.first_record_offset, finding.last_record_offset)
         records = tuple(offset for offset in offsets if offset is not None)
         command = facts.commands.of("diagnose", purpose="See these findings with their evidence")
-        text = f"{finding.sentence} ({finding.code})"
+        key = "" if finding.topic is None else f"{_key(finding.topic, finding.partition)}: "
+        text = f"{key}{finding.sentence} ({finding.code})"
         yield Sentence(text, records, finding.confidence, finding.not_excluded, None if facts.is_past else command)
 
 
@@ -59,13 +62,18 @@ def _rewind(facts: GroupFacts, rewind: Sequence[_Rewind]) -> Sentence:
         deltas = [held["committed_offset"] - row["committed_offset"] for held, row in rewind]
         by = f"by records {rewind[0][1]['record_offset']} to {last['record_offset']}{at(last['timestamp_ms'])}"
         amount = f"{deltas[0]} each" if len(set(deltas)) == 1 else f"{min(deltas)} to {max(deltas)}"
-        text = f"{partitions(keys)} were set back by {amount}, {by}; {further} of {len(rewind)} have come as far again since"
+        come = f"{further} of {len(rewind)} have" if further else "none of them has"
+        text = f"{partitions(keys)} were set back by {amount}, {by}; {come} come as far again since"
     anew = sorted({named(row["topic"]) for held, row in rewind if _is_made_anew(held, row)})
     if anew:
         text += f"; {', '.join(anew)} had another topic id before: it was made anew"
     purpose = "See the positions before they went back, and what a reset plan makes of them"
     command = facts.commands.by_release("reset-plan", "--before-rewind", "--output", "table", purpose=purpose)
     return Sentence(text, records_of([row for pair in rewind for row in pair]), next_command=None if facts.is_past else command)
+
+
+def _key(topic: str, partition: int | None) -> str:
+    return named(topic) if partition is None else f"{named(topic)} {partition}"
 
 
 def _since(now: int | None, row: Row) -> str:

@@ -41,12 +41,13 @@ def pieces(reader: SegmentReader, offsets_partitions: Collection[int] | None = N
     """Every record in order: of runs in pieces; batches that are in no run, or hold anything odd, as they are."""
     for found in runs(reader, offsets_partitions):
         if isinstance(found, Run):
-            yield from _pieces_of(found)
+            yield from pieces_of(found)
         else:
             yield found
 
 
-def _pieces_of(run: Run) -> Iterator[Piece | SegmentBatch]:
+def pieces_of(run: Run) -> Iterator[Piece | SegmentBatch]:
+    """The records of a run."""
     bodies = bodies_of(run)
     first = 0
     while first < len(run):

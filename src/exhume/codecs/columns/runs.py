@@ -15,6 +15,7 @@ from exhume.codecs.file_content import looks_like
 from exhume.codecs.kernels import scan
 from exhume.codecs.kernels.primitives import Bytes, Int64s
 from exhume.codecs.log_directory import PartitionDirectory, SegmentFile
+from exhume.codecs.salvage import Hole
 from exhume.codecs.segment_reader import SegmentBatch, SegmentReader
 from exhume.codecs.volumes import fetch_pages
 
@@ -57,25 +58,39 @@ class Run:
 
 def runs(reader: SegmentReader, offsets_partitions: Collection[int] | None = None) -> Iterator[Run | SegmentBatch]:
     """Every batch that `reader.batches` gives, in the same order, in runs as far as they go."""
-    same = SameValues()
-    rows = np.empty((_BLOCK_BATCHES, scan.COLUMNS), np.int64)
-    # Columns whose distance is a power of two would push one another out of the cache.
-    columns = np.empty((scan.COLUMNS, _BLOCK_BATCHES + 8), np.int64)
+    scratch = Scratch()
     for partition, segment, behind in reader.segments(offsets_partitions):
-        buffer = segment.open()
-        whole = Run(reader, partition, segment, buffer, _content(buffer), rows, columns, same)
-        last_position, position = None, 0
-        for run in _scanned(whole, behind):
-            last_position = int(run.rows[-1, scan.POSITION])
-            position = last_position + int(run.rows[-1, scan.SIZE])
-            yield run
-            reader.advance(position)
-        if position == len(whole.content):
-            reader.finish(segment)
-            continue
-        for item in reader.items(partition, segment, behind, behind_batch_at=last_position):
-            if isinstance(item, SegmentBatch):
+        for item in runs_of(reader, partition, segment, behind, scratch):
+            if not isinstance(item, Hole):
                 yield item
+
+
+class Scratch:
+    """What is filled again for each run."""
+
+    def __init__(self) -> None:
+        self.same = SameValues()
+        self.rows = np.empty((_BLOCK_BATCHES, scan.COLUMNS), np.int64)
+        # Columns whose distance is a power of two would push one another out of the cache.
+        self.columns = np.empty((scan.COLUMNS, _BLOCK_BATCHES + 8), np.int64)
+
+
+def runs_of(
+    reader: SegmentReader, partition: PartitionDirectory, segment: SegmentFile, behind: int | None, scratch: Scratch
+) -> Iterator[Run | SegmentBatch | Hole]:
+    """What `reader.items` gives of one segment, in runs as far as they go."""
+    buffer = segment.open()
+    whole = Run(reader, partition, segment, buffer, _content(buffer), scratch.rows, scratch.columns, scratch.same)
+    last_position, position = None, 0
+    for run in _scanned(whole, behind):
+        last_position = int(run.rows[-1, scan.POSITION])
+        position = last_position + int(run.rows[-1, scan.SIZE])
+        yield run
+        reader.advance(position)
+    if position == len(whole.content):
+        reader.finish(segment)
+    else:
+        yield from reader.items(partition, segment, behind, behind_batch_at=last_position)
 
 
 def stretches(found: Iterable[_Columns | SegmentBatch]) -> Iterator[_Columns | Iterator[SegmentBatch]]:

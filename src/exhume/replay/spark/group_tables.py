@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -47,7 +46,12 @@ def apply_to_groups(rows: DataFrame, table: GroupTable, release: str, mode: str)
         *table.needs,
     )
     schema = from_arrow_schema(pa.schema([(MOMENT, pa.int32()), *plain_schema(table.schema)]))
-    return keyed.groupBy(_REPLICA, _GROUP, MOMENT).applyInArrow(partial(_made, table, release, mode), schema)
+
+    # PySpark looks for hints, which a partial function has none of.
+    def made(its_rows: pa.Table) -> pa.Table:
+        return _made(table, release, mode, its_rows)
+
+    return keyed.groupBy(_REPLICA, _GROUP, MOMENT).applyInArrow(made, schema)
 
 
 def _made(table: GroupTable, release: str, mode: str, rows: pa.Table) -> pa.Table:

@@ -56,13 +56,14 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class LoadedLogs:
-    """What came of some logs: `rows` (of `wide`) of all of them, kept where they were made; `ways` says how each was loaded in the end, and
-    `damage` counts findings that make an answer partial.
+    """What came of some logs: `rows` (of `wide`) of all of them, kept where they were made; `ways` says how each of `logs` was loaded,
+    and `damage` counts findings that make an answer partial.
     """
 
     rows: DataFrame
     ways: Mapping[int, Way]
     damage: int
+    logs: Mapping[int, Log]
     _kept: Sequence[DataFrame]
 
     def unpersist(self) -> None:
@@ -128,7 +129,7 @@ class _Loading:
             numbers = self._refuse(refused)
             self._load(numbers)
             self._verdicts(numbers)
-        return LoadedLogs(self._rows(), self._ways, sum(self._damage.values()), self._frames)
+        return LoadedLogs(self._rows(), self._ways, sum(self._damage.values()), self._logs, self._frames)
 
     # Ways
 

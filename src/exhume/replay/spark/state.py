@@ -14,6 +14,7 @@ from exhume.errors import EvidenceError
 from exhume.findings import SCHEMA as FINDINGS
 from exhume.findings import Finding, Findings
 from exhume.replay import load_findings
+from exhume.replay.spark.graded import Grading, grade
 from exhume.replay.spark.group_tables import GroupTable, apply_to_groups
 from exhume.replay.spark.loads import LoadedLogs, Request
 from exhume.replay.spark.wide import MOMENT, TABLE, TABLES, UNIT, plain_schema
@@ -96,6 +97,10 @@ class StateFrames(Mapping[str, "DataFrame"]):
     def of_groups(self, table: GroupTable) -> DataFrame:
         """A table that is made of each group by itself. The state tables that it needs must be among those of this state."""
         return self._at_times(apply_to_groups(self._loaded.rows, table, self.release, self.mode))
+
+    def graded(self, grading: Grading) -> DataFrame:
+        """A table that is made of each log and its state: see `graded.Grading`. The logs are read once more, each by one task."""
+        return grade(self._loaded.rows, self._loaded.logs, grading, self.release, self.mode)
 
     @property
     def moment(self) -> dict[str, Any] | None:

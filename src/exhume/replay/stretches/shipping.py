@@ -7,18 +7,15 @@ with the headers of their batches, since whoever loads them has no segment at ha
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from exhume.codecs.batches import Batch, read_batch_header
 from exhume.codecs.kernels.primitives import Int64s
-from exhume.codecs.record_types import RECORD_TYPES
 from exhume.codecs.records import Record, read_record_at, record_section
 from exhume.replay.broker_log import LoadedBatch, StrictLog
-from exhume.replay.classic_group import GROUP_METADATA, ClassicGroupRules, outline_classic_group
-from exhume.replay.holdings import ClassicGroup
 from exhume.replay.survivors import tables as columns
 from exhume.replay.survivors.names import Names
 from exhume.replay.survivors.settled import Settled
@@ -148,10 +145,5 @@ class ShippedFold(Settled):
         assert self.kept is not None
         return self.kept.records[segment, position, place]
 
-    def _value(self, name: str, row: list[int]) -> Callable[[ClassicGroupRules], ClassicGroup]:
-        def make(rules: ClassicGroupRules) -> ClassicGroup:
-            record = self._record(row[columns.KIND_SEGMENT], row[columns.KIND_BATCH], row[columns.KIND_PLACE])
-            value = record.value or b""
-            return outline_classic_group(name, row[columns.KIND_OFFSET], value, RECORD_TYPES[GROUP_METADATA].message, rules)
-
-        return make
+    def _bytes_of(self, row: list[int]) -> bytes:
+        return self._record(row[columns.KIND_SEGMENT], row[columns.KIND_BATCH], row[columns.KIND_PLACE]).value or b""

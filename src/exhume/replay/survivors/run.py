@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
-from itertools import islice
+from itertools import groupby, islice
 from threading import Event
 
 import numpy as np
@@ -247,27 +247,24 @@ def runs(buffer: Bytes, rows: Int64s, count: int, cap_bytes: int) -> Iterator[tu
     if not is_compressed.any():
         yield 0, count, buffer, bodies
         return
+    # Plain numbers: an array gives one by one slowly.
+    view, codecs = buffer.data, (rows[:count, scan.ATTRIBUTES] & scan.CODEC).tolist()
+    starts, ends = bodies.T.tolist()
     first = 0
-    while first < count:
-        last = first + 1
-        if not is_compressed[first]:
-            while last < count and not is_compressed[last]:
-                last += 1
-            yield first, last, buffer, bodies
-        else:
-            pieces = [_unfold(buffer, rows, first, bodies, cap_bytes)]
-            size = len(pieces[0])
-            while last < count and is_compressed[last] and size < _RUN_BYTES:
-                pieces.append(_unfold(buffer, rows, last, bodies, cap_bytes))
+    for is_folded, run in groupby(is_compressed.tolist()):
+        behind = first + len(list(run))
+        if not is_folded:
+            yield first, behind, buffer, bodies
+            first = behind
+        while first < behind:
+            pieces: list[bytes] = []
+            size, last = 0, first
+            while last < behind and size < _RUN_BYTES:
+                pieces.append(decompress(codecs[last], view[starts[last] : ends[last]], magic=2, cap_bytes=cap_bytes))
                 size += len(pieces[-1])
                 last += 1
-            ends = np.cumsum([len(piece) for piece in pieces])
-            bodies[first:last, 1] = ends
-            bodies[first:last, 0] = ends - [len(piece) for piece in pieces]
+            sizes = np.fromiter(map(len, pieces), np.int64, len(pieces))
+            bodies[first:last, 1] = sizes.cumsum()
+            bodies[first:last, 0] = bodies[first:last, 1] - sizes
             yield first, last, np.frombuffer(b"".join(pieces), np.uint8), bodies
-        first = last
-
-
-def _unfold(buffer: Bytes, rows: Int64s, number: int, bodies: Int64s, cap_bytes: int) -> bytes:
-    codec = int(rows[number, scan.ATTRIBUTES]) & scan.CODEC
-    return decompress(codec, buffer[bodies[number, 0] : bodies[number, 1]].data, magic=2, cap_bytes=cap_bytes)
+            first = last

@@ -14,13 +14,14 @@ from exhume.codecs.record_types import RECORD_TYPES
 from exhume.codecs.records import Record, read_record_at, record_section
 from exhume.codecs.wire import Buffer, format_uuid
 from exhume.replay.broker_log import LoadedBatch, StrictLog
-from exhume.replay.classic_group import GROUP_METADATA, ClassicGroupRules, outline_classic_group
+from exhume.replay.classic_group import GROUP_METADATA, ClassicGroupRules, outlined_classic_group
 from exhume.replay.commits import CommitRules, build_commit
 from exhume.replay.decode import ReplayRecord
 from exhume.replay.holdings import ClassicGroup, Commit, OffsetKey, OpenTransaction
 from exhume.replay.survivors import tables as columns
 from exhume.replay.survivors.gathering import span_offsets
 from exhume.replay.survivors.names import SIZE, START, Names
+from exhume.replay.survivors.outlines import read_outline
 from exhume.replay.survivors.tables import Tables
 
 _LOWER = 0xFFFFFFFF
@@ -131,15 +132,17 @@ class Settled:
 
     def _value(self, name: str, row: list[int]) -> Callable[[ClassicGroupRules], ClassicGroup]:
         def make(rules: ClassicGroupRules) -> ClassicGroup:
-            start = row[columns.VALUE_POSITION]
-            if start >= 0:
-                buffer = self.log.segments[row[columns.KIND_SEGMENT]].buffer
-                value = bytes(buffer[start : start + row[columns.VALUE_BYTES]])
-            else:
-                value = self._record(row[columns.KIND_SEGMENT], row[columns.KIND_BATCH], row[columns.KIND_PLACE]).value or b""
-            return outline_classic_group(name, row[columns.KIND_OFFSET], value, RECORD_TYPES[GROUP_METADATA].message, rules)
+            outline = read_outline(self._bytes_of(row))
+            return outlined_classic_group(name, row[columns.KIND_OFFSET], outline, RECORD_TYPES[GROUP_METADATA].message, rules)
 
         return make
+
+    def _bytes_of(self, row: list[int]) -> bytes:
+        """The value of the last record of a group."""
+        start = row[columns.VALUE_POSITION]
+        if start < 0:
+            return self._record(row[columns.KIND_SEGMENT], row[columns.KIND_BATCH], row[columns.KIND_PLACE]).value or b""
+        return bytes(self.log.segments[row[columns.KIND_SEGMENT]].buffer[start : start + row[columns.VALUE_BYTES]])
 
     def spans(self) -> dict[str, tuple[int, int]]:
         """The lowest and the highest record offset of the commits of each group that has some."""
