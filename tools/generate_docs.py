@@ -55,7 +55,6 @@ DEMO_LOG = ROOT / "src" / "exhume" / "cli" / "demo_log"
 _DRILL = re.compile(r"\bdrills/([a-z0-9-]+)/")
 _GENERATED = re.compile(r"(<!-- generated: (.+?) -->\n)(.*?)(<!-- end -->\n)", re.DOTALL)
 _SHOWN_OUTPUT = re.compile(r"(<!-- output: (.+?) -->\n```\n)(.*?)(```\n)", re.DOTALL)
-_DETECTORS = re.compile(r"(<!-- detectors -->\n).*?(<!-- end of detectors -->\n)", re.DOTALL)
 COMMANDS = (
     "inspect",
     "dump",
@@ -241,6 +240,22 @@ def _spark_options() -> str:
     )
 
 
+def _detectors() -> str:
+    parts = ["\n"]
+    for section, detectors in groupby(DETECTORS, key=lambda detector: detector.section):
+        parts.append(f"### {section}\n\n")
+        for detector in detectors:
+            parts.append(f"#### {detector.code} {detector.title}\n\n{detector.rule}\n\n")
+            if detector.needs:
+                parts.append(f"Undecidable without: {', '.join(f'`{option}`' for option in detector.needs)}.\n\n")
+            if detector.better_with:
+                parts.append(f"Better with: {', '.join(f'`{option}`' for option in detector.better_with)}.\n\n")
+            if detector.traps:
+                parts.append("Not to be confused with:\n\n" + "".join(f"* {trap}.\n" for trap in detector.traps) + "\n")
+    parts += [f"#### {code}\n\n{answer}.\n\n" for code, answer in WITHOUT_DETECTOR.items()]
+    return "".join(parts)
+
+
 def _variants() -> str:
     who = {"client": "leader of a classic group", "consumer": "coordinator, consumer groups", "share": "coordinator, share groups"}
     cells = (
@@ -254,7 +269,7 @@ def _variants() -> str:
     return f"\n{head}{''.join(rows)}\n"
 
 
-_PARTS = {"spark kinds": _spark_kinds, "spark options": _spark_options, "variants": _variants}
+_PARTS = {"detectors": _detectors, "spark kinds": _spark_kinds, "spark options": _spark_options, "variants": _variants}
 
 
 def _record_types() -> str:
@@ -327,22 +342,6 @@ def _drills() -> str:
         questions = "".join(f"* {question.text}\n  `exhume {question.command}`\n" for question in each.questions)
         loads = ", ".join(f"format {number} from {release}" for number, release in each.first_releases.items())
         parts.append(f"\n## {each.name}\n\n{each.title}\n\n{questions}\n{each.story}\n\nLoaded by: {loads}.\n")
-    return "".join(parts)
-
-
-def _detectors() -> str:
-    parts = ["\n"]
-    for section, detectors in groupby(DETECTORS, key=lambda detector: detector.section):
-        parts.append(f"### {section}\n\n")
-        for detector in detectors:
-            parts.append(f"#### {detector.code} {detector.title}\n\n{detector.rule}\n\n")
-            if detector.needs:
-                parts.append(f"Undecidable without: {', '.join(f'`{option}`' for option in detector.needs)}.\n\n")
-            if detector.better_with:
-                parts.append(f"Better with: {', '.join(f'`{option}`' for option in detector.better_with)}.\n\n")
-            if detector.traps:
-                parts.append("Not to be confused with:\n\n" + "".join(f"* {trap}.\n" for trap in detector.traps) + "\n")
-    parts += [f"#### {code}\n\n{answer}.\n\n" for code, answer in WITHOUT_DETECTOR.items()]
     return "".join(parts)
 
 

@@ -41,6 +41,7 @@ REASONS: tuple[Reason, ...] = ("rewind", "after_rewind", "jump", "while_empty", 
 MOST_CHANGES = 200
 #: A jump is a rise by more than both: so many offsets, and so many times the median of the last `USUAL` rises, two at least.
 JUMP_FLOOR, JUMP_RATIO = 10_000, 50
+_CLASSIC = 2
 #: How many of the last rises, or intervals, tell what is usual.
 USUAL = 20
 
@@ -187,6 +188,8 @@ class GroupRecord:
     value: bytes | None
     #: What the group is from here on.
     standing: Standing
+    #: The generation, or the group epoch, where the record says one.
+    epoch: int | None = None
 
     @property
     def decoded(self) -> Decoded:
@@ -299,6 +302,8 @@ class GroupCase:
     last_intervals_ms: list[int]
     usual_interval_ms: float | None
     silences: list[Silence]
+    #: Whether `keys` are kept by `forget`.
+    is_kept: bool = False
 
     @cached_property
     def keys(self) -> list[KeyLife]:
@@ -312,9 +317,18 @@ class GroupCase:
         rows = [record.row(around.replica, around.offsets_partition) for record in self.records]
         return list(group_lives([batch_of(schemas.RECORDS, rows)], around.names))
 
+    def edges(self) -> list[Membership]:
+        """The first and the last step with members, without making the others where that can be: where all records are classic."""
+        if any(record.record_type != _CLASSIC for record in self.records):
+            steps = [step for step in self.memberships if step.members]
+            return [steps[0], steps[-1]] if steps else []
+        active = [record for record in self.records if record.standing == "active"]
+        rows = [record.row(self.around.replica, self.around.offsets_partition) for record in active[:1] + active[-1:]]
+        return list(group_lives([batch_of(schemas.RECORDS, rows)], self.around.names))
+
     def forget(self) -> None:
         """Let go of what can be made again."""
-        for name in ("keys", "memberships", "by_key"):
+        for name in ("memberships",) if self.is_kept else ("keys", "by_key", "memberships"):
             self.__dict__.pop(name, None)
 
     def membership_before(self, record_offset: int) -> Membership | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import IntEnum, auto
 from typing import Any
 
@@ -157,9 +157,8 @@ class Names:
         topic_ids: Int64s = np.array([*numbers, 0], np.int64)[places]
         return topic_ids
 
-    def commit(self, row: Int64s) -> Commit:
-        """One column of such a table as a value."""
-        values = row.tolist()
+    def commit(self, values: Sequence[int]) -> Commit:
+        """The values of one commit, in the order of `Column`, as an object."""
         return Commit(
             record_offset=values[Column.OFFSET],
             timestamp_ms=or_none(values[Column.TIME]),

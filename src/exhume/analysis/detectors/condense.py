@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -37,6 +37,8 @@ _BLOCK_ROWS = 1 << 18
 #: A group is silent when nothing comes for so many times its usual interval, and for so long.
 SILENT_RATIO, SILENT_MS = 5, 60_000
 _MOST_SILENCES = 200
+#: So many keys are made once and kept; of more, group by group whenever they are asked for.
+_FEW_KEYS = 50_000
 _GROUP_TYPES = range(2, 24)
 _OTHER_COLUMNS = ["record_offset", "timestamp_ms", "byte_position", "partition_leader_epoch", "path", "key", "value"]
 
@@ -202,12 +204,12 @@ class PartitionCondenser:
             if record_type not in _GROUP_TYPES:
                 continue
             offset, time, position, epoch, path, key, value = row
-            name = decode_record(key, None).key.get("group")
-            if not isinstance(name, str):
+            name = _group_of(key)
+            if name is None:
                 continue
             group = self._names.group(name)
-            standing = self._standings.take(group, offset, record_type, key, value)
-            self._records[group].append(GroupRecord(offset, time, position, epoch, path, key, value, standing))
+            standing, group_epoch = self._standings.take(group, offset, record_type, key, value)
+            self._records[group].append(GroupRecord(offset, time, position, epoch, path, key, value, standing, group_epoch))
 
     def _settle(self) -> None:
         """Judge what is waiting, but for commits of transactions that may still end."""
@@ -266,9 +268,17 @@ class PartitionCondenser:
             first_commit_ms=activity.first.get(number),
             last_commit_ms=or_none(last),
             last_intervals_ms=activity.intervals.last(number) if number < len(activity.last) else [],
-            usual_interval_ms=activity.intervals.median(number) if number < len(activity.last) else None,
+            usual_interval_ms=activity.intervals.medians(np.array([number]))[0] if number < len(activity.last) else None,
             silences=activity.silences.get(number, []),
+            is_kept=self._names.key_count <= _FEW_KEYS,
         )
+
+
+@lru_cache(maxsize=65_536)
+def _group_of(key: bytes) -> str | None:
+    """The group that this key names; None where it cannot be read."""
+    group = decode_record(key, None).key.get("group")
+    return group if isinstance(group, str) else None
 
 
 def _numbers(column: pa.Array) -> Any:

@@ -181,13 +181,14 @@ def find_unsubscribed_topics(group: GroupCase, inputs: Inputs) -> Iterator[Findi
         sentence = f"{part.offsets} expired {part.age} after the commit: no member subscribed to the topic any more"
         removals = [removed.removal for removed in part.removed]
         yield _unsubscribed(group, sentence, [removed.key for removed in part.removed], removals)
-    step, now_ms = group.memberships[-1] if group.memberships else None, group.around.last_timestamp_ms
-    subscribed = None if step is None or step.is_empty else subscribed_topics(step)
-    if subscribed is None or now_ms is None:
+    now_ms = group.around.last_timestamp_ms
+    old = [key for key in group.keys if key.holds is not None and now_ms is not None and now_ms - key.holds.commit_timestamp_ms > DAY_MS]
+    if not old or now_ms is None or group.standing != "active":
         return
+    subscribed = subscribed_topics(group.memberships[-1]) if group.memberships else None
     abandoned: defaultdict[str, list[KeyLife]] = defaultdict(list)
-    for key in group.keys:
-        if key.holds is not None and key.topic not in subscribed and now_ms - key.holds.commit_timestamp_ms > DAY_MS:
+    for key in old:
+        if subscribed is not None and key.topic not in subscribed:
             abandoned[key.topic].append(key)
     retention_ms = inputs.retention_ms or group.around.likely_retention_ms or DEFAULTS_MS[0]
     for topic, keys in sorted(abandoned.items()):

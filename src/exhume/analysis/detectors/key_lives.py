@@ -97,7 +97,7 @@ class KeyLives:
             key = int(rows[Column.KEY, number])
             kept = self.dropped[key]
             if len(kept) < MOST_CHANGES:
-                commit = self.names.commit(rows[:, number])
+                commit = self.names.commit(rows[:, number].tolist())
                 kept.append(Dropped(commit, "open", None, None) if offset == NONE else Dropped(commit, "ABORT", offset, or_none(time)))
 
     def take(self, rows: Int64s) -> None:
@@ -124,15 +124,33 @@ class KeyLives:
 
     def lives(self, group: str, keys: Int64s) -> list[KeyLife]:
         """The lives of these keys, all of this group."""
-        numbers = {name: values[keys].tolist() for name, values in self.numbers.items()}
-        counts = self.counts[:, keys].T.tolist()
+        numbers = [values[keys].tolist() for values in self.numbers.values()]
         topics = self.names.topics()
+        made_of = zip(
+            keys.tolist(),
+            zip(*numbers, strict=True),
+            self.counts[:, keys].T.tolist(),
+            self.last[:, keys].T.tolist(),
+            self.intervals.medians(keys),
+            self.rises.medians(keys),
+            strict=True,
+        )
         return [
-            self._life(group, topics, key, {name: values[place] for name, values in numbers.items()}, counts[place])
-            for place, key in enumerate(keys.tolist())
+            self._life(group, topics, key, dict(zip(_BEGIN, own, strict=True)), counts, last, interval, rise)
+            for key, own, counts, last, interval, rise in made_of
         ]
 
-    def _life(self, group: str, topics: list[str], key: int, of: dict[str, int], counts: list[int]) -> KeyLife:
+    def _life(  # noqa: PLR0917
+        self,
+        group: str,
+        topics: list[str],
+        key: int,
+        of: dict[str, int],
+        counts: list[int],
+        last: list[int],
+        usual_interval_ms: float | None,
+        usual_rise: float | None,
+    ) -> KeyLife:
         topic, partition = self.names.topic_and_partition(key)
         has_value = bool(of["has_value"])
         return KeyLife(
@@ -143,13 +161,13 @@ class KeyLives:
             first_record_offset=or_none(of["first_offset"]),
             first_timestamp_ms=or_none(of["first_time"]),
             first_committed_offset=of["first_value"] if of["has_first_value"] else None,
-            last=self.names.commit(self.last[:, key]) if has_value else None,
+            last=self.names.commit(last) if has_value else None,
             is_removed=bool(of["is_removed"]),
             lowest=of["lowest"] if has_value else None,
             highest=of["highest"] if has_value else None,
             repeats=of["repeats"],
-            usual_interval_ms=self.intervals.median(key),
-            usual_rise=self.rises.median(key),
+            usual_interval_ms=usual_interval_ms,
+            usual_rise=usual_rise,
             commit_bytes=of["bytes"],
             metadata_bytes=of["metadata"],
             largest_metadata_bytes=of["largest_metadata"],
@@ -159,7 +177,7 @@ class KeyLives:
             hot_minutes=of["hottest_run"],
             hot_from_ms=of["hottest_from"] * _MINUTE_MS if of["hottest_run"] else None,
             hot_to_ms=(of["hottest_last"] + 1) * _MINUTE_MS if of["hottest_run"] else None,
-            count_of={reason: count for reason, count in zip(REASONS, counts, strict=True) if count},
+            count_of={reason: count for reason, count in zip(REASONS, counts, strict=True) if count} if any(counts) else {},
             changes=self.changes.get(key, []),
             removals=self.removals.get(key, []),
             dropped=self.dropped.get(key, []),
@@ -280,8 +298,8 @@ class _Block:
             lives.changes[key].append(
                 Change(
                     reasons=frozenset(reason for reason, bit in _BIT.items() if bits & bit),
-                    commit=lives.names.commit(row),
-                    before=lives.names.commit(self._row_before(place)) if has_before[place] else None,
+                    commit=lives.names.commit(row.tolist()),
+                    before=lives.names.commit(self._row_before(place).tolist()) if has_before[place] else None,
                     standing=STANDINGS[row[Column.STANDING]],
                     group_steps=int(row[Column.STEPS]),
                     value_at_last_step=_value_or_none(at_step[place]),
@@ -307,7 +325,7 @@ class _Block:
                     byte_position=int(row[Column.POSITION]),
                     standing=STANDINGS[row[Column.STANDING]],
                     group_steps=int(row[Column.STEPS]),
-                    value=self.lives.names.commit(self._row_before(place)) if has_value[place] else None,
+                    value=self.lives.names.commit(self._row_before(place).tolist()) if has_value[place] else None,
                 )
             )
 

@@ -43,9 +43,13 @@ class Recent:
         self._row_of[new] = np.arange(self._rows, needed)
         self._rows = needed
 
-    def median(self, series: int) -> float | None:
-        """The median of the last values; None where there are fewer than two."""
-        return _median(self._values[self._row_of[series]].tolist())
+    def medians(self, series: Int64s) -> list[float | None]:
+        """The median of the last values of each series; None where there are fewer than two."""
+        values = np.sort(self._values[self._row_of[series]], axis=1)
+        known = (values != _UNKNOWN).sum(axis=1)
+        rows, first = np.arange(len(values)), USUAL - known
+        low, high = values[rows, first + np.maximum(known - 1, 0) // 2 - (known == 0)], values[rows, first + known // 2 - (known == 0)]
+        return [median if count > 1 else None for median, count in zip(((low + high) / 2).tolist(), known.tolist(), strict=True)]
 
     def last(self, series: int) -> list[int]:
         """The last values, the newest one last."""

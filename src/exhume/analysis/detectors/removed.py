@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 from statistics import median
 
 from exhume.analysis.detectors.cases import GroupCase, GroupRecord, PartitionCase, TopicCase
@@ -32,6 +32,10 @@ def find_generation_restarts(group: GroupCase, inputs: Inputs) -> Iterator[Findi
     Such a group is gone within one check interval, and its next members begin at generation 1; who uses generations as fencing tokens sees
     them go back. Also generations that decrease while the log shows no tombstone between them.
     """
+    # Most groups only ever go up, and are never removed: that is seen without their members.
+    generations = [record.epoch for record in group.records if record.epoch is not None]
+    if all(record.value is not None for record in group.records) and all(earlier <= later for earlier, later in pairwise(generations)):
+        return
     lives: list[int] = []
     reasons: list[str] = []
     evidence: list[Proof] = []
@@ -256,8 +260,7 @@ def _first_generations(partition: PartitionCase) -> list[GroupRecord]:
         record = group.records[0] if group.records else None
         if record is None or record.timestamp_ms is None or first_ms is None or record.timestamp_ms - first_ms > _BEGINNING_MS:
             continue
-        value = record.decoded.value or {}
-        if value.get("generation", value.get("group_epoch")) == 1:
+        if record.epoch == 1:
             found.append(record)
     return found
 

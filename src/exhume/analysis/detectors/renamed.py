@@ -68,8 +68,8 @@ def find_renamed_groups(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:  
 
 
 def _traits(group: GroupCase) -> _Traits | None:
-    steps = [step for step in group.memberships if step.members]
-    times = [step.timestamp_ms for step in group.memberships if step.timestamp_ms is not None and not step.is_placeholder]
+    steps = group.edges()
+    times = [record.timestamp_ms for record in group.records if record.timestamp_ms is not None and record.epoch != 0]
     times += [time for time in (group.first_commit_ms, group.last_commit_ms) if time is not None]
     keys = [key for key in group.keys if key.commits]
     if not times or not keys or not steps:

@@ -7,6 +7,7 @@ from typing import Any
 
 from exhume.analysis.detectors.cases import Change, Commit, Dropped, GroupCase, GroupRecord, KeyLife, Removal, Surroundings
 from exhume.analysis.memberships import Membership
+from exhume.codecs.record_types import RECORD_TYPES
 from exhume.findings import Confidence, Finding, Severity
 
 #: What a finding can rest on; a dict is a row of evidence as it is: `record_offset`, `timestamp_ms`, `what`.
@@ -125,7 +126,7 @@ def _rows(proof: Proof) -> list[dict[str, Any]]:
 
 
 def _group_text(record: GroupRecord) -> str:
-    name = record.decoded.name or "record"
+    name = RECORD_TYPES[record.record_type].name
     return f"{name} tombstone" if record.value is None else f"{name}: the group is {record.standing}"
 
 

@@ -112,7 +112,7 @@ def find_replicated_positions(group: GroupCase, inputs: Inputs) -> Iterator[Find
     """
     bursts = _bursts(group)
     period_ms = _period_ms([burst.timestamp_ms for burst in bursts])
-    if period_ms is None and not bursts and not any(step.members for step in group.memberships):
+    if period_ms is None and not bursts and all(record.standing != "active" for record in group.records):
         # Nobody was ever in it, and it may have no record: what is left of its commits are numbers.
         rounds = [interval for interval in group.last_intervals_ms if interval > _TOGETHER_MS]
         period_ms = _regular(rounds) if len(group.last_intervals_ms) < 2 * len(rounds) or len(group.keys) > 1 else None

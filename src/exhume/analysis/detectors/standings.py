@@ -27,20 +27,26 @@ class Standings:
         #: Group, record offset, standing from there on; since the last `rows`.
         self._news: list[tuple[int, int, int]] = []
 
-    def take(self, group: int, record_offset: int, record_type: int, key: bytes, value: bytes | None) -> Standing:
-        """Take up a record of the group or of a member; what comes back is what the group is from here on."""
+    def take(self, group: int, record_offset: int, record_type: int, key: bytes, value: bytes | None) -> tuple[Standing, int | None]:
+        """Take up a record of the group or of a member; what comes back is what the group is from here on, and the generation or group
+        epoch that the record says, if it says one.
+        """
+        epoch: int | None = None
         members = self._members.setdefault(group, set())
         if record_type in _MEMBERS:
             (members.discard if value is None else members.add)(key)
         standing: Standing = "active" if members else "empty"
         if record_type == _CLASSIC:
             members.clear()
-            standing = "removed" if value is None else "active" if has_members(key, value) else "empty"
+            epoch, has_members = (None, False) if value is None else _front_of(key, value)
+            standing = "removed" if value is None else "active" if has_members else "empty"
         elif record_type in _GROUPS and value is None:
             members.clear()
             standing = "removed"
+        elif record_type in _GROUPS:
+            epoch = (decode_record(key, value).value or {}).get("group_epoch")
         self._news.append((group, record_offset, STANDINGS.index(standing)))
-        return standing
+        return standing, epoch
 
     def of(self, groups: Int64s, offsets: Int64s, count: int) -> tuple[Int64s, Int64s]:
         """What these groups are at these record offsets, and how many records each had before.
@@ -71,17 +77,20 @@ class Standings:
         return standing, steps
 
 
-def has_members(key: bytes, value: bytes) -> bool:
-    """Whether this group metadata value has members. False where it cannot be read."""
+def _front_of(key: bytes, value: bytes) -> tuple[int | None, bool]:
+    """The generation of this group metadata value, and whether it has members; None and False where it cannot be read."""
     try:
         version = _SHORT.unpack_from(value)[0]
         if version in _FIXED_VERSIONS:
-            position = 2 + 2 + _SHORT.unpack_from(value, 2)[0] + 4
+            position = 4 + max(_SHORT.unpack_from(value, 2)[0], 0)
+            generation: int = _INT.unpack_from(value, position)[0]
+            position += 4
             for _ in ("protocol", "leader"):
                 position += 2 + max(_SHORT.unpack_from(value, position)[0], 0)
             if version >= _STATE_TIMESTAMP_SINCE:
                 position += 8
-            return bool(_INT.unpack_from(value, position)[0] > 0)
+            return generation, bool(_INT.unpack_from(value, position)[0] > 0)
     except struct.error:
-        return False
-    return bool((decode_record(key, value).value or {}).get("members"))
+        return None, False
+    fields = decode_record(key, value).value or {}
+    return fields.get("generation"), bool(fields.get("members"))

@@ -1,0 +1,53 @@
+"""Files that Kafka's own tools print, as extra inputs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from exhume.analysis.detectors.inputs import LiveOffset, read_live_file, read_offsets_file
+from exhume.errors import RequestError
+
+#: What kafka-consumer-groups.sh of 3.9 prints.
+_LIVE = """
+Consumer group 'idle' has no active members.
+
+GROUP           TOPIC           PARTITION  CURRENT-OFFSET  LOG-END-OFFSET  LAG             CONSUMER-ID     HOST            CLIENT-ID
+idle            orders          0          5               10              5               -               -               -
+
+GROUP           TOPIC           PARTITION  CURRENT-OFFSET  LOG-END-OFFSET  LAG             CONSUMER-ID     HOST            CLIENT-ID
+two words       orders          1          -               10              -               app-1-7f        /10.0.0.1       app-1
+"""
+
+
+def test_a_live_listing(tmp_path: Path) -> None:
+    file = tmp_path / "live.txt"
+    file.write_text(_LIVE, encoding="utf-8")
+
+    assert read_live_file(file) == [
+        LiveOffset("idle", "orders", 0, 5, 10, None),
+        LiveOffset("two words", "orders", 1, None, 10, "app-1-7f"),
+    ]
+
+
+def test_a_line_that_does_not_fit_its_headings(tmp_path: Path) -> None:
+    file = tmp_path / "live.txt"
+    file.write_text(f"{_LIVE}what is this\n", encoding="utf-8")
+
+    with pytest.raises(RequestError, match="line 9: 'what is this' does not fit"):
+        read_live_file(file)
+
+
+def test_offsets(tmp_path: Path) -> None:
+    file = tmp_path / "offsets.txt"
+    file.write_text("orders:0:1500\norders:1:0\nlost:0:\n", encoding="utf-8")
+
+    assert read_offsets_file(file) == {("orders", 0): 1500, ("orders", 1): 0}
+
+
+@pytest.mark.parametrize("read", [read_live_file, read_offsets_file])
+def test_a_file_that_is_not_there(tmp_path: Path, read: object) -> None:
+    assert callable(read)
+    with pytest.raises(RequestError, match="cannot be read"):
+        read(tmp_path / "none.txt")

@@ -1,0 +1,105 @@
+"""`exhume diagnose`: what is shown, what is counted, and when the exit code is 1."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.analysis.detectors.story import Story
+from tests.cli.conftest import Ask
+
+_LOG = """
+    0 d0 02:30:00  GM pay gen=20 {A: done → done-0,1}
+    1 d0 02:40:00  OC pay done-0 = 9000 | OC pay done-1 = 8800
+    3 d0 02:45:10  GM pay gen=21 empty
+    4 d0 02:46:30  OC pay done-0 = 6200 | OC pay done-1 = 6100
+    6 d0 02:46:55  GM pay gen=22 {A: done → done-0,1}
+    7 d0 03:00:00  OC rep slow-0 = 77
+    8 d7 03:05:00  OC rep slow-0 = X
+    9 d9 03:05:00  OC rep slow-0 = 5
+"""
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    return Story(_LOG).write(tmp_path / "data")
+
+
+def _codes(answer: str) -> list[str]:
+    return [json.loads(line)["code"] for line in answer.splitlines()]
+
+
+def test_the_worst_comes_first_and_makes_the_exit_code(ask: Ask, log: Path) -> None:
+    code, out, _ = ask("diagnose", log, "--output", "jsonl")
+
+    assert (code, _codes(out)) == (1, ["IC-01", "IC-05b"])
+
+
+@pytest.mark.parametrize(
+    ("fail_on", "expected"), [("incident", 0), ("warn", 1), ("info", 1), ("never", 0)], ids=["incident", "warn", "info", "never"]
+)
+def test_what_fails_is_asked_for(ask: Ask, log: Path, fail_on: str, expected: int) -> None:
+    assert ask("diagnose", log, "--group", "pay", "--fail-on", fail_on)[0] == expected
+
+
+def test_one_group_and_one_code(ask: Ask, log: Path) -> None:
+    assert _codes(ask("diagnose", log, "--group", "pay", "--output", "jsonl")[1]) == ["IC-05b"]
+    assert _codes(ask("diagnose", log, "--code", "IC-01", "--output", "jsonl")[1]) == ["IC-01"]
+
+
+def test_what_could_not_be_decided_is_counted_and_shown_on_request(ask: Ask, log: Path) -> None:
+    _, out, err = ask("diagnose", log)
+    assert "undecidable" not in out
+    assert "could not be decided (--undecided shows why)" in err
+
+    assert "whether committed offsets lie below the starts" in ask("diagnose", log, "--undecided")[1]
+    assert _codes(ask("diagnose", log, "--code", "IC-29", "--output", "jsonl")[1]) == ["IC-29"]
+
+
+def test_inputs_come_from_files_of_kafkas_tools(ask: Ask, log: Path, tmp_path: Path) -> None:
+    starts = tmp_path / "starts.txt"
+    starts.write_text("done:0:7000\ndone:1:10\nslow:0:\n\n", encoding="utf-8")
+
+    _, out, _ = ask("diagnose", log, "--code", "IC-29", "--start-offsets", starts, "--output", "jsonl")
+
+    assert [(row["topic"], row["partition"]) for row in map(json.loads, out.splitlines())] == [("done", 0)]
+
+
+@pytest.mark.parametrize("option", ["--start-offsets", "--end-offsets"])
+@pytest.mark.parametrize("line", ["done:0", "done:x:5", "done 0 5", "TOPIC PARTITION OFFSET"])
+def test_a_line_that_is_no_offset_is_named(ask: Ask, log: Path, tmp_path: Path, option: str, line: str) -> None:
+    file = tmp_path / "offsets.txt"
+    file.write_text(f"done:0:5\n{line}\n", encoding="utf-8")
+
+    code, _, err = ask("diagnose", log, option, file)
+
+    assert code == 2
+    assert f"{file}, line 2: {line!r}" in err
+    assert "kafka-get-offsets.sh" in err
+
+
+def test_a_live_listing_that_is_none_is_named(ask: Ask, log: Path, tmp_path: Path) -> None:
+    file = tmp_path / "live.txt"
+    file.write_text("pay done 0 5\n", encoding="utf-8")
+
+    code, _, err = ask("diagnose", log, "--live", file)
+
+    assert code == 2
+    assert f"{file}, line 1" in err
+    assert "kafka-consumer-groups.sh" in err
+
+
+def test_an_unknown_code_is_refused(ask: Ask, log: Path) -> None:
+    code, _, err = ask("diagnose", log, "--code", "IC-99")
+
+    assert code == 2
+    assert "--list has all codes" in err
+
+
+def test_all_codes_are_listed_without_a_log(ask: Ask) -> None:
+    code, out, _ = ask("diagnose", "--list")
+
+    assert code == 0
+    assert "IC-29   Committed offset below the start of the data log (needs --start-offsets)" in out.splitlines()
