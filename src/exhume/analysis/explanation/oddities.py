@@ -13,6 +13,8 @@ from exhume.analysis.removals import at
 
 #: The last ones that get a sentence of their own.
 _MOST_REWINDS = 5
+#: Findings that get a sentence of their own.
+_MOST_FINDINGS = 12
 #: Storms are told among the rebalances.
 _TOLD_ELSEWHERE = ("IC-04", "rebalance_storm")
 _Rewind = tuple[Row, Row]
@@ -30,13 +32,16 @@ def oddities(facts: GroupFacts) -> Iterator[Sentence]:
     if not rewinds and facts.commits:
         records = records_of([facts.commits[0], facts.commits[-1]])
         yield Sentence("No committed offset went back, in the commits that the log has", records)
-    for finding in (each for each in facts.findings if each.code not in _TOLD_ELSEWHERE):
+    found = [finding for finding in facts.findings if finding.code not in _TOLD_ELSEWHERE]
+    for finding in found[:_MOST_FINDINGS]:
         offsets = (finding.first_record_offset, finding.last_record_offset)
         records = tuple(offset for offset in offsets if offset is not None)
         command = facts.commands.of("diagnose", purpose="See these findings with their evidence")
         key = "" if finding.topic is None else f"{_key(finding.topic, finding.partition)}: "
         text = f"{key}{finding.sentence} ({finding.code})"
         yield Sentence(text, records, finding.confidence, finding.not_excluded, None if facts.is_past else command)
+    if len(found) > _MOST_FINDINGS:
+        yield Sentence(f"{counted(len(found) - _MOST_FINDINGS, 'finding')} more: exhume diagnose lists all")
 
 
 def _rewinds(facts: GroupFacts) -> Iterator[list[_Rewind]]:
