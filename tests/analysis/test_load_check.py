@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import exhume
-from exhume.analysis.load_check import check_loads, is_refused, load_matrix
+from exhume.analysis.load_check import check_loads, given_up, is_refused, load_matrix
 from exhume.codecs.log_directory import discover
 from exhume.codecs.record_types import encode_key, encode_value
 from exhume.fixtures.log_writer import PartitionWriter, offset_commit
@@ -75,3 +75,16 @@ def test_loads_in_columns_come_to_the_same_for_every_release() -> None:
 
     assert check_loads(directories, releases, fast=fast).equals(check_loads(directories, releases))
     assert fast.read_whole
+
+
+def test_loads_that_are_given_up_are_those_of_the_whole_check(tmp_path: Path) -> None:
+    write(tmp_path)
+    directories = discover([str(tmp_path)]).log_directories
+    releases = ["1.1.1", "2.0.1", "2.1.1", "4.3.0"]
+
+    found = given_up(directories, releases)
+
+    assert found
+    assert found == [
+        {name: row[name] for name in found[0]} for row in check_loads(directories, releases).to_pylist() if row["outcome"] == "aborted"
+    ]

@@ -10,7 +10,7 @@ import pyarrow as pa
 from exhume.arrow_rows import table_of
 from exhume.codecs.log_directory import LogDirectory
 from exhume.replay.broker_log import Stop
-from exhume.replay.local import LoadOptions, load_state
+from exhume.replay.local import LoadOptions, load_partitions, load_state
 from exhume.replay.reading import FastLoad, LoadInputs
 from exhume.replay.releases import profile_for
 from exhume.replay.state import CoordinatorState
@@ -54,6 +54,8 @@ LOAD_MATRIX = pa.schema(
     ]
 )
 
+#: What `given_up` says of a load, besides release and place.
+_TOLD = ("coordinator", "stop", "outcome", "record_offset", "reason")
 _LOADED = ("loaded", "loaded_with_error")
 _Key = tuple[str | None, int | None]
 _OffsetKey = tuple[str, str, int]
@@ -81,6 +83,23 @@ def check_loads(
             state = load_state(directories, options, TopicNames())
             rows += _rows(release, state, kept_on)
     return table_of(LOAD_CHECK, rows)
+
+
+def given_up(directories: Sequence[LogDirectory], releases: Sequence[str], *, fast: FastLoad | None = None) -> list[dict[str, Any]]:
+    """Each load that one of these releases gives up: `release` and the first columns of `LOAD_CHECK` as far as `reason`.
+
+    A log directory that does not tell how its broker stopped is tried both ways. What is in memory behind a load is not looked at.
+    """
+    rows = []
+    for release in releases:
+        for tried in _stops(directories):
+            options = LoadOptions(profile_for(release), "strict", tried, "shown", fast=fast)
+            for load in load_partitions(directories, options, TopicNames()):
+                if load.outcome == "aborted":
+                    origin = {"replica": load.partition.replica, "offsets_partition": load.partition.offsets_partition}
+                    told = {name: value for name, value in load.row.items() if name in _TOLD}
+                    rows.append(told | origin | {"release": release})
+    return rows
 
 
 def load_matrix(checked: pa.Table) -> pa.Table:

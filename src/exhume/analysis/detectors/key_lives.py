@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from functools import cache
 
 import numpy as np
 
@@ -293,39 +294,68 @@ class _Block:
             ordinal = np.arange(len(keys)) - np.repeat(firsts, np.diff(np.append(firsts, len(keys))))
             kept[has[ordinal + lives.counts[number][keys] < MOST_CHANGES]] |= bit
             np.add.at(lives.counts[number], keys, 1)
-        for place, bits in zip(places[kept != 0].tolist(), kept[kept != 0].tolist(), strict=True):
-            key, row = int(self.keys[place]), self.rows[:, self.order[place]]
-            lives.changes[key].append(
+        self._append_changes(places[kept != 0], kept[kept != 0], has_before, at_step, at_step_before, usual)
+
+    def _append_changes(  # noqa: PLR0917
+        self, places: Int64s, why: Int64s, has_before: Flags, at_step: Int64s, at_step_before: Int64s, usual: dict[int, float]
+    ) -> None:
+        lives, commit = self.lives, self.lives.names.commit
+        columns = zip(
+            places.tolist(),
+            why.tolist(),
+            self.keys[places].tolist(),
+            self.rows[:, self.order[places]].T.tolist(),
+            self._rows_before(places).T.tolist(),
+            has_before[places].tolist(),
+            at_step[places].tolist(),
+            at_step_before[places].tolist(),
+            strict=True,
+        )
+        for place, bits, key, row, row_before, is_known, value, value_before in columns:
+            changes = lives.changes[key]
+            # Behind a rewind comes the commit that it is compared with.
+            last = changes[-1].commit if changes else None
+            is_last = last is not None and (last.record_offset, last.byte_position) == (
+                row_before[Column.OFFSET],
+                row_before[Column.POSITION],
+            )
+            changes.append(
                 Change(
-                    reasons=frozenset(reason for reason, bit in _BIT.items() if bits & bit),
-                    commit=lives.names.commit(row.tolist()),
-                    before=lives.names.commit(self._row_before(place).tolist()) if has_before[place] else None,
+                    reasons=_reasons_of(bits),
+                    commit=commit(row),
+                    before=None if not is_known else last if is_last else commit(row_before),
                     standing=STANDINGS[row[Column.STANDING]],
-                    group_steps=int(row[Column.STEPS]),
-                    value_at_last_step=_value_or_none(at_step[place]),
-                    value_at_step_before=_value_or_none(at_step_before[place]),
+                    group_steps=row[Column.STEPS],
+                    value_at_last_step=_value_or_none(value),
+                    value_at_step_before=_value_or_none(value_before),
                     usual_rise=usual.get(place),
                 )
             )
 
-    def _row_before(self, place: int) -> Int64s:
-        before = int(self.before[place])
-        return self.rows[:, self.order[before]] if before >= 0 else self.lives.last[:, self.keys[place]]
+    def _rows_before(self, places: Int64s) -> Int64s:
+        """What these rows took the place of: of no meaning where there is nothing."""
+        before = self.before[places]
+        own = self.rows[:, self.order[before]]
+        rows: Int64s = np.where(before >= 0, own, self.lives.last[:, self.keys[places]])
+        return rows
 
     def _keep_removals(self, has_value: Flags) -> None:
-        for place in np.flatnonzero(self.is_tombstone).tolist():
-            removals = self.lives.removals[int(self.keys[place])]
+        places = np.flatnonzero(self.is_tombstone)
+        rows, rows_before = self.rows[:, self.order[places]].T, self._rows_before(places).T
+        for key, row, row_before, removes in zip(
+            self.keys[places].tolist(), rows.tolist(), rows_before.tolist(), has_value[places].tolist(), strict=True
+        ):
+            removals = self.lives.removals[key]
             if len(removals) >= MOST_CHANGES:
                 continue
-            row = self.rows[:, self.order[place]]
             removals.append(
                 Removal(
-                    record_offset=int(row[Column.OFFSET]),
-                    timestamp_ms=or_none(int(row[Column.TIME])),
-                    byte_position=int(row[Column.POSITION]),
+                    record_offset=row[Column.OFFSET],
+                    timestamp_ms=or_none(row[Column.TIME]),
+                    byte_position=row[Column.POSITION],
                     standing=STANDINGS[row[Column.STANDING]],
-                    group_steps=int(row[Column.STEPS]),
-                    value=self.lives.names.commit(self._row_before(place).tolist()) if has_value[place] else None,
+                    group_steps=row[Column.STEPS],
+                    value=self.lives.names.commit(row_before) if removes else None,
                 )
             )
 
@@ -418,5 +448,10 @@ def _changes_at(keys: Int64s) -> Flags:
     return is_first
 
 
+@cache
+def _reasons_of(bits: int) -> frozenset[Reason]:
+    return frozenset(reason for reason, bit in _BIT.items() if bits & bit)
+
+
 def _value_or_none(value: int) -> int | None:
-    return None if value == _NEVER else int(value)
+    return None if value == _NEVER else value
