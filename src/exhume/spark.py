@@ -15,16 +15,25 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import pyarrow as pa
+
 from exhume._version import __version__
 from exhume.analysis.completeness import COMPLETENESS, grade_groups
+from exhume.analysis.group_lives import GROUP_RECORD_TYPES, group_lives
+from exhume.analysis.log_spans import LogSpans, joined, log_spans
+from exhume.analysis.ownership import OWNERS
+from exhume.analysis.ownership import owners as owners_of
+from exhume.analysis.rebalances import REBALANCES
+from exhume.analysis.rebalances import rebalances as rebalances_of
 from exhume.analysis.summary import GROUP_SUMMARY, summarize_groups
 from exhume.codecs.compression import DEFAULT_CAP_BYTES
 from exhume.codecs.log_directory import Evidence, discover
+from exhume.codecs.record_filter import RecordFilter
 from exhume.errors import RequestError
 from exhume.findings import Findings
 from exhume.replay.broker_log import Stop
@@ -34,17 +43,33 @@ from exhume.replay.reading import LoadInputs
 from exhume.replay.releases import newer_release_findings, profile_for
 from exhume.replay.snapshot_times import snapshot_times
 from exhume.replay.spark.graded import NAMING, Grading
+from exhume.replay.spark.group_records import GroupRecords, RecordTable
 from exhume.replay.spark.group_tables import GroupTable
 from exhume.replay.spark.inputs import read_inputs
 from exhume.replay.spark.loads import WORTH_STRETCHES_BYTES, Request, load_logs
 from exhume.replay.spark.output import OutputDirectory
+from exhume.replay.spark.source_options import SourceOptions
 from exhume.replay.spark.state import AT_TIME, StateFrames, all_tables
-from exhume.replay.topic_names import names_beside
+from exhume.replay.topic_names import TopicNames, names_beside
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["GROUP_TABLES", "GroupTable", "StateFrames", "batch", "completeness", "reconstruct", "register", "snapshots", "write_tables"]
+__all__ = [
+    "GROUP_TABLES",
+    "RECORD_TABLES",
+    "GroupTable",
+    "RecordTable",
+    "StateFrames",
+    "batch",
+    "completeness",
+    "owners",
+    "rebalances",
+    "reconstruct",
+    "register",
+    "snapshots",
+    "write_tables",
+]
 
 Place = str | PathLike[str]
 
@@ -219,6 +244,96 @@ GROUP_TABLES: dict[str, GroupTable] = {
 }
 
 
+def _rebalances(records: Iterable[pa.RecordBatch], names: TopicNames, spans: LogSpans) -> pa.Table:
+    return rebalances_of(group_lives(records, names), spans)
+
+
+def _owners(records: Iterable[pa.RecordBatch], names: TopicNames, spans: LogSpans) -> pa.Table:
+    return owners_of(group_lives(records, names), spans)
+
+
+#: Tables that `write_tables` knows besides: made of the group records of each group, over the whole of a log. Others can be added.
+RECORD_TABLES: dict[str, RecordTable] = {
+    "rebalances": RecordTable(REBALANCES, _rebalances),
+    "owners": RecordTable(OWNERS, _owners),
+}
+
+
+def rebalances(
+    spark: SparkSession,
+    places: Place | Sequence[Place],
+    *,
+    groups: Collection[str] | None = None,
+    include: Collection[str] = (),
+    verify: bool = True,
+    cap_bytes: int = DEFAULT_CAP_BYTES,
+    filesystem_options: Mapping[str, str] | None = None,
+) -> DataFrame:
+    """The generations and epochs of these groups (default: all), with the rows of `rebalances.REBALANCES`, in no order.
+
+    Raises:
+        EvidenceError: nothing of the offsets topic is there, or it cannot be read.
+    """
+    evidence = _found(places, include, filesystem_options)
+    return _group_records(spark, evidence, groups, verify, cap_bytes).table(RECORD_TABLES["rebalances"])
+
+
+def owners(
+    spark: SparkSession,
+    places: Place | Sequence[Place],
+    *,
+    groups: Collection[str] | None = None,
+    include: Collection[str] = (),
+    verify: bool = True,
+    cap_bytes: int = DEFAULT_CAP_BYTES,
+    filesystem_options: Mapping[str, str] | None = None,
+) -> DataFrame:
+    """Who had which partition when, in these groups (default: all), with the rows of `ownership.OWNERS`, in no order.
+
+    Raises:
+        EvidenceError: nothing of the offsets topic is there, or it cannot be read.
+    """
+    evidence = _found(places, include, filesystem_options)
+    return _group_records(spark, evidence, groups, verify, cap_bytes).table(RECORD_TABLES["owners"])
+
+
+def _group_records(spark: SparkSession, evidence: Evidence, groups: Collection[str] | None, verify: bool, cap_bytes: int) -> GroupRecords:
+    def names() -> TopicNames:
+        """As `OffsetsTopic` learns them: by a load that goes on over everything."""
+        request = Request(
+            release=profile_for(None).release,
+            mode="lenient",
+            stop=None,
+            view="shown",
+            inputs=LoadInputs(),
+            moments=[None],
+            # Names of topics come with it.
+            tables=["assignments"],
+            verify=verify,
+            cap_bytes=cap_bytes,
+            least_bytes=WORTH_STRETCHES_BYTES,
+            stretch_bytes=None,
+        )
+        loaded = load_logs(spark, evidence.log_directories, request)
+        with StateFrames(spark, loaded, request, names=names_beside(evidence.log_directories), findings=Findings()) as state:
+            return state.topic_names
+
+    options = SourceOptions(
+        kind="records", of="records", places=(), wanted=RecordFilter(groups=groups), filesystem_options={}, verify=verify
+    )
+    return GroupRecords(
+        spark,
+        evidence,
+        options,
+        cap_bytes,
+        GROUP_RECORD_TYPES,
+        [name for name in GROUP_RECORD_TYPES if name != "group_metadata"],
+        log_spans,
+        joined,
+        names,
+    )
+
+
 def write_tables(state: StateFrames, evidence: Evidence, output_dir: str, tables: Sequence[str]) -> dict[str, Any]:
     """Write these tables of a state as Parquet, with a manifest of all that was read: what comes back.
 
@@ -231,10 +346,17 @@ def write_tables(state: StateFrames, evidence: Evidence, output_dir: str, tables
     for name in tables:
         if name not in _written_tables():
             raise RequestError(f"no table {name!r}", remedy=f"Choose of {', '.join(_written_tables())}")
+        if name in RECORD_TABLES and state.moment is not None:
+            raise RequestError(f"{name} at a moment", remedy="They are told of whole logs: leave out the moment, and filter the rows")
+    asked = state.request
+    records = _group_records(state.spark, evidence, state.groups, asked.verify, asked.cap_bytes)
     output = OutputDirectory(state.spark, output_dir)
     try:
         for name in tables:
-            output.write(name, state.of_groups(GROUP_TABLES[name]) if name in GROUP_TABLES else state[name])
+            if name in RECORD_TABLES:
+                output.write(name, records.table(RECORD_TABLES[name]))
+            else:
+                output.write(name, state.of_groups(GROUP_TABLES[name]) if name in GROUP_TABLES else state[name])
         manifest = {
             "exhume": __version__,
             "spark": state.spark.version,
@@ -254,7 +376,7 @@ def write_tables(state: StateFrames, evidence: Evidence, output_dir: str, tables
 
 
 def _written_tables() -> list[str]:
-    return [*all_tables(), "findings", *GROUP_TABLES]
+    return [*all_tables(), "findings", *GROUP_TABLES, *RECORD_TABLES]
 
 
 def batch(
@@ -275,7 +397,7 @@ def batch(
         EvidenceError: as `reconstruct`; with `strict`, damage, once everything is written.
     """
     needed = {name for table in tables if table in GROUP_TABLES for name in GROUP_TABLES[table].needs}
-    plain = {name for name in tables if name not in GROUP_TABLES and name != "findings"}
+    plain = {name for name in tables if name not in GROUP_TABLES and name not in RECORD_TABLES and name != "findings"}
     wanted = [name for name in all_tables() if name in needed | plain | {"loads", "groups"}]
     unknown = sorted(plain - set(all_tables()))
     if unknown:

@@ -42,6 +42,18 @@ def log_spans(batches: Iterable[pa.RecordBatch]) -> dict[Origin, LogSpan]:
     return spans
 
 
+def joined(first: LogSpan, second: LogSpan) -> LogSpan:
+    """The span of a log of which these are two parts, one behind the other."""
+    if second.complete_from_offset != second.start_offset:
+        complete_from_offset = second.complete_from_offset
+    elif second.start_offset > first.next_offset:
+        complete_from_offset = second.start_offset
+    else:
+        complete_from_offset = first.complete_from_offset
+    times = [time for time in (first.last_timestamp_ms, second.last_timestamp_ms) if time is not None]
+    return LogSpan(first.start_offset, second.next_offset, complete_from_offset, max(times, default=None))
+
+
 def _extended(span: LogSpan | None, rows: pa.RecordBatch) -> LogSpan:
     first = rows.column("base_offset").fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
     last = rows.column("last_offset").fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)

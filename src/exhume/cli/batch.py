@@ -21,7 +21,7 @@ def batch_command(
         str, typer.Option("--output-dir", metavar="DIR", help="The directory to write; an earlier output of this command is replaced.")
     ],
     tables: Annotated[
-        str, typer.Option("--tables", metavar="NAME,…", help="The tables to write: those of state, findings, summary.")
+        str, typer.Option("--tables", metavar="NAME,…", help="The tables to write: those of state, findings, summary, rebalances, owners.")
     ] = _DEFAULT_TABLES,
     release: Annotated[
         str | None,

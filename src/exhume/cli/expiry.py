@@ -8,8 +8,8 @@ import typer
 
 from exhume.cli.moments import parse_moment
 from exhume.cli.options import CsvRaw, EvidencePaths, Groups, Output, OutputFile, OutputOption, TempDir
+from exhume.durations import parse_duration
 from exhume.errors import RequestError
-from exhume.replay.durations import parse_duration
 
 
 def parse_retention(text: str) -> int:

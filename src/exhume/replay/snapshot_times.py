@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from exhume.codecs.batches import HEADER_BYTES, BatchWalk, read_batch_header
 from exhume.codecs.indexes import last_indexed_position
 from exhume.codecs.log_directory import PartitionDirectory
+from exhume.durations import parse_duration
 from exhume.errors import EvidenceError, RequestError
 from exhume.replay.broker_log import served_files
-from exhume.replay.durations import parse_duration
 
 _MOST_MOMENTS = 100_000
 _LONGEST_HEADER = max(HEADER_BYTES.values())

@@ -99,8 +99,8 @@ def test_other_directories_are_left_alone(spark: SparkSession, tmp_path: Path) -
     (tmp_path / "letters").write_text("")
     with pytest.raises(RequestError, match="no output of this command"):
         exhume_spark.batch(spark, PLACE, tmp_path, tables=["offsets"])
-    with pytest.raises(RequestError, match="no table 'owners'"):
-        exhume_spark.batch(spark, PLACE, tmp_path / "out", tables=["owners"])
+    with pytest.raises(RequestError, match="no table 'letters'"):
+        exhume_spark.batch(spark, PLACE, tmp_path / "out", tables=["letters"])
 
 
 def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

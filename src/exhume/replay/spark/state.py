@@ -103,6 +103,21 @@ class StateFrames(Mapping[str, "DataFrame"]):
         return grade(self._loaded.rows, self._loaded.logs, grading, self.release, self.mode)
 
     @property
+    def topic_names(self) -> TopicNames:
+        """The names of topics that are known at the first moment: what lies beside the logs tells them, and what was loaded."""
+        return self._learned()[0]
+
+    @property
+    def groups(self) -> Collection[str] | None:
+        """The groups that were asked for; None for all."""
+        return self._groups
+
+    @property
+    def request(self) -> Request:
+        """What was asked for."""
+        return self._request
+
+    @property
     def moment(self) -> dict[str, Any] | None:
         """The moment of the state as plain values; None for the end of the logs."""
         at = self._request.moments[0]

@@ -1,0 +1,153 @@
+"""Tables made of the records of each group: one group's records are brought to one place, in the order of the log.
+
+What a function has to know besides (how far each log reaches, names of topics) is small. It is collected first, and goes to every task.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from exhume.codecs import schemas
+from exhume.codecs.log_directory import Evidence
+from exhume.codecs.record_filter import RecordFilter
+from exhume.codecs.record_types import decode_record
+from exhume.replay.spark.kinds import as_spark_carries, for_spark
+from exhume.replay.spark.planning import Task, plan
+from exhume.replay.spark.pushed_filters import Pushed
+from exhume.replay.spark.reading import read_task
+from exhume.replay.spark.source_options import SourceOptions
+from exhume.replay.spark.wide import plain_schema
+from exhume.replay.topic_names import TopicNames
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+#: By replica and offsets partition.
+Spans = Mapping[tuple[str | None, int | None], Any]
+
+_TASK, _ROW = "its_task", "its_row"
+_COLUMNS = ("replica", "offsets_partition", "path", "byte_position", "record_offset", "timestamp_ms", "is_control", "record_type")
+_RECORDS = pa.schema([schemas.RECORDS.field(name) for name in (*_COLUMNS, "key", "value")])
+_ORDERED = pa.schema([(_TASK, pa.int32()), (_ROW, pa.int64()), ("group", pa.string()), *for_spark(_RECORDS)])
+_FACTS = pa.schema([("task", pa.int32()), ("spans", pa.binary()), ("has_topic_ids", pa.bool_())])
+_BATCHES = SourceOptions(kind="batches", of="batches", places=(), wanted=RecordFilter(), filesystem_options={})
+_KEY = ("replica", "offsets_partition", "group")
+
+
+@dataclass(frozen=True, slots=True)
+class RecordTable:
+    """A table of this schema; `make` is given the records of one group in one log in its order, names of topics, and spans of logs."""
+
+    schema: pa.Schema
+    make: Callable[[Iterable[pa.RecordBatch], TopicNames, Spans], pa.Table]
+
+
+@dataclass(slots=True)
+class GroupRecords:
+    """The records of these `types` in this evidence; those of `id_types` name topics by id.
+
+    `spans_of` makes the spans of rows of `schemas.BATCHES`, as a dict by replica and offsets partition, and `join` one of two that
+    follow one another in a log. `names` gives the names of topics; it is asked only where there are records of `id_types`.
+    """
+
+    spark: SparkSession
+    evidence: Evidence
+    options: SourceOptions
+    cap_bytes: int
+    types: Sequence[str]
+    id_types: Sequence[str]
+    spans_of: Callable[[Iterable[pa.RecordBatch]], Spans]
+    join: Callable[[Any, Any], Any]
+    names: Callable[[], TopicNames]
+    _facts: tuple[Spans, TopicNames] | None = field(default=None, init=False)
+    _tasks: list[Task] = field(default_factory=list, init=False)
+
+    def __post_init__(self) -> None:
+        # Spans are of whole logs: no condition leaves out a segment.
+        for task in plan(self.evidence, self.options, Pushed(RecordFilter())):
+            self._tasks.append(replace(task, read_options=replace(task.read_options, cap_bytes=self.cap_bytes)))
+
+    def table(self, table: RecordTable) -> DataFrame:
+        """The rows of this table for all groups, in no order."""
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        schema = from_arrow_schema(plain_schema(table.schema))
+        if not self._tasks:
+            return self.spark.createDataFrame([], schema)
+        spans, names = self._known()
+        wanted = replace(self.options.wanted, types=self.types)
+        numbers = self.spark.range(0, len(self._tasks), 1, min(len(self._tasks), 1024))
+        rows = numbers.mapInArrow(partial(_records, self._tasks, self.options, wanted), from_arrow_schema(_ORDERED))
+
+        # PySpark looks for hints, which a partial function has none of.
+        def made(its_rows: pa.Table) -> pa.Table:
+            return _made(table, names, spans, its_rows)
+
+        return rows.groupBy(*_KEY).applyInArrow(made, schema)
+
+    def _known(self) -> tuple[Spans, TopicNames]:
+        if self._facts is None:
+            from pyspark.sql.pandas.types import from_arrow_schema
+
+            wanted = replace(self.options.wanted, types=self.id_types)
+            numbers = self.spark.range(0, len(self._tasks), 1, min(len(self._tasks), 1024))
+            about = partial(_about, self._tasks, self.options, wanted, self.spans_of)
+            found = sorted(numbers.mapInArrow(about, from_arrow_schema(_FACTS)).collect(), key=lambda row: row["task"])
+            spans: dict[tuple[str | None, int | None], Any] = {}
+            for row in found:
+                # Written by tasks of this very job.
+                for origin, span in pickle.loads(row["spans"]).items():  # noqa: S301
+                    spans[origin] = self.join(spans[origin], span) if origin in spans else span
+            self._facts = spans, self.names() if any(row["has_topic_ids"] for row in found) else TopicNames()
+        return self._facts
+
+
+def _about(
+    tasks: Sequence[Task],
+    options: SourceOptions,
+    with_ids: RecordFilter,
+    spans_of: Callable[[Iterable[pa.RecordBatch]], Spans],
+    batches: Iterable[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    for number in (number for batch in batches for number in batch.column(0).to_pylist()):
+        spans = spans_of(read_task(tasks[number], _BATCHES, RecordFilter()))
+        has_topic_ids = any(batch.num_rows for batch in read_task(tasks[number], options, with_ids))
+        row = {"task": number, "spans": pickle.dumps(dict(spans)), "has_topic_ids": has_topic_ids}
+        yield pa.RecordBatch.from_pylist([row], schema=_FACTS)
+
+
+def _records(
+    tasks: Sequence[Task], options: SourceOptions, wanted: RecordFilter, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """The records with what brings them back in order: the number of their task, and of their row in it."""
+    for number in (number for batch in batches for number in batch.column(0).to_pylist()):
+        done = 0
+        for found in read_task(tasks[number], options, wanted):
+            rows = as_spark_carries(found, for_spark(_RECORDS))
+            task_numbers = pa.repeat(pa.scalar(number, pa.int32()), rows.num_rows)
+            row_numbers = pa.array(range(done, done + rows.num_rows), pa.int64())
+            groups = pa.array([_group_of(key) for key in rows["key"].to_pylist()], pa.string())
+            done += rows.num_rows
+            ordered = pa.RecordBatch.from_arrays([task_numbers, row_numbers, groups, *rows.columns], schema=_ORDERED)
+            yield ordered.filter(groups.is_valid())
+
+
+@lru_cache(maxsize=16_384)
+def _group_of(key: bytes | None) -> str | None:
+    """The group that this key names; None where it cannot be read."""
+    group = None if key is None else decode_record(key, None).key.get("group")
+    return group if isinstance(group, str) else None
+
+
+def _made(table: RecordTable, names: TopicNames, spans: Spans, rows: pa.Table) -> pa.Table:
+    ordered = rows.sort_by([(_TASK, "ascending"), (_ROW, "ascending")]).select(_RECORDS.names).cast(_RECORDS)
+    # Whoever makes a table may learn names: of one group's records, those of the others do not know.
+    its_names = TopicNames()
+    its_names.take(names)
+    return table.make(ordered.to_batches(), its_names, spans).cast(plain_schema(table.schema))

@@ -1,0 +1,141 @@
+"""The lives of groups: who was a member, who owned what, who should have."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from difflib import get_close_matches
+from pathlib import Path
+
+import pyarrow as pa
+
+from exhume.analysis.assignment_rounds import TOPIC_RECORD_TYPES, FactsOverTime, check_every, check_latest
+from exhume.analysis.assignment_trials import Expectation
+from exhume.analysis.assignments import Assignments, tables_of
+from exhume.analysis.assignors import VARIANTS
+from exhume.analysis.group_lives import GROUP_RECORD_TYPES, group_lives
+from exhume.analysis.log_spans import log_spans
+from exhume.analysis.memberships import Membership
+from exhume.analysis.ownership import owners, owners_at
+from exhume.analysis.rebalances import rebalances, storm_findings
+from exhume.errors import RequestError
+from exhume.replay.local import LoadOptions, load_state
+from exhume.replay.moment import moment
+from exhume.replay.releases import profile_for
+from exhume.replay.topic_names import TopicNames, read_topics_file
+from exhume.topic.states import TopicStates
+from exhume.topic.tables import Place
+
+
+class TopicGroups(TopicStates):
+    """Groups over time."""
+
+    def memberships(self, groups: Collection[str] | None = None) -> Iterator[Membership]:
+        """The steps in the lives of these groups (default: all), in the order of the log, one at a time.
+
+        Topics that records name by id have their names where these logs know them anywhere, commits included.
+        """
+        return group_lives(self.records(types=GROUP_RECORD_TYPES, groups=groups), self._learned_names(None))
+
+    def assignments(
+        self,
+        *,
+        groups: Collection[str] | None = None,
+        at_offset: int | Mapping[int, int] | None = None,
+        at_time_ms: int | None = None,
+        expected: str = "auto",
+        release: str | None = None,
+        topics_file: Place | None = None,
+        every: bool = False,
+    ) -> Assignments:
+        """Who was assigned what, who should have been, and which assignor explains it, for these groups (default: all that somebody is in).
+
+        `expected` is the name of an assignor, or `auto` for every one; `release` that of the Java client that leads a classic group, or of
+        the coordinator of another. `topics_file` says how many partitions topics have, and their racks. `every` judges every assignment
+        that the log holds, not only the last one. Moments are as for `state`; a time is that of the group's own records.
+
+        Raises:
+            RequestError: no such assignor, no such group, or a moment that this log cannot have.
+        """
+        known = sorted({variant.assignor for variant in VARIANTS})
+        if expected != "auto" and expected not in known:
+            raise RequestError(f"no assignor {expected!r} is known", remedy=f"Choose auto, or one of {', '.join(known)}")
+        at = moment(self._offsets_partitions(), at_offset=at_offset, at_time_ms=at_time_ms)
+        names = self._learned_names(topics_file)
+        topics = read_topics_file(Path(topics_file)) if topics_file is not None else []
+        rows = [row for name in TOPIC_RECORD_TYPES for row in self.decoded(name, groups=groups).read_all().to_pylist()]
+        facts = FactsOverTime(topics, rows, names)
+        steps = self._lives_of(groups, names)
+        wanted = Expectation(expected, release)
+        checks = check_every(steps, facts, wanted, at) if every else check_latest(steps, facts, wanted, at, with_empty=groups is not None)
+        return tables_of(checks)
+
+    def rebalances(self, groups: Collection[str] | None = None) -> pa.Table:
+        """The generations and epochs of these groups (default: all): when, why, who came and went, what moved, as `rebalances.REBALANCES`.
+
+        Storms are added to `findings`.
+
+        Raises:
+            RequestError: no group record of one of these groups; lists what is near by.
+        """
+        answer = rebalances(self._lives_of(groups), log_spans(self.batches()))
+        self.findings.extend(storm_findings(answer))
+        return answer
+
+    def owners(
+        self,
+        *,
+        groups: Collection[str] | None = None,
+        topic: str | None = None,
+        partition: int | None = None,
+        at_offset: int | Mapping[int, int] | None = None,
+        at_time_ms: int | None = None,
+    ) -> pa.Table:
+        """Who owned which partition when, as `ownership.OWNERS`; with a moment only what held then.
+
+        `at_offset` is the last record offset that counts, by offsets partition or bare; `at_time_ms` a time of appends.
+
+        Raises:
+            RequestError: no group record of one of these groups, or nobody ever owned a partition of this topic; lists what is near by.
+        """
+        known: set[tuple[str, int]] = set()
+
+        def is_wanted(name: str, number: int) -> bool:
+            known.add((name, number))
+            return topic in (None, name) and partition in (None, number)
+
+        answer = owners(self._lives_of(groups), log_spans(self.batches()), wanted=is_wanted)
+        if not answer.num_rows and (topic is not None or partition is not None):
+            place = " ".join(str(part) for part in (topic, partition) if part is not None)
+            topics = {name for name, _ in known}
+            near = sorted(f"{name} {number}" for name, number in known if name == topic) or get_close_matches(topic or "", topics, n=5)
+            remedy = f"Near by: {', '.join((near or sorted(topics))[:10])}" if topics else "No group here says who owns what"
+            raise RequestError(f"nobody ever owned {place} here", remedy=remedy)
+        if at_offset is None and at_time_ms is None:
+            return answer
+        return owners_at(answer, at_offset=at_offset, at_time_ms=at_time_ms)
+
+    def _learned_names(self, topics_file: Place | None) -> TopicNames:
+        """Names of topic ids, those that the commits of these logs tell included: they are learned by loading."""
+        names = self._topic_names(topics_file)
+        # Classic groups have names and no ids: their logs need no load.
+        with_ids = [name for name in GROUP_RECORD_TYPES if name != "group_metadata"]
+        if any(batch.num_rows for batch in self.records(types=with_ids)):
+            load_state(self._evidence.log_directories, LoadOptions(profile_for(None), "lenient", fast=self._fast_load()), names)
+        return names
+
+    def _lives_of(self, groups: Collection[str] | None, names: TopicNames | None = None) -> Iterator[Membership]:
+        """The steps of these groups; default for `names`: all that the logs tell.
+
+        Raises:
+            RequestError: one of them has none.
+        """
+        missing = set(groups or ())
+        names = self._learned_names(None) if names is None else names
+        for step in group_lives(self.records(types=GROUP_RECORD_TYPES, groups=groups), names):
+            missing.discard(step.group)
+            yield step
+        if missing:
+            known = {step.group for step in group_lives(self.records(types=GROUP_RECORD_TYPES))}
+            group = min(missing)
+            near = get_close_matches(group, known, n=5) or sorted(known)[:5]
+            raise RequestError(f"no group record of {group!r} is here", remedy=f"Near by: {', '.join(near)}" if near else None)
