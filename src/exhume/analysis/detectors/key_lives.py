@@ -63,6 +63,25 @@ _BEGIN = {
     "hottest_last": NONE,
 }
 
+#: Those that a `KeyLife` is made of, in the order in which `lives` takes them.
+_TOLD = (
+    "commits",
+    "first_offset",
+    "first_time",
+    "first_value",
+    "has_first_value",
+    "is_removed",
+    "lowest",
+    "highest",
+    "repeats",
+    "bytes",
+    "metadata",
+    "largest_metadata",
+    "staged",
+    "without_leader_epoch",
+    "highest_leader_epoch",
+)
+
 
 class KeyLives:
     """The lives of all keys of one log, so far."""
@@ -125,64 +144,58 @@ class KeyLives:
 
     def lives(self, group: str, keys: Int64s) -> list[KeyLife]:
         """The lives of these keys, all of this group."""
-        numbers = [values[keys].tolist() for values in self.numbers.values()]
-        topics = self.names.topics()
+        topics, counts = self.names.topics(), self.counts[:, keys]
+        names = [self.names.topic_and_partition(key) for key in keys.tolist()]
+        hot = [self.numbers[f"hottest_{name}"][keys].tolist() for name in ("run", "from", "last")]
+        has_value = self.numbers["has_value"][keys].tolist()
         made_of = zip(
             keys.tolist(),
-            zip(*numbers, strict=True),
-            self.counts[:, keys].T.tolist(),
+            names,
+            has_value,
+            zip(*(self.numbers[name][keys].tolist() for name in _TOLD), strict=True),
             self.last[:, keys].T.tolist(),
-            self.intervals.medians(keys),
-            self.rises.medians(keys),
+            zip(self.intervals.medians(keys), self.rises.medians(keys), strict=True),
+            zip(*hot, strict=True),
+            counts.T.tolist(),
+            counts.any(axis=0).tolist(),
             strict=True,
         )
-        return [
-            self._life(group, topics, key, dict(zip(_BEGIN, own, strict=True)), counts, last, interval, rise)
-            for key, own, counts, last, interval, rise in made_of
-        ]
-
-    def _life(  # noqa: PLR0917
-        self,
-        group: str,
-        topics: list[str],
-        key: int,
-        of: dict[str, int],
-        counts: list[int],
-        last: list[int],
-        usual_interval_ms: float | None,
-        usual_rise: float | None,
-    ) -> KeyLife:
-        topic, partition = self.names.topic_and_partition(key)
-        has_value = bool(of["has_value"])
-        return KeyLife(
-            group=group,
-            topic=topics[topic],
-            partition=partition,
-            commits=of["commits"],
-            first_record_offset=or_none(of["first_offset"]),
-            first_timestamp_ms=or_none(of["first_time"]),
-            first_committed_offset=of["first_value"] if of["has_first_value"] else None,
-            last=self.names.commit(last) if has_value else None,
-            is_removed=bool(of["is_removed"]),
-            lowest=of["lowest"] if has_value else None,
-            highest=of["highest"] if has_value else None,
-            repeats=of["repeats"],
-            usual_interval_ms=usual_interval_ms,
-            usual_rise=usual_rise,
-            commit_bytes=of["bytes"],
-            metadata_bytes=of["metadata"],
-            largest_metadata_bytes=of["largest_metadata"],
-            transactional=of["staged"],
-            without_leader_epoch=of["without_leader_epoch"],
-            highest_leader_epoch=of["highest_leader_epoch"],
-            hot_minutes=of["hottest_run"],
-            hot_from_ms=of["hottest_from"] * _MINUTE_MS if of["hottest_run"] else None,
-            hot_to_ms=(of["hottest_last"] + 1) * _MINUTE_MS if of["hottest_run"] else None,
-            count_of={reason: count for reason, count in zip(REASONS, counts, strict=True) if count} if any(counts) else {},
-            changes=self.changes.get(key, []),
-            removals=self.removals.get(key, []),
-            dropped=self.dropped.get(key, []),
-        )
+        lives = []
+        for key, (topic, partition), has, told, last, (interval, rise), (hot_run, hot_from, hot_last), own_counts, has_counts in made_of:
+            commits, first_offset, first_time, first_value, has_first_value, is_removed, lowest, highest, repeats, *sums = told
+            commit_bytes, metadata_bytes, largest_metadata, staged, without_epoch, highest_epoch = sums
+            lives.append(
+                KeyLife(
+                    group=group,
+                    topic=topics[topic],
+                    partition=partition,
+                    commits=commits,
+                    first_record_offset=or_none(first_offset),
+                    first_timestamp_ms=or_none(first_time),
+                    first_committed_offset=first_value if has_first_value else None,
+                    last=self.names.commit(last) if has else None,
+                    is_removed=bool(is_removed),
+                    lowest=lowest if has else None,
+                    highest=highest if has else None,
+                    repeats=repeats,
+                    usual_interval_ms=interval,
+                    usual_rise=rise,
+                    commit_bytes=commit_bytes,
+                    metadata_bytes=metadata_bytes,
+                    largest_metadata_bytes=largest_metadata,
+                    transactional=staged,
+                    without_leader_epoch=without_epoch,
+                    highest_leader_epoch=highest_epoch,
+                    hot_minutes=hot_run,
+                    hot_from_ms=hot_from * _MINUTE_MS if hot_run else None,
+                    hot_to_ms=(hot_last + 1) * _MINUTE_MS if hot_run else None,
+                    count_of={reason: count for reason, count in zip(REASONS, own_counts, strict=True) if count} if has_counts else {},
+                    changes=self.changes.get(key, []),
+                    removals=self.removals.get(key, []),
+                    dropped=self.dropped.get(key, []),
+                )
+            )
+        return lives
 
 
 class _Block:
