@@ -157,11 +157,11 @@ class KeyLives:
             zip(self.intervals.medians(keys), self.rises.medians(keys), strict=True),
             zip(*hot, strict=True),
             counts.T.tolist(),
-            counts.any(axis=0).tolist(),
+            (counts != 0).sum(axis=0).tolist(),
             strict=True,
         )
         lives = []
-        for key, (topic, partition), has, told, last, (interval, rise), (hot_run, hot_from, hot_last), own_counts, has_counts in made_of:
+        for key, (topic, partition), has, told, last, (interval, rise), (hot_run, hot_from, hot_last), own_counts, reasons in made_of:
             commits, first_offset, first_time, first_value, has_first_value, is_removed, lowest, highest, repeats, *sums = told
             commit_bytes, metadata_bytes, largest_metadata, staged, without_epoch, highest_epoch = sums
             lives.append(
@@ -189,7 +189,7 @@ class KeyLives:
                     hot_minutes=hot_run,
                     hot_from_ms=hot_from * _MINUTE_MS if hot_run else None,
                     hot_to_ms=(hot_last + 1) * _MINUTE_MS if hot_run else None,
-                    count_of={reason: count for reason, count in zip(REASONS, own_counts, strict=True) if count} if has_counts else {},
+                    count_of={reason: count for reason, count in zip(REASONS, own_counts, strict=True) if count} if reasons else {},
                     changes=self.changes.get(key, []),
                     removals=self.removals.get(key, []),
                     dropped=self.dropped.get(key, []),
