@@ -58,9 +58,8 @@ def _held(content: Content) -> tuple[int, int, int, int]:
 
 
 @pytest.mark.parametrize("variant", ["few-keys", "old-formats"])
-def test_further_segments_repeat_the_first(tmp_path: Path, variant: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("benchmarks.generate.SEGMENT_BYTES", 1 << 20)
-    said = generate(tmp_path, variant=variant, megabytes=2)
+def test_further_segments_repeat_the_first(tmp_path: Path, variant: str) -> None:
+    said = generate(tmp_path, variant=variant, megabytes=2, segment_bytes=1 << 20)
 
     with exhume.open(tmp_path) as topic:
         state = topic.state(release="4.3.0")
