@@ -25,6 +25,7 @@ from benchmarks import floor
 from benchmarks.generate import Content
 from benchmarks.rivals.plain_python import decode_partition
 from exhume.codecs.batches import HEADER_BYTES, walk
+from exhume.findings import Findings
 
 RELEASE = "4.3.0"
 _PROGRAM = str(Path(sys.executable).with_name("exhume"))
@@ -92,6 +93,11 @@ def _decode(log: Log) -> tuple[int, int]:
     return commits, groups
 
 
+def _diagnose(log: Log) -> Findings:
+    with exhume.open(log.directory) as topic:
+        return topic.diagnose()
+
+
 def _parquet(log: Log) -> Path:
     file = log.directory.parent / f"{log.directory.name}.parquet"
     file.unlink(missing_ok=True)
@@ -139,6 +145,8 @@ SUBJECTS: Mapping[str, Subject] = {
     "scan": Subject(_scan, _scanned),
     "state": Subject(_state, _live),
     "decode": Subject(_decode, lambda rows: {"commit_records": rows[0], "group_records": rows[1]}),
+    # Nothing else knows what is to be found: only that every detector looked.
+    "diagnose": Subject(_diagnose, lambda _: {}),
     "parquet": Subject(_parquet, _rows_of, process=_PROGRAM),
     "one group": Subject(_one_group, lambda state: {"a_group_offsets": state.offsets.num_rows}),
     "one key's history": Subject(_one_key, lambda table: {"a_key_records": table.num_rows}),

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 import exhume
-from exhume.analysis.load_check import check_loads, is_refused, load_matrix
+from exhume.analysis.load_check import check_loads, given_up, is_refused, load_matrix
 from exhume.codecs.log_directory import discover
 from exhume.codecs.record_types import encode_key, encode_value
 from exhume.fixtures.log_writer import PartitionWriter, offset_commit
@@ -75,3 +77,31 @@ def test_loads_in_columns_come_to_the_same_for_every_release() -> None:
 
     assert check_loads(directories, releases, fast=fast).equals(check_loads(directories, releases))
     assert fast.read_whole
+
+
+@pytest.mark.parametrize("fast", [None, FastLoad(least_bytes=0), FastLoad(least_bytes=0, verify=False)])
+def test_loads_that_are_given_up_are_those_of_the_whole_check(tmp_path: Path, fast: FastLoad | None) -> None:
+    write(tmp_path)
+    directories = discover([str(tmp_path), str(BUNDLED / "4.3.0-transactions" / "data")]).log_directories
+    releases = ["1.1.1", "2.0.1", "2.1.1", "4.3.0"]
+
+    found = given_up(directories, releases, fast=fast)
+
+    assert found
+    assert found == [
+        {name: row[name] for name in found[0]} for row in check_loads(directories, releases).to_pylist() if row["outcome"] == "aborted"
+    ]
+
+
+def test_a_torn_end_is_met_after_an_unclean_stop_alone_or_never(tmp_path: Path) -> None:
+    write(tmp_path)
+    path = tmp_path / "__consumer_offsets-7" / "00000000000000000000.log"
+    path.write_bytes(path.read_bytes()[:-5])
+    directories = discover([str(tmp_path)]).log_directories
+
+    found = given_up(directories, ["2.0.1", "4.3.0"], fast=FastLoad(least_bytes=0))
+
+    checked = check_loads(directories, ["2.0.1", "4.3.0"]).to_pylist()
+    assert [(row["release"], row["stop"]) for row in found] == [
+        (row["release"], row["stop"]) for row in checked if row["outcome"] == "aborted"
+    ]

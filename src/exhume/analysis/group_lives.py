@@ -44,8 +44,18 @@ def group_lives(batches: Iterable[pa.RecordBatch], names: TopicNames | None = No
     for batch in batches:
         wanted = batch.filter(pc.and_(pc.invert(batch["is_control"]), pc.is_in(batch["record_type"], value_set=_NUMBERS)))
         columns = [wanted.column(name).to_pylist() for name in _COLUMNS]
-        for replica, offsets_partition, path, byte_position, record_offset, timestamp_ms, key, value in zip(*columns, strict=True):
+        for replica, offsets_partition, path, byte_position, *record in zip(*columns, strict=True):
             yield from fold.begin_batch((replica, offsets_partition, path, byte_position))
+            yield from fold.take(*record)
+    yield from fold.end_batch()
+
+
+def lives_of_records(records: Iterable[tuple[Place, int, int | None, bytes, bytes | None]], names: TopicNames) -> Iterator[Membership]:
+    """As `group_lives`, of records in hand: place, record offset, time, key and value of each, control records not among them."""
+    fold = GroupFold(names)
+    for place, record_offset, timestamp_ms, key, value in records:
+        if kind_of(int.from_bytes(key[:2], "big", signed=True)) is not None:
+            yield from fold.begin_batch(place)
             yield from fold.take(record_offset, timestamp_ms, key, value)
     yield from fold.end_batch()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -10,7 +11,7 @@ import pyarrow as pa
 from exhume.arrow_rows import table_of
 from exhume.codecs.log_directory import LogDirectory
 from exhume.replay.broker_log import Stop
-from exhume.replay.local import LoadOptions, load_state
+from exhume.replay.local import LoadOptions, PartitionLoad, load_partitions, load_state
 from exhume.replay.reading import FastLoad, LoadInputs
 from exhume.replay.releases import profile_for
 from exhume.replay.state import CoordinatorState
@@ -54,6 +55,8 @@ LOAD_MATRIX = pa.schema(
     ]
 )
 
+#: What `given_up` says of a load, besides release, stop and place.
+_TOLD = ("coordinator", "outcome", "record_offset", "reason")
 _LOADED = ("loaded", "loaded_with_error")
 _Key = tuple[str | None, int | None]
 _OffsetKey = tuple[str, str, int]
@@ -81,6 +84,34 @@ def check_loads(
             state = load_state(directories, options, TopicNames())
             rows += _rows(release, state, kept_on)
     return table_of(LOAD_CHECK, rows)
+
+
+def given_up(directories: Sequence[LogDirectory], releases: Sequence[str], *, fast: FastLoad | None = None) -> list[dict[str, Any]]:
+    """Each load that one of these releases gives up: `release` and the first columns of `LOAD_CHECK` as far as `reason`.
+
+    A log directory that does not tell how its broker stopped is tried both ways. What is in memory behind a load is not looked at.
+    """
+    fast = fast and replace(fast, read_whole=set())
+    segments = {segment.path for each in directories for partition in each.partitions for segment in partition.segments if segment.is_read}
+    rows = []
+    for release in releases:
+        aborted: list[dict[str, Any]] = []
+        is_plain = False
+        for tried in _stops(directories):
+            # What was verified and read in columns after a clean stop has nothing that another start would mend.
+            if not is_plain:
+                if fast is not None:
+                    fast.read_whole.clear()
+                options = LoadOptions(profile_for(release), "strict", tried, "shown", fast=fast)
+                aborted = [_told(load) for load in load_partitions(directories, options, TopicNames()) if load.outcome == "aborted"]
+                is_plain = fast is not None and fast.verify and fast.read_whole >= segments
+            rows += [row | {"release": release, "stop": tried} for row in aborted]
+    return rows
+
+
+def _told(load: PartitionLoad) -> dict[str, Any]:
+    origin = {"replica": load.partition.replica, "offsets_partition": load.partition.offsets_partition}
+    return {name: value for name, value in load.row.items() if name in _TOLD} | origin
 
 
 def load_matrix(checked: pa.Table) -> pa.Table:

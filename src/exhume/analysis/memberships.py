@@ -69,7 +69,7 @@ class Member:
     @property
     def owned(self) -> tuple[TopicPartition, ...]:
         """What nobody else may have: what is assigned to it, and what it has not yet given up."""
-        return (*(self.assigned or ()), *self.pending_revocation)
+        return (*(self.assigned or ()), *self.pending_revocation) if self.pending_revocation else self.assigned or ()
 
     @property
     def is_away(self) -> bool:
@@ -144,5 +144,8 @@ class Membership:
         owners: dict[TopicPartition, list[Member]] = {}
         for member in self.members.values():
             for topic_partition in dict.fromkeys(member.owned):
-                owners.setdefault(topic_partition, []).append(member)
+                if topic_partition in owners:
+                    owners[topic_partition].append(member)
+                else:
+                    owners[topic_partition] = [member]
         return owners

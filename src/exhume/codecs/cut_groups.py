@@ -6,6 +6,8 @@ decode it once.
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -15,9 +17,7 @@ from exhume.codecs.layouts.classic_group import GROUP_METADATA_VALUE, MEMBER
 from exhume.codecs.wire import Reader, decode_utf8
 from exhume.errors import DecodeError, Underflow, UnexpectedNull
 
-#: Bytes of the length in front of a field.
-_LENGTH_BYTES = {STRING.name: 2, BYTES.name: 4}
-_INT32_BYTES = 4
+_INT16, _INT32 = struct.Struct(">h"), struct.Struct(">i")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,17 +42,15 @@ def cut_group(value: bytes) -> CutGroup | None:
         return None
     position, members = reader.position, []
     fields = _fields(version)
-    for _ in range(count):
-        start = position
-        for _, length_bytes, _ in fields:
-            if length_bytes:
-                length = int.from_bytes(value[position : position + length_bytes], "big", signed=True)
-                position += length_bytes + (max(0, length))
-            else:
-                position += _INT32_BYTES
-        if position > len(value):
-            return None
-        members.append(value[start:position])
+    try:
+        for _ in range(count):
+            start = position
+            for _, unpack_length, length_bytes, _, _ in fields:
+                length = unpack_length(value, position)[0] if unpack_length else 0
+                position += length_bytes + length if length > 0 else length_bytes
+            members.append(value[start:position])
+    except struct.error:
+        return None
     return CutGroup(version, front, tuple(members)) if position == len(value) else None
 
 
@@ -64,29 +62,40 @@ def decode_member(version: int, member: bytes) -> dict[str, Any]:
     """
     fields: dict[str, Any] = {}
     position = 0
-    for name, length_bytes, is_nullable in _fields(version):
-        if not length_bytes:
-            fields[name] = int.from_bytes(member[position : position + _INT32_BYTES], "big", signed=True)
-            position += _INT32_BYTES
-            continue
-        length = int.from_bytes(member[position : position + length_bytes], "big", signed=True)
-        position += length_bytes
-        if length < 0 and not is_nullable:
-            raise UnexpectedNull(f"{name} is null where null is not allowed", byte_position=position)
-        raw = member[position : position + max(length, 0)]
-        fields[name] = None if length < 0 else decode_utf8(raw) if length_bytes == _LENGTH_BYTES[STRING.name] else raw
-        position += len(raw)
+    try:
+        for name, unpack_length, length_bytes, is_text, is_nullable in _fields(version):
+            if unpack_length is None:
+                fields[name] = _INT32.unpack_from(member, position)[0]
+                position += length_bytes
+                continue
+            length = unpack_length(member, position)[0]
+            position += length_bytes
+            if length < 0:
+                if not is_nullable:
+                    raise UnexpectedNull(f"{name} is null where null is not allowed", byte_position=position)
+                fields[name] = None
+                continue
+            raw = member[position : position + length]
+            fields[name] = decode_utf8(raw) if is_text else raw
+            position += length
+    except struct.error:
+        raise Underflow(f"the member ends within {name}", byte_position=position) from None
     if position != len(member):
         raise Underflow("the member does not end with its last field", byte_position=position)
     return fields
 
 
 @cache
-def _fields(version: int) -> tuple[tuple[str, int, bool], ...]:
-    """Of each field of a member its name, how many bytes its length has, 0 for an int32, and whether it may be null."""
+def _fields(version: int) -> tuple[tuple[str, Callable[[bytes, int], tuple[int]] | None, int, bool, bool], ...]:
+    """Of each field of a member its name, what reads its length, None for an int32, how many bytes that number has, whether it is a text,
+    and whether it may be null.
+    """
     found = []
     for field in MEMBER.fields:
         if field.is_in(version):
             assert field.type in (STRING, BYTES, INT32)
-            found.append((field.name, _LENGTH_BYTES.get(getattr(field.type, "name", ""), 0), field.nullable))
+            number = _INT16 if field.type is STRING else _INT32
+            found.append(
+                (field.name, None if field.type is INT32 else number.unpack_from, number.size, field.type is STRING, field.nullable)
+            )
     return tuple(found)

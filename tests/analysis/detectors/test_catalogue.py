@@ -17,7 +17,7 @@ def test_every_detector_is_an_entry_of_the_catalogue_and_there_once() -> None:
     codes = [detector.code for detector in DETECTORS]
 
     assert len(set(codes)) == len(codes)
-    assert {*codes, *WITHOUT_DETECTOR} <= _CODES
+    assert {*codes, *WITHOUT_DETECTOR} == _CODES
 
 
 def test_sections_are_not_torn_apart() -> None:

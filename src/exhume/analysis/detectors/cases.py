@@ -12,17 +12,18 @@ none; None where there is neither. All of this is bounded by the number of keys 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import accumulate
 from typing import Any, Literal
 
 from exhume.analysis.detectors.log_files import LogFiles
+from exhume.analysis.detectors.owner_history import OwnerHistory
 from exhume.analysis.detectors.strangers import Stranger
-from exhume.analysis.group_lives import group_lives
+from exhume.analysis.group_lives import lives_of_records
 from exhume.analysis.memberships import Membership
-from exhume.arrow_rows import batch_of
-from exhume.codecs import schemas
 from exhume.codecs.record_types import Decoded, decode_record
 from exhume.replay.topic_names import TopicNames
 
@@ -42,6 +43,8 @@ MOST_CHANGES = 200
 #: A jump is a rise by more than both: so many offsets, and so many times the median of the last `USUAL` rises, two at least.
 JUMP_FLOOR, JUMP_RATIO = 10_000, 50
 _CLASSIC = 2
+#: What a `GroupCase` keeps of its memberships, until it forgets them.
+_MADE_OF_STEPS = ("memberships", "owners", "_lowest_from", "_highest_up_to")
 #: How many of the last rises, or intervals, tell what is usual.
 USUAL = 20
 
@@ -313,9 +316,21 @@ class GroupCase:
     @cached_property
     def memberships(self) -> list[Membership]:
         """The steps of the group's life: who was in it, and who had what, from one record to the next."""
+        return self._steps_of(self.records)
+
+    def _steps_of(self, records: Iterable[GroupRecord]) -> list[Membership]:
         around = self.around
-        rows = [record.row(around.replica, around.offsets_partition) for record in self.records]
-        return list(group_lives([batch_of(schemas.RECORDS, rows)], around.names))
+        in_hand = (
+            (
+                (around.replica, around.offsets_partition, record.path, record.byte_position),
+                record.record_offset,
+                record.timestamp_ms,
+                record.key,
+                record.value,
+            )
+            for record in records
+        )
+        return list(lives_of_records(in_hand, around.names))
 
     def edges(self) -> list[Membership]:
         """The first and the last step with members, without making the others where that can be: where all records are classic."""
@@ -323,17 +338,41 @@ class GroupCase:
             steps = [step for step in self.memberships if step.members]
             return [steps[0], steps[-1]] if steps else []
         active = [record for record in self.records if record.standing == "active"]
-        rows = [record.row(self.around.replica, self.around.offsets_partition) for record in active[:1] + active[-1:]]
-        return list(group_lives([batch_of(schemas.RECORDS, rows)], self.around.names))
+        return self._steps_of(active[:1] + active[-1:])
 
     def forget(self) -> None:
         """Let go of what can be made again."""
-        for name in ("memberships",) if self.is_kept else ("keys", "by_key", "memberships"):
+        for name in _MADE_OF_STEPS if self.is_kept else ("keys", "by_key", *_MADE_OF_STEPS):
             self.__dict__.pop(name, None)
+
+    @cached_property
+    def owners(self) -> OwnerHistory:
+        """Who had each partition, from step to step."""
+        return OwnerHistory(self.memberships)
+
+    @cached_property
+    def _lowest_from(self) -> list[int]:
+        """The lowest record offset of each step and all behind it: those of the steps, unless the log goes back."""
+        return [*accumulate((step.record_offset for step in reversed(self.memberships)), min)][::-1]
+
+    @cached_property
+    def _highest_up_to(self) -> list[int]:
+        """The highest record offset of each step and all in front of it."""
+        return [*accumulate((step.record_offset for step in self.memberships), max)]
+
+    def steps_before(self, record_offset: int) -> int:
+        """How many steps there are up to the last one in front of this record."""
+        return bisect_left(self._lowest_from, record_offset)
 
     def membership_before(self, record_offset: int) -> Membership | None:
         """The last step in front of this record."""
-        return next((step for step in reversed(self.memberships) if step.record_offset < record_offset), None)
+        count = self.steps_before(record_offset)
+        return self.memberships[count - 1] if count else None
+
+    def membership_after(self, record_offset: int) -> Membership | None:
+        """The first step behind this record."""
+        count = bisect_right(self._highest_up_to, record_offset)
+        return self.memberships[count] if count < len(self.memberships) else None
 
     @cached_property
     def by_key(self) -> dict[tuple[str, int], KeyLife]:

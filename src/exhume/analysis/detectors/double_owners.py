@@ -34,7 +34,8 @@ def find_double_owners(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  
     for code, owners_of in (("IC-11", _owners), ("IC-11b", _claimants)):
         for stretch in stretches(group, steps, lambda step, owners_of=owners_of: bool(_doubled(owners_of(step)))):  # type: ignore[misc]
             yield _found(group, stretch, code, owners_of)
-    hidden = [step for step in group.memberships if step not in steps and _doubled(_owners(step))]
+    is_judged = {id(step) for step in steps}
+    hidden = [step for step in group.memberships if id(step) not in is_judged and _doubled(_owners(step))]
     if hidden:
         reason = (
             f"compaction took records in front of {group.around.complete_from_offset}: what shows as owned twice there may never have been"

@@ -168,7 +168,7 @@ def _foreign_commits(group: GroupCase) -> Iterator[Finding]:
             continue
         topics = {topic for member in before.members.values() for topic in member.subscribed_topics or ()}
         is_known = all(member.subscribed_topics is not None for member in before.members.values())
-        after = next((step for step in group.memberships if step.record_offset > last.record_offset), None)
+        after = group.membership_after(last.record_offset)
         has_gap = after is not None and after.generation is not None and after.generation != (before.generation or 0) + 1
         if is_known and not has_gap and key.topic not in topics and (key.topic, key.partition) not in before.owners():
             found.setdefault(key.topic, []).append((before, key.partition))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from functools import cache
 
 import numpy as np
 
@@ -61,6 +62,25 @@ _BEGIN = {
     "hottest_from": NONE,
     "hottest_last": NONE,
 }
+
+#: Those that a `KeyLife` is made of, in the order in which `lives` takes them.
+_TOLD = (
+    "commits",
+    "first_offset",
+    "first_time",
+    "first_value",
+    "has_first_value",
+    "is_removed",
+    "lowest",
+    "highest",
+    "repeats",
+    "bytes",
+    "metadata",
+    "largest_metadata",
+    "staged",
+    "without_leader_epoch",
+    "highest_leader_epoch",
+)
 
 
 class KeyLives:
@@ -124,64 +144,58 @@ class KeyLives:
 
     def lives(self, group: str, keys: Int64s) -> list[KeyLife]:
         """The lives of these keys, all of this group."""
-        numbers = [values[keys].tolist() for values in self.numbers.values()]
-        topics = self.names.topics()
+        topics, counts = self.names.topics(), self.counts[:, keys]
+        names = [self.names.topic_and_partition(key) for key in keys.tolist()]
+        hot = [self.numbers[f"hottest_{name}"][keys].tolist() for name in ("run", "from", "last")]
+        has_value = self.numbers["has_value"][keys].tolist()
         made_of = zip(
             keys.tolist(),
-            zip(*numbers, strict=True),
-            self.counts[:, keys].T.tolist(),
+            names,
+            has_value,
+            zip(*(self.numbers[name][keys].tolist() for name in _TOLD), strict=True),
             self.last[:, keys].T.tolist(),
-            self.intervals.medians(keys),
-            self.rises.medians(keys),
+            zip(self.intervals.medians(keys), self.rises.medians(keys), strict=True),
+            zip(*hot, strict=True),
+            counts.T.tolist(),
+            (counts != 0).sum(axis=0).tolist(),
             strict=True,
         )
-        return [
-            self._life(group, topics, key, dict(zip(_BEGIN, own, strict=True)), counts, last, interval, rise)
-            for key, own, counts, last, interval, rise in made_of
-        ]
-
-    def _life(  # noqa: PLR0917
-        self,
-        group: str,
-        topics: list[str],
-        key: int,
-        of: dict[str, int],
-        counts: list[int],
-        last: list[int],
-        usual_interval_ms: float | None,
-        usual_rise: float | None,
-    ) -> KeyLife:
-        topic, partition = self.names.topic_and_partition(key)
-        has_value = bool(of["has_value"])
-        return KeyLife(
-            group=group,
-            topic=topics[topic],
-            partition=partition,
-            commits=of["commits"],
-            first_record_offset=or_none(of["first_offset"]),
-            first_timestamp_ms=or_none(of["first_time"]),
-            first_committed_offset=of["first_value"] if of["has_first_value"] else None,
-            last=self.names.commit(last) if has_value else None,
-            is_removed=bool(of["is_removed"]),
-            lowest=of["lowest"] if has_value else None,
-            highest=of["highest"] if has_value else None,
-            repeats=of["repeats"],
-            usual_interval_ms=usual_interval_ms,
-            usual_rise=usual_rise,
-            commit_bytes=of["bytes"],
-            metadata_bytes=of["metadata"],
-            largest_metadata_bytes=of["largest_metadata"],
-            transactional=of["staged"],
-            without_leader_epoch=of["without_leader_epoch"],
-            highest_leader_epoch=of["highest_leader_epoch"],
-            hot_minutes=of["hottest_run"],
-            hot_from_ms=of["hottest_from"] * _MINUTE_MS if of["hottest_run"] else None,
-            hot_to_ms=(of["hottest_last"] + 1) * _MINUTE_MS if of["hottest_run"] else None,
-            count_of={reason: count for reason, count in zip(REASONS, counts, strict=True) if count} if any(counts) else {},
-            changes=self.changes.get(key, []),
-            removals=self.removals.get(key, []),
-            dropped=self.dropped.get(key, []),
-        )
+        lives = []
+        for key, (topic, partition), has, told, last, (interval, rise), (hot_run, hot_from, hot_last), own_counts, reasons in made_of:
+            commits, first_offset, first_time, first_value, has_first_value, is_removed, lowest, highest, repeats, *sums = told
+            commit_bytes, metadata_bytes, largest_metadata, staged, without_epoch, highest_epoch = sums
+            lives.append(
+                KeyLife(
+                    group=group,
+                    topic=topics[topic],
+                    partition=partition,
+                    commits=commits,
+                    first_record_offset=or_none(first_offset),
+                    first_timestamp_ms=or_none(first_time),
+                    first_committed_offset=first_value if has_first_value else None,
+                    last=self.names.commit(last) if has else None,
+                    is_removed=bool(is_removed),
+                    lowest=lowest if has else None,
+                    highest=highest if has else None,
+                    repeats=repeats,
+                    usual_interval_ms=interval,
+                    usual_rise=rise,
+                    commit_bytes=commit_bytes,
+                    metadata_bytes=metadata_bytes,
+                    largest_metadata_bytes=largest_metadata,
+                    transactional=staged,
+                    without_leader_epoch=without_epoch,
+                    highest_leader_epoch=highest_epoch,
+                    hot_minutes=hot_run,
+                    hot_from_ms=hot_from * _MINUTE_MS if hot_run else None,
+                    hot_to_ms=(hot_last + 1) * _MINUTE_MS if hot_run else None,
+                    count_of={reason: count for reason, count in zip(REASONS, own_counts, strict=True) if count} if reasons else {},
+                    changes=self.changes.get(key, []),
+                    removals=self.removals.get(key, []),
+                    dropped=self.dropped.get(key, []),
+                )
+            )
+        return lives
 
 
 class _Block:
@@ -293,39 +307,68 @@ class _Block:
             ordinal = np.arange(len(keys)) - np.repeat(firsts, np.diff(np.append(firsts, len(keys))))
             kept[has[ordinal + lives.counts[number][keys] < MOST_CHANGES]] |= bit
             np.add.at(lives.counts[number], keys, 1)
-        for place, bits in zip(places[kept != 0].tolist(), kept[kept != 0].tolist(), strict=True):
-            key, row = int(self.keys[place]), self.rows[:, self.order[place]]
-            lives.changes[key].append(
+        self._append_changes(places[kept != 0], kept[kept != 0], has_before, at_step, at_step_before, usual)
+
+    def _append_changes(  # noqa: PLR0917
+        self, places: Int64s, why: Int64s, has_before: Flags, at_step: Int64s, at_step_before: Int64s, usual: dict[int, float]
+    ) -> None:
+        lives, commit = self.lives, self.lives.names.commit
+        columns = zip(
+            places.tolist(),
+            why.tolist(),
+            self.keys[places].tolist(),
+            self.rows[:, self.order[places]].T.tolist(),
+            self._rows_before(places).T.tolist(),
+            has_before[places].tolist(),
+            at_step[places].tolist(),
+            at_step_before[places].tolist(),
+            strict=True,
+        )
+        for place, bits, key, row, row_before, is_known, value, value_before in columns:
+            changes = lives.changes[key]
+            # Behind a rewind comes the commit that it is compared with.
+            last = changes[-1].commit if changes else None
+            is_last = last is not None and (last.record_offset, last.byte_position) == (
+                row_before[Column.OFFSET],
+                row_before[Column.POSITION],
+            )
+            changes.append(
                 Change(
-                    reasons=frozenset(reason for reason, bit in _BIT.items() if bits & bit),
-                    commit=lives.names.commit(row.tolist()),
-                    before=lives.names.commit(self._row_before(place).tolist()) if has_before[place] else None,
+                    reasons=_reasons_of(bits),
+                    commit=commit(row),
+                    before=None if not is_known else last if is_last else commit(row_before),
                     standing=STANDINGS[row[Column.STANDING]],
-                    group_steps=int(row[Column.STEPS]),
-                    value_at_last_step=_value_or_none(at_step[place]),
-                    value_at_step_before=_value_or_none(at_step_before[place]),
+                    group_steps=row[Column.STEPS],
+                    value_at_last_step=_value_or_none(value),
+                    value_at_step_before=_value_or_none(value_before),
                     usual_rise=usual.get(place),
                 )
             )
 
-    def _row_before(self, place: int) -> Int64s:
-        before = int(self.before[place])
-        return self.rows[:, self.order[before]] if before >= 0 else self.lives.last[:, self.keys[place]]
+    def _rows_before(self, places: Int64s) -> Int64s:
+        """What these rows took the place of: of no meaning where there is nothing."""
+        before = self.before[places]
+        own = self.rows[:, self.order[before]]
+        rows: Int64s = np.where(before >= 0, own, self.lives.last[:, self.keys[places]])
+        return rows
 
     def _keep_removals(self, has_value: Flags) -> None:
-        for place in np.flatnonzero(self.is_tombstone).tolist():
-            removals = self.lives.removals[int(self.keys[place])]
+        places = np.flatnonzero(self.is_tombstone)
+        rows, rows_before = self.rows[:, self.order[places]].T, self._rows_before(places).T
+        for key, row, row_before, removes in zip(
+            self.keys[places].tolist(), rows.tolist(), rows_before.tolist(), has_value[places].tolist(), strict=True
+        ):
+            removals = self.lives.removals[key]
             if len(removals) >= MOST_CHANGES:
                 continue
-            row = self.rows[:, self.order[place]]
             removals.append(
                 Removal(
-                    record_offset=int(row[Column.OFFSET]),
-                    timestamp_ms=or_none(int(row[Column.TIME])),
-                    byte_position=int(row[Column.POSITION]),
+                    record_offset=row[Column.OFFSET],
+                    timestamp_ms=or_none(row[Column.TIME]),
+                    byte_position=row[Column.POSITION],
                     standing=STANDINGS[row[Column.STANDING]],
-                    group_steps=int(row[Column.STEPS]),
-                    value=self.lives.names.commit(self._row_before(place).tolist()) if has_value[place] else None,
+                    group_steps=row[Column.STEPS],
+                    value=self.lives.names.commit(row_before) if removes else None,
                 )
             )
 
@@ -418,5 +461,10 @@ def _changes_at(keys: Int64s) -> Flags:
     return is_first
 
 
+@cache
+def _reasons_of(bits: int) -> frozenset[Reason]:
+    return frozenset(reason for reason, bit in _BIT.items() if bits & bit)
+
+
 def _value_or_none(value: int) -> int | None:
-    return None if value == _NEVER else int(value)
+    return None if value == _NEVER else value

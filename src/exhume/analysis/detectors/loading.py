@@ -44,9 +44,7 @@ def find_unloadable_order(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:
         return
     newest = profile_for(None).release
     tried = list(_EITHER) if case.files.size_bytes > _MOST_BYTES_FOR_ALL else newest_of_each_line()
-    failed = [
-        row for row in case.files.load_check(tried) if row["outcome"] == "aborted" and not _NOT_ABOUT_ORDER.search(row["reason"] or "")
-    ]
+    failed = [row for row in case.files.given_up(tried) if not _NOT_ABOUT_ORDER.search(row["reason"] or "")]
     places = {(each.around.replica, each.around.offsets_partition): each for each in case.partitions}
     for (replica, number, record_offset, reason), rows in groupby(sorted(failed, key=_place), key=_place):
         releases = list(dict.fromkeys(row["release"] for row in rows))

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from exhume.analysis.growth import growth_of
-from exhume.analysis.load_check import check_loads
+from exhume.analysis.load_check import given_up
 from exhume.codecs.log_directory import Evidence, PartitionDirectory
 from exhume.codecs.record_filter import RecordFilter
 from exhume.codecs.record_sizes import record_sizes
@@ -55,10 +55,9 @@ class LogFiles:
         growth = growth_of(record_sizes(self.read()), self.directories, open_transactions, by="type", now_ms=now_ms)
         return {(row["replica"], row["offsets_partition"]): row for row in growth.partitions.to_pylist()}
 
-    def load_check(self, releases: Sequence[str]) -> list[dict[str, Any]]:
-        """The rows of `load_check.LOAD_CHECK` for these releases; loads everything once for each."""
-        rows: list[dict[str, Any]] = check_loads(self.evidence.log_directories, releases, fast=self.fast()).to_pylist()
-        return rows
+    def given_up(self, releases: Sequence[str]) -> list[dict[str, Any]]:
+        """The loads that these releases give up, as `load_check.given_up` has them; loads everything once for each."""
+        return given_up(self.evidence.log_directories, releases, fast=self.fast())
 
     def records(self, origin: Origin) -> Iterator[pa.RecordBatch]:
         """The records of one replica of an offsets partition, in log order, as `schemas.RECORDS`."""

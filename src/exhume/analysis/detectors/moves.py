@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from exhume.analysis.detectors.cases import JUMP_FLOOR, JUMP_RATIO, USUAL, Change, Commit, GroupCase, KeyLife
 from exhume.analysis.detectors.inputs import Inputs
-from exhume.analysis.detectors.ownership import Handover, handover_before, named, since_ms, window_ms
+from exhume.analysis.detectors.owner_history import Handover
+from exhume.analysis.detectors.ownership import handover_before, named, since_ms, window_ms
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import counted, finding, some, span, undecidable
 from exhume.findings import Finding
@@ -111,6 +112,8 @@ def find_sawteeth(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
 
 def _teeth(key: KeyLife, complete_from: int) -> list[Change]:
     """The rewinds, from this record on, that are made good and lie within an hour of two others."""
+    if key.count_of.get("rewind", 0) < _TEETH:
+        return []
     made_good = {}
     for following in key.of("after_rewind"):
         if following.before is not None:

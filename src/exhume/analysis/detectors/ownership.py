@@ -3,44 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from exhume.analysis.detectors.cases import Change, GroupCase, KeyLife
+from exhume.analysis.detectors.owner_history import Handover
 from exhume.analysis.memberships import Member, Membership
 
 #: How long after a change of owner the previous one may still commit, unless members say less.
 _WINDOW_MS = 5 * 60_000
 
 
-@dataclass(frozen=True, slots=True)
-class Handover:
-    """The last change of a partition's owner in front of a record: the step that brought it, who has it since, who had it before."""
-
-    step: Membership
-    owner: Member | None
-    previous: Member
-    previous_step: Membership
-
-
 def handover_before(group: GroupCase, key: KeyLife, record_offset: int) -> Handover | None:
     """The last change of owner of this key in front of a record; None where the log has none, or nobody before."""
-    steps = [step for step in group.memberships if step.record_offset < record_offset]
-    if not steps or steps[-1].is_opaque:
+    number = group.steps_before(record_offset) - 1
+    if number < 0 or group.memberships[number].is_opaque:
         return None
-    owner, since = owner_in(steps[-1], key), steps[-1]
-    for step in reversed(steps[:-1]):
-        earlier = owner_in(step, key)
-        if earlier is not None and (owner is None or earlier.member_id != owner.member_id):
-            return Handover(since, owner, earlier, step)
-        if earlier is not None or owner is None:
-            since = step
-    return None
-
-
-def owner_in(step: Membership, key: KeyLife) -> Member | None:
-    """The member that has this partition at this step; None for nobody, or more than one."""
-    owners = step.owners().get((key.topic, key.partition), [])
-    return owners[0] if len(owners) == 1 else None
+    return group.owners.handover((key.topic, key.partition), number)
 
 
 def since_ms(handover: Handover, change: Change) -> int | None:

@@ -41,8 +41,11 @@ class Stretch:
     @property
     def lasts(self) -> bool:
         """True for what is no passing moment of a rebalance."""
-        stored = {step.epoch for step in self.steps}
-        return self.length_ms >= LASTING_MS or (self.first.kind == "classic" and len(stored) >= LASTING_STEPS)
+        if self.length_ms >= LASTING_MS:
+            return True
+        return (
+            self.first.kind == "classic" and len(self.steps) >= LASTING_STEPS and len({step.epoch for step in self.steps}) >= LASTING_STEPS
+        )
 
 
 def judged(group: GroupCase) -> list[Membership]:

@@ -36,7 +36,7 @@ def find_stopped(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # noqa
         timeouts = [member.rebalance_timeout_ms for member in before.members.values() if member.rebalance_timeout_ms is not None]
         if silence.length_ms <= max(SILENT_RATIO * silence.usual_interval_ms, *timeouts, 0):
             continue
-        after = next((step for step in group.memberships if step.record_offset > silence.from_record_offset), None)
+        after = group.membership_after(silence.from_record_offset)
         if after is not None and after.record_offset < silence.to_record_offset:
             yield from _ended(group, silence, before, after)
         elif after is None and silence.to_record_offset >= group.around.next_offset:

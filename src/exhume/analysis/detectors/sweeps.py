@@ -199,7 +199,7 @@ def _last_member_left_ms(group: GroupCase, step: Membership) -> int | None:
 
 def _has_gap_behind(group: GroupCase, step: Membership) -> bool:
     """Whether generations that left no record lie between this step and the next."""
-    following = next((later for later in group.memberships if later.record_offset > step.record_offset), None)
+    following = group.membership_after(step.record_offset)
     return (
         following is not None
         and following.generation is not None

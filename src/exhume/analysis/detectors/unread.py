@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from statistics import median
 
 from exhume.analysis.detectors.cases import GroupCase, KeyLife
@@ -45,7 +46,7 @@ def _sizes(group: GroupCase, inputs: Inputs) -> TopicSizes:
             decoded = record.decoded
             sizes.learn_record(group.group, None if decoded.value is None else decoded.value.get("topics"), record.record_offset)
     for step in group.memberships:
-        owned = [*step.owners()]
+        owned = [*dict.fromkeys(chain.from_iterable(member.owned for member in step.members.values()))]
         if step.kind == "classic" and step.protocol in _EAGER:
             sizes.learn_plan(owned)
         for topic, partition in owned:
