@@ -21,13 +21,13 @@ from unittest.mock import patch
 import numpy as np
 
 from exhume.codecs.batches import BatchWalk, read_header_fields
-from exhume.codecs.kernels import gaps, kernel, keys, mentions, records, scan, texts, values
+from exhume.codecs.kernels import borders, gaps, kernel, keys, mentions, records, scan, texts, times, values
 from exhume.codecs.kernels.primitives import Bytes, Number
 from exhume.codecs.records import read_records_leniently
 from exhume.fixtures.log_writer import PartitionWriter, group_metadata, offset_commit, tombstone
 from exhume.replay import local
 from exhume.replay.local import Mode
-from exhume.replay.survivors import fold, gathering, joining, names, run, stretches, times
+from exhume.replay.survivors import fold, gathering, joining, names, run, stretches
 from exhume.replay.survivors import tables as fold_tables
 from tests.codecs.test_fast_tables import READERS, tables
 from tests.fuzz.mutations import mutated, segments_of, write
@@ -55,7 +55,7 @@ _ENTRIES: dict[str, Any] = {
     "move_names": names.move_names,
     "index_producers": names.index_producers,
     "move_metadata": fold_tables.move_metadata,
-    "next_batch": stretches.next_batch,
+    "next_batch": borders.next_batch,
     "read_times": times.read_times,
     "span_offsets": gathering.span_offsets,
     "gather_commits": gathering.gather_commits,

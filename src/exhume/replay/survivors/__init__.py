@@ -1,13 +1,15 @@
 """A load in columns: which records of a log a load still hangs on, found by a compiled fold; docs/performance.md says how.
 
-    tables           what a fold remembers: keys and their last commits, groups, open transactions
-    names            byte strings by their hash
-    group_values     which classic group records need no second look
+    tables, names    what a fold remembers: keys and their last commits, groups, open transactions; byte strings by their hash
+    rules            what a fold goes by, and what it says at its end
     fold             the fold of a run of batches, compiled
+      splitting, numbering, groups, group_values, transactions, passing     its parts
+    stretches        a log cut for threads, between batches
+    run              the fold of a log: block by block, unfolding what is compressed; stretches side by side
     joining          the folds of two stretches as one
-    run              the fold of a log: block by block, unfolding what is compressed; segments side by side
-    commit_times     the times inside commits, compiled
+    clock_order      how a log is ordered by its clock; commit_times: the times inside commits
     gathering        columns out of tables, compiled
+    outlines         what lies in front of the members of a group
     settled          what it came to, for the loaders
     offset_columns   committed offsets as a table
 

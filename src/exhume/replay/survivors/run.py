@@ -17,6 +17,7 @@ from exhume.codecs.file_content import looks_like
 from exhume.codecs.kernels import scan
 from exhume.codecs.kernels.primitives import Bytes, Int64s
 from exhume.codecs.kernels.records import LEAST_BYTES
+from exhume.codecs.kernels.times import read_times
 from exhume.codecs.volumes import fetch_pages
 from exhume.codecs.wire import Buffer
 from exhume.errors import DecompressionError
@@ -24,7 +25,7 @@ from exhume.replay.broker_log import StrictLog
 from exhume.replay.moment import ClockOrder, Cut, Moment, taken_to
 from exhume.replay.profiles import BrokerProfile
 from exhume.replay.reading import FastLoad, LoadInputs
-from exhume.replay.survivors import times
+from exhume.replay.survivors.clock_order import nothing_found, order_of
 from exhume.replay.survivors.fold import fold
 from exhume.replay.survivors.joining import joined
 from exhume.replay.survivors.rules import (
@@ -112,20 +113,20 @@ def _read_order(log: StrictLog, start_offset: int, at: Moment, fast: FastLoad) -
     assert at.time_ms is not None
     if at.clock != "append" or abs(at.time_ms) > LARGEST:
         return None
-    found = times.nothing_found()
+    found = nothing_found()
     for segment in log.segments:
         if looks_like(memoryview(segment.buffer)) is not None:
             return None
         for rows, count, content in _blocks(segment.buffer, fast, verifies=False):
             try:
                 for first, last, data, bodies in runs(content, rows, count, fast.cap_bytes):
-                    if times.read_times(rows, first, last, data, bodies, start_offset, at.time_ms, found) < last:
+                    if read_times(rows, first, last, data, bodies, start_offset, at.time_ms, found) < last:
                         return None
             except DecompressionError:
                 return None
             if not count:
                 return None
-    return times.order_of(found)
+    return order_of(found)
 
 
 def _fold_in_turn(log: StrictLog, stretch: Sequence[Piece], rules: Int64s, fast: FastLoad) -> Tables:

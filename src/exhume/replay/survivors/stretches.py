@@ -13,20 +13,16 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 
-from exhume.codecs.kernels import kernel, scan
-from exhume.codecs.kernels.crc32c import crc32c
-from exhume.codecs.kernels.primitives import Bytes, Number, int32, int64
+from exhume.codecs.kernels.borders import NOWHERE, next_batch
+from exhume.codecs.kernels.primitives import Bytes
 from exhume.codecs.wire import Buffer
 from exhume.replay.broker_log import StrictLog
 
 #: Every stretch meets all keys anew, so what is small is not cut. Threads begin and end at different times: of a large log there is more
 #: than one stretch for each.
 _LEAST_BYTES, _LARGE_BYTES, _MOST_BYTES = 16 << 20, 512 << 20, 768 << 20
-#: How far to look for a batch, and how many checksums that may take.
+#: How far to look for a batch.
 _SEARCHED_BYTES = 4 << 20
-_MOST_GUESSES = 64
-_NOWHERE = -1
-_OVERHEAD, _CHECKED_FROM = 12, 21
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +55,7 @@ def _edge(log: StrictLog, segments: Sequence[int], borders: Sequence[int], targe
     segment = log.segments[segments[index]]
     start = target - borders[index]
     position = next_batch(readable(segment.buffer), start, min(start + _SEARCHED_BYTES, segment.end), segment.file.base_offset)
-    return nearest if position == _NOWHERE else borders[index] + int(position)
+    return nearest if position == NOWHERE else borders[index] + int(position)
 
 
 def _pieces(segments: Sequence[int], borders: Sequence[int], start: int, end: int) -> list[Piece]:
@@ -75,19 +71,3 @@ def readable(buffer: Buffer) -> Bytes:
     content = np.frombuffer(buffer, np.uint8) if len(buffer) else np.empty(0, np.uint8)
     content.flags.writeable = False
     return content
-
-
-@kernel
-def next_batch(buffer: Bytes, position: Number, end: Number, base_offset: Number) -> Number:
-    """Where the first whole batch of format 2 begins in `buffer[position:end]`, judged by itself; `_NOWHERE` where none does."""
-    guesses = 0
-    while end - position >= scan.HEADER_BYTES and guesses < _MOST_GUESSES:
-        if buffer[np.uint64(position + 16)] == 2 and int64(buffer, position) >= base_offset:
-            size = _OVERHEAD + int32(buffer, position + 8)
-            if scan.HEADER_BYTES <= size <= end - position:
-                guesses += 1
-                crc = int32(buffer, position + 17) & 0xFFFFFFFF
-                if np.int64(crc32c(buffer, position + _CHECKED_FROM, position + size)) == crc:
-                    return position
-        position += 1
-    return np.int64(_NOWHERE)

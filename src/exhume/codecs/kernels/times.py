@@ -1,29 +1,15 @@
-"""When the records of a log were appended: how that orders them, and where the first one is later than a moment."""
+"""When the records of batches were appended: how that orders them, and where the first one is later than a moment."""
 
 from __future__ import annotations
 
-import numpy as np
-
 from exhume.codecs.kernels import kernel, scan
 from exhume.codecs.kernels.primitives import NO_POSITION, Bytes, Int64s, Number, varint, varlong
-from exhume.replay.moment import ClockOrder
 
-#: Entries of what is found: `ClockOrder` as numbers, and the latest time so far.
-_TIMED, _UNTIMED, _OUT_OF_ORDER, _LEFT_OUT, _HAS_LATER, _FIRST_LATER, _FIRST_LATER_MS, _GREATEST_MS = range(8)
-_ENTRIES = 8
+#: What is found: how many records have a time, or none, how many are earlier than one in front of them; of the first one that is later
+#: than the moment, whether it is there, its offset and time, and how many behind it are not later; the latest time so far.
+TIMED, UNTIMED, OUT_OF_ORDER, LEFT_OUT, HAS_LATER, FIRST_LATER, FIRST_LATER_MS, GREATEST_MS = range(8)
+ENTRIES = 8
 _NO_TIME = -1
-
-
-def nothing_found() -> Int64s:
-    """What `read_times` is to begin with."""
-    return np.zeros(_ENTRIES, np.int64)
-
-
-def order_of(found: Int64s) -> ClockOrder:
-    """What was found."""
-    entries = found.tolist()
-    first_later = (entries[_FIRST_LATER], entries[_FIRST_LATER_MS]) if entries[_HAS_LATER] else None
-    return ClockOrder(entries[_TIMED], entries[_UNTIMED], entries[_OUT_OF_ORDER], first_later, entries[_LEFT_OUT])
 
 
 @kernel
@@ -54,17 +40,17 @@ def read_times(
             position = record_end
             appended_ms = rows[number, scan.MAX_TIMESTAMP] if is_stamped else rows[number, scan.BASE_TIMESTAMP] + timestamp_delta
             if appended_ms == _NO_TIME:
-                found[_UNTIMED] += 1
+                found[UNTIMED] += 1
                 continue
-            if found[_TIMED] == 0 or appended_ms >= found[_GREATEST_MS]:
-                found[_GREATEST_MS] = appended_ms
+            if found[TIMED] == 0 or appended_ms >= found[GREATEST_MS]:
+                found[GREATEST_MS] = appended_ms
             else:
-                found[_OUT_OF_ORDER] += 1
-            found[_TIMED] += 1
-            if found[_HAS_LATER]:
-                found[_LEFT_OUT] += appended_ms <= time_ms
+                found[OUT_OF_ORDER] += 1
+            found[TIMED] += 1
+            if found[HAS_LATER]:
+                found[LEFT_OUT] += appended_ms <= time_ms
             elif appended_ms > time_ms:
-                found[_HAS_LATER] = 1
-                found[_FIRST_LATER] = rows[number, scan.BASE_OFFSET] + offset_delta
-                found[_FIRST_LATER_MS] = appended_ms
+                found[HAS_LATER] = 1
+                found[FIRST_LATER] = rows[number, scan.BASE_OFFSET] + offset_delta
+                found[FIRST_LATER_MS] = appended_ms
     return last
