@@ -384,15 +384,6 @@ class GroupCase:
         """What the group is at the end of the log."""
         return self.records[-1].standing if self.records else "unrecorded"
 
-    def standing_at(self, record_offset: int) -> Standing:
-        """What the log said about the group in front of this record."""
-        last = self.record_before(record_offset)
-        return last.standing if last is not None else "unrecorded"
-
-    def record_before(self, record_offset: int) -> GroupRecord | None:
-        """The last record of the group itself in front of this one."""
-        return next((record for record in reversed(self.records) if record.record_offset < record_offset), None)
-
 
 @dataclass(slots=True)
 class PartitionCase:
