@@ -57,15 +57,12 @@ def decoded_batches(name: str, reader: SegmentReader, wanted: RecordFilter | Non
         yield from (decode_table(name, records) for records in record_batches(reader, wanted))
         return
     from exhume.codecs.columns import typed
-    from exhume.codecs.columns.pieces import Piece
-    from exhume.codecs.columns.selection import wanted_pieces
+    from exhume.codecs.columns.tables import tables_of_records
 
     table_of = typed.commit_table if name == "offset_commit" else typed.group_table
-    for found in wanted_pieces(reader, wanted):
-        if isinstance(found, Piece):
-            yield table_of(found)
-        else:
-            yield from (decode_table(name, records) for records in tables_of_batches(found, wanted))
+    yield from tables_of_records(
+        reader, wanted, table_of, lambda batches: (decode_table(name, records) for records in tables_of_batches(batches, wanted))
+    )
 
 
 def decode_table(name: str, records: pa.RecordBatch) -> pa.RecordBatch:
@@ -84,14 +81,14 @@ def dump_batches(reader: SegmentReader, wanted: RecordFilter, *, raw: bool = Fal
         yield from (dump_table(records, raw=raw) for records in record_batches(reader, wanted))
         return
     from exhume.codecs.columns.dumped import dumped
-    from exhume.codecs.columns.pieces import Piece
-    from exhume.codecs.columns.selection import wanted_pieces
+    from exhume.codecs.columns.tables import tables_of_records
 
-    for found in wanted_pieces(reader, wanted):
-        if isinstance(found, Piece):
-            yield dumped(found, raw=raw)
-        else:
-            yield from (dump_table(records, raw=raw) for records in tables_of_batches(found, wanted))
+    yield from tables_of_records(
+        reader,
+        wanted,
+        lambda piece: dumped(piece, raw=raw),
+        lambda batches: (dump_table(records, raw=raw) for records in tables_of_batches(batches, wanted)),
+    )
 
 
 def dump_table(records: pa.RecordBatch, *, raw: bool = False) -> pa.RecordBatch:

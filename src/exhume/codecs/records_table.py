@@ -21,11 +21,9 @@ def batch_tables(reader: SegmentReader) -> Iterator[pa.RecordBatch]:
     if not reader.is_worth_compiling:
         yield from batches_of(schemas.BATCHES, map(_batch_row, reader.batches()))
         return
-    from exhume.codecs.columns.batch_columns import batch_tables_of
-    from exhume.codecs.columns.runs import Run, runs, stretches
+    from exhume.codecs.columns import tables
 
-    for found in stretches(runs(reader)):
-        yield from batch_tables_of(found) if isinstance(found, Run) else batches_of(schemas.BATCHES, map(_batch_row, found))
+    yield from tables.tables_of_batches(reader, lambda batches: batches_of(schemas.BATCHES, map(_batch_row, batches)))
 
 
 def record_batches(reader: SegmentReader, wanted: RecordFilter) -> Iterator[pa.RecordBatch]:
@@ -33,15 +31,10 @@ def record_batches(reader: SegmentReader, wanted: RecordFilter) -> Iterator[pa.R
     if not reader.is_worth_compiling:
         yield from tables_of_batches(reader.batches(wanted.offsets_partitions), wanted)
         return
-    from exhume.codecs.columns.pieces import Piece
     from exhume.codecs.columns.record_columns import record_table
-    from exhume.codecs.columns.selection import wanted_pieces
+    from exhume.codecs.columns.tables import tables_of_records
 
-    for found in wanted_pieces(reader, wanted):
-        if isinstance(found, Piece):
-            yield record_table(found)
-        else:
-            yield from tables_of_batches(found, wanted)
+    yield from tables_of_records(reader, wanted, record_table, lambda batches: tables_of_batches(batches, wanted))
 
 
 def tables_of_batches(batches: Iterator[SegmentBatch], wanted: RecordFilter) -> Iterator[pa.RecordBatch]:

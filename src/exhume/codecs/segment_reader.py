@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -39,11 +40,21 @@ class ReadOptions:
     threads: int | None = None
 
     @property
+    def most_threads(self) -> int:
+        """How many threads may work."""
+        return self.threads or _cores()
+
+    @property
     def least_kernel_bytes(self) -> int:
         """The size from which on a log is read by kernels."""
         if self.least_compiled_bytes is not None:
             return self.least_compiled_bytes
         return _WORTH_KERNELS_BYTES if kernel_cache.is_warm() else _WORTH_COMPILING_BYTES
+
+
+def _cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @dataclass(slots=True)

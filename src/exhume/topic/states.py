@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -237,7 +236,7 @@ class TopicStates(TopicTables):
 
     def _fast_load(self) -> FastLoad:
         options = self._options
-        return FastLoad(options.verify, options.cap_bytes, self._count_bytes(), options.least_kernel_bytes, options.threads or _cores())
+        return FastLoad(options.verify, options.cap_bytes, self._count_bytes(), options.least_kernel_bytes, options.most_threads)
 
     def _count_bytes(self) -> Callable[[int], None]:
         """Tells the progress of bytes that threads have done."""
@@ -265,11 +264,6 @@ class TopicStates(TopicTables):
 
     def _topic_names(self, topics_file: Place | None) -> TopicNames:
         return names_beside(self._evidence.log_directories, None if topics_file is None else Path(topics_file))
-
-
-def _cores() -> int:
-    """How many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def now_or_given_ms(now_ms: int | None) -> int:

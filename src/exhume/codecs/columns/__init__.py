@@ -4,6 +4,7 @@
     pieces     their records as columns of numbers and places; batches with something odd in them are passed on to the plain reading
     selection  the records of a piece that a filter means
     …_columns  batches and records as Arrow
+    tables     all of that for every segment; side_by_side: on threads, in the order of the log
     typed      commits and classic groups decoded
     json_texts objects of JSON, written by a kernel
     dumped     the dump of commits and of classic groups; dumped_groups: the values of the latter

@@ -16,7 +16,7 @@ from exhume.codecs.segment_reader import SegmentBatch, SegmentReader
 from exhume.errors import DecompressionError
 
 #: A piece has about so many bytes of records, and one batch at least.
-_PIECE_BYTES = 4 * 1024 * 1024
+PIECE_BYTES = 4 * 1024 * 1024
 #: What unfolds to more is read batch by batch: Arrow counts bytes in 32 bits.
 _MOST_BYTES = 1 << 30
 
@@ -84,7 +84,7 @@ def next_stretch(run: Run, first: int, bodies: Int64s) -> tuple[int, Bytes | Non
     counts = np.maximum(run.columns[scan.RECORD_COUNT, first:last], 0).cumsum()
     last = first + max(1, int(np.searchsorted(counts, ROWS, side="right")))
     if not is_compressed[0]:
-        last = first + max(1, int(np.searchsorted(bodies[first:last, 1], bodies[first, 0] + _PIECE_BYTES, side="right")))
+        last = first + max(1, int(np.searchsorted(bodies[first:last, 1], bodies[first, 0] + PIECE_BYTES, side="right")))
         return last, run.content
     return _unfold(run, first, last, bodies)
 
@@ -92,7 +92,7 @@ def next_stretch(run: Run, first: int, bodies: Int64s) -> tuple[int, Bytes | Non
 def _unfold(run: Run, first: int, last: int, bodies: Int64s) -> tuple[int, Bytes | None]:
     unfolded: list[bytes] = []
     size, number = 0, first
-    while number < last and size < _PIECE_BYTES:
+    while number < last and size < PIECE_BYTES:
         codec = int(run.columns[scan.ATTRIBUTES, number]) & scan.CODEC
         # Not from `bodies`: an earlier stretch may have unfolded this batch already, and ended in front of it.
         start, end = run.columns[scan.POSITION, number], run.columns[scan.POSITION, number] + run.columns[scan.SIZE, number]

@@ -79,18 +79,42 @@ def runs_of(
     reader: SegmentReader, partition: PartitionDirectory, segment: SegmentFile, behind: int | None, scratch: Scratch
 ) -> Iterator[Run | SegmentBatch | Hole]:
     """What `reader.items` gives of one segment, in runs as far as they go."""
-    buffer = segment.open()
-    whole = Run(reader, partition, segment, buffer, _content(buffer), scratch.rows, scratch.columns, scratch.same)
-    last_position, position = None, 0
-    for run in _scanned(whole, behind):
-        last_position = int(run.rows[-1, scan.POSITION])
-        position = last_position + int(run.rows[-1, scan.SIZE])
+    opened = OpenSegment(reader, partition, segment, behind, segment.open())
+    for run in opened.runs(scratch):
         yield run
-        reader.advance(position)
-    if position == len(whole.content):
-        reader.finish(segment)
-    else:
-        yield from reader.items(partition, segment, behind, behind_batch_at=last_position)
+        reader.advance(opened.position)
+    yield from opened.rest()
+
+
+@dataclass(slots=True)
+class OpenSegment:
+    """A segment in two parts: its runs, and behind them what is read batch by batch. `behind` is the base offset of the next segment."""
+
+    reader: SegmentReader
+    partition: PartitionDirectory
+    segment: SegmentFile
+    behind: int | None
+    buffer: memoryview
+    _last_position: int | None = field(default=None, init=False)
+
+    @property
+    def position(self) -> int:
+        """The byte behind the last run so far."""
+        return 0 if self._last_position is None else read_header_fields(self.buffer, self._last_position).end_position
+
+    def runs(self, scratch: Scratch) -> Iterator[Run]:
+        content = _content(self.buffer)
+        whole = Run(self.reader, self.partition, self.segment, self.buffer, content, scratch.rows, scratch.columns, scratch.same)
+        for run in _scanned(whole, self.behind):
+            self._last_position = int(run.rows[-1, scan.POSITION])
+            yield run
+
+    def rest(self) -> Iterator[SegmentBatch | Hole]:
+        """To be asked for when all runs were."""
+        if self.position == len(self.buffer):
+            self.reader.finish(self.segment)
+        else:
+            yield from self.reader.items(self.partition, self.segment, self.behind, behind_batch_at=self._last_position)
 
 
 def stretches(found: Iterable[_Columns | SegmentBatch]) -> Iterator[_Columns | Iterator[SegmentBatch]]:

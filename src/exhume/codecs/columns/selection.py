@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from contextlib import suppress
 from typing import Any
 
@@ -12,29 +12,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from exhume.codecs.columns.arrow import Flags, texts
-from exhume.codecs.columns.pieces import Piece, pieces
-from exhume.codecs.columns.runs import stretches
+from exhume.codecs.columns.pieces import Piece
 from exhume.codecs.kernels import keys, records, scan
 from exhume.codecs.kernels.primitives import Bytes, Int64s
 from exhume.codecs.record_filter import RecordFilter
 from exhume.codecs.record_types import RECORD_TYPES, decode_control_record, decode_record
-from exhume.codecs.segment_reader import SegmentBatch, SegmentReader
 
 _TYPES = 1 << 16
 _MOST_INT32 = (1 << 31) - 1
 _CONTROL_NAMES = frozenset({"end_txn_marker", "control", "unknown"})
-
-
-def wanted_pieces(reader: SegmentReader, wanted: RecordFilter) -> Iterator[Piece | Iterator[SegmentBatch]]:
-    """Every piece that has records which are wanted, with these only; and stretches of the batches that are read record by record, as they
-    are. Each is to be consumed before the next.
-    """
-    selection = Selection(wanted)
-    for found in stretches(pieces(reader, wanted.offsets_partitions)):
-        if not isinstance(found, Piece):
-            yield found
-        elif len(piece := selection.of(found)):
-            yield piece
 
 
 class Selection:
