@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,7 +21,7 @@ from exhume.codecs.segment_reader import ReadOptions, SegmentReader
 from exhume.findings import Findings
 from tests.judges import corpus
 
-_ASKED = {
+_ASKED: dict[Callable[[Membership], Sequence[object]], str] = {
     rosters.assigned_of: "assigned",
     rosters.owned_of: "owned",
     rosters.claimed_of: "claimed",
