@@ -5,12 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 import exhume
-from exhume.analysis.topic_sizes import TopicSize, TopicSizes, learn_from_classic_group, learn_from_commits
-from exhume.codecs.embedded import encode_assignment
+from exhume.analysis.topic_sizes import TopicSize, TopicSizes
 from exhume.errors import RequestError
 from exhume.replay.topic_names import Topic, read_topics_file
 from tests.judges import corpus
@@ -41,7 +39,7 @@ def test_a_plan_without_a_gap_counts_until_somebody_speaks_of_more() -> None:
 
     assert sizes.of("orders") == TopicSize("orders", 2, "assignment", 2)
     assert sizes.of("clicks") == TopicSize("clicks", 3, "at_least", 3)
-    learn_from_commits(sizes, pa.table({"topic": ["orders", "orders", None], "partition": [0, 4, None]}))
+    sizes.saw("orders", 4)
     assert sizes.of("orders") == TopicSize("orders", 5, "at_least", 5)
 
 
@@ -52,17 +50,6 @@ def test_what_was_seen_stands_beside_a_count_that_is_lower() -> None:
     found = sizes.of("orders")
     assert found == TopicSize("orders", 2, "topics_file", 8)
     assert found.is_exact
-
-
-@pytest.mark.parametrize(("protocol", "basis"), [("range", "assignment"), ("cooperative-sticky", "at_least")])
-def test_only_an_eager_plan_leaves_nothing_out(protocol: str, basis: str) -> None:
-    assignment = encode_assignment(1, {"assigned_partitions": [{"topic": "orders", "partitions": [0, 1]}]})
-    sizes = TopicSizes()
-    learn_from_classic_group(sizes, {"protocol_type": "consumer", "protocol": protocol, "members": [{"assignment": assignment}]})
-
-    found = sizes.of("orders")
-    assert found is not None
-    assert (found.partition_count, found.basis) == (2, basis)
 
 
 def test_records_of_the_coordinator_have_counts_and_racks() -> None:

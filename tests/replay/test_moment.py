@@ -252,6 +252,8 @@ def test_partitions_without_an_offset_are_taken_to_their_end_and_the_answer_says
         ({"at_offset": 3}, "which offsets partition"),
         ({"at_offset": {9: 3}}, "9 is not here"),
         ({"at_offset": {7: -1}}, "negative"),
+        ({"at_offset": {7: 2**63}}, "64 bits"),
+        ({"at_time_ms": 2**63}, "64 bits"),
         ({"at_offset": {7: 1}, "at_time_ms": 5}, "not both"),
         ({"at_offset": {7: 1}, "clock": "commit"}, "clock"),
     ],

@@ -11,7 +11,7 @@ drops too, and markers are not counted, so it is a lower bound.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Literal
 
@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from exhume.analysis.growth_tally import NO_TIME, Tally, measures, reach_of, summed_by_hour
 from exhume.arrow_rows import table_of
 from exhume.codecs.log_directory import PartitionDirectory
 from exhume.codecs.record_types import decode_record
@@ -87,15 +88,10 @@ COMPACTION = pa.schema(
     ]
 )
 
-_HOUR_MS = 3_600_000
 #: So many records are looked at together: the more, the fewer keys are met anew.
 _ROWS_TOGETHER = 1 << 18
-_NO_TIME = np.iinfo(np.int64).min
 _SHARES = ("share", "dirty_ratio", "closed_superseded_share")
 _END_TXN_MARKER = "end_txn_marker"
-_Floats = npt.NDArray[np.float64]
-_Int64s = npt.NDArray[np.int64]
-_Flags = npt.NDArray[np.bool_]
 _Origin = tuple[str, int | None]
 _Row = dict[str, Any]
 
@@ -125,11 +121,11 @@ def growth_of(
         by: what to count by.
         now_ms: the time that delete horizons are compared with.
     """
-    reaches = {_origin_of(directory): _reach(directory, open_transactions.get(_origin_of(directory))) for directory in directories}
+    reaches = {_origin_of(directory): reach_of(directory, open_transactions.get(_origin_of(directory))) for directory in directories}
     rows: list[_Row] = []
     partitions: list[_Row] = []
     for origin, chunks in _by_partition(sizes):
-        tally = _Tally(reaches[origin], now_ms)
+        tally = Tally(reaches[origin], now_ms)
         for chunk in chunks:
             tally.add(chunk)
         place = {"replica": origin[0], "offsets_partition": origin[1]}
@@ -151,43 +147,8 @@ def growth_sentence(growth: Growth) -> str:
     return f"{size} bytes, {live} of them live; compaction would free at least {freeable}{share} now{held}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Reach:
-    """How far a cleaner may look in a partition."""
-
-    segments: tuple[tuple[int, int], ...]
-    first_dirty: int
-    first_uncleanable: int
-    open_transaction: int | None
-
-    @property
-    def first_dirty_end(self) -> int:
-        """Where the first segment ends that is not clean; the active segment is none of them."""
-        return next((base for base, _ in self.segments if base > self.first_dirty), self.first_dirty)
-
-    @property
-    def is_stopped_by_transaction(self) -> bool:
-        return bool(self.segments) and self.first_uncleanable < self.segments[-1][0]
-
-    def bytes_between(self, first: int, end: int) -> int:
-        return sum(size for base, size in self.segments if first <= base < end)
-
-
 def _origin_of(directory: PartitionDirectory) -> _Origin:
     return directory.replica, directory.offsets_partition
-
-
-def _reach(directory: PartitionDirectory, open_transaction: int | None) -> _Reach:
-    segments = tuple((each.base_offset, each.size_bytes) for each in directory.segments if each.is_read)
-    bases = [base for base, _ in segments]
-    start = max(bases[0] if bases else 0, directory.log_start_offset or 0)
-    active = bases[-1] if bases else 0
-    end = active
-    if open_transaction is not None and open_transaction < active:
-        end = max((base for base in bases if base <= open_transaction), default=active)
-    # A checkpoint beyond the log is taken for none, as the cleaner takes it.
-    dirty = directory.cleaner_offset if directory.cleaner_offset is not None else start
-    return _Reach(segments, max(dirty, start), end, open_transaction)
 
 
 def _by_partition(sizes: Iterable[pa.RecordBatch]) -> Iterator[tuple[_Origin, Iterator[pa.Table]]]:
@@ -209,157 +170,7 @@ def _together(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(waiting)
 
 
-#: What is kept of each key: how many records and bytes, of all and of those that a cleaner may look at, and the last one of each.
-_COUNTS = ("records", "size", "cleanable_records", "cleanable_size")
-_LASTS = ("last_size", "last_is_tombstone", "last_timestamp", "last_offset")
-_LAST_CLEANABLES = ("last_cleanable_size", "last_cleanable_is_due", "last_cleanable_timestamp")
-_NUMBERS = ("last_timestamp", "last_offset", "last_cleanable_timestamp", "first_offset")
-_COLUMNS = {name: np.int64 if name in _NUMBERS else np.float64 for name in (*_COUNTS, *_LASTS, *_LAST_CLEANABLES, "first_offset")}
-
-
-@dataclass(frozen=True, slots=True)
-class _Data:
-    """Some data records; `numbers` are those of their keys, `is_due` tombstones whose horizon has passed."""
-
-    numbers: _Int64s
-    offsets: _Int64s
-    sizes: _Floats
-    times: _Int64s
-    is_tombstone: _Flags
-    is_due: _Flags
-
-
-@dataclass(slots=True)
-class _Tally:
-    """The keys of one partition on their way past."""
-
-    reach: _Reach
-    now_ms: int
-    numbers: dict[bytes | None, int] = field(default_factory=dict)
-    columns: dict[str, npt.NDArray[Any]] = field(default_factory=lambda: {name: np.zeros(1024, kind) for name, kind in _COLUMNS.items()})
-    marker_records: int = 0
-    marker_bytes: float = 0.0
-    markers: tuple[int, int, int] | None = None
-    hours: dict[str, dict[int, Any]] = field(default_factory=lambda: {name: {} for name in (*_COUNTS, "first_offset", "last_offset")})
-    first_dirty_ms: int | None = None
-    last_offset: int | None = None
-    last_timestamp_ms: int | None = None
-
-    def add(self, chunk: pa.Table) -> None:
-        """Count these records."""
-        chunk = chunk.combine_chunks()
-        offsets, sizes = _array(chunk, "record_offset", -1), chunk["size_bytes"].to_numpy()
-        times = _array(chunk, "timestamp_ms", _NO_TIME)
-        is_control = chunk["is_control"].to_numpy()
-        self.last_offset = int(offsets[-1])
-        self._note_times(offsets, times)
-        if is_control.any():
-            self._add_markers(offsets[is_control], sizes[is_control], times[is_control])
-        is_data = ~is_control
-        horizons = _array(chunk, "delete_horizon_ms", np.iinfo(np.int64).max)
-        is_tombstone = chunk["is_tombstone"].to_numpy()
-        is_due = is_tombstone & (horizons <= self.now_ms)
-        keys = chunk["key"].combine_chunks() if isinstance(chunk["key"], pa.ChunkedArray) else chunk["key"]
-        numbers = self._numbers_of(keys, is_data)
-        data = _Data(numbers, offsets[is_data], sizes[is_data], times[is_data], is_tombstone[is_data], is_due[is_data])
-        self._add_keys(data)
-        self._add_hours(data)
-
-    def _note_times(self, offsets: _Int64s, times: _Int64s) -> None:
-        known = times[times != _NO_TIME]
-        if len(known):
-            newest = int(known.max())
-            self.last_timestamp_ms = newest if self.last_timestamp_ms is None else max(self.last_timestamp_ms, newest)
-        is_first_dirty = (offsets >= self.reach.first_dirty) & (offsets < self.reach.first_dirty_end) & (times != _NO_TIME)
-        if is_first_dirty.any():
-            newest = int(times[is_first_dirty].max())
-            self.first_dirty_ms = newest if self.first_dirty_ms is None else max(self.first_dirty_ms, newest)
-
-    def _add_markers(self, offsets: _Int64s, sizes: _Floats, times: _Int64s) -> None:
-        self.marker_records += len(offsets)
-        self.marker_bytes += float(sizes.sum())
-        first = int(offsets[0]) if self.markers is None else self.markers[0]
-        self.markers = (first, int(offsets[-1]), int(times[-1]))
-
-    def _numbers_of(self, keys: pa.Array, is_data: _Flags) -> _Int64s:
-        """The number of the key of each of these records; new keys get the next ones."""
-        encoded = keys.filter(pa.array(is_data)).dictionary_encode(null_encoding="encode")
-        known = self.numbers
-        distinct = np.fromiter(
-            (known.setdefault(key, len(known)) for key in encoded.dictionary.to_pylist()), np.int64, len(encoded.dictionary)
-        )
-        room = len(next(iter(self.columns.values())))
-        if len(known) > room:
-            more = max(len(known), room) * 2 - room
-            self.columns = {name: np.concatenate([column, np.zeros(more, column.dtype)]) for name, column in self.columns.items()}
-        numbers: _Int64s = distinct[encoded.indices.to_numpy()]
-        return numbers
-
-    def _add_keys(self, data: _Data) -> None:
-        columns, numbers, offsets, sizes, times = self.columns, data.numbers, data.offsets, data.sizes, data.times
-        is_new = columns["records"][numbers] == 0
-        # Of equal numbers the last assignment stands, so the first records are assigned from the back.
-        columns["first_offset"][numbers[is_new][::-1]] = offsets[is_new][::-1]
-        self._count(numbers, sizes, "records", "size")
-        for name, values in zip(_LASTS, (sizes, data.is_tombstone, times, offsets), strict=True):
-            columns[name][numbers] = values
-        is_cleanable = offsets < self.reach.first_uncleanable
-        if is_cleanable.any():
-            numbers = numbers[is_cleanable]
-            self._count(numbers, sizes[is_cleanable], "cleanable_records", "cleanable_size")
-            for name, cleanable in zip(_LAST_CLEANABLES, (sizes, data.is_due, times), strict=True):
-                columns[name][numbers] = cleanable[is_cleanable]
-
-    def _count(self, numbers: _Int64s, sizes: _Floats, records: str, size: str) -> None:
-        most = int(numbers.max(initial=-1)) + 1
-        self.columns[records][:most] += np.bincount(numbers, minlength=most)
-        self.columns[size][:most] += np.bincount(numbers, sizes, minlength=most)
-
-    def _add_hours(self, data: _Data) -> None:
-        offsets, sizes, hours = data.offsets, data.sizes, _hours(data.times)
-        is_cleanable = offsets < self.reach.first_uncleanable
-        distinct, places = np.unique(hours, return_inverse=True)
-        count, size = np.bincount(places), np.bincount(places, sizes)
-        cleanable, cleanable_size = np.bincount(places, is_cleanable), np.bincount(places, sizes * is_cleanable)
-        first, last = np.empty(len(distinct), np.int64), np.empty(len(distinct), np.int64)
-        first[places[::-1]], last[places] = offsets[::-1], offsets
-        for number, hour in enumerate(distinct.tolist()):
-            for name, values in zip(_COUNTS, (count, size, cleanable, cleanable_size), strict=True):
-                self.hours[name][hour] = self.hours[name].get(hour, 0.0) + float(values[number])
-            self.hours["first_offset"].setdefault(hour, int(first[number]))
-            self.hours["last_offset"][hour] = int(last[number])
-
-
-def _hours(times: _Int64s) -> _Int64s:
-    hours: _Int64s = np.where(times == _NO_TIME, _NO_TIME, times // _HOUR_MS * _HOUR_MS)
-    return hours
-
-
-def _array(chunk: pa.Table, name: str, missing: int) -> _Int64s:
-    values: _Int64s = chunk[name].fill_null(missing).to_numpy()
-    return values
-
-
-def _measures(columns: Mapping[str, npt.NDArray[Any]]) -> dict[str, _Floats]:
-    """What is said of each key, from what was kept of it."""
-    is_tombstone, is_due = columns["last_is_tombstone"], columns["last_cleanable_is_due"]
-    has_cleanable = columns["cleanable_records"] > 0
-    kept = np.where(is_due > 0, 0, has_cleanable)
-    return {
-        "records": columns["records"],
-        "size_bytes": columns["size"],
-        "live_records": np.ones(len(is_due)),
-        "live_bytes": columns["last_size"],
-        "superseded_records": columns["records"] - 1,
-        "superseded_bytes": columns["size"] - columns["last_size"],
-        "tombstone_records": is_tombstone,
-        "tombstone_bytes": columns["last_size"] * is_tombstone,
-        "freeable_records": columns["cleanable_records"] - kept,
-        "freeable_bytes": columns["cleanable_size"] - columns["last_cleanable_size"] * kept,
-    }
-
-
-def _rows(tally: _Tally, by: GrowthBy) -> Iterator[_Row]:
+def _rows(tally: Tally, by: GrowthBy) -> Iterator[_Row]:
     columns = {name: column[: len(tally.numbers)] for name, column in tally.columns.items()}
     if by == "hour":
         yield from _hour_rows(tally, columns)
@@ -377,20 +188,20 @@ def _rows(tally: _Tally, by: GrowthBy) -> Iterator[_Row]:
             "freeable_bytes": 0,
             "first_record_offset": first,
             "last_record_offset": last,
-            "last_timestamp_ms": None if time_ms == _NO_TIME else time_ms,
+            "last_timestamp_ms": None if time_ms == NO_TIME else time_ms,
         }
 
 
-def _key_rows(tally: _Tally, columns: Mapping[str, npt.NDArray[Any]], by: GrowthBy) -> Iterator[_Row]:
+def _key_rows(tally: Tally, columns: Mapping[str, npt.NDArray[Any]], by: GrowthBy) -> Iterator[_Row]:
     places: dict[Any, int] = {}
     of_keys = np.empty(len(tally.numbers), np.int64)
     for number, key in enumerate(tally.numbers):
         decoded = decode_record(key, None)
         label = decoded.name if by == "type" else decoded.key.get(by)
         of_keys[number] = places.setdefault(label, len(places))
-    summed = {name: np.bincount(of_keys, values, minlength=len(places)) for name, values in _measures(columns).items()}
+    summed = {name: np.bincount(of_keys, values, minlength=len(places)) for name, values in measures(columns).items()}
     keys = np.bincount(of_keys, minlength=len(places))
-    first, last, newest = (np.full(len(places), start) for start in (np.iinfo(np.int64).max, _NO_TIME, _NO_TIME))
+    first, last, newest = (np.full(len(places), start) for start in (np.iinfo(np.int64).max, NO_TIME, NO_TIME))
     np.minimum.at(first, of_keys, columns["first_offset"])
     np.maximum.at(last, of_keys, columns["last_offset"])
     np.maximum.at(newest, of_keys, columns["last_timestamp"])
@@ -401,24 +212,24 @@ def _key_rows(tally: _Tally, columns: Mapping[str, npt.NDArray[Any]], by: Growth
             | {
                 "first_record_offset": int(first[place]),
                 "last_record_offset": int(last[place]),
-                "last_timestamp_ms": None if newest[place] == _NO_TIME else int(newest[place]),
+                "last_timestamp_ms": None if newest[place] == NO_TIME else int(newest[place]),
             }
         )
 
 
-def _hour_rows(tally: _Tally, columns: Mapping[str, npt.NDArray[Any]]) -> Iterator[_Row]:
+def _hour_rows(tally: Tally, columns: Mapping[str, npt.NDArray[Any]]) -> Iterator[_Row]:
     """Live is what was written last in that hour; what compaction frees is taken from the hours that it was written in."""
-    live = _summed_by_hour(columns["last_timestamp"], np.ones(len(columns["last_size"])), columns["last_size"])
-    dead = _summed_by_hour(columns["last_timestamp"], columns["last_is_tombstone"], columns["last_size"] * columns["last_is_tombstone"])
+    live = summed_by_hour(columns["last_timestamp"], np.ones(len(columns["last_size"])), columns["last_size"])
+    dead = summed_by_hour(columns["last_timestamp"], columns["last_is_tombstone"], columns["last_size"] * columns["last_is_tombstone"])
     stays = (columns["cleanable_records"] > 0) & (columns["last_cleanable_is_due"] == 0)
-    kept = _summed_by_hour(columns["last_cleanable_timestamp"], stays, columns["last_cleanable_size"] * stays)
+    kept = summed_by_hour(columns["last_cleanable_timestamp"], stays, columns["last_cleanable_size"] * stays)
     for hour in sorted(tally.hours["records"]):
         counted = {name: tally.hours[name][hour] for name in tally.hours}
         live_records, live_bytes = live.get(hour, (0.0, 0.0))
         kept_records, kept_bytes = kept.get(hour, (0.0, 0.0))
         tombstones, tombstone_bytes = dead.get(hour, (0.0, 0.0))
         yield {
-            "hour_at_ms": None if hour == _NO_TIME else hour,
+            "hour_at_ms": None if hour == NO_TIME else hour,
             "records": counted["records"],
             "size_bytes": counted["size"],
             "live_records": live_records,
@@ -434,16 +245,10 @@ def _hour_rows(tally: _Tally, columns: Mapping[str, npt.NDArray[Any]]) -> Iterat
         }
 
 
-def _summed_by_hour(times: _Int64s, counts: npt.NDArray[Any], sizes: _Floats) -> dict[int, tuple[float, float]]:
-    hours, places = np.unique(_hours(times), return_inverse=True)
-    summed, summed_sizes = np.bincount(places, counts), np.bincount(places, sizes)
-    return {int(hour): (float(summed[number]), float(summed_sizes[number])) for number, hour in enumerate(hours)}
-
-
-def _partition_row(tally: _Tally) -> _Row:
+def _partition_row(tally: Tally) -> _Row:
     reach = tally.reach
     columns = {name: column[: len(tally.numbers)] for name, column in tally.columns.items()}
-    summed = {name: float(values.sum()) for name, values in _measures(columns).items()}
+    summed = {name: float(values.sum()) for name, values in measures(columns).items()}
     size = sum(size for _, size in reach.segments)
     clean, dirty = reach.bytes_between(0, reach.first_dirty), reach.bytes_between(reach.first_dirty, reach.first_uncleanable)
     closed = float(columns["cleanable_records"].sum())

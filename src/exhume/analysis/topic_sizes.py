@@ -16,9 +16,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import pyarrow as pa
-
-from exhume.codecs.embedded import assigned_partitions, decode_assignment
 from exhume.replay.topic_names import Topic
 
 Basis = Literal["record", "topics_file", "assignment", "at_least"]
@@ -138,24 +135,3 @@ def _size_of_record(topic: Mapping[str, Any], record_offset: int | None) -> Topi
     listed = {entry["partition"]: frozenset(entry["racks"]) for entry in topic["partition_metadata"] or ()}
     racks = tuple(listed.get(partition, frozenset()) for partition in range(count)) if any(listed.values()) else None
     return TopicSize(topic["topic"], count, "record", racks=racks, record_offset=record_offset)
-
-
-def learn_from_commits(sizes: TopicSizes, commits: pa.Table) -> None:
-    """Take up the partitions of offset commits: rows with `topic` and `partition`, such as the typed table or the state's offsets."""
-    highest = commits.select(["topic", "partition"]).group_by("topic").aggregate([("partition", "max")])
-    for row in highest.to_pylist():
-        if row["topic"] is not None and row["partition_max"] is not None:
-            sizes.saw(row["topic"], row["partition_max"])
-
-
-def learn_from_classic_group(sizes: TopicSizes, row: Mapping[str, Any]) -> None:
-    """Take up the assignment in a row of the typed table of group records; a plan of an eager protocol leaves nothing out."""
-    protocol_type, protocol = row["protocol_type"], row["protocol"]
-    if protocol_type != "consumer":
-        return
-    payloads = [decode_assignment(protocol_type, protocol, member["assignment"]) for member in row["members"] or ()]
-    partitions = [pair for payload in payloads for pair in assigned_partitions(payload)]
-    if protocol in ("range", "roundrobin", "sticky"):
-        sizes.learn_plan(partitions)
-    for topic, partition in partitions:
-        sizes.saw(topic, partition)

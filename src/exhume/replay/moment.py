@@ -28,7 +28,7 @@ from exhume.replay.verdict import LoadAborted
 
 #: `append`: the record's timestamp. `commit`: the commit timestamp inside offset commits, for every other record its timestamp.
 Clock = Literal["append", "commit"]
-_LARGEST_OFFSET = 2**63 - 1
+_LARGEST = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,9 +91,12 @@ def moment(
     """The moment that is asked for; None where none is. A bare record offset stands for the only one of these offsets partitions.
 
     Raises:
-        RequestError: offset and time at once, an offset that fits no partition or is negative, or a clock without a time.
+        RequestError: offset and time at once, an offset that fits no partition or is negative, a time that does not fit into 64 bits, or
+            a clock without a time.
     """
     refuse_lone_clock(clock, at_time_ms)
+    if at_time_ms is not None and not -_LARGEST - 1 <= at_time_ms <= _LARGEST:
+        raise RequestError(f"time {at_time_ms} does not fit into 64 bits", remedy="Write milliseconds since 1970")
     if at_offset is None:
         return None if at_time_ms is None else Moment(time_ms=at_time_ms, clock=clock or "append")
     if at_time_ms is not None:
@@ -114,8 +117,8 @@ def moment(
             raise RequestError(f"offsets partition {offsets_partition} is not here", remedy=f"Here are {listed}")
         if last_offset < 0:
             raise RequestError(f"record offset {last_offset} is negative", remedy="Record offsets begin at 0")
-        if last_offset > _LARGEST_OFFSET:
-            raise RequestError(f"record offset {last_offset} does not fit into 64 bits", remedy=f"The largest is {_LARGEST_OFFSET}")
+        if last_offset > _LARGEST:
+            raise RequestError(f"record offset {last_offset} does not fit into 64 bits", remedy=f"The largest is {_LARGEST}")
     return Moment(last_offsets=last_offsets)
 
 
