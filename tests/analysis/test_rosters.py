@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -52,20 +53,21 @@ def _check(key: bytes, value: bytes, roster: rosters.Roster) -> None:
     assert at_once == members
 
 
+@pytest.mark.parametrize("least_kernel_bytes", [0, sys.maxsize], ids=["by kernels", "plainly"])
 @pytest.mark.parametrize("case", corpus.cases(corpus.BUNDLED), ids=lambda case: case.name)
-def test_a_roster_says_what_the_members_say(case: corpus.Case) -> None:
+def test_a_roster_says_what_the_members_say(case: corpus.Case, least_kernel_bytes: int) -> None:
+    options = ReadOptions(least_kernel_bytes=least_kernel_bytes)
     for data in case.data_directories.values():
-        for key, value, roster in _with_rosters(SegmentReader(discover([data]), ReadOptions(), Findings())):
+        for key, value, roster in _with_rosters(SegmentReader(discover([data]), options, Findings())):
             if value is not None and roster is not None:
                 _check(key, value, roster)
             elif not (case.is_fact or case.is_random):
                 assert value is None
 
 
-def test_so_it_is_of_what_kernels_read(tmp_path: Path) -> None:
+def test_so_it_is_of_a_log_of_many_groups(tmp_path: Path) -> None:
     content = generate(tmp_path / "log", megabytes=3)
-    reader = SegmentReader(discover([tmp_path / "log"]), ReadOptions(), Findings())
-    assert reader.is_worth_compiling
+    reader = SegmentReader(discover([tmp_path / "log"]), ReadOptions(least_kernel_bytes=0), Findings())
 
     found = [*_with_rosters(reader)]
 
