@@ -56,7 +56,7 @@ def _check(key: bytes, value: bytes, roster: rosters.Roster) -> None:
 @pytest.mark.parametrize("least_kernel_bytes", [0, sys.maxsize], ids=["by kernels", "plainly"])
 @pytest.mark.parametrize("case", corpus.cases(corpus.BUNDLED), ids=lambda case: case.name)
 def test_a_roster_says_what_the_members_say(case: corpus.Case, least_kernel_bytes: int) -> None:
-    options = ReadOptions(least_kernel_bytes=least_kernel_bytes)
+    options = ReadOptions(least_compiled_bytes=least_kernel_bytes)
     for data in case.data_directories.values():
         for key, value, roster in _with_rosters(SegmentReader(discover([data]), options, Findings())):
             if value is not None and roster is not None:
@@ -67,7 +67,7 @@ def test_a_roster_says_what_the_members_say(case: corpus.Case, least_kernel_byte
 
 def test_so_it_is_of_a_log_of_many_groups(tmp_path: Path) -> None:
     content = generate(tmp_path / "log", megabytes=3)
-    reader = SegmentReader(discover([tmp_path / "log"]), ReadOptions(least_kernel_bytes=0), Findings())
+    reader = SegmentReader(discover([tmp_path / "log"]), ReadOptions(least_compiled_bytes=0), Findings())
 
     found = [*_with_rosters(reader)]
 
