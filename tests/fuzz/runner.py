@@ -21,7 +21,7 @@ from unittest.mock import patch
 import numpy as np
 
 from exhume.codecs.batches import BatchWalk, read_header_fields
-from exhume.codecs.kernels import borders, gaps, kernel, keys, mentions, records, scan, texts, times, values
+from exhume.codecs.kernels import borders, gaps, json_texts, kernel, keys, mentions, records, scan, texts, times, values
 from exhume.codecs.kernels.primitives import Bytes, Number
 from exhume.codecs.records import read_records_leniently
 from exhume.fixtures.log_writer import PartitionWriter, group_metadata, offset_commit, tombstone
@@ -50,6 +50,8 @@ _ENTRIES: dict[str, Any] = {
     "read_commits": values.read_commits,
     "read_groups": values.read_groups,
     "copy_texts": texts.copy_texts,
+    "find_escapes": texts.find_escapes,
+    "write_texts": json_texts.write_texts,
     "find_gaps": gaps.find_gaps,
     "fold": fold.fold,
     "fold_ahead": asked_groups.fold_ahead,

@@ -74,7 +74,7 @@ def check_loads(
 
     Without `stop` a log directory that does not tell how its broker stopped is tried both ways. `fast` as in `LoadOptions`.
     """
-    stops: list[Stop] = [stop] if stop else _stops(directories)
+    stops: list[Stop] = [stop] if stop else tried_stops(directories)
     rows: list[dict[str, Any]] = []
     kept_on = _keys(load_state(directories, LoadOptions(profile_for(None), "lenient", fast=fast), TopicNames()).offsets)
     for release in releases:
@@ -97,7 +97,7 @@ def given_up(directories: Sequence[LogDirectory], releases: Sequence[str], *, fa
     for release in releases:
         aborted: list[dict[str, Any]] = []
         is_plain = False
-        for tried in _stops(directories):
+        for tried in tried_stops(directories):
             # What was verified and read in columns after a clean stop has nothing that another start would mend.
             if not is_plain:
                 if fast is not None:
@@ -141,7 +141,8 @@ def is_refused(checked: pa.Table) -> bool:
     return any(row["outcome"] not in _LOADED or row["lost_bytes"] for row in checked.to_pylist())
 
 
-def _stops(directories: Sequence[LogDirectory]) -> list[Stop]:
+def tried_stops(directories: Sequence[LogDirectory]) -> list[Stop]:
+    """How their brokers may have stopped: as the directories tell, both ways where they do not."""
     known = {directory.clean_shutdown for directory in directories}
     if known == {True}:
         return ["clean"]

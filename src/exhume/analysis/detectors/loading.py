@@ -43,7 +43,7 @@ def find_unloadable_order(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:
         yield undecidable("IC-06", "what a release makes of the log can only be tried with its files")
         return
     newest = profile_for(None).release
-    tried = list(_EITHER) if case.files.size_bytes > _MOST_BYTES_FOR_ALL else newest_of_each_line()
+    tried = tried_releases(case.files.size_bytes)
     failed = [row for row in case.files.given_up(tried) if not _NOT_ABOUT_ORDER.search(row["reason"] or "")]
     places = {(each.around.replica, each.around.offsets_partition): each for each in case.partitions}
     for (replica, number, record_offset, reason), rows in groupby(sorted(failed, key=_place), key=_place):
@@ -51,6 +51,16 @@ def find_unloadable_order(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:
         partition = places.get((replica or None, None if number == -1 else number))
         if partition is not None:
             yield _unloadable(partition, record_offset, reason, releases, newest)
+
+
+def tried_releases(size_bytes: int) -> list[str]:
+    """The releases that logs of so many bytes are loaded by, to see which of them fail."""
+    return list(_EITHER) if is_large(size_bytes) else newest_of_each_line()
+
+
+def is_large(size_bytes: int) -> bool:
+    """Whether there is too much to be loaded by every release."""
+    return size_bytes > _MOST_BYTES_FOR_ALL
 
 
 def _place(row: dict[str, Any]) -> tuple[str, int, int, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 
 from exhume.analysis.detectors.cases import GroupCase, Removal, TopicCase
 
@@ -35,6 +36,11 @@ def likely_retention_ms(case: TopicCase) -> int | None:
 
     None where nothing stands out. The most groups decide, of as many the longer retention.
     """
+    return most_likely_ms(swept_groups(case))
+
+
+def swept_groups(case: TopicCase) -> dict[int, set[str]]:
+    """The groups that were swept right behind a whole number of days, by that time."""
     swept: defaultdict[int, set[str]] = defaultdict(set)
     for partition in case.partitions:
         with_tombstones = {name for _, name, _ in partition.sweeps}
@@ -47,5 +53,10 @@ def likely_retention_ms(case: TopicCase) -> int | None:
                 if 1 <= days <= _MOST_DAYS and late_ms <= CHECK_MS:
                     swept[days * DAY_MS].add(group.group)
             group.forget()
+    return dict(swept)
+
+
+def most_likely_ms(swept: Mapping[int, set[str]]) -> int | None:
+    """The retention that most of these groups speak for: see `likely_retention_ms`."""
     votes = Counter({retention: len(groups) for retention, groups in swept.items() if retention in DEFAULTS_MS or len(groups) > 1})
     return max(votes, key=lambda retention: (votes[retention], retention), default=None)
