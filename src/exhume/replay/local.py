@@ -56,6 +56,10 @@ class PartitionLoad:
         return self if self.snapshots is None else replace(self, holdings=self.snapshots[1])
 
 
+#: The log that was folded, and its load with the topic names in it; None where it is to be loaded record by record.
+_Folded = tuple[StrictLog | None, tuple[PartitionLoad, TopicNames] | None]
+
+
 @dataclass(slots=True)
 class _Progress:
     """What has passed through a load."""
@@ -175,11 +179,9 @@ def _load_directory(partitions: Sequence[PartitionDirectory], options: LoadOptio
     return loads
 
 
-def _load_folded(
-    partitions: Sequence[PartitionDirectory], options: LoadOptions, stop: Stop
-) -> list[tuple[StrictLog | None, tuple[PartitionLoad, TopicNames] | None]]:
+def _load_folded(partitions: Sequence[PartitionDirectory], options: LoadOptions, stop: Stop) -> list[_Folded]:
     """Log and load of each partition that was folded, with what else it hangs on besides the groups that are asked for."""
-    done = [
+    done: list[_Folded] = [
         (settled.log, _load_in_columns(settled, options)) if settled else (None, None)
         for settled in _fold_in_columns(partitions, stop, options)
     ]

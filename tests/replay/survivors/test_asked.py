@@ -21,16 +21,27 @@ from exhume.topic import OffsetsTopic
 from tests import strategies
 from tests.conftest import Compared
 from tests.judges import corpus
-from tests.replay.survivors.test_fast_load import RELEASES, _Taken, write
-from tests.replay.survivors.test_fast_load import taken as taken
+from tests.replay.survivors.test_fast_load import RELEASES, Taken, write
 from tests.written_batches import Written
 
 _NEVER = 1 << 60
 _EXAMPLES = int(os.environ.get("EXHUME_EXAMPLES", "1"))
 
 
+@pytest.fixture
+def taken(monkeypatch: pytest.MonkeyPatch) -> Taken:
+    return Taken(monkeypatch)
+
+
 def _loaded(
-    directory: Path, release: str, groups: Collection[str] | None, *, least_bytes: int = 0, threads: int = 1, mode: Mode = "strict", **at: Any
+    directory: Path,
+    release: str,
+    groups: Collection[str] | None,
+    *,
+    least_bytes: int = 0,
+    threads: int = 1,
+    mode: Mode = "strict",
+    **at: Any,
 ) -> tuple[CoordinatorState, list[str]]:
     options = ReadOptions(least_compiled_bytes=least_bytes, threads=threads)
     with OffsetsTopic(discover([str(directory)], include=frozenset(), temp_dir=None), options) as topic:
@@ -47,11 +58,14 @@ def _rows(state: CoordinatorState) -> dict[str, Any]:
 def assert_same(
     directory: Path, release: str, *, threads: Sequence[int] = (1, 2), mode: Mode = "strict", shares: int | None = None, **at: Any
 ) -> int:
-    """Raises where a load for some groups is another than that of all; how many groups there are. Each is asked for alone, or all in so many
-    shares.
+    """Raises where a load for some groups is another than that of all; how many groups there are.
+
+    Each is asked for alone, or all in so many shares.
     """
     whole, findings = _loaded(directory, release, None, least_bytes=_NEVER, mode=mode, **at)
-    named = {name for table in ("groups", "offsets", "pending_offsets", "share_partitions") for name in whole.tables[table]["group"].to_pylist()}
+    named = {
+        name for table in ("groups", "offsets", "pending_offsets", "share_partitions") for name in whole.tables[table]["group"].to_pylist()
+    }
     known = [*sorted(named), "nobody"]
     for share in range(shares or len(known)):
         asked = known[share :: shares or len(known)]
@@ -66,7 +80,7 @@ def _logs(root: Path) -> Iterator[Path]:
     return (answer for answer in sorted({answer.data for case in corpus.cases(root) for answer in case.answers() if answer.data.is_dir()}))
 
 
-def test_every_group_of_every_bundled_log(taken: _Taken, compared: Compared) -> None:
+def test_every_group_of_every_bundled_log(taken: Taken, compared: Compared) -> None:
     count = 0
     for number, directory in enumerate(_logs(corpus.BUNDLED)):
         release = ("4.3.0", "2.8.2", "4.3.0", "3.7.2-new", "1.1.1")[number % 5]
@@ -81,14 +95,14 @@ def test_every_group_of_every_bundled_log(taken: _Taken, compared: Compared) -> 
     batches=st.one_of(strategies.logs(), strategies.logs(strategies.healthy_batches()), strategies.transaction_logs()),
     cut=st.integers(1, 9),
     release=st.sampled_from(RELEASES),
-    mode=st.sampled_from(["strict", "lenient"]),
-    near=st.sampled_from([1, 3, 128]),
+    mode_and_near=st.tuples(st.sampled_from(["strict", "lenient"]), st.sampled_from([1, 3, 128])),
 )
 def test_every_group_of_a_generated_log(
-    batches: list[Written], cut: int, release: str, mode: Mode, near: int, tmp_path_factory: pytest.TempPathFactory
+    batches: list[Written], cut: int, release: str, mode_and_near: tuple[Mode, int], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     directory = tmp_path_factory.mktemp("log")
     write(directory, batches, cut)
+    mode, near = mode_and_near
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(run, "_NEAR_BATCHES", near)
@@ -100,7 +114,7 @@ def _commit(group: str, partition: int = 0, number: int = 1, **fields: Any) -> A
     return offset_commit(group, "orders", partition, number, commit_timestamp_ms=5, **fields)
 
 
-def test_a_group_that_was_removed_without_its_offsets_is_told_though_nobody_asks_for_it(tmp_path: Path, taken: _Taken) -> None:
+def test_a_group_that_was_removed_without_its_offsets_is_told_though_nobody_asks_for_it(tmp_path: Path, taken: Taken) -> None:
     with PartitionWriter(tmp_path, 0) as log:
         for number in range(8):
             log.append([_commit("asked", 0, number), _commit("asked", 1, number)])
@@ -130,7 +144,7 @@ def test_a_group_in_two_partitions_is_told_though_nobody_asks_for_it(tmp_path: P
         assert_same(tmp_path, release)
 
 
-def test_a_transaction_of_several_groups_is_shown_whole(tmp_path: Path, taken: _Taken) -> None:
+def test_a_transaction_of_several_groups_is_shown_whole(tmp_path: Path, taken: Taken) -> None:
     transaction = {"producer_id": 7, "producer_epoch": 0, "is_transactional": True}
     with PartitionWriter(tmp_path, 0) as log:
         for group in ("asked", "other", "third"):
@@ -145,7 +159,7 @@ def test_a_transaction_of_several_groups_is_shown_whole(tmp_path: Path, taken: _
     assert taken.count > 0
 
 
-def test_names_of_topics_are_learned_from_commits_of_every_group(tmp_path: Path, taken: _Taken) -> None:
+def test_names_of_topics_are_learned_from_commits_of_every_group(tmp_path: Path, taken: Taken) -> None:
     ids = ("AQIDBAUGBwgJCgsMDQ4PEA", "BQIDBAUGBwgJCgsMDQ4PEA")
     with PartitionWriter(tmp_path, 0) as log:
         for number in range(6):
@@ -158,7 +172,7 @@ def test_names_of_topics_are_learned_from_commits_of_every_group(tmp_path: Path,
 
 
 @pytest.mark.parametrize("codec", range(5))
-def test_every_codec_and_moments(codec: int, tmp_path: Path, taken: _Taken) -> None:
+def test_every_codec_and_moments(codec: int, tmp_path: Path, taken: Taken) -> None:
     with PartitionWriter(tmp_path, 0) as log:
         for number in range(40):
             commits = [_commit(f"g{number % 5}", each, number, metadata="x" * (number % 3)) for each in range(10)]

@@ -75,13 +75,17 @@ def fold_asked(
     number = first
     while True:
         number = _step_over(rows, number, count, data, bodies, rules, tables)
-        if number == count or not _takes_room(rows, number, bodies, room) or fold(rows, number, number + 1, data, bodies, segment, rules, tables) == number:
+        if (
+            number == count
+            or not _takes_room(rows, number, bodies, room)
+            or fold(rows, number, number + 1, data, bodies, segment, rules, tables) == number
+        ):
             return number
         number += 1
 
 
 @inlined
-def _takes_room(rows: Int64s, number: Number, bodies: Int64s, room: Int64s) -> bool:
+def _takes_room(rows: Int64s, number: Number, bodies: Int64s, room: Int64s) -> Number:
     """Take the room that a batch needs, where it is there."""
     size = bodies[number, 1] - bodies[number, 0]
     # Whoever counts more records than there is room for is found out soon.
@@ -148,9 +152,7 @@ def _step_over(rows: Int64s, first: Number, count: Number, data: Bytes, bodies: 
         if rows[number, scan.ATTRIBUTES] & (scan.TRANSACTIONAL | scan.CONTROL):
             break
         start, end = bodies[number, 0], bodies[number, 1]
-        if not _is_of_others(
-            rows, number, data, start, end, rules, groups, tables.group_names, tables.topic_names, tables.topic_topic_ids
-        ):
+        if not _is_of_others(rows, number, data, start, end, rules, groups, tables.group_names, tables.topic_names, tables.topic_topic_ids):
             break
         counts[columns.NEXT_OFFSET] = last_offset + 1
         counts[columns.BATCH_BYTES] += rows[number, scan.SIZE]
@@ -173,8 +175,8 @@ def _is_of_others(
     group_names: Names,
     topic_names: Names,
     topic_topic_ids: Int64s,
-) -> bool:
-    """True for a batch with nothing but commits of groups that are known and not asked for, none of which a load has anything to say about."""
+) -> Number:
+    """True for a batch with nothing but commits of groups that are known and not asked for, and that no load has anything to say about."""
     base_offset, last_offset = rows[number, scan.BASE_OFFSET], rows[number, scan.LAST_OFFSET]
     next_offset = base_offset
     if rows[number, scan.RECORD_COUNT] > (end - position) // LEAST_BYTES:
@@ -263,5 +265,5 @@ def _is_of_others(
 
 
 @inlined
-def _is_known(topic_id: Int64s, first_word: Number, second_word: Number) -> bool:
+def _is_known(topic_id: Int64s, first_word: Number, second_word: Number) -> Number:
     return topic_id[0] == first_word and topic_id[1] == second_word

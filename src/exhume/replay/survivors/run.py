@@ -155,9 +155,7 @@ def _fold_in_turn(log: StrictLog, stretch: Sequence[Piece], rules: Int64s, asked
     return tables
 
 
-def _fold_side_by_side(
-    log: StrictLog, parts: Sequence[Sequence[Piece]], rules: Int64s, asked: Sequence[str], fast: FastLoad
-) -> Tables:
+def _fold_side_by_side(log: StrictLog, parts: Sequence[Sequence[Piece]], rules: Int64s, asked: Sequence[str], fast: FastLoad) -> Tables:
     """Stretches on threads, a few ahead of the one that is joined; the first that is not done ends it."""
     part_rules = rules.copy()
     part_rules[IS_PART] = True
@@ -199,42 +197,37 @@ def _fold_piece(log: StrictLog, piece: Piece, rules: Int64s, tables: Tables, fas
     counts[LEADER_EPOCH_SEEN] = -1
     if rules[ASKED_GROUPS]:
         return _fold_asked_piece(segment.buffer, piece, rules, tables, fast)
-    for rows, count, content in _blocks(segment.buffer, fast, verifies=fast.verify, start=piece.start, end=piece.end):
-        tables = _fold_block(rows, count, content, number, rules, tables, fast)
+    for block in _blocks(segment.buffer, fast, verifies=fast.verify, start=piece.start, end=piece.end):
+        tables = _fold_block(block, number, rules, tables, fast)
         if counts[STATUS] != DONE:
             break
     return tables
 
 
 def _fold_asked_piece(buffer: Buffer, piece: Piece, rules: Int64s, tables: Tables, fast: FastLoad) -> Tables:
-    """The same where few groups are asked for: one kernel scans and folds as far as it gets, what is compressed is folded block by block."""
+    """The same where few groups are asked for: a kernel scans and folds as far as it gets, what is compressed, block by block."""
     content, counts = readable(buffer), tables.counts
     rows, bodies, room = np.empty((_NEAR_BATCHES, scan.COLUMNS), np.int64), np.empty((_NEAR_BATCHES, 2), np.int64), np.empty(3, np.int64)
     position = fetched = piece.start
-    while position < piece.end and not fast.is_stopped.is_set():
+    while position < piece.end and counts[STATUS] == DONE and not fast.is_stopped.is_set():
         if position >= fetched:
             fetched = min(position + _FETCHED_BYTES, piece.end)
             fetch_pages(memoryview(buffer), position, fetched)
         tables = with_room(drop_old_metadata(tables), *_ROOM)
         room[:] = _ROOM
-        start, position = (
-            position,
-            fold_ahead(content, position, fetched, piece.end, fast.verify, rows, bodies, piece.segment, rules, tables, room),
-        )
+        start = position
+        position = fold_ahead(content, position, fetched, piece.end, fast.verify, rows, bodies, piece.segment, rules, tables, room)
         fast.advance(position - start)
-        if counts[STATUS] != DONE:
-            break
-        if position == start:
-            block, count, _ = next(_blocks(buffer, fast, verifies=fast.verify, start=position, end=piece.end))
-            tables = _fold_block(block, count, content, piece.segment, rules, tables, fast)
-            if counts[STATUS] != DONE:
-                break
-            position = int(block[count - 1, scan.POSITION] + block[count - 1, scan.SIZE])
+        if position == start and counts[STATUS] == DONE:
+            block = np.empty((_BLOCK_BATCHES, scan.COLUMNS), np.int64)
+            count, position = scan.scan(content, position, piece.end, fast.verify, block)
+            tables = _fold_block((block, count, content), piece.segment, rules, tables, fast)
     return tables
 
 
-def _fold_block(rows: Int64s, count: int, content: Bytes, segment: int, rules: Int64s, tables: Tables, fast: FastLoad) -> Tables:
-    """These tables, and the first `count` batches of `rows` folded into them."""
+def _fold_block(block: tuple[Int64s, int, Bytes], segment: int, rules: Int64s, tables: Tables, fast: FastLoad) -> Tables:
+    """These tables, and a block of `_blocks` folded into them."""
+    rows, count, content = block
     if not count:
         return _given_up(tables, ODD_BATCH)
     counts = tables.counts
