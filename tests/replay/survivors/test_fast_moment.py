@@ -18,7 +18,7 @@ from exhume.replay.local import Mode
 from exhume.topic import OffsetsTopic
 from tests.conftest import Compared
 from tests.judges import corpus
-from tests.replay.survivors.test_fast_load import THREADS, TRIES, _logs, Taken, everything, taken
+from tests.replay.survivors.test_fast_load import THREADS, TRIES, Taken, _logs, everything, taken
 
 __all__ = ["taken"]
 
