@@ -18,11 +18,8 @@ from exhume.analysis.detectors import loading
 from exhume.analysis.detectors.catalogue import DETECTORS
 from exhume.analysis.detectors.inputs import Inputs, LiveOffset
 from exhume.errors import RequestError
-from exhume.fixtures import scenarios
+from exhume.fixtures import incidents, scenarios
 from exhume.replay.spark.wide import plain_schema
-from tests.analysis.detectors.story import Story
-from tests.analysis.detectors.test_cleaning import segments
-from tests.analysis.detectors.test_loading import TWO_OWNERS
 from tests.conftest import Compared
 from tests.judges import corpus
 
@@ -70,7 +67,9 @@ def test_drills(spark: SparkSession, tmp_path: Path, compared: Compared, turn: i
 
 def test_what_is_found_in_files_of_large_logs(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Loads by some releases, and how far the cleaner came, are found out side by side."""
-    places = [segments(tmp_path / "stopped", closed=12, cleaned_to=0, transaction=True), Story(TWO_OWNERS).write(tmp_path / "owners")]
+    stopped = incidents.write("IC-03", tmp_path / "stopped", which="an open transaction in its way")
+    owners = incidents.write("IC-06", tmp_path / "owners", which="two owners whose handover was compacted away")
+    places = [stopped.directory, owners.directory]
     monkeypatch.setattr(loading, "_MOST_BYTES_FOR_ALL", 0)
     monkeypatch.setattr(loading, "_EITHER", ("3.9.1", "4.1.1", "4.3.0"))
     found = assert_same(spark, places, codes=["IC-03", "IC-06", "IC-08"])
