@@ -43,7 +43,11 @@ def _interrupts_cancel(watch: JobWatch) -> Iterator[None]:
         yield
         return
 
+    is_interrupted = False
+
     def interrupt(*_: object) -> NoReturn:
+        nonlocal is_interrupted
+        is_interrupted = True
         # What py4j has to say about the call that is cut off.
         logging.disable(logging.CRITICAL)
         watch.cancel()
@@ -52,6 +56,11 @@ def _interrupts_cancel(watch: JobWatch) -> Iterator[None]:
     before = signal.signal(signal.SIGINT, interrupt)
     try:
         yield
+    except Exception:
+        # py4j makes an error of its own of whatever is raised in the midst of a call.
+        if is_interrupted:
+            raise Interrupted from None
+        raise
     finally:
         signal.signal(signal.SIGINT, before)
         logging.disable(logging.NOTSET)
