@@ -16,7 +16,7 @@ from exhume.analysis.detectors.resets import find_replicated_positions
 from exhume.analysis.detectors.steps import judged, stretches, who
 from exhume.analysis.detectors.sweeps import subscribed_topics
 from exhume.analysis.memberships import Member, Membership, TopicPartition
-from exhume.analysis.rosters import client_ids_of, instance_ids_of, owned_of, subscriptions_of
+from exhume.analysis.rosters import client_ids_of, instance_ids_of, member_at, owned_of, subscriptions_of
 from exhume.findings import Finding
 
 #: A fight is so many changes in this time.
@@ -117,8 +117,7 @@ def find_shared_ids(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
 
 def _disjoint_subscriptions(group: GroupCase, steps: Sequence[Membership]) -> Iterator[Finding]:
     for stretch in stretches(group, steps, lambda step: _strangers(step) is not None):
-        members = [*stretch.first.members.values()]
-        one, other = (members[place] for place in _strangers(stretch.first) or ())
+        one, other = (member_at(stretch.first, place) for place in _strangers(stretch.first) or ())
         is_same_client = _stem(one.client_id) == _stem(other.client_id)
         yield finding(
             "IC-24a",
