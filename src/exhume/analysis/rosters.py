@@ -7,10 +7,10 @@ assignments of its members, each there once for all that sent the same bytes. `C
 
 from __future__ import annotations
 
-from collections.abc import Callable, ItemsView, Iterator, Mapping, ValuesView
+from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, ValuesView
 from dataclasses import dataclass, field
-from itertools import islice
-from typing import Any
+from itertools import groupby, islice
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +20,7 @@ from exhume.analysis.classic_members import Gift, Wish, gift_of, member_of, wish
 from exhume.analysis.memberships import Member, Membership, TopicPartition
 
 _FRONT = ("protocol_type", "generation", "protocol", "leader", "current_state_timestamp_ms")
+_Read = TypeVar("_Read", Wish, Gift)
 _FIELDS = ("member_id", "group_instance_id", "client_id", "client_host", "session_timeout_ms", "rebalance_timeout_ms")
 _NO_STATE_TIMESTAMP_MS = -1
 
@@ -110,15 +111,16 @@ def rosters(groups: pa.RecordBatch) -> list[Roster | None]:
     counts = pc.fill_null(pc.list_value_length(groups["members"]), 0).to_numpy(zero_copy_only=False)
     ends = np.cumsum(counts)
     members = groups["members"].flatten()
-    columns = _Columns({name: _listed(members.field(name)) for name in _FIELDS}, [], [])
-    wishes, gifts = _Told(members.field("subscription"), wish_of), _Told(members.field("assignment"), gift_of)
+    protocols = [*zip(groups["protocol_type"].to_pylist(), groups["protocol"].to_pylist(), counts.tolist(), strict=True)]
+    columns = _Columns(
+        {name: _listed(members.field(name)) for name in _FIELDS},
+        _read(members.field("subscription"), wish_of, protocols),
+        _read(members.field("assignment"), gift_of, protocols),
+    )
     found: list[Roster | None] = []
     for is_ok, front, start, end in zip(is_clean.to_pylist(), fronts, (ends - counts).tolist(), ends.tolist(), strict=True):
         if front["current_state_timestamp_ms"] is None:
             front["current_state_timestamp_ms"] = _NO_STATE_TIMESTAMP_MS
-        protocols = (front["protocol_type"], front["protocol"])
-        columns.wishes.extend(wishes.of(protocols, start, end))
-        columns.gifts.extend(gifts.of(protocols, start, end))
         is_plain = is_ok and len({*columns.fields["member_id"][start:end]}) == end - start
         found.append(Roster(front, columns, start, end) if is_plain else None)
     return found
@@ -131,24 +133,22 @@ def _listed(column: pa.Array) -> list[Any]:
     return [different[place] for place in encoded.indices.fill_null(len(different) - 1).to_pylist()]
 
 
-class _Told:
-    """A column of bytes that members sent, each read once for each protocol that it came by."""
-
-    def __init__(self, column: pa.Array, make: Callable[[str | None, str | None, bytes], Any]) -> None:
-        encoded = column.dictionary_encode()
-        self._different: list[bytes] = encoded.dictionary.to_pylist()
-        self._places: list[int] = encoded.indices.to_pylist()
-        self._make = make
-        self._read: dict[tuple[str | None, str | None], dict[int, Any]] = {}
-
-    def of(self, protocols: tuple[str | None, str | None], start: int, end: int) -> list[Any]:
-        """What these rows say, sent by members of a group of this protocol type and protocol."""
-        read = self._read.setdefault(protocols, {})
-        places = self._places[start:end]
-        for place in places:
-            if place not in read:
-                read[place] = self._make(*protocols, self._different[place])
-        return [read[place] for place in places]
+def _read(
+    column: pa.Array, read: Callable[[str | None, str | None, bytes], _Read], protocols: Iterable[tuple[str | None, str | None, int]]
+) -> list[_Read]:
+    """What these bytes say, each read once for each protocol that it came by. `protocols` are protocol type, protocol and number of members
+    of each group.
+    """
+    encoded = column.dictionary_encode()
+    different, places = encoded.dictionary.to_pylist(), encoded.indices.to_pylist()
+    known: dict[tuple[str | None, str | None], dict[int, _Read]] = {}
+    found: list[_Read] = []
+    for (protocol_type, protocol), run in groupby(protocols, key=lambda group: group[:2]):
+        own: list[int] = places[len(found) : len(found) + sum(count for _, _, count in run)]
+        already = known.setdefault((protocol_type, protocol), {})
+        already.update({place: read(protocol_type, protocol, different[place]) for place in {*own}.difference(already)})
+        found += [already[place] for place in own]
+    return found
 
 
 # What members say, of steps of any kind: one entry for each member, in the order of the record.
