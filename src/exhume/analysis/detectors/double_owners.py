@@ -88,7 +88,7 @@ def _owned(step: Membership) -> _Plans:
         return ()
     if step.kind == "streams":
         return [member.active_tasks for member in step.members.values()]
-    return [tuple(dict.fromkeys(owned)) for owned in owned_of(step)]
+    return [owned if len({*owned}) == len(owned) else tuple(dict.fromkeys(owned)) for owned in owned_of(step)]
 
 
 def _claimed(step: Membership) -> _Plans:

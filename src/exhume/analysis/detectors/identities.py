@@ -161,20 +161,21 @@ def _foreign_commits(group: GroupCase) -> Iterator[Finding]:
     found: dict[str, list[tuple[Membership, int]]] = {}
     #: What holds in front of a commit, by the number of steps that lie there.
     before: dict[int, _Wanted | None] = {}
-    for key, record_offset in zip(group.keys, group.keys.last_record_offsets, strict=True):
+    for place, ((topic, partition), record_offset) in enumerate(zip(group.keys.names, group.keys.last_record_offsets, strict=True)):
         if record_offset == NONE:
             continue
         steps = group.steps_before(record_offset)
         if steps not in before:
             before[steps] = _wanted(group, steps)
         wanted = before[steps]
-        if wanted is None or key.topic in wanted.topics or (key.topic, key.partition) in wanted.owned:
+        if wanted is None or topic in wanted.topics or (topic, partition) in wanted.owned:
             continue
-        if key.last is None or key.last.producer_id is not None:
+        last = group.keys.last(place)
+        if last is None or last.producer_id is not None:
             continue
         after = group.membership_after(record_offset)
         if after is None or after.generation is None or after.generation == (wanted.step.generation or 0) + 1:
-            found.setdefault(key.topic, []).append((wanted.step, key.partition))
+            found.setdefault(topic, []).append((wanted.step, partition))
     for topic, listed in found.items():
         partitions = sorted(partition for _, partition in listed)
         own = [life for partition in partitions if (life := group.keys.find(topic, partition)) is not None]
