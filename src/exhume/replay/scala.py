@@ -161,6 +161,10 @@ class ScalaLoad:
         self._settled_offsets = settled.spans()
         self.transactions = joined_transactions(self.transactions, settled.transactions(self.commit_rules))
 
+    def hangs_on_offsets(self, group_id: str) -> bool:
+        """True where it hangs on committed offsets of this group what is said of the load, or of a group without a record."""
+        return group_id in self.removed_groups or (self.profile.install == "offsets_at_once" and group_id not in self.groups)
+
     def end_chunk(self) -> None:
         """A read has been applied. Raises `LoadAborted` where installing what is there fails (0.11.0.0)."""
         if self._per_chunk is not None:
