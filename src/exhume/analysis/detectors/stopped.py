@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from exhume.analysis.detectors.cases import GroupCase, Silence
+from exhume.analysis.detectors.commit_rows import NONE
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import counted, finding, span, undecidable
@@ -31,10 +32,12 @@ def find_stopped(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # noqa
         return
     for silence in _silences(group):
         before = group.membership_before(silence.from_record_offset + 1)
-        if before is None or not before.members or not _others_go_on(group, silence):
+        if before is None or not before.members or silence.length_ms <= SILENT_RATIO * silence.usual_interval_ms:
+            continue
+        if not _others_go_on(group, silence):
             continue
         timeouts = [member.rebalance_timeout_ms for member in before.members.values() if member.rebalance_timeout_ms is not None]
-        if silence.length_ms <= max(SILENT_RATIO * silence.usual_interval_ms, *timeouts, 0):
+        if silence.length_ms <= max(timeouts, default=0):
             continue
         after = group.membership_after(silence.from_record_offset)
         if after is not None and after.record_offset < silence.to_record_offset:
@@ -46,9 +49,9 @@ def find_stopped(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # noqa
 def _silences(group: GroupCase) -> Iterator[Silence]:
     """Those between commits, and the one behind the last."""
     yield from group.silences
-    last = max((key.last.record_offset for key in group.keys if key.last is not None), default=None)
+    last = max(group.keys.last_record_offsets, default=NONE)
     end_ms, usual_ms = group.around.last_timestamp_ms, group.usual_interval_ms
-    if last is not None and group.last_commit_ms is not None and end_ms is not None and usual_ms is not None:
+    if last != NONE and group.last_commit_ms is not None and end_ms is not None and usual_ms is not None:
         yield Silence(last, group.last_commit_ms, group.around.next_offset, end_ms, usual_ms)
 
 
@@ -104,7 +107,7 @@ def _open(group: GroupCase, silence: Silence, before: Membership) -> Iterator[Fi
 
 def _repeats(group: GroupCase) -> bool:
     """True for clients that commit also what has not changed, as the Java consumer does."""
-    return any(key.repeats for key in group.keys)
+    return group.keys.total("repeats") > 0
 
 
 @dataclass(slots=True)

@@ -35,12 +35,26 @@ LOWEST_OFFSET, BEYOND_OFFSET, REFUSED_CODECS, MOST_BATCH_BYTES = range(8, 12)
 IS_PART = 12
 #: The last record offset that counts. What lies behind it is only looked at: a log with anything odd in it is loaded record by record.
 LAST_COUNTED_OFFSET = 13
-RULES = 14
+#: How many groups are asked for, which have the first numbers; 0: all are.
+ASKED_GROUPS = 14
+RULES = 15
 
 #: What a kernel gives for a key, a value or a marker that no release may read as it stands, and for a name that is left to the loader.
 ODD, PASSED_ON = -3, -2
 NO_PRODUCER_ID = -1
 LARGEST = int(np.iinfo(np.int64).max)
+
+
+def are_alike(rules: Int64s, folded_by: Int64s, *, has_producers: bool) -> bool:
+    """Whether a fold by `folded_by` that is done is also one by these rules: what they accept was accepted, and what else they say differs
+    in nothing that the log has. `has_producers`: it has transactions.
+    """
+    accepts = [ACCEPTED_0, ACCEPTED_1, ACCEPTED_2, TAKES_NULL_PROTOCOL]
+    if (folded_by[accepts] & ~rules[accepts]).any() or rules[REFUSED_CODECS] & ~folded_by[REFUSED_CODECS]:
+        return False
+    told = [START_OFFSET, LAST_COUNTED_OFFSET, MOST_BATCH_BYTES, ASKED_GROUPS]
+    told += [MARKER_DECIDES, TOMBSTONE_VOIDS] if has_producers else []
+    return bool((rules[told] == folded_by[told]).all())
 
 
 def rules_of(profile: BrokerProfile, inputs: LoadInputs, start_offset: int, last_offset: int | None) -> Int64s:

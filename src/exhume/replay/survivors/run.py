@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from itertools import groupby, islice
@@ -25,10 +25,12 @@ from exhume.replay.broker_log import StrictLog
 from exhume.replay.moment import ClockOrder, Cut, Moment, taken_to
 from exhume.replay.profiles import BrokerProfile
 from exhume.replay.reading import FastLoad, LoadInputs
+from exhume.replay.survivors.asked import ask_for, fold_ahead, fold_asked
 from exhume.replay.survivors.clock_order import nothing_found, order_of
 from exhume.replay.survivors.fold import fold
 from exhume.replay.survivors.joining import joined
 from exhume.replay.survivors.rules import (
+    ASKED_GROUPS,
     BEYOND_OFFSET,
     DONE,
     IS_PART,
@@ -38,6 +40,7 @@ from exhume.replay.survivors.rules import (
     OFFSETS_GO_BACK,
     SEED,
     TRANSACTIONAL,
+    are_alike,
     rules_of,
 )
 from exhume.replay.survivors.settled import Settled, read_topic_ids
@@ -51,6 +54,7 @@ from exhume.replay.survivors.tables import (
     LAST_OFFSET_SEEN,
     LEADER_EPOCH_SEEN,
     NEXT_OFFSET,
+    PRODUCERS,
     STATUS,
     Tables,
     drop_old_metadata,
@@ -59,6 +63,10 @@ from exhume.replay.survivors.tables import (
 )
 
 _BLOCK_BATCHES = 1024
+#: So few that their bytes are still near when they have been verified.
+_NEAR_BATCHES = 128
+#: For what is folded where few groups are asked for: records, bytes, batches.
+_ROOM = (1 << 14, 8 << 20, 1 << 12)
 #: Compressed batches are unfolded and folded in runs of about so many bytes.
 _RUN_BYTES = 8 * 1024 * 1024
 #: Page by page, fetching a mapping takes longer than verifying it.
@@ -66,10 +74,17 @@ _FETCHED_BYTES = 16 * 1024 * 1024
 
 
 def fold_log(
-    log: StrictLog, profile: BrokerProfile, inputs: LoadInputs, fast: FastLoad, *, start_offset: int, at: Moment | None = None
+    log: StrictLog,
+    profile: BrokerProfile,
+    inputs: LoadInputs,
+    fast: FastLoad,
+    *,
+    start_offset: int,
+    at: Moment | None = None,
+    groups: Collection[str] | None = None,
 ) -> Settled | None:
     """What a load of this log by this release comes to, from the batch with `start_offset` on, up to this moment where one is given; None
-    where it has to be loaded record by record.
+    where it has to be loaded record by record. Commits of other groups than these, where some are given, may be left out.
     """
     order, last_offset = None, None
     if at is not None and at.time_ms is not None:
@@ -83,15 +98,13 @@ def fold_log(
     segments = [number for number, segment in enumerate(log.segments) if segment.end]
     if not segments:
         return None
-    tables = None
-    parts = stretches(log, segments, fast.threads)
-    if len(parts) > 1:
-        tables = _fold_side_by_side(log, parts, rules, fast)
-    # A batch that is taken for the first of a stretch can lie in a record.
-    if tables is None or tables.counts[STATUS] in (TRANSACTIONAL, ODD_BATCH):
-        tables = _fold_in_turn(log, stretches(log, segments, 1)[0], rules, fast)
+    tables = _known(log, rules, fast) if groups is None else None
+    if tables is None:
+        tables = _fold(log, segments, rules, sorted(groups or ()), fast)
     if tables.counts[STATUS] != DONE:
         return None
+    if fast.folded is not None and groups is None:
+        fast.folded[log.partition.path] = (rules, tables, fast.verify)
     cut = Cut()
     if last_offset is not None and tables.counts[IS_CUT]:
         end_offset = log.start_offset if tables.counts[FIRST_OFFSET] < 0 else int(tables.counts[NEXT_OFFSET])
@@ -106,6 +119,26 @@ def fold_log(
     if topic_ids is None:
         return None
     return Settled(log if at is None else taken_to(cut, log, at, order), tables, topic_ids)
+
+
+def _known(log: StrictLog, rules: Int64s, fast: FastLoad) -> Tables | None:
+    """What a fold of this log came to that would come to the same by these rules; None where there was none."""
+    folded_by, tables, is_verified = (fast.folded or {}).get(log.partition.path, (None, None, False))
+    if tables is None or (fast.verify and not is_verified):
+        return None
+    known: Tables = tables
+    return known if are_alike(rules, folded_by, has_producers=bool(known.counts[PRODUCERS])) else None
+
+
+def _fold(log: StrictLog, segments: Sequence[int], rules: Int64s, asked: Sequence[str], fast: FastLoad) -> Tables:
+    tables = None
+    parts = stretches(log, segments, fast.threads)
+    if len(parts) > 1:
+        tables = _fold_side_by_side(log, parts, rules, asked, fast)
+    # A batch that is taken for the first of a stretch can lie in a record.
+    if tables is None or tables.counts[STATUS] in (TRANSACTIONAL, ODD_BATCH):
+        tables = _fold_in_turn(log, stretches(log, segments, 1)[0], rules, asked, fast)
+    return tables
 
 
 def _read_order(log: StrictLog, start_offset: int, at: Moment, fast: FastLoad) -> ClockOrder | None:
@@ -129,8 +162,10 @@ def _read_order(log: StrictLog, start_offset: int, at: Moment, fast: FastLoad) -
     return order_of(found)
 
 
-def _fold_in_turn(log: StrictLog, stretch: Sequence[Piece], rules: Int64s, fast: FastLoad) -> Tables:
+def _fold_in_turn(log: StrictLog, stretch: Sequence[Piece], rules: Int64s, asked: Sequence[str], fast: FastLoad) -> Tables:
     tables = new_tables(int(rules[SEED]))
+    if asked:
+        tables = ask_for(asked, tables, rules)
     tables.counts[BEGINS_WITHIN] = stretch[0].start > 0
     for piece in stretch:
         tables = _fold_piece(log, piece, rules, tables, fast)
@@ -139,7 +174,7 @@ def _fold_in_turn(log: StrictLog, stretch: Sequence[Piece], rules: Int64s, fast:
     return tables
 
 
-def _fold_side_by_side(log: StrictLog, parts: Sequence[Sequence[Piece]], rules: Int64s, fast: FastLoad) -> Tables:
+def _fold_side_by_side(log: StrictLog, parts: Sequence[Sequence[Piece]], rules: Int64s, asked: Sequence[str], fast: FastLoad) -> Tables:
     """Stretches on threads, a few ahead of the one that is joined; the first that is not done ends it."""
     part_rules = rules.copy()
     part_rules[IS_PART] = True
@@ -151,7 +186,7 @@ def _fold_side_by_side(log: StrictLog, parts: Sequence[Sequence[Piece]], rules: 
         try:
             while True:
                 for stretch in islice(waiting, fast.threads + 1 - len(coming)):
-                    coming.append(pool.submit(_fold_in_turn, log, stretch, part_rules.copy(), own))
+                    coming.append(pool.submit(_fold_in_turn, log, stretch, part_rules.copy(), asked, own))
                 if not coming:
                     assert tables is not None
                     return tables
@@ -179,22 +214,58 @@ def _fold_piece(log: StrictLog, piece: Piece, rules: Int64s, tables: Tables, fas
     bound_offsets(rules, log, number)
     counts = tables.counts
     counts[LEADER_EPOCH_SEEN] = -1
-    for rows, count, content in _blocks(segment.buffer, fast, verifies=fast.verify, start=piece.start, end=piece.end):
-        if not count:
-            return _given_up(tables, ODD_BATCH)
-        if counts[FIRST_BASE_OFFSET] < 0:
-            counts[[FIRST_BASE_OFFSET, FIRST_LEADER_EPOCH]] = rows[0, [scan.BASE_OFFSET, scan.LEADER_EPOCH]]
-        counts[LAST_OFFSET_SEEN] = rows[count - 1, scan.LAST_OFFSET]
-        try:
-            for first, last, data, bodies in runs(content, rows, count, fast.cap_bytes):
-                tables = with_room_for(tables, rows, first, last, bodies)
-                if fold(rows, first, last, data, bodies, number, rules, tables) < last:
-                    return tables
-        except DecompressionError:
-            return _given_up(tables, ODD_BATCH)
-        tables = drop_old_metadata(tables)
-        fast.advance(int(rows[:count, scan.SIZE].sum()))
+    if rules[ASKED_GROUPS]:
+        return _fold_asked_piece(segment.buffer, piece, rules, tables, fast)
+    for block in _blocks(segment.buffer, fast, verifies=fast.verify, start=piece.start, end=piece.end):
+        tables = _fold_block(block, number, rules, tables, fast)
+        if counts[STATUS] != DONE:
+            break
     return tables
+
+
+def _fold_asked_piece(buffer: Buffer, piece: Piece, rules: Int64s, tables: Tables, fast: FastLoad) -> Tables:
+    """The same where few groups are asked for: a kernel scans and folds as far as it gets, what is compressed, block by block."""
+    content, counts = readable(buffer), tables.counts
+    rows, bodies, room = np.empty((_NEAR_BATCHES, scan.COLUMNS), np.int64), np.empty((_NEAR_BATCHES, 2), np.int64), np.empty(3, np.int64)
+    position = fetched = piece.start
+    while position < piece.end and counts[STATUS] == DONE and not fast.is_stopped.is_set():
+        if position >= fetched:
+            fetched = min(position + _FETCHED_BYTES, piece.end)
+            fetch_pages(memoryview(buffer), position, fetched)
+        tables = with_room(drop_old_metadata(tables), *_ROOM)
+        room[:] = _ROOM
+        start = position
+        position = fold_ahead(content, position, fetched, piece.end, fast.verify, rows, bodies, piece.segment, rules, tables, room)
+        fast.advance(position - start)
+        if position == start and counts[STATUS] == DONE:
+            block = np.empty((_BLOCK_BATCHES, scan.COLUMNS), np.int64)
+            count, position = scan.scan(content, position, piece.end, fast.verify, block)
+            tables = _fold_block((block, count, content), piece.segment, rules, tables, fast)
+    return tables
+
+
+def _fold_block(block: tuple[Int64s, int, Bytes], segment: int, rules: Int64s, tables: Tables, fast: FastLoad) -> Tables:
+    """These tables, and a block of `_blocks` folded into them."""
+    rows, count, content = block
+    if not count:
+        return _given_up(tables, ODD_BATCH)
+    counts = tables.counts
+    if counts[FIRST_BASE_OFFSET] < 0:
+        counts[[FIRST_BASE_OFFSET, FIRST_LEADER_EPOCH]] = rows[0, [scan.BASE_OFFSET, scan.LEADER_EPOCH]]
+    counts[LAST_OFFSET_SEEN] = rows[count - 1, scan.LAST_OFFSET]
+    try:
+        for first, last, data, bodies in runs(content, rows, count, fast.cap_bytes):
+            tables = with_room_for(tables, rows, first, last, bodies)
+            if rules[ASKED_GROUPS]:
+                done = fold_asked(rows, first, last, data, bodies, segment, rules, tables, np.full(3, LARGEST))
+            else:
+                done = fold(rows, first, last, data, bodies, segment, rules, tables)
+            if done < last:
+                return tables
+    except DecompressionError:
+        return _given_up(tables, ODD_BATCH)
+    fast.advance(int(rows[:count, scan.SIZE].sum()))
+    return drop_old_metadata(tables)
 
 
 def _blocks(
