@@ -101,7 +101,8 @@ class _About:
         buffer = segment.open()
         columns = np.ascontiguousarray(rows.T)
         run = Run(self._reader, partition, segment, buffer, content_of(buffer), rows, columns, SameValues())
-        for found in pieces_of(run):
+        # Between these batches lies what is not read.
+        for found in pieces_of(run, most_bytes=len(run.content)):
             if not isinstance(found, Piece):
                 yield found
             elif run.columns[scan.RECORD_COUNT, found.records[records.BATCH, 0]] > ROWS:
