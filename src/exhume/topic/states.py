@@ -200,9 +200,11 @@ class TopicStates(TopicTables):
         state = self.state(release=release, inputs=inputs)
         names = self._topic_names(None)
         fast = self._fast_load()
-        lenient = load_state(self._evidence.log_directories, LoadOptions(profile, "lenient", inputs=inputs, fast=fast), names)
+        noting = replace(self._fast_load(), noted={})
+        options = LoadOptions(profile, "lenient", inputs=inputs, fast=noting, groups=asked_exactly([group]))
+        lenient = load_state(self._evidence.log_directories, options, names)
         try:
-            history = group_history(self._batches_about(group, fast), lenient, names, group)
+            history = group_history(self._batches_about(group, noting), lenient, names, group)
         except RequestError:
             # That nothing is here is an answer, too.
             history = HISTORY.empty_table()

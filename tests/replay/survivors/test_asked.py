@@ -207,25 +207,25 @@ def assert_same_histories(directory: Path, groups: Sequence[str], release: str, 
         assert _history(directory, group, release=release, least_compiled_bytes=0, threads=threads) == plainly, (directory, group)
         commits = [row for row in plainly if row["record_type"] in {0, 1}]
         keys = sorted({(row["topic"], row["partition"]) for row in commits})
-        for key in keys[number % 2 :: 2][:3]:
+        for key in keys[number % 2 :: 2][:2]:
             wanted = [row for row in commits if (row["topic"], row["partition"]) == key]
             found = _history(directory, group, key, release=release, least_compiled_bytes=0, threads=threads)
             assert found == wanted, (directory, group, key)
     return count
 
 
-def test_histories_of_every_bundled_story(compared: Compared) -> None:
+def test_histories_of_bundled_stories(compared: Compared) -> None:
     count = 0
     directories = [case.directory / "data" for case in corpus.cases() if (case.directory / "data").is_dir()]
-    for number, directory in enumerate(directories):
+    for number, directory in enumerate(directories[::2]):
         release = ("4.3.0", "2.8.2")[number % 2]
         groups = _named(_loaded(directory, release, None, least_bytes=_NEVER, mode="lenient")[0])
-        count += assert_same_histories(directory, groups[number % 5 :: 5], release, 1 + number % 2)
+        count += assert_same_histories(directory, groups[number % 3 :: 3][:2], release, 1 + number % 2)
 
     compared["records of histories", "the plain reading"] += count
 
 
-@settings(max_examples=40 * _EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+@settings(max_examples=20 * _EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(
     batches=st.one_of(strategies.logs(strategies.healthy_batches()), strategies.transaction_logs()),
     cut=st.integers(1, 9),
