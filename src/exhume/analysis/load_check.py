@@ -58,6 +58,8 @@ LOAD_MATRIX = pa.schema(
 #: What `given_up` says of a load, besides release, stop and place.
 _TOLD = ("coordinator", "outcome", "record_offset", "reason")
 _LOADED = ("loaded", "loaded_with_error")
+#: Loads that do not come to a clean end.
+FAILED = ("aborted", "loaded_with_error")
 _Key = tuple[str | None, int | None]
 _OffsetKey = tuple[str, str, int]
 
@@ -87,7 +89,8 @@ def check_loads(
 
 
 def given_up(directories: Sequence[LogDirectory], releases: Sequence[str], *, fast: FastLoad | None = None) -> list[dict[str, Any]]:
-    """Each load that one of these releases gives up: `release` and the first columns of `LOAD_CHECK` as far as `reason`.
+    """Each load that one of these releases gives up, or that ends in an error: `release` and the first columns of `LOAD_CHECK` as far as
+    `reason`; what does not apply may be missing.
 
     A log directory that does not tell how its broker stopped is tried both ways. What is in memory behind a load is not looked at.
     """
@@ -103,7 +106,7 @@ def given_up(directories: Sequence[LogDirectory], releases: Sequence[str], *, fa
                 if fast is not None:
                     fast.read_whole.clear()
                 options = LoadOptions(profile_for(release), "strict", tried, "shown", fast=fast)
-                aborted = [_told(load) for load in load_partitions(directories, options, TopicNames()) if load.outcome == "aborted"]
+                aborted = [_told(load) for load in load_partitions(directories, options, TopicNames()) if load.outcome in FAILED]
                 is_plain = fast is not None and fast.verify and fast.read_whole >= segments
             rows += [row | {"release": release, "stop": tried} for row in aborted]
     return rows

@@ -103,9 +103,10 @@ def _write_scenario(name: str, directory: Path, message_format: int | None, code
 def _write_incident(code: str, directory: Path, message_format: int | None, codec: str, asked: Mapping[Kind, int]) -> None:
     from exhume.fixtures import incidents
 
-    if message_format not in (None, 2):
-        raise RequestError(f"{code} cannot be told in message format {message_format}", remedy="Choose message format 2")
     (kind, which), *_ = asked.items()
+    only = incidents.situation(code, kind, which).message_format
+    if message_format not in (None, only):
+        raise RequestError(f"{code} cannot be told in message format {message_format}", remedy=f"Choose message format {only}")
     written = incidents.write(code, directory, kind=kind, which=which, codec=codec)
     incident = written.incident
     _tell_places(written.data_directories)

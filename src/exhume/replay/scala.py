@@ -219,7 +219,9 @@ class ScalaLoad:
         exempt = (
             {*(key[0] for key in self.offsets), *self._settled_offsets} if self.profile.removed_group_check == "without_offsets" else set()
         )
-        for group_id in self.removed_groups:
+        for group_id, (_, record_offset) in self.removed_groups.items():
             if self.profile.removed_group_check != "never" and group_id in holdings.groups and group_id not in exempt:
-                return f"unexpected unload of active group {group_id!r}: its tombstone was loaded, and offsets of it"
+                return (
+                    f"unexpected unload of active group {group_id!r}: its tombstone, record {record_offset}, was loaded, and offsets of it"
+                )
         return None

@@ -30,7 +30,7 @@ from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.loading import is_large, tried_releases
 from exhume.analysis.detectors.log_files import Origin
 from exhume.analysis.growth import COMPACTION, growth_of
-from exhume.analysis.load_check import tried_stops
+from exhume.analysis.load_check import FAILED, tried_stops
 from exhume.codecs.compression import DEFAULT_CAP_BYTES
 from exhume.codecs.log_directory import Evidence, LogDirectory
 from exhume.codecs.record_sizes import record_sizes
@@ -189,7 +189,8 @@ class Diagnosis:
                     release=release, stop=stop, tables=["loads"], verify=self.options.verify, cap_bytes=self.options.cap_bytes
                 )
                 loaded = load_logs(self.spark, self.evidence.log_directories, request)
-                found = loaded.rows.where(loaded.rows[TABLE] == "loads").select("unit", "loads.*").where("outcome = 'aborted'").collect()
+                loads = loaded.rows.where(loaded.rows[TABLE] == "loads").select("unit", "loads.*")
+                found = loads.where(loads["outcome"].isin(*FAILED)).collect()
                 rows += [row.asDict() | {"release": release, "stop": stop} for row in sorted(found, key=lambda row: int(row["unit"]))]
                 loaded.unpersist()
                 if set(loaded.ways.values()) == {"fold"} and self.options.verify:

@@ -4,30 +4,92 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from exhume.analysis.detectors.load_orders import group_of, order_of
+
 from .incidents import hit, near_miss
 from .story import said
 
 
 def test_two_owners_whose_handover_was_compacted_away_stop_the_releases_that_check_it(tmp_path: Path) -> None:
-    found = said(hit("IC-06", tmp_path, "two owners whose handover was compacted away"), "IC-06")
+    found = said(hit("IC-06d", tmp_path), "IC-06d")
 
-    assert (found.severity, found.confidence, found.first_record_offset) == ("warn", "proof", 17)
+    assert (found.severity, found.confidence, found.group, found.first_record_offset) == ("warn", "proof", "g", 17)
     assert "4.1.1" in found.sentence
     assert "still owned" in found.sentence
+    assert found.sentence.endswith("read to the end all the same, t-0 of m2, t-1 of m1")
+    assert "KAFKA-19862" in str(found.remedy)
 
 
-def test_tombstones_of_a_member_that_is_not_there_stop_early_coordinators_only(tmp_path: Path) -> None:
-    found = hit("IC-06", tmp_path, "tombstones of a member that is not there")
+@pytest.mark.parametrize(
+    ("which", "releases", "record_offset"),
+    [("commits behind the tombstone, as 0.10.1 reads them", "0.10.1.1", 3), ("pending commits alone", "2.3.1 to 3.9.2", 1)],
+)
+def test_a_group_that_is_removed_and_has_commits_again_is_loaded_with_an_error(
+    tmp_path: Path, which: str, releases: str, record_offset: int
+) -> None:
+    found = said(hit("IC-06a", tmp_path, which), "IC-06a")
 
-    assert {finding.severity for finding in found} == {"info"}
+    assert (found.severity, found.group, found.first_record_offset) == ("info", "g", record_offset)
+    assert f"a coordinator of {releases} " in found.sentence
+    assert "loads all of it, and then reports an error: unexpected unload" in found.sentence
+    assert "Nothing is lost" in str(found.remedy)
+
+
+@pytest.mark.parametrize(
+    ("code", "which", "told", "sentence"),
+    [
+        ("IC-06b", "of a group", ("info", 0), "there is no group 'g' for a record of type 8"),
+        ("IC-06b", "of a member", ("info", 5), "there is no member 'm1' in group 'g' for a record of type 8"),
+        ("IC-06c", 1, ("info", 5), "group 'g' is a simple group, record type 3 belongs to consumer groups"),
+        ("IC-06e", 1, ("incident", 2), "group 'g' is a classic group, record type 3 belongs to consumer groups"),
+        ("IC-06e", 2, ("incident", 5), "group 'g' is a classic group, record type 8 belongs to consumer groups"),
+    ],
+)
+def test_orders_of_consumer_groups_are_told_apart(
+    tmp_path: Path, code: str, which: int | str, told: tuple[str, int], sentence: str
+) -> None:
+    found = said(hit(code, tmp_path, which), code)
+
+    assert ((found.severity, found.first_record_offset), found.confidence) == (told, "proof")
+    assert sentence in found.sentence
+    assert ("4.3.1" in found.sentence) == (found.severity == "incident")
 
 
 def test_a_group_that_no_release_takes_is_an_incident(tmp_path: Path) -> None:
     assert said(hit("IC-06", tmp_path, "two members with one static identity"), "IC-06").severity == "incident"
 
 
-def test_a_log_in_good_order_is_loaded(tmp_path: Path) -> None:
-    assert not near_miss("IC-06", tmp_path, "good order")
+@pytest.mark.parametrize(
+    ("code", "which"),
+    [("IC-06", "good order"), ("IC-06d", "the handover is there"), ("IC-06e", "an upgrade"), ("IC-06e", "a downgrade")],
+)
+def test_a_log_in_good_order_is_loaded(tmp_path: Path, code: str, which: str) -> None:
+    assert not near_miss(code, tmp_path, which)
+
+
+@pytest.mark.parametrize(
+    ("reason", "code"),
+    [
+        ("there is no group 'batch-version-gap' for a record of type 8", "IC-06b"),
+        ("there is no member 'm' in group \"it's\" for a record of type 8", "IC-06b"),
+        ("record type 24 is not known to this release", None),
+        ("value version 3 of record type 2 (group_metadata) is not known to 0.11.0.0", None),
+        ("this release has no way to replay record type 9", None),
+        ("group 'g' is removed while it still has 2 members", "IC-06"),
+    ],
+)
+def test_names_do_not_decide_what_a_load_was_given_up_for(reason: str, code: str | None) -> None:
+    order = order_of(reason)
+
+    assert (order and order.code) == code
+
+
+def test_the_group_is_the_one_that_the_reason_names() -> None:
+    assert group_of("there is no member 'm' in group \"it's\" for a record of type 8") == "it's"
+    assert group_of("group 'a\\n\\'b\"' is removed while it still has 2 members") == "a\n'b\""
+    assert group_of("the key of a control record cannot be decoded") is None
 
 
 def test_a_group_record_beyond_the_load_buffer_never_loads_in_old_releases(tmp_path: Path) -> None:

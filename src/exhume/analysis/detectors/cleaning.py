@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from exhume.analysis.detectors.cases import Dropped, PartitionCase, TopicCase
+from exhume.analysis.detectors.cases import PartitionCase, TopicCase
+from exhume.analysis.detectors.commits import Dropped
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import counted, finding, span, undecidable
@@ -126,7 +127,7 @@ def _hanging(partition: PartitionCase, producer_id: int, staged: Sequence[Droppe
     keys = [
         f"{key.group} {key.topic}-{key.partition}"
         for group in partition.groups
-        for key in group.keys
+        for key in group.keys.with_dropped()
         if any(each.outcome == "open" and each.commit.record_offset in offsets for each in key.dropped)
     ]
     named = ", ".join(keys[:_NAMED]) + (f" and {len(keys) - _NAMED} more" if len(keys) > _NAMED else "")

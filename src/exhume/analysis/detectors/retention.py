@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 
-from exhume.analysis.detectors.cases import GroupCase, Removal, TopicCase
+from exhume.analysis.detectors.cases import GroupCase, TopicCase
+from exhume.analysis.detectors.commits import Removal
 
 DAY_MS = 86_400_000
 #: Passes come every ten minutes by default; what they remove has been due for so long at most, with a minute for clocks and work.
@@ -47,7 +48,7 @@ def swept_groups(case: TopicCase) -> dict[int, set[str]]:
         for group in partition.groups:
             if group.group not in with_tombstones:
                 continue
-            for removal in (removal for key in group.keys for removal in key.removals):
+            for removal in (removal for key in group.keys.with_removals() for removal in key.removals):
                 age = age_of(group, removal)
                 days, late_ms = divmod(age[0], DAY_MS) if age is not None else (0, 0)
                 if 1 <= days <= _MOST_DAYS and late_ms <= CHECK_MS:
