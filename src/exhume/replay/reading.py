@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
 from threading import Event
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from exhume.codecs.batches import HEADER_BYTES, first_offset
 from exhume.codecs.compression import DEFAULT_CAP_BYTES, xxh32
@@ -52,7 +52,8 @@ class FastLoad:
     `verify`, `cap_bytes`: as in `ReadOptions`. `advance` is told of bytes that are done. `least_bytes` is the size from which on it is
     worth it, `threads` how many may work. `read_whole` collects the paths of segments that were read to the last record, with nothing to
     say about them; `noted`, where it is there, which of their batches have to do with the groups that were asked for, as rows of
-    `kernels.scan`. Threads end soon once `is_stopped` is set.
+    `kernels.scan`. Threads end soon once `is_stopped` is set. `folded` keeps what came of each log, by its path, for another release that
+    would fold it alike; None: nothing is kept.
     """
 
     verify: bool = True
@@ -63,6 +64,7 @@ class FastLoad:
     read_whole: set[str] = field(default_factory=set)
     noted: dict[str, npt.NDArray[np.int64]] | None = None
     is_stopped: Event = field(default_factory=Event)
+    folded: dict[str, Any] | None = None
 
 
 def read_chunks(log: StrictLog, profile: BrokerProfile, inputs: LoadInputs) -> Iterator[Iterable[LoadedBatch]]:
