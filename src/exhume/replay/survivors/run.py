@@ -8,6 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from itertools import groupby, islice
 from threading import Event
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,12 +24,13 @@ from exhume.codecs.wire import Buffer
 from exhume.errors import DecompressionError
 from exhume.replay.broker_log import StrictLog
 from exhume.replay.moment import ClockOrder, Cut, Moment, taken_to
-from exhume.replay.profiles import BrokerProfile
+from exhume.replay.profiles import BrokerProfile, JavaProfile, ScalaProfile
 from exhume.replay.reading import FastLoad, LoadInputs
 from exhume.replay.survivors.clock_order import nothing_found, order_of
 from exhume.replay.survivors.fold import fold
 from exhume.replay.survivors.joining import joined
 from exhume.replay.survivors.rules import (
+    BAD_RECORD,
     BEYOND_OFFSET,
     DONE,
     IS_PART,
@@ -51,12 +53,16 @@ from exhume.replay.survivors.tables import (
     LAST_OFFSET_SEEN,
     LEADER_EPOCH_SEEN,
     NEXT_OFFSET,
+    RECORDS_DONE,
     STATUS,
     Tables,
     drop_old_metadata,
     new_tables,
     with_room,
 )
+
+if TYPE_CHECKING:
+    from exhume.replay.survivors.odd_places import OddPlaces
 
 _BLOCK_BATCHES = 1024
 #: Compressed batches are unfolded and folded in runs of about so many bytes.
@@ -66,10 +72,20 @@ _FETCHED_BYTES = 16 * 1024 * 1024
 
 
 def fold_log(
-    log: StrictLog, profile: BrokerProfile, inputs: LoadInputs, fast: FastLoad, *, start_offset: int, at: Moment | None = None
+    log: StrictLog,
+    profile: BrokerProfile,
+    inputs: LoadInputs,
+    fast: FastLoad,
+    *,
+    start_offset: int,
+    lenient: bool = False,
+    at: Moment | None = None,
+    odd: OddPlaces | None = None,
+    until: tuple[int, int] | None = None,
 ) -> Settled | None:
     """What a load of this log by this release comes to, from the batch with `start_offset` on, up to this moment where one is given; None
-    where it has to be loaded record by record.
+    where it has to be loaded record by record. With `lenient` the log may go on behind where it should end. `odd` gets the fold past places
+    that are odd. `until` is the segment and byte at which a load ends in an error.
     """
     order, last_offset = None, None
     if at is not None and at.time_ms is not None:
@@ -84,14 +100,18 @@ def fold_log(
     if not segments:
         return None
     tables = None
-    parts = stretches(log, segments, fast.threads)
+    whole = _pieces_until(stretches(log, segments, 1)[0], until)
+    parts = stretches(log, segments, fast.threads) if until is None else [whole]
     if len(parts) > 1:
         tables = _fold_side_by_side(log, parts, rules, fast)
     # A batch that is taken for the first of a stretch can lie in a record.
-    if tables is None or tables.counts[STATUS] in (TRANSACTIONAL, ODD_BATCH):
-        tables = _fold_in_turn(log, stretches(log, segments, 1)[0], rules, fast)
+    if tables is None or tables.counts[STATUS] in (TRANSACTIONAL, ODD_BATCH) or (odd is not None and tables.counts[STATUS] != DONE):
+        if odd is not None:
+            odd.rules = rules
+        tables = _fold_in_turn(log, whole, rules, fast, odd)
     if tables.counts[STATUS] != DONE:
         return None
+    ends_at = until if odd is None or odd.ends_at is None else odd.ends_at
     cut = Cut()
     if last_offset is not None and tables.counts[IS_CUT]:
         end_offset = log.start_offset if tables.counts[FIRST_OFFSET] < 0 else int(tables.counts[NEXT_OFFSET])
@@ -99,13 +119,36 @@ def fold_log(
         if end_offset <= start_offset and tables.counts[FIRST_OFFSET] >= 0:
             # The log ends in front of its start, in one batch with it: releases differ in what they read of it.
             return None
-    # Where the log ends in a gap, much hangs on every batch.
-    elif tables.counts[NEXT_OFFSET] != log.end_offset:
+    elif ends_at is not None:
+        if max(int(tables.counts[NEXT_OFFSET]), log.start_offset) >= log.end_offset:
+            # Reading may have ended in front of that place.
+            return None
+    elif not _may_end(int(tables.counts[NEXT_OFFSET]), log.end_offset, profile, lenient=lenient):
         return None
     topic_ids = read_topic_ids(tables)
-    if topic_ids is None:
+    if topic_ids is None or (ends_at is not None and at is not None):
         return None
-    return Settled(log if at is None else taken_to(cut, log, at, order), tables, topic_ids)
+    settled = Settled(log if at is None else taken_to(cut, log, at, order), tables, topic_ids, ends_at=ends_at)
+    if odd is not None:
+        settled.mended, settled.odd_segments = odd.mended, odd.odd_segments
+    return settled
+
+
+def _may_end(next_offset: int, end_offset: int, profile: BrokerProfile, *, lenient: bool) -> bool:
+    """True where a load may end here that was told of this log end. Salvage finds batches behind it."""
+    if next_offset >= end_offset:
+        return lenient or next_offset == end_offset
+    if isinstance(profile, JavaProfile):
+        # Where the log ends in a gap, what requests see hangs on every batch.
+        return lenient and profile.commit_interval is None
+    return lenient or (isinstance(profile, ScalaProfile) and profile.empty_read == "stop")
+
+
+def _pieces_until(pieces: list[Piece], until: tuple[int, int] | None) -> list[Piece]:
+    if until is None:
+        return pieces
+    number, position = until
+    return [replace(piece, end=position) if piece.segment == number else piece for piece in pieces if piece.segment <= number]
 
 
 def _read_order(log: StrictLog, start_offset: int, at: Moment, fast: FastLoad) -> ClockOrder | None:
@@ -117,7 +160,7 @@ def _read_order(log: StrictLog, start_offset: int, at: Moment, fast: FastLoad) -
     for segment in log.segments:
         if looks_like(memoryview(segment.buffer)) is not None:
             return None
-        for rows, count, content in _blocks(segment.buffer, fast, verifies=False):
+        for rows, count, content in _blocks(segment.buffer, fast, verifies=False, end=segment.end):
             try:
                 for first, last, data, bodies in runs(content, rows, count, fast.cap_bytes):
                     if read_times(rows, first, last, data, bodies, start_offset, at.time_ms, found) < last:
@@ -129,12 +172,12 @@ def _read_order(log: StrictLog, start_offset: int, at: Moment, fast: FastLoad) -
     return order_of(found)
 
 
-def _fold_in_turn(log: StrictLog, stretch: Sequence[Piece], rules: Int64s, fast: FastLoad) -> Tables:
+def _fold_in_turn(log: StrictLog, stretch: Sequence[Piece], rules: Int64s, fast: FastLoad, odd: OddPlaces | None = None) -> Tables:
     tables = new_tables(int(rules[SEED]))
     tables.counts[BEGINS_WITHIN] = stretch[0].start > 0
     for piece in stretch:
-        tables = _fold_piece(log, piece, rules, tables, fast)
-        if tables.counts[STATUS] != DONE or fast.is_stopped.is_set():
+        tables = _fold_piece(log, piece, rules, tables, fast, odd=odd)
+        if tables.counts[STATUS] != DONE or fast.is_stopped.is_set() or (odd is not None and odd.is_over):
             break
     return tables
 
@@ -170,31 +213,57 @@ def _fold_side_by_side(log: StrictLog, parts: Sequence[Sequence[Piece]], rules: 
                 future.cancel()
 
 
-def _fold_piece(log: StrictLog, piece: Piece, rules: Int64s, tables: Tables, fast: FastLoad) -> Tables:
+def _fold_piece(log: StrictLog, piece: Piece, rules: Int64s, tables: Tables, fast: FastLoad, *, odd: OddPlaces | None = None) -> Tables:
     """These tables, and this piece of a segment folded into them; `counts[STATUS]` says whether it was."""
     number = piece.segment
-    segment = log.segments[number]
-    if piece.start == 0 and looks_like(memoryview(segment.buffer)) is not None:
+    if piece.start == 0 and looks_like(memoryview(log.segments[number].buffer)) is not None:
         return _given_up(tables, ODD_BATCH)
     bound_offsets(rules, log, number)
-    counts = tables.counts
-    counts[LEADER_EPOCH_SEEN] = -1
+    tables.counts[LEADER_EPOCH_SEEN] = -1
+    if odd is not None:
+        odd.last_batch_at = 0
+    tables, position = _fold_batches(log, piece, rules, tables, fast, odd=odd)
+    while odd is not None and tables.counts[STATUS] != DONE and not fast.is_stopped.is_set():
+        tables, behind = odd.pass_over(tables, number, position)
+        if tables.counts[STATUS] != DONE or odd.is_over:
+            break
+        fast.advance(behind - position)
+        rest = replace(piece, start=behind, end=min(piece.end, log.segments[number].end))
+        tables, position = _fold_batches(log, rest, rules, tables, fast, odd=odd)
+    return tables
+
+
+def _fold_batches(
+    log: StrictLog, piece: Piece, rules: Int64s, tables: Tables, fast: FastLoad, *, odd: OddPlaces | None
+) -> tuple[Tables, int]:
+    """The same as far as nothing is odd, and the byte behind the last batch that was folded whole."""
+    segment, counts, position = log.segments[piece.segment], tables.counts, piece.start
     for rows, count, content in _blocks(segment.buffer, fast, verifies=fast.verify, start=piece.start, end=piece.end):
         if not count:
-            return _given_up(tables, ODD_BATCH)
+            counts[RECORDS_DONE] = 0
+            return _given_up(tables, ODD_BATCH), position
         if counts[FIRST_BASE_OFFSET] < 0:
             counts[[FIRST_BASE_OFFSET, FIRST_LEADER_EPOCH]] = rows[0, [scan.BASE_OFFSET, scan.LEADER_EPOCH]]
         counts[LAST_OFFSET_SEEN] = rows[count - 1, scan.LAST_OFFSET]
+        done, status = 0, DONE
         try:
             for first, last, data, bodies in runs(content, rows, count, fast.cap_bytes):
                 tables = with_room_for(tables, rows, first, last, bodies)
-                if fold(rows, first, last, data, bodies, number, rules, tables) < last:
-                    return tables
+                done = fold(rows, first, last, data, bodies, piece.segment, rules, tables)
+                if done < last:
+                    status = counts[STATUS]
+                    break
         except DecompressionError:
-            return _given_up(tables, ODD_BATCH)
+            counts[RECORDS_DONE], status = 0, BAD_RECORD
+        if done:
+            position = int(rows[done - 1, scan.POSITION] + rows[done - 1, scan.SIZE])
+            if odd is not None:
+                odd.last_batch_at = int(rows[done - 1, scan.POSITION])
+        if status != DONE:
+            return _given_up(tables, status), position
         tables = drop_old_metadata(tables)
         fast.advance(int(rows[:count, scan.SIZE].sum()))
-    return tables
+    return tables, position
 
 
 def _blocks(
@@ -261,7 +330,13 @@ def runs(buffer: Bytes, rows: Int64s, count: int, cap_bytes: int) -> Iterator[tu
             pieces: list[bytes] = []
             size, last = 0, first
             while last < behind and size < _RUN_BYTES:
-                pieces.append(decompress(codecs[last], view[starts[last] : ends[last]], magic=2, cap_bytes=cap_bytes))
+                try:
+                    pieces.append(decompress(codecs[last], view[starts[last] : ends[last]], magic=2, cap_bytes=cap_bytes))
+                except DecompressionError:
+                    if not pieces:
+                        raise
+                    # What lies in front of it comes first.
+                    break
                 size += len(pieces[-1])
                 last += 1
             sizes = np.fromiter(map(len, pieces), np.int64, len(pieces))

@@ -73,7 +73,9 @@ RECORDS, BATCH_BYTES, FIRST_OFFSET, NEXT_OFFSET, LEADER_EPOCH_SEEN, MOST_METADAT
 SEED, IS_CUT = 20, 21
 #: Of a stretch that begins within a segment, 1; and its first batch: base offset and leader epoch. The last offset of its last batch.
 BEGINS_WITHIN, FIRST_BASE_OFFSET, FIRST_LEADER_EPOCH, LAST_OFFSET_SEEN = range(22, 26)
-COUNTS = 26
+#: How many records of the last batch were folded before one that could not be.
+RECORDS_DONE = 26
+COUNTS = 27
 
 _SIZE_MASK = (1 << SIZE_BITS) - 1
 _METADATA_WORTH_MOVING = 4 << 20
