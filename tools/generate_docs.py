@@ -45,7 +45,8 @@ from exhume.codecs.decoded_tables import DUMP
 from exhume.codecs.layout import Array, Field, Scalar, Struct
 from exhume.codecs.record_types import CONTROL_TYPES, MARKS, RECORD_TYPES
 from exhume.fixtures import scenarios
-from exhume.fixtures.scenarios.catalogue import CATALOGUE
+from exhume.fixtures.catalogue import CATALOGUE
+from exhume.fixtures.incidents import INCIDENTS, Incident
 from exhume.replay.spark.kinds import KINDS, for_spark
 from exhume.replay.spark.source_options import FILESYSTEM_PREFIX, OPTIONS
 from exhume.replay.state_tables import SCHEMAS
@@ -252,8 +253,20 @@ def _detectors() -> str:
                 parts.append(f"Better with: {', '.join(f'`{option}`' for option in detector.better_with)}.\n\n")
             if detector.traps:
                 parts.append("Not to be confused with:\n\n" + "".join(f"* {trap}.\n" for trap in detector.traps) + "\n")
-    parts += [f"#### {code}\n\n{answer}.\n\n" for code, answer in WITHOUT_DETECTOR.items()]
+            parts += [_practice(each) for each in INCIDENTS.values() if detector.finds(each.code)]
+    parts += [f"#### {code}\n\n{answer}.\n\n{_practice(INCIDENTS[code])}" for code, answer in WITHOUT_DETECTOR.items()]
     return "".join(parts)
+
+
+def _practice(incident: Incident) -> str:
+    """The commands that write this incident."""
+    kinds = (("--hit", incident.hits[1:]), ("--near-miss", incident.near_misses), ("--undecidable", incident.undecidable))
+    first = 2
+    lines = [f"* `exhume lab write {incident.code} DIR`: {incident.hits[0].title}\n"]
+    for option, those in kinds:
+        lines += [f"* `{option} {number}`: {each.title}\n" for number, each in enumerate(those, first)]
+        first = 1
+    return f"To practise: {incident.title}\n\n{''.join(lines)}\n"
 
 
 def _variants() -> str:
@@ -337,6 +350,8 @@ def _drills() -> str:
         "answers of your own; `DIR` is where you wrote it.\n",
         "\nA broker loads these logs as well: copy the partition directories into the data directory of one that is stopped and has 50\n",
         "offsets partitions, and give it a long `offsets.retention.minutes`, or it expires what is years old.\n",
+        "\n`exhume lab write IC-04 DIR` writes an incident instead. [detectors.md](detectors.md) lists them class by class, with near\n",
+        "misses (`--near-miss 1`) and logs that leave it open (`--undecidable 1`). Files that `exhume diagnose` needs are written too.\n",
     ]
     for each in scenarios.ALL.values():
         questions = "".join(f"* {question.text}\n  `exhume {question.command}`\n" for question in each.questions)

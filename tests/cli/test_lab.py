@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from exhume.fixtures import scenarios
+from exhume.fixtures.incidents import INCIDENTS
 
 from .conftest import Ask
 
@@ -27,8 +28,8 @@ def test_the_list_names_every_situation_with_a_command_to_begin_with(ask: Ask) -
 
     rows = json.loads(out)
     assert code == 0
-    assert [row["name"] for row in rows] == [*scenarios.ALL]
-    assert all(row["what_happens"].endswith(".") and row["story"] for row in rows)
+    assert [row["name"] for row in rows] == [*scenarios.ALL, *INCIDENTS]
+    assert all(row["what_happens"].endswith(".") and (row["story"] or (row["hits"] and row["near_misses"])) for row in rows)
     assert all(row["try"].startswith("exhume ") and "DIR" in row["try"] for row in rows)
     by_name = {row["name"]: row for row in rows}
     assert by_name["two-caches"]["message_formats"] == [0, 1]
@@ -39,7 +40,7 @@ def test_the_list_for_people_leaves_the_stories_out(ask: Ask) -> None:
     _, out, _ = ask("lab", "list")
 
     assert out.splitlines()[0].split() == ["name", "what_happens", "try"]
-    assert len(out.splitlines()) == 2 + len(scenarios.ALL)
+    assert len(out.splitlines()) == 2 + len(scenarios.ALL) + len(INCIDENTS)
 
 
 @pytest.mark.parametrize("options", [(), ("--message-format", "1", "--codec", "lz4")], ids=" ".join)
@@ -69,8 +70,35 @@ def test_every_question_has_an_answer(ask: Ask, name: str, question: scenarios.Q
 
 
 @pytest.mark.parametrize(
+    ("options", "title", "is_told"),
+    [((), "negative lag", True), (("--near-miss", 5), "ends that were read", False), (("--undecidable", 1), "without --end-offsets", True)],
+    ids=str,
+)
+def test_an_incident_is_written_with_what_is_given_and_the_command_to_ask_it(
+    ask: Ask, options: tuple[object, ...], title: str, is_told: bool, tmp_path: Path
+) -> None:
+    drill = tmp_path / "my drill"
+
+    code, out, err = ask("lab", "write", "IC-07", drill, *options, "--codec", "lz4")
+
+    assert (code, out) == (0, f"{drill}\n")
+    assert title in err
+    command = next(line.strip() for line in err.splitlines() if line.startswith("  exhume "))
+    assert ("--end-offsets" in command) == ("--undecidable" not in options)
+    _, *arguments = shlex.split(command)
+    _, rows, _ = ask(*arguments, "--output", "jsonl")
+    assert bool(rows) == is_told
+
+
+@pytest.mark.parametrize(
     ("arguments", "said"),
     [
+        (("IC-20",), "Choose one of IC-20a, IC-20b"),
+        (("IC-04", "--near-miss", 9), "Choose one of 1 (everybody comes and goes once)"),
+        (("IC-04", "--undecidable", 1), "Leave the option out"),
+        (("IC-04", "--hit", 1, "--near-miss", 1), "several logs at once"),
+        (("IC-04", "--message-format", 1), "cannot be told in message format 1"),
+        (("failover", "--hit", 2), "failover is no incident"),
         (("nothing",), "no scenario 'nothing'"),
         (("transactions", "--message-format", "0"), "only format 2 has transactions"),
         (("one-rebalance", "--codec", "zstd", "--message-format", "1"), "message format 1 has no zstd"),

@@ -21,12 +21,13 @@ from unittest.mock import patch
 import numpy as np
 
 from exhume.codecs.batches import BatchWalk, read_header_fields
-from exhume.codecs.kernels import borders, gaps, kernel, keys, mentions, records, scan, texts, times, values
+from exhume.codecs.kernels import borders, gaps, json_texts, kernel, keys, mentions, records, scan, texts, times, values
 from exhume.codecs.kernels.primitives import Bytes, Number
 from exhume.codecs.records import read_records_leniently
 from exhume.fixtures.log_writer import PartitionWriter, group_metadata, offset_commit, tombstone
 from exhume.replay import local
 from exhume.replay.local import Mode
+from exhume.replay.survivors import asked as asked_groups
 from exhume.replay.survivors import fold, gathering, joining, names, run, stretches
 from exhume.replay.survivors import tables as fold_tables
 from tests.codecs.test_fast_tables import READERS, tables
@@ -49,8 +50,13 @@ _ENTRIES: dict[str, Any] = {
     "read_commits": values.read_commits,
     "read_groups": values.read_groups,
     "copy_texts": texts.copy_texts,
+    "find_escapes": texts.find_escapes,
+    "write_texts": json_texts.write_texts,
     "find_gaps": gaps.find_gaps,
     "fold": fold.fold,
+    "fold_ahead": asked_groups.fold_ahead,
+    "fold_asked": asked_groups.fold_asked,
+    "number_groups": asked_groups._number_groups,
     "join": joining._join,
     "move_names": names.move_names,
     "index_producers": names.index_producers,
@@ -148,6 +154,8 @@ def compare(random: Random, directory: Path, releases: Sequence[str] = RELEASES,
     """Raises where kernels say something else than plain code, or step out of what they were given."""
     # Small blocks, and little patience with what is superseded: tables grow and are moved often.
     run._BLOCK_BATCHES = random.choice((1, 3, 1024))
+    run._NEAR_BATCHES = random.choice((1, 3, 128))
+    run._ROOM = random.choice(((100, 10_000, 3), (1 << 14, 8 << 20, 1 << 12)))
     stretches._LEAST_BYTES = random.choice((100, 1000, 16 << 20))
     fold_tables._METADATA_WORTH_MOVING = random.choice((1, 100, 4 << 20))
     release, mode, asked = random.choice(releases), random.choice(_MODES), {} if is_whole else _moment(random, directory)
@@ -155,6 +163,12 @@ def compare(random: Random, directory: Path, releases: Sequence[str] = RELEASES,
     for threads in (1, 2, 8):
         in_columns = everything(directory, least_bytes=0, release=release, mode=mode, threads=threads, asked=asked)
         assert in_columns == plainly, (release, mode, threads, asked)
+    if not is_whole and plainly["groups"]:
+        asked["groups"] = [random.choice(plainly["groups"])["group"]]
+        plainly = everything(directory, least_bytes=_NEVER, release=release, mode=mode, asked=asked)
+        for threads in (1, 2):
+            in_columns = everything(directory, least_bytes=0, release=release, mode=mode, threads=threads, asked=asked)
+            assert in_columns == plainly, (release, mode, threads, asked)
     assert tables(directory, least_bytes=0, readers=READERS) == tables(directory, least_bytes=_NEVER, readers=READERS)
     for path in directory.rglob("*.log"):
         compare_mentions(path.read_bytes())

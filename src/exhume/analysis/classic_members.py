@@ -46,8 +46,8 @@ def _remembered_member(protocol_type: str | None, protocol: str | None, version:
 
 
 def _member(protocol_type: str | None, protocol: str | None, fields: dict[str, Any]) -> Member:
-    wanted = _known(_remembered_wish, protocol_type, protocol, fields["subscription"])
-    given = _known(_remembered_gift, protocol_type, protocol, fields["assignment"])
+    wanted = wish_of(protocol_type, protocol, fields["subscription"])
+    given = gift_of(protocol_type, protocol, fields["assignment"])
     return Member(
         fields["member_id"],
         group_instance_id=fields.get("group_instance_id"),
@@ -68,7 +68,7 @@ def _member(protocol_type: str | None, protocol: str | None, fields: dict[str, A
 
 
 @dataclass(frozen=True, slots=True)
-class _Wish:
+class Wish:
     """What a subscription says."""
 
     payload: Payload
@@ -79,34 +79,41 @@ class _Wish:
 
 
 @dataclass(frozen=True, slots=True)
-class _Gift:
+class Gift:
     """What an assignment says; None where nothing tells."""
 
     payload: Payload
     assigned: tuple[TopicPartition, ...] | None
 
 
-def _known(remembered: Any, protocol_type: str | None, protocol: str | None, raw: bytes) -> Any:
-    """What these bytes say, decoded once; what is very long is not kept."""
-    return (remembered if len(raw) <= _MOST_REMEMBERED_BYTES else remembered.__wrapped__)(protocol_type, protocol, raw)
+def wish_of(protocol_type: str | None, protocol: str | None, raw: bytes) -> Wish:
+    """What this subscription says, sent by a member of a group of this protocol type and protocol."""
+    is_kept = len(raw) <= _MOST_REMEMBERED_BYTES
+    return (_remembered_wish if is_kept else _remembered_wish.__wrapped__)(protocol_type, protocol, raw)
+
+
+def gift_of(protocol_type: str | None, protocol: str | None, raw: bytes) -> Gift:
+    """What this assignment says, made for a member of a group of this protocol type and protocol."""
+    is_kept = len(raw) <= _MOST_REMEMBERED_BYTES
+    return (_remembered_gift if is_kept else _remembered_gift.__wrapped__)(protocol_type, protocol, raw)
 
 
 @lru_cache(maxsize=16_384)
-def _remembered_wish(protocol_type: str | None, protocol: str | None, raw: bytes) -> _Wish:
+def _remembered_wish(protocol_type: str | None, protocol: str | None, raw: bytes) -> Wish:
     payload = decode_subscription(protocol_type, protocol, raw)
     topics = subscribed_topics(payload)
     if topics is None:
-        return _Wish(payload, None, None, None, None)
+        return Wish(payload, None, None, None, None)
     owned = payload.value.get("owned_partitions")
     claimed = None if owned is None else tuple(dict.fromkeys((entry["topic"], number) for entry in owned for number in entry["partitions"]))
     generation = payload.value.get("generation", _NO_GENERATION)
-    return _Wish(payload, tuple(topics), claimed, None if generation == _NO_GENERATION else generation, payload.value.get("rack_id"))
+    return Wish(payload, tuple(topics), claimed, None if generation == _NO_GENERATION else generation, payload.value.get("rack_id"))
 
 
 @lru_cache(maxsize=16_384)
-def _remembered_gift(protocol_type: str | None, protocol: str | None, raw: bytes) -> _Gift:
+def _remembered_gift(protocol_type: str | None, protocol: str | None, raw: bytes) -> Gift:
     payload = decode_assignment(protocol_type, protocol, raw)
     if payload.kind == "consumer_assignment":
-        return _Gift(payload, tuple(assigned_partitions(payload)))
+        return Gift(payload, tuple(assigned_partitions(payload)))
     # No bytes at all: the leader left this member out.
-    return _Gift(payload, () if payload.kind == "empty" and protocol_type == "consumer" else None)
+    return Gift(payload, () if payload.kind == "empty" and protocol_type == "consumer" else None)

@@ -8,7 +8,7 @@ Held in memory is the latest word of each group, and nothing of the log.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -17,8 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from exhume.analysis.classic_members import classic_group
-from exhume.analysis.memberships import Kind, Membership
+from exhume.analysis.memberships import Kind, Member, Membership
 from exhume.analysis.modern_members import ModernGroup, kind_of
+from exhume.analysis.rosters import ClassicMembers, Roster
 from exhume.codecs.record_types import RECORD_TYPES, Decoded, decode_record
 from exhume.replay.topic_names import TopicNames
 
@@ -50,13 +51,17 @@ def group_lives(batches: Iterable[pa.RecordBatch], names: TopicNames | None = No
     yield from fold.end_batch()
 
 
-def lives_of_records(records: Iterable[tuple[Place, int, int | None, bytes, bytes | None]], names: TopicNames) -> Iterator[Membership]:
-    """As `group_lives`, of records in hand: place, record offset, time, key and value of each, control records not among them."""
+def lives_of_records(
+    records: Iterable[tuple[Place, int, int | None, bytes, bytes | None, Roster | None]], names: TopicNames
+) -> Iterator[Membership]:
+    """As `group_lives`, of records in hand: place, record offset, time, key, value and, where there is one, roster of each, control records
+    not among them.
+    """
     fold = GroupFold(names)
-    for place, record_offset, timestamp_ms, key, value in records:
+    for place, record_offset, timestamp_ms, key, value, roster in records:
         if kind_of(int.from_bytes(key[:2], "big", signed=True)) is not None:
             yield from fold.begin_batch(place)
-            yield from fold.take(record_offset, timestamp_ms, key, value)
+            yield from fold.take(record_offset, timestamp_ms, key, value, roster)
     yield from fold.end_batch()
 
 
@@ -95,8 +100,10 @@ class GroupFold:
             yield from self.end_batch()
             self.place = place
 
-    def take(self, record_offset: int, timestamp_ms: int | None, key: bytes, value: bytes | None) -> Iterator[Membership]:
-        """Take up a record of the present batch; a step comes back where it ends one."""
+    def take(
+        self, record_offset: int, timestamp_ms: int | None, key: bytes, value: bytes | None, roster: Roster | None = None
+    ) -> Iterator[Membership]:
+        """Take up a record of the present batch, with its roster where that is known; a step comes back where it ends one."""
         told = _decoded_key(key)
         group, number = told.key.get("group"), told.number
         if group is None or number is None or "undecodable_key" in told.marks:
@@ -104,7 +111,7 @@ class GroupFold:
         assert self.place is not None
         kind = self._kind(group)
         if number == _CLASSIC_GROUP:
-            fields = {"is_tombstone": True, "members": {}} if value is None else _classic_fields(key, value)
+            fields = {"is_tombstone": True, "members": {}} if value is None else _classic_fields(key, value, roster)
             if fields is None:
                 return
             touched = self._touch(group, record_offset, timestamp_ms)
@@ -193,11 +200,16 @@ class GroupFold:
         )
 
 
-def _classic_fields(key: bytes, value: bytes) -> dict[str, Any] | None:
-    read = classic_group(key, value)
-    if read is None:
-        return None
-    front, members = read
+def _classic_fields(key: bytes, value: bytes, roster: Roster | None) -> dict[str, Any] | None:
+    front: Mapping[str, Any]
+    members: Mapping[str, Member]
+    if roster is not None:
+        front, members = roster.front, ClassicMembers(key, value, roster)
+    else:
+        read = classic_group(key, value)
+        if read is None:
+            return None
+        front, members = read
     state_timestamp_ms = front.get("current_state_timestamp_ms", -1)
     return {
         "members": members,

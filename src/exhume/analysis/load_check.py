@@ -58,6 +58,8 @@ LOAD_MATRIX = pa.schema(
 #: What `given_up` says of a load, besides release, stop and place.
 _TOLD = ("coordinator", "outcome", "record_offset", "reason")
 _LOADED = ("loaded", "loaded_with_error")
+#: Loads that do not come to a clean end.
+FAILED = ("aborted", "loaded_with_error")
 _Key = tuple[str | None, int | None]
 _OffsetKey = tuple[str, str, int]
 
@@ -74,7 +76,7 @@ def check_loads(
 
     Without `stop` a log directory that does not tell how its broker stopped is tried both ways. `fast` as in `LoadOptions`.
     """
-    stops: list[Stop] = [stop] if stop else _stops(directories)
+    stops: list[Stop] = [stop] if stop else tried_stops(directories)
     rows: list[dict[str, Any]] = []
     kept_on = _keys(load_state(directories, LoadOptions(profile_for(None), "lenient", fast=fast), TopicNames()).offsets)
     for release in releases:
@@ -87,7 +89,8 @@ def check_loads(
 
 
 def given_up(directories: Sequence[LogDirectory], releases: Sequence[str], *, fast: FastLoad | None = None) -> list[dict[str, Any]]:
-    """Each load that one of these releases gives up: `release` and the first columns of `LOAD_CHECK` as far as `reason`.
+    """Each load that one of these releases gives up, or that ends in an error: `release` and the first columns of `LOAD_CHECK` as far as
+    `reason`; what does not apply may be missing.
 
     A log directory that does not tell how its broker stopped is tried both ways. What is in memory behind a load is not looked at.
     """
@@ -97,13 +100,13 @@ def given_up(directories: Sequence[LogDirectory], releases: Sequence[str], *, fa
     for release in releases:
         aborted: list[dict[str, Any]] = []
         is_plain = False
-        for tried in _stops(directories):
+        for tried in tried_stops(directories):
             # What was verified and read in columns after a clean stop has nothing that another start would mend.
             if not is_plain:
                 if fast is not None:
                     fast.read_whole.clear()
                 options = LoadOptions(profile_for(release), "strict", tried, "shown", fast=fast)
-                aborted = [_told(load) for load in load_partitions(directories, options, TopicNames()) if load.outcome == "aborted"]
+                aborted = [_told(load) for load in load_partitions(directories, options, TopicNames()) if load.outcome in FAILED]
                 is_plain = fast is not None and fast.verify and fast.read_whole >= segments
             rows += [row | {"release": release, "stop": tried} for row in aborted]
     return rows
@@ -141,7 +144,8 @@ def is_refused(checked: pa.Table) -> bool:
     return any(row["outcome"] not in _LOADED or row["lost_bytes"] for row in checked.to_pylist())
 
 
-def _stops(directories: Sequence[LogDirectory]) -> list[Stop]:
+def tried_stops(directories: Sequence[LogDirectory]) -> list[Stop]:
+    """How their brokers may have stopped: as the directories tell, both ways where they do not."""
     known = {directory.clean_shutdown for directory in directories}
     if known == {True}:
         return ["clean"]

@@ -47,7 +47,8 @@ def batch_command(
     """Reconstruct the state of large logs on Apache Spark, as Parquet.
 
     DIR gets a directory for each table, in it one for each offsets partition, and manifest.json, which lists every segment that was read
-    with its digest and what its checksums say. It appears whole, or stays as it was before.
+    with its digest and what its checksums say. It appears whole, or stays as it was before. The table findings has what exhume
+    diagnose finds, too, but at a moment.
 
     Example: exhume batch s3://backup/kafka-1 s3://backup/kafka-2 --output-dir /data/state --tables groups,offsets --release 4.3
     """

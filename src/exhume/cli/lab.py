@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,24 +13,36 @@ from exhume.cli.escape import printable
 from exhume.cli.options import CsvRaw, Output, OutputFile, OutputOption
 from exhume.errors import RequestError
 
+if TYPE_CHECKING:
+    from exhume.fixtures.incidents import Kind
+
 app = typer.Typer(help="Write logs of known situations, to practise on.", no_args_is_help=True, rich_markup_mode=None)
 
 _SHOWN = ("name", "what_happens", "try")
+_QUESTIONS: Mapping[Kind, str] = {
+    "hit": "Is it found, on which records does that rest, and what is not excluded?",
+    "near miss": "It only looks like it: what tells you so, before you ask?",
+    "undecidable": "Why can nobody tell?",
+}
 
 
 @app.command("list")
 def list_command(output: OutputOption = Output.table, output_file: OutputFile = None, csv_raw: CsvRaw = False) -> None:
     """Show the situations there are, and how to begin with each.
 
-    Their stories, message formats and the first releases that load them are in json, jsonl, csv and parquet.
+    Stories first, then every incident that `exhume diagnose` looks for, by its code. Their message formats, the first releases that load
+    or write them, and what there is of each incident (logs that have it, near misses, logs that leave it open) are in json, jsonl, csv and
+    parquet.
 
     Example: exhume lab list
     """
     from exhume.cli.render import render
     from exhume.fixtures import scenarios
-    from exhume.fixtures.scenarios.catalogue import catalogue
+    from exhume.fixtures.catalogue import catalogue
+    from exhume.fixtures.incidents import INCIDENTS
 
-    render(catalogue(scenarios.ALL.values()), output=output, output_file=output_file, csv_raw=csv_raw, columns=_SHOWN)
+    listed = catalogue(scenarios.ALL.values(), INCIDENTS.values())
+    render(listed, output=output, output_file=output_file, csv_raw=csv_raw, columns=_SHOWN)
 
 
 @app.command("write")
@@ -41,23 +54,72 @@ def write_command(
         typer.Option("--message-format", metavar="0|1|2", help="The format of its batches.", show_default="the one that fits it best"),
     ] = None,
     codec: Annotated[str, typer.Option("--codec", metavar="none|gzip|snappy|lz4|zstd", help="The compression of its batches.")] = "none",
+    hit: Annotated[
+        int | None, typer.Option("--hit", metavar="N", min=1, help="Of an incident: its N-th log.", show_default="the first")
+    ] = None,
+    near_miss: Annotated[
+        int | None,
+        typer.Option("--near-miss", metavar="N", min=1, help="The N-th log that only looks like it, instead.", show_default=False),
+    ] = None,
+    undecidable: Annotated[
+        int | None, typer.Option("--undecidable", metavar="N", min=1, help="The N-th log that leaves it open, instead.", show_default=False)
+    ] = None,
 ) -> None:
     """Write a situation as brokers would have left it.
 
     The same situation in the same format and codec is the same bytes every time. Standard output has the data directories, one for each
-    broker.
+    broker. What an incident is told with besides its log, such as end offsets, is in files in DIR.
 
     Example: exhume lab write failover drill/ --message-format 2 --codec zstd
+    Example: exhume lab write IC-04 drill/ --near-miss 2
     """
-    from exhume.fixtures import scenarios
+    from exhume.fixtures.incidents import INCIDENTS
 
+    numbers: dict[Kind, int | None] = {"hit": hit, "near miss": near_miss, "undecidable": undecidable}
+    asked = {kind: number for kind, number in numbers.items() if number is not None}
+    if len(asked) > 1:
+        raise RequestError("several logs at once", remedy="Choose one of --hit, --near-miss and --undecidable")
     try:
-        written = scenarios.write(name, directory, message_format=message_format, codec=codec)
+        if name in INCIDENTS or name.startswith("IC-"):
+            _write_incident(name, directory, message_format, codec, asked or {"hit": 1})
+        elif asked:
+            raise RequestError(f"{name} is no incident, and has one log only", remedy="Leave --hit, --near-miss and --undecidable out")
+        else:
+            _write_scenario(name, directory, message_format, codec)
     except OSError as error:
         raise RequestError(f"cannot write {directory}: {error.strerror or error}", remedy="Choose another directory") from error
-    for place in written.data_directories:
-        typer.echo(printable(str(place)))
+
+
+def _write_scenario(name: str, directory: Path, message_format: int | None, codec: str) -> None:
+    from exhume.fixtures import scenarios
+
+    written = scenarios.write(name, directory, message_format=message_format, codec=codec)
+    _tell_places(written.data_directories)
     typer.echo(f"{written.scenario.title} Releases from {written.first_release} on load it.", err=True)
     for question in written.scenario.questions:
-        command = question.command.replace("DIR", printable(shlex.quote(str(directory))))
-        typer.echo(f"\n{question.text}\n  exhume {command}", err=True)
+        _tell_question(question.text, question.command, directory)
+
+
+def _write_incident(code: str, directory: Path, message_format: int | None, codec: str, asked: Mapping[Kind, int]) -> None:
+    from exhume.fixtures import incidents
+
+    (kind, which), *_ = asked.items()
+    only = incidents.situation(code, kind, which).message_format
+    if message_format not in (None, only):
+        raise RequestError(f"{code} cannot be told in message format {message_format}", remedy=f"Choose message format {only}")
+    written = incidents.write(code, directory, kind=kind, which=which, codec=codec)
+    incident = written.incident
+    _tell_places(written.data_directories)
+    typer.echo(
+        f"{incident.title} ({kind}: {written.situation.title}) Releases from {incident.first_release} on write such records.", err=True
+    )
+    _tell_question(_QUESTIONS[kind], written.command, directory)
+
+
+def _tell_places(places: Iterable[Path]) -> None:
+    for place in places:
+        typer.echo(printable(str(place)))
+
+
+def _tell_question(text: str, command: str, directory: Path) -> None:
+    typer.echo(f"\n{text}\n  exhume {command.replace('DIR', printable(shlex.quote(str(directory))))}", err=True)

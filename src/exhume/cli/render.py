@@ -200,23 +200,38 @@ def _csv_text(text: str, *, raw: bool) -> str:
 
 
 def _write_parquet(source: Source, sink: Sink) -> None:
+    from concurrent.futures import Future, ThreadPoolExecutor
+
     import pyarrow.parquet as pq
 
-    with pq.ParquetWriter(sink, source.schema, compression="zstd", use_dictionary=list(_texts_in(source.schema))) as writer:
+    leaves = list(_leaves(source.schema))
+    # Names repeat. Numbers and JSON hardly do, and JSON has no least and greatest that anybody asks for: trying costs time and room.
+    dictionaries = [name for name, data_type in leaves if pat.is_string(data_type)]
+    statistics = [name for name, data_type in leaves if not is_json(data_type)]
+    with (
+        pq.ParquetWriter(sink, source.schema, compression="zstd", use_dictionary=dictionaries, write_statistics=statistics) as writer,
+        ThreadPoolExecutor(1) as aside,
+    ):
+        # One row group is written while the next one is made.
+        written: Future[None] | None = None
         for row_group in _row_groups(source):
-            writer.write_table(row_group, row_group_size=_ROW_GROUP_ROWS)
+            if written is not None:
+                written.result()
+            written = aside.submit(writer.write_table, row_group, row_group_size=_ROW_GROUP_ROWS)
+        if written is not None:
+            written.result()
 
 
-def _texts_in(fields: Iterable[pa.Field], inside: str = "") -> Iterator[str]:
-    """The Parquet columns of texts: names repeat. Numbers and JSON hardly do; trying costs time and room."""
+def _leaves(fields: Iterable[pa.Field], inside: str = "") -> Iterator[tuple[str, pa.DataType]]:
+    """The columns of Parquet, by their paths."""
     for field in fields:
         column, data_type = f"{inside}{field.name}", field.type
-        if pa.types.is_list(data_type):
+        if pat.is_list(data_type):
             column, data_type = f"{column}.list.element", data_type.value_type
-        if pa.types.is_struct(data_type):
-            yield from _texts_in(data_type, f"{column}.")
-        elif pa.types.is_string(data_type):
-            yield column
+        if pat.is_struct(data_type):
+            yield from _leaves(data_type, f"{column}.")
+        else:
+            yield column, data_type
 
 
 def _row_groups(source: Source) -> Iterator[pa.Table]:

@@ -20,17 +20,20 @@ if TYPE_CHECKING:
     from exhume.codecs.columns.pieces import Piece
 
 _OFFSET_COMMITS = pa.array([0, 1], pa.int16())
+_GROUP_METADATA = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Chapter:
     """Some records of one offsets partition that follow one another.
 
-    `commits` are rows of `schemas.DECODED["offset_commit"]`, `others` all other records, control records too, as `schemas.RECORDS`.
+    `commits` are rows of `schemas.DECODED["offset_commit"]`, `others` all other records, control records too, as `schemas.RECORDS`; those
+    of classic groups among them are in `groups`, too, as `schemas.DECODED["group_metadata"]`.
     """
 
     partition: PartitionDirectory
     commits: pa.RecordBatch
+    groups: pa.RecordBatch
     others: pa.RecordBatch
 
 
@@ -59,18 +62,20 @@ def _read_plainly(batches: Iterator[SegmentBatch]) -> Iterator[Chapter]:
 def divide(partition: PartitionDirectory, records: pa.RecordBatch) -> Chapter:
     """These records (of `schemas.RECORDS`) as a chapter."""
     is_commit = pc.and_(pc.invert(records["is_control"]), pc.is_in(records["record_type"], value_set=_OFFSET_COMMITS))
-    return Chapter(partition, decode_table("offset_commit", records), records.filter(pc.invert(is_commit)))
+    others = records.filter(pc.invert(is_commit))
+    return Chapter(partition, decode_table("offset_commit", records), decode_table("group_metadata", others), others)
 
 
 def _split(piece: Piece) -> Chapter:
     import numpy as np
 
     from exhume.codecs.columns.record_columns import record_table
-    from exhume.codecs.columns.typed import commit_table
+    from exhume.codecs.columns.typed import commit_table, group_table
     from exhume.codecs.kernels import records, scan
 
     numbers = piece.records[records.RECORD_TYPE]
     is_control = piece.run.columns[scan.ATTRIBUTES][piece.records[records.BATCH]] & scan.CONTROL != 0
     is_commit = ~is_control & ((numbers == 0) | (numbers == 1))
     commits = piece if is_commit.all() else piece.only(np.flatnonzero(is_commit))
-    return Chapter(piece.run.partition, commit_table(commits), record_table(piece.only(np.flatnonzero(~is_commit))))
+    groups = piece.only(np.flatnonzero(~is_control & (numbers == _GROUP_METADATA)))
+    return Chapter(piece.run.partition, commit_table(commits), group_table(groups), record_table(piece.only(np.flatnonzero(~is_commit))))

@@ -43,7 +43,8 @@ DUMP = pa.schema(
 #: Tables that kernels make where there is much to read.
 _BY_KERNELS = ("offset_commit", "group_metadata")
 
-_Decode = Callable[[str | None, str | None, bytes], Payload]
+#: What reads a subscription or an assignment, by protocol type and protocol.
+PayloadDecoder = Callable[[str | None, str | None, bytes], Payload]
 _MOST_REMEMBERED_BYTES = 1024
 
 _POSITION = tuple(name for name in schemas.END_TXN_MARKERS.names if name in schemas.RECORDS.names)
@@ -179,13 +180,24 @@ def _with_payloads(value: dict[str, Any]) -> dict[str, Any]:
     return {**value, "members": members} if "members" in value else value
 
 
-def _payload(decode: _Decode, protocol_type: str | None, protocol: str | None, raw: bytes) -> dict[str, Any]:
+def payload_text(decode: PayloadDecoder, protocol_type: str | None, protocol: str | None, raw: bytes) -> bytes:
+    """What the dump shows of a payload, as JSON text in UTF-8."""
+    make: Callable[..., bytes] = _remembered_text if len(raw) <= _MOST_REMEMBERED_BYTES else _remembered_text.__wrapped__
+    return make(decode, protocol_type, protocol, raw)
+
+
+@lru_cache(maxsize=4096)
+def _remembered_text(decode: PayloadDecoder, protocol_type: str | None, protocol: str | None, raw: bytes) -> bytes:
+    return to_json(payload_as_json(decode(protocol_type, protocol, raw))).encode()
+
+
+def _payload(decode: PayloadDecoder, protocol_type: str | None, protocol: str | None, raw: bytes) -> dict[str, Any]:
     make = _remembered_payload if len(raw) <= _MOST_REMEMBERED_BYTES else _remembered_payload.__wrapped__
     return make(decode, protocol_type, protocol, raw)
 
 
 @lru_cache(maxsize=4096)
-def _remembered_payload(decode: _Decode, protocol_type: str | None, protocol: str | None, raw: bytes) -> dict[str, Any]:
+def _remembered_payload(decode: PayloadDecoder, protocol_type: str | None, protocol: str | None, raw: bytes) -> dict[str, Any]:
     """Members of a group say the same, and say it again with each generation."""
     return JsonReady(json_ready(payload_as_json(decode(protocol_type, protocol, raw))))
 

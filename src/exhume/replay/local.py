@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -46,10 +47,18 @@ class PartitionLoad:
     findings: list[Finding] = field(default_factory=list)
     #: What requests see, and all that is held, where a gap at the end of the log sets them apart; None: both are `holdings`.
     snapshots: tuple[Holdings, Holdings] | None = None
+    #: The groups whose committed offsets may be left out, since they were not asked for.
+    left_out: frozenset[str] = frozenset()
+    #: Those of them that findings and outcome hang on.
+    more_groups: frozenset[str] = frozenset()
 
     def of_all_held(self) -> PartitionLoad:
         """This load with all that is held for its holdings, whatever requests see."""
         return self if self.snapshots is None else replace(self, holdings=self.snapshots[1])
+
+
+#: The log that was folded, and its load with the topic names in it; None where it is to be loaded record by record.
+_Folded = tuple[StrictLog | None, tuple[PartitionLoad, TopicNames] | None]
 
 
 @dataclass(slots=True)
@@ -85,7 +94,8 @@ class LoadOptions:
     `stop` says how the broker stopped; by default as each directory says (`LogDirectory.clean_shutdown`), clean where it does not.
     `view` is `shown` for what requests are answered from, `held` for what is in memory: they differ only for the Java coordinator, and
     only where the log ends in a gap; never in open transactions and pending offsets, which show in fetches that require stable offsets,
-    and those see what is held. `at` cuts the logs off at a moment; None takes them to their end.
+    and those see what is held. `at` cuts the logs off at a moment; None takes them to their end. `groups` are the only ones that are asked
+    for: committed offsets of others may be left out, and nothing else.
     """
 
     profile: BrokerProfile
@@ -95,6 +105,7 @@ class LoadOptions:
     inputs: LoadInputs = field(default_factory=LoadInputs)
     at: Moment | None = None
     fast: FastLoad | None = None
+    groups: Collection[str] | None = None
 
 
 def load_state(directories: Sequence[LogDirectory], options: LoadOptions, names: TopicNames) -> CoordinatorState:
@@ -122,6 +133,22 @@ def state_of_loads(loads: Sequence[PartitionLoad], options: LoadOptions, names: 
 
 def load_partitions(directories: Sequence[LogDirectory], options: LoadOptions, names: TopicNames) -> list[PartitionLoad]:
     """The load of every offsets partition of these log directories, one by one: what `load_state` makes its tables of."""
+    loads = _load_directories(directories, options, names)
+    if options.groups is not None and _has_unsure_homes(loads):
+        loads = _load_directories(directories, replace(options, groups=None), names)
+    return loads
+
+
+def _has_unsure_homes(loads: Sequence[PartitionLoad]) -> bool:
+    """True where some group may lie in two offsets partitions, and it hangs on offsets that were left out whether it does."""
+    unsure = [load.left_out - load.holdings.groups.keys() for load in loads]
+    if not any(unsure):
+        return False
+    named = Counter((load.partition.replica, name) for load in loads for name in {*load.left_out, *load.holdings.groups})
+    return any(named[load.partition.replica, name] > 1 for load, names in zip(loads, unsure, strict=True) for name in names)
+
+
+def _load_directories(directories: Sequence[LogDirectory], options: LoadOptions, names: TopicNames) -> list[PartitionLoad]:
     loads: list[PartitionLoad] = []
     for directory in directories:
         stop: Stop = options.stop or ("unclean" if directory.clean_shutdown is False else "clean")
@@ -132,10 +159,7 @@ def load_partitions(directories: Sequence[LogDirectory], options: LoadOptions, n
 
 def _load_directory(partitions: Sequence[PartitionDirectory], options: LoadOptions, stop: Stop, names: TopicNames) -> list[PartitionLoad]:
     profile, is_lenient = options.profile, options.mode == "lenient"
-    done = [
-        (settled.log, _load_in_columns(settled, options)) if settled else (None, None)
-        for settled in _fold_in_columns(partitions, stop, options)
-    ]
+    done = _load_folded(partitions, options, stop)
     logs = [
         log if log and load else cut_log(open_strictly(partition, stop), options.at, lenient=is_lenient)
         for partition, (log, load) in zip(partitions, done, strict=True)
@@ -156,6 +180,23 @@ def _load_directory(partitions: Sequence[PartitionDirectory], options: LoadOptio
     return loads
 
 
+def _load_folded(partitions: Sequence[PartitionDirectory], options: LoadOptions, stop: Stop) -> list[_Folded]:
+    """Log and load of each partition that was folded, with what else it hangs on besides the groups that are asked for."""
+    done: list[_Folded] = [
+        (settled.log, _load_in_columns(settled, options)) if settled else (None, None)
+        for settled in _fold_in_columns(partitions, stop, options)
+    ]
+    if options.groups is None:
+        return done
+    more = [loaded[0].more_groups if loaded else frozenset() for _, loaded in done]
+    again = [number for number, names in enumerate(more) if names]
+    if again:
+        asked = replace(options, groups=frozenset(options.groups).union(*more))
+        for number, redone in zip(again, _load_folded([partitions[number] for number in again], asked, stop), strict=True):
+            done[number] = redone
+    return done
+
+
 def _fold_in_columns(partitions: Sequence[PartitionDirectory], stop: Stop, options: LoadOptions) -> list[Settled | None]:
     """What each log comes to in columns, where it allows that and is worth it; None where it is to be loaded record by record."""
     fast, profile = options.fast, options.profile
@@ -170,7 +211,7 @@ def _fold_in_columns(partitions: Sequence[PartitionDirectory], stop: Stop, optio
         # A start after an unclean stop verifies checksums, and so does salvage, whatever this reader was told.
         verify = fast.verify or stop == "unclean" or options.mode == "lenient"
         own = replace(fast, threads=threads, verify=verify, cap_bytes=min(fast.cap_bytes, DEFAULT_CAP_BYTES))
-        return fold_partition(partition, stop, profile, options.inputs, own, lenient=options.mode == "lenient", at=options.at)
+        return fold_partition(partition, stop, own, options)
 
     # Many partitions side by side, or the segments of a few.
     if fast.threads > 1 and len(partitions) > 2 * fast.threads:
@@ -232,7 +273,10 @@ def load_settled(settled: Settled, options: LoadOptions) -> tuple[PartitionLoad,
     if len(refusals.tolerated) > tolerated or learned.differs_from("commit", settled.topic_ids):
         return None
     held[0].offset_columns = SettledOffsets(settled, loader.commit_rules)
-    return _loaded(log, options, loader, held, progress), learned
+    load = _loaded(log, options, loader, held, progress)
+    load.left_out = frozenset(settled.left_out())
+    load.more_groups = frozenset(group for group in load.left_out if loader.hangs_on_offsets(group))
+    return load, learned
 
 
 def load_log(log: StrictLog, options: LoadOptions, names: TopicNames) -> PartitionLoad:

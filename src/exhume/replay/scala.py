@@ -161,6 +161,10 @@ class ScalaLoad:
         self._settled_offsets = settled.spans()
         self.transactions = joined_transactions(self.transactions, settled.transactions(self.commit_rules))
 
+    def hangs_on_offsets(self, group_id: str) -> bool:
+        """True where it hangs on committed offsets of this group what is said of the load, or of a group without a record."""
+        return group_id in self.removed_groups or (self.profile.install == "offsets_at_once" and group_id not in self.groups)
+
     def end_chunk(self) -> None:
         """A read has been applied. Raises `LoadAborted` where installing what is there fails (0.11.0.0)."""
         if self._per_chunk is not None:
@@ -215,7 +219,9 @@ class ScalaLoad:
         exempt = (
             {*(key[0] for key in self.offsets), *self._settled_offsets} if self.profile.removed_group_check == "without_offsets" else set()
         )
-        for group_id in self.removed_groups:
+        for group_id, (_, record_offset) in self.removed_groups.items():
             if self.profile.removed_group_check != "never" and group_id in holdings.groups and group_id not in exempt:
-                return f"unexpected unload of active group {group_id!r}: its tombstone was loaded, and offsets of it"
+                return (
+                    f"unexpected unload of active group {group_id!r}: its tombstone, record {record_offset}, was loaded, and offsets of it"
+                )
         return None

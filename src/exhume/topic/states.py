@@ -71,7 +71,7 @@ class TopicStates(TopicTables):
             RequestError: no such release, or a moment that this log cannot have.
         """
         at = moment(self._offsets_partitions(), at_offset=at_offset, at_time_ms=at_time_ms, clock=clock)
-        options = LoadOptions(profile_for(release), mode, stop, view, inputs or LoadInputs(), at)
+        options = LoadOptions(profile_for(release), mode, stop, view, inputs or LoadInputs(), at, groups=asked_exactly(groups))
         self._note_unknown_releases(release)
         options = replace(options, fast=self._fast_load())
         state = load_state(self._evidence.log_directories, options, self._topic_names(topics_file))
@@ -271,6 +271,11 @@ class TopicStates(TopicTables):
 
     def _topic_names(self, topics_file: Place | None) -> TopicNames:
         return names_beside(self._evidence.log_directories, None if topics_file is None else Path(topics_file))
+
+
+def asked_exactly(groups: Collection[str] | None) -> Collection[str] | None:
+    """These groups, for a load that has to do with no others; None where a name of them is not exact: it could stand for several."""
+    return None if groups is None or any("\ufffd" in group for group in groups) else groups
 
 
 def _cores() -> int:

@@ -6,94 +6,104 @@ from pathlib import Path
 
 import pytest
 
-from exhume.fixtures.log_writer import KeyValue, PartitionWriter, group_metadata, offset_commit
+from exhume.analysis.detectors.load_orders import group_of, order_of
 
-from .files import decided
-from .story import DAY_0_MS, Story, said
-
-TWO_OWNERS = """
-10 d0 10:00 CG3 g epoch=3 | CG5 g m1 {t} | CG5 g m2 {t} | CG6 g target-epoch=3 | CG8 g m1 epoch=3 prev=2 state=0 own{t:[0]}
-17 d0 10:01 CG8 g m2 epoch=4 prev=3 state=0 own{t:[0]}
-18 d0 10:02 CG8 g m1 epoch=5 prev=4 state=0 own{t:[1]}
-"""
-
-
-def commit(offset: int, partition: int = 0) -> KeyValue:
-    return offset_commit("g", "t", partition, offset, commit_timestamp_ms=DAY_0_MS)
+from .incidents import hit, near_miss
+from .story import said
 
 
 def test_two_owners_whose_handover_was_compacted_away_stop_the_releases_that_check_it(tmp_path: Path) -> None:
-    found = said(decided(Story(TWO_OWNERS).write(tmp_path), "IC-06"), "IC-06")
+    found = said(hit("IC-06d", tmp_path), "IC-06d")
 
-    assert (found.severity, found.confidence, found.first_record_offset) == ("warn", "proof", 17)
+    assert (found.severity, found.confidence, found.group, found.first_record_offset) == ("warn", "proof", "g", 17)
     assert "4.1.1" in found.sentence
     assert "still owned" in found.sentence
+    assert found.sentence.endswith("read to the end all the same, t-0 of m2, t-1 of m1")
+    assert "KAFKA-19862" in str(found.remedy)
 
 
-def test_the_same_with_the_handover_is_loaded_by_all(tmp_path: Path) -> None:
-    complete = TWO_OWNERS.replace("17 d0 10:01", "16 d0 10:01 CG8 g m1 epoch=4 prev=3 state=0 own{}\n17 d0 10:01")
+@pytest.mark.parametrize(
+    ("which", "releases", "record_offset"),
+    [("commits behind the tombstone, as 0.10.1 reads them", "0.10.1.1", 3), ("pending commits alone", "2.3.1 to 3.9.2", 1)],
+)
+def test_a_group_that_is_removed_and_has_commits_again_is_loaded_with_an_error(
+    tmp_path: Path, which: str, releases: str, record_offset: int
+) -> None:
+    found = said(hit("IC-06a", tmp_path, which), "IC-06a")
 
-    assert not [finding for finding in decided(Story(complete).write(tmp_path), "IC-06") if finding.severity != "info"]
+    assert (found.severity, found.group, found.first_record_offset) == ("info", "g", record_offset)
+    assert f"a coordinator of {releases} " in found.sentence
+    assert "loads all of it, and then reports an error: unexpected unload" in found.sentence
+    assert "Nothing is lost" in str(found.remedy)
 
 
-def test_tombstones_of_a_member_that_is_not_there_stop_early_coordinators_only(tmp_path: Path) -> None:
-    log = Story("0 d0 10:00 CG8 ghosts m1 = X | CG7 ghosts m1 = X | CG5 ghosts m1 = X | CG3 ghosts = X").write(tmp_path)
+@pytest.mark.parametrize(
+    ("code", "which", "told", "sentence"),
+    [
+        ("IC-06b", "of a group", ("info", 0), "there is no group 'g' for a record of type 8"),
+        ("IC-06b", "of a member", ("info", 5), "there is no member 'm1' in group 'g' for a record of type 8"),
+        ("IC-06c", 1, ("info", 5), "group 'g' is a simple group, record type 3 belongs to consumer groups"),
+        ("IC-06e", 1, ("incident", 2), "group 'g' is a classic group, record type 3 belongs to consumer groups"),
+        ("IC-06e", 2, ("incident", 5), "group 'g' is a classic group, record type 8 belongs to consumer groups"),
+    ],
+)
+def test_orders_of_consumer_groups_are_told_apart(
+    tmp_path: Path, code: str, which: int | str, told: tuple[str, int], sentence: str
+) -> None:
+    found = said(hit(code, tmp_path, which), code)
 
-    assert {finding.severity for finding in decided(log, "IC-06")} == {"info"}
+    assert ((found.severity, found.first_record_offset), found.confidence) == (told, "proof")
+    assert sentence in found.sentence
+    assert ("4.3.1" in found.sentence) == (found.severity == "incident")
 
 
 def test_a_group_that_no_release_takes_is_an_incident(tmp_path: Path) -> None:
-    member = {"client_id": "c", "client_host": "/h", "subscription": b"\0\0\0\0\0\0\xff\xff\xff\xff", "assignment": b""}
-    members = [member | {"member_id": "m1", "group_instance_id": "i"}, member | {"member_id": "m2", "group_instance_id": "i"}]
-    with PartitionWriter(tmp_path, 0) as log:
-        log.append([group_metadata("g", {"protocol_type": "consumer", "protocol": "range", "leader": "m1", "members": members})])
-
-    assert said(decided(tmp_path, "IC-06"), "IC-06").severity == "incident"
+    assert said(hit("IC-06", tmp_path, "two members with one static identity"), "IC-06").severity == "incident"
 
 
-def test_a_log_in_good_order_is_loaded(tmp_path: Path) -> None:
-    log = Story("0 d0 10:00 GM g gen=1 {A: t → t-0}\n1 d0 10:01 OC g t-0 = 5\n2 d0 10:02 GM g = X\n3 d0 10:03 OC h t-0 = 5").write(tmp_path)
-
-    assert not decided(log, "IC-06")
-
-
-@pytest.mark.parametrize(("size_bytes", "is_large"), [(6 * 1024 * 1024, True), (4 * 1024 * 1024, False)])
-def test_a_group_record_beyond_the_load_buffer_never_loads_in_old_releases(tmp_path: Path, size_bytes: int, is_large: bool) -> None:
-    member = {"member_id": "m", "client_id": "c", "client_host": "/h", "subscription": bytes(size_bytes), "assignment": b""}
-    with PartitionWriter(tmp_path, 0) as log:
-        log.append([group_metadata("big", {"protocol_type": "x", "members": [member]})], timestamp_ms=DAY_0_MS)
-
-    found = decided(tmp_path, "IC-15")
-
-    assert bool(found) == is_large
-    if is_large:
-        assert found[0].group == "big"
-        assert "in front of 2.1.0" in found[0].sentence
+@pytest.mark.parametrize(
+    ("code", "which"),
+    [("IC-06", "good order"), ("IC-06d", "the handover is there"), ("IC-06e", "an upgrade"), ("IC-06e", "a downgrade")],
+)
+def test_a_log_in_good_order_is_loaded(tmp_path: Path, code: str, which: str) -> None:
+    assert not near_miss(code, tmp_path, which)
 
 
-@pytest.mark.parametrize(("base_offset", "is_endless"), [(200, True), (1, False)])
-def test_an_empty_segment_behind_a_gap_is_read_for_ever_by_old_releases(tmp_path: Path, base_offset: int, is_endless: bool) -> None:
-    with PartitionWriter(tmp_path, 0) as log:
-        log.append([commit(1)], timestamp_ms=DAY_0_MS)
-        log.roll(base_offset)
+@pytest.mark.parametrize(
+    ("reason", "code"),
+    [
+        ("there is no group 'batch-version-gap' for a record of type 8", "IC-06b"),
+        ("there is no member 'm' in group \"it's\" for a record of type 8", "IC-06b"),
+        ("record type 24 is not known to this release", None),
+        ("value version 3 of record type 2 (group_metadata) is not known to 0.11.0.0", None),
+        ("this release has no way to replay record type 9", None),
+        ("group 'g' is removed while it still has 2 members", "IC-06"),
+    ],
+)
+def test_names_do_not_decide_what_a_load_was_given_up_for(reason: str, code: str | None) -> None:
+    order = order_of(reason)
 
-    found = decided(tmp_path, "IC-15")
-
-    assert bool(found) == is_endless
-    if is_endless:
-        assert "begins at 200, behind a gap that begins at 1" in found[0].sentence
+    assert (order and order.code) == code
 
 
-@pytest.mark.parametrize(("siblings_mib", "is_large"), [(0, True), (3, False)])
-def test_a_partition_that_is_many_times_its_siblings_is_slow_to_load(tmp_path: Path, siblings_mib: int, is_large: bool) -> None:
-    filler = "x" * 1_000_000
-    for partition in range(4):
-        with PartitionWriter(tmp_path, partition) as log:
-            for number in range(12 if partition == 3 else siblings_mib):
-                big = offset_commit("g", "t", number, 1, commit_timestamp_ms=DAY_0_MS, metadata=filler[:30_000])
-                log.append([big] * 35, timestamp_ms=DAY_0_MS)
-            log.append([commit(1)], timestamp_ms=DAY_0_MS)
+def test_the_group_is_the_one_that_the_reason_names() -> None:
+    assert group_of("there is no member 'm' in group \"it's\" for a record of type 8") == "it's"
+    assert group_of("group 'a\\n\\'b\"' is removed while it still has 2 members") == "a\n'b\""
+    assert group_of("the key of a control record cannot be decoded") is None
 
-    found = decided(tmp_path, "IC-15")
 
-    assert [finding.offsets_partition for finding in found] == ([3] if is_large else [])
+def test_a_group_record_beyond_the_load_buffer_never_loads_in_old_releases(tmp_path: Path) -> None:
+    found = said(hit("IC-15", tmp_path, "a group record beyond the load buffer"), "IC-15")
+
+    assert found.group == "big"
+    assert "in front of 2.1.0" in found.sentence
+
+
+def test_an_empty_segment_behind_a_gap_is_read_for_ever_by_old_releases(tmp_path: Path) -> None:
+    found = said(hit("IC-15", tmp_path, "an empty segment behind a gap"), "IC-15")
+
+    assert "begins at 200, behind a gap that begins at 1" in found.sentence
+
+
+def test_a_partition_that_is_many_times_its_siblings_is_slow_to_load(tmp_path: Path) -> None:
+    assert said(hit("IC-15", tmp_path, "a partition that is many times its siblings"), "IC-15").offsets_partition == 3

@@ -19,6 +19,7 @@ from exhume import spark as exhume_spark
 from exhume.errors import RequestError
 from exhume.replay.spark.source_options import SourceOptions
 from exhume.replay.spark.wide import plain_schema
+from exhume.spark import records
 from tests.judges import corpus
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def rows_of(table: pa.Table) -> Counter[str]:
 
 def test_rows_are_those_of_one_machine(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     # Many tasks: what one group wrote lies in several of them.
-    monkeypatch.setattr(exhume_spark, "SourceOptions", partial(SourceOptions, bytes_per_partition=64 * 1024))
+    monkeypatch.setattr(records, "SourceOptions", partial(SourceOptions, bytes_per_partition=64 * 1024))
     with exhume.open(LOGS) as topic:
         rebalances, owners = topic.rebalances(), topic.owners()
     assert {"classic", "consumer", "share", "streams"} <= {*rebalances["group_type"].to_pylist()}

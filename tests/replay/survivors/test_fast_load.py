@@ -40,7 +40,7 @@ TRIES = len(THREADS)
 _EXAMPLES = int(os.environ.get("EXHUME_EXAMPLES", "1"))
 
 
-class _Taken:
+class Taken:
     """Counts the partitions that were loaded in columns."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,8 +56,8 @@ class _Taken:
 
 
 @pytest.fixture
-def taken(monkeypatch: pytest.MonkeyPatch) -> _Taken:
-    return _Taken(monkeypatch)
+def taken(monkeypatch: pytest.MonkeyPatch) -> Taken:
+    return Taken(monkeypatch)
 
 
 def everything(
@@ -94,7 +94,7 @@ def _logs(root: Path) -> Iterator[Path]:
     return (answer for answer in sorted({answer.data for case in corpus.cases(root) for answer in case.answers() if answer.data.is_dir()}))
 
 
-def test_every_bundled_log_loads_in_columns_as_it_does_record_by_record(taken: _Taken, compared: Compared) -> None:
+def test_every_bundled_log_loads_in_columns_as_it_does_record_by_record(taken: Taken, compared: Compared) -> None:
     for directory in _logs(corpus.BUNDLED):
         assert_same(directory, ("2.8.2", "4.3.0"), ("strict",))
 
@@ -104,7 +104,7 @@ def test_every_bundled_log_loads_in_columns_as_it_does_record_by_record(taken: _
 
 @pytest.mark.corpus
 @pytest.mark.skipif(corpus.WHOLE is None, reason="EXHUME_CORPUS does not name a larger set of logs")
-def test_every_log_of_the_corpus_loads_in_columns_as_it_does_record_by_record(taken: _Taken, compared: Compared) -> None:
+def test_every_log_of_the_corpus_loads_in_columns_as_it_does_record_by_record(taken: Taken, compared: Compared) -> None:
     assert corpus.WHOLE is not None
     for directory in _logs(corpus.WHOLE):
         assert_same(directory, ("2.8.2", "3.7.2-new", "4.3.0"), ("strict",))
@@ -139,7 +139,7 @@ def test_a_generated_log_loads_in_columns_as_it_does_record_by_record(
 
 
 @pytest.mark.parametrize("steps", ["s7 s8 v c8 c7", "s7 t c7", "s7 v t s7 c7", "s7 c7 s7 a7", "s7 s8 c7 t", "v s7", "s7 s7 t s7"])
-def test_races_of_transactions_are_loaded_in_columns(steps: str, tmp_path: Path, taken: _Taken) -> None:
+def test_races_of_transactions_are_loaded_in_columns(steps: str, tmp_path: Path, taken: Taken) -> None:
     write(tmp_path, strategies.race(steps.split()), 3)
 
     assert_same(tmp_path)
@@ -147,7 +147,7 @@ def test_races_of_transactions_are_loaded_in_columns(steps: str, tmp_path: Path,
 
 
 @pytest.mark.parametrize("codec", range(5))
-def test_a_log_of_every_codec_is_loaded_in_columns(codec: int, tmp_path: Path, taken: _Taken) -> None:
+def test_a_log_of_every_codec_is_loaded_in_columns(codec: int, tmp_path: Path, taken: Taken) -> None:
     with PartitionWriter(tmp_path, 0) as log:
         for number in range(40):
             commits = [
@@ -163,7 +163,7 @@ def test_a_log_of_every_codec_is_loaded_in_columns(codec: int, tmp_path: Path, t
     assert taken.count == 4 * TRIES
 
 
-def test_names_that_are_not_ascii_and_names_that_are_no_text(tmp_path: Path, taken: _Taken) -> None:
+def test_names_that_are_not_ascii_and_names_that_are_no_text(tmp_path: Path, taken: Taken) -> None:
     """Valid UTF-8 is folded; what reads as U+FFFD goes to the loader, to which names that differ there only are one."""
     with PartitionWriter(tmp_path, 0) as log:
         for group in ("zahlungen-für-größe", "支付", "a�b"):
@@ -178,7 +178,7 @@ def test_names_that_are_not_ascii_and_names_that_are_no_text(tmp_path: Path, tak
     assert taken.count == 2 * len(RELEASES[2:]) * TRIES
 
 
-def test_members_are_read_when_somebody_looks(tmp_path: Path, taken: _Taken) -> None:
+def test_members_are_read_when_somebody_looks(tmp_path: Path, taken: Taken) -> None:
     member = {
         "member_id": "m",
         "client_id": "c",
@@ -196,7 +196,7 @@ def test_members_are_read_when_somebody_looks(tmp_path: Path, taken: _Taken) -> 
     assert taken.count == 2 * len(RELEASES[3:]) * TRIES
 
 
-def test_a_small_log_is_read_by_plain_code(tmp_path: Path, taken: _Taken) -> None:
+def test_a_small_log_is_read_by_plain_code(tmp_path: Path, taken: Taken) -> None:
     with PartitionWriter(tmp_path, 0) as log:
         log.append([offset_commit("g", "t", 0, 1, commit_timestamp_ms=1)], timestamp_ms=1)
     with exhume.open(tmp_path) as topic:
@@ -205,7 +205,7 @@ def test_a_small_log_is_read_by_plain_code(tmp_path: Path, taken: _Taken) -> Non
     assert taken.count == 0
 
 
-def test_a_checksum_that_fails_is_no_matter_to_a_load(tmp_path: Path, taken: _Taken) -> None:
+def test_a_checksum_that_fails_is_no_matter_to_a_load(tmp_path: Path, taken: Taken) -> None:
     with PartitionWriter(tmp_path, 0) as log:
         for number in range(3):
             log.append([offset_commit("g", "t", 0, number, commit_timestamp_ms=1)], timestamp_ms=1)
@@ -238,7 +238,7 @@ def asked(directory: Path, *, least_bytes: int) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "story", ["2.8.2-expiry", "2.8.2-lifecycle", "3.9.1-transactions-new", "4.3.0-transactions", "4.3.0-consumer-groups"]
 )
-def test_questions_about_groups_are_answered_alike(story: str, taken: _Taken) -> None:
+def test_questions_about_groups_are_answered_alike(story: str, taken: Taken) -> None:
     directory = next(case for case in corpus.cases() if case.name == story).directory / "data"
 
     assert asked(directory, least_bytes=0) == asked(directory, least_bytes=_NEVER)
@@ -255,7 +255,7 @@ def test_a_group_without_a_record_is_told_with_its_neighbours(tmp_path: Path) ->
     assert "billing" in str(refused.value)
 
 
-def test_bytes_behind_the_header_of_a_batch_that_counts_no_record(tmp_path: Path, taken: _Taken) -> None:
+def test_bytes_behind_the_header_of_a_batch_that_counts_no_record(tmp_path: Path, taken: Taken) -> None:
     """A broker takes it for empty; who reads leniently finds the record."""
     with PartitionWriter(tmp_path, 0) as log:
         log.append([offset_commit("g", "t", 0, 1, commit_timestamp_ms=1)], timestamp_ms=1)
@@ -269,7 +269,7 @@ def test_bytes_behind_the_header_of_a_batch_that_counts_no_record(tmp_path: Path
     assert taken.count == 2 * len(RELEASES) * TRIES
 
 
-def test_a_group_whose_only_commit_is_of_a_topic_that_is_no_text(tmp_path: Path, taken: _Taken) -> None:
+def test_a_group_whose_only_commit_is_of_a_topic_that_is_no_text(tmp_path: Path, taken: Taken) -> None:
     """The commit is passed on and makes the group exist, which the fold knows from a tombstone only, or from a later commit."""
     key, value = offset_commit("g", "aXb", 0, 7, commit_timestamp_ms=1)
     assert key is not None
@@ -295,7 +295,7 @@ def test_a_group_whose_only_commit_is_of_a_topic_that_is_no_text(tmp_path: Path,
     assert taken.count == 6 * 2 * len(RELEASES[3:]) * TRIES
 
 
-def test_one_topic_id_with_two_names(tmp_path: Path, taken: _Taken) -> None:
+def test_one_topic_id_with_two_names(tmp_path: Path, taken: Taken) -> None:
     """The latest word counts, of the last partition: whichever of them are loaded in columns."""
     topic_id = "AQIDBAUGBwgJCgsMDQ4PEA"
     member = encode_key(7, {"group": "g", "member_id": "m"})
@@ -380,7 +380,7 @@ def test_a_batch_that_unfolds_to_more_than_a_broker_is_taken_to_survive(tmp_path
     assert_same(tmp_path, cap_bytes=1 << 20)
 
 
-def test_the_group_that_a_late_error_names_is_the_first_that_was_removed(tmp_path: Path, taken: _Taken) -> None:
+def test_the_group_that_a_late_error_names_is_the_first_that_was_removed(tmp_path: Path, taken: Taken) -> None:
     """Members of another protocol than that of consumers make the loader read a group's records itself."""
     member = {"member_id": "m", "client_id": "c", "client_host": "/h", "session_timeout_ms": 30, "subscription": b"", "assignment": b""}
     value = {"protocol_type": "connect", "generation": 3, "protocol": "default", "leader": "m", "members": [member]}
@@ -422,7 +422,7 @@ def test_keys_whose_ranks_have_more_than_31_bits(tmp_path: Path) -> None:
     assert keys == sorted(keys)
 
 
-def test_an_archive_is_loaded_in_columns(tmp_path: Path, taken: _Taken) -> None:
+def test_an_archive_is_loaded_in_columns(tmp_path: Path, taken: Taken) -> None:
     with PartitionWriter(tmp_path / "data", 0) as log:
         for number in range(20):
             log.append([offset_commit("g", "t", number, 1, commit_timestamp_ms=1)], timestamp_ms=1, codec=number % 5)

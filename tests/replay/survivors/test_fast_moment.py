@@ -18,7 +18,7 @@ from exhume.replay.local import Mode
 from exhume.topic import OffsetsTopic
 from tests.conftest import Compared
 from tests.judges import corpus
-from tests.replay.survivors.test_fast_load import THREADS, TRIES, _logs, _Taken, everything, taken
+from tests.replay.survivors.test_fast_load import THREADS, TRIES, Taken, _logs, everything, taken
 
 __all__ = ["taken"]
 
@@ -58,7 +58,7 @@ def cuts(records: pa.Table, random: Random, most: int) -> list[dict[str, Any]]:
     return found
 
 
-def test_every_bundled_log_at_some_moments(taken: _Taken, compared: Compared) -> None:
+def test_every_bundled_log_at_some_moments(taken: Taken, compared: Compared) -> None:
     random = Random(7)
     for directory in _logs(corpus.BUNDLED):
         for asked in cuts(records_of(directory), random, 1):
@@ -89,7 +89,7 @@ def _story(directory: Path, codec: int = 0) -> Path:
 
 
 @pytest.mark.parametrize("codec", [0, 3, 4])
-def test_every_record_offset_and_every_time_of_a_story(codec: int, tmp_path: Path, taken: _Taken) -> None:
+def test_every_record_offset_and_every_time_of_a_story(codec: int, tmp_path: Path, taken: Taken) -> None:
     directory = _story(tmp_path, codec)
     for record_offset in range(40):
         assert_same_at(directory, {"at_offset": {0: record_offset}}, ("4.3.0",))
@@ -99,7 +99,7 @@ def test_every_record_offset_and_every_time_of_a_story(codec: int, tmp_path: Pat
     assert taken.count == (40 + 15) * 2 * TRIES
 
 
-def test_moments_in_front_of_the_log_start(tmp_path: Path, taken: _Taken) -> None:
+def test_moments_in_front_of_the_log_start(tmp_path: Path, taken: Taken) -> None:
     write_checkpoint(_story(tmp_path) / "log-start-offset-checkpoint", [("__consumer_offsets", 0, 9)])
     for record_offset in range(30):
         for release in ("2.8.2", "4.3.0"):
@@ -115,7 +115,7 @@ def _break_the_last(content: bytearray) -> None:
 
 
 @pytest.mark.parametrize("change", [_break_the_last])
-def test_damage_behind_the_moment_is_told_all_the_same(change: Callable[[bytearray], None], tmp_path: Path, taken: _Taken) -> None:
+def test_damage_behind_the_moment_is_told_all_the_same(change: Callable[[bytearray], None], tmp_path: Path, taken: Taken) -> None:
     segment = max(_story(tmp_path).rglob("*.log"))
     content = bytearray(segment.read_bytes())
     change(content)

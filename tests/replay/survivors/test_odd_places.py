@@ -17,7 +17,7 @@ from exhume.replay.local import Mode
 from tests import strategies
 from tests.judges import corpus
 from tests.replay.survivors import test_fast_load as held
-from tests.replay.survivors.test_fast_load import TRIES, _Taken, assert_same, write
+from tests.replay.survivors.test_fast_load import TRIES, Taken, assert_same, write
 from tests.written_batches import Written
 
 _STOPS: tuple[Stop, ...] = ("clean", "unclean")
@@ -26,8 +26,8 @@ _RELEASES = ("2.0.0", "2.8.2", "3.7.2-new", "4.3.0")
 
 
 @pytest.fixture
-def taken(monkeypatch: pytest.MonkeyPatch) -> _Taken:
-    return _Taken(monkeypatch)
+def taken(monkeypatch: pytest.MonkeyPatch) -> Taken:
+    return Taken(monkeypatch)
 
 
 def _segments(directory: Path) -> list[Path]:
@@ -61,7 +61,7 @@ def _write_log(directory: Path, extra: Sequence[KeyValue] = (), *, codec: int = 
             log.append([group, tombstone(offset_commit("g0", "t", 3, 1, commit_timestamp_ms=1, version=1))], timestamp_ms=9)
 
 
-def _assert_taken(directory: Path, taken: _Taken, modes: Sequence[Mode] = ("strict", "lenient"), stops: Sequence[Stop] = _STOPS) -> None:
+def _assert_taken(directory: Path, taken: Taken, modes: Sequence[Mode] = ("strict", "lenient"), stops: Sequence[Stop] = _STOPS) -> None:
     for stop in stops:
         for mode in modes:
             before = taken.count
@@ -70,7 +70,7 @@ def _assert_taken(directory: Path, taken: _Taken, modes: Sequence[Mode] = ("stri
 
 
 @pytest.mark.parametrize("lost_bytes", [1, 10, 100, 140])
-def test_a_torn_end(lost_bytes: int, tmp_path: Path, taken: _Taken) -> None:
+def test_a_torn_end(lost_bytes: int, tmp_path: Path, taken: Taken) -> None:
     _write_log(tmp_path)
     _change(_segments(tmp_path)[-1], lambda content: content.__delitem__(slice(len(content) - lost_bytes, None)))
 
@@ -78,7 +78,7 @@ def test_a_torn_end(lost_bytes: int, tmp_path: Path, taken: _Taken) -> None:
 
 
 @pytest.mark.parametrize("zeros", [5, 17, 18, 5000])
-def test_zeros_at_the_end(zeros: int, tmp_path: Path, taken: _Taken) -> None:
+def test_zeros_at_the_end(zeros: int, tmp_path: Path, taken: Taken) -> None:
     _write_log(tmp_path)
     _change(_segments(tmp_path)[-1], lambda content: content.extend(bytes(zeros)))
 
@@ -89,7 +89,7 @@ def test_zeros_at_the_end(zeros: int, tmp_path: Path, taken: _Taken) -> None:
 
 @pytest.mark.parametrize(("segment", "codec"), [(0, 3), (1, 0), (2, 3)])
 @pytest.mark.parametrize("at", [40, 70, -1])
-def test_a_bit_that_flipped(at: int, segment: int, codec: int, tmp_path: Path, taken: _Taken) -> None:
+def test_a_bit_that_flipped(at: int, segment: int, codec: int, tmp_path: Path, taken: Taken) -> None:
     _write_log(tmp_path, codec=codec)
     path = _segments(tmp_path)[segment]
     positions = _positions(path)
@@ -106,7 +106,7 @@ def test_a_bit_that_flipped(at: int, segment: int, codec: int, tmp_path: Path, t
 
 @pytest.mark.parametrize("segment", range(3))
 @pytest.mark.parametrize("size", [-1, 0, 13, 1 << 20])
-def test_a_size_that_lies(size: int, segment: int, tmp_path: Path, taken: _Taken) -> None:
+def test_a_size_that_lies(size: int, segment: int, tmp_path: Path, taken: Taken) -> None:
     _write_log(tmp_path)
     path = _segments(tmp_path)[segment]
     _change(path, lambda content: struct.pack_into(">i", content, _positions(path)[3] + 8, size))
@@ -118,7 +118,7 @@ def test_a_size_that_lies(size: int, segment: int, tmp_path: Path, taken: _Taken
 
 @pytest.mark.parametrize("segment", range(3))
 @pytest.mark.parametrize("magic", [3, 200])
-def test_a_magic_that_no_release_knows(magic: int, segment: int, tmp_path: Path, taken: _Taken) -> None:
+def test_a_magic_that_no_release_knows(magic: int, segment: int, tmp_path: Path, taken: Taken) -> None:
     _write_log(tmp_path)
     path = _segments(tmp_path)[segment]
     _change(path, lambda content: content.__setitem__(_positions(path)[3] + 16, magic))
@@ -128,7 +128,7 @@ def test_a_magic_that_no_release_knows(magic: int, segment: int, tmp_path: Path,
     assert taken.count > TRIES * len(_RELEASES)
 
 
-def test_unsound_batches_below_the_recovery_point_stay(tmp_path: Path, taken: _Taken) -> None:
+def test_unsound_batches_below_the_recovery_point_stay(tmp_path: Path, taken: Taken) -> None:
     _write_log(tmp_path)
     first, second, third = _segments(tmp_path)
     for path in (first, third):
@@ -167,13 +167,13 @@ assert _GROUP is not None
     ],
     ids=str,
 )
-def test_a_record_that_is_odd(odd: KeyValue, tmp_path: Path, taken: _Taken) -> None:
+def test_a_record_that_is_odd(odd: KeyValue, tmp_path: Path, taken: Taken) -> None:
     _write_log(tmp_path, [odd, tombstone(offset_commit("g1", "t", 0, 7, commit_timestamp_ms=1))], codec=len(odd[0] or b"") % 2)
 
     _assert_taken(tmp_path, taken, stops=["clean"])
 
 
-def test_many_odd_records_one_behind_the_other(tmp_path: Path, taken: _Taken) -> None:
+def test_many_odd_records_one_behind_the_other(tmp_path: Path, taken: Taken) -> None:
     with PartitionWriter(tmp_path, 0) as log:
         for number in range(30):
             commit = offset_commit("g", "t", number % 3, number, commit_timestamp_ms=1, version=1)
@@ -182,7 +182,7 @@ def test_many_odd_records_one_behind_the_other(tmp_path: Path, taken: _Taken) ->
     _assert_taken(tmp_path, taken, stops=["clean"])
 
 
-def test_an_odd_record_of_a_transaction(tmp_path: Path, taken: _Taken) -> None:
+def test_an_odd_record_of_a_transaction(tmp_path: Path, taken: Taken) -> None:
     fields = {"producer_id": 7, "producer_epoch": 0, "is_transactional": True}
     commits = [offset_commit("g", "t", each, each, commit_timestamp_ms=1, version=1) for each in range(4)]
     with PartitionWriter(tmp_path, 0) as log:
@@ -194,7 +194,7 @@ def test_an_odd_record_of_a_transaction(tmp_path: Path, taken: _Taken) -> None:
     _assert_taken(tmp_path, taken, stops=["clean"])
 
 
-def test_a_record_count_that_lies(tmp_path: Path, taken: _Taken) -> None:
+def test_a_record_count_that_lies(tmp_path: Path, taken: Taken) -> None:
     for count in (-1, 0, 3, 9, 1 << 30):
         directory = tmp_path / str(count)
         _write_log(directory)
@@ -260,7 +260,7 @@ def test_a_generated_log_that_is_damaged(
 
 
 @pytest.mark.parametrize("stop", _STOPS)
-def test_bundled_logs_that_end_too_early(stop: Stop, tmp_path: Path, taken: _Taken) -> None:
+def test_bundled_logs_that_end_too_early(stop: Stop, tmp_path: Path, taken: Taken) -> None:
     for name in ("2.8.2-lifecycle", "3.6.2-transactions", "4.3.0-consumer-groups", "4.3.0-transactions"):
         case = next(case for case in corpus.cases(corpus.BUNDLED) if case.name == name)
         directory = tmp_path / name

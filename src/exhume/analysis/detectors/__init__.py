@@ -9,10 +9,11 @@ To add one: write `find_…(case, inputs) -> Iterator[Finding]` in the module of
 
 from __future__ import annotations
 
-from exhume.analysis.detectors.cases import GroupCase, KeyLife, PartitionCase, TopicCase
+from exhume.analysis.detectors.cases import GroupCase, PartitionCase, TopicCase
 from exhume.analysis.detectors.condense import condense
 from exhume.analysis.detectors.diagnose import diagnose
 from exhume.analysis.detectors.inputs import Inputs
+from exhume.analysis.detectors.keys import KeyLife
 from exhume.analysis.detectors.log_files import LogFiles
 from exhume.analysis.detectors.registry import Detector
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from exhume.analysis.detectors.cases import Change, GroupCase, KeyLife, Surroundings, TopicCase
+from exhume.analysis.detectors.cases import GroupCase, Surroundings, TopicCase
+from exhume.analysis.detectors.commits import Change
 from exhume.analysis.detectors.inputs import Inputs
+from exhume.analysis.detectors.keys import KeyLife
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import counted, finding, some, span, undecidable
 from exhume.findings import Confidence, Finding, Severity
@@ -38,12 +40,10 @@ def find_recreated_topics(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:
     by_id: defaultdict[str, list[_Sign]] = defaultdict(list)
     by_epoch: defaultdict[str, list[_Sign]] = defaultdict(list)
     collapses: defaultdict[str, list[_Sign]] = defaultdict(list)
-    keys_of: defaultdict[str, int] = defaultdict(int)
     for group in case.groups():
-        for key in group.keys:
-            if key.commits:
-                keys_of[key.topic] += 1
+        for key in group.keys if inputs.end_offsets is not None else ():
             yield from _beyond_end(group, key, inputs)
+        for key in group.keys.with_changes():
             for change in key.of("topic_id", "leader_epoch", "rewind"):
                 sign = _Sign(group.group, key.partition, group.around, change)
                 if "topic_id" in change.reasons:
@@ -53,7 +53,9 @@ def find_recreated_topics(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:
                 if _is_collapse(change):
                     collapses[key.topic].append(sign)
         group.forget()
-    for topic in sorted({*by_id, *by_epoch, *collapses}):
+    topics = {*by_id, *by_epoch, *collapses}
+    keys_of = Counter(key.topic for group in case.groups() for key in group.keys if key.topic in topics and key.commits) if topics else {}
+    for topic in sorted(topics):
         yield from _recreated(topic, by_id[topic], by_epoch[topic], collapses[topic], keys_of[topic])
     if inputs.end_offsets is None:
         reason = "whether committed offsets lie beyond the ends of the data logs depends on these, and they were not given"

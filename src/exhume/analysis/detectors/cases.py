@@ -13,169 +13,26 @@ none; None where there is neither. All of this is bounded by the number of keys 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
 from typing import Any, Literal
 
+from exhume.analysis.detectors.commits import Dropped, Standing
+from exhume.analysis.detectors.keys import GroupKeys
 from exhume.analysis.detectors.log_files import LogFiles
 from exhume.analysis.detectors.owner_history import OwnerHistory
 from exhume.analysis.detectors.strangers import Stranger
 from exhume.analysis.group_lives import lives_of_records
 from exhume.analysis.memberships import Membership
+from exhume.analysis.rosters import Roster
 from exhume.codecs.record_types import Decoded, decode_record
 from exhume.replay.topic_names import TopicNames
 
-#: Why a commit stands out:
-#:
-#:     rewind          it is lower than the one that held before
-#:     after_rewind    it is the next one behind a rewind
-#:     jump            it is higher by much more than the commits before it used to rise: see `JUMP_FLOOR`, `JUMP_RATIO`
-#:     while_empty     nobody was in the group, which has members at other times
-#:     back            the first one behind a tombstone
-#:     topic_id        it names another topic id than the one before
-#:     leader_epoch    its leader epoch is lower than that of the one before
-Reason = Literal["rewind", "after_rewind", "jump", "while_empty", "back", "topic_id", "leader_epoch"]
-REASONS: tuple[Reason, ...] = ("rewind", "after_rewind", "jump", "while_empty", "back", "topic_id", "leader_epoch")
-#: Of each key, changes of so many are kept for each reason, the first ones; all are counted.
-MOST_CHANGES = 200
-#: A jump is a rise by more than both: so many offsets, and so many times the median of the last `USUAL` rises, two at least.
-JUMP_FLOOR, JUMP_RATIO = 10_000, 50
 _CLASSIC = 2
 #: What a `GroupCase` keeps of its memberships, until it forgets them.
 _MADE_OF_STEPS = ("memberships", "owners", "_lowest_from", "_highest_up_to")
-#: How many of the last rises, or intervals, tell what is usual.
-USUAL = 20
-
-#: What the log says about a group at a record: it has no record (yet); nobody is in it; it has members; its tombstone was the last word.
-Standing = Literal["unrecorded", "empty", "active", "removed"]
-STANDINGS: tuple[Standing, ...] = ("unrecorded", "empty", "active", "removed")
-
-
-@dataclass(frozen=True, slots=True)
-class Commit:
-    """A committed value. `settled_offset` is the record that made it count: itself, or the COMMIT marker of its transaction."""
-
-    record_offset: int
-    timestamp_ms: int | None
-    committed_offset: int
-    leader_epoch: int
-    metadata_bytes: int
-    commit_timestamp_ms: int
-    expire_timestamp_ms: int | None
-    value_version: int
-    topic_id: str | None
-    #: None for a plain commit.
-    producer_id: int | None
-    settled_offset: int
-    #: Where its batch lies in its segment: commits of one append share it.
-    byte_position: int
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A commit that stands out, and what it took the place of: None where the log has nothing before it.
-
-    `standing` is that of the group then. `group_steps` counts the group's own records in front of it. `value_at_last_step` is what the key
-    held when the last of them came, `value_at_step_before` when the one before did that brought a new value with it: what the present owner
-    began with, and the one before him. `usual_rise` is the median of the rises before it, None before two.
-    """
-
-    reasons: frozenset[Reason]
-    commit: Commit
-    before: Commit | None
-    standing: Standing
-    group_steps: int
-    value_at_last_step: int | None = None
-    value_at_step_before: int | None = None
-    usual_rise: float | None = None
-
-    @property
-    def delta(self) -> int:
-        """By how much it is higher than what it took the place of; 0 where there is nothing."""
-        return 0 if self.before is None else self.commit.committed_offset - self.before.committed_offset
-
-
-@dataclass(frozen=True, slots=True)
-class Removal:
-    """A tombstone of a key, and the value that it removed: None where the log has none before it."""
-
-    record_offset: int
-    timestamp_ms: int | None
-    byte_position: int
-    standing: Standing
-    group_steps: int
-    value: Commit | None
-
-
-@dataclass(frozen=True, slots=True)
-class Dropped:
-    """A commit of a transaction that never counted. `outcome` is ABORT, or open where no marker ended the transaction."""
-
-    commit: Commit
-    outcome: Literal["ABORT", "open"]
-    marker_offset: int | None
-    marker_timestamp_ms: int | None
-
-
-@dataclass(slots=True)
-class KeyLife:
-    """All that the log has of one key, in numbers; `changes`, `removals` and `dropped` in order."""
-
-    group: str
-    topic: str
-    partition: int
-    #: Commits that counted.
-    commits: int
-    #: The first record that counted, of whatever kind; None where there are commits of transactions only that never did.
-    first_record_offset: int | None
-    first_timestamp_ms: int | None
-    first_committed_offset: int | None
-    #: The last commit that counted; it holds unless `is_removed`.
-    last: Commit | None
-    is_removed: bool
-    lowest: int | None
-    highest: int | None
-    #: Commits of the value that held already.
-    repeats: int
-    #: Medians of the last `USUAL` intervals between commits, and rises; None before two.
-    usual_interval_ms: float | None
-    usual_rise: float | None
-    #: Key and value bytes of all commits, before compression; and of their metadata.
-    commit_bytes: int
-    metadata_bytes: int
-    largest_metadata_bytes: int
-    #: Commits of transactions, and commits without a leader epoch.
-    transactional: int
-    without_leader_epoch: int
-    highest_leader_epoch: int
-    #: The longest run of minutes with at least one commit a second each: how many, and the first and last time of it.
-    hot_minutes: int
-    hot_from_ms: int | None
-    hot_to_ms: int | None
-    count_of: Mapping[Reason, int] = field(default_factory=dict)
-    changes: list[Change] = field(default_factory=list)
-    removals: list[Removal] = field(default_factory=list)
-    dropped: list[Dropped] = field(default_factory=list)
-
-    @property
-    def holds(self) -> Commit | None:
-        """What is committed at the end of the log."""
-        return None if self.is_removed else self.last
-
-    def of(self, *reasons: Reason) -> Iterator[Change]:
-        """The changes that stand out for any of these reasons."""
-        return (change for change in self.changes if not change.reasons.isdisjoint(reasons))
-
-    def held_at(self, record_offset: int) -> bool | None:
-        """Whether the key had a value when this record was appended; None where the log does not say (before its first record of it)."""
-        if self.first_record_offset is None or record_offset <= self.first_record_offset:
-            return None
-        before = [removal.record_offset for removal in self.removals if removal.record_offset < record_offset]
-        if not before:
-            return self.first_committed_offset is not None
-        return any(before[-1] < change.commit.settled_offset < record_offset for change in self.of("back"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +50,8 @@ class GroupRecord:
     standing: Standing
     #: The generation, or the group epoch, where the record says one.
     epoch: int | None = None
+    #: Of a record of a classic group; None where its members have to be decoded one by one.
+    roster: Roster | None = field(default=None, repr=False)
 
     @property
     def decoded(self) -> Decoded:
@@ -294,8 +153,8 @@ class GroupCase:
 
     group: str
     around: Surroundings
-    #: Makes `keys`.
-    read_keys: Callable[[], list[KeyLife]] = field(repr=False)
+    #: Its keys, in the order in which the log met them.
+    keys: GroupKeys = field(repr=False)
     #: The records of the group and its members, in order.
     records: list[GroupRecord]
     #: Append times of its first and last commit; None where it never committed.
@@ -305,13 +164,8 @@ class GroupCase:
     last_intervals_ms: list[int]
     usual_interval_ms: float | None
     silences: list[Silence]
-    #: Whether `keys` are kept by `forget`.
+    #: Whether what is made of `keys` is kept by `forget`.
     is_kept: bool = False
-
-    @cached_property
-    def keys(self) -> list[KeyLife]:
-        """Its keys, in the order in which the log met them."""
-        return self.read_keys()
 
     @cached_property
     def memberships(self) -> list[Membership]:
@@ -327,6 +181,7 @@ class GroupCase:
                 record.timestamp_ms,
                 record.key,
                 record.value,
+                record.roster,
             )
             for record in records
         )
@@ -342,7 +197,9 @@ class GroupCase:
 
     def forget(self) -> None:
         """Let go of what can be made again."""
-        for name in _MADE_OF_STEPS if self.is_kept else ("keys", "by_key", *_MADE_OF_STEPS):
+        if not self.is_kept:
+            self.keys.forget()
+        for name in _MADE_OF_STEPS:
             self.__dict__.pop(name, None)
 
     @cached_property
@@ -373,11 +230,6 @@ class GroupCase:
         """The first step behind this record."""
         count = bisect_right(self._highest_up_to, record_offset)
         return self.memberships[count] if count < len(self.memberships) else None
-
-    @cached_property
-    def by_key(self) -> dict[tuple[str, int], KeyLife]:
-        """The keys by topic and partition."""
-        return {(key.topic, key.partition): key for key in self.keys}
 
     @property
     def standing(self) -> Standing:

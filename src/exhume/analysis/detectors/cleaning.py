@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from exhume.analysis.detectors.cases import Dropped, PartitionCase, TopicCase
+from exhume.analysis.detectors.cases import PartitionCase, TopicCase
+from exhume.analysis.detectors.commits import Dropped
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import counted, finding, span, undecidable
@@ -30,11 +31,11 @@ def find_compaction_stopped(case: TopicCase, inputs: Inputs) -> Iterator[Finding
     if case.files is None:
         yield undecidable("IC-03", "how far a cleaner came can only be seen in the files of the log")
         return
-    suspects = [directory for directory in case.files.directories if _may_have_stopped(directory)]
+    suspects = [directory for directory in case.files.directories if may_have_stopped(directory)]
     if not suspects:
         return
     newest_ms = max((each.around.last_timestamp_ms or 0 for each in case.partitions), default=0)
-    compaction = case.files.compaction(_first_open(case), newest_ms)
+    compaction = case.files.compaction(first_open(case), newest_ms)
     damaged = {found.path for found in case.files.damage if found.is_damage}
     for partition in case.partitions:
         origin = (partition.around.replica, partition.around.offsets_partition)
@@ -43,7 +44,8 @@ def find_compaction_stopped(case: TopicCase, inputs: Inputs) -> Iterator[Finding
             yield from _stopped(partition, directory, compaction[origin], damaged)
 
 
-def _may_have_stopped(directory: PartitionDirectory) -> bool:
+def may_have_stopped(directory: PartitionDirectory) -> bool:
+    """Whether the files alone do not say that the cleaner of this log got on."""
     closed = [segment for segment in directory.segments if segment.is_read][:-1]
     if directory.cleaner_offset is None:
         return len(closed) >= _LEAST_SEGMENTS
@@ -51,7 +53,8 @@ def _may_have_stopped(directory: PartitionDirectory) -> bool:
     return dirty > _MOST_DIRTY * sum(segment.size_bytes for segment in closed)
 
 
-def _first_open(case: TopicCase) -> dict[tuple[str, int | None], int]:
+def first_open(case: TopicCase) -> dict[tuple[str, int | None], int]:
+    """The record offset that the oldest open transaction began with, by replica and offsets partition, where there is one."""
     return {
         (partition.around.replica or "", partition.around.offsets_partition): min(
             each.commit.record_offset for staged in partition.open_transactions.values() for each in staged
@@ -124,7 +127,7 @@ def _hanging(partition: PartitionCase, producer_id: int, staged: Sequence[Droppe
     keys = [
         f"{key.group} {key.topic}-{key.partition}"
         for group in partition.groups
-        for key in group.keys
+        for key in group.keys.with_dropped()
         if any(each.outcome == "open" and each.commit.record_offset in offsets for each in key.dropped)
     ]
     named = ", ".join(keys[:_NAMED]) + (f" and {len(keys) - _NAMED} more" if len(keys) > _NAMED else "")

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from exhume.analysis.detectors.cases import Commit
+from exhume.analysis.detectors.commits import Commit
 
 Int64s = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -82,6 +82,7 @@ class Names:
     def __init__(self) -> None:
         self.groups: dict[str, int] = {}
         self._topics: dict[str, int] = {}
+        self._listed_topics: list[str] = []
         self._pairs, self._keys = _Numbering(), _Numbering()
         self.topic_ids: list[str | None] = [None]
         self._topic_id_numbers: dict[str | None, int] = {None: 0}
@@ -99,15 +100,17 @@ class Names:
         return groups
 
     def topics(self) -> list[str]:
-        """All topics, in the order of the numbers that `topic_and_partition` speaks of."""
-        return [*self._topics]
+        """All topics, in the order of the numbers that `topics_and_partitions` speaks of."""
+        if len(self._listed_topics) < len(self._topics):
+            self._listed_topics = [*self._topics]
+        return self._listed_topics
 
-    def topic_and_partition(self, key: int) -> tuple[int, int]:
-        """The number of the topic of this key, and its partition."""
-        code = int(self._keys.codes[key])
-        partition = code & (1 << _PARTITION_BITS) - 1
-        pair = int(self._pairs.codes[code >> _PARTITION_BITS])
-        return pair & (1 << _TOPIC_BITS) - 1, partition - (1 << _PARTITION_BITS) * (partition >> _PARTITION_BITS - 1)
+    def topics_and_partitions(self, keys: Int64s) -> tuple[Int64s, Int64s]:
+        """The number of the topic of each of these keys, and its partition."""
+        codes = self._keys.codes[keys]
+        partitions = codes & (1 << _PARTITION_BITS) - 1
+        pairs = self._pairs.codes[codes >> _PARTITION_BITS]
+        return pairs & (1 << _TOPIC_BITS) - 1, partitions - (partitions >> _PARTITION_BITS - 1 << _PARTITION_BITS)
 
     def rows(self, commits: pa.RecordBatch) -> Int64s:
         """These commits (of `schemas.DECODED["offset_commit"]`) as columns, in their order, but for those that cannot be read."""

@@ -5,29 +5,23 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from exhume.analysis.detectors.cases import (
-    Dropped,
-    Epoch,
-    GroupCase,
-    GroupRecord,
-    PartitionCase,
-    Silence,
-    Surroundings,
-    TopicCase,
-)
+from exhume.analysis.detectors.cases import Epoch, GroupCase, GroupRecord, PartitionCase, Silence, Surroundings, TopicCase
 from exhume.analysis.detectors.commit_rows import NONE, Column, Int64s, Names, or_none
+from exhume.analysis.detectors.commits import Dropped
 from exhume.analysis.detectors.key_lives import KeyLives
+from exhume.analysis.detectors.keys import GroupKeys
 from exhume.analysis.detectors.recent import Recent
-from exhume.analysis.detectors.standings import Standings
+from exhume.analysis.detectors.standings import CLASSIC_GROUP, Standings
 from exhume.analysis.detectors.strangers import Strangers
 from exhume.analysis.detectors.transactions import Markers, settle
+from exhume.analysis.rosters import Roster, rosters
 from exhume.codecs.chapters import Chapter
 from exhume.codecs.record_types import COMMIT, decode_control_record, decode_record
 from exhume.replay.topic_names import TopicNames
@@ -58,7 +52,7 @@ def condense(chapters: Iterable[Chapter], names: TopicNames | None = None, *, co
             around = logs[origin].around
             around.topic_id = chapter.partition.topic_id
             around.first_segment_offset = next((segment.base_offset for segment in chapter.partition.segments if segment.is_read), None)
-        logs[origin].take(chapter.commits, chapter.others, commits_of)
+        logs[origin].take(chapter, commits_of)
     case = TopicCase([log.finish() for log in logs.values()])
     sweeps = sorted(sweep for partition in case.partitions for sweep in partition.sweeps)
     for partition in case.partitions:
@@ -127,10 +121,9 @@ class PartitionCondenser:
         self._markers: list[Int64s] = []
         self._marker_count = 0
 
-    def take(self, commits: pa.RecordBatch, others: pa.RecordBatch, commits_of: Collection[str] | None = None) -> None:
-        """Add the next records: commits of `schemas.DECODED["offset_commit"]`, all others of `schemas.RECORDS`; of commits those of these
-        groups, and tombstones, where some are named.
-        """
+    def take(self, chapter: Chapter, commits_of: Collection[str] | None = None) -> None:
+        """Add the next records; of commits those of these groups, and tombstones, where some are named."""
+        commits, others = chapter.commits, chapter.others
         self._note_place(commits, others)
         if commits_of is not None:
             is_of = pc.is_in(commits["group"], value_set=pa.array(sorted(commits_of), pa.string()))
@@ -141,7 +134,7 @@ class PartitionCondenser:
             self._note_markers(others.filter(others["is_control"]))
             others = others.filter(pa.array(~is_control))
         self._strangers.take(commits, others)
-        self._note_group_records(others)
+        self._note_group_records(others, rosters(chapter.groups))
         rows[Column.STANDING], rows[Column.STEPS] = self._standings.of(rows[Column.GROUP], rows[Column.OFFSET], len(self._names.groups))
         self._waiting.append(rows)
         self._waiting_rows += rows.shape[1]
@@ -197,10 +190,11 @@ class PartitionCondenser:
         self._markers.append(np.stack([*columns, np.array([each == COMMIT for each in number[is_end]], np.int64)]))
         self._marker_count += int(is_end.sum())
 
-    def _note_group_records(self, others: pa.RecordBatch) -> None:
-        types = others["record_type"].to_pylist()
+    def _note_group_records(self, others: pa.RecordBatch, of_classic: Iterable[Roster | None]) -> None:
+        types, of_classic = others["record_type"].to_pylist(), iter(of_classic)
         columns = [others[name].to_pylist() for name in _OTHER_COLUMNS]
         for record_type, *row in zip(types, *columns, strict=True):
+            roster = next(of_classic) if record_type == CLASSIC_GROUP else None
             if record_type not in _GROUP_TYPES:
                 continue
             offset, time, position, epoch, path, key, value = row
@@ -208,8 +202,8 @@ class PartitionCondenser:
             if name is None:
                 continue
             group = self._names.group(name)
-            standing, group_epoch = self._standings.take(group, offset, record_type, key, value)
-            self._records[group].append(GroupRecord(offset, time, position, epoch, path, key, value, standing, group_epoch))
+            standing, group_epoch = self._standings.take(group, offset, key, value, roster)
+            self._records[group].append(GroupRecord(offset, time, position, epoch, path, key, value, standing, group_epoch, roster))
 
     def _settle(self) -> None:
         """Judge what is waiting, but for commits of transactions that may still end."""
@@ -249,9 +243,10 @@ class PartitionCondenser:
         names = [*self._names.groups]
         groups = [self._group(name, number, order[ends[number] : ends[number + 1]]) for number, name in enumerate(names)]
         topics = self._names.topics()
+        topic_of, _ = self._names.topics_and_partitions(np.array([*self._lives.removals], np.int64))
         sweeps = [
-            (removal.timestamp_ms, names[group_of_key[key]], topics[self._names.topic_and_partition(key)[0]])
-            for key, removals in self._lives.removals.items()
+            (removal.timestamp_ms, names[group_of_key[key]], topics[topic])
+            for (key, removals), topic in zip(self._lives.removals.items(), topic_of.tolist(), strict=True)
             for removal in removals
             if removal.timestamp_ms is not None
         ]
@@ -263,7 +258,7 @@ class PartitionCondenser:
         return GroupCase(
             group=name,
             around=self.around,
-            read_keys=partial(self._lives.lives, name, keys),
+            keys=GroupKeys(self._lives, name, keys),
             records=self._records.get(number, []),
             first_commit_ms=activity.first.get(number),
             last_commit_ms=or_none(last),

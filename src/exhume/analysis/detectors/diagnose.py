@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from exhume.analysis.detectors.cases import GroupCase, TopicCase
+from exhume.analysis.detectors.cases import GroupCase, PartitionCase, TopicCase
 from exhume.analysis.detectors.catalogue import DETECTORS, WITHOUT_DETECTOR
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.retention import likely_retention_ms
 from exhume.errors import RequestError
 from exhume.findings import Finding
+from exhume.replay.topic_names import TopicNames
 
 _SEVERITIES = ("incident", "warn", "info")
+#: Records in which topics have both a name and an id: see `TopicNames.learn_from_record`.
+_TELL_NAMES = (4, 9, 15)
 
 
 def chosen(codes: Collection[str] | None) -> list[Detector]:
@@ -47,13 +50,45 @@ def diagnose(
     retention_ms = inputs.retention_ms if inputs.retention_ms is not None else likely_retention_ms(case)
     for partition in case.partitions:
         partition.around.likely_retention_ms = retention_ms
+        partition.around.names.take(told_names(partition))
     found = _once(_found(case, inputs, detectors, groups))
-    wanted = [
-        finding
-        for finding in found
-        if (groups is None or finding.group is None or finding.group in groups) and (codes is None or _is_named(finding.code, codes))
-    ]
-    return sorted(wanted, key=_rank)
+    return sorted((finding for finding in found if is_wanted(finding, codes, groups)), key=_rank)
+
+
+def is_wanted(finding: Finding, codes: Collection[str] | None, groups: Collection[str] | None) -> bool:
+    """Whether it was asked for: its code, and the group that it is about, if any."""
+    return (groups is None or finding.group is None or finding.group in groups) and (codes is None or _is_named(finding.code, codes))
+
+
+def told_names(partition: PartitionCase) -> TopicNames:
+    """The names of topic ids that records of this log tell."""
+    names = TopicNames()
+    for group in partition.groups:
+        for record in group.records:
+            if record.record_type in _TELL_NAMES:
+                decoded = record.decoded
+                names.learn_from_record(record.record_type, decoded.key, decoded.value)
+    return names
+
+
+def diagnose_topic(case: TopicCase, inputs: Inputs, detectors: Iterable[Detector]) -> Iterator[Finding]:
+    """What the detectors find that look at all logs."""
+    for detector in detectors:
+        if detector.in_topic is not None:
+            yield from detector.in_topic(case, inputs)
+
+
+def diagnose_partition(
+    partition: PartitionCase, inputs: Inputs, detectors: Sequence[Detector], groups: Collection[str] | None = None
+) -> Iterator[Finding]:
+    """What the detectors find that look at one log, or at one group of it alone; of groups only these, where some are named."""
+    for detector in detectors:
+        if detector.in_partition is not None:
+            yield from detector.in_partition(partition, inputs)
+    for group in partition.groups:
+        if groups is None or group.group in groups:
+            yield from diagnose_group(group, inputs, detectors)
+        group.forget()
 
 
 def diagnose_group(group: GroupCase, inputs: Inputs, detectors: Iterable[Detector]) -> Iterator[Finding]:
@@ -64,17 +99,9 @@ def diagnose_group(group: GroupCase, inputs: Inputs, detectors: Iterable[Detecto
 
 
 def _found(case: TopicCase, inputs: Inputs, detectors: list[Detector], groups: Collection[str] | None) -> Iterator[Finding]:
-    for detector in detectors:
-        if detector.in_topic is not None:
-            yield from detector.in_topic(case, inputs)
+    yield from diagnose_topic(case, inputs, detectors)
     for partition in case.partitions:
-        for detector in detectors:
-            if detector.in_partition is not None:
-                yield from detector.in_partition(partition, inputs)
-        for group in partition.groups:
-            if groups is None or group.group in groups:
-                yield from diagnose_group(group, inputs, detectors)
-            group.forget()
+        yield from diagnose_partition(partition, inputs, detectors, groups)
 
 
 def _once(findings: Iterable[Finding]) -> Iterator[Finding]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 
 from exhume.analysis.detectors.cases import GroupCase
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import counted, finding, span, undecidable
 from exhume.analysis.detectors.steps import Stretch, judged, stretches, who
-from exhume.analysis.memberships import Member, Membership
+from exhume.analysis.memberships import Membership
+from exhume.analysis.rosters import claimed_of, owned_of
 from exhume.findings import Finding
 
 #: Assignors that never give a partition to two members. Of others nobody knows what they mean to do.
@@ -31,11 +33,11 @@ def find_double_owners(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  
     out by generation, and nobody reads twice because of a claim.
     """
     steps = judged(group)
-    for code, owners_of in (("IC-11", _owners), ("IC-11b", _claimants)):
-        for stretch in stretches(group, steps, lambda step, owners_of=owners_of: bool(_doubled(owners_of(step)))):  # type: ignore[misc]
-            yield _found(group, stretch, code, owners_of)
+    for code, plans_of in (("IC-11", _owned), ("IC-11b", _claimed)):
+        for stretch in stretches(group, steps, lambda step, plans_of=plans_of: _has_doubled(plans_of(step))):  # type: ignore[misc]
+            yield _found(group, stretch, code, _doubled(plans_of(stretch.first)))
     is_judged = {id(step) for step in steps}
-    hidden = [step for step in group.memberships if id(step) not in is_judged and _doubled(_owners(step))]
+    hidden = [step for step in group.memberships if id(step) not in is_judged and _has_doubled(_owned(step))]
     if hidden:
         reason = (
             f"compaction took records in front of {group.around.complete_from_offset}: what shows as owned twice there may never have been"
@@ -43,15 +45,15 @@ def find_double_owners(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  
         yield undecidable("IC-11", reason, group, evidence=hidden[:1])
 
 
-def _found(group: GroupCase, stretch: Stretch, code: str, owners_of: Callable[[Membership], Mapping[_Owned, list[Member]]]) -> Finding:
-    doubled = _doubled(owners_of(stretch.first))
+def _found(group: GroupCase, stretch: Stretch, code: str, doubled: Mapping[_Owned, Sequence[int]]) -> Finding:
     names = sorted(doubled)
     topic = names[0][0] if len({name for name, _ in names}) == 1 else None
     partition = names[0][1] if len(names) == 1 else None
-    members = {member.member_id: member for owners in doubled.values() for member in owners}
+    listed = [*stretch.first.members.values()]
+    members = [listed[place] for place in dict.fromkeys(chain.from_iterable(doubled.values()))]
     some = ", ".join(f"{topic}-{partition}" for topic, partition in names[:_NAMED])
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    which = " and ".join(who(member) for member in [*members.values()][:_NAMED])
+    which = " and ".join(who(member) for member in members[:_NAMED])
     lasted = f"for {span(stretch.length_ms)}" + ("" if stretch.is_over else ", until the end of the log")
     if code == "IC-11b":
         sentence = f"{some}{more} claimed by {which} when they joined: a stale claim of at least one of them"
@@ -61,10 +63,9 @@ def _found(group: GroupCase, stretch: Stretch, code: str, owners_of: Callable[[M
     is_exclusive = stretch.first.kind != "classic" or stretch.first.protocol in EXCLUSIVE_ASSIGNORS
     place = f"generation {stretch.first.generation}" if stretch.first.kind == "classic" else f"group epoch {stretch.first.group_epoch}"
     sentence = f"{counted(len(names), 'partition')} owned twice from {place} on, {lasted}: {some}{more} by {which}"
-    committed = [key for name in names if (key := group.by_key.get(name)) is not None and key.last is not None]
-    if committed:
-        latest = max(key.last.record_offset for key in committed if key.last is not None)
-        sentence += f"; last committed with record {latest}"
+    last = group.keys.newest(names)
+    if last is not None:
+        sentence += f"; last committed with record {last.record_offset}"
     return finding(
         code,
         sentence,
@@ -79,37 +80,35 @@ def _found(group: GroupCase, stretch: Stretch, code: str, owners_of: Callable[[M
     )
 
 
-def _doubled(owners: Mapping[_Owned, list[Member]]) -> dict[_Owned, list[Member]]:
-    return {owned: members for owned, members in owners.items() if len(members) > 1}
+#: What each member of a step has.
+_Plans = Sequence[Sequence[_Owned]]
 
 
-# Both are empty where nothing is doubled, which nearly always can be told at once.
-
-
-def _owners(step: Membership) -> Mapping[_Owned, list[Member]]:
+def _owned(step: Membership) -> _Plans:
     if step.kind == "share":
-        return {}
-    owned = [topic_partition for member in step.members.values() for topic_partition in member.owned]
-    if step.kind != "streams" and len(owned) == len({*owned}):
-        return {}
-    if step.kind != "streams":
-        return step.owners()
-    owners: dict[_Owned, list[Member]] = {}
-    for member in step.members.values():
-        for task in member.active_tasks:
-            owners.setdefault(task, []).append(member)
-    return owners
+        return ()
+    if step.kind == "streams":
+        return [member.active_tasks for member in step.members.values()]
+    return [tuple(dict.fromkeys(owned)) for owned in owned_of(step)]
 
 
-def _claimants(step: Membership) -> Mapping[_Owned, list[Member]]:
-    claimed_by_all = [claimed for member in step.members.values() for claimed in member.claimed or ()]
-    if len(claimed_by_all) == len({*claimed_by_all}):
-        return {}
-    claimants: dict[_Owned, list[Member]] = {}
-    for member in step.members.values():
-        for claimed in member.claimed or ():
-            claimants.setdefault(claimed, []).append(member)
-    return claimants
+def _claimed(step: Membership) -> _Plans:
+    return [claimed or () for claimed in claimed_of(step)]
+
+
+def _has_doubled(plans: _Plans) -> bool:
+    """Whether anything is there twice."""
+    everything = [*chain.from_iterable(plans)]
+    return len({*everything}) < len(everything)
+
+
+def _doubled(plans: _Plans) -> dict[_Owned, list[int]]:
+    """What is there twice, with the places of the members that have it."""
+    places: dict[_Owned, list[int]] = {}
+    for place, plan in enumerate(plans):
+        for owned in plan:
+            places.setdefault(owned, []).append(place)
+    return {owned: found for owned, found in places.items() if len(found) > 1}
 
 
 DETECTORS = (

@@ -6,8 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from exhume.analysis.detectors.cases import GroupCase, KeyLife
+from exhume.analysis.detectors.cases import GroupCase
 from exhume.analysis.detectors.inputs import Inputs
+from exhume.analysis.detectors.keys import KeyLife
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import Proof, finding, partitions_of, some, span, undecidable
 from exhume.analysis.detectors.retention import CHECK_MS, DAY_MS, DEFAULTS_MS
@@ -182,7 +183,7 @@ def find_unsubscribed_topics(group: GroupCase, inputs: Inputs) -> Iterator[Findi
         removals = [removed.removal for removed in part.removed]
         yield _unsubscribed(group, sentence, [removed.key for removed in part.removed], removals)
     now_ms = group.around.last_timestamp_ms
-    old = [key for key in group.keys if key.holds is not None and now_ms is not None and now_ms - key.holds.commit_timestamp_ms > DAY_MS]
+    old = group.keys.held_before(now_ms - DAY_MS) if now_ms is not None else []
     if not old or now_ms is None or group.standing != "active":
         return
     subscribed = subscribed_topics(group.memberships[-1]) if group.memberships else None

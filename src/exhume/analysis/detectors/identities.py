@@ -5,15 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from exhume.analysis.detectors.cases import GroupCase
+from exhume.analysis.detectors.commit_rows import NONE
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import counted, finding, span
 from exhume.analysis.detectors.resets import find_replicated_positions
 from exhume.analysis.detectors.steps import judged, stretches, who
-from exhume.analysis.memberships import Member, Membership
+from exhume.analysis.detectors.sweeps import subscribed_topics
+from exhume.analysis.memberships import Member, Membership, TopicPartition
+from exhume.analysis.rosters import client_ids_of, instance_ids_of, owned_of, subscriptions_of
 from exhume.findings import Finding
 
 #: A fight is so many changes in this time.
@@ -42,7 +45,7 @@ def find_identity_fights(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
     turns: dict[str, list[_Turn]] = {}
     holders: dict[str, Member] = {}
     for step in group.memberships:
-        for member in step.members.values():
+        for member in step.members.values() if any(instance is not None for instance in instance_ids_of(step)) else ():
             instance = member.group_instance_id
             if instance is None:
                 continue
@@ -114,10 +117,8 @@ def find_shared_ids(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
 
 def _disjoint_subscriptions(group: GroupCase, steps: Sequence[Membership]) -> Iterator[Finding]:
     for stretch in stretches(group, steps, lambda step: _strangers(step) is not None):
-        pair = _strangers(stretch.first)
-        if pair is None:
-            continue
-        one, other = pair
+        members = [*stretch.first.members.values()]
+        one, other = (members[place] for place in _strangers(stretch.first) or ())
         is_same_client = _stem(one.client_id) == _stem(other.client_id)
         yield finding(
             "IC-24a",
@@ -131,17 +132,19 @@ def _disjoint_subscriptions(group: GroupCase, steps: Sequence[Membership]) -> It
         )
 
 
-def _strangers(step: Membership) -> tuple[Member, Member] | None:
-    """Two members whose topics have nothing in common."""
-    by_topics: dict[frozenset[str], Member] = {}
-    for member in step.members.values():
-        if member.subscribed_topics and step.kind != "streams":
-            by_topics.setdefault(frozenset(member.subscribed_topics), member)
-    listed = [*by_topics.items()]
-    for number, (topics, member) in enumerate(listed):
-        for others, other in listed[number + 1 :]:
-            if not topics & others:
-                return member, other
+def _strangers(step: Membership) -> tuple[int, int] | None:
+    """The places of two members whose topics have nothing in common."""
+    if step.kind == "streams":
+        return None
+    first_places: dict[tuple[str, ...], int] = {}
+    for place, subscribed in enumerate(subscriptions_of(step)):
+        if subscribed:
+            first_places.setdefault(subscribed, place)
+    listed = [(frozenset(subscribed), place) for subscribed, place in first_places.items()]
+    for number, (topics, place) in enumerate(listed):
+        for others, other_place in listed[number + 1 :]:
+            if topics.isdisjoint(others):
+                return place, other_place
     return None
 
 
@@ -157,24 +160,25 @@ def _topics(member: Member) -> str:
 
 def _foreign_commits(group: GroupCase) -> Iterator[Finding]:
     found: dict[str, list[tuple[Membership, int]]] = {}
-    for key in group.keys:
-        last = key.last
-        if last is None or last.producer_id is not None:
+    #: What holds in front of a commit, by the number of steps that lie there.
+    before: dict[int, _Wanted | None] = {}
+    for key, record_offset in zip(group.keys, group.keys.last_record_offsets, strict=True):
+        if record_offset == NONE:
             continue
-        before = group.membership_before(last.record_offset)
-        if before is None or not before.members or before.kind in ("share", "streams"):
+        steps = group.steps_before(record_offset)
+        if steps not in before:
+            before[steps] = _wanted(group, steps)
+        wanted = before[steps]
+        if wanted is None or key.topic in wanted.topics or (key.topic, key.partition) in wanted.owned:
             continue
-        if before.kind != "classic" and not group.around.is_complete_at(before.record_offset):
+        if key.last is None or key.last.producer_id is not None:
             continue
-        topics = {topic for member in before.members.values() for topic in member.subscribed_topics or ()}
-        is_known = all(member.subscribed_topics is not None for member in before.members.values())
-        after = group.membership_after(last.record_offset)
-        has_gap = after is not None and after.generation is not None and after.generation != (before.generation or 0) + 1
-        if is_known and not has_gap and key.topic not in topics and (key.topic, key.partition) not in before.owners():
-            found.setdefault(key.topic, []).append((before, key.partition))
+        after = group.membership_after(record_offset)
+        if after is None or after.generation is None or after.generation == (wanted.step.generation or 0) + 1:
+            found.setdefault(key.topic, []).append((wanted.step, key.partition))
     for topic, listed in found.items():
         partitions = sorted(partition for _, partition in listed)
-        keys = [group.by_key[topic, partition] for partition in partitions]
+        own = [life for partition in partitions if (life := group.keys.find(topic, partition)) is not None]
         members = listed[0][0].members
         some = ", ".join(str(partition) for partition in partitions[:_NAMED]) + (" …" if len(partitions) > _NAMED else "")
         yield finding(
@@ -182,18 +186,38 @@ def _foreign_commits(group: GroupCase) -> Iterator[Finding]:
             f"{counted(len(partitions), 'partition')} of {topic} ({some}) committed while {counted(len(members), 'member')} had the group, "
             f"of which none subscribes to it",
             group,
-            evidence=[listed[0][0], *(key.last for key in keys if key.last is not None)],
+            evidence=[listed[0][0], *(life.last for life in own if life.last is not None)],
             topic=topic,
             partition=partitions[0] if len(partitions) == 1 else None,
             not_excluded=("offsets that are copied from another cluster", "a subscription that just changed"),
         )
 
 
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What the members of a step subscribe to, and what they own."""
+
+    step: Membership
+    topics: set[str]
+    owned: set[TopicPartition]
+
+
+def _wanted(group: GroupCase, steps: int) -> _Wanted | None:
+    """That of the last of so many steps; None where it cannot be told."""
+    step = group.memberships[steps - 1] if steps else None
+    if step is None or not step.members or step.kind in ("share", "streams"):
+        return None
+    if step.kind != "classic" and not group.around.is_complete_at(step.record_offset):
+        return None
+    topics = subscribed_topics(step)
+    return None if topics is None else _Wanted(step, topics, {*chain.from_iterable(owned_of(step))})
+
+
 def _back_and_forth(group: GroupCase, steps: Sequence[Membership]) -> Iterator[Finding]:
     stored = [step for step in steps if step.kind == "classic" and step.members]
     for what, ways in (
         ("protocol", [(step, f"{step.protocol_type or ''} {step.protocol or ''}".strip()) for step in stored]),
-        ("client ids", [(step, ", ".join(sorted({str(member.client_id) for member in step.members.values()}))) for step in stored]),
+        ("client ids", [(step, ", ".join(sorted({str(client_id) for client_id in client_ids_of(step)}))) for step in stored]),
     ):
         changes = [(after[0], before[1], after[1]) for before, after in pairwise(ways) if before[1] != after[1]]
         run: list[tuple[Membership, str, str]] = []
@@ -214,12 +238,13 @@ def _back_and_forth(group: GroupCase, steps: Sequence[Membership]) -> Iterator[F
 
 
 def _commits_while_empty(group: GroupCase) -> Iterator[Finding]:
-    changes = sorted((change for key in group.keys for change in key.of("while_empty")), key=lambda change: change.commit.record_offset)
+    keys = group.keys.with_changes()
+    changes = sorted((change for key in keys for change in key.of("while_empty")), key=lambda change: change.commit.record_offset)
     times = sorted({change.commit.timestamp_ms for change in changes if change.commit.timestamp_ms is not None})
     if len(times) < HABIT_MOMENTS or times[-1] - times[0] < HABIT_MS:
         return
-    topics = sorted({key.topic for key in group.keys if key.count_of.get("while_empty")})
-    count = sum(key.count_of.get("while_empty", 0) for key in group.keys)
+    topics = sorted({key.topic for key in keys if key.count_of.get("while_empty")})
+    count = sum(key.count_of.get("while_empty", 0) for key in keys)
     yield finding(
         "IC-24d",
         f"{counted(count, 'commit')} over {span(times[-1] - times[0])} while nobody was in the group ({', '.join(topics[:_NAMED])})",

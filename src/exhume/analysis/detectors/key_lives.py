@@ -8,22 +8,11 @@ from functools import cache
 
 import numpy as np
 
-from exhume.analysis.detectors.cases import (
-    JUMP_FLOOR,
-    JUMP_RATIO,
-    MOST_CHANGES,
-    REASONS,
-    STANDINGS,
-    Change,
-    Dropped,
-    KeyLife,
-    Reason,
-    Removal,
-)
 from exhume.analysis.detectors.commit_rows import NONE, Column, Flags, Int64s, Names, or_none
+from exhume.analysis.detectors.commits import JUMP_FLOOR, JUMP_RATIO, MOST_CHANGES, REASONS, STANDINGS, Change, Dropped, Reason, Removal
 from exhume.analysis.detectors.recent import Recent
 
-_MINUTE_MS = 60_000
+MINUTE_MS = 60_000
 #: Commits in a minute that make it a hot one.
 _HOT = 60
 _NEVER = np.iinfo(np.int64).min
@@ -62,25 +51,6 @@ _BEGIN = {
     "hottest_from": NONE,
     "hottest_last": NONE,
 }
-
-#: Those that a `KeyLife` is made of, in the order in which `lives` takes them.
-_TOLD = (
-    "commits",
-    "first_offset",
-    "first_time",
-    "first_value",
-    "has_first_value",
-    "is_removed",
-    "lowest",
-    "highest",
-    "repeats",
-    "bytes",
-    "metadata",
-    "largest_metadata",
-    "staged",
-    "without_leader_epoch",
-    "highest_leader_epoch",
-)
 
 
 class KeyLives:
@@ -141,61 +111,6 @@ class KeyLives:
         previous = np.where(is_first, before, np.concatenate([[NONE], newest[:-1]]))
         counting: Int64s = order[offsets > previous]
         return counting
-
-    def lives(self, group: str, keys: Int64s) -> list[KeyLife]:
-        """The lives of these keys, all of this group."""
-        topics, counts = self.names.topics(), self.counts[:, keys]
-        names = [self.names.topic_and_partition(key) for key in keys.tolist()]
-        hot = [self.numbers[f"hottest_{name}"][keys].tolist() for name in ("run", "from", "last")]
-        has_value = self.numbers["has_value"][keys].tolist()
-        made_of = zip(
-            keys.tolist(),
-            names,
-            has_value,
-            zip(*(self.numbers[name][keys].tolist() for name in _TOLD), strict=True),
-            self.last[:, keys].T.tolist(),
-            zip(self.intervals.medians(keys), self.rises.medians(keys), strict=True),
-            zip(*hot, strict=True),
-            counts.T.tolist(),
-            (counts != 0).sum(axis=0).tolist(),
-            strict=True,
-        )
-        lives = []
-        for key, (topic, partition), has, told, last, (interval, rise), (hot_run, hot_from, hot_last), own_counts, reasons in made_of:
-            commits, first_offset, first_time, first_value, has_first_value, is_removed, lowest, highest, repeats, *sums = told
-            commit_bytes, metadata_bytes, largest_metadata, staged, without_epoch, highest_epoch = sums
-            lives.append(
-                KeyLife(
-                    group=group,
-                    topic=topics[topic],
-                    partition=partition,
-                    commits=commits,
-                    first_record_offset=or_none(first_offset),
-                    first_timestamp_ms=or_none(first_time),
-                    first_committed_offset=first_value if has_first_value else None,
-                    last=self.names.commit(last) if has else None,
-                    is_removed=bool(is_removed),
-                    lowest=lowest if has else None,
-                    highest=highest if has else None,
-                    repeats=repeats,
-                    usual_interval_ms=interval,
-                    usual_rise=rise,
-                    commit_bytes=commit_bytes,
-                    metadata_bytes=metadata_bytes,
-                    largest_metadata_bytes=largest_metadata,
-                    transactional=staged,
-                    without_leader_epoch=without_epoch,
-                    highest_leader_epoch=highest_epoch,
-                    hot_minutes=hot_run,
-                    hot_from_ms=hot_from * _MINUTE_MS if hot_run else None,
-                    hot_to_ms=(hot_last + 1) * _MINUTE_MS if hot_run else None,
-                    count_of={reason: count for reason, count in zip(REASONS, own_counts, strict=True) if count} if reasons else {},
-                    changes=self.changes.get(key, []),
-                    removals=self.removals.get(key, []),
-                    dropped=self.dropped.get(key, []),
-                )
-            )
-        return lives
 
 
 class _Block:
@@ -408,7 +323,7 @@ class _Block:
         timed = np.flatnonzero(~self.is_tombstone & (self.times != NONE))
         if not len(timed):
             return
-        keys, minutes = self.keys[timed], self.times[timed] // _MINUTE_MS
+        keys, minutes = self.keys[timed], self.times[timed] // MINUTE_MS
         begins = _changes_at(keys)
         begins[1:] |= minutes[1:] != minutes[:-1]
         places = np.flatnonzero(begins)

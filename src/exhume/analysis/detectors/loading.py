@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from statistics import median
 from typing import Any
 
 from exhume.analysis.detectors.cases import PartitionCase, TopicCase
 from exhume.analysis.detectors.inputs import Inputs
+from exhume.analysis.detectors.load_orders import KnownOrder, group_of, order_of, owners_at_end
 from exhume.analysis.detectors.log_files import size_bytes
 from exhume.analysis.detectors.registry import Detector
-from exhume.analysis.detectors.report import counted, finding, undecidable
+from exhume.analysis.detectors.report import Proof, counted, finding, undecidable
 from exhume.findings import Finding, Severity
 from exhume.replay.reading import DEFAULT_LOAD_BUFFER_BYTES
 from exhume.replay.release_table import newest_of_each_line
@@ -21,10 +22,6 @@ from exhume.replay.releases import profile_for
 #: Larger logs are loaded by the newest release of either coordinator only.
 _MOST_BYTES_FOR_ALL = 64 * 1024 * 1024
 _EITHER = ("3.9.1", "4.3.0")
-#: Refusals of a record for what it is, not for where it stands; and of damage, which has a class of its own.
-_NOT_ABOUT_ORDER = re.compile(
-    "record type|this release has no|version|decoded|checksum|batch|key is null|magic|reads? on|empty read|gap|zero", re.IGNORECASE
-)
 #: From here on the coordinator of KIP-848 is the one that is used; those before were for trying it out.
 _OF_TODAY = (4, 0)
 _LARGE_SIBLING, _LEAST_LARGE_BYTES = 10, 10 * 1024 * 1024
@@ -34,47 +31,74 @@ def find_unloadable_order(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:
     """Records whose order makes a coordinator give up the partition, though each of them is sound.
 
     Releases load the log by their own rules: of up to 64 MiB the newest of every line that loads alike, of more 3.9.1 and 4.3.0. Known
-    orders: a group tombstone and then commits of that group (to 0.10.0); tombstones of a consumer group or member that is not there;
-    commits in front of the first record of a consumer or streams group; two owners of a partition, where the record that took it from the
-    first was compacted away; a classic group and then records of a consumer group. It is an incident where the newest release fails: the
-    next load of the log will meet it; worth a look where one from 4.0 on does, and else worth knowing.
+    orders: (a) a group tombstone and then commits of that group, an error behind a load that is complete; (b) tombstones and other records
+    of a consumer group or member that is not there; (c) commits in front of the first record of a consumer or streams group; (d) two owners
+    of a partition, where the record that took it from the first was compacted away; (e) a classic group and then records of a consumer
+    group, or the other way round. Any other is IC-06 without a letter. It is an incident where the newest release fails: the next load of
+    the log will meet it; worth a look where one from 4.0 on does, and else worth knowing.
     """
     if case.files is None:
         yield undecidable("IC-06", "what a release makes of the log can only be tried with its files")
         return
     newest = profile_for(None).release
-    tried = list(_EITHER) if case.files.size_bytes > _MOST_BYTES_FOR_ALL else newest_of_each_line()
-    failed = [row for row in case.files.given_up(tried) if not _NOT_ABOUT_ORDER.search(row["reason"] or "")]
+    failed = case.files.given_up(tried_releases(case.files.size_bytes))
     places = {(each.around.replica, each.around.offsets_partition): each for each in case.partitions}
-    for (replica, number, record_offset, reason), rows in groupby(sorted(failed, key=_place), key=_place):
-        releases = list(dict.fromkeys(row["release"] for row in rows))
+    for (replica, number, _, reason), rows in groupby(sorted(failed, key=_place), key=_place):
+        loads = [*rows]
         partition = places.get((replica or None, None if number == -1 else number))
-        if partition is not None:
-            yield _unloadable(partition, record_offset, reason, releases, newest)
+        order = order_of(reason)
+        if partition is not None and order is not None:
+            yield _unloadable(partition, order, loads, newest)
+
+
+def tried_releases(size_bytes: int) -> list[str]:
+    """The releases that logs of so many bytes are loaded by, to see which of them fail."""
+    return list(_EITHER) if is_large(size_bytes) else newest_of_each_line()
+
+
+def is_large(size_bytes: int) -> bool:
+    """Whether there is too much to be loaded by every release."""
+    return size_bytes > _MOST_BYTES_FOR_ALL
 
 
 def _place(row: dict[str, Any]) -> tuple[str, int, int, str]:
-    number, record_offset = row["offsets_partition"], row["record_offset"]
+    number, record_offset = row["offsets_partition"], row.get("record_offset")
     return (row["replica"] or "", -1 if number is None else number, -1 if record_offset is None else record_offset, row["reason"])
 
 
-def _unloadable(partition: PartitionCase, record_offset: int, reason: str, releases: list[str], newest: str) -> Finding:
+def _unloadable(partition: PartitionCase, order: KnownOrder, loads: list[dict[str, Any]], newest: str) -> Finding:
+    record_offset, reason = loads[0].get("record_offset"), loads[0]["reason"]
+    releases = list(dict.fromkeys(row["release"] for row in loads))
+    is_given_up = any(row["outcome"] == "aborted" for row in loads)
     severity: Severity = "info"
-    if any(_numbers(release) >= _OF_TODAY for release in releases):
+    if is_given_up and any(_numbers(release) >= _OF_TODAY for release in releases):
         severity = "incident" if newest in releases else "warn"
     shown = releases[0] if len(releases) == 1 else f"{releases[0]} to {releases[-1]} ({counted(len(releases), 'release')} that were tried)"
+    what = f"gives the partition up at record {record_offset}" if is_given_up else "loads all of it, and then reports an error"
+    sentence = f"{order.told}: a coordinator of {shown} {what}: {reason}"
+    named = group_of(reason)
+    group = next((each for each in partition.groups if each.group == named), None)
+    not_excluded = ["releases between those that were tried: exhume load-check has all"]
+    if is_given_up:
+        not_excluded.insert(0, "a copy that mixes cleaned segments with others, in which orders appear that no broker had")
+    if order.code == "IC-06d" and group is not None:
+        sentence += f"; read to the end all the same, {owners_at_end(group)}"
+        group.forget()
+    known = "" if order.issue is None else f"; known as {order.issue}"
+    mended = "Move the partition to a broker of a release that loads it: exhume load-check says which"
+    if record_offset is not None:
+        evidence: Sequence[Proof] = [{"record_offset": record_offset, "timestamp_ms": None, "what": reason}]
+    else:
+        evidence = [record for record in group.records if record.value is None][-1:] if group else []
     return finding(
-        "IC-06",
-        f"a coordinator of {shown} gives the partition up at record {record_offset}: {reason}",
-        partition.around,
+        order.code,
+        sentence,
+        partition.around if group is None else group,
         severity=severity,
         confidence="proof",
-        evidence=[{"record_offset": record_offset, "timestamp_ms": None, "what": reason}],
-        not_excluded=(
-            "a copy that mixes cleaned segments with others, in which orders appear that no broker had",
-            "releases between those that were tried: exhume load-check has all",
-        ),
-        remedy="Move the partition to a broker of a release that loads it: exhume load-check says which",
+        evidence=evidence,
+        not_excluded=not_excluded,
+        remedy=f"{mended}{known}" if is_given_up else f"Nothing is lost by it{known}",
     )
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from exhume.analysis.detectors.cases import JUMP_FLOOR, JUMP_RATIO, USUAL, Change, Commit, GroupCase, KeyLife
+from exhume.analysis.detectors.cases import GroupCase
+from exhume.analysis.detectors.commits import JUMP_FLOOR, JUMP_RATIO, USUAL, Change, Commit
 from exhume.analysis.detectors.inputs import Inputs
+from exhume.analysis.detectors.keys import KeyLife
 from exhume.analysis.detectors.owner_history import Handover
 from exhume.analysis.detectors.ownership import handover_before, named, since_ms, window_ms
 from exhume.analysis.detectors.registry import Detector
@@ -26,7 +28,7 @@ def find_rewinds_at_rebalances(group: GroupCase, inputs: Inputs) -> Iterator[Fin
     previous owner began, so he could have had it in memory. It is likely where the value was committed before, or the next commit is above
     the higher one again; else possible.
     """
-    for key in group.keys:
+    for key in group.keys.with_changes():
         if is_sawtooth(key):
             continue
         for change in key.of("rewind"):
@@ -79,7 +81,7 @@ def _rewind(group: GroupCase, key: KeyLife, change: Change, handover: Handover, 
 def _others_went_back(group: GroupCase, key: KeyLife, change: Change, handover: Handover) -> bool:
     """Whether keys of the same owner that did not move went back with this one."""
     stayed = set(handover.owner.owned if handover.owner is not None else ())
-    for other in group.keys:
+    for other in group.keys.with_changes():
         if other is not key and (other.topic, other.partition) in stayed:
             near = [each for each in other.of("rewind") if each.commit.byte_position == change.commit.byte_position]
             if near and handover_before(group, other, change.commit.record_offset) is None:
@@ -98,7 +100,7 @@ def find_sawteeth(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
     The values split into two rising chains of three or more. A chain that never changes is a zombie that commits what it has in memory.
     """
     complete_from = group.around.complete_from_offset
-    for key in group.keys:
+    for key in group.keys.with_changes():
         teeth = _teeth(key, complete_from)
         if not teeth:
             if _teeth(key, 0):
@@ -182,7 +184,7 @@ def _producers(chain: Sequence[Commit]) -> str:
 def find_jumps(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
     """A commit that is higher than the one before by far more than usual: records may have been skipped."""
     undecided = 0
-    for key in group.keys:
+    for key in group.keys.with_changes():
         for change in key.of("jump"):
             if change.standing == "empty" or change.before is None or is_out_of_range(key, change) or _is_catch_up(key, change):
                 continue
@@ -249,7 +251,7 @@ def find_lost_leader_epochs(group: GroupCase, inputs: Inputs) -> Iterator[Findin
     Without the epoch a consumer cannot notice that the data log was cut, and its position was out of range. The first commit of the next
     owner jumps, or goes back below all that the key ever held. By itself a commit without a leader epoch is no finding.
     """
-    for key in group.keys:
+    for key in group.keys.with_changes():
         for change in key.of("rewind", "jump"):
             if not is_out_of_range(key, change):
                 continue

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from exhume.analysis.memberships import Member, Membership, TopicPartition
+from exhume.analysis.rosters import owned_of
 
 _NONE = -1
 
@@ -78,8 +79,8 @@ def _sole_owners(step: Membership) -> dict[TopicPartition, str]:
     """The member id of the one owner of each partition that has one."""
     owners: dict[TopicPartition, str] = {}
     shared: set[TopicPartition] = set()
-    for member_id, member in step.members.items():
-        for partition in member.owned:
+    for member_id, owned in zip(step.members, owned_of(step), strict=True):
+        for partition in owned:
             if owners.setdefault(partition, member_id) != member_id:
                 shared.add(partition)
     for partition in shared:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from exhume.analysis.detectors.cases import Change, GroupCase, KeyLife
+from exhume.analysis.detectors.cases import GroupCase
+from exhume.analysis.detectors.commits import Change
+from exhume.analysis.detectors.keys import KeyLife
 from exhume.analysis.detectors.owner_history import Handover
 from exhume.analysis.memberships import Member, Membership
 

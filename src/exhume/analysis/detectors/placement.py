@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from exhume.analysis.detectors.cases import GroupCase, KeyLife, PartitionCase, TopicCase
+from exhume.analysis.detectors.cases import GroupCase, PartitionCase, TopicCase
 from exhume.analysis.detectors.inputs import Inputs, LiveOffset
+from exhume.analysis.detectors.keys import KeyLife
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import Proof, finding, undecidable
 from exhume.codecs.offsets_topic import DEFAULT_PARTITION_COUNT, offsets_partition_of
@@ -92,7 +93,7 @@ def _misplaced(
             f"{key.topic}-{key.partition} {key.holds.committed_offset} → {new.holds.committed_offset}"
             for key in group.keys
             for each in others
-            if key.holds is not None and (new := each.by_key.get((key.topic, key.partition))) is not None and new.holds is not None
+            if key.holds is not None and (new := each.keys.find(key.topic, key.partition)) is not None and new.holds is not None
         ]
         if moves:
             sentence += f", where it began anew: {', '.join(moves[:_NAMED])}"
@@ -139,7 +140,7 @@ def find_live_differs(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:
 
 def _live_differs(group: GroupCase, live: Mapping[tuple[str, int], LiveOffset], *, has_transactions: bool) -> Iterator[Finding]:
     for place, line in live.items():
-        key = group.by_key.get(place)
+        key = group.keys.find(*place)
         if line.committed_offset is None:
             continue
         if key is None:

@@ -7,7 +7,7 @@ from bisect import bisect_right
 import numpy as np
 import numpy.typing as npt
 
-from exhume.analysis.detectors.cases import USUAL
+from exhume.analysis.detectors.commits import USUAL
 
 Int64s = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]

@@ -127,7 +127,7 @@ def find_deletions(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:
 
 
 def _deletions(group: GroupCase, inputs: Inputs) -> Iterator[_Deletion]:
-    if not any(key.removals for key in group.keys):
+    if not group.keys.with_removals():
         group.forget()
         return
     for sweep in sweeps(group, inputs):
@@ -275,7 +275,7 @@ def _common_beginning(partitions: Sequence[PartitionCase]) -> Iterator[Finding]:
         return
     committed = []
     for group in (group for partition in partitions for group in partition.groups):
-        committed += [key.first_committed_offset for key in group.keys if key.first_committed_offset is not None]
+        committed += group.keys.first_committed_offsets()
         group.forget()
     if not committed or median(committed) < _NEAR_ZERO:
         return

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from exhume.analysis.detectors.cases import Commit, GroupCase, Surroundings, TopicCase
+from exhume.analysis.detectors.cases import GroupCase, Surroundings, TopicCase
+from exhume.analysis.detectors.commits import Commit
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import Proof, finding, some, span
@@ -16,6 +18,8 @@ from exhume.findings import Finding
 
 _HOUR_MS = 3_600_000
 _DAY_MS = 24 * _HOUR_MS
+#: A group is new that begins so long behind its log, and gone when it has been silent for so long.
+_NEW_MS, _GONE_MS = _HOUR_MS // 6, _HOUR_MS
 _ALIKE = 0.8
 #: Where one group has more successors than this, ids are made up as they are needed (IC-14).
 _MOST_SUCCESSORS = 3
@@ -47,6 +51,8 @@ def find_renamed_groups(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:  
     The other one is never active again, four fifths of their topics are the same, and so is a client id (but for its ending), a subnet, or
     the assignor. The new group began anew: what the old one had committed is not its own.
     """
+    if not _is_taken_up(case):
+        return
     seen: dict[str, _Traits] = {}
     for group in case.groups():
         traits = _traits(group)
@@ -67,10 +73,27 @@ def find_renamed_groups(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:  
             yield _renamed(max(old, key=lambda each: each.last_ms), new)
 
 
-def _traits(group: GroupCase) -> _Traits | None:
-    steps = group.edges()
+def _is_taken_up(case: TopicCase) -> bool:
+    """Whether any group begins about when another one ended, by their times alone: where none does, nobody has to be recognised."""
+    spans = [(group.around, min(times), max(times)) for group in case.groups() if (times := _times(group))]
+    now_ms = max((around.last_timestamp_ms or 0 for around, _, _ in spans), default=0)
+    ends_ms = sorted(last_ms for _, _, last_ms in spans if now_ms - last_ms >= _GONE_MS)
+    for around, first_ms, _ in spans:
+        if first_ms - (around.first_timestamp_ms or 0) >= _NEW_MS:
+            place = bisect_left(ends_ms, first_ms - _DAY_MS)
+            if place < len(ends_ms) and ends_ms[place] <= first_ms + _HOUR_MS:
+                return True
+    return False
+
+
+def _times(group: GroupCase) -> list[int]:
+    """When the group showed that it lives; not when a coordinator only made it."""
     times = [record.timestamp_ms for record in group.records if record.timestamp_ms is not None and record.epoch != 0]
-    times += [time for time in (group.first_commit_ms, group.last_commit_ms) if time is not None]
+    return times + [time for time in (group.first_commit_ms, group.last_commit_ms) if time is not None]
+
+
+def _traits(group: GroupCase) -> _Traits | None:
+    steps, times = group.edges(), _times(group)
     keys = [key for key in group.keys if key.commits]
     if not times or not keys or not steps:
         return None
@@ -83,7 +106,7 @@ def _traits(group: GroupCase) -> _Traits | None:
         first_ms=min(times),
         last_ms=max(times),
         # What was there before the log begins, or lies where compaction has been, may be older than it looks.
-        is_new=around.is_complete_at(first_offset) and min(times) - (around.first_timestamp_ms or 0) >= _HOUR_MS // 6,
+        is_new=around.is_complete_at(first_offset) and min(times) - (around.first_timestamp_ms or 0) >= _NEW_MS,
         topics=frozenset(key.topic for key in keys),
         firsts={(key.topic, key.partition): key.first_committed_offset for key in keys if key.first_committed_offset is not None},
         lasts={(key.topic, key.partition): key.last for key in keys if key.last is not None},
@@ -95,7 +118,7 @@ def _traits(group: GroupCase) -> _Traits | None:
 
 
 def _is_successor(old: _Traits, new: _Traits, now_ms: int) -> bool:
-    if old.first_ms >= new.first_ms or not -_HOUR_MS <= new.first_ms - old.last_ms <= _DAY_MS or now_ms - old.last_ms < _HOUR_MS:
+    if old.first_ms >= new.first_ms or not -_HOUR_MS <= new.first_ms - old.last_ms <= _DAY_MS or now_ms - old.last_ms < _GONE_MS:
         return False
     if len(old.topics & new.topics) < _ALIKE * len(old.topics | new.topics):
         return False

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from exhume.analysis.detectors.cases import Change, Commit, Dropped, GroupCase, GroupRecord, KeyLife, Removal, Surroundings
+from exhume.analysis.detectors.cases import GroupCase, GroupRecord, Surroundings
+from exhume.analysis.detectors.commits import Change, Commit, Dropped, Removal
+from exhume.analysis.detectors.keys import KeyLife
 from exhume.analysis.memberships import Membership
 from exhume.codecs.record_types import RECORD_TYPES
 from exhume.findings import Confidence, Finding, Severity

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
-from exhume.analysis.detectors.cases import Change, GroupCase, KeyLife
+from exhume.analysis.detectors.cases import GroupCase
+from exhume.analysis.detectors.commits import Change
 from exhume.analysis.detectors.inputs import Inputs
+from exhume.analysis.detectors.keys import KeyLife
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import counted, finding, some, span
 from exhume.analysis.memberships import Membership
@@ -57,7 +59,7 @@ def find_operator_resets(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
 def _bursts(group: GroupCase) -> list[_Burst]:
     """The plain commits while nobody was in the group, in the order of the log."""
     changes = sorted(
-        ((key, change) for key in group.keys for change in key.of("while_empty") if change.commit.producer_id is None),
+        ((key, change) for key in group.keys.with_changes() for change in key.of("while_empty") if change.commit.producer_id is None),
         key=lambda each: each[1].commit.record_offset,
     )
     bursts: list[_Burst] = []
@@ -116,8 +118,10 @@ def find_replicated_positions(group: GroupCase, inputs: Inputs) -> Iterator[Find
         # Nobody was ever in it, and it may have no record: what is left of its commits are numbers.
         rounds = [interval for interval in group.last_intervals_ms if interval > _TOGETHER_MS]
         period_ms = _regular(rounds) if len(group.last_intervals_ms) < 2 * len(rounds) or len(group.keys) > 1 else None
+    if period_ms is None:
+        return
     keys = [key for key in group.keys if key.commits and not key.transactional]
-    if period_ms is None or not keys or any(key.without_leader_epoch < key.commits for key in keys if not key.count_of.get("while_empty")):
+    if not keys or any(key.without_leader_epoch < key.commits for key in keys if not key.count_of.get("while_empty")):
         return
     written = [change.commit for burst in bursts for _, change in burst.changes]
     if any(commit.leader_epoch != -1 for commit in written):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 
-from exhume.analysis.detectors.cases import GroupCase, Removal, TopicCase
+from exhume.analysis.detectors.cases import GroupCase, TopicCase
+from exhume.analysis.detectors.commits import Removal
 
 DAY_MS = 86_400_000
 #: Passes come every ten minutes by default; what they remove has been due for so long at most, with a minute for clocks and work.
@@ -35,17 +37,27 @@ def likely_retention_ms(case: TopicCase) -> int | None:
 
     None where nothing stands out. The most groups decide, of as many the longer retention.
     """
+    return most_likely_ms(swept_groups(case))
+
+
+def swept_groups(case: TopicCase) -> dict[int, set[str]]:
+    """The groups that were swept right behind a whole number of days, by that time."""
     swept: defaultdict[int, set[str]] = defaultdict(set)
     for partition in case.partitions:
         with_tombstones = {name for _, name, _ in partition.sweeps}
         for group in partition.groups:
             if group.group not in with_tombstones:
                 continue
-            for removal in (removal for key in group.keys for removal in key.removals):
+            for removal in (removal for key in group.keys.with_removals() for removal in key.removals):
                 age = age_of(group, removal)
                 days, late_ms = divmod(age[0], DAY_MS) if age is not None else (0, 0)
                 if 1 <= days <= _MOST_DAYS and late_ms <= CHECK_MS:
                     swept[days * DAY_MS].add(group.group)
             group.forget()
+    return dict(swept)
+
+
+def most_likely_ms(swept: Mapping[int, set[str]]) -> int | None:
+    """The retention that most of these groups speak for: see `likely_retention_ms`."""
     votes = Counter({retention: len(groups) for retention, groups in swept.items() if retention in DEFAULTS_MS or len(groups) > 1})
     return max(votes, key=lambda retention: (votes[retention], retention), default=None)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from exhume.analysis.detectors.cases import Dropped, GroupCase, KeyLife
+from exhume.analysis.detectors.cases import GroupCase
+from exhume.analysis.detectors.commits import Dropped
 from exhume.analysis.detectors.inputs import Inputs
+from exhume.analysis.detectors.keys import KeyLife
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import counted, finding, partitions_of, some, span
 from exhume.findings import Finding, Severity
@@ -22,7 +24,7 @@ def find_commits_that_never_counted(group: GroupCase, inputs: Inputs) -> Iterato
     looks as if the group had never committed.
     """
     by_topic: defaultdict[str, list[tuple[KeyLife, Dropped]]] = defaultdict(list)
-    for key in group.keys:
+    for key in group.keys.with_dropped():
         for dropped in key.dropped:
             by_topic[key.topic].append((key, dropped))
     for topic, found in sorted(by_topic.items()):

@@ -6,11 +6,12 @@ import struct
 
 import numpy as np
 
-from exhume.analysis.detectors.cases import STANDINGS, Standing
 from exhume.analysis.detectors.commit_rows import Int64s
+from exhume.analysis.detectors.commits import STANDINGS, Standing
+from exhume.analysis.rosters import Roster
 from exhume.codecs.record_types import decode_record
 
-_CLASSIC = 2
+CLASSIC_GROUP = 2
 _GROUPS, _MEMBERS = (3, 11, 17), (5, 10, 19)
 _FIXED_VERSIONS = range(4)
 _STATE_TIMESTAMP_SINCE = 2
@@ -27,18 +28,24 @@ class Standings:
         #: Group, record offset, standing from there on; since the last `rows`.
         self._news: list[tuple[int, int, int]] = []
 
-    def take(self, group: int, record_offset: int, record_type: int, key: bytes, value: bytes | None) -> tuple[Standing, int | None]:
-        """Take up a record of the group or of a member; what comes back is what the group is from here on, and the generation or group
-        epoch that the record says, if it says one.
+    def take(
+        self, group: int, record_offset: int, key: bytes, value: bytes | None, roster: Roster | None = None
+    ) -> tuple[Standing, int | None]:
+        """Take up a record of the group or of a member, with its roster where that is known; what comes back is what the group is from
+        here on, and the generation or group epoch that the record says, if it says one.
         """
         epoch: int | None = None
+        record_type = int.from_bytes(key[:2], "big", signed=True)
         members = self._members.setdefault(group, set())
         if record_type in _MEMBERS:
             (members.discard if value is None else members.add)(key)
         standing: Standing = "active" if members else "empty"
-        if record_type == _CLASSIC:
+        if record_type == CLASSIC_GROUP:
             members.clear()
-            epoch, has_members = (None, False) if value is None else _front_of(key, value)
+            if roster is not None:
+                epoch, has_members = roster.front["generation"], bool(roster.member_ids)
+            else:
+                epoch, has_members = (None, False) if value is None else _front_of(key, value)
             standing = "removed" if value is None else "active" if has_members else "empty"
         elif record_type in _GROUPS and value is None:
             members.clear()

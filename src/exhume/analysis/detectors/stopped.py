@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from exhume.analysis.detectors.cases import GroupCase, Silence
+from exhume.analysis.detectors.commit_rows import NONE
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import counted, finding, span, undecidable
@@ -46,9 +47,9 @@ def find_stopped(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # noqa
 def _silences(group: GroupCase) -> Iterator[Silence]:
     """Those between commits, and the one behind the last."""
     yield from group.silences
-    last = max((key.last.record_offset for key in group.keys if key.last is not None), default=None)
+    last = max(group.keys.last_record_offsets, default=NONE)
     end_ms, usual_ms = group.around.last_timestamp_ms, group.usual_interval_ms
-    if last is not None and group.last_commit_ms is not None and end_ms is not None and usual_ms is not None:
+    if last != NONE and group.last_commit_ms is not None and end_ms is not None and usual_ms is not None:
         yield Silence(last, group.last_commit_ms, group.around.next_offset, end_ms, usual_ms)
 
 
@@ -104,7 +105,7 @@ def _open(group: GroupCase, silence: Silence, before: Membership) -> Iterator[Fi
 
 def _repeats(group: GroupCase) -> bool:
     """True for clients that commit also what has not changed, as the Java consumer does."""
-    return any(key.repeats for key in group.keys)
+    return group.keys.total("repeats") > 0
 
 
 @dataclass(slots=True)

@@ -6,12 +6,16 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Literal
 
-from exhume.analysis.detectors.cases import Change, GroupCase, GroupRecord, KeyLife, Removal
+from exhume.analysis.detectors.cases import GroupCase, GroupRecord
+from exhume.analysis.detectors.commits import Change, Removal
 from exhume.analysis.detectors.inputs import Inputs
+from exhume.analysis.detectors.keys import KeyLife
 from exhume.analysis.detectors.retention import CHECK_MS, DEFAULTS_MS, age_of
 from exhume.analysis.memberships import Membership
+from exhume.analysis.rosters import subscriptions_of
 
 #: What is written so soon after one another belongs together.
 TOGETHER_MS = 1000
@@ -114,7 +118,8 @@ class Sweep:
 
 def sweeps(group: GroupCase, inputs: Inputs) -> Iterator[Sweep]:
     """Every sweep of this group's offsets, in order. Tombstones that removed nothing the log knows of are in it too."""
-    tombstones = sorted(((key, removal) for key in group.keys for removal in key.removals), key=lambda each: each[1].record_offset)
+    gone = ((key, removal) for key in group.keys.with_removals() for removal in key.removals)
+    tombstones = sorted(gone, key=lambda each: each[1].record_offset)
     sweep: Sweep | None = None
     for key, removal in tombstones:
         if sweep is None or not _belongs(sweep.removed[-1].removal, removal):
@@ -179,12 +184,8 @@ def _by_membership(group: GroupCase, key: KeyLife, removal: Removal) -> Verdict:
 
 def subscribed_topics(step: Membership) -> set[str] | None:
     """The topics that the members subscribe to; None where it is not known of all of them."""
-    topics: set[str] = set()
-    for member in step.members.values():
-        if member.subscribed_topics is None:
-            return None
-        topics.update(member.subscribed_topics)
-    return topics
+    subscriptions = subscriptions_of(step)
+    return None if None in subscriptions else {*chain.from_iterable(filter(None, subscriptions))}
 
 
 def _last_member_left_ms(group: GroupCase, step: Membership) -> int | None:

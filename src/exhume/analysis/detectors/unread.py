@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from statistics import median
 
-from exhume.analysis.detectors.cases import GroupCase, KeyLife
+from exhume.analysis.detectors.cases import GroupCase
 from exhume.analysis.detectors.inputs import Inputs
+from exhume.analysis.detectors.keys import KeyLife
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import counted, finding, span, undecidable
 from exhume.analysis.detectors.steps import Stretch, judged, stretches, who
 from exhume.analysis.memberships import Member, Membership, TopicPartition
+from exhume.analysis.rosters import assigned_of, owned_of, subscriptions_of
 from exhume.analysis.topic_sizes import TopicSize, TopicSizes
 from exhume.findings import Finding
 
@@ -46,18 +48,18 @@ def _sizes(group: GroupCase, inputs: Inputs) -> TopicSizes:
             decoded = record.decoded
             sizes.learn_record(group.group, None if decoded.value is None else decoded.value.get("topics"), record.record_offset)
     for step in group.memberships:
-        owned = [*dict.fromkeys(chain.from_iterable(member.owned for member in step.members.values()))]
+        owned = [*dict.fromkeys(chain.from_iterable(owned_of(step)))]
         if step.kind == "classic" and step.protocol in _EAGER:
             sizes.learn_plan(owned)
         for topic, partition in owned:
             sizes.saw(topic, partition)
-    for key in group.keys:
-        sizes.saw(key.topic, key.partition)
+    for topic, partition in group.keys.names:
+        sizes.saw(topic, partition)
     return sizes
 
 
 def _without_owner(group: GroupCase, sizes: TopicSizes) -> Iterator[Finding]:
-    steps = [step for step in judged(group) if step.members and all(member.assigned is not None for member in step.members.values())]
+    steps = [step for step in judged(group) if step.members and None not in assigned_of(step)]
     known = {topic: sizes.of(topic, group.group) for topic in sorted({topic for step in steps for topic in _subscribed(step)})}
     counts = {topic: size.partition_count for topic, size in known.items() if size is not None}
     found: dict[tuple[int, int | None, str], tuple[TopicSize, Stretch, list[int]]] = {}
@@ -85,7 +87,7 @@ def _missed(group: GroupCase, steps: Sequence[Membership], counts: Mapping[str, 
         topics = _subscribed(step)
         if topics not in expected:
             expected[topics] = {(topic, partition) for topic in topics for partition in range(counts.get(topic, 0))}
-        missing = expected[topics].difference(*(member.owned for member in step.members.values()))
+        missing = expected[topics].difference(*owned_of(step))
         for ended in [missed for missed in runs if missed not in missing]:
             yield ended, Stretch(runs.pop(ended), step, step.timestamp_ms)
         for missed in sorted(missing):
@@ -97,11 +99,10 @@ def _missed(group: GroupCase, steps: Sequence[Membership], counts: Mapping[str, 
 def _missing(group: GroupCase, topic: str, size: TopicSize, stretch: Stretch, partitions: Sequence[int]) -> Finding:
     names = ", ".join(str(partition) for partition in partitions[:_NAMED]) + (" …" if len(partitions) > _NAMED else "")
     which = f"{topic}-{partitions[0]}" if len(partitions) == 1 else f"{counted(len(partitions), 'partition')} of {topic} ({names})"
-    lives = [life for partition in partitions if (life := group.by_key.get((topic, partition))) is not None and life.last is not None]
     sentence = f"nobody had {which} from record {stretch.first.record_offset} on, in {counted(len(stretch.steps), 'step')} of the group"
     sentence += f" over {span(stretch.length_ms)}" if stretch.length_ms else ""
     sentence += "" if stretch.is_over else ", and still so at the end of the log"
-    last = max((life.last for life in lives if life.last), key=lambda commit: commit.record_offset, default=None)
+    last = group.keys.newest((topic, partition) for partition in partitions)
     if last is not None:
         sentence += f"; commits stopped with record {last.record_offset}"
     not_excluded = []
@@ -125,25 +126,24 @@ def _missing(group: GroupCase, topic: str, size: TopicSize, stretch: Stretch, pa
 
 
 def _subscribed(step: Membership) -> frozenset[str]:
-    return frozenset(topic for member in step.members.values() for topic in member.subscribed_topics or ())
+    return frozenset().union(*filter(None, subscriptions_of(step)))
 
 
 def _silent(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
     steps = group.memberships
     if not steps or steps[-1].kind == "share":
         return
-    for member in steps[-1].members.values():
-        if member.is_away:
-            continue
-        lives = [life for owned in dict.fromkeys(member.assigned or ()) if (life := group.by_key.get(owned)) is not None]
+    for place, assigned in enumerate(assigned_of(steps[-1])):
+        lives = [life for owned in dict.fromkeys(assigned or ()) if (life := group.keys.find(*owned)) is not None]
         for life in lives:
             others = [other for other in lives if other is not life]
-            found = _silent_key(group, inputs, member, life, others)
+            found = _silent_key(group, inputs, place, life, others)
             if found is not None:
                 yield found
 
 
-def _silent_key(group: GroupCase, inputs: Inputs, member: Member, life: KeyLife, others: Sequence[KeyLife]) -> Finding | None:
+def _silent_key(group: GroupCase, inputs: Inputs, place: int, life: KeyLife, others: Sequence[KeyLife]) -> Finding | None:
+    """What is found of a key of the member in this place, when these are its other keys."""
     last = life.holds
     usual = [other.usual_interval_ms for other in others if other.usual_interval_ms is not None]
     if last is None or last.timestamp_ms is None or life.commits < LEAST_OTHERS or not usual:
@@ -164,6 +164,9 @@ def _silent_key(group: GroupCase, inputs: Inputs, member: Member, life: KeyLife,
     length_ms = (latest.timestamp_ms or 0) - last.timestamp_ms
     end_offset = (inputs.end_offsets or {}).get((life.topic, life.partition))
     if end_offset is not None and end_offset <= last.committed_offset:
+        return None
+    member = [*group.memberships[-1].members.values()][place]
+    if member.is_away:
         return None
     sentence = (
         f"{life.topic}-{life.partition} of {who(member)} was last committed {span(length_ms)} before the others of the same owner, "
@@ -230,10 +233,18 @@ def _plan(member: Member) -> tuple[TopicPartition, ...]:
     return (member.assigned if member.is_classic or member.target is None else member.target) or ()
 
 
+def _differ(plans: Iterable[tuple[TopicPartition, ...] | None]) -> bool:
+    """Whether one of these plans has two partitions more than another."""
+    sizes = [len(plan) for plan in plans if plan is not None]
+    return max(sizes, default=0) - min(sizes, default=0) > 1
+
+
 def _lopsided(step: Membership) -> tuple[Member, Member, int] | None:
     """The members with most and with least of those that subscribe alike, and to how many topics; None where all is even."""
     by_topics: dict[frozenset[str], list[Member]] = {}
     if step.kind == "consumer" and step.target_epoch != step.group_epoch:
+        return None
+    if step.kind == "classic" and not _differ(assigned_of(step)):
         return None
     for member in step.members.values():
         if member.subscribed_topics and not (member.assigned is None and member.target is None):

@@ -7,8 +7,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from statistics import median
 
-from exhume.analysis.detectors.cases import GroupCase, KeyLife, PartitionCase, TopicCase
+from exhume.analysis.detectors.cases import GroupCase, PartitionCase, TopicCase
 from exhume.analysis.detectors.inputs import Inputs
+from exhume.analysis.detectors.keys import KeyLife
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import counted, finding, span, undecidable
 from exhume.findings import Finding
@@ -36,8 +37,8 @@ def find_commit_flood(partition: PartitionCase, inputs: Inputs) -> Iterator[Find
     """
     sizes: Counter[str] = Counter()
     for group in partition.groups:
-        hot = sorted((key for key in group.keys if key.hot_minutes >= _HOT_MINUTES), key=lambda key: -key.hot_minutes)
-        sizes[group.group] = sum(key.commit_bytes for key in group.keys)
+        hot = sorted(group.keys.with_at_least(_HOT_MINUTES, "hottest_run"), key=lambda key: -key.hot_minutes)
+        sizes[group.group] = group.keys.total("bytes")
         if hot:
             yield _flood(group, hot)
         group.forget()
@@ -172,7 +173,7 @@ def find_oversized(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # no
             not_excluded=("a message.max.bytes that somebody raised",),
             remedy="Fewer members or shorter subscriptions, no sticky assignor with user data, or a larger max.message.bytes",
         )
-    large = [key for key in group.keys if key.largest_metadata_bytes >= _NEARLY * _MAX_METADATA_BYTES]
+    large = group.keys.with_at_least(_NEARLY * _MAX_METADATA_BYTES, "largest_metadata")
     if large:
         largest_key = max(large, key=lambda key: key.largest_metadata_bytes)
         total = sum(key.commit_bytes for key in group.keys)

@@ -5,7 +5,8 @@
     selection  the records of a piece that a filter means
     …_columns  batches and records as Arrow
     typed      commits and classic groups decoded
-    dumped     the dump of commits
+    json_texts objects of JSON, written by a kernel
+    dumped     the dump of commits and of classic groups; dumped_groups: the values of the latter
 
 What comes out is what the plain reading gives, row by row and finding by finding.
 """

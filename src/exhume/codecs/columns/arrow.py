@@ -29,7 +29,7 @@ def numbers(values: npt.NDArray[Any], data_type: pa.DataType, is_there: Flags | 
 
 def flags(values: Flags) -> pa.Array:
     """These values as booleans."""
-    return pa.Array.from_buffers(pa.bool_(), len(values), [None, _bits(values)])
+    return pa.Array.from_buffers(pa.bool_(), len(values), [None, bits(values)])
 
 
 def texts(data: Bytes, starts: Int64s, sizes: Int64s, data_type: pa.DataType) -> pa.Array:
@@ -38,7 +38,7 @@ def texts(data: Bytes, starts: Int64s, sizes: Int64s, data_type: pa.DataType) ->
     content = np.empty(int(np.maximum(sizes, 0).sum()), np.uint8)
     copy_texts(data, starts, sizes, offsets, content)
     is_there = sizes >= 0
-    validity = None if is_there.all() else _bits(is_there)
+    validity = None if is_there.all() else bits(is_there)
     return pa.Array.from_buffers(data_type, len(starts), [validity, pa.py_buffer(offsets), pa.py_buffer(content)])
 
 
@@ -78,8 +78,9 @@ def no_elements(data_type: pa.ListType) -> pa.Array:
 
 
 def _validity(is_there: Flags | None) -> pa.Buffer | None:
-    return None if is_there is None or is_there.all() else _bits(is_there)
+    return None if is_there is None or is_there.all() else bits(is_there)
 
 
-def _bits(values: Flags) -> pa.Buffer:
+def bits(values: Flags) -> pa.Buffer:
+    """These values as Arrow packs them."""
     return pa.py_buffer(np.packbits(values, bitorder="little"))

@@ -1,97 +1,95 @@
-"""The dump of commits, as Arrow from columns of `kernels.values`; JSON texts are joined of their parts.
+"""The dump of commits and of classic groups, as Arrow from columns of `kernels.values`; JSON texts are written by a kernel.
 
-All other records, and commits with anything odd about them, are decoded one by one, and put in their places.
+All other records, and those with anything odd about them, are decoded one by one, and put in their places.
 """
 
 from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from exhume.codecs.columns import typed
-from exhume.codecs.columns.arrow import texts
+from exhume.codecs.columns import dumped_groups, typed
+from exhume.codecs.columns.arrow import choices, numbers, texts
+from exhume.codecs.columns.json_texts import Texts, object_steps
 from exhume.codecs.columns.pieces import Piece
 from exhume.codecs.columns.record_columns import record_column, record_table
 from exhume.codecs.decoded_tables import DUMP, dump_table
-from exhume.codecs.kernels import keys, records, values
-from exhume.codecs.kernels.primitives import Int64s
+from exhume.codecs.kernels import json_texts, keys, records, values
+from exhume.codecs.kernels.json_texts import NUMBER, TEXT, UUID
+from exhume.codecs.kernels.primitives import Bytes, Int64s
 from exhume.codecs.kernels.texts import find_escapes
-from exhume.codecs.layout import Struct, arrow_fields
+from exhume.codecs.layouts.classic_group import GROUP_METADATA_KEY
 from exhume.codecs.layouts.offsets import OFFSET_COMMIT_KEY, OFFSET_COMMIT_VALUE
 from exhume.codecs.record_types import RECORD_TYPES
 
-_LEGACY, _COMMIT = 0, 1
+_GROUP = 2
+_LAYOUTS = [RECORD_TYPES[number].layouts[0].releases for number in range(3)]
+_TYPE_NAMES = [RECORD_TYPES[number].name for number in range(3)]
+_GROUP_STEPS = {"group": [(TEXT, keys.GROUP_START)]}
+_COMMIT_STEPS = {
+    **_GROUP_STEPS,
+    "topic": [(TEXT, keys.TOPIC_START)],
+    "partition": [(NUMBER, keys.PARTITION)],
+    "committed_offset": [(NUMBER, values.COMMITTED_OFFSET)],
+    "leader_epoch": [(NUMBER, values.LEADER_EPOCH)],
+    "metadata": [(TEXT, values.METADATA_START)],
+    "commit_timestamp_ms": [(NUMBER, values.COMMIT_TIMESTAMP)],
+    "expire_timestamp_ms": [(NUMBER, values.EXPIRE_TIMESTAMP)],
+    "topic_id": [(UUID, values.TOPIC_ID)],
+}
+#: Of commits, and of groups.
+_KEYS = Texts([object_steps(OFFSET_COMMIT_KEY, 0, _COMMIT_STEPS), object_steps(GROUP_METADATA_KEY, 0, _GROUP_STEPS)])
+#: The versions of commits, and behind them the texts of groups, which are there already.
+_COMMIT_VERSIONS = OFFSET_COMMIT_VALUE.versions.stop
+_READY = values.COMMIT_COLUMNS
+_VALUES = Texts(
+    [
+        *(object_steps(OFFSET_COMMIT_VALUE.struct, version, _COMMIT_STEPS) for version in range(_COMMIT_VERSIONS)),
+        [(json_texts.READY, _READY)],
+    ]
+)
+_FIELDS = values.COMMIT_COLUMNS + 2
 
 
 def dumped(piece: Piece, *, raw: bool) -> pa.RecordBatch:
     """These records as rows of `DUMP`; with `raw`, every row keeps its raw bytes."""
-    numbers = piece.records[records.RECORD_TYPE]
-    commits = np.flatnonzero((numbers == _LEGACY) | (numbers == _COMMIT))
-    candidates = piece.only(commits)
-    fields = np.empty((values.COMMIT_COLUMNS, len(candidates)), np.int64)
-    values.read_commits(candidates.data, candidates.records, fields)
+    fields = np.empty((_FIELDS, len(piece)), np.int64)
+    values.read_commits(piece.data, piece.records, fields)
+    groups = np.flatnonzero(piece.records[records.RECORD_TYPE] == _GROUP)
+    ready = dumped_groups.write_groups(piece, groups, fields, _READY)
     # The places of what was not read are no places.
-    is_read = np.flatnonzero(fields[keys.IS_READ])
-    commits, candidates, fields = commits[is_read], candidates.only(is_read), np.take(fields, is_read, axis=1)
-    has_escapes = np.zeros(len(candidates), np.int64)
+    has_escapes = (fields[keys.IS_READ] == 0).astype(np.int64)
     for start in (keys.GROUP_START, keys.TOPIC_START, values.METADATA_START):
-        find_escapes(candidates.data, fields[start], fields[start + 1], has_escapes)
-    is_plain = np.flatnonzero(has_escapes == 0)
-    if len(is_plain) < len(candidates):
-        commits, candidates, fields = commits[is_plain], candidates.only(is_plain), np.take(fields, is_plain, axis=1)
-    others = np.setdiff1d(np.arange(len(piece)), commits, assume_unique=True)
-    table = pa.RecordBatch.from_arrays([_column(candidates, fields, field, raw=raw) for field in DUMP], schema=DUMP)
-    return typed.put_together(commits, table, others, lambda: dump_table(record_table(piece.only(others)), raw=raw))
+        sizes = np.where(fields[keys.IS_READ], fields[start + 1], 0)
+        find_escapes(piece.data, fields[start], sizes, has_escapes)
+    plain, others = np.flatnonzero(has_escapes == 0), np.flatnonzero(has_escapes)
+    candidates = piece
+    if len(others):
+        candidates, fields = piece.only(plain), np.take(fields, plain, axis=1)
+    table = pa.RecordBatch.from_arrays([_column(candidates, fields, ready, field, raw=raw) for field in DUMP], schema=DUMP)
+    return typed.put_together(plain, table, others, lambda: dump_table(record_table(piece.only(others)), raw=raw))
 
 
-def _column(piece: Piece, fields: Int64s, field: pa.Field, *, raw: bool) -> pa.Array:
+def _column(piece: Piece, fields: Int64s, ready: Bytes, field: pa.Field, *, raw: bool) -> pa.Array:
+    record_types = piece.records[records.RECORD_TYPE]
     match field.name:
         case "type":
-            return piece.run.same(RECORD_TYPES[_COMMIT].name, field.type, len(piece))
+            return choices(_TYPE_NAMES, record_types)
         case "member_id":
             return piece.run.same(None, field.type, len(piece))
         case "layout":
-            names = pa.array([RECORD_TYPES[number].layouts[0].releases for number in (_LEGACY, _COMMIT)], field.type)
-            return names.take(pa.array(piece.records[records.RECORD_TYPE], mask=fields[values.VERSION] < 0))
+            return pa.array(_LAYOUTS, field.type).take(pa.array(record_types, mask=fields[values.VERSION] < 0))
+        case "partition":
+            return numbers(fields[keys.PARTITION], field.type, record_types != _GROUP)
         case "key":
-            return pa.ExtensionArray.from_storage(field.type, _objects(piece, fields, OFFSET_COMMIT_KEY, 0))
+            texts_of = _KEYS.column((record_types == _GROUP).astype(np.int64), fields, piece.data)
+            return pa.ExtensionArray.from_storage(field.type, texts_of)
         case "value":
-            return pa.ExtensionArray.from_storage(field.type, _values(piece, fields))
+            versions = fields[values.VERSION]
+            made = np.where((record_types == _GROUP) & (versions >= 0), _COMMIT_VERSIONS, versions)
+            return pa.ExtensionArray.from_storage(field.type, _VALUES.column(made, fields, piece.data, ready))
         case "raw_key" if raw:
             return texts(piece.data, piece.records[records.KEY_START], piece.records[records.KEY_SIZE], field.type)
         case "raw_value" if raw:
             return texts(piece.data, piece.records[records.VALUE_START], piece.records[records.VALUE_SIZE], field.type)
     return typed.COMMITS[field.name](piece, fields, field.type) if field.name in typed.COMMITS else record_column(piece, field)
-
-
-def _values(piece: Piece, fields: Int64s) -> pa.Array:
-    """The values as JSON objects, null for tombstones."""
-    versions = fields[values.VERSION]
-    places, arrays = [], []
-    for version in range(-1, OFFSET_COMMIT_VALUE.versions.stop):
-        at = np.flatnonzero(versions == version)
-        if len(at):
-            places.append(at)
-            some, their_fields = piece.only(at), np.take(fields, at, axis=1)
-            arrays.append(
-                pa.nulls(len(at), pa.string()) if version < 0 else _objects(some, their_fields, OFFSET_COMMIT_VALUE.struct, version)
-            )
-    if len(arrays) < 2:
-        return arrays[0] if arrays else pa.array([], pa.string())
-    return pa.concat_arrays(arrays).take(pa.array(np.argsort(np.concatenate(places))))
-
-
-def _objects(piece: Piece, fields: Int64s, struct: Struct, version: int) -> pa.Array:
-    """The fields of this version as JSON objects. No text has a character that JSON escapes."""
-    parts: list[pa.Array | str] = []
-    for field in arrow_fields(Struct(tuple(each for each in struct.fields if each.is_in(version)))):
-        column = typed.COMMITS[field.name](piece, fields, field.type)
-        name = f'{"," if parts else "{"}"{field.name}":'
-        if field.type != pa.string():
-            parts += [name, column.cast(pa.string())]
-        elif column.null_count:
-            parts += [name, pc.fill_null(pc.binary_join_element_wise('"', column, '"', ""), "null")]
-        else:
-            parts += [f'{name}"', column, '"']
-    return pc.binary_join_element_wise(*parts, "}", "")

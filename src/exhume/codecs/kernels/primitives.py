@@ -27,6 +27,7 @@ ASCII, UTF8, NOT_EXACT = 0, 1, 2
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _TURN, _BACK = np.uint64(29), np.uint64(35)
 _HALF = np.uint64(32)
+_BYTE = np.uint64(0xFF)
 _NO_ASCII = np.uint64(0x8080808080808080)
 
 
@@ -44,6 +45,33 @@ def word(buffer: Bytes, position: Number) -> np.uint64:
         | np.uint64(buffer[at + np.uint64(6)]) << np.uint64(48)
         | np.uint64(buffer[at + np.uint64(7)]) << np.uint64(56)
     )
+
+
+@inlined
+def _put_word(buffer: Bytes, position: Number, value: np.uint64) -> None:
+    """Eight bytes, the lowest first."""
+    at = np.uint64(position)
+    buffer[at] = np.uint8(value & _BYTE)
+    buffer[at + np.uint64(1)] = np.uint8(value >> np.uint64(8) & _BYTE)
+    buffer[at + np.uint64(2)] = np.uint8(value >> np.uint64(16) & _BYTE)
+    buffer[at + np.uint64(3)] = np.uint8(value >> np.uint64(24) & _BYTE)
+    buffer[at + np.uint64(4)] = np.uint8(value >> np.uint64(32) & _BYTE)
+    buffer[at + np.uint64(5)] = np.uint8(value >> np.uint64(40) & _BYTE)
+    buffer[at + np.uint64(6)] = np.uint8(value >> np.uint64(48) & _BYTE)
+    buffer[at + np.uint64(7)] = np.uint8(value >> np.uint64(56))
+
+
+@inlined
+def copy_bytes(source: Bytes, start: Number, size: Number, target: Bytes, place: Number) -> None:
+    """Put `source[start:start + size]` into `target` from `place` on; they are different arrays."""
+    if size < 8:
+        for index in range(size):
+            target[np.uint64(place + index)] = source[np.uint64(start + index)]
+        return
+    last = size - 8
+    for index in range(0, last, 8):
+        _put_word(target, place + index, word(source, start + index))
+    _put_word(target, place + last, word(source, start + last))
 
 
 @inlined

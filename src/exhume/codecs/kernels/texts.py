@@ -5,10 +5,13 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from exhume.codecs.kernels import kernel
-from exhume.codecs.kernels.primitives import Bytes, Int64s
+from exhume.codecs.kernels import inlined, kernel
+from exhume.codecs.kernels.primitives import Bytes, Int64s, Number, copy_bytes, word
 
 Int32s = npt.NDArray[np.int32]
+
+_ONES, _HIGHEST = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
+_SPACES, _QUOTES, _BACKSLASHES = np.uint64(0x2020202020202020), np.uint64(0x2222222222222222), np.uint64(0x5C5C5C5C5C5C5C5C)
 
 
 @kernel
@@ -21,18 +24,29 @@ def copy_texts(data: Bytes, starts: Int64s, sizes: Int64s, offsets: Int32s, cont
     offsets[0] = 0
     for number in range(len(starts)):
         start, size = starts[number], sizes[number]
-        for index in range(size):
-            content[np.uint64(place + index)] = data[np.uint64(start + index)]
+        copy_bytes(data, start, size, content, place)
         place += max(size, 0)
         offsets[number + 1] = place
 
 
 @kernel
 def find_escapes(data: Bytes, starts: Int64s, sizes: Int64s, found: Int64s) -> None:
-    """Set `found` to 1 for each text of `data` that has a character which JSON escapes; leave it as it is for the others."""
+    """Set `found` to 1 for each text of `data` that has a character which JSON escapes; leave it as it is for the others, and for nulls."""
     for number in range(len(starts)):
-        for at in range(starts[number], starts[number] + sizes[number]):
+        at, end = starts[number], starts[number] + sizes[number]
+        while end - at >= 8:
+            if _has_escape(word(data, at)):
+                found[number] = 1
+            at += 8
+        while at < end:
             byte = data[np.uint64(at)]
             if byte < 0x20 or byte == 0x22 or byte == 0x5C:
                 found[number] = 1
-                break
+            at += 1
+
+
+@inlined
+def _has_escape(text: np.uint64) -> Number:
+    """True where one of eight bytes is below 0x20, a quote or a backslash."""
+    quotes, backslashes = text ^ _QUOTES, text ^ _BACKSLASHES
+    return ((text - _SPACES & ~text | quotes - _ONES & ~quotes | backslashes - _ONES & ~backslashes) & _HIGHEST) != np.uint64(0)

@@ -84,8 +84,11 @@ def text(data: Bytes, position: Number, end: Number, is_compact: bool) -> tuple[
 
 @kernel
 def read_commits(data: Bytes, records: Int64s, commits: Int64s) -> None:
-    """Commits and their tombstones into `commits`; `records` are of types 0 and 1 only, with keys and values in `data`."""
+    """Commits and their tombstones into `commits`, from `records` with keys and values in `data`; those of other types are not read."""
     for at in range(records.shape[1]):
+        if records[RECORD_TYPE, at] != 0 and records[RECORD_TYPE, at] != 1:
+            commits[IS_READ, at] = 0
+            continue
         read_key(data, records[RECORD_TYPE, at], records[KEY_START, at], records[KEY_SIZE, at], commits, at)
         size = records[VALUE_SIZE, at]
         commits[VERSION, at] = -1

@@ -174,6 +174,10 @@ class JavaLoad:
         if settled.last_offset is not None and self.shown_offset <= settled.last_offset:
             self._advance(settled.last_offset + 1)
 
+    def hangs_on_offsets(self, group_id: str) -> bool:
+        """True where it hangs on committed offsets of this group what is said of it: it was removed, they may be there all the same."""
+        return group_id not in self.holdings.groups
+
     @property
     def commit_rules(self) -> CommitRules:
         return _COMMIT_RULES

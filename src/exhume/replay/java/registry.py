@@ -44,8 +44,9 @@ def group_for(
         if record.value is None:
             return None
     elif not (isinstance(present, ClassicGroup) and present.is_simple and wanted.group_type in profile.replaces_simple):
+        present_type = "simple" if isinstance(present, ClassicGroup) and present.is_simple else present.group_type
         refusals.refuse(
-            f"group {group_id!r} is a {present.group_type} group, record type {record.record_type} belongs to {wanted.group_type} groups",
+            f"group {group_id!r} is a {present_type} group, record type {record.record_type} belongs to {wanted.group_type} groups",
             record.record_offset,
             group=group_id,
         )

@@ -58,9 +58,7 @@ def plan(evidence: Evidence, options: SourceOptions, pushed: Pushed) -> list[Tas
     """The tasks that read this evidence; none of them is empty but for findings of the search."""
     pieces = list(_pieces(evidence, options, pushed))
     total_bytes = sum(piece.size_bytes for piece in pieces)
-    read_options = ReadOptions(
-        verify=options.verify, least_compiled_bytes=_WORTH_KERNELS_BYTES if total_bytes >= _WORTH_COMPILING_BYTES else None, threads=1
-    )
+    read_options = ReadOptions(verify=options.verify, least_compiled_bytes=least_compiled_bytes(total_bytes), threads=1)
     packs = [Task(pieces=tuple(pack), read_options=read_options) for pack in _packed(pieces, options.bytes_per_partition)]
     if options.of == "findings":
         about = [finding for finding in evidence.findings if _is_about(finding, options)]
@@ -68,6 +66,11 @@ def plan(evidence: Evidence, options: SourceOptions, pushed: Pushed) -> list[Tas
     if options.of == "segments":
         packs = [replace(pack, findings=_findings_about(pack, evidence)) for pack in packs]
     return packs
+
+
+def least_compiled_bytes(total_bytes: int) -> int | None:
+    """From which size on a task reads by kernels, where a job reads so many bytes: what it takes to compile them counts for the job."""
+    return _WORTH_KERNELS_BYTES if total_bytes >= _WORTH_COMPILING_BYTES else None
 
 
 def _pieces(evidence: Evidence, options: SourceOptions, pushed: Pushed) -> Iterator[Piece]:

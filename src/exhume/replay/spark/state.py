@@ -108,6 +108,11 @@ class StateFrames(Mapping[str, "DataFrame"]):
         return self._learned()[0]
 
     @property
+    def names_beside(self) -> TopicNames:
+        """The names of topics that no record tells."""
+        return self._names
+
+    @property
     def groups(self) -> Collection[str] | None:
         """The groups that were asked for; None for all."""
         return self._groups

@@ -3,7 +3,8 @@
     tables, names    what a fold remembers: keys and their last commits, groups, open transactions; byte strings by their hash
     rules            what a fold goes by, and what it says at its end
     fold             the fold of a run of batches, compiled
-      splitting, numbering, groups, group_values, transactions, passing     its parts
+      batch_checks, splitting, numbering, groups, group_values, transactions, passing     its parts
+    asked            the same for a few groups: what is of others is checked, and leaves no row
     stretches        a log cut for threads, between batches
     run              the fold of a log: block by block, unfolding what is compressed; stretches side by side
     tries            a partition: first as if only the end of its log were damaged, then past whatever is odd

@@ -25,6 +25,7 @@ from exhume.codecs.kernels.primitives import (
     unsigned_varint,
 )
 from exhume.replay.survivors import tables as columns
+from exhume.replay.survivors.batch_checks import checked
 from exhume.replay.survivors.groups import fold_other
 from exhume.replay.survivors.names import find_name
 from exhume.replay.survivors.numbering import new_key
@@ -32,24 +33,15 @@ from exhume.replay.survivors.passing import pass_commit, pass_record
 from exhume.replay.survivors.rules import (
     ACCEPTED_0,
     ACCEPTED_1,
-    BAD_RECORD,
-    BEYOND_OFFSET,
     DONE,
     IS_PART,
     LAST_COUNTED_OFFSET,
     LOWEST_OFFSET,
-    MARKER_DECIDES,
-    MOST_BATCH_BYTES,
-    NO_PRODUCER_ID,
-    NOT_SOUND,
     ODD,
-    ODD_BATCH,
     ODD_KEY,
     ODD_MARKER,
     ODD_VALUE,
-    OFFSETS_GO_BACK,
     PASSED_ON,
-    REFUSED_CODECS,
     SEED,
     START_OFFSET,
     TOMBSTONE_VOIDS,
@@ -73,7 +65,7 @@ def fold(rows: Int64s, first: Number, count: Number, data: Bytes, bodies: Int64s
     counts = tables.counts
     for number in range(first, count):
         counts[columns.RECORDS_DONE] = 0
-        status = _checked(rows, number, rules, counts)
+        status = checked(rows, number, rules, counts)
         last_offset = rows[number, scan.LAST_OFFSET]
         if status == DONE and last_offset < rules[START_OFFSET]:
             # Nobody loads it; what follows in this segment has to lie behind it all the same.
@@ -116,32 +108,6 @@ def _counted(rows: Int64s, number: Number, rules: Int64s, records: Int64s) -> Nu
         while count > 0 and records[count - 1, columns.OFFSET] > rules[LAST_COUNTED_OFFSET]:
             count -= 1
     return count
-
-
-@kernel
-def _checked(rows: Int64s, number: Number, rules: Int64s, counts: Int64s) -> Number:
-    """`DONE` for a batch that nobody has anything to say about."""
-    if not rows[number, scan.IS_SOUND]:
-        return NOT_SOUND
-    base_offset, last_offset = rows[number, scan.BASE_OFFSET], rows[number, scan.LAST_OFFSET]
-    if base_offset < counts[columns.NEXT_OFFSET] or last_offset < base_offset:
-        return OFFSETS_GO_BACK
-    if base_offset < rules[LOWEST_OFFSET] or last_offset >= rules[BEYOND_OFFSET]:
-        return OFFSETS_GO_BACK
-    if rows[number, scan.LEADER_EPOCH] < counts[columns.LEADER_EPOCH_SEEN]:
-        return OFFSETS_GO_BACK
-    counts[columns.LEADER_EPOCH_SEEN] = rows[number, scan.LEADER_EPOCH]
-    if rows[number, scan.RECORD_COUNT] < 0:
-        return BAD_RECORD
-    attributes = rows[number, scan.ATTRIBUTES]
-    if rules[REFUSED_CODECS] >> (attributes & scan.CODEC) & 1 or rows[number, scan.SIZE] > rules[MOST_BATCH_BYTES]:
-        return ODD_BATCH
-    # One coordinator goes by the bit, the other by the producer id.
-    is_transactional = attributes & scan.TRANSACTIONAL != 0
-    if rules[IS_PART] and rules[MARKER_DECIDES] and (is_transactional or attributes & scan.CONTROL):
-        # A marker takes back what lies behind its commits: that needs the order of all that happened.
-        return TRANSACTIONAL
-    return DONE if is_transactional == (rows[number, scan.PRODUCER_ID] != NO_PRODUCER_ID) else ODD_BATCH
 
 
 @inlined

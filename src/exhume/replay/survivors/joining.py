@@ -50,7 +50,9 @@ def _join(front: Tables, behind: Tables, seed: Number) -> None:
     for number in range(more[columns.TOPICS]):
         topics[number, 0] = _number_of(front.topic_names, used, columns.TOPICS, columns.TOPIC_BYTES, behind.topic_names, number, seed)
     for number in range(more[columns.GROUPS]):
+        left_out = front.groups[groups[number, 0], columns.LEFT_OUT] | behind.groups[number, columns.LEFT_OUT]
         _join_group(front, groups[number, 0], behind.groups, number)
+        front.groups[groups[number, 0], columns.LEFT_OUT] = left_out
     for number in range(more[columns.PASSED]):
         row = used[columns.PASSED]
         for column in range(columns.PASSED_COLUMNS):

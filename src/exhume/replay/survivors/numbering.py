@@ -68,4 +68,5 @@ def group_of(data: Bytes, start: Number, size: Number, seed: Number, tables: Tab
         tables.groups[group, columns.IS_PASSED_ON] = 0
         tables.groups[group, columns.HAS_VALUE] = 0
         tables.groups[group, columns.IS_NEW] = 0
+        tables.groups[group, columns.LEFT_OUT] = 0
     return group

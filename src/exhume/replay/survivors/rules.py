@@ -35,7 +35,9 @@ LOWEST_OFFSET, BEYOND_OFFSET, REFUSED_CODECS, MOST_BATCH_BYTES = range(8, 12)
 IS_PART = 12
 #: The last record offset that counts. What lies behind it is only looked at: a log with anything odd in it is loaded record by record.
 LAST_COUNTED_OFFSET = 13
-RULES = 14
+#: How many groups are asked for, which have the first numbers; 0: all are.
+ASKED_GROUPS = 14
+RULES = 15
 
 #: What a kernel gives for a key, a value or a marker that no release may read as it stands, and for a name that is left to the loader.
 ODD, PASSED_ON = -3, -2

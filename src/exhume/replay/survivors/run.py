@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from itertools import groupby, islice
@@ -26,10 +26,12 @@ from exhume.replay.broker_log import StrictLog
 from exhume.replay.moment import ClockOrder, Cut, Moment, taken_to
 from exhume.replay.profiles import BrokerProfile, JavaProfile, ScalaProfile
 from exhume.replay.reading import FastLoad, LoadInputs
+from exhume.replay.survivors.asked import ask_for, fold_ahead, fold_asked
 from exhume.replay.survivors.clock_order import nothing_found, order_of
 from exhume.replay.survivors.fold import fold
 from exhume.replay.survivors.joining import joined
 from exhume.replay.survivors.rules import (
+    ASKED_GROUPS,
     BAD_RECORD,
     BEYOND_OFFSET,
     DONE,
@@ -65,6 +67,10 @@ if TYPE_CHECKING:
     from exhume.replay.survivors.odd_places import OddPlaces
 
 _BLOCK_BATCHES = 1024
+#: So few that their bytes are still near when they have been verified.
+_NEAR_BATCHES = 128
+#: For what is folded where few groups are asked for: records, bytes, batches.
+_ROOM = (1 << 14, 8 << 20, 1 << 12)
 #: Compressed batches are unfolded and folded in runs of about so many bytes.
 _RUN_BYTES = 8 * 1024 * 1024
 #: Page by page, fetching a mapping takes longer than verifying it.
@@ -80,12 +86,15 @@ def fold_log(
     start_offset: int,
     lenient: bool = False,
     at: Moment | None = None,
+    groups: Collection[str] | None = None,
     odd: OddPlaces | None = None,
     until: tuple[int, int] | None = None,
 ) -> Settled | None:
     """What a load of this log by this release comes to, from the batch with `start_offset` on, up to this moment where one is given; None
-    where it has to be loaded record by record. With `lenient` the log may go on behind where it should end. `odd` gets the fold past places
-    that are odd. `until` is the segment and byte at which a load ends in an error.
+    where it has to be loaded record by record. Commits of other groups than these, where some are given, may be left out.
+
+    With `lenient` the log may go on behind where it should end. `odd` gets the fold past places that are odd. `until` is the segment and
+    byte at which a load ends in an error.
     """
     order, last_offset = None, None
     if at is not None and at.time_ms is not None:
@@ -100,15 +109,18 @@ def fold_log(
     if not segments:
         return None
     tables = None
+    asked = sorted(groups or ())
     whole = _pieces_until(stretches(log, segments, 1)[0], until)
     parts = stretches(log, segments, fast.threads) if until is None else [whole]
     if len(parts) > 1:
-        tables = _fold_side_by_side(log, parts, rules, fast)
+        tables = _fold_side_by_side(log, parts, rules, asked, fast)
     # A batch that is taken for the first of a stretch can lie in a record.
-    if tables is None or tables.counts[STATUS] in (TRANSACTIONAL, ODD_BATCH) or (odd is not None and tables.counts[STATUS] != DONE):
-        if odd is not None:
-            odd.rules = rules
-        tables = _fold_in_turn(log, whole, rules, fast, odd)
+    if tables is None or tables.counts[STATUS] == TRANSACTIONAL or (odd is None and tables.counts[STATUS] in (ODD_BATCH, BAD_RECORD)):
+        tables = _fold_in_turn(log, whole, rules, asked, fast)
+    if odd is not None and tables.counts[STATUS] != DONE:
+        rules[ASKED_GROUPS] = 0
+        odd.rules = rules
+        tables = _fold_in_turn(log, whole, rules, (), fast, odd=odd)
     if tables.counts[STATUS] != DONE:
         return None
     ends_at = until if odd is None or odd.ends_at is None else odd.ends_at
@@ -172,8 +184,12 @@ def _read_order(log: StrictLog, start_offset: int, at: Moment, fast: FastLoad) -
     return order_of(found)
 
 
-def _fold_in_turn(log: StrictLog, stretch: Sequence[Piece], rules: Int64s, fast: FastLoad, odd: OddPlaces | None = None) -> Tables:
+def _fold_in_turn(
+    log: StrictLog, stretch: Sequence[Piece], rules: Int64s, asked: Sequence[str], fast: FastLoad, *, odd: OddPlaces | None = None
+) -> Tables:
     tables = new_tables(int(rules[SEED]))
+    if asked:
+        tables = ask_for(asked, tables, rules)
     tables.counts[BEGINS_WITHIN] = stretch[0].start > 0
     for piece in stretch:
         tables = _fold_piece(log, piece, rules, tables, fast, odd=odd)
@@ -182,7 +198,7 @@ def _fold_in_turn(log: StrictLog, stretch: Sequence[Piece], rules: Int64s, fast:
     return tables
 
 
-def _fold_side_by_side(log: StrictLog, parts: Sequence[Sequence[Piece]], rules: Int64s, fast: FastLoad) -> Tables:
+def _fold_side_by_side(log: StrictLog, parts: Sequence[Sequence[Piece]], rules: Int64s, asked: Sequence[str], fast: FastLoad) -> Tables:
     """Stretches on threads, a few ahead of the one that is joined; the first that is not done ends it."""
     part_rules = rules.copy()
     part_rules[IS_PART] = True
@@ -194,7 +210,7 @@ def _fold_side_by_side(log: StrictLog, parts: Sequence[Sequence[Piece]], rules: 
         try:
             while True:
                 for stretch in islice(waiting, fast.threads + 1 - len(coming)):
-                    coming.append(pool.submit(_fold_in_turn, log, stretch, part_rules.copy(), own))
+                    coming.append(pool.submit(_fold_in_turn, log, stretch, part_rules.copy(), asked, own))
                 if not coming:
                     assert tables is not None
                     return tables
@@ -220,6 +236,8 @@ def _fold_piece(log: StrictLog, piece: Piece, rules: Int64s, tables: Tables, fas
         return _given_up(tables, ODD_BATCH)
     bound_offsets(rules, log, number)
     tables.counts[LEADER_EPOCH_SEEN] = -1
+    if rules[ASKED_GROUPS]:
+        return _fold_asked_piece(log.segments[number].buffer, piece, rules, tables, fast)
     if odd is not None:
         odd.last_batch_at = 0
     tables, position = _fold_batches(log, piece, rules, tables, fast, odd=odd)
@@ -237,33 +255,64 @@ def _fold_batches(
     log: StrictLog, piece: Piece, rules: Int64s, tables: Tables, fast: FastLoad, *, odd: OddPlaces | None
 ) -> tuple[Tables, int]:
     """The same as far as nothing is odd, and the byte behind the last batch that was folded whole."""
-    segment, counts, position = log.segments[piece.segment], tables.counts, piece.start
-    for rows, count, content in _blocks(segment.buffer, fast, verifies=fast.verify, start=piece.start, end=piece.end):
-        if not count:
-            counts[RECORDS_DONE] = 0
-            return _given_up(tables, ODD_BATCH), position
-        if counts[FIRST_BASE_OFFSET] < 0:
-            counts[[FIRST_BASE_OFFSET, FIRST_LEADER_EPOCH]] = rows[0, [scan.BASE_OFFSET, scan.LEADER_EPOCH]]
-        counts[LAST_OFFSET_SEEN] = rows[count - 1, scan.LAST_OFFSET]
-        done, status = 0, DONE
-        try:
-            for first, last, data, bodies in runs(content, rows, count, fast.cap_bytes):
-                tables = with_room_for(tables, rows, first, last, bodies)
-                done = fold(rows, first, last, data, bodies, piece.segment, rules, tables)
-                if done < last:
-                    status = counts[STATUS]
-                    break
-        except DecompressionError:
-            counts[RECORDS_DONE], status = 0, BAD_RECORD
+    position = piece.start
+    for block in _blocks(log.segments[piece.segment].buffer, fast, verifies=fast.verify, start=piece.start, end=piece.end):
+        tables, done = _fold_block(block, piece.segment, rules, tables, fast)
         if done:
-            position = int(rows[done - 1, scan.POSITION] + rows[done - 1, scan.SIZE])
+            last = block[0][done - 1]
+            position = int(last[scan.POSITION] + last[scan.SIZE])
             if odd is not None:
-                odd.last_batch_at = int(rows[done - 1, scan.POSITION])
-        if status != DONE:
-            return _given_up(tables, status), position
-        tables = drop_old_metadata(tables)
-        fast.advance(int(rows[:count, scan.SIZE].sum()))
+                odd.last_batch_at = int(last[scan.POSITION])
+        if tables.counts[STATUS] != DONE:
+            break
     return tables, position
+
+
+def _fold_asked_piece(buffer: Buffer, piece: Piece, rules: Int64s, tables: Tables, fast: FastLoad) -> Tables:
+    """The same where few groups are asked for: a kernel scans and folds as far as it gets, what is compressed, block by block."""
+    content, counts = readable(buffer), tables.counts
+    rows, bodies, room = np.empty((_NEAR_BATCHES, scan.COLUMNS), np.int64), np.empty((_NEAR_BATCHES, 2), np.int64), np.empty(3, np.int64)
+    position = fetched = piece.start
+    while position < piece.end and counts[STATUS] == DONE and not fast.is_stopped.is_set():
+        if position >= fetched:
+            fetched = min(position + _FETCHED_BYTES, piece.end)
+            fetch_pages(memoryview(buffer), position, fetched)
+        tables = with_room(drop_old_metadata(tables), *_ROOM)
+        room[:] = _ROOM
+        start = position
+        position = fold_ahead(content, position, fetched, piece.end, fast.verify, rows, bodies, piece.segment, rules, tables, room)
+        fast.advance(position - start)
+        if position == start and counts[STATUS] == DONE:
+            block = np.empty((_BLOCK_BATCHES, scan.COLUMNS), np.int64)
+            count, position = scan.scan(content, position, piece.end, fast.verify, block)
+            tables, _ = _fold_block((block, count, content), piece.segment, rules, tables, fast)
+    return tables
+
+
+def _fold_block(block: tuple[Int64s, int, Bytes], segment: int, rules: Int64s, tables: Tables, fast: FastLoad) -> tuple[Tables, int]:
+    """These tables, and a block of `_blocks` folded into them; how many of its batches were."""
+    rows, count, content = block
+    counts, done = tables.counts, 0
+    if not count:
+        counts[RECORDS_DONE] = 0
+        return _given_up(tables, ODD_BATCH), done
+    if counts[FIRST_BASE_OFFSET] < 0:
+        counts[[FIRST_BASE_OFFSET, FIRST_LEADER_EPOCH]] = rows[0, [scan.BASE_OFFSET, scan.LEADER_EPOCH]]
+    counts[LAST_OFFSET_SEEN] = rows[count - 1, scan.LAST_OFFSET]
+    try:
+        for first, last, data, bodies in runs(content, rows, count, fast.cap_bytes):
+            tables = with_room_for(tables, rows, first, last, bodies)
+            if rules[ASKED_GROUPS]:
+                done = fold_asked(rows, first, last, data, bodies, segment, rules, tables, np.full(3, LARGEST))
+            else:
+                done = fold(rows, first, last, data, bodies, segment, rules, tables)
+            if done < last:
+                return tables, done
+    except DecompressionError:
+        counts[RECORDS_DONE] = 0
+        return _given_up(tables, BAD_RECORD), done
+    fast.advance(int(rows[:count, scan.SIZE].sum()))
+    return drop_old_metadata(tables), done
 
 
 def _blocks(

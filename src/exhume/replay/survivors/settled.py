@@ -205,6 +205,11 @@ class Settled:
             for number in np.nonzero(highest >= 0)[0]
         }
 
+    def left_out(self) -> set[str]:
+        """The groups of which it is not known whether they have committed offsets, since nobody asked for them."""
+        rows = self.tables.groups[: self.tables.counts[columns.GROUPS]]
+        return {_name(self.tables.group_names, int(number)) for number in np.flatnonzero(rows[:, columns.LEFT_OUT])}
+
     @property
     def committed_keys(self) -> Int64s:
         """The keys that have a committed offset, as rows of `tables.commits`."""

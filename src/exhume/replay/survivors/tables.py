@@ -43,7 +43,9 @@ IS_PASSED_ON = 7
 VALUE_POSITION, VALUE_BYTES = 8, 9
 #: 1 where some record had a value; 1 for a group that has only been named so far, while two folds are joined.
 HAS_VALUE, IS_NEW = 10, 11
-GROUP_COLUMNS = 12
+#: 1 where commits of the group may have been left out, since nobody asks for it.
+LEFT_OUT = 12
+GROUP_COLUMNS = 13
 
 TXN_PRODUCER_ID, TXN_EPOCH, TXN_FIRST_OFFSET, TXN_LAST_OFFSET, TXN_FIRST_TIMESTAMP, TXN_LAST_TIMESTAMP = range(6)
 TXN_FIRST_STAGED, TXN_LAST_STAGED, TXN_IS_OPEN, TXN_IS_PASSED_ON = range(6, 10)

@@ -1,0 +1,94 @@
+"""Commits, and what stands out among them: the vocabulary of detectors that look at keys."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+#: Why a commit stands out:
+#:
+#:     rewind          it is lower than the one that held before
+#:     after_rewind    it is the next one behind a rewind
+#:     jump            it is higher by much more than the commits before it used to rise: see `JUMP_FLOOR`, `JUMP_RATIO`
+#:     while_empty     nobody was in the group, which has members at other times
+#:     back            the first one behind a tombstone
+#:     topic_id        it names another topic id than the one before
+#:     leader_epoch    its leader epoch is lower than that of the one before
+Reason = Literal["rewind", "after_rewind", "jump", "while_empty", "back", "topic_id", "leader_epoch"]
+REASONS: tuple[Reason, ...] = ("rewind", "after_rewind", "jump", "while_empty", "back", "topic_id", "leader_epoch")
+#: Of each key, changes of so many are kept for each reason, the first ones; all are counted.
+MOST_CHANGES = 200
+#: A jump is a rise by more than both: so many offsets, and so many times the median of the last `USUAL` rises, two at least.
+JUMP_FLOOR, JUMP_RATIO = 10_000, 50
+#: How many of the last rises, or intervals, tell what is usual.
+USUAL = 20
+
+#: What the log says about a group at a record: it has no record (yet); nobody is in it; it has members; its tombstone was the last word.
+Standing = Literal["unrecorded", "empty", "active", "removed"]
+STANDINGS: tuple[Standing, ...] = ("unrecorded", "empty", "active", "removed")
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A committed value. `settled_offset` is the record that made it count: itself, or the COMMIT marker of its transaction."""
+
+    record_offset: int
+    timestamp_ms: int | None
+    committed_offset: int
+    leader_epoch: int
+    metadata_bytes: int
+    commit_timestamp_ms: int
+    expire_timestamp_ms: int | None
+    value_version: int
+    topic_id: str | None
+    #: None for a plain commit.
+    producer_id: int | None
+    settled_offset: int
+    #: Where its batch lies in its segment: commits of one append share it.
+    byte_position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A commit that stands out, and what it took the place of: None where the log has nothing before it.
+
+    `standing` is that of the group then. `group_steps` counts the group's own records in front of it. `value_at_last_step` is what the key
+    held when the last of them came, `value_at_step_before` when the one before did that brought a new value with it: what the present owner
+    began with, and the one before him. `usual_rise` is the median of the rises before it, None before two.
+    """
+
+    reasons: frozenset[Reason]
+    commit: Commit
+    before: Commit | None
+    standing: Standing
+    group_steps: int
+    value_at_last_step: int | None = None
+    value_at_step_before: int | None = None
+    usual_rise: float | None = None
+
+    @property
+    def delta(self) -> int:
+        """By how much it is higher than what it took the place of; 0 where there is nothing."""
+        return 0 if self.before is None else self.commit.committed_offset - self.before.committed_offset
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """A tombstone of a key, and the value that it removed: None where the log has none before it."""
+
+    record_offset: int
+    timestamp_ms: int | None
+    byte_position: int
+    standing: Standing
+    group_steps: int
+    value: Commit | None
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """A commit of a transaction that never counted. `outcome` is ABORT, or open where no marker ended the transaction."""
+
+    commit: Commit
+    outcome: Literal["ABORT", "open"]
+    marker_offset: int | None
+    marker_timestamp_ms: int | None

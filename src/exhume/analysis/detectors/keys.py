@@ -1,0 +1,310 @@
+"""Keys of a group: views of the columns that `KeyLives` keeps, so that a key costs nothing but what is asked of it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import overload
+
+import numpy as np
+
+from exhume.analysis.detectors.commit_rows import NONE, Column, Flags, Int64s, or_none
+from exhume.analysis.detectors.commits import REASONS, Change, Commit, Dropped, Reason, Removal
+from exhume.analysis.detectors.key_lives import MINUTE_MS, KeyLives
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeyLife:
+    """All that the log has of one key, in numbers; `changes`, `removals` and `dropped` in order."""
+
+    _keys: GroupKeys
+    _place: int
+
+    @property
+    def group(self) -> str:
+        return self._keys.group
+
+    @property
+    def topic(self) -> str:
+        return self._keys.names[self._place][0]
+
+    @property
+    def partition(self) -> int:
+        return self._keys.names[self._place][1]
+
+    def _told(self, name: str) -> int:
+        return self._keys.told(name)[self._place]
+
+    @property
+    def commits(self) -> int:
+        """Commits that counted."""
+        return self._told("commits")
+
+    @property
+    def first_record_offset(self) -> int | None:
+        """The first record that counted, of whatever kind; None where there are commits of transactions only that never did."""
+        return or_none(self._told("first_offset"))
+
+    @property
+    def first_timestamp_ms(self) -> int | None:
+        return or_none(self._told("first_time"))
+
+    @property
+    def first_committed_offset(self) -> int | None:
+        return self._told("first_value") if self._told("has_first_value") else None
+
+    @property
+    def last(self) -> Commit | None:
+        """The last commit that counted; it holds unless `is_removed`."""
+        return self._keys.last(self._place)
+
+    @property
+    def is_removed(self) -> bool:
+        return bool(self._told("is_removed"))
+
+    @property
+    def holds(self) -> Commit | None:
+        """What is committed at the end of the log."""
+        return None if self.is_removed else self.last
+
+    @property
+    def lowest(self) -> int | None:
+        return self._told("lowest") if self._told("has_value") else None
+
+    @property
+    def highest(self) -> int | None:
+        return self._told("highest") if self._told("has_value") else None
+
+    @property
+    def repeats(self) -> int:
+        """Commits of the value that held already."""
+        return self._told("repeats")
+
+    @property
+    def usual_interval_ms(self) -> float | None:
+        """The median of the last `USUAL` intervals between commits; None before two."""
+        return self._keys.usual_intervals_ms[self._place]
+
+    @property
+    def usual_rise(self) -> float | None:
+        """The median of the last `USUAL` rises; None before two."""
+        return self._keys.usual_rises[self._place]
+
+    @property
+    def commit_bytes(self) -> int:
+        """Key and value bytes of all commits, before compression."""
+        return self._told("bytes")
+
+    @property
+    def metadata_bytes(self) -> int:
+        """What of them is metadata."""
+        return self._told("metadata")
+
+    @property
+    def largest_metadata_bytes(self) -> int:
+        return self._told("largest_metadata")
+
+    @property
+    def transactional(self) -> int:
+        """Commits of transactions."""
+        return self._told("staged")
+
+    @property
+    def without_leader_epoch(self) -> int:
+        """Commits without a leader epoch."""
+        return self._told("without_leader_epoch")
+
+    @property
+    def highest_leader_epoch(self) -> int:
+        return self._told("highest_leader_epoch")
+
+    @property
+    def hot_minutes(self) -> int:
+        """The longest run of minutes with at least one commit a second each."""
+        return self._told("hottest_run")
+
+    @property
+    def hot_from_ms(self) -> int | None:
+        """When that began."""
+        return self._told("hottest_from") * MINUTE_MS if self.hot_minutes else None
+
+    @property
+    def hot_to_ms(self) -> int | None:
+        """When that was over."""
+        return (self._told("hottest_last") + 1) * MINUTE_MS if self.hot_minutes else None
+
+    @property
+    def count_of(self) -> Mapping[Reason, int]:
+        """How many commits stood out, for each reason that one did."""
+        return self._keys.counts(self._place)
+
+    @property
+    def changes(self) -> Sequence[Change]:
+        return self._keys.changes(self._place)
+
+    @property
+    def removals(self) -> Sequence[Removal]:
+        return self._keys.removals(self._place)
+
+    @property
+    def dropped(self) -> Sequence[Dropped]:
+        return self._keys.dropped(self._place)
+
+    def of(self, *reasons: Reason) -> Iterator[Change]:
+        """The changes that stand out for any of these reasons."""
+        return (change for change in self.changes if not change.reasons.isdisjoint(reasons))
+
+    def held_at(self, record_offset: int) -> bool | None:
+        """Whether the key had a value when this record was appended; None where the log does not say (before its first record of it)."""
+        if self.first_record_offset is None or record_offset <= self.first_record_offset:
+            return None
+        before = [removal.record_offset for removal in self.removals if removal.record_offset < record_offset]
+        if not before:
+            return self.first_committed_offset is not None
+        return any(before[-1] < change.commit.settled_offset < record_offset for change in self.of("back"))
+
+
+class GroupKeys(Sequence[KeyLife]):
+    """The keys of one group, in the order in which the log met them.
+
+    What few keys have is found without looking at each: `with_changes`, `with_removals`, `with_dropped`, `held_before`.
+    """
+
+    def __init__(self, lives: KeyLives, group: str, numbers: Int64s) -> None:
+        self.group = group
+        self._lives, self._numbers = lives, numbers
+        self._columns: dict[str, list[int]] = {}
+        self._lasts: dict[int, Commit | None] = {}
+
+    def forget(self) -> None:
+        """Let go of what can be made again."""
+        self._columns.clear()
+        self._lasts.clear()
+        for name in ("_all", "names", "_places", "last_record_offsets", "usual_intervals_ms", "usual_rises", "_number_of"):
+            self.__dict__.pop(name, None)
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    @overload
+    def __getitem__(self, place: int) -> KeyLife: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[KeyLife]: ...
+    def __getitem__(self, place: int | slice) -> KeyLife | Sequence[KeyLife]:
+        return self._all[place]
+
+    def __iter__(self) -> Iterator[KeyLife]:
+        return iter(self._all)
+
+    @cached_property
+    def _all(self) -> list[KeyLife]:
+        return [KeyLife(self, place) for place in range(len(self))]
+
+    @cached_property
+    def _number_of(self) -> list[int]:
+        numbers: list[int] = self._numbers.tolist()
+        return numbers
+
+    @cached_property
+    def names(self) -> list[tuple[str, int]]:
+        """Topic and partition of each."""
+        names = self._lives.names
+        topics, partitions = names.topics_and_partitions(self._numbers)
+        return [*zip(map(names.topics().__getitem__, topics.tolist()), partitions.tolist(), strict=True)]
+
+    @cached_property
+    def _places(self) -> dict[tuple[str, int], int]:
+        return {name: place for place, name in enumerate(self.names)}
+
+    def find(self, topic: str, partition: int) -> KeyLife | None:
+        """The key of this partition; None where the group never committed for it."""
+        place = self._places.get((topic, partition))
+        return None if place is None else self._all[place]
+
+    def with_changes(self) -> list[KeyLife]:
+        """The keys with a commit that stands out."""
+        return self._those_in(self._lives.changes)
+
+    def with_removals(self) -> list[KeyLife]:
+        """The keys with a tombstone."""
+        return self._those_in(self._lives.removals)
+
+    def with_dropped(self) -> list[KeyLife]:
+        """The keys with a commit of a transaction that never counted."""
+        return self._those_in(self._lives.dropped)
+
+    def _those_in(self, kept: Collection[int]) -> list[KeyLife]:
+        return [self._all[place] for place in [place for place, number in enumerate(self._number_of) if number in kept]] if kept else []
+
+    def held_before(self, commit_timestamp_ms: int) -> list[KeyLife]:
+        """The keys that hold what was committed before this time."""
+        holds = (self._array("has_value") != 0) & (self._array("is_removed") == 0)
+        return self._those(holds & (self._lives.last[Column.COMMITTED_AT, self._numbers] < commit_timestamp_ms))
+
+    def with_at_least(self, least: float, name: str) -> list[KeyLife]:
+        """The keys of which a number, by its name in `KeyLives`, is so large."""
+        return self._those(self._array(name) >= least)
+
+    def _those(self, wanted: Flags) -> list[KeyLife]:
+        return [self._all[place] for place in np.flatnonzero(wanted).tolist()]
+
+    def _array(self, name: str) -> Int64s:
+        return self._lives.numbers[name][self._numbers]
+
+    def told(self, name: str) -> list[int]:
+        """A number of each key, by its name in `KeyLives`."""
+        column = self._columns.get(name)
+        if column is None:
+            column = self._columns[name] = self._array(name).tolist()
+        return column
+
+    def total(self, name: str) -> int:
+        """The sum of these numbers."""
+        return int(self._array(name).sum())
+
+    def first_committed_offsets(self) -> list[int]:
+        """`first_committed_offset` of each key that has one."""
+        values: list[int] = self._array("first_value")[self._array("has_first_value") != 0].tolist()
+        return values
+
+    @cached_property
+    def last_record_offsets(self) -> list[int]:
+        """Where the last commit of each key lies; -1 where it has none."""
+        offsets: list[int] = np.where(self._array("has_value") != 0, self._lives.last[Column.OFFSET, self._numbers], NONE).tolist()
+        return offsets
+
+    def newest(self, names: Iterable[tuple[str, int]]) -> Commit | None:
+        """The last commit in the log that one of these partitions has; None where they have none."""
+        places = [self._places[name] for name in names if name in self._places]
+        last = max(places, key=self.last_record_offsets.__getitem__, default=None)
+        return None if last is None else self.last(last)
+
+    def last(self, place: int) -> Commit | None:
+        """The last commit of a key; None where none counted."""
+        if place not in self._lasts:
+            number = self._number_of[place]
+            has_one = self._lives.numbers["has_value"][number]
+            self._lasts[place] = self._lives.names.commit(self._lives.last[:, number].tolist()) if has_one else None
+        return self._lasts[place]
+
+    @cached_property
+    def usual_intervals_ms(self) -> list[float | None]:
+        return self._lives.intervals.medians(self._numbers)
+
+    @cached_property
+    def usual_rises(self) -> list[float | None]:
+        return self._lives.rises.medians(self._numbers)
+
+    def counts(self, place: int) -> dict[Reason, int]:
+        counts = self._lives.counts[:, self._number_of[place]].tolist()
+        return {reason: count for reason, count in zip(REASONS, counts, strict=True) if count}
+
+    def changes(self, place: int) -> Sequence[Change]:
+        return self._lives.changes.get(self._number_of[place], ())
+
+    def removals(self, place: int) -> Sequence[Removal]:
+        return self._lives.removals.get(self._number_of[place], ())
+
+    def dropped(self, place: int) -> Sequence[Dropped]:
+        return self._lives.dropped.get(self._number_of[place], ())

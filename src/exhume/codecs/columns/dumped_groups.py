@@ -1,0 +1,136 @@
+"""The values of classic groups as the dump shows them: JSON objects, with what members put into their subscription and assignment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from exhume.codecs.columns.arrow import Flags, texts
+from exhume.codecs.columns.json_texts import Step, Texts, object_steps
+from exhume.codecs.columns.pieces import Piece
+from exhume.codecs.decoded_tables import PayloadDecoder, payload_text
+from exhume.codecs.embedded import decode_assignment, decode_subscription
+from exhume.codecs.kernels import keys, records, values
+from exhume.codecs.kernels.json_texts import NULL, NUMBER, READY, TEXT
+from exhume.codecs.kernels.primitives import Bytes, Int64s
+from exhume.codecs.kernels.texts import find_escapes
+from exhume.codecs.layouts.classic_group import GROUP_METADATA_VALUE, MEMBER
+
+#: Protocol type and protocol of a group.
+Protocols = tuple[str | None, str | None]
+
+#: Behind the fields of a member: place and size of the texts of its subscription and its assignment.
+_SUBSCRIPTION_TEXT, _ASSIGNMENT_TEXT = values.MEMBER_COLUMNS, values.MEMBER_COLUMNS + 2
+_MEMBER_FIELDS = values.MEMBER_COLUMNS + 4
+_MEMBER_STEPS: Mapping[str, Sequence[Step]] = {
+    "member_id": [(TEXT, values.MEMBER_ID)],
+    "group_instance_id": [(TEXT, values.INSTANCE_ID)],
+    "client_id": [(TEXT, values.CLIENT_ID)],
+    "client_host": [(TEXT, values.CLIENT_HOST)],
+    "rebalance_timeout_ms": [(NUMBER, values.REBALANCE_TIMEOUT)],
+    "session_timeout_ms": [(NUMBER, values.SESSION_TIMEOUT)],
+    "subscription": [(READY, _SUBSCRIPTION_TEXT)],
+    "assignment": [(READY, _ASSIGNMENT_TEXT)],
+}
+#: Behind the fields of a group: place and size of the texts of its members.
+_MEMBERS_TEXT = values.GROUP_COLUMNS
+_GROUP_FIELDS = values.GROUP_COLUMNS + 2
+_GROUP_STEPS: Mapping[str, Sequence[Step]] = {
+    "protocol_type": [(TEXT, values.PROTOCOL_TYPE_START)],
+    "generation": [(NUMBER, values.GENERATION)],
+    "protocol": [(TEXT, values.PROTOCOL_START)],
+    "leader": [(TEXT, values.LEADER_START)],
+    "current_state_timestamp_ms": [(NUMBER, values.STATE_TIMESTAMP)],
+    "members": ["[", (READY, _MEMBERS_TEXT), "]"],
+}
+_VERSIONS = GROUP_METADATA_VALUE.versions
+_MEMBERS = Texts([*object_steps(MEMBER, version, _MEMBER_STEPS), ","] for version in _VERSIONS)
+_GROUPS = Texts(object_steps(GROUP_METADATA_VALUE.struct, version, _GROUP_STEPS) for version in _VERSIONS)
+#: Arrow counts bytes in 32 bits, and a payload may be written at many times its length.
+_MOST_BYTES = 32 * 1024 * 1024
+
+
+def write_groups(piece: Piece, at: Int64s, fields: Int64s, ready: int) -> Bytes:
+    """Values as texts: of the records `at`, which are classic groups. Gives the bytes that these lie in.
+
+    Columns `at` of `fields` get the key, the version, and in row `ready` and the next one start and size of the text, the size -1 for a
+    tombstone. Whatever cannot be written without looking closer is not read: `keys.IS_READ` is 0.
+    """
+    fields[values.METADATA_SIZE, at] = -1
+    fields[keys.IS_READ, at] = 0
+    candidates = piece.only(at)
+    sizes = np.maximum(candidates.records[records.VALUE_SIZE], 0)
+    if not len(at) or int(sizes.sum()) > _MOST_BYTES:
+        return np.zeros(1, np.uint8)
+    groups = np.empty((_GROUP_FIELDS, len(at)), np.int64)
+    members = np.empty((_MEMBER_FIELDS, int((sizes // values.LEAST_MEMBER_BYTES).sum())), np.int64)
+    count = values.read_groups(piece.data, candidates.records, groups, members)
+    is_read = groups[keys.IS_READ] != 0
+    at, groups, members = at[is_read], groups[:, is_read], np.ascontiguousarray(members[:, :count])
+    firsts = np.zeros(len(at) + 1, np.int64)
+    np.cumsum(groups[values.MEMBERS], out=firsts[1:])
+    owners = np.repeat(np.arange(len(at)), groups[values.MEMBERS])
+
+    protocols = _protocols(piece.data, groups)
+    has_escapes = _has_escapes(piece.data, groups, members, owners)
+    subscriptions = _write_payloads(decode_subscription, _payloads(piece.data, members, values.SUBSCRIPTION), protocols, owners)
+    assignments = _write_payloads(decode_assignment, _payloads(piece.data, members, values.ASSIGNMENT), protocols, owners)
+    members[_SUBSCRIPTION_TEXT : _SUBSCRIPTION_TEXT + 2] = subscriptions[0]
+    members[_ASSIGNMENT_TEXT : _ASSIGNMENT_TEXT + 2] = assignments[0]
+    members[_ASSIGNMENT_TEXT] += len(subscriptions[1])
+    payloads = np.frombuffer(subscriptions[1] + assignments[1] + b"\0", np.uint8)
+    offsets, member_texts = _MEMBERS.write(members[values.MEMBER_VERSION], members, piece.data, payloads)
+    groups[_MEMBERS_TEXT] = offsets[firsts[:-1]]
+    # Not the comma behind the last one.
+    groups[_MEMBERS_TEXT + 1] = np.maximum(offsets[firsts[1:]] - offsets[firsts[:-1]] - 1, 0)
+    versions = groups[values.VERSION]
+    offsets, group_texts = _GROUPS.write(versions, groups, piece.data, member_texts)
+
+    fields[: keys.COLUMNS, at] = groups[: keys.COLUMNS]
+    fields[values.VERSION, at] = versions
+    fields[keys.IS_READ, at] = ~has_escapes
+    fields[ready, at] = offsets[:-1]
+    fields[ready + 1, at] = np.where(versions == NULL, -1, np.diff(offsets))
+    return group_texts
+
+
+def _protocols(data: Bytes, groups: Int64s) -> list[Protocols]:
+    """Protocol type and protocol of each group."""
+    types = texts(data, groups[values.PROTOCOL_TYPE_START], groups[values.PROTOCOL_TYPE_SIZE], pa.string())
+    names = texts(data, groups[values.PROTOCOL_START], groups[values.PROTOCOL_SIZE], pa.string())
+    return list(zip(types.to_pylist(), names.to_pylist(), strict=True))
+
+
+def _has_escapes(data: Bytes, groups: Int64s, members: Int64s, owners: Int64s) -> Flags:
+    """For each group whether a text of it or of a member has a character that JSON escapes."""
+    in_groups, in_members = np.zeros(groups.shape[1], np.int64), np.zeros(members.shape[1], np.int64)
+    for start in (values.PROTOCOL_TYPE_START, values.PROTOCOL_START, values.LEADER_START):
+        find_escapes(data, groups[start], groups[start + 1], in_groups)
+    for start in (values.MEMBER_ID, values.INSTANCE_ID, values.CLIENT_ID, values.CLIENT_HOST):
+        find_escapes(data, members[start], members[start + 1], in_members)
+    in_groups[owners[in_members != 0]] = 1
+    has_escapes: Flags = in_groups != 0
+    return has_escapes
+
+
+def _payloads(data: Bytes, members: Int64s, start: int) -> pa.Array:
+    return texts(data, members[start], members[start + 1], pa.binary())
+
+
+def _write_payloads(decode: PayloadDecoder, payloads: pa.Array, protocols: Sequence[Protocols], owners: Int64s) -> tuple[Int64s, bytes]:
+    """Start and size of the text of each member's payload, and these texts; what members say alike is written once."""
+    found = payloads.dictionary_encode()
+    raws: list[bytes] = found.dictionary.to_pylist()
+    numbers = {pair: number for number, pair in enumerate(dict.fromkeys(protocols))}
+    pairs = np.fromiter((numbers[pair] for pair in protocols), np.int64, len(protocols))
+    said, which = np.unique(pairs[owners] * len(raws) + found.indices.to_numpy(), return_inverse=True)
+    names = list(numbers)
+    written = []
+    for pair, raw in zip((said // len(raws)).tolist(), (said % len(raws)).tolist(), strict=True):
+        protocol_type, protocol = names[pair]
+        written.append(payload_text(decode, protocol_type, protocol, raws[raw]))
+    sizes = np.fromiter(map(len, written), np.int64, len(written))
+    places = np.stack([sizes.cumsum() - sizes, sizes])
+    return places[:, which], b"".join(written)

@@ -1,0 +1,154 @@
+"""What each log is condensed to, kept by the executors, to be looked at again: log by log, and all of it together in one task.
+
+What a log comes to has two sides. Facts are small; they are collected. The rest is as large as what lives in the log; it stays where it
+was made, as bytes.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from exhume.codecs.log_directory import Evidence, LogDirectory, PartitionDirectory
+from exhume.codecs.segment_reader import ReadOptions, SegmentReader
+from exhume.findings import Findings
+from exhume.replay.spark.numbered import for_each_number
+from exhume.replay.spark.planning import least_compiled_bytes
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+#: A log by its number, then its facts and its rest, each in chunks. Rows that travel together are counted, not weighed.
+_ROWS = pa.schema([("unit", pa.int32()), ("part", pa.int32()), ("chunk", pa.int32()), ("content", pa.binary())])
+_FACTS, _REST = range(2)
+_CHUNK_BYTES, _BATCH_CHUNKS = 16 * 1024, 256
+
+#: Facts and rest of a log; None where there is nothing to say.
+Condense = Callable[[SegmentReader], tuple[Any, Any] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class OneLog:
+    """The directories of one log: of one replica of an offsets partition. They are pruned of all others."""
+
+    directories: tuple[LogDirectory, ...]
+    options: ReadOptions
+
+    @property
+    def partitions(self) -> list[PartitionDirectory]:
+        """Its partition directories."""
+        return [partition for directory in self.directories for partition in directory.partitions]
+
+    def reader(self, findings: Findings) -> SegmentReader:
+        """One pass over it."""
+        return SegmentReader(Evidence([*self.directories], Findings()), self.options, findings)
+
+
+@dataclass(slots=True)
+class CondensedLogs:
+    """What `condense` makes of each of these logs; `facts` and `damage` are known at once. To be closed."""
+
+    spark: SparkSession
+    logs: Sequence[OneLog]
+    condense: Condense
+    #: By the number of the log, ascending; logs of which there is nothing to say are left out.
+    facts: dict[int, Any] = field(default_factory=dict, init=False)
+    #: What reading the logs met, log by log.
+    damage: Findings = field(default_factory=Findings, init=False)
+    _rows: DataFrame | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        if not self.logs:
+            return
+        self._rows = for_each_number(self.spark, len(self.logs), partial(_condensed, self.logs, self.condense), _ROWS).persist()
+        found = self._rows.where(f"part = {_FACTS}").sort("unit", "chunk").collect()
+        for number, chunks in groupby(found, key=itemgetter("unit")):
+            # Written by tasks of this very job.
+            facts, damage = pickle.loads(b"".join(chunk["content"] for chunk in chunks))  # noqa: S301
+            self.damage.extend(damage)
+            if facts is not None:
+                self.facts[number] = facts
+
+    def each(self, look: Callable[[int, Any], Iterator[pa.RecordBatch]], schema: pa.Schema) -> DataFrame:
+        """The rows that `look` has of each log: it is given its number and its rest."""
+        return self._looked(self._rest(), partial(_each, look), schema)
+
+    def together(self, look: Callable[[Iterator[tuple[int, Any]]], Iterator[pa.RecordBatch]], schema: pa.Schema) -> DataFrame:
+        """The rows that `look` has of all logs, in one task: it is given their numbers and rests, in order."""
+        rows = self._rest()
+        return self._looked(
+            rows if rows is None else rows.repartition(1).sortWithinPartitions("unit", "chunk"), partial(_all, look), schema
+        )
+
+    def close(self) -> None:
+        """Let go of what executors keep."""
+        if self._rows is not None:
+            self._rows.unpersist()
+
+    def _rest(self) -> DataFrame | None:
+        return None if self._rows is None else self._rows.where(f"part = {_REST}")
+
+    def _looked(self, rows: DataFrame | None, look: Any, schema: pa.Schema) -> DataFrame:
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        if rows is None:
+            # A look at nothing may still have something to say.
+            return self.spark.createDataFrame(pa.Table.from_batches(look(iter(())), schema=schema))
+        return rows.mapInArrow(look, from_arrow_schema(schema))
+
+
+def logs_of(evidence: Evidence, options: ReadOptions) -> list[OneLog]:
+    """The logs of this evidence, in its order; directories that hold a part of the same one are together."""
+    found: dict[tuple[str, int | None], list[LogDirectory]] = {}
+    total_bytes = 0
+    for directory in evidence.log_directories:
+        for each in directory.partitions:
+            if any(segment.is_read for segment in each.segments):
+                alone = replace(directory, partitions=[each], topic_ids={}, cluster_metadata=[])
+                found.setdefault((each.replica, each.offsets_partition), []).append(alone)
+                total_bytes += sum(segment.size_bytes for segment in each.segments if segment.is_read)
+    options = replace(options, least_compiled_bytes=least_compiled_bytes(total_bytes), threads=1)
+    return [OneLog(tuple(directories), options) for directories in found.values()]
+
+
+def _condensed(logs: Sequence[OneLog], condense: Condense, number: int) -> Iterator[pa.RecordBatch]:
+    damage = Findings()
+    facts, rest = condense(logs[number].reader(damage)) or (None, None)
+    yield from _chunks(number, _FACTS, (facts, list(damage)))
+    if facts is not None:
+        yield from _chunks(number, _REST, rest)
+
+
+def _chunks(unit: int, part: int, content: Any) -> Iterator[pa.RecordBatch]:
+    packed = pickle.dumps(content, protocol=5)
+    starts = range(0, len(packed), _CHUNK_BYTES)
+    for first in range(0, len(starts), _BATCH_CHUNKS):
+        rows = [
+            {"unit": unit, "part": part, "chunk": first + place, "content": packed[start : start + _CHUNK_BYTES]}
+            for place, start in enumerate(starts[first : first + _BATCH_CHUNKS])
+        ]
+        yield pa.RecordBatch.from_pylist(rows, schema=_ROWS)
+
+
+def _unpacked(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Any]]:
+    rows = (row for batch in batches for row in zip(batch["unit"].to_pylist(), batch["content"].to_pylist(), strict=True))
+    for number, chunks in groupby(rows, key=itemgetter(0)):
+        yield number, pickle.loads(b"".join(content for _, content in chunks))  # noqa: S301  # written by `_condensed`
+
+
+def _each(look: Callable[[int, Any], Iterator[pa.RecordBatch]], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for number, rest in _unpacked(batches):
+        yield from look(number, rest)
+
+
+def _all(
+    look: Callable[[Iterator[tuple[int, Any]]], Iterator[pa.RecordBatch]], batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    return look(_unpacked(batches))

@@ -1,0 +1,269 @@
+"""Folding for a few groups only: batches with nothing but commits of other groups are walked and checked, and leave no row.
+
+A load that ends in an error holds nothing of any group, so every record is read as closely as where all groups are asked for. What is
+stepped over would have become a row of a key, and nothing else: anything more, such as a tombstone, a transaction, a name that is new
+or a topic id, is folded as ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from exhume.codecs.kernels import inlined, kernel, scan
+from exhume.codecs.kernels.primitives import (
+    NO_POSITION,
+    NOT_EXACT,
+    Bytes,
+    Int64s,
+    Number,
+    hash_of,
+    int16,
+    int64,
+    is_same,
+    kind_of_text,
+    unsigned_varint,
+    varint,
+    varlong,
+)
+from exhume.codecs.kernels.records import LEAST_BYTES
+from exhume.replay.survivors import tables as columns
+from exhume.replay.survivors.batch_checks import checked
+from exhume.replay.survivors.fold import fold
+from exhume.replay.survivors.names import Names, find_name
+from exhume.replay.survivors.numbering import group_of
+from exhume.replay.survivors.rules import ACCEPTED_0, ACCEPTED_1, ASKED_GROUPS, DONE, LAST_COUNTED_OFFSET, SEED, START_OFFSET
+from exhume.replay.survivors.tables import Tables, with_room
+
+_LEAST_KEY_BYTES, _LEAST_VALUE_BYTES = 10, 20
+_PARTITION_BYTES = 4
+_FLEXIBLE_SINCE = 4
+_UNKNOWN = -2
+
+#: Entries of `room`: how many records, bytes and batches there is still room for.
+RECORDS, BYTES, BATCHES = range(3)
+
+
+def ask_for(groups: Sequence[str], tables: Tables, rules: Int64s) -> Tables:
+    """These tables, in which nothing is yet, with the groups that are asked for."""
+    names = [group.encode(errors="replace") for group in groups]
+    content = np.frombuffer(b"".join(names) or b"\0", np.uint8)
+    sizes = np.array([len(name) for name in names], np.int64)
+    tables = with_room(tables, len(names), len(content), 0)
+    _number_groups(content, sizes, rules, tables)
+    return tables
+
+
+@kernel
+def _number_groups(content: Bytes, sizes: Int64s, rules: Int64s, tables: Tables) -> None:
+    start = np.int64(0)
+    for size in sizes:
+        group_of(content, start, size, rules[SEED], tables)
+        start += size
+    rules[ASKED_GROUPS] = tables.counts[columns.GROUPS]
+
+
+@kernel
+def fold_asked(
+    rows: Int64s, first: Number, count: Number, data: Bytes, bodies: Int64s, segment: Number, rules: Int64s, tables: Tables, room: Int64s
+) -> Number:
+    """As `fold`, for the groups that are asked for: what is stepped over needs no room in `tables`.
+
+    Ends early, too, in front of a batch that needs more than `room`, which goes down with each one that is folded.
+    """
+    number = first
+    while True:
+        number = _step_over(rows, number, count, data, bodies, rules, tables)
+        if (
+            number == count
+            or not _takes_room(rows, number, bodies, room)
+            or fold(rows, number, number + 1, data, bodies, segment, rules, tables) == number
+        ):
+            return number
+        number += 1
+
+
+@inlined
+def _takes_room(rows: Int64s, number: Number, bodies: Int64s, room: Int64s) -> Number:
+    """Take the room that a batch needs, where it is there."""
+    size = bodies[number, 1] - bodies[number, 0]
+    # Whoever counts more records than there is room for is found out soon.
+    records = min(max(rows[number, scan.RECORD_COUNT], 0), size // LEAST_BYTES)
+    if room[RECORDS] < records or room[BYTES] < size or room[BATCHES] < 1:
+        return False
+    room[RECORDS] -= records
+    room[BYTES] -= size
+    room[BATCHES] -= 1
+    return True
+
+
+@kernel
+def fold_ahead(
+    content: Bytes,
+    position: Number,
+    until: Number,
+    end: Number,
+    verifies: bool,
+    rows: Int64s,
+    bodies: Int64s,
+    segment: Number,
+    rules: Int64s,
+    tables: Tables,
+    room: Int64s,
+) -> Number:
+    """Scan and fold batches of `content[position:end]`, a few at a time, so that they are folded while they are near: those that begin in
+    front of `until`.
+
+    Gives the byte behind the last one. Ends early as `fold_asked` does, in front of a compressed batch, and of what is no whole batch.
+    """
+    counts = tables.counts
+    while position < until:
+        if end - position >= scan.HEADER_BYTES and int16(content, position + 21) & scan.CODEC:
+            break
+        count, _ = scan.scan(content, position, end, verifies, rows)
+        plain = np.int64(0)
+        while plain < count and rows[plain, scan.POSITION] < until and rows[plain, scan.ATTRIBUTES] & scan.CODEC == 0:
+            bodies[plain, 0] = rows[plain, scan.POSITION] + scan.HEADER_BYTES
+            bodies[plain, 1] = rows[plain, scan.POSITION] + rows[plain, scan.SIZE]
+            plain += 1
+        if plain == 0:
+            break
+        if counts[columns.FIRST_BASE_OFFSET] < 0:
+            counts[columns.FIRST_BASE_OFFSET] = rows[0, scan.BASE_OFFSET]
+            counts[columns.FIRST_LEADER_EPOCH] = rows[0, scan.LEADER_EPOCH]
+        counts[columns.LAST_OFFSET_SEEN] = rows[plain - 1, scan.LAST_OFFSET]
+        done = fold_asked(rows, 0, plain, content, bodies, segment, rules, tables, room)
+        if done < plain:
+            return rows[done, scan.POSITION]
+        position = bodies[plain - 1, 1]
+    return position
+
+
+@inlined
+def _step_over(rows: Int64s, first: Number, count: Number, data: Bytes, bodies: Int64s, rules: Int64s, tables: Tables) -> Number:
+    """The first of the batches `first` to `count` of `rows` that is to be folded; those in front of it are only counted."""
+    counts, groups = tables.counts, tables.groups
+    number = first
+    while number < count:
+        last_offset = rows[number, scan.LAST_OFFSET]
+        if checked(rows, number, rules, counts) != DONE or last_offset < rules[START_OFFSET] or last_offset >= rules[LAST_COUNTED_OFFSET]:
+            break
+        if rows[number, scan.ATTRIBUTES] & (scan.TRANSACTIONAL | scan.CONTROL):
+            break
+        start, end = bodies[number, 0], bodies[number, 1]
+        if not _is_of_others(rows, number, data, start, end, rules, groups, tables.group_names, tables.topic_names, tables.topic_topic_ids):
+            break
+        counts[columns.NEXT_OFFSET] = last_offset + 1
+        counts[columns.BATCH_BYTES] += rows[number, scan.SIZE]
+        if counts[columns.FIRST_OFFSET] < 0:
+            counts[columns.FIRST_OFFSET] = rows[number, scan.BASE_OFFSET]
+        counts[columns.RECORDS] += rows[number, scan.RECORD_COUNT]
+        number += 1
+    return number
+
+
+@inlined
+def _is_of_others(
+    rows: Int64s,
+    number: Number,
+    data: Bytes,
+    position: Number,
+    end: Number,
+    rules: Int64s,
+    groups: Int64s,
+    group_names: Names,
+    topic_names: Names,
+    topic_topic_ids: Int64s,
+) -> Number:
+    """True for a batch with nothing but commits of groups that are known and not asked for, and that no load has anything to say about."""
+    base_offset, last_offset = rows[number, scan.BASE_OFFSET], rows[number, scan.LAST_OFFSET]
+    next_offset = base_offset
+    if rows[number, scan.RECORD_COUNT] > (end - position) // LEAST_BYTES:
+        return False
+    # The key of the record in front, without its partition: what is the same is as good.
+    known_start, known_size = np.int64(0), np.int64(-1)
+    group_start, group_size = np.int64(0), np.int64(-1)
+    accepted, topic = np.int64(0), np.int64(_UNKNOWN)
+    for _ in range(rows[number, scan.RECORD_COUNT]):
+        # As `splitting.split` has it.
+        size, position = varint(data, position, end)
+        if position == NO_POSITION or size < 1 or size > end - position:
+            return False
+        record_end = position + size
+        _, position = varlong(data, position + 1, record_end)
+        if position == NO_POSITION:
+            return False
+        offset_delta, position = varint(data, position, record_end)
+        if position == NO_POSITION:
+            return False
+        key_size, position = varint(data, position, record_end)
+        if position == NO_POSITION or key_size > record_end - position or key_size < _LEAST_KEY_BYTES:
+            return False
+        key_start = position
+        value_size, position = varint(data, position + key_size, record_end)
+        if position == NO_POSITION or value_size > record_end - position or value_size < _LEAST_VALUE_BYTES:
+            return False
+        value_start, value_end = position, position + value_size
+        if record_end - value_end != 1 or data[np.uint64(value_end)] != 0:
+            return False
+        position = record_end
+        record_offset = base_offset + offset_delta
+        if record_offset < next_offset or record_offset > last_offset:
+            return False
+        next_offset = record_offset + 1
+
+        named = key_size - _PARTITION_BYTES
+        if named != known_size or not is_same(data, known_start, data, key_start, named):
+            known_start, known_size, topic = key_start, named, np.int64(_UNKNOWN)
+            record_type, size = int16(data, key_start), int16(data, key_start + 2)
+            if record_type < 0 or record_type > 1 or size < 0 or size > key_size - _LEAST_KEY_BYTES:
+                return False
+            accepted = rules[ACCEPTED_1] if record_type == 1 else rules[ACCEPTED_0]
+            start = key_start + 4
+            if size != group_size or not is_same(data, group_start, data, start, size):
+                group_start, group_size = start, size
+                group = find_name(group_names, data, start, size, hash_of(data, start, size, rules[SEED]))
+                if group < rules[ASKED_GROUPS] or groups[group, columns.FIRST_COMMIT] < 0:
+                    return False
+                groups[group, columns.LEFT_OUT] = 1
+            topic_size = int16(data, start + size)
+            if size + topic_size + _LEAST_KEY_BYTES != key_size or kind_of_text(data, start + size + 2, topic_size) == NOT_EXACT:
+                return False
+
+        # As `fold` has it.
+        version = int16(data, value_start)
+        if version < 0 or version > _FLEXIBLE_SINCE or not accepted >> version & 1:
+            return False
+        position = value_start + (14 if version >= 3 else 10)
+        if version >= _FLEXIBLE_SINCE:
+            metadata_size, position = unsigned_varint(data, position, value_end)
+            if position == NO_POSITION:
+                return False
+            metadata_size -= 1
+        else:
+            metadata_size = int16(data, position)
+            position += 2
+        if metadata_size < 0 or metadata_size > value_end - position - (16 if version == 1 else 8):
+            return False
+        if metadata_size and kind_of_text(data, position, metadata_size) == NOT_EXACT:
+            return False
+        if version >= _FLEXIBLE_SINCE:
+            tags, position = unsigned_varint(data, position + metadata_size + 8, value_end)
+            if position == NO_POSITION or tags > 1:
+                return False
+            if tags:
+                if value_end - position < 18 or data[np.uint64(position)] != 0 or data[np.uint64(position + 1)] != 16:
+                    return False
+                if topic == _UNKNOWN:
+                    start, size = group_start + group_size + 2, known_size - group_size - 6
+                    topic = find_name(topic_names, data, start, size, hash_of(data, start, size, rules[SEED]))
+                if topic < 0 or not _is_known(topic_topic_ids[topic], int64(data, position + 2), int64(data, position + 10)):
+                    return False
+        position = record_end
+    return position == end
+
+
+@inlined
+def _is_known(topic_id: Int64s, first_word: Number, second_word: Number) -> Number:
+    return topic_id[0] == first_word and topic_id[1] == second_word

@@ -1,0 +1,48 @@
+"""Is a batch one that nobody has anything to say about? A kernel."""
+
+from __future__ import annotations
+
+from exhume.codecs.kernels import kernel, scan
+from exhume.codecs.kernels.primitives import Int64s, Number
+from exhume.replay.survivors import tables as columns
+from exhume.replay.survivors.rules import (
+    BAD_RECORD,
+    BEYOND_OFFSET,
+    DONE,
+    IS_PART,
+    LOWEST_OFFSET,
+    MARKER_DECIDES,
+    MOST_BATCH_BYTES,
+    NO_PRODUCER_ID,
+    NOT_SOUND,
+    ODD_BATCH,
+    OFFSETS_GO_BACK,
+    REFUSED_CODECS,
+    TRANSACTIONAL,
+)
+
+
+@kernel
+def checked(rows: Int64s, number: Number, rules: Int64s, counts: Int64s) -> Number:
+    """`DONE` for a batch that nobody has anything to say about."""
+    if not rows[number, scan.IS_SOUND]:
+        return NOT_SOUND
+    base_offset, last_offset = rows[number, scan.BASE_OFFSET], rows[number, scan.LAST_OFFSET]
+    if base_offset < counts[columns.NEXT_OFFSET] or last_offset < base_offset:
+        return OFFSETS_GO_BACK
+    if base_offset < rules[LOWEST_OFFSET] or last_offset >= rules[BEYOND_OFFSET]:
+        return OFFSETS_GO_BACK
+    if rows[number, scan.LEADER_EPOCH] < counts[columns.LEADER_EPOCH_SEEN]:
+        return OFFSETS_GO_BACK
+    counts[columns.LEADER_EPOCH_SEEN] = rows[number, scan.LEADER_EPOCH]
+    if rows[number, scan.RECORD_COUNT] < 0:
+        return BAD_RECORD
+    attributes = rows[number, scan.ATTRIBUTES]
+    if rules[REFUSED_CODECS] >> (attributes & scan.CODEC) & 1 or rows[number, scan.SIZE] > rules[MOST_BATCH_BYTES]:
+        return ODD_BATCH
+    # One coordinator goes by the bit, the other by the producer id.
+    is_transactional = attributes & scan.TRANSACTIONAL != 0
+    if rules[IS_PART] and rules[MARKER_DECIDES] and (is_transactional or attributes & scan.CONTROL):
+        # A marker takes back what lies behind its commits: that needs the order of all that happened.
+        return TRANSACTIONAL
+    return DONE if is_transactional == (rows[number, scan.PRODUCER_ID] != NO_PRODUCER_ID) else ODD_BATCH

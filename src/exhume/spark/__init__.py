@@ -1,0 +1,61 @@
+"""Offsets topics on Apache Spark, where one machine ends: `pip install 'exhume[spark]'`, PySpark 4.0 or later.
+
+    import exhume.spark
+
+    exhume.spark.register(spark)
+    commits = spark.read.format("offsets-topic").option("kind", "offset_commit").load("s3://backups/kafka")
+
+    with exhume.spark.reconstruct(spark, "s3://backup/2026-11-21", release="4.3") as state:
+        state["offsets"].where("`group` = 'billing'").show()
+
+Every row is the one that `exhume.open(…)` gives; docs/spark.md says what runs where.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from exhume.errors import RequestError
+from exhume.replay.spark.group_records import RecordTable
+from exhume.replay.spark.group_tables import GroupTable
+from exhume.replay.spark.state import StateFrames
+from exhume.spark.batches import GROUP_TABLES, batch, write_tables
+from exhume.spark.diagnosis import Diagnosis, diagnose
+from exhume.spark.records import RECORD_TABLES, owners, rebalances
+from exhume.spark.states import completeness, reconstruct, snapshots
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = [
+    "GROUP_TABLES",
+    "RECORD_TABLES",
+    "Diagnosis",
+    "GroupTable",
+    "RecordTable",
+    "StateFrames",
+    "batch",
+    "completeness",
+    "diagnose",
+    "owners",
+    "rebalances",
+    "reconstruct",
+    "register",
+    "snapshots",
+    "write_tables",
+]
+
+
+def register(spark: SparkSession) -> None:
+    """Make the format `offsets-topic` known to this session. Options, kinds and schemas: docs/spark.md.
+
+    Filters are pushed down where `spark.sql.python.filterPushdown.enabled` is true when this is called (PySpark 4.1 and later).
+
+    Raises:
+        RequestError: no PySpark that knows Python data sources is here.
+    """
+    try:
+        from exhume.replay.spark import data_source
+    except ImportError as error:
+        raise RequestError(f"PySpark 4.0 or later is missing: {error}", remedy="Install exhume[spark]") from error
+    data_source.register(spark)

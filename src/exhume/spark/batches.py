@@ -1,0 +1,124 @@
+"""Tables on Spark as a directory of Parquet: what `exhume batch` does."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from exhume._version import __version__
+from exhume.analysis.detectors.inputs import Inputs
+from exhume.analysis.summary import GROUP_SUMMARY, summarize_groups
+from exhume.codecs.log_directory import Evidence
+from exhume.codecs.segment_reader import ReadOptions
+from exhume.errors import RequestError
+from exhume.replay.spark.group_tables import GroupTable
+from exhume.replay.spark.inputs import read_inputs
+from exhume.replay.spark.output import OutputDirectory
+from exhume.replay.spark.state import StateFrames, all_tables
+from exhume.spark.diagnosis import Asked, Diagnosis
+from exhume.spark.places import Place, found
+from exhume.spark.records import RECORD_TABLES, group_records
+from exhume.spark.states import reconstruct
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: Tables that `write_tables` knows besides those of the state: made of each group by itself. Others can be added.
+GROUP_TABLES: dict[str, GroupTable] = {
+    "summary": GroupTable(GROUP_SUMMARY, ("groups", "members", "assignments", "offsets", "pending_offsets"), summarize_groups),
+}
+
+
+def write_tables(state: StateFrames, evidence: Evidence, output_dir: str, tables: Sequence[str]) -> dict[str, Any]:
+    """Write these tables of a state as Parquet, with a manifest of all that was read: what comes back.
+
+    `output_dir` then has `NAME/offsets_partition=N/*.parquet` for each table, and `manifest.json`. It is written aside and put in its place
+    at the end: whoever looks sees what was there before, or all of this.
+
+    Raises:
+        RequestError: no such table, or a directory that is no output of this function.
+    """
+    _check_tables(tables, at_moment=state.moment is not None)
+    asked = state.request
+    output = OutputDirectory(state.spark, output_dir)
+    try:
+        records = group_records(state.spark, evidence, state.groups, asked.verify, asked.cap_bytes)
+        for name in tables:
+            if name in RECORD_TABLES:
+                output.write(name, records.table(RECORD_TABLES[name]))
+            elif name in GROUP_TABLES:
+                output.write(name, state.of_groups(GROUP_TABLES[name]))
+            elif name == "findings" and state.moment is None:
+                options = ReadOptions(verify=asked.verify, cap_bytes=asked.cap_bytes)
+                with Diagnosis(state.spark, evidence, Asked(Inputs(), groups=state.groups), state.names_beside, options) as diagnosis:
+                    output.write(name, state[name].unionByName(diagnosis.findings()))
+            else:
+                output.write(name, state[name])
+        manifest = {
+            "exhume": __version__,
+            "spark": state.spark.version,
+            "python": sys.version.split()[0],
+            "release": state.release,
+            "mode": state.mode,
+            "moment": state.moment,
+            "tables": list(tables),
+            "detectors": _detectors(tables, state),
+            "is_damaged": state.has_damage,
+            "inputs": read_inputs(state.spark, evidence.log_directories),
+        }
+        output.finish(manifest)
+    except BaseException:
+        output.abandon()
+        raise
+    return manifest
+
+
+def _detectors(tables: Collection[str], state: StateFrames) -> str:
+    """Whether the table `findings` has what detectors find."""
+    if "findings" not in tables:
+        return "not run: the table findings was not asked for"
+    return "run" if state.moment is None else "not run: they judge whole logs, and this is a state at a moment"
+
+
+def _check_tables(tables: Collection[str], *, at_moment: bool) -> None:
+    """Raises `RequestError` for tables that there are not, or not at a moment."""
+    for name in tables:
+        if name not in _written_tables():
+            raise RequestError(f"no table {name!r}", remedy=f"Choose of {', '.join(_written_tables())}")
+        if name in RECORD_TABLES and at_moment:
+            raise RequestError(f"{name} at a moment", remedy="They are told of whole logs: leave out the moment, and filter the rows")
+
+
+def _written_tables() -> list[str]:
+    return [*all_tables(), "findings", *GROUP_TABLES, *RECORD_TABLES]
+
+
+def batch(
+    spark: SparkSession,
+    places: Place | Sequence[Place],
+    output_dir: Place,
+    *,
+    tables: Sequence[str] = ("groups", "members", "offsets", "loads", "findings"),
+    strict: bool = False,
+    include: Collection[str] = (),
+    filesystem_options: Mapping[str, str] | None = None,
+    **options: Any,
+) -> StateFrames:
+    """`reconstruct` and `write_tables` in one: what `exhume batch` does. `options` are those of `reconstruct`.
+
+    Raises:
+        RequestError: as both of them.
+        EvidenceError: as `reconstruct`; with `strict`, damage, once everything is written.
+    """
+    _check_tables(tables, at_moment=any(options.get(name) is not None for name in ("at_offset", "at_time_ms")))
+    OutputDirectory(spark, os.fspath(output_dir))
+    needed = {name for table in tables if table in GROUP_TABLES for name in GROUP_TABLES[table].needs}
+    plain = {name for name in tables if name not in GROUP_TABLES and name not in RECORD_TABLES and name != "findings"}
+    wanted = [name for name in all_tables() if name in needed | plain | {"loads", "groups"}]
+    state = reconstruct(spark, places, tables=wanted, include=include, filesystem_options=filesystem_options, **options)
+    write_tables(state, found(places, include, filesystem_options), os.fspath(output_dir), tables)
+    if strict:
+        state.refuse_damage()
+    return state

@@ -1,0 +1,243 @@
+"""What `exhume diagnose` finds, on Spark: the same detectors, over logs that are condensed where they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+import pyarrow as pa
+
+from exhume.analysis.detectors.apart import (
+    Known,
+    KnownFiles,
+    LogFacts,
+    condense_log,
+    diagnose_all,
+    diagnose_copies,
+    diagnose_log,
+    known_of,
+    several_copies,
+)
+from exhume.analysis.detectors.cases import PartitionCase, Surroundings
+from exhume.analysis.detectors.cleaning import may_have_stopped
+from exhume.analysis.detectors.diagnose import chosen
+from exhume.analysis.detectors.inputs import Inputs
+from exhume.analysis.detectors.loading import is_large, tried_releases
+from exhume.analysis.detectors.log_files import Origin
+from exhume.analysis.growth import COMPACTION, growth_of
+from exhume.analysis.load_check import FAILED, tried_stops
+from exhume.codecs.compression import DEFAULT_CAP_BYTES
+from exhume.codecs.log_directory import Evidence, LogDirectory
+from exhume.codecs.record_sizes import record_sizes
+from exhume.codecs.segment_reader import ReadOptions, SegmentReader
+from exhume.findings import SCHEMA as FINDINGS
+from exhume.findings import Finding, Findings
+from exhume.replay.reading import FastLoad
+from exhume.replay.spark.condensed import CondensedLogs, OneLog, logs_of
+from exhume.replay.spark.loads import Request, load_logs
+from exhume.replay.spark.numbered import first_of_each, for_each_number
+from exhume.replay.spark.wide import TABLE, plain_schema
+from exhume.replay.topic_names import TopicNames, names_beside
+from exhume.spark.places import Place, found
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+#: In front of a finding: its place among all, of which the first one counts where several say the same.
+_PLACE = "its_place"
+_PLACED = pa.schema([(_PLACE, pa.int64()), *plain_schema(FINDINGS)])
+_PER_LOG = 1 << 40
+#: What replicas of a partition show alike has these in common.
+_TOLD = ("code", "group", "topic", "partition", "offsets_partition", "first_record_offset", "last_record_offset", "sentence")
+_BATCH_FINDINGS = 1024
+
+
+def diagnose(
+    spark: SparkSession,
+    places: Place | Sequence[Place],
+    inputs: Inputs | None = None,
+    *,
+    codes: Collection[str] | None = None,
+    groups: Collection[str] | None = None,
+    topics_file: Place | None = None,
+    include: Collection[str] = (),
+    verify: bool = True,
+    cap_bytes: int = DEFAULT_CAP_BYTES,
+    filesystem_options: Mapping[str, str] | None = None,
+) -> Diagnosis:
+    """What the detectors of these codes (default: all) find in these logs: the findings of `OffsetsTopic.diagnose`, which says what the
+    arguments mean.
+
+    Raises:
+        RequestError: no such code.
+        EvidenceError: nothing of the offsets topic is there, or it cannot be read.
+    """
+    evidence = found(places, include, filesystem_options)
+    names = names_beside(evidence.log_directories, None if topics_file is None else Path(topics_file))
+    return Diagnosis(spark, evidence, Asked(inputs or Inputs(), codes, groups), names, ReadOptions(verify=verify, cap_bytes=cap_bytes))
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is looked for, as `OffsetsTopic.diagnose` takes it."""
+
+    inputs: Inputs
+    codes: Collection[str] | None = None
+    groups: Collection[str] | None = None
+
+    def named(self) -> dict[str, Collection[str] | None]:
+        """Codes and groups, by their names."""
+        return {"codes": self.codes, "groups": self.groups}
+
+
+@dataclass(frozen=True, slots=True)
+class _Files:
+    """The files of all logs, as they travel; what would be read of large ones is known."""
+
+    directories: Sequence[LogDirectory]
+    options: ReadOptions
+    damage: Sequence[Finding]
+    compaction: Mapping[Origin, dict[str, Any]]
+    failed: Sequence[dict[str, Any]] | None
+
+    def opened(self) -> KnownFiles:
+        """As detectors want them."""
+        damage = Findings(self.damage)
+        evidence = Evidence([*self.directories], Findings())
+        options = self.options
+        return KnownFiles(
+            evidence,
+            lambda: SegmentReader(evidence, options, damage),
+            lambda: FastLoad(options.verify, options.cap_bytes, least_bytes=options.least_kernel_bytes),
+            damage,
+            rows=self.compaction,
+            failed=self.failed,
+        )
+
+
+@dataclass(slots=True)
+class Diagnosis:
+    """What the detectors find in this evidence. What the logs were condensed to is kept by the executors until it is closed: use it in a
+    `with` statement, or `close` it. `names` are the names of topics that are known beside the logs.
+    """
+
+    spark: SparkSession
+    evidence: Evidence
+    asked: Asked
+    names: TopicNames
+    options: ReadOptions
+    _logs: CondensedLogs = field(init=False)
+    _known: Known = field(init=False)
+
+    def __post_init__(self) -> None:
+        chosen(self.asked.codes)
+        self._logs = CondensedLogs(self.spark, logs_of(self.evidence, self.options), condense_log)
+        self._known = known_of(self._facts(), self.names, self.asked.inputs)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of what executors keep."""
+        self._logs.close()
+
+    @property
+    def damage(self) -> Findings:
+        """What reading the logs met."""
+        return self._logs.damage
+
+    def findings(self) -> DataFrame:
+        """Rows of `findings.SCHEMA`, JSON as text, in no order."""
+        copies = several_copies(each.around for each in self._facts())
+        files = self._files()
+        rows = self._logs.together(partial(_of_all, self._known, files, self.asked), _PLACED)
+        rows = rows.unionAll(self._logs.each(partial(_of_log, self._known, self.asked), _PLACED))
+        if copies:
+            look = partial(_of_copies, copies, replace(files, damage=()), self.asked)
+            rows = rows.unionAll(for_each_number(self.spark, len(copies), look, _PLACED))
+        return first_of_each(rows, _TOLD, _PLACE)
+
+    def _facts(self) -> Iterator[LogFacts]:
+        return (self._logs.facts[number] for number in sorted(self._logs.facts))
+
+    # What detectors would read again
+
+    def _files(self) -> _Files:
+        size_bytes = sum(segment.size_bytes for each in self.evidence.partitions for segment in each.segments if segment.is_read)
+        damage = Findings([*self.evidence.findings, *self._logs.damage])
+        codes = {detector.code for detector in chosen(self.asked.codes)}
+        # Small logs are loaded where they are looked at.
+        failed = self._failed(size_bytes) if "IC-06" in codes and is_large(size_bytes) else None
+        compaction = self._compaction() if "IC-03" in codes else {}
+        options = self._logs.logs[0].options if self._logs.logs else self.options
+        return _Files(self.evidence.log_directories, options, tuple(damage), compaction, failed)
+
+    def _failed(self, size_bytes: int) -> list[dict[str, Any]]:
+        """The rows of `load_check.given_up`."""
+        rows: list[dict[str, Any]] = []
+        for release in tried_releases(size_bytes):
+            for stop in tried_stops(self.evidence.log_directories):
+                request = Request(
+                    release=release, stop=stop, tables=["loads"], verify=self.options.verify, cap_bytes=self.options.cap_bytes
+                )
+                loaded = load_logs(self.spark, self.evidence.log_directories, request)
+                loads = loaded.rows.where(loaded.rows[TABLE] == "loads").select("unit", "loads.*")
+                found = loads.where(loads["outcome"].isin(*FAILED)).collect()
+                rows += [row.asDict() | {"release": release, "stop": stop} for row in sorted(found, key=lambda row: int(row["unit"]))]
+                loaded.unpersist()
+                if set(loaded.ways.values()) == {"fold"} and self.options.verify:
+                    # What was verified after a clean stop has nothing that another start would mend.
+                    break
+        return rows
+
+    def _compaction(self) -> dict[Origin, dict[str, Any]]:
+        """How far the cleaner came in those logs that may be in its way."""
+        first_open = {(each.origin[0] or "", each.origin[1]): each.first_open for each in self._facts() if each.first_open is not None}
+        newest_ms = max((each.around.last_timestamp_ms or 0 for each in self._facts()), default=0)
+        suspects = [each for each in self._logs.logs if any(map(may_have_stopped, each.partitions))]
+        if not suspects:
+            return {}
+        look = partial(_compaction_of, suspects, first_open, newest_ms)
+        rows = [row.asDict() for row in for_each_number(self.spark, len(suspects), look, COMPACTION).collect()]
+        return {(row["replica"], row["offsets_partition"]): row for row in rows}
+
+
+# What executors do
+
+
+def _of_all(known: Known, files: _Files, asked: Asked, cases: Iterable[tuple[int, PartitionCase]]) -> Iterator[pa.RecordBatch]:
+    found = diagnose_all([case for _, case in cases], known, files.opened(), asked.inputs, **asked.named())
+    return _placed(0, found)
+
+
+def _of_log(known: Known, asked: Asked, number: int, case: PartitionCase) -> Iterator[pa.RecordBatch]:
+    return _placed((number + 1) * _PER_LOG, diagnose_log(case, known, asked.inputs, **asked.named()))
+
+
+def _of_copies(copies: Sequence[Sequence[Surroundings]], files: _Files, asked: Asked, number: int) -> Iterator[pa.RecordBatch]:
+    return _placed(0, diagnose_copies(copies[number], files.opened(), asked.inputs, **asked.named()))
+
+
+def _placed(first: int, findings: Iterator[Finding]) -> Iterator[pa.RecordBatch]:
+    place = first
+    while some := [*islice(findings, _BATCH_FINDINGS)]:
+        table = Findings(some).to_table().cast(plain_schema(FINDINGS))
+        places = pa.array(range(place, place + table.num_rows), pa.int64())
+        yield from table.add_column(0, _PLACE, places).cast(_PLACED).to_batches()
+        place += len(some)
+
+
+def _compaction_of(
+    logs: Sequence[OneLog], first_open: Mapping[tuple[str, int | None], int], newest_ms: int, number: int
+) -> Iterator[pa.RecordBatch]:
+    log = logs[number]
+    growth = growth_of(record_sizes(log.reader(Findings())), log.partitions, first_open, by="type", now_ms=newest_ms)
+    yield from growth.partitions.to_batches()

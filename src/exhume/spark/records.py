@@ -1,0 +1,122 @@
+"""Tables made of the records of each group, on Spark: rebalances and owners."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from exhume.analysis.group_lives import GROUP_RECORD_TYPES, group_lives
+from exhume.analysis.log_spans import LogSpans, joined, log_spans
+from exhume.analysis.ownership import OWNERS
+from exhume.analysis.ownership import owners as owners_of
+from exhume.analysis.rebalances import REBALANCES
+from exhume.analysis.rebalances import rebalances as rebalances_of
+from exhume.codecs.compression import DEFAULT_CAP_BYTES
+from exhume.codecs.log_directory import Evidence
+from exhume.codecs.record_filter import RecordFilter
+from exhume.findings import Findings
+from exhume.replay.reading import LoadInputs
+from exhume.replay.releases import profile_for
+from exhume.replay.spark.group_records import GroupRecords, RecordTable
+from exhume.replay.spark.loads import WORTH_STRETCHES_BYTES, Request, load_logs
+from exhume.replay.spark.source_options import SourceOptions
+from exhume.replay.spark.state import StateFrames
+from exhume.replay.topic_names import TopicNames, names_beside
+from exhume.spark.places import Place, found
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def _rebalances(records: Iterable[pa.RecordBatch], names: TopicNames, spans: LogSpans) -> pa.Table:
+    return rebalances_of(group_lives(records, names), spans)
+
+
+def _owners(records: Iterable[pa.RecordBatch], names: TopicNames, spans: LogSpans) -> pa.Table:
+    return owners_of(group_lives(records, names), spans)
+
+
+#: Tables that `write_tables` knows besides: made of the group records of each group, over the whole of a log. Others can be added.
+RECORD_TABLES: dict[str, RecordTable] = {
+    "rebalances": RecordTable(REBALANCES, _rebalances),
+    "owners": RecordTable(OWNERS, _owners),
+}
+
+
+def rebalances(
+    spark: SparkSession,
+    places: Place | Sequence[Place],
+    *,
+    groups: Collection[str] | None = None,
+    include: Collection[str] = (),
+    verify: bool = True,
+    cap_bytes: int = DEFAULT_CAP_BYTES,
+    filesystem_options: Mapping[str, str] | None = None,
+) -> DataFrame:
+    """The generations and epochs of these groups (default: all), with the rows of `rebalances.REBALANCES`, in no order.
+
+    Raises:
+        EvidenceError: nothing of the offsets topic is there, or it cannot be read.
+    """
+    evidence = found(places, include, filesystem_options)
+    return group_records(spark, evidence, groups, verify, cap_bytes).table(RECORD_TABLES["rebalances"])
+
+
+def owners(
+    spark: SparkSession,
+    places: Place | Sequence[Place],
+    *,
+    groups: Collection[str] | None = None,
+    include: Collection[str] = (),
+    verify: bool = True,
+    cap_bytes: int = DEFAULT_CAP_BYTES,
+    filesystem_options: Mapping[str, str] | None = None,
+) -> DataFrame:
+    """Who had which partition when, in these groups (default: all), with the rows of `ownership.OWNERS`, in no order.
+
+    Raises:
+        EvidenceError: nothing of the offsets topic is there, or it cannot be read.
+    """
+    evidence = found(places, include, filesystem_options)
+    return group_records(spark, evidence, groups, verify, cap_bytes).table(RECORD_TABLES["owners"])
+
+
+def group_records(spark: SparkSession, evidence: Evidence, groups: Collection[str] | None, verify: bool, cap_bytes: int) -> GroupRecords:
+    """The records of these groups (None: all), to make tables of."""
+
+    def names() -> TopicNames:
+        """As `OffsetsTopic` learns them: by a load that goes on over everything."""
+        request = Request(
+            release=profile_for(None).release,
+            mode="lenient",
+            stop=None,
+            view="shown",
+            inputs=LoadInputs(),
+            moments=[None],
+            # Names of topics come with it.
+            tables=["assignments"],
+            verify=verify,
+            cap_bytes=cap_bytes,
+            least_bytes=WORTH_STRETCHES_BYTES,
+            stretch_bytes=None,
+        )
+        loaded = load_logs(spark, evidence.log_directories, request)
+        with StateFrames(spark, loaded, request, names=names_beside(evidence.log_directories), findings=Findings()) as state:
+            return state.topic_names
+
+    options = SourceOptions(
+        kind="records", of="records", places=(), wanted=RecordFilter(groups=groups), filesystem_options={}, verify=verify
+    )
+    return GroupRecords(
+        spark,
+        evidence,
+        options,
+        cap_bytes,
+        GROUP_RECORD_TYPES,
+        [name for name in GROUP_RECORD_TYPES if name != "group_metadata"],
+        log_spans,
+        joined,
+        names,
+    )

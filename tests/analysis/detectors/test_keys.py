@@ -1,0 +1,58 @@
+"""What is found without looking at every key, or recognising every group, is what looking at all of them finds."""
+
+from __future__ import annotations
+
+import pytest
+
+from exhume.analysis.detectors import TopicCase, condense, renamed
+from exhume.analysis.detectors.inputs import Inputs
+from exhume.analysis.detectors.keys import GroupKeys
+from exhume.codecs.chapters import chapters
+from exhume.codecs.log_directory import discover
+from exhume.codecs.segment_reader import ReadOptions, SegmentReader
+from exhume.findings import Findings
+from tests.judges import corpus
+
+
+def _cases(case: corpus.Case) -> list[TopicCase]:
+    found = []
+    for data in case.data_directories.values():
+        with discover([data]) as evidence:
+            found.append(condense(chapters(SegmentReader(evidence, ReadOptions(), Findings()))))
+    return found
+
+
+def _check(keys: GroupKeys) -> None:
+    assert keys.with_changes() == [key for key in keys if key.changes]
+    assert [key for key in keys if key.count_of] == [key for key in keys if key.changes]
+    assert keys.with_removals() == [key for key in keys if key.removals]
+    assert keys.with_dropped() == [key for key in keys if key.dropped]
+    for name, told in (("hottest_run", "hot_minutes"), ("largest_metadata", "largest_metadata_bytes"), ("commits", "commits")):
+        assert keys.with_at_least(2, name) == [key for key in keys if getattr(key, told) >= 2]
+    assert keys.total("bytes") == sum(key.commit_bytes for key in keys)
+    assert keys.first_committed_offsets() == [first for key in keys if (first := key.first_committed_offset) is not None]
+    lasts = [key.last for key in keys]
+    assert keys.last_record_offsets == [-1 if last is None else last.record_offset for last in lasts]
+    for commit in filter(None, lasts):
+        before = [key for key in keys if key.holds is not None and key.holds.commit_timestamp_ms < commit.commit_timestamp_ms]
+        assert keys.held_before(commit.commit_timestamp_ms) == before
+    assert keys.newest([]) is None
+    assert keys.newest(keys.names) == max(filter(None, lasts), key=lambda commit: commit.record_offset, default=None)
+    assert [keys.find(key.topic, key.partition) for key in keys] == [*keys]
+    assert keys.find("no such topic", 0) is None
+
+
+@pytest.mark.parametrize("case", corpus.cases(corpus.BUNDLED), ids=lambda case: case.name)
+def test_columns_find_the_keys_that_looking_at_each_finds(case: corpus.Case) -> None:
+    for found in _cases(case):
+        for group in found.groups():
+            _check(group.keys)
+
+
+@pytest.mark.parametrize("case", corpus.cases(corpus.BUNDLED), ids=lambda case: case.name)
+def test_where_no_group_is_taken_up_none_was_renamed(case: corpus.Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    for found in _cases(case):
+        asked_first = [*renamed.find_renamed_groups(found, Inputs())]
+        with monkeypatch.context() as without:
+            without.setattr(renamed, "_is_taken_up", lambda _: True)
+            assert [*renamed.find_renamed_groups(found, Inputs())] == asked_first

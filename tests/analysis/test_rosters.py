@@ -1,0 +1,90 @@
+"""What a roster says of all members at once is what their records say of each."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from benchmarks.generate import generate
+from exhume.analysis import rosters
+from exhume.analysis.classic_members import classic_group
+from exhume.analysis.memberships import Membership
+from exhume.codecs import schemas
+from exhume.codecs.chapters import chapters
+from exhume.codecs.decoded_tables import decode_table
+from exhume.codecs.log_directory import discover
+from exhume.codecs.record_types import encode_key, encode_value
+from exhume.codecs.segment_reader import ReadOptions, SegmentReader
+from exhume.findings import Findings
+from tests.judges import corpus
+
+_ASKED: dict[Callable[[Membership], Sequence[object]], str] = {
+    rosters.assigned_of: "assigned",
+    rosters.owned_of: "owned",
+    rosters.claimed_of: "claimed",
+    rosters.subscriptions_of: "subscribed_topics",
+    rosters.client_ids_of: "client_id",
+    rosters.instance_ids_of: "group_instance_id",
+}
+
+
+def _with_rosters(reader: SegmentReader) -> Iterator[tuple[bytes, bytes | None, rosters.Roster | None]]:
+    for chapter in chapters(reader):
+        groups = [row for row in chapter.others.to_pylist() if row["record_type"] == 2 and not row["is_control"]]
+        for row, roster in zip(groups, rosters.rosters(chapter.groups), strict=True):
+            yield row["key"], row["value"], roster
+
+
+def _check(key: bytes, value: bytes, roster: rosters.Roster) -> None:
+    read = classic_group(key, value)
+    assert read is not None
+    front, members = read
+    at_once = rosters.ClassicMembers(key, value, roster)
+    step = Membership("", 0, "g", "classic", 0, 0, None, "", 0, at_once)
+
+    assert {"current_state_timestamp_ms": -1, **{name: told for name, told in front.items() if name in roster.front}} == roster.front
+    assert (len(at_once), [*at_once]) == (len(members), [*members])
+    for ask, name in _ASKED.items():
+        assert [*ask(step)] == [getattr(member, name) for member in members.values()]
+    assert at_once == members
+
+
+@pytest.mark.parametrize("least_kernel_bytes", [0, sys.maxsize], ids=["by kernels", "plainly"])
+@pytest.mark.parametrize("case", corpus.cases(corpus.BUNDLED), ids=lambda case: case.name)
+def test_a_roster_says_what_the_members_say(case: corpus.Case, least_kernel_bytes: int) -> None:
+    options = ReadOptions(least_compiled_bytes=least_kernel_bytes)
+    for data in case.data_directories.values():
+        for key, value, roster in _with_rosters(SegmentReader(discover([data]), options, Findings())):
+            if value is not None and roster is not None:
+                _check(key, value, roster)
+            elif not (case.is_fact or case.is_random):
+                assert value is None
+
+
+def test_so_it_is_of_a_log_of_many_groups(tmp_path: Path) -> None:
+    content = generate(tmp_path / "log", megabytes=3)
+    reader = SegmentReader(discover([tmp_path / "log"]), ReadOptions(least_compiled_bytes=0), Findings())
+
+    found = [*_with_rosters(reader)]
+
+    assert len(found) == content.group_records
+    for key, value, roster in found:
+        assert value is not None
+        assert roster is not None
+        _check(key, value, roster)
+
+
+def test_of_a_member_that_is_there_twice_there_is_none() -> None:
+    member = {"member_id": "a", "client_id": "c", "client_host": "/h", "session_timeout_ms": 1, "subscription": b"", "assignment": b""}
+    value = {"protocol_type": "consumer", "generation": 1, "protocol": "range", "leader": "a", "members": [member, member]}
+    row: dict[str, object] = dict.fromkeys(schemas.RECORDS.names)
+    row |= {"is_control": False, "record_type": 2, "key": encode_key(2, {"group": "g"}), "value": encode_value(2, 0, value)}
+
+    table = decode_table("group_metadata", pa.RecordBatch.from_pylist([row], schema=schemas.RECORDS))
+
+    assert table["members"].to_pylist() != [None]
+    assert rosters.rosters(table) == [None]

@@ -1,0 +1,186 @@
+"""A load for a few groups against the load of all, of which the others were left out afterwards: every table, every finding."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from exhume.codecs.log_directory import discover
+from exhume.codecs.segment_reader import ReadOptions
+from exhume.fixtures.log_writer import PartitionWriter, group_metadata, offset_commit, tombstone
+from exhume.replay.local import Mode
+from exhume.replay.state import CoordinatorState
+from exhume.replay.survivors import run, stretches
+from exhume.topic import OffsetsTopic
+from tests import strategies
+from tests.conftest import Compared
+from tests.judges import corpus
+from tests.replay.survivors.test_fast_load import RELEASES, Taken, write
+from tests.written_batches import Written
+
+_NEVER = 1 << 60
+_EXAMPLES = int(os.environ.get("EXHUME_EXAMPLES", "1"))
+
+
+@pytest.fixture
+def taken(monkeypatch: pytest.MonkeyPatch) -> Taken:
+    return Taken(monkeypatch)
+
+
+def _loaded(
+    directory: Path,
+    release: str,
+    groups: Collection[str] | None,
+    *,
+    least_bytes: int = 0,
+    threads: int = 1,
+    mode: Mode = "strict",
+    **at: Any,
+) -> tuple[CoordinatorState, list[str]]:
+    options = ReadOptions(least_compiled_bytes=least_bytes, threads=threads)
+    with OffsetsTopic(discover([str(directory)], include=frozenset(), temp_dir=None), options) as topic:
+        state = topic.state(release=release, mode=mode, groups=groups, **at)
+        for table in state.tables.values():
+            assert table is not None
+        return state, sorted(map(repr, topic.findings))
+
+
+def _rows(state: CoordinatorState) -> dict[str, Any]:
+    return {name: table.to_pylist() for name, table in state.tables.items()}
+
+
+def assert_same(
+    directory: Path, release: str, *, threads: Sequence[int] = (1, 2), mode: Mode = "strict", shares: int | None = None, **at: Any
+) -> int:
+    """Raises where a load for some groups is another than that of all; how many groups there are.
+
+    Each is asked for alone, or all in so many shares.
+    """
+    whole, findings = _loaded(directory, release, None, least_bytes=_NEVER, mode=mode, **at)
+    named = {
+        name for table in ("groups", "offsets", "pending_offsets", "share_partitions") for name in whole.tables[table]["group"].to_pylist()
+    }
+    known = [*sorted(named), "nobody"]
+    for share in range(shares or len(known)):
+        asked = known[share :: shares or len(known)]
+        for count in threads:
+            state, told = _loaded(directory, release, asked, threads=count, mode=mode, **at)
+            assert _rows(state) == _rows(whole.only(asked)), (release, asked, count)
+            assert told == findings, (release, asked, count)
+    return len(named)
+
+
+def _logs(root: Path) -> Iterator[Path]:
+    return (answer for answer in sorted({answer.data for case in corpus.cases(root) for answer in case.answers() if answer.data.is_dir()}))
+
+
+def test_every_group_of_every_bundled_log(taken: Taken, compared: Compared) -> None:
+    count = 0
+    for number, directory in enumerate(_logs(corpus.BUNDLED)):
+        release = ("4.3.0", "2.8.2", "4.3.0", "3.7.2-new", "1.1.1")[number % 5]
+        count += assert_same(directory, release, threads=(1 + number % 2,), shares=2)
+
+    compared["groups that were asked for", "the load of all"] += count
+    assert taken.count > 300
+
+
+@settings(max_examples=60 * _EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+@given(
+    batches=st.one_of(strategies.logs(), strategies.logs(strategies.healthy_batches()), strategies.transaction_logs()),
+    cut=st.integers(1, 9),
+    release=st.sampled_from(RELEASES),
+    mode_and_near=st.tuples(st.sampled_from(["strict", "lenient"]), st.sampled_from([1, 3, 128])),
+)
+def test_every_group_of_a_generated_log(
+    batches: list[Written], cut: int, release: str, mode_and_near: tuple[Mode, int], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    directory = tmp_path_factory.mktemp("log")
+    write(directory, batches, cut)
+    mode, near = mode_and_near
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run, "_NEAR_BATCHES", near)
+        patch.setattr(stretches, "_LEAST_BYTES", 100)
+        assert_same(directory, release, mode=mode, threads=(1, 2))
+
+
+def _commit(group: str, partition: int = 0, number: int = 1, **fields: Any) -> Any:
+    return offset_commit(group, "orders", partition, number, commit_timestamp_ms=5, **fields)
+
+
+def test_a_group_that_was_removed_without_its_offsets_is_told_though_nobody_asks_for_it(tmp_path: Path, taken: Taken) -> None:
+    with PartitionWriter(tmp_path, 0) as log:
+        for number in range(8):
+            log.append([_commit("asked", 0, number), _commit("asked", 1, number)])
+            log.append([_commit("left", partition, number) for partition in range(3)])
+            log.append([_commit("gone", partition, number) for partition in range(3)])
+        log.append([group_metadata("left", {"protocol_type": "consumer", "generation": 3})])
+        log.append([tombstone(_commit("gone", partition)) for partition in range(3)])
+        log.append([tombstone(group_metadata(group, {"protocol_type": "", "generation": 3})) for group in ("left", "gone")])
+
+    _, findings = _loaded(tmp_path, "4.3.0", ["asked"])
+    assert ["offsets_without_group" in finding and "left" in finding for finding in findings].count(True) == 1
+    for release in RELEASES[2:]:
+        assert_same(tmp_path, release)
+    assert taken.count > 0
+
+
+def test_a_group_in_two_partitions_is_told_though_nobody_asks_for_it(tmp_path: Path) -> None:
+    for partition in range(2):
+        with PartitionWriter(tmp_path, partition) as log:
+            for number in range(4):
+                log.append([_commit("asked" if not partition else "other", 0, number)])
+                log.append([_commit("twice", 0, number)])
+            if partition:
+                log.append([tombstone(_commit("twice"))])
+
+    for release in RELEASES[2:]:
+        assert_same(tmp_path, release)
+
+
+def test_a_transaction_of_several_groups_is_shown_whole(tmp_path: Path, taken: Taken) -> None:
+    transaction = {"producer_id": 7, "producer_epoch": 0, "is_transactional": True}
+    with PartitionWriter(tmp_path, 0) as log:
+        for group in ("asked", "other", "third"):
+            log.append([_commit(group, partition) for partition in range(3)])
+            log.append([_commit(group, partition, 2) for partition in range(3)])
+        log.append([_commit(group, partition, 9) for group in ("asked", "other") for partition in range(2)], **transaction)
+        log.append([tombstone(_commit("other", 1))])
+        log.append([_commit("third", 1, 3)])
+
+    for release in RELEASES[2:]:
+        assert_same(tmp_path, release)
+    assert taken.count > 0
+
+
+def test_names_of_topics_are_learned_from_commits_of_every_group(tmp_path: Path, taken: Taken) -> None:
+    ids = ("AQIDBAUGBwgJCgsMDQ4PEA", "BQIDBAUGBwgJCgsMDQ4PEA")
+    with PartitionWriter(tmp_path, 0) as log:
+        for number in range(6):
+            log.append([_commit("asked", 0, number)])
+            log.append([_commit("other", each, number, version=4, topic_id=ids[number // 4], metadata="m" * number) for each in range(3)])
+            log.append([_commit("other", each, number, version=4) for each in range(3)])
+
+    assert_same(tmp_path, "4.3.0")
+    assert taken.count > 0
+
+
+@pytest.mark.parametrize("codec", range(5))
+def test_every_codec_and_moments(codec: int, tmp_path: Path, taken: Taken) -> None:
+    with PartitionWriter(tmp_path, 0) as log:
+        for number in range(40):
+            commits = [_commit(f"g{number % 5}", each, number, metadata="x" * (number % 3)) for each in range(10)]
+            log.append(commits, timestamp_ms=number, codec=codec if number % 7 else 0)
+            if number == 20:
+                log.roll()
+
+    assert_same(tmp_path, "4.3.0")
+    assert_same(tmp_path, "4.3.0", at_offset=205)
+    assert_same(tmp_path, "2.8.2", at_time_ms=17)
+    assert taken.count > 20
