@@ -34,8 +34,8 @@ class Results:
         self._function = function
         self.results: list[Any] = []
 
-    def __call__(self, *arguments: Any) -> Any:
-        self.results.append(self._function(*arguments))
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        self.results.append(self._function(*arguments, **options))
         return self.results[-1]
 
 
