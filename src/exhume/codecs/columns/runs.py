@@ -22,6 +22,7 @@ from exhume.codecs.volumes import fetch_pages
 _Columns = TypeVar("_Columns")
 
 _BLOCK_BATCHES = 8192
+_LARGEST_OFFSET = 2**63 - 1
 #: Page by page, fetching a mapping takes longer than verifying it.
 _FETCHED_BYTES = 64 * 1024 * 1024
 
@@ -117,7 +118,7 @@ def _leads_on(whole: Run, next_base_offset: int | None, found: Found) -> bool:
 def _bounds(whole: Run, next_base_offset: int | None, before: Batch | None) -> tuple[int, int, int]:
     """The lowest record offset that the next batch may have, the one that is too large, and the lowest leader epoch."""
     base_offset = whole.segment.base_offset
-    beyond = base_offset + MOST_OFFSETS_IN_SEGMENT + 1
+    beyond = min(base_offset + MOST_OFFSETS_IN_SEGMENT + 1, _LARGEST_OFFSET)
     if next_base_offset is not None:
         beyond = min(beyond, next_base_offset)
     if before is None:

@@ -42,6 +42,7 @@ from exhume.replay.survivors.rules import (
     OFFSETS_GO_BACK,
     SEED,
     TRANSACTIONAL,
+    are_alike,
     rules_of,
 )
 from exhume.replay.survivors.settled import Settled, read_topic_ids
@@ -55,6 +56,7 @@ from exhume.replay.survivors.tables import (
     LAST_OFFSET_SEEN,
     LEADER_EPOCH_SEEN,
     NEXT_OFFSET,
+    PRODUCERS,
     RECORDS_DONE,
     STATUS,
     Tables,
@@ -108,21 +110,16 @@ def fold_log(
     segments = [number for number, segment in enumerate(log.segments) if segment.end]
     if not segments:
         return None
-    tables = None
-    asked = sorted(groups or ())
-    whole = _pieces_until(stretches(log, segments, 1)[0], until)
-    parts = stretches(log, segments, fast.threads) if until is None else [whole]
-    if len(parts) > 1:
-        tables = _fold_side_by_side(log, parts, rules, asked, fast)
-    # A batch that is taken for the first of a stretch can lie in a record.
-    if tables is None or tables.counts[STATUS] == TRANSACTIONAL or (odd is None and tables.counts[STATUS] in (ODD_BATCH, BAD_RECORD)):
-        tables = _fold_in_turn(log, whole, rules, asked, fast)
-    if odd is not None and tables.counts[STATUS] != DONE:
-        rules[ASKED_GROUPS] = 0
-        odd.rules = rules
-        tables = _fold_in_turn(log, whole, rules, (), fast, odd=odd)
+    # What is left of a log that was cut is not what another stop leaves.
+    is_kept = groups is None and until is None and not log.losses and not (odd is not None and log.stop == "unclean")
+    tables = _known(log, rules, fast) if is_kept else None
+    if tables is None:
+        whole = _pieces_until(stretches(log, segments, 1)[0], until)
+        tables = _fold(log, whole, rules, sorted(groups or ()), fast, odd=odd, is_whole=until is None)
     if tables.counts[STATUS] != DONE:
         return None
+    if fast.folded is not None and is_kept and not (odd is not None and odd.odd_segments):
+        fast.folded[log.partition.path] = (rules, tables, fast.verify)
     ends_at = until if odd is None or odd.ends_at is None else odd.ends_at
     cut = Cut()
     if last_offset is not None and tables.counts[IS_CUT]:
@@ -161,6 +158,32 @@ def _pieces_until(pieces: list[Piece], until: tuple[int, int] | None) -> list[Pi
         return pieces
     number, position = until
     return [replace(piece, end=position) if piece.segment == number else piece for piece in pieces if piece.segment <= number]
+
+
+def _known(log: StrictLog, rules: Int64s, fast: FastLoad) -> Tables | None:
+    """What a fold of this log came to that would come to the same by these rules; None where there was none."""
+    folded_by, tables, is_verified = (fast.folded or {}).get(log.partition.path, (None, None, False))
+    if tables is None or (fast.verify and not is_verified):
+        return None
+    known: Tables = tables
+    return known if are_alike(rules, folded_by, has_producers=bool(known.counts[PRODUCERS])) else None
+
+
+def _fold(
+    log: StrictLog, whole: list[Piece], rules: Int64s, asked: Sequence[str], fast: FastLoad, *, odd: OddPlaces | None, is_whole: bool
+) -> Tables:
+    tables = None
+    parts = stretches(log, sorted({piece.segment for piece in whole}), fast.threads) if is_whole else [whole]
+    if len(parts) > 1:
+        tables = _fold_side_by_side(log, parts, rules, asked, fast)
+    # A batch that is taken for the first of a stretch can lie in a record.
+    if tables is None or tables.counts[STATUS] == TRANSACTIONAL or (odd is None and tables.counts[STATUS] in (ODD_BATCH, BAD_RECORD)):
+        tables = _fold_in_turn(log, whole, rules, asked, fast)
+    if odd is not None and tables.counts[STATUS] != DONE:
+        rules[ASKED_GROUPS] = 0
+        odd.rules = rules
+        tables = _fold_in_turn(log, whole, rules, (), fast, odd=odd)
+    return tables
 
 
 def _read_order(log: StrictLog, start_offset: int, at: Moment, fast: FastLoad) -> ClockOrder | None:
