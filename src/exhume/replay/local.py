@@ -231,6 +231,8 @@ def _load_in_columns(settled: Settled, options: LoadOptions) -> tuple[PartitionL
         options.fast.read_whole.update(
             segment.file.path for number, segment in enumerate(settled.log.segments) if number not in settled.odd_segments
         )
+        if options.fast.noted is not None and options.at is None and options.groups and not settled.odd_segments:
+            options.fast.noted |= settled.noted()
     return loaded
 
 

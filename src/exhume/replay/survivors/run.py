@@ -26,7 +26,7 @@ from exhume.replay.broker_log import StrictLog
 from exhume.replay.moment import ClockOrder, Cut, Moment, taken_to
 from exhume.replay.profiles import BrokerProfile, JavaProfile, ScalaProfile
 from exhume.replay.reading import FastLoad, LoadInputs
-from exhume.replay.survivors.asked import ask_for, fold_ahead, fold_asked
+from exhume.replay.survivors.asked import ask_for, fold_ahead, fold_asked, with_notes
 from exhume.replay.survivors.clock_order import nothing_found, order_of
 from exhume.replay.survivors.fold import fold
 from exhume.replay.survivors.joining import joined
@@ -38,6 +38,7 @@ from exhume.replay.survivors.rules import (
     IS_PART,
     LARGEST,
     LOWEST_OFFSET,
+    NOTES_BATCHES,
     ODD_BATCH,
     OFFSETS_GO_BACK,
     SEED,
@@ -110,6 +111,8 @@ def fold_log(
     segments = [number for number, segment in enumerate(log.segments) if segment.end]
     if not segments:
         return None
+    # Behind a moment it is not looked what a marker ends.
+    rules[NOTES_BATCHES] = bool(groups) and fast.noted is not None and at is None
     # What is left of a log that was cut is not what another stop leaves.
     is_kept = groups is None and until is None and not log.losses and not (odd is not None and log.stop == "unclean")
     tables = _known(log, rules, fast) if is_kept else None
@@ -177,10 +180,10 @@ def _fold(
     if len(parts) > 1:
         tables = _fold_side_by_side(log, parts, rules, asked, fast)
     # A batch that is taken for the first of a stretch can lie in a record.
-    if tables is None or tables.counts[STATUS] == TRANSACTIONAL or (odd is None and tables.counts[STATUS] in (ODD_BATCH, BAD_RECORD)):
+    if tables is None or tables.counts[STATUS] in (TRANSACTIONAL, ODD_BATCH, BAD_RECORD):
         tables = _fold_in_turn(log, whole, rules, asked, fast)
     if odd is not None and tables.counts[STATUS] != DONE:
-        rules[ASKED_GROUPS] = 0
+        rules[[ASKED_GROUPS, NOTES_BATCHES]] = 0
         odd.rules = rules
         tables = _fold_in_turn(log, whole, rules, (), fast, odd=odd)
     return tables
@@ -244,7 +247,7 @@ def _fold_side_by_side(log: StrictLog, parts: Sequence[Sequence[Piece]], rules: 
                 if both is None:
                     part.counts[STATUS] = OFFSETS_GO_BACK
                     return part
-                tables = drop_old_metadata(both)
+                tables = drop_old_metadata(both if tables is None else with_notes(both, tables, part))
         finally:
             # Whatever ends this, what is under way ends soon.
             own.is_stopped.set()
