@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
+from operator import attrgetter
 from typing import Literal
 
 import pyarrow as pa
@@ -74,6 +75,9 @@ class Finding:
     is_damage: bool = False
 
 
+_all_but_evidence: attrgetter[tuple[object, ...]] = attrgetter(*(each.name for each in fields(Finding) if each.name != "evidence"))
+
+
 class Findings:
     """The findings of one run, in the order they were met; the same finding twice is kept once."""
 
@@ -83,8 +87,7 @@ class Findings:
 
     def add(self, finding: Finding) -> None:
         """Keep this finding unless an equal one (all but `evidence`) is there already."""
-        key = tuple(getattr(finding, f.name) for f in fields(finding) if f.name != "evidence")
-        self._seen.setdefault(key, finding)
+        self._seen.setdefault(_all_but_evidence(finding), finding)
 
     def extend(self, findings: Iterable[Finding]) -> None:
         for finding in findings:

@@ -12,6 +12,8 @@ from exhume.codecs.log_directory import discover
 from exhume.codecs.record_types import encode_key, encode_value
 from exhume.fixtures.log_writer import PartitionWriter, offset_commit
 from exhume.replay.reading import FastLoad
+from exhume.replay.release_table import newest_of_each_line
+from tests.judges import corpus
 from tests.judges.corpus import BUNDLED
 
 NOW_MS = 1_700_000_000_000
@@ -77,6 +79,18 @@ def test_loads_in_columns_come_to_the_same_for_every_release() -> None:
 
     assert check_loads(directories, releases, fast=fast).equals(check_loads(directories, releases))
     assert fast.read_whole
+
+
+@pytest.mark.parametrize("name", ["2.8.2-lifecycle", "3.6.2-transactions", "4.0.0-conversion"])
+def test_what_one_release_has_folded_serves_others(name: str) -> None:
+    case = next(each for each in corpus.cases(corpus.BUNDLED) if each.name == name)
+    with discover([*case.data_directories.values()]) as evidence:
+        directories = evidence.log_directories
+        releases = newest_of_each_line()
+
+        apart = [row for release in releases for row in given_up(directories, [release], fast=FastLoad(least_bytes=0))]
+
+        assert given_up(directories, releases, fast=FastLoad(least_bytes=0)) == apart
 
 
 @pytest.mark.parametrize("fast", [None, FastLoad(least_bytes=0), FastLoad(least_bytes=0, verify=False)])

@@ -43,13 +43,14 @@ def _check(key: bytes, value: bytes, roster: rosters.Roster) -> None:
     read = classic_group(key, value)
     assert read is not None
     front, members = read
-    at_once = rosters.ClassicMembers(key, value, roster)
+    at_once = rosters.ClassicMembers(roster)
     step = Membership("", 0, "g", "classic", 0, 0, None, "", 0, at_once)
 
     assert {"current_state_timestamp_ms": -1, **{name: told for name, told in front.items() if name in roster.front}} == roster.front
     assert (len(at_once), [*at_once]) == (len(members), [*members])
     for ask, name in _ASKED.items():
         assert [*ask(step)] == [getattr(member, name) for member in members.values()]
+    assert [rosters.member_at(step, place) for place in range(len(members))] == [*members.values()]
     assert at_once == members
 
 

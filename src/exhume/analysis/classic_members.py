@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -46,17 +47,22 @@ def _remembered_member(protocol_type: str | None, protocol: str | None, version:
 
 
 def _member(protocol_type: str | None, protocol: str | None, fields: dict[str, Any]) -> Member:
-    wanted = wish_of(protocol_type, protocol, fields["subscription"])
-    given = gift_of(protocol_type, protocol, fields["assignment"])
+    wish, gift = wish_of(protocol_type, protocol, fields["subscription"]), gift_of(protocol_type, protocol, fields["assignment"])
+    return member_of(fields, wish, gift)
+
+
+def member_of(fields: Mapping[str, Any], wanted: Wish, given: Gift) -> Member:
+    """The member with these fields, as the layout has them, that sent and got this."""
+    session_timeout_ms, rebalance_timeout_ms = fields["session_timeout_ms"], fields.get("rebalance_timeout_ms")
     return Member(
         fields["member_id"],
         group_instance_id=fields.get("group_instance_id"),
         client_id=fields["client_id"],
         client_host=fields["client_host"],
         rack_id=wanted.rack_id,
-        session_timeout_ms=fields["session_timeout_ms"],
+        session_timeout_ms=session_timeout_ms,
         # Version 0 has none: coordinators take the session timeout for it.
-        rebalance_timeout_ms=fields.get("rebalance_timeout_ms", fields["session_timeout_ms"]),
+        rebalance_timeout_ms=session_timeout_ms if rebalance_timeout_ms is None else rebalance_timeout_ms,
         subscribed_topics=wanted.topics,
         assigned=given.assigned,
         claimed=wanted.claimed,

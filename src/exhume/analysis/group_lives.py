@@ -204,7 +204,7 @@ def _classic_fields(key: bytes, value: bytes, roster: Roster | None) -> dict[str
     front: Mapping[str, Any]
     members: Mapping[str, Member]
     if roster is not None:
-        front, members = roster.front, ClassicMembers(key, value, roster)
+        front, members = roster.front, ClassicMembers(roster)
     else:
         read = classic_group(key, value)
         if read is None:

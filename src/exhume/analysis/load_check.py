@@ -94,10 +94,11 @@ def given_up(directories: Sequence[LogDirectory], releases: Sequence[str], *, fa
 
     A log directory that does not tell how its broker stopped is tried both ways. What is in memory behind a load is not looked at.
     """
-    fast = fast and replace(fast, read_whole=set())
+    fast = fast and replace(fast, read_whole=set(), folded={})
     segments = {segment.path for each in directories for partition in each.partitions for segment in partition.segments if segment.is_read}
-    rows = []
-    for release in releases:
+    rows: dict[str, list[dict[str, Any]]] = {release: [] for release in releases}
+    # What a newer release takes, an older one may fold alike.
+    for release in reversed(releases):
         aborted: list[dict[str, Any]] = []
         is_plain = False
         for tried in tried_stops(directories):
@@ -108,8 +109,8 @@ def given_up(directories: Sequence[LogDirectory], releases: Sequence[str], *, fa
                 options = LoadOptions(profile_for(release), "strict", tried, "shown", fast=fast)
                 aborted = [_told(load) for load in load_partitions(directories, options, TopicNames()) if load.outcome in FAILED]
                 is_plain = fast is not None and fast.verify and fast.read_whole >= segments
-            rows += [row | {"release": release, "stop": tried} for row in aborted]
-    return rows
+            rows[release] += [row | {"release": release, "stop": tried} for row in aborted]
+    return [row for release in releases for row in rows[release]]
 
 
 def _told(load: PartitionLoad) -> dict[str, Any]:

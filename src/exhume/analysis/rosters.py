@@ -2,24 +2,36 @@
 
 A classic group names all of its members in every record, most of them as in the record before. Whoever looks through all records of a log
 asks what the members have together, and seldom for one of them: a `Roster` answers that from columns, and has the subscriptions and
-assignments of its members, each there once for all that sent the same bytes. `ClassicMembers` are decoded when one is asked for.
+assignments of its members, each there once for all that sent the same bytes. `ClassicMembers` are made when one is asked for.
 """
 
 from __future__ import annotations
 
-from collections.abc import ItemsView, Iterator, Mapping, Sequence, ValuesView
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, ValuesView
+from dataclasses import dataclass, field
+from itertools import groupby, islice
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from exhume.analysis.classic_members import Gift, Wish, classic_group, gift_of, wish_of
+from exhume.analysis.classic_members import Gift, Wish, gift_of, member_of, wish_of
 from exhume.analysis.memberships import Member, Membership, TopicPartition
 
 _FRONT = ("protocol_type", "generation", "protocol", "leader", "current_state_timestamp_ms")
+_Read = TypeVar("_Read", Wish, Gift)
+_FIELDS = ("member_id", "group_instance_id", "client_id", "client_host", "session_timeout_ms", "rebalance_timeout_ms")
 _NO_STATE_TIMESTAMP_MS = -1
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """Members of many records, one behind the other: a list for each of their fields, and what they asked for and got."""
+
+    fields: Mapping[str, list[Any]]
+    wishes: list[Wish]
+    gifts: list[Gift]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,41 +39,59 @@ class Roster:
     """A group metadata value: its fields in front of the members, and of these, in the order of the record, what they asked for and got."""
 
     front: Mapping[str, Any]
-    member_ids: Sequence[str]
-    wishes: Sequence[Wish]
-    gifts: Sequence[Gift]
-    client_ids: Sequence[str]
-    instance_ids: Sequence[str | None]
+    _columns: _Columns = field(repr=False)
+    _start: int
+    _end: int
+
+    def __len__(self) -> int:
+        return self._end - self._start
+
+    def told(self, name: str) -> list[Any]:
+        """A field of each member, by its name in the layout."""
+        return self._columns.fields[name][self._start : self._end]
+
+    @property
+    def wishes(self) -> list[Wish]:
+        return self._columns.wishes[self._start : self._end]
+
+    @property
+    def gifts(self) -> list[Gift]:
+        return self._columns.gifts[self._start : self._end]
+
+    def member(self, place: int) -> Member:
+        """The member in this place."""
+        at = range(self._start, self._end)[place]
+        fields = {name: column[at] for name, column in self._columns.fields.items()}
+        return member_of(fields, self._columns.wishes[at], self._columns.gifts[at])
 
 
 class ClassicMembers(Mapping[str, Member]):
-    """The members of a group metadata value by member id, decoded when one of them is asked for; how many there are is known before."""
+    """The members of a roster by member id, made when they are asked for."""
 
-    __slots__ = ("_key", "_made", "_value", "roster")
+    __slots__ = ("_made", "roster")
 
-    def __init__(self, key: bytes, value: bytes, roster: Roster) -> None:
-        self._key, self._value, self.roster = key, value, roster
+    def __init__(self, roster: Roster) -> None:
+        self.roster = roster
         self._made: dict[str, Member] | None = None
 
     @property
     def _members(self) -> dict[str, Member]:
         if self._made is None:
-            read = classic_group(self._key, self._value)
-            assert read is not None
-            self._made = read[1]
+            made = map(self.roster.member, range(len(self.roster)))
+            self._made = {member.member_id: member for member in made}
         return self._made
 
     def __len__(self) -> int:
-        return len(self.roster.member_ids)
+        return len(self.roster)
 
     def __getitem__(self, member_id: str) -> Member:
         return self._members[member_id]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.roster.member_ids)
+        return iter(self.roster.told("member_id"))
 
     def __contains__(self, member_id: object) -> bool:
-        return member_id in self.roster.member_ids
+        return member_id in self.roster.told("member_id")
 
     def values(self) -> ValuesView[Member]:
         return self._members.values()
@@ -79,42 +109,46 @@ def rosters(groups: pa.RecordBatch) -> list[Roster | None]:
     is_clean = pc.and_(pc.equal(pc.list_value_length(groups["marks"]), 0), pc.is_valid(groups["members"]))
     fronts = [dict(zip(_FRONT, row, strict=True)) for row in zip(*(groups[name].to_pylist() for name in _FRONT), strict=True)]
     counts = pc.fill_null(pc.list_value_length(groups["members"]), 0).to_numpy(zero_copy_only=False)
-    ends = np.cumsum(counts).tolist()
+    ends = np.cumsum(counts)
     members = groups["members"].flatten()
-    member_ids, client_ids, instance_ids = (members.field(name).to_pylist() for name in ("member_id", "client_id", "group_instance_id"))
-    wishes, gifts = (_Told(members.field(name), make) for name, make in (("subscription", wish_of), ("assignment", gift_of)))
+    protocols = [*zip(groups["protocol_type"].to_pylist(), groups["protocol"].to_pylist(), counts.tolist(), strict=True)]
+    columns = _Columns(
+        {name: _listed(members.field(name)) for name in _FIELDS},
+        _read(members.field("subscription"), wish_of, protocols),
+        _read(members.field("assignment"), gift_of, protocols),
+    )
     found: list[Roster | None] = []
-    for is_ok, front, count, end in zip(is_clean.to_pylist(), fronts, counts.tolist(), ends, strict=True):
-        own = slice(end - count, end)
-        own_ids = member_ids[own]
-        if not is_ok or len({*own_ids}) < count:
-            found.append(None)
-            continue
+    for is_ok, front, start, end in zip(is_clean.to_pylist(), fronts, (ends - counts).tolist(), ends.tolist(), strict=True):
         if front["current_state_timestamp_ms"] is None:
             front["current_state_timestamp_ms"] = _NO_STATE_TIMESTAMP_MS
-        protocols = (front["protocol_type"], front["protocol"])
-        found.append(Roster(front, own_ids, wishes.of(protocols, own), gifts.of(protocols, own), client_ids[own], instance_ids[own]))
+        is_plain = is_ok and len({*columns.fields["member_id"][start:end]}) == end - start
+        found.append(Roster(front, columns, start, end) if is_plain else None)
     return found
 
 
-class _Told:
-    """A column of bytes that members sent, each read once for each protocol that it came by."""
+def _listed(column: pa.Array) -> list[Any]:
+    """These values, equal ones as one object."""
+    encoded = column.dictionary_encode()
+    different = [*encoded.dictionary.to_pylist(), None]
+    return [different[place] for place in encoded.indices.fill_null(len(different) - 1).to_pylist()]
 
-    def __init__(self, column: pa.Array, make: Any) -> None:
-        encoded = column.dictionary_encode()
-        self._different: list[bytes] = encoded.dictionary.to_pylist()
-        self._places: list[int] = encoded.indices.to_pylist()
-        self._make = make
-        self._read: dict[tuple[str | None, str | None], dict[int, Any]] = {}
 
-    def of(self, protocols: tuple[str | None, str | None], own: slice) -> list[Any]:
-        """What these rows say, sent by members of a group of this protocol type and protocol."""
-        read = self._read.setdefault(protocols, {})
-        places = self._places[own]
-        for place in places:
-            if place not in read:
-                read[place] = self._make(*protocols, self._different[place])
-        return [read[place] for place in places]
+def _read(
+    column: pa.Array, read: Callable[[str | None, str | None, bytes], _Read], protocols: Iterable[tuple[str | None, str | None, int]]
+) -> list[_Read]:
+    """What these bytes say, each read once for each protocol that it came by. `protocols` are protocol type, protocol and number of members
+    of each group.
+    """
+    encoded = column.dictionary_encode()
+    different, places = encoded.dictionary.to_pylist(), encoded.indices.to_pylist()
+    known: dict[tuple[str | None, str | None], dict[int, _Read]] = {}
+    found: list[_Read] = []
+    for (protocol_type, protocol), run in groupby(protocols, key=lambda group: group[:2]):
+        own: list[int] = places[len(found) : len(found) + sum(count for _, _, count in run)]
+        already = known.setdefault((protocol_type, protocol), {})
+        already.update({place: read(protocol_type, protocol, different[place]) for place in {*own}.difference(already)})
+        found += [already[place] for place in own]
+    return found
 
 
 # What members say, of steps of any kind: one entry for each member, in the order of the record.
@@ -148,15 +182,22 @@ def subscriptions_of(step: Membership) -> list[tuple[str, ...] | None]:
     return [member.subscribed_topics for member in step.members.values()]
 
 
-def client_ids_of(step: Membership) -> Sequence[str | None]:
+def client_ids_of(step: Membership) -> list[str | None]:
     """`Member.client_id` of each."""
     if isinstance(step.members, ClassicMembers):
-        return step.members.roster.client_ids
+        return step.members.roster.told("client_id")
     return [member.client_id for member in step.members.values()]
 
 
-def instance_ids_of(step: Membership) -> Sequence[str | None]:
+def instance_ids_of(step: Membership) -> list[str | None]:
     """`Member.group_instance_id` of each."""
     if isinstance(step.members, ClassicMembers):
-        return step.members.roster.instance_ids
+        return step.members.roster.told("group_instance_id")
     return [member.group_instance_id for member in step.members.values()]
+
+
+def member_at(step: Membership, place: int) -> Member:
+    """The member in this place."""
+    if isinstance(step.members, ClassicMembers):
+        return step.members.roster.member(place)
+    return next(islice(step.members.values(), place, None))

@@ -38,6 +38,7 @@ from exhume.cli import (
     why,
 )
 from exhume.cli.escape import printable
+from exhume.cli.run import Interrupted
 from exhume.errors import ExhumeError, RequestError
 
 EXIT_FINDINGS, EXIT_WRONG_REQUEST, EXIT_UNREADABLE, EXIT_INTERRUPTED = 1, 2, 3, 130
@@ -91,12 +92,8 @@ def _options(
     pass
 
 
-class _Interrupted(KeyboardInterrupt):
-    """Python ends a program by the signal, not by its exit code, once a plain KeyboardInterrupt went through `exec`, as in a dataclass."""
-
-
 def _interrupt(*_: object) -> NoReturn:
-    raise _Interrupted
+    raise Interrupted
 
 
 def main() -> None:

@@ -53,26 +53,32 @@ def batch_command(
     Example: exhume batch s3://backup/kafka-1 s3://backup/kafka-2 --output-dir /data/state --tables groups,offsets --release 4.3
     """
     from exhume import spark as on_spark
+    from exhume.cli.batch_progress import shown_phases
     from exhume.replay.spark.session import open_session
+    from exhume.spark.batches import check_tables
 
     wanted = [name.strip() for name in tables.split(",") if name.strip()]
     if not wanted:
         raise RequestError("no table", remedy=f"Name some, such as --tables {_DEFAULT_TABLES}")
+    # Before a session costs seconds.
+    check_tables(wanted, at_moment=at_offset is not None or at_time is not None)
     session = open_session("exhume batch", master)
     try:
-        state = on_spark.batch(
-            session,
-            paths,
-            output_dir,
-            tables=wanted,
-            release=release,
-            at_offset=record_offsets(at_offset, "--at-offset"),
-            at_time_ms=at_time,
-            clock=None if clock is None else clock.value,
-            groups=groups or None,
-            include=[item.value for item in include or ()],
-            verify=not no_verify,
-        )
+        with shown_phases(session) as on_phase:
+            state = on_spark.batch(
+                session,
+                paths,
+                output_dir,
+                tables=wanted,
+                release=release,
+                at_offset=record_offsets(at_offset, "--at-offset"),
+                at_time_ms=at_time,
+                clock=None if clock is None else clock.value,
+                groups=groups or None,
+                include=[item.value for item in include or ()],
+                verify=not no_verify,
+                on_phase=on_phase,
+            )
         _tell(state)
         if strict and state.has_damage:
             raise EvidenceError("the evidence is damaged, and the answer partial", remedy="The table findings says where")

@@ -22,6 +22,10 @@ EXIT_DAMAGE = 1
 _TOLD_FINDINGS = 20
 
 
+class Interrupted(KeyboardInterrupt):
+    """Python ends a program by the signal, not by its exit code, once a plain KeyboardInterrupt went through `exec`, as in a dataclass."""
+
+
 @contextmanager
 def opened(
     paths: Sequence[str], *, include: Sequence[Leftover] | None = None, temp_dir: Path | None = None, verify: bool = True

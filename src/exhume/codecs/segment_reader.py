@@ -38,12 +38,11 @@ class ReadOptions:
     #: How many threads may work; None: as many as there are cores for this process.
     threads: int | None = None
 
-    @property
-    def least_kernel_bytes(self) -> int:
-        """The size from which on a log is read by kernels."""
+    def least_kernel_bytes(self, total_bytes: int) -> int:
+        """The size from which on a log is read by kernels, where so many bytes are read in all: they are compiled once for all logs."""
         if self.least_compiled_bytes is not None:
             return self.least_compiled_bytes
-        return _WORTH_KERNELS_BYTES if kernel_cache.is_warm() else _WORTH_COMPILING_BYTES
+        return _WORTH_KERNELS_BYTES if total_bytes >= _WORTH_COMPILING_BYTES or kernel_cache.is_warm() else _WORTH_COMPILING_BYTES
 
 
 @dataclass(slots=True)
@@ -98,7 +97,7 @@ class SegmentReader:
     @property
     def is_worth_compiling(self) -> bool:
         """True where there is enough to read for kernels to be worth their start."""
-        return self.total_bytes >= self.options.least_kernel_bytes
+        return self.total_bytes >= self.options.least_kernel_bytes(self.total_bytes)
 
     def segments(self, offsets_partitions: Collection[int] | None = None) -> Iterator[tuple[PartitionDirectory, SegmentFile, int | None]]:
         """Every segment that is read, with its partition and the base offset of the one behind it; of these offsets partitions only where

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
 from threading import Event
+from typing import Any
 
 from exhume.codecs.batches import HEADER_BYTES, first_offset
 from exhume.codecs.compression import DEFAULT_CAP_BYTES, xxh32
@@ -46,7 +47,8 @@ class FastLoad:
 
     `verify`, `cap_bytes`: as in `ReadOptions`. `advance` is told of bytes that are done. `least_bytes` is the size from which on it is
     worth it, `threads` how many may work. `read_whole` collects the paths of segments that were read to the last record, with nothing to
-    say about them. Threads end soon once `is_stopped` is set.
+    say about them. Threads end soon once `is_stopped` is set. `folded` keeps what came of each log, by its path, for another release that
+    would fold it alike; None: nothing is kept.
     """
 
     verify: bool = True
@@ -56,6 +58,7 @@ class FastLoad:
     threads: int = 1
     read_whole: set[str] = field(default_factory=set)
     is_stopped: Event = field(default_factory=Event)
+    folded: dict[str, Any] | None = None
 
 
 def read_chunks(log: StrictLog, profile: BrokerProfile, inputs: LoadInputs) -> Iterator[Iterable[LoadedBatch]]:

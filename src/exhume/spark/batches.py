@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from exhume._version import __version__
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.summary import GROUP_SUMMARY, summarize_groups
-from exhume.codecs.log_directory import Evidence
+from exhume.codecs.log_directory import Evidence, PartitionDirectory
 from exhume.codecs.segment_reader import ReadOptions
 from exhume.errors import RequestError
 from exhume.replay.spark.group_tables import GroupTable
@@ -20,10 +20,13 @@ from exhume.replay.spark.state import StateFrames, all_tables
 from exhume.spark.diagnosis import Asked, Diagnosis
 from exhume.spark.places import Place, found
 from exhume.spark.records import RECORD_TABLES, group_records
-from exhume.spark.states import reconstruct
+from exhume.spark.states import reconstruct_found
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+#: Told what comes next: a name, and what it reads.
+OnPhase = Callable[[str, Iterable[PartitionDirectory]], None]
 
 #: Tables that `write_tables` knows besides those of the state: made of each group by itself. Others can be added.
 GROUP_TABLES: dict[str, GroupTable] = {
@@ -31,7 +34,9 @@ GROUP_TABLES: dict[str, GroupTable] = {
 }
 
 
-def write_tables(state: StateFrames, evidence: Evidence, output_dir: str, tables: Sequence[str]) -> dict[str, Any]:
+def write_tables(
+    state: StateFrames, evidence: Evidence, output_dir: str, tables: Sequence[str], *, on_phase: OnPhase | None = None
+) -> dict[str, Any]:
     """Write these tables of a state as Parquet, with a manifest of all that was read: what comes back.
 
     `output_dir` then has `NAME/offsets_partition=N/*.parquet` for each table, and `manifest.json`. It is written aside and put in its place
@@ -40,12 +45,15 @@ def write_tables(state: StateFrames, evidence: Evidence, output_dir: str, tables
     Raises:
         RequestError: no such table, or a directory that is no output of this function.
     """
-    _check_tables(tables, at_moment=state.moment is not None)
+    check_tables(tables, at_moment=state.moment is not None)
     asked = state.request
+    tell = on_phase or _tell_nobody
     output = OutputDirectory(state.spark, output_dir)
     try:
         records = group_records(state.spark, evidence, state.groups, asked.verify, asked.cap_bytes)
         for name in tables:
+            reads_logs = name in RECORD_TABLES or (name == "findings" and state.moment is None)
+            tell(name, evidence.partitions if reads_logs else ())
             if name in RECORD_TABLES:
                 output.write(name, records.table(RECORD_TABLES[name]))
             elif name in GROUP_TABLES:
@@ -56,6 +64,7 @@ def write_tables(state: StateFrames, evidence: Evidence, output_dir: str, tables
                     output.write(name, state[name].unionByName(diagnosis.findings()))
             else:
                 output.write(name, state[name])
+        tell("manifest", evidence.partitions)
         manifest = {
             "exhume": __version__,
             "spark": state.spark.version,
@@ -75,6 +84,10 @@ def write_tables(state: StateFrames, evidence: Evidence, output_dir: str, tables
     return manifest
 
 
+def _tell_nobody(name: str, partitions: Iterable[PartitionDirectory]) -> None:
+    pass
+
+
 def _detectors(tables: Collection[str], state: StateFrames) -> str:
     """Whether the table `findings` has what detectors find."""
     if "findings" not in tables:
@@ -82,8 +95,12 @@ def _detectors(tables: Collection[str], state: StateFrames) -> str:
     return "run" if state.moment is None else "not run: they judge whole logs, and this is a state at a moment"
 
 
-def _check_tables(tables: Collection[str], *, at_moment: bool) -> None:
-    """Raises `RequestError` for tables that there are not, or not at a moment."""
+def check_tables(tables: Collection[str], *, at_moment: bool) -> None:
+    """Know that these tables can be written.
+
+    Raises:
+        RequestError: there is no such table, or not at a moment.
+    """
     for name in tables:
         if name not in _written_tables():
             raise RequestError(f"no table {name!r}", remedy=f"Choose of {', '.join(_written_tables())}")
@@ -102,23 +119,33 @@ def batch(
     *,
     tables: Sequence[str] = ("groups", "members", "offsets", "loads", "findings"),
     strict: bool = False,
+    on_phase: OnPhase | None = None,
     include: Collection[str] = (),
     filesystem_options: Mapping[str, str] | None = None,
     **options: Any,
 ) -> StateFrames:
     """`reconstruct` and `write_tables` in one: what `exhume batch` does. `options` are those of `reconstruct`.
 
+    `on_phase` is told what comes next, `loading`, the name of a table, or `manifest`, and the partitions that are read for it.
+
     Raises:
         RequestError: as both of them.
         EvidenceError: as `reconstruct`; with `strict`, damage, once everything is written.
     """
-    _check_tables(tables, at_moment=any(options.get(name) is not None for name in ("at_offset", "at_time_ms")))
+    check_tables(tables, at_moment=any(options.get(name) is not None for name in ("at_offset", "at_time_ms")))
     OutputDirectory(spark, os.fspath(output_dir))
     needed = {name for table in tables if table in GROUP_TABLES for name in GROUP_TABLES[table].needs}
     plain = {name for name in tables if name not in GROUP_TABLES and name not in RECORD_TABLES and name != "findings"}
     wanted = [name for name in all_tables() if name in needed | plain | {"loads", "groups"}]
-    state = reconstruct(spark, places, tables=wanted, include=include, filesystem_options=filesystem_options, **options)
-    write_tables(state, found(places, include, filesystem_options), os.fspath(output_dir), tables)
-    if strict:
-        state.refuse_damage()
+    evidence = found(places, include, filesystem_options)
+    if on_phase is not None:
+        on_phase("loading", evidence.partitions)
+    state = reconstruct_found(spark, evidence, tables=wanted, **options)
+    try:
+        write_tables(state, evidence, os.fspath(output_dir), tables, on_phase=on_phase)
+        if strict:
+            state.refuse_damage()
+    except BaseException:
+        state.close()
+        raise
     return state

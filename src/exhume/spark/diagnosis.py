@@ -110,10 +110,11 @@ class _Files:
         damage = Findings(self.damage)
         evidence = Evidence([*self.directories], Findings())
         options = self.options
+        size_bytes = sum(segment.size_bytes for each in evidence.partitions for segment in each.segments if segment.is_read)
         return KnownFiles(
             evidence,
             lambda: SegmentReader(evidence, options, damage),
-            lambda: FastLoad(options.verify, options.cap_bytes, least_bytes=options.least_kernel_bytes),
+            lambda: FastLoad(options.verify, options.cap_bytes, least_bytes=options.least_kernel_bytes(size_bytes)),
             damage,
             rows=self.compaction,
             failed=self.failed,

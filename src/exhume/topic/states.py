@@ -237,7 +237,8 @@ class TopicStates(TopicTables):
 
     def _fast_load(self) -> FastLoad:
         options = self._options
-        return FastLoad(options.verify, options.cap_bytes, self._count_bytes(), options.least_kernel_bytes, options.threads or _cores())
+        least_bytes = options.least_kernel_bytes(self._reader().total_bytes)
+        return FastLoad(options.verify, options.cap_bytes, self._count_bytes(), least_bytes, options.threads or _cores())
 
     def _count_bytes(self) -> Callable[[int], None]:
         """Tells the progress of bytes that threads have done."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 State = Mapping[str, Counter[str]]
 
 
-def locally(places: Path | Sequence[Path], **options: Any) -> State:
+def locally(places: Path | str | Sequence[Path], **options: Any) -> State:
     """Every table and the findings of the local engine: how often there is each row."""
     with exhume.open(places) as topic:
         state = topic.state(**options)

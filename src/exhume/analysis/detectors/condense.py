@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -241,7 +241,8 @@ class PartitionCondenser:
         order = np.argsort(group_of_key, kind="stable")
         ends = np.searchsorted(group_of_key[order], np.arange(len(self._names.groups) + 1))
         names = [*self._names.groups]
-        groups = [self._group(name, number, order[ends[number] : ends[number + 1]]) for number, name in enumerate(names)]
+        usual = self._activity.intervals.medians(np.arange(min(len(names), len(self._activity.last))))
+        groups = [self._group(name, number, order[ends[number] : ends[number + 1]], usual) for number, name in enumerate(names)]
         topics = self._names.topics()
         topic_of, _ = self._names.topics_and_partitions(np.array([*self._lives.removals], np.int64))
         sweeps = [
@@ -252,7 +253,7 @@ class PartitionCondenser:
         ]
         return PartitionCase(self.around, groups, sweeps, dict(open_transactions), self._marker_count, self._strangers.found())
 
-    def _group(self, name: str, number: int, keys: Int64s) -> GroupCase:
+    def _group(self, name: str, number: int, keys: Int64s, usual_intervals_ms: Sequence[float | None]) -> GroupCase:
         activity = self._activity
         last = int(activity.last[number]) if number < len(activity.last) else NONE
         return GroupCase(
@@ -263,7 +264,7 @@ class PartitionCondenser:
             first_commit_ms=activity.first.get(number),
             last_commit_ms=or_none(last),
             last_intervals_ms=activity.intervals.last(number) if number < len(activity.last) else [],
-            usual_interval_ms=activity.intervals.medians(np.array([number]))[0] if number < len(activity.last) else None,
+            usual_interval_ms=usual_intervals_ms[number] if number < len(activity.last) else None,
             silences=activity.silences.get(number, []),
             is_kept=self._names.key_count <= _FEW_KEYS,
         )

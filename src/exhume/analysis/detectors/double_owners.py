@@ -11,7 +11,7 @@ from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import counted, finding, span, undecidable
 from exhume.analysis.detectors.steps import Stretch, judged, stretches, who
 from exhume.analysis.memberships import Membership
-from exhume.analysis.rosters import claimed_of, owned_of
+from exhume.analysis.rosters import claimed_of, member_at, owned_of
 from exhume.findings import Finding
 
 #: Assignors that never give a partition to two members. Of others nobody knows what they mean to do.
@@ -49,11 +49,10 @@ def _found(group: GroupCase, stretch: Stretch, code: str, doubled: Mapping[_Owne
     names = sorted(doubled)
     topic = names[0][0] if len({name for name, _ in names}) == 1 else None
     partition = names[0][1] if len(names) == 1 else None
-    listed = [*stretch.first.members.values()]
-    members = [listed[place] for place in dict.fromkeys(chain.from_iterable(doubled.values()))]
+    places = [*dict.fromkeys(chain.from_iterable(doubled.values()))]
     some = ", ".join(f"{topic}-{partition}" for topic, partition in names[:_NAMED])
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    which = " and ".join(who(member) for member in members[:_NAMED])
+    which = " and ".join(who(member_at(stretch.first, place)) for place in places[:_NAMED])
     lasted = f"for {span(stretch.length_ms)}" + ("" if stretch.is_over else ", until the end of the log")
     if code == "IC-11b":
         sentence = f"{some}{more} claimed by {which} when they joined: a stale claim of at least one of them"
@@ -89,7 +88,7 @@ def _owned(step: Membership) -> _Plans:
         return ()
     if step.kind == "streams":
         return [member.active_tasks for member in step.members.values()]
-    return [tuple(dict.fromkeys(owned)) for owned in owned_of(step)]
+    return [owned if len({*owned}) == len(owned) else tuple(dict.fromkeys(owned)) for owned in owned_of(step)]
 
 
 def _claimed(step: Membership) -> _Plans:

@@ -16,7 +16,7 @@ from exhume.analysis.detectors.resets import find_replicated_positions
 from exhume.analysis.detectors.steps import judged, stretches, who
 from exhume.analysis.detectors.sweeps import subscribed_topics
 from exhume.analysis.memberships import Member, Membership, TopicPartition
-from exhume.analysis.rosters import client_ids_of, instance_ids_of, owned_of, subscriptions_of
+from exhume.analysis.rosters import client_ids_of, instance_ids_of, member_at, owned_of, subscriptions_of
 from exhume.findings import Finding
 
 #: A fight is so many changes in this time.
@@ -117,8 +117,7 @@ def find_shared_ids(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
 
 def _disjoint_subscriptions(group: GroupCase, steps: Sequence[Membership]) -> Iterator[Finding]:
     for stretch in stretches(group, steps, lambda step: _strangers(step) is not None):
-        members = [*stretch.first.members.values()]
-        one, other = (members[place] for place in _strangers(stretch.first) or ())
+        one, other = (member_at(stretch.first, place) for place in _strangers(stretch.first) or ())
         is_same_client = _stem(one.client_id) == _stem(other.client_id)
         yield finding(
             "IC-24a",
@@ -162,20 +161,21 @@ def _foreign_commits(group: GroupCase) -> Iterator[Finding]:
     found: dict[str, list[tuple[Membership, int]]] = {}
     #: What holds in front of a commit, by the number of steps that lie there.
     before: dict[int, _Wanted | None] = {}
-    for key, record_offset in zip(group.keys, group.keys.last_record_offsets, strict=True):
+    for place, ((topic, partition), record_offset) in enumerate(zip(group.keys.names, group.keys.last_record_offsets, strict=True)):
         if record_offset == NONE:
             continue
         steps = group.steps_before(record_offset)
         if steps not in before:
             before[steps] = _wanted(group, steps)
         wanted = before[steps]
-        if wanted is None or key.topic in wanted.topics or (key.topic, key.partition) in wanted.owned:
+        if wanted is None or topic in wanted.topics or (topic, partition) in wanted.owned:
             continue
-        if key.last is None or key.last.producer_id is not None:
+        last = group.keys.last(place)
+        if last is None or last.producer_id is not None:
             continue
         after = group.membership_after(record_offset)
         if after is None or after.generation is None or after.generation == (wanted.step.generation or 0) + 1:
-            found.setdefault(key.topic, []).append((wanted.step, key.partition))
+            found.setdefault(topic, []).append((wanted.step, partition))
     for topic, listed in found.items():
         partitions = sorted(partition for _, partition in listed)
         own = [life for partition in partitions if (life := group.keys.find(topic, partition)) is not None]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import overload
 
 import numpy as np
@@ -14,9 +14,9 @@ from exhume.analysis.detectors.commits import REASONS, Change, Commit, Dropped, 
 from exhume.analysis.detectors.key_lives import MINUTE_MS, KeyLives
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class KeyLife:
-    """All that the log has of one key, in numbers; `changes`, `removals` and `dropped` in order."""
+    """All that the log has of one key, in numbers; `changes`, `removals` and `dropped` in order. Made anew whenever it is asked for."""
 
     _keys: GroupKeys
     _place: int
@@ -186,7 +186,7 @@ class GroupKeys(Sequence[KeyLife]):
         """Let go of what can be made again."""
         self._columns.clear()
         self._lasts.clear()
-        for name in ("_all", "names", "_places", "last_record_offsets", "usual_intervals_ms", "usual_rises", "_number_of"):
+        for name in ("names", "_places", "last_record_offsets", "usual_intervals_ms", "usual_rises", "_number_of"):
             self.__dict__.pop(name, None)
 
     def __len__(self) -> int:
@@ -197,14 +197,11 @@ class GroupKeys(Sequence[KeyLife]):
     @overload
     def __getitem__(self, place: slice) -> Sequence[KeyLife]: ...
     def __getitem__(self, place: int | slice) -> KeyLife | Sequence[KeyLife]:
-        return self._all[place]
+        places = range(len(self))[place]
+        return KeyLife(self, places) if isinstance(places, int) else [KeyLife(self, each) for each in places]
 
     def __iter__(self) -> Iterator[KeyLife]:
-        return iter(self._all)
-
-    @cached_property
-    def _all(self) -> list[KeyLife]:
-        return [KeyLife(self, place) for place in range(len(self))]
+        return map(partial(KeyLife, self), range(len(self)))
 
     @cached_property
     def _number_of(self) -> list[int]:
@@ -225,7 +222,7 @@ class GroupKeys(Sequence[KeyLife]):
     def find(self, topic: str, partition: int) -> KeyLife | None:
         """The key of this partition; None where the group never committed for it."""
         place = self._places.get((topic, partition))
-        return None if place is None else self._all[place]
+        return None if place is None else KeyLife(self, place)
 
     def with_changes(self) -> list[KeyLife]:
         """The keys with a commit that stands out."""
@@ -244,7 +241,7 @@ class GroupKeys(Sequence[KeyLife]):
         return self._those_in(self._lives.dropped)
 
     def _those_in(self, kept: Collection[int]) -> list[KeyLife]:
-        return [self._all[place] for place in [place for place, number in enumerate(self._number_of) if number in kept]] if kept else []
+        return [KeyLife(self, place) for place, number in enumerate(self._number_of) if number in kept] if kept else []
 
     def held_before(self, commit_timestamp_ms: int) -> list[KeyLife]:
         """The keys that hold what was committed before this time."""
@@ -256,7 +253,7 @@ class GroupKeys(Sequence[KeyLife]):
         return self._those(self._array(name) >= least)
 
     def _those(self, wanted: Flags) -> list[KeyLife]:
-        return [self._all[place] for place in np.flatnonzero(wanted).tolist()]
+        return [KeyLife(self, place) for place in np.flatnonzero(wanted).tolist()]
 
     def _array(self, name: str) -> Int64s:
         return self._lives.numbers[name][self._numbers]
@@ -282,6 +279,12 @@ class GroupKeys(Sequence[KeyLife]):
         """Where the last commit of each key lies; -1 where it has none."""
         offsets: list[int] = np.where(self._array("has_value") != 0, self._lives.last[Column.OFFSET, self._numbers], NONE).tolist()
         return offsets
+
+    def last_times(self, names: Iterable[tuple[str, int]]) -> list[int]:
+        """Append times of the last commits to these partitions; without those that have none."""
+        places = [self._places[name] for name in names if name in self._places]
+        times: list[int] = self._lives.last[Column.TIME, self._numbers[places]].tolist() if places else []
+        return [time for place, time in zip(places, times, strict=True) if time != NONE and self.last_record_offsets[place] != NONE]
 
     def newest(self, names: Iterable[tuple[str, int]]) -> Commit | None:
         """The last commit in the log that one of these partitions has; None where they have none."""

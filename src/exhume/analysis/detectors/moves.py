@@ -82,7 +82,7 @@ def _others_went_back(group: GroupCase, key: KeyLife, change: Change, handover: 
     """Whether keys of the same owner that did not move went back with this one."""
     stayed = set(handover.owner.owned if handover.owner is not None else ())
     for other in group.keys.with_changes():
-        if other is not key and (other.topic, other.partition) in stayed:
+        if other != key and (other.topic, other.partition) in stayed:
             near = [each for each in other.of("rewind") if each.commit.byte_position == change.commit.byte_position]
             if near and handover_before(group, other, change.commit.record_offset) is None:
                 return True

@@ -37,7 +37,7 @@ def find_commits_that_never_counted(group: GroupCase, inputs: Inputs) -> Iterato
 
 
 def _aborted(group: GroupCase, topic: str, found: Sequence[tuple[KeyLife, Dropped]]) -> Finding:
-    keys = {id(key): key for key, _ in found}.values()
+    keys = dict.fromkeys(key for key, _ in found)
     without = [key for key in keys if key.last is None]
     told = [
         f"{topic}-{key.partition}: {dropped.commit.committed_offset} staged at {dropped.commit.record_offset}, aborted at"

@@ -43,7 +43,7 @@ class Standings:
         if record_type == CLASSIC_GROUP:
             members.clear()
             if roster is not None:
-                epoch, has_members = roster.front["generation"], bool(roster.member_ids)
+                epoch, has_members = roster.front["generation"], len(roster) > 0
             else:
                 epoch, has_members = (None, False) if value is None else _front_of(key, value)
             standing = "removed" if value is None else "active" if has_members else "empty"

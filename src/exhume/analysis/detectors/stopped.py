@@ -32,10 +32,12 @@ def find_stopped(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # noqa
         return
     for silence in _silences(group):
         before = group.membership_before(silence.from_record_offset + 1)
-        if before is None or not before.members or not _others_go_on(group, silence):
+        if before is None or not before.members or silence.length_ms <= SILENT_RATIO * silence.usual_interval_ms:
+            continue
+        if not _others_go_on(group, silence):
             continue
         timeouts = [member.rebalance_timeout_ms for member in before.members.values() if member.rebalance_timeout_ms is not None]
-        if silence.length_ms <= max(SILENT_RATIO * silence.usual_interval_ms, *timeouts, 0):
+        if silence.length_ms <= max(timeouts, default=0):
             continue
         after = group.membership_after(silence.from_record_offset)
         if after is not None and after.record_offset < silence.to_record_offset:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from itertools import chain
 from statistics import median
 
@@ -15,7 +16,7 @@ from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import counted, finding, span, undecidable
 from exhume.analysis.detectors.steps import Stretch, judged, stretches, who
 from exhume.analysis.memberships import Member, Membership, TopicPartition
-from exhume.analysis.rosters import assigned_of, owned_of, subscriptions_of
+from exhume.analysis.rosters import assigned_of, member_at, owned_of, subscriptions_of
 from exhume.analysis.topic_sizes import TopicSize, TopicSizes
 from exhume.findings import Finding
 
@@ -49,9 +50,10 @@ def _sizes(group: GroupCase, inputs: Inputs) -> TopicSizes:
             decoded = record.decoded
             sizes.learn_record(group.group, None if decoded.value is None else decoded.value.get("topics"), record.record_offset)
     for step in group.memberships:
-        owned = [*dict.fromkeys(chain.from_iterable(owned_of(step)))]
+        owned = chain.from_iterable(owned_of(step))
         if step.kind == "classic" and step.protocol in _EAGER:
             sizes.learn_plan(owned)
+            continue
         for topic, partition in owned:
             sizes.saw(topic, partition)
     for topic, partition in group.keys.names:
@@ -61,14 +63,17 @@ def _sizes(group: GroupCase, inputs: Inputs) -> TopicSizes:
 
 def _without_owner(group: GroupCase, sizes: TopicSizes) -> Iterator[Finding]:
     steps = [step for step in judged(group) if step.members and None not in assigned_of(step)]
-    known = {topic: sizes.of(topic, group.group) for topic in sorted({topic for step in steps for topic in _subscribed(step)})}
+    subscribed = [_subscribed(step) for step in steps]
+    known = {topic: sizes.of(topic, group.group) for topic in sorted(frozenset().union(*subscribed))}
     counts = {topic: size.partition_count for topic, size in known.items() if size is not None}
     found: dict[tuple[int, int | None, str], tuple[TopicSize, Stretch, list[int]]] = {}
-    for (topic, partition), stretch in _missed(group, steps, counts):
-        size = known[topic]
-        if stretch.lasts and size is not None:
-            key = (stretch.first.record_offset, stretch.next.record_offset if stretch.next else None, topic)
-            found.setdefault(key, (size, stretch, []))[2].append(partition)
+    for missed, stretch in _missed(group, steps, subscribed, counts):
+        if not stretch.lasts:
+            continue
+        for topic, partition in missed:
+            if (size := known[topic]) is not None:
+                key = (stretch.first.record_offset, stretch.next.record_offset if stretch.next else None, topic)
+                found.setdefault(key, (size, stretch, []))[2].append(partition)
     for (_, _, topic), (size, stretch, partitions) in sorted(found.items(), key=lambda item: item[0][0]):
         yield _missing(group, topic, size, stretch, partitions)
     unsure = [topic for topic, size in known.items() if size is None or not size.is_exact]
@@ -80,21 +85,30 @@ def _without_owner(group: GroupCase, sizes: TopicSizes) -> Iterator[Finding]:
         yield undecidable("IC-20a", reason, group, remedy="Give --topics", evidence=steps[-1:])
 
 
-def _missed(group: GroupCase, steps: Sequence[Membership], counts: Mapping[str, int]) -> Iterator[tuple[TopicPartition, Stretch]]:
-    """The partitions that nobody had though members subscribe to their topics, with when."""
+def _missed(
+    group: GroupCase, steps: Sequence[Membership], subscribed: Sequence[frozenset[str]], counts: Mapping[str, int]
+) -> Iterator[tuple[list[TopicPartition], Stretch]]:
+    """The partitions that nobody had though members subscribe to their topics, those together that were nobody's over the same steps."""
     expected: dict[frozenset[str], set[TopicPartition]] = {}
-    runs: dict[TopicPartition, list[Membership]] = {}
-    for step in steps:
-        topics = _subscribed(step)
+    #: What is missing now, and the number of the step since when.
+    since: dict[TopicPartition, int] = {}
+    for number, (step, topics) in enumerate(zip(steps, subscribed, strict=True)):
         if topics not in expected:
             expected[topics] = {(topic, partition) for topic in topics for partition in range(counts.get(topic, 0))}
         missing = expected[topics].difference(*owned_of(step))
-        for ended in [missed for missed in runs if missed not in missing]:
-            yield ended, Stretch(runs.pop(ended), step, step.timestamp_ms)
-        for missed in sorted(missing):
-            runs.setdefault(missed, []).append(step)
-    for missed, run in runs.items():
-        yield missed, Stretch(run, None, group.around.last_timestamp_ms)
+        for first, ended in _together(since, since.keys() - missing):
+            yield ended, Stretch(steps[first:number], step, step.timestamp_ms)
+        since.update(dict.fromkeys(sorted(missing - since.keys()), number))
+    for first, missed in _together(since, {*since}):
+        yield missed, Stretch(steps[first:], None, group.around.last_timestamp_ms)
+
+
+def _together(since: dict[TopicPartition, int], ended: AbstractSet[TopicPartition]) -> list[tuple[int, list[TopicPartition]]]:
+    """Those that ended taken out of `since`, by when they began."""
+    found: dict[int, list[TopicPartition]] = {}
+    for missed in [missed for missed in since if missed in ended] if ended else ():
+        found.setdefault(since.pop(missed), []).append(missed)
+    return [*found.items()]
 
 
 def _missing(group: GroupCase, topic: str, size: TopicSize, stretch: Stretch, partitions: Sequence[int]) -> Finding:
@@ -135,9 +149,14 @@ def _silent(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
     if not steps or steps[-1].kind == "share":
         return
     for place, assigned in enumerate(assigned_of(steps[-1])):
-        lives = [life for owned in dict.fromkeys(assigned or ()) if (life := group.keys.find(*owned)) is not None]
+        owned = dict.fromkeys(assigned or ())
+        times = group.keys.last_times(owned)
+        # None of them lies so far behind two others.
+        if len(times) <= LEAST_OTHERS or max(times) - min(times) <= SILENT_MS:
+            continue
+        lives = [life for each in owned if (life := group.keys.find(*each)) is not None]
         for life in lives:
-            others = [other for other in lives if other is not life]
+            others = [other for other in lives if other != life]
             found = _silent_key(group, inputs, place, life, others)
             if found is not None:
                 yield found
@@ -166,7 +185,7 @@ def _silent_key(group: GroupCase, inputs: Inputs, place: int, life: KeyLife, oth
     end_offset = (inputs.end_offsets or {}).get((life.topic, life.partition))
     if end_offset is not None and end_offset <= last.committed_offset:
         return None
-    member = [*group.memberships[-1].members.values()][place]
+    member = member_at(group.memberships[-1], place)
     if member.is_away:
         return None
     sentence = (

@@ -45,6 +45,18 @@ NO_PRODUCER_ID = -1
 LARGEST = int(np.iinfo(np.int64).max)
 
 
+def are_alike(rules: Int64s, folded_by: Int64s, *, has_producers: bool) -> bool:
+    """Whether a fold by `folded_by` that is done is also one by these rules: what they accept was accepted, and what else they say differs
+    in nothing that the log has. `has_producers`: it has transactions.
+    """
+    accepts = [ACCEPTED_0, ACCEPTED_1, ACCEPTED_2, TAKES_NULL_PROTOCOL]
+    if (folded_by[accepts] & ~rules[accepts]).any() or rules[REFUSED_CODECS] & ~folded_by[REFUSED_CODECS]:
+        return False
+    told = [START_OFFSET, LAST_COUNTED_OFFSET, MOST_BATCH_BYTES, ASKED_GROUPS]
+    told += [MARKER_DECIDES, TOMBSTONE_VOIDS] if has_producers else []
+    return bool((rules[told] == folded_by[told]).all())
+
+
 def rules_of(profile: BrokerProfile, inputs: LoadInputs, start_offset: int, last_offset: int | None) -> Int64s:
     """What a fold of a log goes by, whose load by this release begins with the batch that has `start_offset`, and ends behind the record
     at `last_offset`; None: at its end.

@@ -40,6 +40,7 @@ from exhume.replay.survivors.rules import (
     OFFSETS_GO_BACK,
     SEED,
     TRANSACTIONAL,
+    are_alike,
     rules_of,
 )
 from exhume.replay.survivors.settled import Settled, read_topic_ids
@@ -53,6 +54,7 @@ from exhume.replay.survivors.tables import (
     LAST_OFFSET_SEEN,
     LEADER_EPOCH_SEEN,
     NEXT_OFFSET,
+    PRODUCERS,
     STATUS,
     Tables,
     drop_old_metadata,
@@ -96,16 +98,13 @@ def fold_log(
     segments = [number for number, segment in enumerate(log.segments) if segment.end]
     if not segments:
         return None
-    tables = None
-    asked = sorted(groups or ())
-    parts = stretches(log, segments, fast.threads)
-    if len(parts) > 1:
-        tables = _fold_side_by_side(log, parts, rules, asked, fast)
-    # A batch that is taken for the first of a stretch can lie in a record.
-    if tables is None or tables.counts[STATUS] in (TRANSACTIONAL, ODD_BATCH):
-        tables = _fold_in_turn(log, stretches(log, segments, 1)[0], rules, asked, fast)
+    tables = _known(log, rules, fast) if groups is None else None
+    if tables is None:
+        tables = _fold(log, segments, rules, sorted(groups or ()), fast)
     if tables.counts[STATUS] != DONE:
         return None
+    if fast.folded is not None and groups is None:
+        fast.folded[log.partition.path] = (rules, tables, fast.verify)
     cut = Cut()
     if last_offset is not None and tables.counts[IS_CUT]:
         end_offset = log.start_offset if tables.counts[FIRST_OFFSET] < 0 else int(tables.counts[NEXT_OFFSET])
@@ -120,6 +119,26 @@ def fold_log(
     if topic_ids is None:
         return None
     return Settled(log if at is None else taken_to(cut, log, at, order), tables, topic_ids)
+
+
+def _known(log: StrictLog, rules: Int64s, fast: FastLoad) -> Tables | None:
+    """What a fold of this log came to that would come to the same by these rules; None where there was none."""
+    folded_by, tables, is_verified = (fast.folded or {}).get(log.partition.path, (None, None, False))
+    if tables is None or (fast.verify and not is_verified):
+        return None
+    known: Tables = tables
+    return known if are_alike(rules, folded_by, has_producers=bool(known.counts[PRODUCERS])) else None
+
+
+def _fold(log: StrictLog, segments: Sequence[int], rules: Int64s, asked: Sequence[str], fast: FastLoad) -> Tables:
+    tables = None
+    parts = stretches(log, segments, fast.threads)
+    if len(parts) > 1:
+        tables = _fold_side_by_side(log, parts, rules, asked, fast)
+    # A batch that is taken for the first of a stretch can lie in a record.
+    if tables is None or tables.counts[STATUS] in (TRANSACTIONAL, ODD_BATCH):
+        tables = _fold_in_turn(log, stretches(log, segments, 1)[0], rules, asked, fast)
+    return tables
 
 
 def _read_order(log: StrictLog, start_offset: int, at: Moment, fast: FastLoad) -> ClockOrder | None:

@@ -1,0 +1,95 @@
+"""Progress of jobs on Spark: a bar for each thing that is done, while somebody watches."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from exhume.cli.progress import Progress
+from exhume.cli.run import Interrupted
+from exhume.replay.spark.watching import JobWatch
+
+if TYPE_CHECKING:
+    from exhume.codecs.log_directory import PartitionDirectory
+
+
+@contextmanager
+def shown_phases(session: Any) -> Iterator[Callable[[str, Iterable[PartitionDirectory]], None]]:
+    """What is to be told of each phase of this session, and of the partitions that are read for it.
+
+    The bar says what was planned, and counts bytes as tasks end.
+    """
+    phases = _Phases()
+    with JobWatch(session, phases.advance) as watch, _interrupts_cancel(watch):
+
+        def begin(name: str, partitions: Iterable[PartitionDirectory]) -> None:
+            watch.begin(name)
+            phases.begin(name, partitions)
+
+        try:
+            yield begin
+        finally:
+            phases.end()
+
+
+@contextmanager
+def _interrupts_cancel(watch: JobWatch) -> Iterator[None]:
+    """An interrupt cancels the jobs of this watch before it goes on. Spark's own handler tries to, with words that it cannot send then."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    is_interrupted = False
+
+    def interrupt(*_: object) -> NoReturn:
+        nonlocal is_interrupted
+        is_interrupted = True
+        # What py4j has to say about the call that is cut off.
+        logging.disable(logging.CRITICAL)
+        watch.cancel()
+        raise Interrupted
+
+    before = signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield
+    except Exception:
+        # py4j makes an error of its own of whatever is raised in the midst of a call.
+        if is_interrupted:
+            raise Interrupted from None
+        raise
+    finally:
+        signal.signal(signal.SIGINT, before)
+        logging.disable(logging.NOTSET)
+
+
+class _Phases:
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._bar: Progress | None = None
+        self._total_bytes = 0
+
+    def begin(self, name: str, partitions: Iterable[PartitionDirectory]) -> None:
+        sizes = [segment.size_bytes for partition in partitions for segment in partition.segments if segment.is_read]
+        segments, self._total_bytes = len(sizes), sum(sizes)
+        self.end()
+        if segments:
+            label = f"{name}, {segments} segment{'s' * (segments > 1)}"
+            with self._lock:
+                self._bar = Progress(label, total_bytes=self._total_bytes).__enter__()
+
+    def advance(self, done_tasks: int, tasks: int) -> None:
+        """Called now and then, by another thread."""
+        with self._lock:
+            if self._bar is not None and tasks:
+                # More tasks may come to be known: nothing goes back.
+                self._bar.advance(max(self._total_bytes * done_tasks // tasks - self._bar.done_bytes, 0))
+
+    def end(self) -> None:
+        with self._lock:
+            if self._bar is not None:
+                self._bar.__exit__(None, None, None)
+                self._bar = None

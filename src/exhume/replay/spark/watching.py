@@ -1,0 +1,84 @@
+"""How far the jobs of a session are, for whoever waits for them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_LOOK_SECONDS = 0.25
+#: How long whoever cancels waits for jobs to end.
+_CANCEL_SECONDS = 5
+
+
+@dataclass(slots=True)
+class JobWatch:
+    """A context manager that tells, four times a second, how many tasks are done, and how many there are as far as is known.
+
+    It counts those of jobs that began after the last `begin`, and in the thread that called it. A session without a Spark context, as one
+    of Spark Connect, tells nothing.
+    """
+
+    spark: SparkSession
+    tell: Callable[[int, int], None]
+    _context: Any = field(default=None, init=False)
+    _group: str = field(default="", init=False)
+    _is_over: threading.Event = field(default_factory=threading.Event, init=False)
+    _is_cancelled: bool = field(default=False, init=False)
+    _thread: threading.Thread | None = field(default=None, init=False)
+
+    def __enter__(self) -> Self:
+        try:
+            self._context = self.spark.sparkContext
+        except Exception:  # a class of Spark Connect says so
+            return self
+        self._thread = threading.Thread(target=self._look, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._is_over.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def begin(self, name: str) -> None:
+        """Jobs from here on are counted anew, and have this name in Spark's own pages."""
+        if self._context is not None:
+            self._context.setJobGroup(f"exhume: {name}", name, interruptOnCancel=True)
+            self._group = f"exhume: {name}"
+
+    def cancel(self) -> None:
+        """Cancel all jobs, and wait for them to end. May be called by a signal handler: the thread of the watch does the talking, since
+        that of the handler may be in the midst of a word with Spark.
+        """
+        self._is_cancelled = True
+        self._is_over.set()
+        if self._thread is not None:
+            self._thread.join(2 * _CANCEL_SECONDS)
+
+    def _look(self) -> None:
+        tracker = self._context.statusTracker()
+        self._count(tracker)
+        if self._is_cancelled:
+            # What it would log is what was asked for.
+            self._context.setLogLevel("OFF")
+            self._context.cancelAllJobs()
+            waited = threading.Event()
+            for _ in range(round(_CANCEL_SECONDS / _LOOK_SECONDS)):
+                if not tracker.getActiveJobsIds() or waited.wait(_LOOK_SECONDS):
+                    break
+
+    def _count(self, tracker: Any) -> None:
+        while not self._is_over.wait(_LOOK_SECONDS):
+            group = self._group
+            jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)] if group else []
+            stages = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
+            # Stages whose output is there already are never begun.
+            begun = [stage for stage in stages if stage is not None and (stage.numActiveTasks or stage.numCompletedTasks)]
+            if group == self._group:
+                self.tell(sum(stage.numCompletedTasks for stage in begun), sum(stage.numTasks for stage in begun))
