@@ -152,7 +152,7 @@ def _silent(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
         owned = dict.fromkeys(assigned or ())
         times = group.keys.last_times(owned)
         # None of them lies so far behind two others.
-        if len(times) <= LEAST_OTHERS or max(times) - min(times) <= SILENT_MS:
+        if len(times) <= LEAST_OTHERS or max(times) - min(times) <= PAUSE_MS:
             continue
         lives = [life for each in owned if (life := group.keys.find(*each)) is not None]
         for life in lives:
