@@ -232,6 +232,8 @@ def _load_in_columns(settled: Settled, options: LoadOptions) -> tuple[PartitionL
     if loaded is not None:
         assert options.fast is not None
         options.fast.read_whole.update(segment.file.path for segment in settled.log.segments)
+        if options.fast.noted is not None and options.at is None and options.groups:
+            options.fast.noted |= settled.noted()
     return loaded
 
 

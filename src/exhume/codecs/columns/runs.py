@@ -80,7 +80,7 @@ def runs_of(
 ) -> Iterator[Run | SegmentBatch | Hole]:
     """What `reader.items` gives of one segment, in runs as far as they go."""
     buffer = segment.open()
-    whole = Run(reader, partition, segment, buffer, _content(buffer), scratch.rows, scratch.columns, scratch.same)
+    whole = Run(reader, partition, segment, buffer, content_of(buffer), scratch.rows, scratch.columns, scratch.same)
     last_position, position = None, 0
     for run in _scanned(whole, behind):
         last_position = int(run.rows[-1, scan.POSITION])
@@ -102,7 +102,8 @@ def stretches(found: Iterable[_Columns | SegmentBatch]) -> Iterator[_Columns | I
             yield from cast("Iterator[_Columns]", stretch)
 
 
-def _content(buffer: memoryview) -> Bytes:
+def content_of(buffer: memoryview) -> Bytes:
+    """The bytes of a segment for kernels."""
     content = np.frombuffer(buffer, np.uint8) if len(buffer) else np.empty(0, np.uint8)
     # Kernels are compiled for one kind of array only.
     content.flags.writeable = False

@@ -25,7 +25,7 @@ from exhume.replay.broker_log import StrictLog
 from exhume.replay.moment import ClockOrder, Cut, Moment, taken_to
 from exhume.replay.profiles import BrokerProfile
 from exhume.replay.reading import FastLoad, LoadInputs
-from exhume.replay.survivors.asked import ask_for, fold_ahead, fold_asked
+from exhume.replay.survivors.asked import ask_for, fold_ahead, fold_asked, with_notes
 from exhume.replay.survivors.clock_order import nothing_found, order_of
 from exhume.replay.survivors.fold import fold
 from exhume.replay.survivors.joining import joined
@@ -36,6 +36,7 @@ from exhume.replay.survivors.rules import (
     IS_PART,
     LARGEST,
     LOWEST_OFFSET,
+    NOTES_BATCHES,
     ODD_BATCH,
     OFFSETS_GO_BACK,
     SEED,
@@ -98,6 +99,8 @@ def fold_log(
     segments = [number for number, segment in enumerate(log.segments) if segment.end]
     if not segments:
         return None
+    # Behind a moment it is not looked what a marker ends.
+    rules[NOTES_BATCHES] = bool(groups) and fast.noted is not None and at is None
     tables = _known(log, rules, fast) if groups is None else None
     if tables is None:
         tables = _fold(log, segments, rules, sorted(groups or ()), fast)
@@ -197,7 +200,7 @@ def _fold_side_by_side(log: StrictLog, parts: Sequence[Sequence[Piece]], rules: 
                 if both is None:
                     part.counts[STATUS] = OFFSETS_GO_BACK
                     return part
-                tables = drop_old_metadata(both)
+                tables = drop_old_metadata(both if tables is None else with_notes(both, tables, part))
         finally:
             # Whatever ends this, what is under way ends soon.
             own.is_stopped.set()

@@ -155,6 +155,14 @@ class Settled:
             for number in np.nonzero(highest >= 0)[0]
         }
 
+    def noted(self) -> dict[str, Int64s]:
+        """The batches that were noted, as rows of `kernels.scan`, by the path of their segment: an array for each that was folded."""
+        rows = self.tables.noted[: self.tables.counts[columns.NOTED]]
+        return {
+            segment.file.path: rows[rows[:, columns.NOTED_SEGMENT] == number][:, columns.NOTED_BATCH :]
+            for number, segment in enumerate(self.log.segments)
+        }
+
     def left_out(self) -> set[str]:
         """The groups of which it is not known whether they have committed offsets, since nobody asked for them."""
         rows = self.tables.groups[: self.tables.counts[columns.GROUPS]]
