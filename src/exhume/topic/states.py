@@ -272,7 +272,13 @@ class TopicStates(TopicTables):
 
         Segments that a fast load has read whole are left out: it has verified them, and found nothing to say.
         """
-        for found in self._reader().batches(besides=fast.read_whole if fast else ()):
+        reader, besides = self._reader(), fast.read_whole if fast else frozenset[str]()
+        if reader.is_worth_compiling:
+            from exhume.codecs.columns.looking import look
+
+            look(reader, besides, at_records=mode == "lenient")
+            return
+        for found in reader.batches(besides=besides):
             if mode == "lenient":
                 found.records()
 

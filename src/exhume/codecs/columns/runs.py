@@ -1,4 +1,4 @@
-"""Segments in runs: batches of format 2 that are sound and in order, scanned by a kernel; from the first other one on, batch by batch."""
+"""Segments in runs: batches of format 2 that are sound and in order, scanned by a kernel; what lies between two runs, batch by batch."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from typing import TypeVar, cast
 
 import numpy as np
 
-from exhume.codecs.batches import MOST_OFFSETS_IN_SEGMENT, CrcStatus, read_header_fields
+from exhume.codecs.batches import MOST_OFFSETS_IN_SEGMENT, Batch, CrcStatus, end_reason, first_offset, read_header_fields
 from exhume.codecs.columns.arrow import SameValues
 from exhume.codecs.file_content import looks_like
 from exhume.codecs.kernels import scan
 from exhume.codecs.kernels.primitives import Bytes, Int64s
 from exhume.codecs.log_directory import PartitionDirectory, SegmentFile
-from exhume.codecs.salvage import Hole
+from exhume.codecs.salvage import Found, Hole
 from exhume.codecs.segment_reader import SegmentBatch, SegmentReader
 from exhume.codecs.volumes import fetch_pages
 
 _Columns = TypeVar("_Columns")
 
 _BLOCK_BATCHES = 8192
+_LARGEST_OFFSET = 2**63 - 1
 #: Page by page, fetching a mapping takes longer than verifying it.
 _FETCHED_BYTES = 64 * 1024 * 1024
 
@@ -82,15 +83,48 @@ def runs_of(
     buffer = segment.open()
     whole = Run(reader, partition, segment, buffer, content_of(buffer), scratch.rows, scratch.columns, scratch.same)
     last_position, position = None, 0
-    for run in _scanned(whole, behind):
-        last_position = int(run.rows[-1, scan.POSITION])
-        position = last_position + int(run.rows[-1, scan.SIZE])
-        yield run
-        reader.advance(position)
-    if position == len(whole.content):
-        reader.finish(segment)
-    else:
-        yield from reader.items(partition, segment, behind, behind_batch_at=last_position)
+    found: SegmentBatch | None = None
+    while True:
+        for run in _scanned(whole, behind, found):
+            last_position = int(run.rows[-1, scan.POSITION])
+            position = last_position + int(run.rows[-1, scan.SIZE])
+            yield run
+            reader.advance(position)
+        if position == len(whole.content):
+            reader.finish(segment)
+            return
+        for item in reader.items(partition, segment, behind, behind_batch_at=last_position):
+            yield item
+            if isinstance(item, SegmentBatch) and _leads_on(whole, behind, item.found):
+                found, last_position, position = item, item.batch.byte_position, item.batch.end_position
+                break
+        else:
+            return
+
+
+def _leads_on(whole: Run, next_base_offset: int | None, found: Found) -> bool:
+    """True for a batch behind which a run seems to begin: it is where it belongs, and so is the next one."""
+    position, buffer = found.end_position, whole.buffer
+    is_as_stated = found.stated_size_bytes is None and found.stated_magic is None
+    if found.crc_status != whole.crc_status or found.grade == "displaced" or found.batch.magic != 2 or not is_as_stated:
+        return False
+    if end_reason(buffer, position, len(buffer)) is not None or buffer[position + 16] != 2:
+        return False
+    following = read_header_fields(buffer, position)
+    lowest, beyond, epoch = _bounds(whole, next_base_offset, found.batch)
+    return lowest <= first_offset(following) <= following.last_offset < beyond and epoch <= (following.partition_leader_epoch or 0)
+
+
+def _bounds(whole: Run, next_base_offset: int | None, before: Batch | None) -> tuple[int, int, int]:
+    """The lowest record offset that the next batch may have, the one that is too large, and the lowest leader epoch."""
+    base_offset = whole.segment.base_offset
+    beyond = min(base_offset + MOST_OFFSETS_IN_SEGMENT + 1, _LARGEST_OFFSET)
+    if next_base_offset is not None:
+        beyond = min(beyond, next_base_offset)
+    if before is None:
+        return max(base_offset, 0), beyond, -1
+    epoch = -1 if before.partition_leader_epoch is None else before.partition_leader_epoch
+    return max(base_offset, 0, before.last_offset + 1), beyond, epoch
 
 
 def stretches(found: Iterable[_Columns | SegmentBatch]) -> Iterator[_Columns | Iterator[SegmentBatch]]:
@@ -110,21 +144,21 @@ def content_of(buffer: memoryview) -> Bytes:
     return content
 
 
-def _scanned(whole: Run, next_base_offset: int | None) -> Iterator[Run]:
-    """The batches of a segment from its first one on; ends in front of what is odd. The rows are filled again for each run."""
-    content, base_offset = whole.content, whole.segment.base_offset
+def _scanned(whole: Run, next_base_offset: int | None, behind: SegmentBatch | None) -> Iterator[Run]:
+    """The batches of a segment from its first one on, or from the one behind this batch; ends in front of what is odd. The rows are filled
+    again for each run.
+    """
+    content = whole.content
     position = fetched = 0
-    lowest, epoch = max(base_offset, 0), -1
     window = whole.segment.window
-    if window is None and looks_like(whole.buffer) is not None:
+    before = None if behind is None else behind.batch
+    if before is None and window is None and looks_like(whole.buffer) is not None:
         return
-    if window is not None and window.behind_batch_at is not None:
+    if before is None and window is not None and window.behind_batch_at is not None:
         before = read_header_fields(whole.buffer, window.behind_batch_at)
-        position, lowest = before.end_position, before.last_offset + 1
-        epoch = -1 if before.partition_leader_epoch is None else before.partition_leader_epoch
-    beyond = base_offset + MOST_OFFSETS_IN_SEGMENT + 1
-    if next_base_offset is not None:
-        beyond = min(beyond, next_base_offset)
+    lowest, beyond, epoch = _bounds(whole, next_base_offset, before)
+    if before is not None:
+        position = before.end_position
     while position < len(content):
         if fetched < min(position + _FETCHED_BYTES // 2, len(content)):
             fetch_pages(whole.buffer, max(fetched, position), min(position + _FETCHED_BYTES, len(content)))

@@ -77,9 +77,9 @@ RECORDS, BATCH_BYTES, FIRST_OFFSET, NEXT_OFFSET, LEADER_EPOCH_SEEN, MOST_METADAT
 SEED, IS_CUT = 20, 21
 #: Of a stretch that begins within a segment, 1; and its first batch: base offset and leader epoch. The last offset of its last batch.
 BEGINS_WITHIN, FIRST_BASE_OFFSET, FIRST_LEADER_EPOCH, LAST_OFFSET_SEEN = range(22, 26)
-#: How many batches were noted.
-NOTED = 26
-COUNTS = 27
+#: How many batches were noted; how many records of the last batch were folded before one that could not be.
+NOTED, RECORDS_DONE = 26, 27
+COUNTS = 28
 
 #: A row of `noted`: the segment, and behind it the row of the batch as `kernels.scan` has it.
 NOTED_SEGMENT, NOTED_BATCH = range(2)
