@@ -115,7 +115,7 @@ def group_history(
         near = get_close_matches(group, seen, n=5) or sorted(seen)[:5]
         raise RequestError(f"no record of group {group!r} is here", remedy=f"Near by: {', '.join(near)}" if near else None)
     if topic is None and partition is None:
-        return table_of(HISTORY, rows)
+        return _table(rows)
     commits = [row for row in rows if row["record_type"] in _OFFSET_COMMITS]
     wanted = [row for row in commits if topic in (None, row["topic"]) and partition in (None, row["partition"])]
     if not wanted:
@@ -123,7 +123,11 @@ def group_history(
         place = " ".join(str(part) for part in (topic, partition) if part is not None)
         remedy = f"It has commits for {', '.join(known[:10])}" if known else "It has no commits"
         raise RequestError(f"group {group!r} never committed {place} here", remedy=remedy)
-    return table_of(HISTORY, wanted)
+    return _table(wanted)
+
+
+def _table(rows: Iterable[_Row]) -> pa.Table:
+    return table_of(HISTORY, [row | {"value": None if row["value"] is None else to_json(row["value"])} for row in rows])
 
 
 def _left(state: CoordinatorState, origin: _Origin, group: str) -> dict[tuple[str, int], int]:
@@ -197,7 +201,7 @@ class _Life:
             "topic": decoded.key.get("topic"),
             "partition": decoded.key.get("partition"),
             "is_tombstone": is_tombstone,
-            "value": to_json(decoded.value) if decoded.value is not None else None,
+            "value": decoded.value,
             # Types 0 and 1 are one key.
             "key": (1 if is_commit else decoded.number, *decoded.key.values()),
         }

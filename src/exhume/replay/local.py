@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Literal
 
 from exhume.codecs.compression import DEFAULT_CAP_BYTES
@@ -205,16 +206,12 @@ def _fold_in_columns(partitions: Sequence[PartitionDirectory], stop: Stop, optio
     def fold(partition: PartitionDirectory, threads: int) -> Settled | None:
         if sum(file.size_bytes for file in partition.segments) < fast.least_bytes:
             return None
-        # Where nothing is odd, a start after an unclean stop finds nothing to do.
-        log = replace(open_strictly(partition, "clean"), stop=stop)
-        if log.refused:
-            return None
-        from exhume.replay.survivors.run import fold_log
+        from exhume.replay.survivors.tries import fold_partition
 
-        start_offset = log.start_offset if options.mode == "strict" else 0
-        # A start after an unclean stop verifies checksums, whatever this reader was told.
-        own = replace(fast, threads=threads, verify=fast.verify or stop == "unclean", cap_bytes=min(fast.cap_bytes, DEFAULT_CAP_BYTES))
-        return fold_log(log, profile, options.inputs, own, start_offset=start_offset, at=options.at, groups=options.groups)
+        # A start after an unclean stop verifies checksums, and so does salvage, whatever this reader was told.
+        verify = fast.verify or stop == "unclean" or options.mode == "lenient"
+        own = replace(fast, threads=threads, verify=verify, cap_bytes=min(fast.cap_bytes, DEFAULT_CAP_BYTES))
+        return fold_partition(partition, stop, own, options)
 
     # Many partitions side by side, or the segments of a few.
     if fast.threads > 1 and len(partitions) > 2 * fast.threads:
@@ -229,9 +226,13 @@ def _fold_in_columns(partitions: Sequence[PartitionDirectory], stop: Stop, optio
 
 def _load_in_columns(settled: Settled, options: LoadOptions) -> tuple[PartitionLoad, TopicNames] | None:
     loaded = load_settled(settled, options)
-    if loaded is not None:
+    if loaded is not None and loaded[0].outcome != "aborted":
         assert options.fast is not None
-        options.fast.read_whole.update(segment.file.path for segment in settled.log.segments)
+        options.fast.read_whole.update(
+            segment.file.path for number, segment in enumerate(settled.log.segments) if number not in settled.odd_segments
+        )
+        if options.fast.noted is not None and options.at is None and options.groups and not settled.odd_segments:
+            options.fast.noted |= settled.noted()
     return loaded
 
 
@@ -244,20 +245,36 @@ def load_settled(settled: Settled, options: LoadOptions) -> tuple[PartitionLoad,
     learned.add_all("commit", settled.topic_ids)
     refusals = Refusals(lenient=options.mode == "lenient")
     loader = new_load(options.profile, refusals, learned, log.end_offset, options.inputs)
+    progress = _Progress(settled.records, settled.size_bytes, settled.first_offset, settled.last_offset)
+    for passed in settled.passed():
+        if isinstance(passed, CommitSeen):
+            loader.note_commit(passed)
+            continue
+        refusals.path, refusals.byte_position = passed.path, passed.batch.byte_position
+        try:
+            loader.apply(passed)
+        except LoadAborted:
+            # It ends at this batch already.
+            shorter = settled.up_to(settled.place_of(passed)) if settled.up_to is not None else None
+            return None if shorter is None else load_settled(shorter, options)
     try:
-        for passed in settled.passed():
-            if isinstance(passed, CommitSeen):
-                loader.note_commit(passed)
-            else:
-                loader.apply(passed)
+        for batch in islice(settled.last_batches(), 1):
+            refusals.path, refusals.byte_position = batch.path, batch.batch.byte_position
+            loader.apply(batch)
+    except LoadAborted as aborted:
+        is_known = not learned.differs_from("commit", settled.topic_ids)
+        return (_aborted(log, loader, aborted, progress), learned) if is_known else None
+    if settled.ends_at is not None:
+        return None
+    tolerated = len(refusals.tolerated)
+    try:
         loader.settle(settled)
         held = loader.finish()
     except LoadAborted:
         return None
-    if refusals.tolerated or learned.differs_from("commit", settled.topic_ids):
+    if len(refusals.tolerated) > tolerated or learned.differs_from("commit", settled.topic_ids):
         return None
     held[0].offset_columns = SettledOffsets(settled, loader.commit_rules)
-    progress = _Progress(settled.records, settled.size_bytes, settled.first_offset, settled.last_offset)
     load = _loaded(log, options, loader, held, progress)
     load.left_out = frozenset(settled.left_out())
     load.more_groups = frozenset(group for group in load.left_out if loader.hangs_on_offsets(group))
@@ -282,12 +299,7 @@ def _load_strictly(log: StrictLog, options: LoadOptions, names: TopicNames) -> P
         _fold(read_chunks(log, profile, options.inputs), loader, progress)
         held = loader.finish()
     except LoadAborted as aborted:
-        is_stalled = isinstance(aborted, LoadStalled)
-        load = _not_loaded(log, profile, "stalled" if is_stalled else "aborted", aborted.reason, progress)
-        load.holdings = Holdings() if is_stalled else loader.held_after_abort()
-        load.row |= {"record_offset": aborted.record_offset, "path": aborted.path, "byte_position": aborted.byte_position}
-        load.findings.append(load_findings.aborted(log, profile, aborted))
-        return load
+        return _aborted(log, loader, aborted, progress)
     load = _loaded(log, options, loader, held, progress)
     if isinstance(loader, JavaLoad) and progress.last_offset is not None and loader.shown_offset <= progress.last_offset:
         load.snapshots = _shown(log, loader, load.holdings, names), load.holdings
@@ -298,6 +310,15 @@ def _load_strictly(log: StrictLog, options: LoadOptions, names: TopicNames) -> P
         load.outcome = "not_shown"
         load.row |= {"outcome": load.outcome, "reason": reason}
         load.findings.append(load_findings.partition(log, "not_shown", "warn", reason, "Compare with --view held"))
+    return load
+
+
+def _aborted(log: StrictLog, loader: ScalaLoad | JavaLoad, aborted: LoadAborted, progress: _Progress) -> PartitionLoad:
+    is_stalled = isinstance(aborted, LoadStalled)
+    load = _not_loaded(log, loader.profile, "stalled" if is_stalled else "aborted", aborted.reason, progress)
+    load.holdings = Holdings() if is_stalled else loader.held_after_abort()
+    load.row |= {"record_offset": aborted.record_offset, "path": aborted.path, "byte_position": aborted.byte_position}
+    load.findings.append(load_findings.aborted(log, loader.profile, aborted))
     return load
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
 from threading import Event
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from exhume.codecs.batches import HEADER_BYTES, first_offset
 from exhume.codecs.compression import DEFAULT_CAP_BYTES, xxh32
@@ -21,6 +21,10 @@ from exhume.codecs.wire import Reader
 from exhume.replay.broker_log import LoadedBatch, StrictLog
 from exhume.replay.profiles import BrokerProfile, ScalaProfile
 from exhume.replay.verdict import LoadAborted, LoadStalled
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 DEFAULT_LOAD_BUFFER_BYTES = 5 * 1024 * 1024
 DEFAULT_GROUP_MAX_SIZE = 2**31 - 1
@@ -47,7 +51,8 @@ class FastLoad:
 
     `verify`, `cap_bytes`: as in `ReadOptions`. `advance` is told of bytes that are done. `least_bytes` is the size from which on it is
     worth it, `threads` how many may work. `read_whole` collects the paths of segments that were read to the last record, with nothing to
-    say about them. Threads end soon once `is_stopped` is set. `folded` keeps what came of each log, by its path, for another release that
+    say about them; `noted`, where it is there, which of their batches have to do with the groups that were asked for, as rows of
+    `kernels.scan`. Threads end soon once `is_stopped` is set. `folded` keeps what came of each log, by its path, for another release that
     would fold it alike; None: nothing is kept.
     """
 
@@ -57,6 +62,7 @@ class FastLoad:
     least_bytes: int = 2 * 1024 * 1024
     threads: int = 1
     read_whole: set[str] = field(default_factory=set)
+    noted: dict[str, npt.NDArray[np.int64]] | None = None
     is_stopped: Event = field(default_factory=Event)
     folded: dict[str, Any] | None = None
 

@@ -130,11 +130,18 @@ class TopicStates(TopicTables):
             RequestError: no record of this group, or of this key; lists what is near by.
         """
         self._note_unknown_releases(release)
-        names = self._topic_names(None)
+        try:
+            return self._history(group, (topic, partition), release, asked_exactly([group]))
+        except RequestError:
+            # What is near by is known to a load of all groups.
+            return self._history(group, (topic, partition), release, None)
+
+    def _history(self, group: str, key: tuple[str | None, int | None], release: str | None, groups: Collection[str] | None) -> pa.Table:
         # Loaded as far as it goes: what a damaged record hides is no reason to call the others dead.
-        fast = self._fast_load()
-        state = load_state(self._evidence.log_directories, LoadOptions(profile_for(release), "lenient", fast=fast), names)
-        return group_history(self._batches_about(group, fast), state, names, group, topic=topic, partition=partition)
+        names, fast = self._topic_names(None), replace(self._fast_load(), noted={})
+        options = LoadOptions(profile_for(release), "lenient", fast=fast, groups=groups)
+        state = load_state(self._evidence.log_directories, options, names)
+        return group_history(self._batches_about(group, fast, key), state, names, group, topic=key[0], partition=key[1])
 
     def expiry(
         self,
@@ -192,9 +199,11 @@ class TopicStates(TopicTables):
         state = self.state(release=release, inputs=inputs)
         names = self._topic_names(None)
         fast = self._fast_load()
-        lenient = load_state(self._evidence.log_directories, LoadOptions(profile, "lenient", inputs=inputs, fast=fast), names)
+        noting = replace(self._fast_load(), noted={})
+        options = LoadOptions(profile, "lenient", inputs=inputs, fast=noting, groups=asked_exactly([group]))
+        lenient = load_state(self._evidence.log_directories, options, names)
         try:
-            history = group_history(self._batches_about(group, fast), lenient, names, group)
+            history = group_history(self._batches_about(group, noting), lenient, names, group)
         except RequestError:
             # That nothing is here is an answer, too.
             history = HISTORY.empty_table()
@@ -219,14 +228,17 @@ class TopicStates(TopicTables):
         self._note_unknown_releases(*(releases or ()))
         return check_loads(self._evidence.log_directories, list(releases or newest_of_each_line()), stop=stop, fast=self._fast_load())
 
-    def _batches_about(self, group: str, fast: FastLoad) -> Iterator[SegmentBatch]:
-        """Every batch that has to do with this group, or could; a name that is not exact could stand for others."""
+    def _batches_about(self, group: str, fast: FastLoad, key: tuple[str | None, int | None] = (None, None)) -> Iterator[SegmentBatch]:
+        """Every batch that has to do with this group, or could; a name that is not exact could stand for others.
+
+        Commits of other keys than this one may be left out.
+        """
         reader = self._reader()
         if not fast.read_whole or "\ufffd" in group:
             return reader.batches()
         from exhume.codecs.columns.mentions import batches_about
 
-        return batches_about(reader, group, fast.read_whole)
+        return batches_about(reader, group, fast.read_whole, noted=fast.noted, key=key)
 
     def _offsets_partitions(self) -> list[int | None]:
         return [partition.offsets_partition for partition in self._evidence.partitions if any(file.is_read for file in partition.segments)]
@@ -259,7 +271,13 @@ class TopicStates(TopicTables):
 
         Segments that a fast load has read whole are left out: it has verified them, and found nothing to say.
         """
-        for found in self._reader().batches(besides=fast.read_whole if fast else ()):
+        reader, besides = self._reader(), fast.read_whole if fast else frozenset[str]()
+        if reader.is_worth_compiling:
+            from exhume.codecs.columns.looking import look
+
+            look(reader, besides, at_records=mode == "lenient")
+            return
+        for found in reader.batches(besides=besides):
             if mode == "lenient":
                 found.records()
 

@@ -47,6 +47,16 @@ def test_a_sweep_before_the_retention_is_over(tmp_path: Path) -> None:
     assert "the retention is 7 d" in found[0].sentence
 
 
+def test_offsets_of_one_group_that_go_at_the_same_age_each_time_went_by_a_clock(tmp_path: Path) -> None:
+    found = [each for each in hit("IC-28c", tmp_path, "of one group, at the same age each time") if each.code == "IC-28c"]
+
+    assert [(each.topic, each.severity, each.confidence) for each in found] == [("a", "warn", "possible"), ("b", "warn", "possible")]
+    assert (
+        found[0].sentence == "the offset of a-0 removed 3 d 5 min after the commit, as in 1 other sweep of the group; the retention is 7 d"
+    )
+    assert "a job that tidies up" in str(found[0].not_excluded)
+
+
 def test_whether_a_sweep_was_early_is_undecidable_without_the_retention(tmp_path: Path) -> None:
     assert {(each.code, each.confidence) for each in undecidable("IC-28c", tmp_path)} == {("IC-28c", "undecidable")}
 

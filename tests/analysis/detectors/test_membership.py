@@ -105,6 +105,29 @@ def test_with_end_offsets_a_silent_owner_is_behind(tmp_path: Path) -> None:
     assert "5000 records behind the end" in finding.sentence
 
 
+def test_an_owner_that_was_silent_for_a_time_though_it_commits_what_has_not_changed(tmp_path: Path) -> None:
+    finding = said(hit("IC-20b", tmp_path, "for a time, by a client that commits what has not changed"), "IC-20b")
+
+    assert (finding.severity, finding.confidence, finding.partition, finding.member_id) == ("warn", "likely", 2, "A")
+    assert "t-2 of a@h1 (A) was not committed for 5 min, 61 times the usual interval, while 2 other partitions" in finding.sentence
+    assert "leader epoch 1 of the offsets partition began meanwhile" in finding.sentence
+    assert evidence_offsets(finding) == [24, 147]
+
+
+def test_what_was_caught_up_at_once_may_have_been_a_silent_owner(tmp_path: Path) -> None:
+    finding = said(hit("IC-20b", tmp_path, "for a time, and then much at once"), "IC-20b")
+
+    assert (finding.severity, finding.confidence) == ("info", "possible")
+    assert "then it rose by 8963 at once, usual are 1" in finding.sentence
+    assert "without traffic" in (finding.not_excluded or "")
+
+
+def test_where_compaction_was_a_time_of_silence_is_not_judged(tmp_path: Path) -> None:
+    findings = [finding for finding in undecidable("IC-20b", tmp_path) if finding.code == "IC-20b"]
+
+    assert [finding.confidence for finding in findings] == ["undecidable"]
+
+
 # IC-18
 
 

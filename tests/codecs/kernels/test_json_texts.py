@@ -76,3 +76,11 @@ def test_every_character_that_json_escapes_is_found_wherever_it_stands() -> None
             found = np.zeros(1, np.int64)
             find_escapes(bytes_of(text), np.zeros(1, np.int64), np.array([len(text)]), found)
             assert bool(found[0]) == (byte < 0x20 or byte in b'"\\'), (byte, place)
+
+
+def test_nobody_looks_at_the_place_of_a_null() -> None:
+    # It may be anything, so a place from which a step back leads to the other end of the numbers, too.
+    found = np.zeros(4, np.int64)
+    find_escapes(bytes_of(b'"' * 16), np.array([_LEAST, _LEAST, _GREATEST, _GREATEST]), np.array([-1, 0, -1, 0]), found)
+
+    assert not found.any()

@@ -11,8 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from exhume.codecs.columns import mentions, pieces
 from exhume.codecs.log_directory import discover
 from exhume.codecs.segment_reader import ReadOptions
+from exhume.errors import RequestError
 from exhume.fixtures.log_writer import PartitionWriter, group_metadata, offset_commit, tombstone
 from exhume.replay.local import Mode
 from exhume.replay.state import CoordinatorState
@@ -55,6 +57,11 @@ def _rows(state: CoordinatorState) -> dict[str, Any]:
     return {name: table.to_pylist() for name, table in state.tables.items()}
 
 
+def _named(state: CoordinatorState) -> list[str]:
+    tables = ("groups", "offsets", "pending_offsets", "share_partitions")
+    return sorted({name for table in tables for name in state.tables[table]["group"].to_pylist()})
+
+
 def assert_same(
     directory: Path, release: str, *, threads: Sequence[int] = (1, 2), mode: Mode = "strict", shares: int | None = None, **at: Any
 ) -> int:
@@ -63,10 +70,8 @@ def assert_same(
     Each is asked for alone, or all in so many shares.
     """
     whole, findings = _loaded(directory, release, None, least_bytes=_NEVER, mode=mode, **at)
-    named = {
-        name for table in ("groups", "offsets", "pending_offsets", "share_partitions") for name in whole.tables[table]["group"].to_pylist()
-    }
-    known = [*sorted(named), "nobody"]
+    named = _named(whole)
+    known = [*named, "nobody"]
     for share in range(shares or len(known)):
         asked = known[share :: shares or len(known)]
         for count in threads:
@@ -184,3 +189,97 @@ def test_every_codec_and_moments(codec: int, tmp_path: Path, taken: Taken) -> No
     assert_same(tmp_path, "4.3.0", at_offset=205)
     assert_same(tmp_path, "2.8.2", at_time_ms=17)
     assert taken.count > 20
+
+
+def _history(directory: Path, group: str, key: tuple[str, int] | None = None, *, release: str, **options: Any) -> list[dict[str, Any]]:
+    asked: dict[str, Any] = {} if key is None else {"topic": key[0], "partition": key[1]}
+    with OffsetsTopic(discover([str(directory)], include=frozenset(), temp_dir=None), ReadOptions(**options)) as topic:
+        rows: list[dict[str, Any]] = topic.history(group, release=release, **asked).to_pylist()
+        return rows
+
+
+def assert_same_histories(directory: Path, groups: Sequence[str], release: str, threads: int) -> int:
+    """Raises where the history of one of these groups or of its keys is another than by plain code; how many records they have."""
+    count = 0
+    for number, group in enumerate(groups):
+        plainly = _history(directory, group, release=release, least_compiled_bytes=_NEVER)
+        count += len(plainly)
+        assert _history(directory, group, release=release, least_compiled_bytes=0, threads=threads) == plainly, (directory, group)
+        commits = [row for row in plainly if row["record_type"] in {0, 1}]
+        keys = sorted({(row["topic"], row["partition"]) for row in commits})
+        for key in keys[number % 2 :: 2][:2]:
+            wanted = [row for row in commits if (row["topic"], row["partition"]) == key]
+            found = _history(directory, group, key, release=release, least_compiled_bytes=0, threads=threads)
+            assert found == wanted, (directory, group, key)
+    return count
+
+
+def test_histories_of_bundled_stories(compared: Compared) -> None:
+    count = 0
+    directories = [case.directory / "data" for case in corpus.cases() if (case.directory / "data").is_dir()]
+    for number, directory in enumerate(directories[::2]):
+        release = ("4.3.0", "2.8.2")[number % 2]
+        groups = _named(_loaded(directory, release, None, least_bytes=_NEVER, mode="lenient")[0])
+        count += assert_same_histories(directory, groups[number % 3 :: 3][:2], release, 1 + number % 2)
+
+    compared["records of histories", "the plain reading"] += count
+
+
+@settings(max_examples=20 * _EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+@given(
+    batches=st.one_of(strategies.logs(strategies.healthy_batches()), strategies.transaction_logs()),
+    cut=st.integers(1, 9),
+    release=st.sampled_from(RELEASES[3:]),
+    threads=st.sampled_from([1, 2]),
+)
+def test_histories_of_a_generated_log(
+    batches: list[Written], cut: int, release: str, threads: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    directory = tmp_path_factory.mktemp("log")
+    write(directory, batches, cut)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stretches, "_LEAST_BYTES", 100)
+        groups = _named(_loaded(directory, release, None, least_bytes=_NEVER, mode="lenient")[0])
+        assert_same_histories(directory, groups, release, threads)
+
+
+def test_a_transaction_that_is_committed_in_another_stretch_is_told_in_the_history(tmp_path: Path) -> None:
+    transaction = {"producer_id": 7, "producer_epoch": 0, "is_transactional": True}
+    with PartitionWriter(tmp_path, 0) as log:
+        for number in range(30):
+            log.append([_commit("other", 0, number)])
+            log.append([_commit("asked", 0, number), _commit("asked", 1, number)], **transaction)
+            log.append([_commit("other", 0, number)])
+            if number % 2:
+                log.append_marker(number // 2 % 2, producer_id=7, producer_epoch=0)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stretches, "_LEAST_BYTES", 100)
+        for threads in (1, 2, 8):
+            assert assert_same_histories(tmp_path, ["asked", "other"], "4.3.0", threads) == 120
+
+
+def test_a_batch_of_more_records_than_a_piece_is_told_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (mentions, pieces):
+        monkeypatch.setattr(module, "ROWS", 5)
+    with PartitionWriter(tmp_path, 0) as log:
+        for size in (3, 5, 6, 12, 1):
+            log.append([_commit("asked", partition, size) for partition in range(size)])
+
+    assert assert_same_histories(tmp_path, ["asked"], "4.3.0", 1) == 27
+
+
+def test_what_nobody_knows_is_told_with_what_is_near_by(tmp_path: Path) -> None:
+    with PartitionWriter(tmp_path, 0) as log:
+        for number in range(3):
+            log.append([_commit("billing", 0, number)])
+            log.append([_commit("shipping", 0, number)])
+
+    for group, key in (("biling", None), ("billing", ("orders", 9)), ("billing", ("returns", 0))):
+        told = set()
+        for least_bytes in (0, _NEVER):
+            with pytest.raises(RequestError) as error:
+                _history(tmp_path, group, key, release="4.3.0", least_compiled_bytes=least_bytes)
+            told.add((error.value.message, error.value.remedy))
+        assert len(told) == 1

@@ -205,7 +205,7 @@ def test_a_small_log_is_read_by_plain_code(tmp_path: Path, taken: Taken) -> None
     assert taken.count == 0
 
 
-def test_a_checksum_that_fails_sends_the_whole_log_to_the_loader(tmp_path: Path, taken: Taken) -> None:
+def test_a_checksum_that_fails_is_no_matter_to_a_load(tmp_path: Path, taken: Taken) -> None:
     with PartitionWriter(tmp_path, 0) as log:
         for number in range(3):
             log.append([offset_commit("g", "t", 0, number, commit_timestamp_ms=1)], timestamp_ms=1)
@@ -215,11 +215,11 @@ def test_a_checksum_that_fails_sends_the_whole_log_to_the_loader(tmp_path: Path,
     segment.write_bytes(content)
 
     assert_same(tmp_path)
-    assert taken.count == 0
+    assert taken.count == 2 * len(RELEASES) * TRIES
     unverified = discover([str(tmp_path)], include=frozenset(), temp_dir=None)
     with OffsetsTopic(unverified, replace(ReadOptions(least_compiled_bytes=0), verify=False)) as topic:
         topic.state()
-    assert taken.count == 1
+    assert taken.count == 2 * len(RELEASES) * TRIES + 1
 
 
 def asked(directory: Path, *, least_bytes: int) -> dict[str, Any]:
@@ -265,7 +265,8 @@ def test_bytes_behind_the_header_of_a_batch_that_counts_no_record(tmp_path: Path
         log.append_bytes(bytes(batch), 1, 1)
 
     assert_same(tmp_path)
-    assert taken.count == 0
+    # A strict load ends there, which nobody needs a second load to find.
+    assert taken.count == 2 * len(RELEASES) * TRIES
 
 
 def test_a_group_whose_only_commit_is_of_a_topic_that_is_no_text(tmp_path: Path, taken: Taken) -> None:

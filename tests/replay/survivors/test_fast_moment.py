@@ -122,7 +122,7 @@ def test_damage_behind_the_moment_is_told_all_the_same(change: Callable[[bytearr
     segment.write_bytes(content)
 
     assert_same_at(tmp_path, {"at_offset": {0: 5}}, ("4.3.0",))
-    assert taken.count == 0
+    assert taken.count == 2 * TRIES
 
 
 def test_what_differs_between_two_moments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

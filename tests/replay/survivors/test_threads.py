@@ -34,8 +34,8 @@ class Results:
         self._function = function
         self.results: list[Any] = []
 
-    def __call__(self, *arguments: Any) -> Any:
-        self.results.append(self._function(*arguments))
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        self.results.append(self._function(*arguments, **options))
         return self.results[-1]
 
 
@@ -92,11 +92,11 @@ def test_an_error_in_a_thread_is_raised(
     fold_piece = run._fold_piece
     asked: list[int] = []
 
-    def breaks(log: Any, piece: Any, *arguments: Any) -> Any:
+    def breaks(log: Any, piece: Any, *arguments: Any, **options: Any) -> Any:
         asked.append(piece.segment)
         if len(asked) == 2 or segments == 1:
             raise MemoryError("no room")
-        return fold_piece(log, piece, *arguments)
+        return fold_piece(log, piece, *arguments, **options)
 
     monkeypatch.setattr(run, "_fold_piece", breaks)
     before = threading.active_count()

@@ -20,6 +20,10 @@ REASONS: tuple[Reason, ...] = ("rewind", "after_rewind", "jump", "while_empty", 
 MOST_CHANGES = 200
 #: A jump is a rise by more than both: so many offsets, and so many times the median of the last `USUAL` rises, two at least.
 JUMP_FLOOR, JUMP_RATIO = 10_000, 50
+#: A pause is an interval that is longer than both: so many milliseconds, and so many times the median of the last `USUAL`, two at least.
+PAUSE_MS, PAUSE_RATIO = 60_000, 10
+#: Of each key so many pauses are kept, the longest.
+MOST_PAUSES = 20
 #: How many of the last rises, or intervals, tell what is usual.
 USUAL = 20
 
@@ -70,6 +74,27 @@ class Change:
     def delta(self) -> int:
         """By how much it is higher than what it took the place of; 0 where there is nothing."""
         return 0 if self.before is None else self.commit.committed_offset - self.before.committed_offset
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """A time without a commit of a key that is much longer than usual, and the commits on both sides of it."""
+
+    before: Commit
+    after: Commit
+    usual_interval_ms: float
+
+    @property
+    def from_ms(self) -> int:
+        return self.before.timestamp_ms or 0
+
+    @property
+    def to_ms(self) -> int:
+        return self.after.timestamp_ms or 0
+
+    @property
+    def length_ms(self) -> int:
+        return self.to_ms - self.from_ms
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,14 @@ from exhume.analysis.detectors.cases import GroupCase
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.keys import KeyLife
 from exhume.analysis.detectors.registry import Detector
-from exhume.analysis.detectors.report import Proof, finding, partitions_of, some, span, undecidable
+from exhume.analysis.detectors.report import Proof, counted, finding, partitions_of, some, span, undecidable
 from exhume.analysis.detectors.retention import CHECK_MS, DAY_MS, DEFAULTS_MS
 from exhume.analysis.detectors.sweeps import Removed, Sweep, Verdict, subscribed_topics, sweeps
 from exhume.analysis.removals import show_time
 from exhume.findings import Confidence, Finding
 
+#: What goes sooner than that went on request: passes come by a retention of hours at least.
+_LEAST_AGE_MS = 60 * 60_000
 #: How soon after a change of leader a removal is laid to its load.
 _SOON_MS = 30 * 60_000
 
@@ -109,9 +111,9 @@ def find_expired_too_early(group: GroupCase, inputs: Inputs) -> Iterator[Finding
 
     (a) Old enough, but the group was Stable and members subscribe to the topic. (b) The same of a topic that the last stored generation
     does not subscribe to, while generations that the log does not have lie around it: the group was rebalancing. (c) Younger than
-    `--retention`, in a sweep of several topics of several groups. (d) The value says that it never expires, and the partition had just got
-    another leader. And, allowed but a surprise: offsets of a KIP-848 group whose last member had just left, since its offsets count from
-    their commits, not from when the group became empty.
+    `--retention`, in a sweep of several topics of several groups, or of one group at the same age again and again. (d) The value says that
+    it never expires, and the partition had just got another leader. And, allowed but a surprise: offsets of a KIP-848 group whose last
+    member had just left, since its offsets count from their commits, not from when the group became empty.
     """
     yield from _forbidden(group, inputs)
     for part in _parts(group, inputs, "rebalancing"):
@@ -143,18 +145,41 @@ def _forbidden(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
 
 
 def _younger_than_retention(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
+    parts = []
     for part in _parts(group, inputs, "early", "unknown"):
         by_rule = [each for each in part.removed if each.removal.value is None or each.removal.value.expire_timestamp_ms is None]
-        part = _Part(part.sweep, part.topic, by_rule)
-        if not by_rule or part.oldest.age_ms is None or not part.sweep.is_wide():
+        if by_rule and max(by_rule, key=lambda removed: removed.age_ms or 0).age_ms is not None:
+            parts.append(_Part(part.sweep, part.topic, by_rule))
+    for part in parts:
+        is_wide, as_old = part.sweep.is_wide(), _sweeps_of_that_age(part, parts)
+        if not is_wide and not as_old:
             continue
+        by_clock = "at one time" if is_wide else "at the same age each time"
         if inputs.retention_ms is None:
-            reason = "several groups lost offsets of several topics at one time, and whether that was too early depends on the retention"
-            yield undecidable("IC-28c", reason, group, remedy="Give --retention", evidence=[each.removal for each in by_rule])
+            who = "several groups lost offsets of several topics" if is_wide else "offsets of the group went"
+            reason = f"{who} {by_clock}, and whether that was too early depends on the retention"
+            yield undecidable("IC-28c", reason, group, remedy="Give --retention", evidence=[each.removal for each in part.removed])
             continue
-        sentence = f"{part.offsets} removed {part.age} after {part.oldest.counted_from}, in a sweep of several groups and topics;"
-        sentence += f" the retention is {span(inputs.retention_ms)}"
-        yield _early("IC-28c", sentence, part, "possible", ["requests to delete several groups at one time"])
+        sentence = f"{part.offsets} removed {part.age} after {part.oldest.counted_from}, "
+        sentence += "in a sweep of several groups and topics" if is_wide else f"as in {counted(as_old, 'other sweep')} of the group"
+        not_excluded = "requests to delete several groups at one time" if is_wide else "a job that tidies up by a clock of its own"
+        yield _early("IC-28c", f"{sentence}; the retention is {span(inputs.retention_ms)}", part, "possible", [not_excluded])
+
+
+def _sweeps_of_that_age(part: _Part, parts: Sequence[_Part]) -> int:
+    """At how many other times offsets of the group went that were as old: a request does not wait for that, a pass does."""
+    age_ms, at_ms = part.oldest.age_ms or 0, part.sweep.timestamp_ms
+    if at_ms is None or age_ms < _LEAST_AGE_MS:
+        return 0
+    return len(
+        {
+            other.sweep.record_offset
+            for other in parts
+            if other.sweep.timestamp_ms is not None
+            and abs(other.sweep.timestamp_ms - at_ms) > CHECK_MS
+            and abs((other.oldest.age_ms or 0) - age_ms) <= CHECK_MS
+        }
+    )
 
 
 def _early(code: str, sentence: str, part: _Part, confidence: Confidence, not_excluded: list[str]) -> Finding:

@@ -102,10 +102,10 @@ def _fight(group: GroupCase, instance: str, turns: Sequence[_Turn]) -> Finding:
 def find_shared_ids(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
     """One group id, used by several applications or in several ways.
 
-    IC-24a: members of one generation subscribe to sets of topics that have nothing in common. IC-24b: commits for a topic that no member
-    subscribes to, while the group has members. IC-24c: protocols, or sets of client ids, that change back and forth between two. IC-24d:
-    commits again and again while nobody is in a group that has members at other times, as of a consumer that assigns partitions to itself;
-    not those that replication writes.
+    IC-24a: members of one generation subscribe to sets of topics that have nothing in common, and nobody subscribes to some of both.
+    IC-24b: commits for a topic that no member subscribes to, while the group has members. IC-24c: protocols, or sets of client ids, that
+    change back and forth between two. IC-24d: commits again and again while nobody is in a group that has members at other times, as of a
+    consumer that assigns partitions to itself; not those that replication writes.
     """
     steps = judged(group)
     yield from _disjoint_subscriptions(group, steps)
@@ -132,19 +132,23 @@ def _disjoint_subscriptions(group: GroupCase, steps: Sequence[Membership]) -> It
 
 
 def _strangers(step: Membership) -> tuple[int, int] | None:
-    """The places of two members whose topics have nothing in common."""
+    """The places of two members whose topics have nothing in common, and that no third member's topics bring together."""
     if step.kind == "streams":
         return None
     first_places: dict[tuple[str, ...], int] = {}
     for place, subscribed in enumerate(subscriptions_of(step)):
         if subscribed:
             first_places.setdefault(subscribed, place)
-    listed = [(frozenset(subscribed), place) for subscribed, place in first_places.items()]
-    for number, (topics, place) in enumerate(listed):
-        for others, other_place in listed[number + 1 :]:
-            if topics.isdisjoint(others):
-                return place, other_place
-    return None
+    apart: list[tuple[set[str], int]] = []
+    for subscribed, place in first_places.items():
+        topics, first = set(subscribed), place
+        linked = [each for each in apart if not each[0].isdisjoint(topics)]
+        for each in linked:
+            apart.remove(each)
+            topics, first = topics | each[0], min(first, each[1])
+        apart.append((topics, first))
+    apart.sort(key=lambda each: each[1])
+    return (apart[0][1], apart[1][1]) if len(apart) > 1 else None
 
 
 def _stem(client_id: str | None) -> str:

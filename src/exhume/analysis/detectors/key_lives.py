@@ -9,7 +9,21 @@ from functools import cache
 import numpy as np
 
 from exhume.analysis.detectors.commit_rows import NONE, Column, Flags, Int64s, Names, or_none
-from exhume.analysis.detectors.commits import JUMP_FLOOR, JUMP_RATIO, MOST_CHANGES, REASONS, STANDINGS, Change, Dropped, Reason, Removal
+from exhume.analysis.detectors.commits import (
+    JUMP_FLOOR,
+    JUMP_RATIO,
+    MOST_CHANGES,
+    MOST_PAUSES,
+    PAUSE_MS,
+    PAUSE_RATIO,
+    REASONS,
+    STANDINGS,
+    Change,
+    Dropped,
+    Pause,
+    Reason,
+    Removal,
+)
 from exhume.analysis.detectors.recent import Recent
 
 MINUTE_MS = 60_000
@@ -64,6 +78,7 @@ class KeyLives:
         self.counts = np.zeros((len(REASONS), 0), np.int64)
         self.rises, self.intervals = Recent(), Recent()
         self.changes: defaultdict[int, list[Change]] = defaultdict(list)
+        self.pauses: defaultdict[int, list[Pause]] = defaultdict(list)
         self.removals: defaultdict[int, list[Removal]] = defaultdict(list)
         self.dropped: defaultdict[int, list[Dropped]] = defaultdict(list)
 
@@ -187,7 +202,24 @@ class _Block:
     def _note_intervals(self, follows: Flags) -> None:
         previous = self._previous(Column.TIME)
         timed = np.flatnonzero(follows & (self.times != NONE) & (previous != NONE))
-        self.lives.intervals.take(self.keys[timed], np.maximum(self.times[timed] - previous[timed], 0))
+        keys, intervals = self.keys[timed], np.maximum(self.times[timed] - previous[timed], 0)
+        is_long = intervals > PAUSE_MS
+        # Behind an interval that was long itself it is no pause.
+        is_long[1:] &= (keys[1:] != keys[:-1]) | (intervals[1:] > PAUSE_RATIO * intervals[:-1])
+        candidates = np.flatnonzero(is_long)
+        if len(candidates):
+            usual = self.lives.intervals.beyond(keys, intervals, candidates, PAUSE_RATIO)
+            self._keep_pauses(timed[[*usual]], usual.values())
+        self.lives.intervals.take(keys, intervals)
+
+    def _keep_pauses(self, places: Int64s, usual_ms: Iterable[float]) -> None:
+        commit = self.lives.names.commit
+        rows, rows_before = self.rows[:, self.order[places]].T, self._rows_before(places).T
+        for key, row, row_before, usual in zip(self.keys[places].tolist(), rows.tolist(), rows_before.tolist(), usual_ms, strict=True):
+            kept = self.lives.pauses[key]
+            kept.append(Pause(commit(row_before), commit(row), usual))
+            if len(kept) > MOST_PAUSES:
+                kept.remove(min(kept, key=lambda pause: pause.length_ms))
 
     def _values_at_steps(self, follows: Flags) -> tuple[Int64s, Int64s]:
         """What the key held when the group's last record came, and when the one before did that brought another value with it."""

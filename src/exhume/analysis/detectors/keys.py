@@ -10,7 +10,7 @@ from typing import overload
 import numpy as np
 
 from exhume.analysis.detectors.commit_rows import NONE, Column, Flags, Int64s, or_none
-from exhume.analysis.detectors.commits import REASONS, Change, Commit, Dropped, Reason, Removal
+from exhume.analysis.detectors.commits import REASONS, Change, Commit, Dropped, Pause, Reason, Removal
 from exhume.analysis.detectors.key_lives import MINUTE_MS, KeyLives
 
 
@@ -144,6 +144,11 @@ class KeyLife:
         return self._keys.changes(self._place)
 
     @property
+    def pauses(self) -> Sequence[Pause]:
+        """The longest times without a commit, in order."""
+        return self._keys.pauses(self._place)
+
+    @property
     def removals(self) -> Sequence[Removal]:
         return self._keys.removals(self._place)
 
@@ -222,6 +227,10 @@ class GroupKeys(Sequence[KeyLife]):
     def with_changes(self) -> list[KeyLife]:
         """The keys with a commit that stands out."""
         return self._those_in(self._lives.changes)
+
+    def with_pauses(self) -> list[KeyLife]:
+        """The keys that were not committed for much longer than usual, and then were again."""
+        return self._those_in(self._lives.pauses)
 
     def with_removals(self) -> list[KeyLife]:
         """The keys with a tombstone."""
@@ -305,6 +314,9 @@ class GroupKeys(Sequence[KeyLife]):
 
     def changes(self, place: int) -> Sequence[Change]:
         return self._lives.changes.get(self._number_of[place], ())
+
+    def pauses(self, place: int) -> Sequence[Pause]:
+        return self._lives.pauses.get(self._number_of[place], ())
 
     def removals(self, place: int) -> Sequence[Removal]:
         return self._lives.removals.get(self._number_of[place], ())

@@ -8,8 +8,10 @@ from itertools import chain
 from statistics import median
 
 from exhume.analysis.detectors.cases import GroupCase
+from exhume.analysis.detectors.commits import PAUSE_MS, PAUSE_RATIO
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.keys import KeyLife
+from exhume.analysis.detectors.paused import LEAST_OTHERS, find_paused
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import counted, finding, span, undecidable
 from exhume.analysis.detectors.steps import Stretch, judged, stretches, who
@@ -18,10 +20,6 @@ from exhume.analysis.rosters import assigned_of, member_at, owned_of, subscripti
 from exhume.analysis.topic_sizes import TopicSize, TopicSizes
 from exhume.findings import Finding
 
-#: A partition is silent after so many of the usual intervals, and after a minute at least.
-SILENT_RATIO, SILENT_MS = 10, 60_000
-#: So many other partitions of the member have to go on meanwhile.
-LEAST_OTHERS = 2
 _PARTITION_METADATA = (4, 9)
 _EAGER = ("range", "roundrobin", "sticky")
 _NAMED = 10
@@ -35,11 +33,14 @@ def find_unread(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
     partitions that somebody ever spoke of can be missed, and whether there are more is undecidable.
 
     IC-20b: a partition has an owner, and was not committed for ten times the owner's usual interval, while two or more other partitions of
-    the same owner go on. That points at the client: a fetcher that was not started again, an assignment that it lost.
+    the same owner go on. That points at the client: a fetcher that was not started again, an assignment that it lost. It is so still at the
+    end of the log; or it was so for a time, where the client commits also what has not changed, or the partition then rose by ten times of
+    what is usual at once. Such times are judged where compaction took nothing.
     """
     sizes = _sizes(group, inputs)
     yield from _without_owner(group, sizes)
     yield from _silent(group, inputs)
+    yield from find_paused(group)
 
 
 def _sizes(group: GroupCase, inputs: Inputs) -> TopicSizes:
@@ -151,7 +152,7 @@ def _silent(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
         owned = dict.fromkeys(assigned or ())
         times = group.keys.last_times(owned)
         # None of them lies so far behind two others.
-        if len(times) <= LEAST_OTHERS or max(times) - min(times) <= SILENT_MS:
+        if len(times) <= LEAST_OTHERS or max(times) - min(times) <= PAUSE_MS:
             continue
         lives = [life for each in owned if (life := group.keys.find(*each)) is not None]
         for life in lives:
@@ -168,7 +169,7 @@ def _silent_key(group: GroupCase, inputs: Inputs, place: int, life: KeyLife, oth
     if last is None or last.timestamp_ms is None or life.commits < LEAST_OTHERS or not usual:
         return None
     usual_ms = median(usual)
-    threshold_ms = max(SILENT_RATIO * usual_ms, SILENT_MS)
+    threshold_ms = max(PAUSE_RATIO * usual_ms, PAUSE_MS)
     going_on = [
         other.holds
         for other in others

@@ -1,38 +1,148 @@
-"""The batches that have to do with one group; the others are stepped over by a kernel that looks at keys only."""
+"""The batches that have to do with one group, and of their records those that do; the others are stepped over by kernels."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, fields
+from itertools import groupby
 
 import numpy as np
 
-from exhume.codecs.columns.pieces import bodies_of, next_stretch
-from exhume.codecs.columns.runs import Run, runs
+from exhume.codecs.columns.arrow import ROWS, SameValues
+from exhume.codecs.columns.pieces import Piece, bodies_of, next_stretch, pieces_of
+from exhume.codecs.columns.runs import Run, Scratch, content_of, runs_of
+from exhume.codecs.columns.selection import Selection
+from exhume.codecs.kernels import records, scan
 from exhume.codecs.kernels.mentions import mark_mentions
+from exhume.codecs.kernels.primitives import Int64s
+from exhume.codecs.log_directory import PartitionDirectory, SegmentFile
+from exhume.codecs.record_filter import RecordFilter
+from exhume.codecs.records import Record
+from exhume.codecs.salvage import Hole
 from exhume.codecs.segment_reader import SegmentBatch, SegmentReader
 
+#: A topic and a partition; None for any.
+TopicPartition = tuple[str | None, int | None]
 
-def batches_about(reader: SegmentReader, group: str, read_whole: Collection[str]) -> Iterator[SegmentBatch]:
+_ANY_KEY: TopicPartition = (None, None)
+_COMMITS = (0, 1)
+
+
+@dataclass(slots=True)
+class ChosenBatch(SegmentBatch):
+    """A batch that is in good order, with some of its records."""
+
+    chosen: list[Record]
+
+    def records(self) -> list[Record]:
+        return self.chosen
+
+
+def batches_about(
+    reader: SegmentReader,
+    group: str,
+    read_whole: Collection[str],
+    *,
+    noted: Mapping[str, Int64s] | None = None,
+    key: TopicPartition = _ANY_KEY,
+) -> Iterator[SegmentBatch]:
     """Batches in the order of `reader.batches`: of the segments in `read_whole`, whose records are known to be in good order, those with a
     record of this group, and control batches; of the others all.
+
+    `noted` are the batches of some of these segments, by path, that have a record of the group or end a transaction with one, as rows of
+    `kernels.scan`: nothing else of them is read, and of commits of the group only those of this key may be left in them.
     """
-    name = np.frombuffer(group.encode(), np.uint8)
-    for found in runs(reader):
-        if not isinstance(found, Run):
-            yield found
-        elif found.segment.path in read_whole:
-            yield from (found.batch(number) for number in _about(found, name))
+    about = _About(reader, group, key)
+    scratch = Scratch()
+    for partition, segment, behind in reader.segments():
+        if noted is not None and segment.path in noted:
+            yield from about.noted(partition, segment, noted[segment.path])
+            reader.finish(segment)
+            continue
+        for found in runs_of(reader, partition, segment, behind, scratch):
+            if not isinstance(found, Run):
+                if not isinstance(found, Hole):
+                    yield found
+            elif segment.path in read_whole:
+                yield from (found.batch(number) for number in about.marked(found))
+            else:
+                yield from (found.batch(number) for number in range(len(found.rows)))
+
+
+class _About:
+    """What has to do with one group, and of its commits with one key."""
+
+    def __init__(self, reader: SegmentReader, group: str, key: TopicPartition) -> None:
+        self._reader = reader
+        self._name = np.frombuffer(group.encode(), np.uint8)
+        self._group = Selection(RecordFilter(groups=[group]))
+        topic, partition = key
+        self._key = None
+        if key != _ANY_KEY:
+            topics, partitions = None if topic is None else [topic], None if partition is None else [partition]
+            self._key = Selection(RecordFilter(topics=topics, partitions=partitions))
+
+    def marked(self, run: Run) -> list[int]:
+        """The batches of a run with a record of the group, and control batches."""
+        marks = np.ones(len(run.rows), np.uint8)
+        bodies = bodies_of(run)
+        first = 0
+        while first < len(run.rows):
+            last, data = next_stretch(run, first, bodies)
+            if data is not None:
+                mark_mentions(run.rows, first, last, data, bodies, self._name, marks)
+            first = last
+        return np.flatnonzero(marks).tolist()
+
+    def noted(self, partition: PartitionDirectory, segment: SegmentFile, rows: Int64s) -> Iterator[SegmentBatch]:
+        """These batches, with the records that are meant."""
+        if not len(rows):
+            return
+        buffer = segment.open()
+        columns = np.ascontiguousarray(rows.T)
+        run = Run(self._reader, partition, segment, buffer, content_of(buffer), rows, columns, SameValues())
+        # Between these batches lies what is not read.
+        for found in pieces_of(run, most_bytes=len(run.content)):
+            if not isinstance(found, Piece):
+                yield found
+            elif run.columns[scan.RECORD_COUNT, found.records[records.BATCH, 0]] > ROWS:
+                # It comes in several pieces.
+                if found.records[records.OFFSET, 0] == run.columns[scan.BASE_OFFSET, found.records[records.BATCH, 0]]:
+                    yield run.batch(int(found.records[records.BATCH, 0]))
+            else:
+                yield from self._chosen(found)
+
+    def _chosen(self, piece: Piece) -> Iterator[SegmentBatch]:
+        is_control = piece.run.columns[scan.ATTRIBUTES][piece.records[records.BATCH]] & scan.CONTROL != 0
+        parts = [piece.only(np.flatnonzero(is_control)).records]
+        own = self._group.of(piece)
+        if self._key is None:
+            parts.append(own.records)
         else:
-            yield from (found.batch(number) for number in range(len(found.rows)))
+            is_commit = np.isin(own.records[records.RECORD_TYPE], _COMMITS)
+            parts += [own.only(np.flatnonzero(~is_commit)).records, self._key.of(own.only(np.flatnonzero(is_commit))).records]
+        together = np.concatenate(parts, axis=1)
+        chosen = Piece(piece.run, piece.data, together[:, np.lexsort((together[records.OFFSET], together[records.BATCH]))])
+        numbers = chosen.records[records.BATCH].tolist()
+        for number, places in groupby(range(len(chosen)), key=numbers.__getitem__):
+            batch = chosen.run.batch(number)
+            same = {each.name: getattr(batch, each.name) for each in fields(SegmentBatch) if each.init}
+            yield ChosenBatch(**same, chosen=[_record(chosen, place, batch) for place in places])
 
 
-def _about(run: Run, name: np.ndarray[tuple[int], np.dtype[np.uint8]]) -> list[int]:
-    marks = np.ones(len(run.rows), np.uint8)
-    bodies = bodies_of(run)
-    first = 0
-    while first < len(run.rows):
-        last, data = next_stretch(run, first, bodies)
-        if data is not None:
-            mark_mentions(run.rows, first, last, data, bodies, name, marks)
-        first = last
-    return np.flatnonzero(marks).tolist()
+def _record(piece: Piece, place: int, batch: SegmentBatch) -> Record:
+    fields = piece.records[:, place].tolist()
+    sizes = fields[records.KEY_SIZE], fields[records.VALUE_SIZE]
+    key, value = (
+        None if size < 0 else piece.data[start : start + size].tobytes()
+        for start, size in zip((fields[records.KEY_START], fields[records.VALUE_START]), sizes, strict=True)
+    )
+    timestamp_ms, sequence = fields[records.TIMESTAMP], fields[records.SEQUENCE]
+    return Record(
+        record_offset=fields[records.OFFSET],
+        timestamp_ms=None if timestamp_ms == -1 else timestamp_ms,
+        timestamp_type=batch.batch.timestamp_type,
+        sequence=None if sequence == records.NOT_THERE else sequence,
+        key=key,
+        value=value,
+    )

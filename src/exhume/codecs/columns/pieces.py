@@ -46,12 +46,12 @@ def pieces(reader: SegmentReader, offsets_partitions: Collection[int] | None = N
             yield found
 
 
-def pieces_of(run: Run) -> Iterator[Piece | SegmentBatch]:
-    """The records of a run."""
+def pieces_of(run: Run, *, most_bytes: int = PIECE_BYTES) -> Iterator[Piece | SegmentBatch]:
+    """The records of a run, in pieces that take up about so many bytes of their segment at most."""
     bodies = bodies_of(run)
     first = 0
     while first < len(run):
-        last, data = next_stretch(run, first, bodies)
+        last, data = next_stretch(run, first, bodies, most_bytes)
         done = first
         if data is not None:
             least_sizes = (bodies[first:last, 1] - bodies[first:last, 0]) // records.LEAST_BYTES
@@ -74,7 +74,7 @@ def bodies_of(run: Run) -> Int64s:
     return bodies
 
 
-def next_stretch(run: Run, first: int, bodies: Int64s) -> tuple[int, Bytes | None]:
+def next_stretch(run: Run, first: int, bodies: Int64s, most_bytes: int = PIECE_BYTES) -> tuple[int, Bytes | None]:
     """Batches to be split together: the number behind the last one, and the bytes that their `bodies` lie in; None where the first one is
     not to be unfolded. Of compressed batches `bodies` is changed to where their records lie unfolded.
     """
@@ -84,7 +84,7 @@ def next_stretch(run: Run, first: int, bodies: Int64s) -> tuple[int, Bytes | Non
     counts = np.maximum(run.columns[scan.RECORD_COUNT, first:last], 0).cumsum()
     last = first + max(1, int(np.searchsorted(counts, ROWS, side="right")))
     if not is_compressed[0]:
-        last = first + max(1, int(np.searchsorted(bodies[first:last, 1], bodies[first, 0] + PIECE_BYTES, side="right")))
+        last = first + max(1, int(np.searchsorted(bodies[first:last, 1], bodies[first, 0] + most_bytes, side="right")))
         return last, run.content
     return _unfold(run, first, last, bodies)
 

@@ -1,4 +1,4 @@
-"""Segments in runs: batches of format 2 that are sound and in order, scanned by a kernel; from the first other one on, batch by batch."""
+"""Segments in runs: batches of format 2 that are sound and in order, scanned by a kernel; what lies between two runs, batch by batch."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from typing import TypeVar, cast
 
 import numpy as np
 
-from exhume.codecs.batches import MOST_OFFSETS_IN_SEGMENT, CrcStatus, read_header_fields
+from exhume.codecs.batches import MOST_OFFSETS_IN_SEGMENT, Batch, CrcStatus, end_reason, first_offset, read_header_fields
 from exhume.codecs.columns.arrow import SameValues
 from exhume.codecs.file_content import looks_like
 from exhume.codecs.kernels import scan
 from exhume.codecs.kernels.primitives import Bytes, Int64s
 from exhume.codecs.log_directory import PartitionDirectory, SegmentFile
-from exhume.codecs.salvage import Hole
+from exhume.codecs.salvage import Found, Hole
 from exhume.codecs.segment_reader import SegmentBatch, SegmentReader
 from exhume.codecs.volumes import fetch_pages
 
 _Columns = TypeVar("_Columns")
 
 _BLOCK_BATCHES = 8192
+_LARGEST_OFFSET = 2**63 - 1
 #: Page by page, fetching a mapping takes longer than verifying it.
 _FETCHED_BYTES = 64 * 1024 * 1024
 
@@ -83,12 +84,12 @@ def runs_of(
     for run in opened.runs(scratch):
         yield run
         reader.advance(opened.position)
-    yield from opened.rest()
+    yield from opened.rest(scratch)
 
 
 @dataclass(slots=True)
 class OpenSegment:
-    """A segment in two parts: its runs, and behind them what is read batch by batch. `behind` is the base offset of the next segment."""
+    """A segment in two parts: its runs as far as nothing is odd, and the rest. `behind` is the base offset of the next segment."""
 
     reader: SegmentReader
     partition: PartitionDirectory
@@ -102,19 +103,58 @@ class OpenSegment:
         """The byte behind the last run so far."""
         return 0 if self._last_position is None else read_header_fields(self.buffer, self._last_position).end_position
 
-    def runs(self, scratch: Scratch) -> Iterator[Run]:
-        content = _content(self.buffer)
-        whole = Run(self.reader, self.partition, self.segment, self.buffer, content, scratch.rows, scratch.columns, scratch.same)
-        for run in _scanned(whole, self.behind):
+    def runs(self, scratch: Scratch, leading: SegmentBatch | None = None) -> Iterator[Run]:
+        """From the first batch on, or from the one behind this batch."""
+        for run in _scanned(self._whole(scratch), self.behind, leading):
             self._last_position = int(run.rows[-1, scan.POSITION])
             yield run
 
-    def rest(self) -> Iterator[SegmentBatch | Hole]:
-        """To be asked for when all runs were."""
-        if self.position == len(self.buffer):
-            self.reader.finish(self.segment)
-        else:
-            yield from self.reader.items(self.partition, self.segment, self.behind, behind_batch_at=self._last_position)
+    def rest(self, scratch: Scratch) -> Iterator[Run | SegmentBatch | Hole]:
+        """What is odd, batch by batch, and runs again behind it. To be asked for when all runs were."""
+        whole = self._whole(scratch)
+        while self.position < len(self.buffer):
+            leading: SegmentBatch | None = None
+            for item in self.reader.items(self.partition, self.segment, self.behind, behind_batch_at=self._last_position):
+                yield item
+                if isinstance(item, SegmentBatch) and _leads_on(whole, self.behind, item.found):
+                    leading = item
+                    break
+            if leading is None:
+                return
+            self._last_position = leading.batch.byte_position
+            for run in self.runs(scratch, leading):
+                yield run
+                self.reader.advance(self.position)
+        self.reader.finish(self.segment)
+
+    def _whole(self, scratch: Scratch) -> Run:
+        content = content_of(self.buffer)
+        return Run(self.reader, self.partition, self.segment, self.buffer, content, scratch.rows, scratch.columns, scratch.same)
+
+
+def _leads_on(whole: Run, next_base_offset: int | None, found: Found) -> bool:
+    """True for a batch behind which a run seems to begin: it is where it belongs, and so is the next one."""
+    position, buffer = found.end_position, whole.buffer
+    is_as_stated = found.stated_size_bytes is None and found.stated_magic is None
+    if found.crc_status != whole.crc_status or found.grade == "displaced" or found.batch.magic != 2 or not is_as_stated:
+        return False
+    if end_reason(buffer, position, len(buffer)) is not None or buffer[position + 16] != 2:
+        return False
+    following = read_header_fields(buffer, position)
+    lowest, beyond, epoch = _bounds(whole, next_base_offset, found.batch)
+    return lowest <= first_offset(following) <= following.last_offset < beyond and epoch <= (following.partition_leader_epoch or 0)
+
+
+def _bounds(whole: Run, next_base_offset: int | None, before: Batch | None) -> tuple[int, int, int]:
+    """The lowest record offset that the next batch may have, the one that is too large, and the lowest leader epoch."""
+    base_offset = whole.segment.base_offset
+    beyond = min(base_offset + MOST_OFFSETS_IN_SEGMENT + 1, _LARGEST_OFFSET)
+    if next_base_offset is not None:
+        beyond = min(beyond, next_base_offset)
+    if before is None:
+        return max(base_offset, 0), beyond, -1
+    epoch = -1 if before.partition_leader_epoch is None else before.partition_leader_epoch
+    return max(base_offset, 0, before.last_offset + 1), beyond, epoch
 
 
 def stretches(found: Iterable[_Columns | SegmentBatch]) -> Iterator[_Columns | Iterator[SegmentBatch]]:
@@ -126,28 +166,29 @@ def stretches(found: Iterable[_Columns | SegmentBatch]) -> Iterator[_Columns | I
             yield from cast("Iterator[_Columns]", stretch)
 
 
-def _content(buffer: memoryview) -> Bytes:
+def content_of(buffer: memoryview) -> Bytes:
+    """The bytes of a segment for kernels."""
     content = np.frombuffer(buffer, np.uint8) if len(buffer) else np.empty(0, np.uint8)
     # Kernels are compiled for one kind of array only.
     content.flags.writeable = False
     return content
 
 
-def _scanned(whole: Run, next_base_offset: int | None) -> Iterator[Run]:
-    """The batches of a segment from its first one on; ends in front of what is odd. The rows are filled again for each run."""
-    content, base_offset = whole.content, whole.segment.base_offset
+def _scanned(whole: Run, next_base_offset: int | None, behind: SegmentBatch | None) -> Iterator[Run]:
+    """The batches of a segment from its first one on, or from the one behind this batch; ends in front of what is odd. The rows are filled
+    again for each run.
+    """
+    content = whole.content
     position = fetched = 0
-    lowest, epoch = max(base_offset, 0), -1
     window = whole.segment.window
-    if window is None and looks_like(whole.buffer) is not None:
+    before = None if behind is None else behind.batch
+    if before is None and window is None and looks_like(whole.buffer) is not None:
         return
-    if window is not None and window.behind_batch_at is not None:
+    if before is None and window is not None and window.behind_batch_at is not None:
         before = read_header_fields(whole.buffer, window.behind_batch_at)
-        position, lowest = before.end_position, before.last_offset + 1
-        epoch = -1 if before.partition_leader_epoch is None else before.partition_leader_epoch
-    beyond = base_offset + MOST_OFFSETS_IN_SEGMENT + 1
-    if next_base_offset is not None:
-        beyond = min(beyond, next_base_offset)
+    lowest, beyond, epoch = _bounds(whole, next_base_offset, before)
+    if before is not None:
+        position = before.end_position
     while position < len(content):
         if fetched < min(position + _FETCHED_BYTES // 2, len(content)):
             fetch_pages(whole.buffer, max(fetched, position), min(position + _FETCHED_BYTES, len(content)))

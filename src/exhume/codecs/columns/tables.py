@@ -1,6 +1,7 @@
 """Tables of all segments, on as many threads as may work; what is in no run, or odd, is left to the plain reading.
 
-Batches are scanned segment by segment, side by side. Records are decoded side by side in parts of runs, which one thread finds.
+Batches are scanned segment by segment, side by side. Records are decoded side by side in parts of runs, which one thread finds. What lies
+behind the first odd place of a segment is read by the thread of the reader alone.
 """
 
 from __future__ import annotations
@@ -51,33 +52,36 @@ def _segments(reader: SegmentReader, offsets_partitions: Collection[int] | None 
 def _scanned(opened: OpenSegment, plainly: Plainly) -> Made:
     for run in opened.runs(Scratch()):
         yield from batch_tables_of(run)
-    yield from _rest(opened, plainly)
+    yield from _rest(opened, batch_tables_of, plainly)
 
 
 def _decoded(reader: SegmentReader, wanted: RecordFilter, of_piece: Callable[[Piece], pa.RecordBatch], plainly: Plainly) -> Iterator[Made]:
     selection = Selection(wanted)
     scratch = Scratch()
+
+    def decoded(part: Run) -> Made:
+        for found in stretches(pieces_of(part)):
+            if not isinstance(found, Piece):
+                yield PAUSE
+                yield from plainly(found)
+            elif len(piece := selection.of(found)):
+                yield of_piece(piece)
+        yield PAUSE
+        reader.advance(int(part.columns[scan.POSITION, -1] + part.columns[scan.SIZE, -1]))
+
     for opened in _segments(reader, wanted.offsets_partitions):
         for run in opened.runs(scratch):
             for part in _parts(run):
-                yield _decoded_part(part, selection, of_piece, plainly)
-        yield _rest(opened, plainly)
+                yield decoded(part)
+        yield _rest(opened, decoded, plainly)
 
 
-def _decoded_part(part: Run, selection: Selection, of_piece: Callable[[Piece], pa.RecordBatch], plainly: Plainly) -> Made:
-    for found in stretches(pieces_of(part)):
-        if not isinstance(found, Piece):
-            yield PAUSE
-            yield from plainly(found)
-        elif len(piece := selection.of(found)):
-            yield of_piece(piece)
+def _rest(opened: OpenSegment, made_of: Callable[[Run], Made], plainly: Plainly) -> Made:
     yield PAUSE
-    part.reader.advance(int(part.columns[scan.POSITION, -1] + part.columns[scan.SIZE, -1]))
-
-
-def _rest(opened: OpenSegment, plainly: Plainly) -> Made:
-    yield PAUSE
-    yield from plainly(item for item in opened.rest() if not isinstance(item, Hole))
+    # Not what the runs were found with: by now it may hold a run of a later segment.
+    found_or_hole = opened.rest(Scratch())
+    for found in stretches(item for item in found_or_hole if not isinstance(item, Hole)):
+        yield from made_of(found) if isinstance(found, Run) else plainly(found)
 
 
 def _parts(run: Run) -> Iterator[Run]:

@@ -33,6 +33,9 @@ def copy_texts(data: Bytes, starts: Int64s, sizes: Int64s, offsets: Int32s, cont
 def find_escapes(data: Bytes, starts: Int64s, sizes: Int64s, found: Int64s) -> None:
     """Set `found` to 1 for each text of `data` that has a character which JSON escapes; leave it as it is for the others, and for nulls."""
     for number in range(len(starts)):
+        # The place of a null may be any number: a step back from the least one would lead to the greatest.
+        if sizes[number] <= 0:
+            continue
         at, end = starts[number], starts[number] + sizes[number]
         while end - at >= 8:
             if _has_escape(word(data, at)):

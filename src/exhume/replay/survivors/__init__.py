@@ -7,6 +7,9 @@
     asked            the same for a few groups: what is of others is checked, and leaves no row
     stretches        a log cut for threads, between batches
     run              the fold of a log: block by block, unfolding what is compressed; stretches side by side
+    tries            a partition: first as if only the end of its log were damaged, then past whatever is odd
+    served           the log that a broker serves of it
+    odd_places       what a load makes of the batch at which a fold stopped
     joining          the folds of two stretches as one
     clock_order      how a log is ordered by its clock; commit_times: the times inside commits
     gathering        columns out of tables, compiled
@@ -14,6 +17,6 @@
     settled          what it came to, for the loaders
     offset_columns   committed offsets as a table
 
-The loaders remain the only ones that know what a release does: a fold settles what they all do alike, passes on the rest, and gives up
-where a log has anything that a load, a checksum or a reader of findings would object to.
+The loaders remain the only ones that know what a release does: a fold settles what they all do alike, passes on the rest, and stops
+where a log has anything that a load, a checksum or a reader of findings would object to. What it is not told how to get past, it gives up.
 """

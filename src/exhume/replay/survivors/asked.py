@@ -31,10 +31,22 @@ from exhume.codecs.kernels.records import LEAST_BYTES
 from exhume.replay.survivors import tables as columns
 from exhume.replay.survivors.batch_checks import checked
 from exhume.replay.survivors.fold import fold
-from exhume.replay.survivors.names import Names, find_name
+from exhume.replay.survivors.names import Names, find_name, find_producer
 from exhume.replay.survivors.numbering import group_of
-from exhume.replay.survivors.rules import ACCEPTED_0, ACCEPTED_1, ASKED_GROUPS, DONE, LAST_COUNTED_OFFSET, SEED, START_OFFSET
+from exhume.replay.survivors.rules import (
+    ACCEPTED_0,
+    ACCEPTED_1,
+    ASKED_GROUPS,
+    DONE,
+    IS_PART,
+    LAST_COUNTED_OFFSET,
+    NO_PRODUCER_ID,
+    NOTES_BATCHES,
+    SEED,
+    START_OFFSET,
+)
 from exhume.replay.survivors.tables import Tables, with_room
+from exhume.replay.survivors.transactions import producer_of
 
 _LEAST_KEY_BYTES, _LEAST_VALUE_BYTES = 10, 20
 _PARTITION_BYTES = 4
@@ -75,12 +87,12 @@ def fold_asked(
     number = first
     while True:
         number = _step_over(rows, number, count, data, bodies, rules, tables)
-        if (
-            number == count
-            or not _takes_room(rows, number, bodies, room)
-            or fold(rows, number, number + 1, data, bodies, segment, rules, tables) == number
-        ):
+        if number == count or not _takes_room(rows, number, bodies, room):
             return number
+        if fold(rows, number, number + 1, data, bodies, segment, rules, tables) == number:
+            return number
+        if rules[NOTES_BATCHES]:
+            _note(rows, number, data, segment, rules, tables)
         number += 1
 
 
@@ -262,6 +274,61 @@ def _is_of_others(
                     return False
         position = record_end
     return position == end
+
+
+@kernel
+def _note(rows: Int64s, number: Number, data: Bytes, segment: Number, rules: Int64s, tables: Tables) -> None:
+    """Note this batch, which was folded last, where it has to do with a group that is asked for."""
+    producers, noted, producer_id = tables.producers, tables.noted, rows[number, scan.PRODUCER_ID]
+    attributes = rows[number, scan.ATTRIBUTES]
+    # What nobody loads is not split.
+    is_certain = rows[number, scan.LAST_OFFSET] >= rules[START_OFFSET]
+    if attributes & scan.CONTROL:
+        row = find_producer(producers, tables.producer_index, producer_id, rules[SEED])
+        is_meant = row >= 0 and producers[row, columns.TXN_IS_NOTED] != 0
+        if row >= 0:
+            # It ends what lies in front of this stretch, too.
+            is_meant |= rules[IS_PART] != 0 and producers[row, columns.TXN_FIRST_MARKER] == tables.records[0, columns.OFFSET]
+            producers[row, columns.TXN_IS_NOTED] = 0
+        if is_certain and not is_meant:
+            return
+    elif is_certain and not _names_asked(tables.records, rows[number, scan.RECORD_COUNT], data, rules, tables.group_names):
+        return
+    elif producer_id != NO_PRODUCER_ID:
+        producers[producer_of(rows, number, rules, tables), columns.TXN_IS_NOTED] = 1
+    place = tables.counts[columns.NOTED]
+    noted[place, columns.NOTED_SEGMENT] = segment
+    for column in range(scan.COLUMNS):
+        noted[place, columns.NOTED_BATCH + column] = rows[number, column]
+    tables.counts[columns.NOTED] += 1
+
+
+@inlined
+def _names_asked(records: Int64s, count: Number, data: Bytes, rules: Int64s, group_names: Names) -> Number:
+    """True where one of these records has a key that begins, behind its type, with a group that is asked for."""
+    known_start, known_size = np.int64(0), np.int64(-1)
+    for index in range(count):
+        key_start, key_size = records[index, columns.KEY_START], records[index, columns.KEY_SIZE]
+        if key_size < 4:
+            continue
+        start, size = key_start + 4, int16(data, key_start + 2)
+        if size < 0 or size > key_size - 4:
+            continue
+        if size == known_size and is_same(data, known_start, data, start, size):
+            continue
+        known_start, known_size = start, size
+        group = find_name(group_names, data, start, size, hash_of(data, start, size, rules[SEED]))
+        if 0 <= group < rules[ASKED_GROUPS]:
+            return True
+    return False
+
+
+def with_notes(tables: Tables, front: Tables, behind: Tables) -> Tables:
+    """These tables with the batches that were noted in both."""
+    used, more = int(front.counts[columns.NOTED]), int(behind.counts[columns.NOTED])
+    noted = np.concatenate([front.noted[:used], behind.noted[:more]])
+    tables.counts[columns.NOTED] = len(noted)
+    return tables._replace(noted=noted)
 
 
 @inlined

@@ -4,7 +4,7 @@ What the loaders do is done here for the records that all of them read alike: pl
 transactions and their markers, classic groups and theirs. The last commit of a key is kept in columns; of a group only the place of its
 last record. Other records, and what says what a group is that has such records, are passed on to the loader, in `passed`.
 
-A log that this is not enough for gives a status other than `DONE`, and is loaded record by record.
+A batch that this is not enough for gives a status other than `DONE`: `odd_places` may know what to make of it.
 """
 
 from __future__ import annotations
@@ -64,6 +64,7 @@ def fold(rows: Int64s, first: Number, count: Number, data: Bytes, bodies: Int64s
     """
     counts = tables.counts
     for number in range(first, count):
+        counts[columns.RECORDS_DONE] = 0
         status = checked(rows, number, rules, counts)
         last_offset = rows[number, scan.LAST_OFFSET]
         if status == DONE and last_offset < rules[START_OFFSET]:
@@ -120,6 +121,7 @@ def _fold_records(
     is_transactional = rows[number, scan.ATTRIBUTES] & scan.TRANSACTIONAL != 0
     for index in range(_counted(rows, number, rules, records)):
         record = records[index]
+        tables.counts[columns.RECORDS_DONE] = index
         record_offset = record[columns.OFFSET]
         key_start, key_size = record[columns.KEY_START], record[columns.KEY_SIZE]
         value_start, value_size = record[columns.VALUE_START], record[columns.VALUE_SIZE]

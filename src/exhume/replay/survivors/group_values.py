@@ -77,16 +77,16 @@ def _is_exact_payload(buffer: Bytes, position: Number, end: Number, is_assignmen
 
 
 @inlined
-def _is_new(buffer: Bytes, start: Number, size: Number, scratch: Int64s, stamp: Number, kind: Number) -> Number:
+def _is_new(buffer: Bytes, start: Number, size: Number, scratch: Int64s, mask: Number, stamp: Number, kind: Number) -> Number:
     """False where this name was there before, among those of this kind in the record of this stamp.
 
-    A row of `scratch` is stamp, kind, start and size; rows of other stamps are free.
+    A row of `scratch` is stamp, kind, start and size; rows of other stamps are free. `mask` is one less than how many of them are used.
     """
-    at = np.int64(hash_of(buffer, start, size, stamp) & np.uint64(len(scratch) - 1))
+    at = np.int64(hash_of(buffer, start, size, stamp) & np.uint64(mask))
     while scratch[at, 0] == stamp:
         if scratch[at, 1] == kind and scratch[at, 3] == size and is_same(buffer, scratch[at, 2], buffer, start, size):
             return False
-        at = (at + 1) & (len(scratch) - 1)
+        at = (at + 1) & mask
     scratch[at, 0] = stamp
     scratch[at, 1] = kind
     scratch[at, 2] = start
@@ -143,14 +143,19 @@ def is_plain_group(
         return False
     if members and (not is_consumer or protocol == NULL or leader == NULL):
         return False
+    # No more of the scratch than these members need: what is used again and again stays near.
+    room = np.int64(64)
+    while room < 4 * members and room < len(scratch):
+        room *= 2
+    mask = room - 1
     for _ in range(members):
         size, position = text(buffer, position, end, is_compact)
-        if size < 0 or not _is_new(buffer, position, size, scratch, stamp, _MEMBER):
+        if size < 0 or not _is_new(buffer, position, size, scratch, mask, stamp, _MEMBER):
             return False
         position += size
         if version >= 3:
             size, position = text(buffer, position, end, is_compact)
-            if size == BAD or (size >= 0 and not _is_new(buffer, position, size, scratch, stamp, _INSTANCE)):
+            if size == BAD or (size >= 0 and not _is_new(buffer, position, size, scratch, mask, stamp, _INSTANCE)):
                 return False
             position += max(size, 0)
         for _ in range(2):

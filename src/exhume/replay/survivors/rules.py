@@ -37,7 +37,9 @@ IS_PART = 12
 LAST_COUNTED_OFFSET = 13
 #: How many groups are asked for, which have the first numbers; 0: all are.
 ASKED_GROUPS = 14
-RULES = 15
+#: 1 where the batches are noted that have a record of these groups, or end a transaction of them.
+NOTES_BATCHES = 15
+RULES = 16
 
 #: What a kernel gives for a key, a value or a marker that no release may read as it stands, and for a name that is left to the loader.
 ODD, PASSED_ON = -3, -2

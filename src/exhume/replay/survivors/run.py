@@ -8,6 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from itertools import groupby, islice
 from threading import Event
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,19 +24,21 @@ from exhume.codecs.wire import Buffer
 from exhume.errors import DecompressionError
 from exhume.replay.broker_log import StrictLog
 from exhume.replay.moment import ClockOrder, Cut, Moment, taken_to
-from exhume.replay.profiles import BrokerProfile
+from exhume.replay.profiles import BrokerProfile, JavaProfile, ScalaProfile
 from exhume.replay.reading import FastLoad, LoadInputs
-from exhume.replay.survivors.asked import ask_for, fold_ahead, fold_asked
+from exhume.replay.survivors.asked import ask_for, fold_ahead, fold_asked, with_notes
 from exhume.replay.survivors.clock_order import nothing_found, order_of
 from exhume.replay.survivors.fold import fold
 from exhume.replay.survivors.joining import joined
 from exhume.replay.survivors.rules import (
     ASKED_GROUPS,
+    BAD_RECORD,
     BEYOND_OFFSET,
     DONE,
     IS_PART,
     LARGEST,
     LOWEST_OFFSET,
+    NOTES_BATCHES,
     ODD_BATCH,
     OFFSETS_GO_BACK,
     SEED,
@@ -55,12 +58,16 @@ from exhume.replay.survivors.tables import (
     LEADER_EPOCH_SEEN,
     NEXT_OFFSET,
     PRODUCERS,
+    RECORDS_DONE,
     STATUS,
     Tables,
     drop_old_metadata,
     new_tables,
     with_room,
 )
+
+if TYPE_CHECKING:
+    from exhume.replay.survivors.odd_places import OddPlaces
 
 _BLOCK_BATCHES = 1024
 #: So few that their bytes are still near when they have been verified.
@@ -80,11 +87,17 @@ def fold_log(
     fast: FastLoad,
     *,
     start_offset: int,
+    lenient: bool = False,
     at: Moment | None = None,
     groups: Collection[str] | None = None,
+    odd: OddPlaces | None = None,
+    until: tuple[int, int] | None = None,
 ) -> Settled | None:
     """What a load of this log by this release comes to, from the batch with `start_offset` on, up to this moment where one is given; None
     where it has to be loaded record by record. Commits of other groups than these, where some are given, may be left out.
+
+    With `lenient` the log may go on behind where it should end. `odd` gets the fold past places that are odd. `until` is the segment and
+    byte at which a load ends in an error.
     """
     order, last_offset = None, None
     if at is not None and at.time_ms is not None:
@@ -98,13 +111,19 @@ def fold_log(
     segments = [number for number, segment in enumerate(log.segments) if segment.end]
     if not segments:
         return None
-    tables = _known(log, rules, fast) if groups is None else None
+    # Behind a moment it is not looked what a marker ends.
+    rules[NOTES_BATCHES] = bool(groups) and fast.noted is not None and at is None
+    # What is left of a log that was cut is not what another stop leaves.
+    is_kept = groups is None and until is None and not log.losses and not (odd is not None and log.stop == "unclean")
+    tables = _known(log, rules, fast) if is_kept else None
     if tables is None:
-        tables = _fold(log, segments, rules, sorted(groups or ()), fast)
+        whole = _pieces_until(stretches(log, segments, 1)[0], until)
+        tables = _fold(log, whole, rules, sorted(groups or ()), fast, odd=odd, is_whole=until is None)
     if tables.counts[STATUS] != DONE:
         return None
-    if fast.folded is not None and groups is None:
+    if fast.folded is not None and is_kept and not (odd is not None and odd.odd_segments):
         fast.folded[log.partition.path] = (rules, tables, fast.verify)
+    ends_at = until if odd is None or odd.ends_at is None else odd.ends_at
     cut = Cut()
     if last_offset is not None and tables.counts[IS_CUT]:
         end_offset = log.start_offset if tables.counts[FIRST_OFFSET] < 0 else int(tables.counts[NEXT_OFFSET])
@@ -112,13 +131,36 @@ def fold_log(
         if end_offset <= start_offset and tables.counts[FIRST_OFFSET] >= 0:
             # The log ends in front of its start, in one batch with it: releases differ in what they read of it.
             return None
-    # Where the log ends in a gap, much hangs on every batch.
-    elif tables.counts[NEXT_OFFSET] != log.end_offset:
+    elif ends_at is not None:
+        if max(int(tables.counts[NEXT_OFFSET]), log.start_offset) >= log.end_offset:
+            # Reading may have ended in front of that place.
+            return None
+    elif not _may_end(int(tables.counts[NEXT_OFFSET]), log.end_offset, profile, lenient=lenient):
         return None
     topic_ids = read_topic_ids(tables)
-    if topic_ids is None:
+    if topic_ids is None or (ends_at is not None and at is not None):
         return None
-    return Settled(log if at is None else taken_to(cut, log, at, order), tables, topic_ids)
+    settled = Settled(log if at is None else taken_to(cut, log, at, order), tables, topic_ids, ends_at=ends_at)
+    if odd is not None:
+        settled.mended, settled.odd_segments = odd.mended, odd.odd_segments
+    return settled
+
+
+def _may_end(next_offset: int, end_offset: int, profile: BrokerProfile, *, lenient: bool) -> bool:
+    """True where a load may end here that was told of this log end. Salvage finds batches behind it."""
+    if next_offset >= end_offset:
+        return lenient or next_offset == end_offset
+    if isinstance(profile, JavaProfile):
+        # Where the log ends in a gap, what requests see hangs on every batch.
+        return lenient and profile.commit_interval is None
+    return lenient or (isinstance(profile, ScalaProfile) and profile.empty_read == "stop")
+
+
+def _pieces_until(pieces: list[Piece], until: tuple[int, int] | None) -> list[Piece]:
+    if until is None:
+        return pieces
+    number, position = until
+    return [replace(piece, end=position) if piece.segment == number else piece for piece in pieces if piece.segment <= number]
 
 
 def _known(log: StrictLog, rules: Int64s, fast: FastLoad) -> Tables | None:
@@ -130,14 +172,20 @@ def _known(log: StrictLog, rules: Int64s, fast: FastLoad) -> Tables | None:
     return known if are_alike(rules, folded_by, has_producers=bool(known.counts[PRODUCERS])) else None
 
 
-def _fold(log: StrictLog, segments: Sequence[int], rules: Int64s, asked: Sequence[str], fast: FastLoad) -> Tables:
+def _fold(
+    log: StrictLog, whole: list[Piece], rules: Int64s, asked: Sequence[str], fast: FastLoad, *, odd: OddPlaces | None, is_whole: bool
+) -> Tables:
     tables = None
-    parts = stretches(log, segments, fast.threads)
+    parts = stretches(log, sorted({piece.segment for piece in whole}), fast.threads) if is_whole else [whole]
     if len(parts) > 1:
         tables = _fold_side_by_side(log, parts, rules, asked, fast)
     # A batch that is taken for the first of a stretch can lie in a record.
-    if tables is None or tables.counts[STATUS] in (TRANSACTIONAL, ODD_BATCH):
-        tables = _fold_in_turn(log, stretches(log, segments, 1)[0], rules, asked, fast)
+    if tables is None or tables.counts[STATUS] in (TRANSACTIONAL, ODD_BATCH, BAD_RECORD):
+        tables = _fold_in_turn(log, whole, rules, asked, fast)
+    if odd is not None and tables.counts[STATUS] != DONE:
+        rules[[ASKED_GROUPS, NOTES_BATCHES]] = 0
+        odd.rules = rules
+        tables = _fold_in_turn(log, whole, rules, (), fast, odd=odd)
     return tables
 
 
@@ -150,7 +198,7 @@ def _read_order(log: StrictLog, start_offset: int, at: Moment, fast: FastLoad) -
     for segment in log.segments:
         if looks_like(memoryview(segment.buffer)) is not None:
             return None
-        for rows, count, content in _blocks(segment.buffer, fast, verifies=False):
+        for rows, count, content in _blocks(segment.buffer, fast, verifies=False, end=segment.end):
             try:
                 for first, last, data, bodies in runs(content, rows, count, fast.cap_bytes):
                     if read_times(rows, first, last, data, bodies, start_offset, at.time_ms, found) < last:
@@ -162,14 +210,16 @@ def _read_order(log: StrictLog, start_offset: int, at: Moment, fast: FastLoad) -
     return order_of(found)
 
 
-def _fold_in_turn(log: StrictLog, stretch: Sequence[Piece], rules: Int64s, asked: Sequence[str], fast: FastLoad) -> Tables:
+def _fold_in_turn(
+    log: StrictLog, stretch: Sequence[Piece], rules: Int64s, asked: Sequence[str], fast: FastLoad, *, odd: OddPlaces | None = None
+) -> Tables:
     tables = new_tables(int(rules[SEED]))
     if asked:
         tables = ask_for(asked, tables, rules)
     tables.counts[BEGINS_WITHIN] = stretch[0].start > 0
     for piece in stretch:
-        tables = _fold_piece(log, piece, rules, tables, fast)
-        if tables.counts[STATUS] != DONE or fast.is_stopped.is_set():
+        tables = _fold_piece(log, piece, rules, tables, fast, odd=odd)
+        if tables.counts[STATUS] != DONE or fast.is_stopped.is_set() or (odd is not None and odd.is_over):
             break
     return tables
 
@@ -197,7 +247,7 @@ def _fold_side_by_side(log: StrictLog, parts: Sequence[Sequence[Piece]], rules: 
                 if both is None:
                     part.counts[STATUS] = OFFSETS_GO_BACK
                     return part
-                tables = drop_old_metadata(both)
+                tables = drop_old_metadata(both if tables is None else with_notes(both, tables, part))
         finally:
             # Whatever ends this, what is under way ends soon.
             own.is_stopped.set()
@@ -205,22 +255,43 @@ def _fold_side_by_side(log: StrictLog, parts: Sequence[Sequence[Piece]], rules: 
                 future.cancel()
 
 
-def _fold_piece(log: StrictLog, piece: Piece, rules: Int64s, tables: Tables, fast: FastLoad) -> Tables:
+def _fold_piece(log: StrictLog, piece: Piece, rules: Int64s, tables: Tables, fast: FastLoad, *, odd: OddPlaces | None = None) -> Tables:
     """These tables, and this piece of a segment folded into them; `counts[STATUS]` says whether it was."""
     number = piece.segment
-    segment = log.segments[number]
-    if piece.start == 0 and looks_like(memoryview(segment.buffer)) is not None:
+    if piece.start == 0 and looks_like(memoryview(log.segments[number].buffer)) is not None:
         return _given_up(tables, ODD_BATCH)
     bound_offsets(rules, log, number)
-    counts = tables.counts
-    counts[LEADER_EPOCH_SEEN] = -1
+    tables.counts[LEADER_EPOCH_SEEN] = -1
     if rules[ASKED_GROUPS]:
-        return _fold_asked_piece(segment.buffer, piece, rules, tables, fast)
-    for block in _blocks(segment.buffer, fast, verifies=fast.verify, start=piece.start, end=piece.end):
-        tables = _fold_block(block, number, rules, tables, fast)
-        if counts[STATUS] != DONE:
+        return _fold_asked_piece(log.segments[number].buffer, piece, rules, tables, fast)
+    if odd is not None:
+        odd.last_batch_at = 0
+    tables, position = _fold_batches(log, piece, rules, tables, fast, odd=odd)
+    while odd is not None and tables.counts[STATUS] != DONE and not fast.is_stopped.is_set():
+        tables, behind = odd.pass_over(tables, number, position)
+        if tables.counts[STATUS] != DONE or odd.is_over:
             break
+        fast.advance(behind - position)
+        rest = replace(piece, start=behind, end=min(piece.end, log.segments[number].end))
+        tables, position = _fold_batches(log, rest, rules, tables, fast, odd=odd)
     return tables
+
+
+def _fold_batches(
+    log: StrictLog, piece: Piece, rules: Int64s, tables: Tables, fast: FastLoad, *, odd: OddPlaces | None
+) -> tuple[Tables, int]:
+    """The same as far as nothing is odd, and the byte behind the last batch that was folded whole."""
+    position = piece.start
+    for block in _blocks(log.segments[piece.segment].buffer, fast, verifies=fast.verify, start=piece.start, end=piece.end):
+        tables, done = _fold_block(block, piece.segment, rules, tables, fast)
+        if done:
+            last = block[0][done - 1]
+            position = int(last[scan.POSITION] + last[scan.SIZE])
+            if odd is not None:
+                odd.last_batch_at = int(last[scan.POSITION])
+        if tables.counts[STATUS] != DONE:
+            break
+    return tables, position
 
 
 def _fold_asked_piece(buffer: Buffer, piece: Piece, rules: Int64s, tables: Tables, fast: FastLoad) -> Tables:
@@ -240,16 +311,17 @@ def _fold_asked_piece(buffer: Buffer, piece: Piece, rules: Int64s, tables: Table
         if position == start and counts[STATUS] == DONE:
             block = np.empty((_BLOCK_BATCHES, scan.COLUMNS), np.int64)
             count, position = scan.scan(content, position, piece.end, fast.verify, block)
-            tables = _fold_block((block, count, content), piece.segment, rules, tables, fast)
+            tables, _ = _fold_block((block, count, content), piece.segment, rules, tables, fast)
     return tables
 
 
-def _fold_block(block: tuple[Int64s, int, Bytes], segment: int, rules: Int64s, tables: Tables, fast: FastLoad) -> Tables:
-    """These tables, and a block of `_blocks` folded into them."""
+def _fold_block(block: tuple[Int64s, int, Bytes], segment: int, rules: Int64s, tables: Tables, fast: FastLoad) -> tuple[Tables, int]:
+    """These tables, and a block of `_blocks` folded into them; how many of its batches were."""
     rows, count, content = block
+    counts, done = tables.counts, 0
     if not count:
-        return _given_up(tables, ODD_BATCH)
-    counts = tables.counts
+        counts[RECORDS_DONE] = 0
+        return _given_up(tables, ODD_BATCH), done
     if counts[FIRST_BASE_OFFSET] < 0:
         counts[[FIRST_BASE_OFFSET, FIRST_LEADER_EPOCH]] = rows[0, [scan.BASE_OFFSET, scan.LEADER_EPOCH]]
     counts[LAST_OFFSET_SEEN] = rows[count - 1, scan.LAST_OFFSET]
@@ -261,11 +333,12 @@ def _fold_block(block: tuple[Int64s, int, Bytes], segment: int, rules: Int64s, t
             else:
                 done = fold(rows, first, last, data, bodies, segment, rules, tables)
             if done < last:
-                return tables
+                return tables, done
     except DecompressionError:
-        return _given_up(tables, ODD_BATCH)
+        counts[RECORDS_DONE] = 0
+        return _given_up(tables, BAD_RECORD), done
     fast.advance(int(rows[:count, scan.SIZE].sum()))
-    return drop_old_metadata(tables)
+    return drop_old_metadata(tables), done
 
 
 def _blocks(
@@ -332,7 +405,13 @@ def runs(buffer: Bytes, rows: Int64s, count: int, cap_bytes: int) -> Iterator[tu
             pieces: list[bytes] = []
             size, last = 0, first
             while last < behind and size < _RUN_BYTES:
-                pieces.append(decompress(codecs[last], view[starts[last] : ends[last]], magic=2, cap_bytes=cap_bytes))
+                try:
+                    pieces.append(decompress(codecs[last], view[starts[last] : ends[last]], magic=2, cap_bytes=cap_bytes))
+                except DecompressionError:
+                    if not pieces:
+                        raise
+                    # What lies in front of it comes first.
+                    break
                 size += len(pieces[-1])
                 last += 1
             sizes = np.fromiter(map(len, pieces), np.int64, len(pieces))

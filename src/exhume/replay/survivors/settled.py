@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
@@ -50,14 +50,39 @@ class SettledGroup:
     first_commit: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class MendedBatch:
+    """A batch that was folded in other bytes than its own: `section` are its records, uncompressed; `refused` those that are not in there,
+    which the loader is given. They lie at -1, -2, and so on.
+    """
+
+    batch: Batch
+    section: bytes
+    refused: list[Record]
+
+
+def mended_position(position: int) -> int:
+    """Where a batch at this byte is taken to lie once it is mended, and the reverse: some of its records may have been folded before."""
+    return -1 - position
+
+
 @dataclass(slots=True)
 class Settled:
-    """What a fold settled. It lies behind all that the loader was given."""
+    """What a fold settled. It lies behind all that the loader was given.
+
+    `mended` are the batches that were folded in other bytes, by segment and byte position. `odd_segments` have something that a reader of
+    findings should know. `ends_at` is the segment and byte at which the load ends in an error, `up_to` what a load comes to that ends at
+    another one; both are None where nobody knows of such a thing.
+    """
 
     log: StrictLog
     tables: Tables
     #: Topic id to topic, as commits said so.
     topic_ids: dict[str, str]
+    mended: Mapping[tuple[int, int], MendedBatch] = field(default_factory=dict)
+    odd_segments: Collection[int] = frozenset()
+    ends_at: tuple[int, int] | None = None
+    up_to: Callable[[tuple[int, int]], Settled | None] | None = None
     _batches: dict[tuple[int, int], tuple[Batch, Buffer]] = field(default_factory=dict)
 
     @property
@@ -82,14 +107,35 @@ class Settled:
     def passed(self) -> Iterator[LoadedBatch | CommitSeen]:
         """What the loader is to be given, in log order; of a batch only the records that were passed on."""
         rows = self.tables.passed[: self.tables.counts[columns.PASSED]]
+        if self.ends_at is not None:
+            # The loader is given the batch at which it ends as it lies.
+            rows = rows[rows[:, columns.PASSED_OFFSET] < self.tables.counts[columns.NEXT_OFFSET]]
         rows = rows[np.argsort(rows[:, columns.PASSED_OFFSET], kind="stable")]
-        for (segment, position), run in groupby(rows.tolist(), key=lambda row: (row[columns.PASSED_SEGMENT], row[columns.PASSED_BATCH])):
+        runs = [
+            (place, list(run))
+            for place, run in groupby(rows.tolist(), key=lambda row: (row[columns.PASSED_SEGMENT], row[columns.PASSED_BATCH]))
+        ]
+        ends = {(segment, max(position, mended_position(position))): number for number, ((segment, position), _) in enumerate(runs)}
+        for number, ((segment, position), run) in enumerate(runs):
             if segment < 0:
                 for row in run:
                     yield CommitSeen(_name(self.tables.group_names, row[columns.PASSED_GROUP]), row[columns.PASSED_OFFSET])
                 continue
-            records = [self._record(segment, position, row[columns.PASSED_PLACE]) for row in run]
-            yield self._batch_of(segment, position, records)
+            loaded = self._batch_of(segment, position, [self._record(segment, position, row[columns.PASSED_PLACE]) for row in run])
+            if number < ends[segment, max(position, mended_position(position))]:
+                # Something else comes in between: no batch ends twice.
+                loaded.batch = replace(loaded.batch, last_offset=run[-1][columns.PASSED_OFFSET])
+            yield loaded
+
+    def last_batches(self) -> Iterator[LoadedBatch]:
+        """What the load reads from `ends_at` on."""
+        if self.ends_at is not None:
+            number, position = self.ends_at
+            yield from self.log.batches_of(self.log.segments[number], position)
+
+    def place_of(self, batch: LoadedBatch) -> tuple[int, int]:
+        """Number of the segment and byte position of a batch that was passed on."""
+        return next(number for number, each in enumerate(self.log.segments) if each.file.path == batch.path), batch.batch.byte_position
 
     def _batch_of(self, segment: int, position: int, records: list[Record]) -> LoadedBatch:
         served = self.log.segments[segment]
@@ -101,6 +147,8 @@ class Settled:
 
     def _section(self, segment: int, position: int) -> tuple[Batch, Buffer]:
         key = segment, position
+        if position < 0:
+            return self.mended[key].batch, self.mended[key].section
         if key not in self._batches:
             buffer = self.log.segments[segment].buffer
             batch = read_batch_header(buffer, position)
@@ -109,6 +157,8 @@ class Settled:
         return self._batches[key]
 
     def _record(self, segment: int, position: int, place: int) -> Record:
+        if place < 0:
+            return self.mended[segment, position].refused[-place - 1]
         batch, section = self._section(segment, position)
         return read_record_at(section, batch, place)
 
@@ -153,6 +203,14 @@ class Settled:
         return {
             _name(self.tables.group_names, int(number)): (int(lowest[number]), int(highest[number]))
             for number in np.nonzero(highest >= 0)[0]
+        }
+
+    def noted(self) -> dict[str, Int64s]:
+        """The batches that were noted, as rows of `kernels.scan`, by the path of their segment: an array for each that was folded."""
+        rows = self.tables.noted[: self.tables.counts[columns.NOTED]]
+        return {
+            segment.file.path: rows[rows[:, columns.NOTED_SEGMENT] == number][:, columns.NOTED_BATCH :]
+            for number, segment in enumerate(self.log.segments)
         }
 
     def left_out(self) -> set[str]:

@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from exhume.codecs.kernels import kernel
+from exhume.codecs.kernels import kernel, scan
 from exhume.codecs.kernels.primitives import Bytes, Int64s, Number
 from exhume.replay.survivors.names import Names, index_producers, move_names
 
@@ -52,7 +52,9 @@ TXN_FIRST_STAGED, TXN_LAST_STAGED, TXN_IS_OPEN, TXN_IS_PASSED_ON = range(6, 10)
 #: Of a stretch that is folded by itself: record offset of the producer's first marker, `NOTHING` where there is none, and whether it was a
 #: COMMIT; what the producer is called in the fold that the stretch is joined to.
 TXN_FIRST_MARKER, TXN_FIRST_IS_COMMIT, TXN_NUMBER = range(10, 13)
-TXN_COLUMNS = 13
+#: 1 where a batch of the open transaction was noted, and so its marker is to be, too.
+TXN_IS_NOTED = 13
+TXN_COLUMNS = 14
 
 #: The second column of `void_below`: the record offset of the key's last tombstone, 0 for none.
 LAST_TOMBSTONE = 1
@@ -75,7 +77,13 @@ RECORDS, BATCH_BYTES, FIRST_OFFSET, NEXT_OFFSET, LEADER_EPOCH_SEEN, MOST_METADAT
 SEED, IS_CUT = 20, 21
 #: Of a stretch that begins within a segment, 1; and its first batch: base offset and leader epoch. The last offset of its last batch.
 BEGINS_WITHIN, FIRST_BASE_OFFSET, FIRST_LEADER_EPOCH, LAST_OFFSET_SEEN = range(22, 26)
-COUNTS = 26
+#: How many batches were noted; how many records of the last batch were folded before one that could not be.
+NOTED, RECORDS_DONE = 26, 27
+COUNTS = 28
+
+#: A row of `noted`: the segment, and behind it the row of the batch as `kernels.scan` has it.
+NOTED_SEGMENT, NOTED_BATCH = range(2)
+NOTED_COLUMNS = NOTED_BATCH + scan.COLUMNS
 
 _SIZE_MASK = (1 << SIZE_BITS) - 1
 _METADATA_WORTH_MOVING = 4 << 20
@@ -92,7 +100,7 @@ class Tables(NamedTuple):
 
     `key_topic_ids`, `staged_topic_ids` and `topic_topic_ids` are two words for each row, 0 for none: the topic id in a commit of version 4
     or later, the last one of a topic. `topic_ids` are (topic, word, word) in the order in which commits said so. Commits of a key that
-    were staged below `void_below` were dropped by a tombstone. `scratch` is for names in one record,
+    were staged below `void_below` were dropped by a tombstone. `noted` are batches to be read again. `scratch` is for names in one record,
     `group_numbers`, `topic_numbers` and `key_numbers` for what these are called in the fold that this one is joined to.
     """
 
@@ -112,6 +120,7 @@ class Tables(NamedTuple):
     passed: Int64s
     topic_ids: Int64s
     topic_topic_ids: Int64s
+    noted: Int64s
     records: Int64s
     scratch: Int64s
     group_numbers: Int64s
@@ -142,6 +151,7 @@ def new_tables(seed: int) -> Tables:
         passed=_rows(PASSED_COLUMNS),
         topic_ids=_rows(3),
         topic_topic_ids=_rows(2),
+        noted=_rows(NOTED_COLUMNS),
         records=_rows(RECORD_COLUMNS),
         scratch=np.zeros((8 * MOST_MEMBERS, 4), np.int64),
         group_numbers=_rows(1),
@@ -175,6 +185,7 @@ def with_room(tables: Tables, records: int, size_bytes: int, batches: int) -> Ta
         passed=rows(tables.passed, PASSED, 3 * records + batches),
         topic_ids=rows(tables.topic_ids, TOPIC_IDS),
         topic_topic_ids=rows(tables.topic_topic_ids, TOPICS),
+        noted=rows(tables.noted, NOTED, batches),
         records=_longer(tables.records, 0, records),
         scratch=tables.scratch,
         group_numbers=rows(tables.group_numbers, GROUPS),

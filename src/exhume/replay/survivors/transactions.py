@@ -26,6 +26,7 @@ def producer_of(rows: Int64s, number: Number, rules: Int64s, tables: Tables) -> 
         tables.producers[row, columns.TXN_PRODUCER_ID] = producer_id
         tables.producers[row, columns.TXN_IS_OPEN] = 0
         tables.producers[row, columns.TXN_IS_PASSED_ON] = 0
+        tables.producers[row, columns.TXN_IS_NOTED] = 0
         tables.producers[row, columns.TXN_FIRST_MARKER] = columns.NOTHING
         enter_producer(tables.producers, row, tables.producer_index, rules[SEED])
     return row

@@ -1,0 +1,106 @@
+"""Partitions that their owner was silent on for a time, and then committed again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from exhume.analysis.detectors.cases import GroupCase
+from exhume.analysis.detectors.commits import MOST_PAUSES, PAUSE_RATIO, Pause
+from exhume.analysis.detectors.keys import KeyLife
+from exhume.analysis.detectors.report import counted, finding, span, undecidable
+from exhume.analysis.detectors.steps import who
+from exhume.analysis.memberships import Member
+from exhume.findings import Finding
+
+#: So many other partitions of the member have to go on meanwhile.
+LEAST_OTHERS = 2
+#: Of a client that commits also what has not changed, one of so many commits repeats the one before at least.
+_HABIT = 10
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    pause: Pause
+    member: Member
+    others: int
+    rose_by: int
+
+
+def find_paused(group: GroupCase) -> Iterator[Finding]:
+    """The pauses of each key that its owner's other partitions did not share, and that tell something: see `unread.find_unread`."""
+    hidden: _Found | None = None
+    for life in group.keys.with_pauses():
+        is_habit = life.repeats * _HABIT >= life.commits
+        found = [each for pause in life.pauses if (each := _of_one_partition(group, life, pause, is_habit=is_habit)) is not None]
+        seen = [each for each in found if group.around.is_complete_at(each.pause.before.record_offset)]
+        if seen:
+            yield _finding(group, life, max(seen, key=lambda each: each.pause.length_ms), len(seen) - 1, is_habit=is_habit)
+        elif found:
+            hidden = found[0]
+    if hidden is not None:
+        reason = f"compaction took records in front of {group.around.complete_from_offset}: commits may be missing where owners seem silent"
+        yield undecidable("IC-20b", reason, group, evidence=[hidden.pause.before, hidden.pause.after])
+
+
+def _of_one_partition(group: GroupCase, life: KeyLife, pause: Pause, *, is_habit: bool) -> _Found | None:
+    rose_by = pause.after.committed_offset - pause.before.committed_offset
+    usual_rise = life.usual_rise
+    if not is_habit and (usual_rise is None or rose_by <= PAUSE_RATIO * max(usual_rise, 1)):
+        return None
+    first = group.steps_before(pause.before.record_offset)
+    steps = group.memberships[max(first - 1, 0) : group.steps_before(pause.after.record_offset)]
+    if not first or steps[0].kind == "share":
+        return None
+    owners = [step.owners().get((life.topic, life.partition), []) for step in steps]
+    if any(len(each) != 1 or each[0].member_id != owners[0][0].member_id for each in owners):
+        return None
+    member = owners[0][0]
+    kept = set(member.owned).intersection(*(each[0].owned for each in owners)) - {(life.topic, life.partition)}
+    others = sum((other := group.keys.find(*owned)) is not None and _went_on(other, pause) for owned in kept)
+    return _Found(pause, member, others, rose_by) if others >= LEAST_OTHERS else None
+
+
+def _went_on(other: KeyLife, pause: Pause) -> bool:
+    """Whether this key was committed on in the meantime: it was before and after, at a pace, and made no such pause of its own."""
+    last, usual_ms = other.last, other.usual_interval_ms
+    if last is None or last.timestamp_ms is None or other.first_timestamp_ms is None or usual_ms is None:
+        return False
+    half_ms = pause.length_ms / 2
+    is_there = other.first_timestamp_ms <= pause.from_ms and last.timestamp_ms >= pause.to_ms and other.highest != other.lowest
+    if not is_there or PAUSE_RATIO * usual_ms > pause.length_ms:
+        return False
+    if len(other.pauses) >= MOST_PAUSES and min(own.length_ms for own in other.pauses) > half_ms:
+        return False
+    return all(min(own.to_ms, pause.to_ms) - max(own.from_ms, pause.from_ms) <= half_ms for own in other.pauses)
+
+
+def _finding(group: GroupCase, life: KeyLife, found: _Found, more: int, *, is_habit: bool) -> Finding:
+    pause, epochs = found.pause, group.around.epochs
+    sentence = (
+        f"{life.topic}-{life.partition} of {who(found.member)} was not committed for {span(pause.length_ms)}, "
+        f"{pause.length_ms / pause.usual_interval_ms:.0f} times the usual interval, while {counted(found.others, 'other partition')} "
+        "of the same owner went on"
+    )
+    if not is_habit:
+        sentence += f"; then it rose by {found.rose_by} at once, usual are {life.usual_rise:g}"
+    began = [each.leader_epoch for each in epochs[1:] if pause.before.record_offset < each.first_record_offset <= pause.after.record_offset]
+    sentence += f"; leader epoch {began[0]} of the offsets partition began meanwhile" if began else ""
+    sentence += f"; {counted(more, 'such pause')} more" if more else ""
+    not_excluded = ["others that were as slow at that time: what is usual is that of the end of the log"]
+    if not is_habit:
+        not_excluded.insert(0, "a partition without traffic that then got much at once")
+    if began:
+        not_excluded.append("two brokers' clocks")
+    return finding(
+        "IC-20b",
+        sentence,
+        life,
+        around=group.around,
+        severity="warn" if is_habit else "info",
+        confidence="likely" if is_habit else "possible",
+        evidence=[pause.before, pause.after],
+        member_id=found.member.member_id,
+        not_excluded=not_excluded,
+        remedy="Look at that client for that time, not at the coordinator: did it fetch this partition?",
+    )

@@ -1,0 +1,330 @@
+"""Where a fold cannot go on: what a load makes of the batch there, so that it can.
+
+A strict load reads on over a checksum that fails, stops at a cut batch without a word, and ends at what its release does not read: the
+fold ends in front of that, and the loader says why. A lenient load takes what salvage finds. A batch that holds a record which is written
+as no broker writes it, or that is damaged, is folded in other bytes: its records as the plain reader gives them, written anew. Those that
+the release refuses are left out and given to the loader, which takes note of them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from exhume.codecs.batch_writer import NewRecord, encode_batch
+from exhume.codecs.batches import HEADER_BYTES, Batch, end_reason, read_header_fields
+from exhume.codecs.compression import decompress
+from exhume.codecs.kernels import scan
+from exhume.codecs.kernels.primitives import Bytes, Int64s
+from exhume.codecs.record_types import encode_key, encode_value
+from exhume.codecs.records import Record, read_records, read_records_leniently
+from exhume.codecs.salvage import Found, salvage
+from exhume.errors import DecodeError, DecompressionError, EncodeError, EvidenceError
+from exhume.replay.broker_log import LoadedBatch, StrictLog
+from exhume.replay.decode import ReplayRecord, UnknownRecordType, decode_for
+from exhume.replay.profiles import BrokerProfile, JavaProfile, ScalaProfile
+from exhume.replay.reading import refused_format
+from exhume.replay.survivors import tables as columns
+from exhume.replay.survivors.fold import fold
+from exhume.replay.survivors.rules import (
+    BAD_RECORD,
+    DONE,
+    LAST_COUNTED_OFFSET,
+    NOT_SOUND,
+    ODD_BATCH,
+    ODD_KEY,
+    ODD_VALUE,
+    RULES,
+    START_OFFSET,
+)
+from exhume.replay.survivors.run import with_room_for
+from exhume.replay.survivors.served import hide_behind
+from exhume.replay.survivors.settled import MendedBatch, mended_position
+from exhume.replay.survivors.stretches import readable
+from exhume.replay.survivors.tables import Tables
+
+#: What writing records anew can mend.
+_MENDABLE = (BAD_RECORD, ODD_KEY, ODD_VALUE)
+#: Written anew, a batch is one whose records do not lie in its segment: like any compressed one.
+_GZIP = 1
+_FLEXIBLE_SINCE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class _Mended:
+    """A batch of which the `done` first records are folded: `records` are the others as they are to be folded, `refused` those that the
+    release refuses.
+    """
+
+    batch: Batch
+    done: int
+    records: list[Record]
+    refused: list[Record]
+
+
+@dataclass(slots=True)
+class OddPlaces(ABC):
+    """What lies behind a fold as far as it went: `pass_over` is asked where it stopped.
+
+    `mended` are the batches that were folded in other bytes, by segment and byte position. `odd_segments` are those that somebody has
+    something to say about. `ends_at` is where the load ends in an error; None where it goes to the log's end.
+    """
+
+    log: StrictLog
+    profile: BrokerProfile
+    cap_bytes: int
+    #: Those that the fold goes by.
+    rules: Int64s = field(default_factory=lambda: np.zeros(RULES, np.int64))
+    mended: dict[tuple[int, int], MendedBatch] = field(default_factory=dict)
+    odd_segments: set[int] = field(default_factory=set)
+    ends_at: tuple[int, int] | None = None
+    #: True where nothing behind the last place counts.
+    is_over: bool = False
+    #: Where the last batch lies that was folded as it is, in the segment that is being folded.
+    last_batch_at: int = 0
+
+    @abstractmethod
+    def pass_over(self, tables: Tables, segment: int, position: int) -> tuple[Tables, int]:
+        """The tables with what lies at this byte of the segment, and the byte to go on from; `counts[STATUS]` is `DONE` where that went
+        well. The batches in front of it are folded, of this one the records that `counts[RECORDS_DONE]` says.
+        """
+
+    def _begin(self, tables: Tables, segment: int) -> int:
+        status = int(tables.counts[columns.STATUS])
+        self.odd_segments.add(segment)
+        tables.counts[columns.STATUS] = DONE
+        if tables.counts[columns.IS_CUT]:
+            self.is_over = True
+        return status
+
+    def _content(self, segment: int) -> Bytes:
+        return readable(self.log.segments[segment].buffer)
+
+    def _loaded(self, segment: int, batch: Batch) -> LoadedBatch:
+        served = self.log.segments[segment]
+        return LoadedBatch(served.file.path, batch, served.buffer, lambda: read_records(served.buffer, batch))
+
+    def _fold_as_it_is(self, tables: Tables, segment: int, batch: Batch) -> Tables:
+        """Whatever its checksum says."""
+        data, start, end = self._content(segment), batch.byte_position + HEADER_BYTES[2], batch.end_position
+        if batch.codec and batch.record_count:
+            try:
+                data = np.frombuffer(decompress(batch.codec, data[start:end].data, magic=2, cap_bytes=self.cap_bytes) or b"\0", np.uint8)
+            except DecompressionError:
+                return _stopped(tables, BAD_RECORD)
+            start, end = 0, len(data)
+        return self._folded(tables, segment, _row(batch, tables), data, (start, end))
+
+    def _folded(self, tables: Tables, segment: int, row: Int64s, data: Bytes, body: tuple[int, int]) -> Tables:
+        bodies = np.array([body], np.int64)
+        tables = with_room_for(tables, row, 0, 1, bodies)
+        # Kernels are compiled for one kind of array only.
+        data.flags.writeable = False
+        fold(row, 0, 1, data, bodies, segment, self.rules, tables)
+        return tables
+
+    def _fold_mended(self, tables: Tables, segment: int, mended: _Mended) -> Tables:
+        batch, records = mended.batch, mended.records
+        base_timestamp = batch.delete_horizon_ms if batch.delete_horizon_ms is not None else batch.base_timestamp_ms
+        try:
+            written = encode_batch(
+                [NewRecord(each.record_offset, each.timestamp_ms, each.key, each.value) for each in records],
+                base_offset=batch.base_offset or 0,
+                last_offset_delta=0,
+                base_timestamp_ms=-1 if base_timestamp is None else base_timestamp,
+                max_timestamp_ms=0,
+            )
+        except EncodeError:
+            return _stopped(tables, ODD_BATCH)
+        section = written[HEADER_BYTES[2] :]
+        counts = tables.counts
+        before = int(counts[columns.PASSED]), int(counts[columns.GROUP_RECORDS])
+        row = _row(batch, tables)
+        row[0, scan.POSITION] = position = mended_position(batch.byte_position)
+        row[0, scan.RECORD_COUNT] = len(records)
+        row[0, scan.ATTRIBUTES] = row[0, scan.ATTRIBUTES] & ~scan.CODEC | _GZIP
+        data = np.frombuffer(section or b"\0", np.uint8)
+        tables = self._folded(tables, segment, row, data, (0, len(section)))
+        if tables.counts[columns.STATUS] != DONE:
+            return tables
+        counts = tables.counts
+        counts[columns.RECORDS] += mended.done + len(mended.refused)
+        for number, record in enumerate(mended.refused):
+            passed = tables.passed[counts[columns.PASSED]]
+            passed[columns.PASSED_SEGMENT], passed[columns.PASSED_BATCH] = segment, position
+            passed[columns.PASSED_PLACE], passed[columns.PASSED_OFFSET] = -number - 1, record.record_offset
+            passed[columns.PASSED_GROUP] = -1
+            counts[columns.PASSED] += 1
+        if (int(counts[columns.PASSED]), int(counts[columns.GROUP_RECORDS])) != before:
+            # Somebody will come back to it.
+            self.mended[segment, position] = MendedBatch(batch, section, mended.refused)
+        return tables
+
+
+def odd_places(log: StrictLog, profile: BrokerProfile, cap_bytes: int, *, lenient: bool) -> OddPlaces:
+    """What gets a fold of this log past odd places."""
+    return (LenientOddPlaces if lenient else StrictOddPlaces)(log, profile, cap_bytes)
+
+
+class StrictOddPlaces(OddPlaces):
+    """As the release loads them."""
+
+    def pass_over(self, tables: Tables, segment: int, position: int) -> tuple[Tables, int]:
+        status = self._begin(tables, segment)
+        served = self.log.segments[segment]
+        if self.is_over:
+            return tables, served.end
+        reason = end_reason(served.buffer, position, served.end)
+        if reason in ("cut_batch", "short_tail"):
+            hide_behind(self.log, served, position, is_batch=reason == "cut_batch")
+            return tables, position
+        if reason is not None:
+            return self._end(tables, segment, position)
+        batch = read_header_fields(served.buffer, position)
+        if batch.magic != 2 or batch.last_offset < self.rules[START_OFFSET] or batch.last_offset >= self.rules[LAST_COUNTED_OFFSET]:
+            return _stopped(tables, status or ODD_BATCH), position
+        if status == NOT_SOUND:
+            tables = self._fold_as_it_is(tables, segment, batch)
+            status = int(tables.counts[columns.STATUS])
+            if status == DONE:
+                return tables, batch.end_position
+        if status == ODD_BATCH and refused_format(self._loaded(segment, batch), self.profile) is not None:
+            return self._end(tables, segment, position)
+        if status not in _MENDABLE or batch.is_control:
+            return _stopped(tables, status), position
+        tables.counts[columns.STATUS] = DONE
+        done = int(tables.counts[columns.RECORDS_DONE])
+        try:
+            records = list(read_records(served.buffer, batch))[done:]
+        except EvidenceError:
+            return self._end(tables, segment, position)
+        mended = [_mended(self.profile, record) for record in records]
+        if None in mended:
+            return self._end(tables, segment, position)
+        kept = [record for record in mended if record is not None]
+        return self._fold_mended(tables, segment, _Mended(batch, done, kept, [])), batch.end_position
+
+    def _end(self, tables: Tables, segment: int, position: int) -> tuple[Tables, int]:
+        """The load ends here; so does the fold."""
+        self.ends_at, self.is_over = (segment, position), True
+        return tables, position
+
+
+@dataclass(slots=True)
+class LenientOddPlaces(OddPlaces):
+    """As salvage finds them."""
+
+    def pass_over(self, tables: Tables, segment: int, position: int) -> tuple[Tables, int]:
+        status = self._begin(tables, segment)
+        served = self.log.segments[segment]
+        if self.is_over:
+            return tables, served.end
+        if status not in (NOT_SOUND, *_MENDABLE) and end_reason(served.buffer, position, served.end) is None:
+            return _stopped(tables, status), position
+        for found in self._behind(segment, position):
+            if found.batch.byte_position > position and _is_in_place(found):
+                return tables, found.batch.byte_position
+            done = int(tables.counts[columns.RECORDS_DONE]) if found.batch.byte_position == position else 0
+            tables = self._take(tables, segment, found.batch, done)
+            if tables.counts[columns.STATUS] != DONE:
+                return tables, position
+            if _is_in_place(found):
+                self.last_batch_at = found.batch.byte_position
+        return tables, served.end
+
+    def _behind(self, segment: int, position: int) -> Iterator[Found]:
+        """What salvage finds from this byte on."""
+        served = self.log.segments[segment]
+        # From the last sound batch on, salvage knows which offsets belong here.
+        start = min(self.last_batch_at, position)
+        for item in salvage(served.buffer, position=start, base_offset=served.file.base_offset):
+            if isinstance(item, Found) and item.batch.byte_position >= position:
+                yield item
+
+    def _take(self, tables: Tables, segment: int, batch: Batch, done: int) -> Tables:
+        if (
+            batch.magic != 2
+            or batch.last_offset >= self.rules[LAST_COUNTED_OFFSET]
+            or refused_format(self._loaded(segment, batch), self.profile)
+        ):
+            return _stopped(tables, ODD_BATCH)
+        if batch.is_control:
+            return self._fold_as_it_is(tables, segment, batch)
+        records = read_records_leniently(self.log.segments[segment].buffer, batch)[0][done:]
+        mended = [(record, _mended(self.profile, record)) for record in records]
+        kept = [after for _, after in mended if after is not None]
+        refused = [before for before, after in mended if after is None]
+        return self._fold_mended(tables, segment, _Mended(batch, done, kept, refused))
+
+
+def _is_in_place(found: Found) -> bool:
+    """True for a batch that a scan takes as salvage does."""
+    is_as_stated = found.stated_size_bytes is None and found.stated_magic is None
+    return found.crc_status == "ok" and found.grade == "verified" and is_as_stated
+
+
+def _mended(profile: BrokerProfile, record: Record) -> Record | None:
+    """The record as any broker would have written it, as far as that is known; None where the release refuses it for what it is."""
+    try:
+        decoded = decode_for(profile, record.record_offset, record.key, record.value)
+    except UnknownRecordType:
+        return None if isinstance(profile, ScalaProfile) and profile.unknown_record_type == "abort" else record
+    except DecodeError:
+        return None
+    if isinstance(profile, JavaProfile) and decoded.record_type in profile.refused_types:
+        return None
+    if decoded.record_type > 2:
+        return record
+    try:
+        return _written(record, decoded)
+    except EncodeError:
+        return record
+
+
+def _written(record: Record, decoded: ReplayRecord) -> Record:
+    assert record.key is not None
+    fields: dict[str, Any] = {"key": record.key, "value": record.value}
+    key = encode_key(decoded.record_type, decoded.key)
+    if record.key.startswith(key):
+        # Bytes behind the last field are ignored by every release.
+        fields["key"] = key
+    if record.value is not None and decoded.record_type < 2:
+        assert decoded.value_version is not None
+        assert decoded.value is not None
+        version = decoded.value_version
+        if version >= _FLEXIBLE_SINCE:
+            fields["value"] = encode_value(decoded.record_type, version, decoded.value)
+        else:
+            fields["value"] = version.to_bytes(2, "big", signed=True) + record.value[2:]
+    return Record(record.record_offset, record.timestamp_ms, record.timestamp_type, record.sequence, **fields)
+
+
+def _row(batch: Batch, tables: Tables) -> Int64s:
+    """The header of a format 2 batch as a row of a scan. Its leader epoch, which no load looks at, is that of the batch in front."""
+    base_timestamp = batch.delete_horizon_ms if batch.delete_horizon_ms is not None else batch.base_timestamp_ms
+    fields = {
+        scan.POSITION: batch.byte_position,
+        scan.SIZE: batch.size_bytes,
+        scan.BASE_OFFSET: batch.base_offset,
+        scan.LAST_OFFSET: batch.last_offset,
+        scan.ATTRIBUTES: batch.attributes,
+        scan.RECORD_COUNT: batch.record_count,
+        scan.BASE_TIMESTAMP: -1 if base_timestamp is None else base_timestamp,
+        scan.MAX_TIMESTAMP: -1 if batch.max_timestamp_ms is None else batch.max_timestamp_ms,
+        scan.PRODUCER_ID: batch.producer_id,
+        scan.PRODUCER_EPOCH: batch.producer_epoch,
+        scan.BASE_SEQUENCE: batch.base_sequence,
+        scan.LEADER_EPOCH: int(tables.counts[columns.LEADER_EPOCH_SEEN]),
+        scan.CRC: batch.crc,
+        scan.IS_SOUND: 1,
+    }
+    return np.array([[fields[column] for column in range(scan.COLUMNS)]], np.int64)
+
+
+def _stopped(tables: Tables, status: int) -> Tables:
+    tables.counts[columns.STATUS] = status
+    return tables

@@ -1,0 +1,71 @@
+"""A partition in columns, first as if nothing but the end of its log were damaged, then past whatever is odd in it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from exhume.codecs.log_directory import PartitionDirectory
+from exhume.replay.broker_log import Stop, StrictLog, list_log, open_strictly
+from exhume.replay.reading import FastLoad
+from exhume.replay.survivors.odd_places import odd_places
+from exhume.replay.survivors.run import fold_log
+from exhume.replay.survivors.served import hides_batches, likely_log, recovered_log
+from exhume.replay.survivors.settled import Settled
+
+if TYPE_CHECKING:
+    from exhume.replay.local import LoadOptions
+
+
+def fold_partition(partition: PartitionDirectory, stop: Stop, fast: FastLoad, options: LoadOptions) -> Settled | None:
+    """What a load of this partition comes to, folded as `fast` says; None where it has to be loaded record by record."""
+    if options.mode == "lenient":
+        return _fold_leniently(partition, stop, fast, options)
+    log = likely_log(partition, stop)
+    if log.refused:
+        return None
+    if stop == "clean":
+        return _fold(log, fast, options, is_last=True)
+    settled = _fold(log, fast, options, is_last=False)
+    if settled is not None:
+        return settled
+    log = recovered_log(partition)
+    return None if log.refused else _fold(log, fast, options, is_last=True)
+
+
+def _fold_leniently(partition: PartitionDirectory, stop: Stop, fast: FastLoad, options: LoadOptions) -> Settled | None:
+    # Where nothing is odd, a start after an unclean stop finds nothing to do.
+    log = open_strictly(partition, "clean")
+    if stop == "unclean":
+        settled = None if log.refused else _fold(replace(log, stop=stop), fast, options, is_last=False)
+        if settled is not None:
+            return settled
+        # What a broker goes on with says where the log ends; what is read is all there is.
+        log = recovered_log(partition)
+        log.segments = list_log(partition, stop).segments
+        for segment in log.segments:
+            segment.open()
+    return _fold(log, fast, options, is_last=True)
+
+
+def _fold(log: StrictLog, fast: FastLoad, options: LoadOptions, *, is_last: bool, until: tuple[int, int] | None = None) -> Settled | None:
+    at, is_lenient = options.at, options.mode == "lenient"
+    if at is not None and log.hidden and hides_batches(log):
+        return None
+    # Salvage says which batches there are at a time, and what their order is.
+    is_known = is_last and not (is_lenient and at is not None and at.time_ms is not None)
+    settled = fold_log(
+        log,
+        options.profile,
+        options.inputs,
+        fast,
+        start_offset=0 if is_lenient else log.start_offset,
+        lenient=is_lenient,
+        at=at,
+        groups=options.groups,
+        odd=odd_places(log, options.profile, fast.cap_bytes, lenient=is_lenient) if is_known else None,
+        until=until,
+    )
+    if settled is not None and not is_lenient and at is None and until is None:
+        settled.up_to = lambda place: _fold(log, fast, options, is_last=True, until=place)
+    return settled
