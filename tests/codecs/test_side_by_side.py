@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -43,7 +44,7 @@ def test_behind_a_pause_the_reader_goes_on_itself_when_all_in_front_has_been_rea
     met: list[tuple[int, bool]] = []
 
     def work(number: int) -> Made:
-        assert not is_here()
+        assert is_here() == (number == 0)
         yield table(number)
         yield PAUSE
         met.append((number, is_here()))
@@ -54,6 +55,13 @@ def test_behind_a_pause_the_reader_goes_on_itself_when_all_in_front_has_been_rea
         assert each["number"][0].as_py() == count // 2
 
     assert met == [(number, True) for number in range(20)]
+
+
+@_THREADS
+def test_a_first_piece_that_pauses_at_once_or_is_empty_is_done_by_the_reader(threads: int) -> None:
+    works = [[PAUSE, table(0)], [table(1)]], [[], [table(2), PAUSE, table(3)]], [[PAUSE]], list[Any]()
+
+    assert [numbers(side_by_side(map(iter, each), threads)) for each in works] == [[0, 1], [2, 3], [], []]
 
 
 @_THREADS
@@ -85,8 +93,9 @@ def test_work_that_cannot_be_had_is_missed_in_its_turn(threads: int) -> None:
     assert seen == [0, 1]
 
 
-def test_little_is_made_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_AHEAD_BYTES", 3 * table(0).nbytes)
+@pytest.mark.parametrize(("limit", "most"), [("_AHEAD_BYTES", 3 * table(0).nbytes), ("_AHEAD_TABLES", 3)])
+def test_little_is_made_ahead(limit: str, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, limit, most)
     made: list[Any] = []
 
     def work(first: int) -> Made:
@@ -95,23 +104,35 @@ def test_little_is_made_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
             yield table(number)
 
     reader = side_by_side((work(100 * number) for number in range(50)), 2)
-    first = next(reader)
+    first, second = next(reader), next(reader)
     reader.close()
 
-    assert first["number"][0].as_py() == 0
-    # Three pieces of work are begun, and one more when the first was taken.
-    assert len(made) <= 4 * 3
+    assert numbers(iter([first, second])) == [0, 1]
+    # The first table, and what three pieces of work are begun with, and one more when the first was taken.
+    assert len(made) <= 1 + 4 * 3
 
 
-def test_whoever_stops_reading_ends_what_is_under_way() -> None:
-    def work(number: int) -> Made:
-        yield table(number)
-        # Being told to stop ends it, long before it has made too much.
-        while number:
-            yield table(number)
+def test_whoever_stops_reading_ends_what_is_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    is_at_work, is_read = threading.Event(), threading.Event()
+    made: list[pa.RecordBatch] = []
+    monkeypatch.setattr(module, "_AHEAD_TABLES", 10_000)
 
-    reader = side_by_side((work(number) for number in range(2)), 2)
+    def endless() -> Made:
+        while True:
+            is_at_work.set()
+            made.append(table(1))
+            yield made[-1]
+            # The first table is made while the other piece is read; being told to stop is what ends this.
+            is_read.wait()
+            time.sleep(0.001)
+
+    reader = side_by_side([iter([table(0), table(0)]), endless()], 2)
     next(reader)
+    assert not is_at_work.is_set()
+    next(reader)
+    is_at_work.wait()
+    is_read.set()
     reader.close()
 
+    assert len(made) < 10_000
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("exhume-decode")]

@@ -28,8 +28,9 @@ PAUSE: Literal[Pause.PAUSE] = Pause.PAUSE
 #: What a piece of work gives.
 Made = Iterator[pa.RecordBatch | Literal[Pause.PAUSE]]
 
-#: How much of one piece is made ahead at most, and one table at least: a compressed batch may unfold to anything.
-_AHEAD_BYTES = 64 * 1024 * 1024
+#: How much of one piece is made ahead at most, and one table at least: a compressed batch may unfold to anything. A table of few rows takes
+#: up more than their bytes.
+_AHEAD_BYTES, _AHEAD_TABLES = 64 * 1024 * 1024, 256
 
 
 def in_turn(works: Iterable[Made]) -> Iterator[pa.RecordBatch]:
@@ -38,7 +39,22 @@ def in_turn(works: Iterable[Made]) -> Iterator[pa.RecordBatch]:
 
 
 def side_by_side(works: Iterable[Made], threads: int) -> Generator[pa.RecordBatch]:
-    """As `in_turn`; up to a pause, so many pieces are worked on at a time. `works` is asked for the next ones as they are needed."""
+    """As `in_turn`; up to a pause, so many pieces are worked on at a time. `works` is asked for the next ones as they are needed.
+
+    The first table is made by the thread of the reader: kernels are compiled for it, and a compiler is interrupted there only.
+    """
+    works = iter(works)
+    for made in islice(works, 1):
+        table = next(made, PAUSE)
+        if table is PAUSE:
+            yield from in_turn([made])
+        else:
+            yield table
+            works = chain([made], works)
+    yield from _ahead(works, threads)
+
+
+def _ahead(works: Iterable[Made], threads: int) -> Iterator[pa.RecordBatch]:
     is_stopped = Event()
 
     def begin(made: Made) -> Iterator[pa.RecordBatch]:
@@ -50,7 +66,7 @@ def side_by_side(works: Iterable[Made], threads: int) -> Generator[pa.RecordBatc
                     break
                 tables.append(table)
                 size_bytes += table.nbytes
-                if size_bytes >= _AHEAD_BYTES or is_stopped.is_set():
+                if size_bytes >= _AHEAD_BYTES or len(tables) >= _AHEAD_TABLES or is_stopped.is_set():
                     break
         except Exception as error:
             # It is met behind what came before it.
