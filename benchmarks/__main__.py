@@ -36,7 +36,7 @@ def _cases(*, quick: bool, large: bool) -> Iterator[Case]:
     yield Case(
         "few-keys",
         100,
-        one_core=("floor", "crc32c package", "scan", "state", "decode", "diagnose", "parquet", *_QUESTIONS, "plain Python"),
+        one_core=("floor", "crc32c package", "scan", "state", "decode", "inspect", "diagnose", "parquet", *_QUESTIONS, "plain Python"),
         two_cores=("scan", "state", "parquet", DUMP, *(brokers if quick else ())),
     )
     yield Case("many-keys", 100, one_core=("floor", "scan", "state"), two_cores=("state",))
@@ -45,7 +45,7 @@ def _cases(*, quick: bool, large: bool) -> Iterator[Case]:
     yield Case("transactional", 100, one_core=("floor", "scan", "state"), two_cores=("state",))
     yield Case("old-formats", 100, one_core=("scan", "state"), two_cores=("state",))
     if not quick:
-        ours = ("floor", "crc32c package", "scan", "state", "decode", "diagnose", *_QUESTIONS)
+        ours = ("floor", "crc32c package", "scan", "state", "decode", "inspect", "diagnose", *_QUESTIONS)
         yield Case("few-keys", 1000, one_core=ours, two_cores=("scan", "state", *brokers))
     if large:
         yield Case("few-keys", 10_000, one_core=("floor", "scan", "state"), two_cores=("scan", "state"))

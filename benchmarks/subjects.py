@@ -93,6 +93,11 @@ def _decode(log: Log) -> tuple[int, int]:
     return commits, groups
 
 
+def _inspect(log: Log) -> pa.Table:
+    with exhume.open(log.directory) as topic:
+        return topic.inspect().tables()["partitions"]
+
+
 def _diagnose(log: Log) -> Findings:
     with exhume.open(log.directory) as topic:
         return topic.diagnose()
@@ -145,6 +150,9 @@ SUBJECTS: Mapping[str, Subject] = {
     "scan": Subject(_scan, _scanned),
     "state": Subject(_state, _live),
     "decode": Subject(_decode, lambda rows: {"commit_records": rows[0], "group_records": rows[1]}),
+    "inspect": Subject(
+        _inspect, lambda table: {"batches": pc.sum(table["batch_count"]).as_py(), "records": pc.sum(table["record_count"]).as_py()}
+    ),
     # Nothing else knows what is to be found: only that every detector looked.
     "diagnose": Subject(_diagnose, lambda _: {}),
     "parquet": Subject(_parquet, _rows_of, process=_PROGRAM),

@@ -73,6 +73,10 @@ READERS: Readers = {
     "end-transaction markers": OffsetsTopic.end_txn_markers,
     "dump": OffsetsTopic.dump,
     "dump with raw bytes": lambda topic: topic.dump(raw=True),
+    "partitions": lambda topic: topic.inspect().tables()["partitions"].to_reader(),
+    "segments": lambda topic: topic.inspect().tables()["segments"].to_reader(),
+    "record types": lambda topic: topic.inspect().tables()["record_types"].to_reader(),
+    "gaps": lambda topic: topic.inspect().tables()["gaps"].to_reader(),
 }
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from exhume import findings as findings_table
@@ -13,11 +15,17 @@ from exhume.analysis import side_files
 from exhume.arrow_rows import table_of
 from exhume.codecs import schemas
 from exhume.codecs.log_directory import Evidence, PartitionDirectory
-from exhume.codecs.record_types import Decoded, decode_control_record, decode_record
+from exhume.codecs.record_types import RECORD_TYPES as KNOWN_TYPES
+from exhume.codecs.record_types import decode_control_record, decode_record
+from exhume.codecs.records import Record
 from exhume.codecs.salvage import Hole
 from exhume.codecs.segment_reader import ReadOptions, SegmentBatch, SegmentReader
-from exhume.codecs.segment_spans import SegmentSpan, first_offset_of, segment_rows
+from exhume.codecs.segment_spans import SegmentSpan, count_segment, segment_rows
 from exhume.findings import Finding, Findings
+
+if TYPE_CHECKING:
+    from exhume.codecs.columns.pieces import Piece
+    from exhume.codecs.columns.runs import Run
 
 #: One row per partition directory. Offsets and times are those of the records that can be read; checkpoints are null where there are none.
 PARTITIONS = pa.schema(
@@ -104,6 +112,24 @@ class Inspection:
 _TypeKey = tuple[int | None, str, int | None, bool, bool]
 
 
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """What a record is, as its bytes say."""
+
+    record_type: int | None
+    name: str
+    value_version: int | None
+    is_marked: bool
+
+
+@lru_cache(maxsize=4096)
+def _kind_of(key: bytes | None, value: bytes | None, *, is_control: bool) -> _Kind:
+    """Markers, the tombstones of a group and many others are the same bytes again and again."""
+    decoded = (decode_control_record if is_control else decode_record)(key, value)
+    number = None if decoded.control_type is not None else decoded.number
+    return _Kind(number, decoded.name, decoded.value_version, bool(decoded.marks))
+
+
 @dataclass(slots=True)
 class _TypeCount:
     record_count: int = 0
@@ -111,10 +137,16 @@ class _TypeCount:
     first_offset: int | None = None
     last_offset: int | None = None
 
+    def add(self, count: int, first: int, last: int) -> None:
+        """Count so many records without a mark, whose record offsets reach from `first` to `last`."""
+        self.record_count += count
+        self.first_offset = first if self.first_offset is None else min(self.first_offset, first)
+        self.last_offset = last if self.last_offset is None else max(self.last_offset, last)
+
 
 @dataclass(slots=True)
 class _PartitionCount:
-    """What has been seen of one partition so far."""
+    """What has been seen of one partition so far: a `segment_spans.Counter` of gaps and of record types."""
 
     partition: PartitionDirectory
     span: SegmentSpan = field(default_factory=SegmentSpan)
@@ -126,38 +158,69 @@ class _PartitionCount:
     def origin(self) -> dict[str, Any]:
         return {"replica": self.partition.replica, "offsets_partition": self.partition.offsets_partition}
 
-    def add_batch(self, found: SegmentBatch, segment_span: SegmentSpan) -> None:
-        batch = found.batch
-        records = found.records()
-        first = first_offset_of(found, records)
-        self._note_gap(found, first)
-        self.next_offset = max(self.next_offset or 0, batch.next_offset)
-        for span in (self.span, segment_span):
-            span.add_batch(found, records, first)
-        for record in records:
-            decoded = (decode_control_record if batch.is_control else decode_record)(record.key, record.value)
-            self._count_type(decoded, record.record_offset, is_tombstone=record.value is None, is_transactional=batch.is_transactional)
+    def add_hole(self, hole: Hole) -> None:
+        """Only spans count these."""
 
-    def _note_gap(self, found: SegmentBatch, first: int) -> None:
+    def add_batch(self, found: SegmentBatch, first: int) -> None:
         if self.next_offset is not None and first > self.next_offset:
-            self.gaps.append(
-                {
-                    **self.origin,
-                    "first_missing_offset": self.next_offset,
-                    "last_missing_offset": first - 1,
-                    "missing_offsets": first - self.next_offset,
-                    "path": found.segment.path,
-                    "byte_position": found.batch.byte_position,
-                }
-            )
+            self._note_gap(self.next_offset, first, found.segment.path, found.batch.byte_position)
+        self.next_offset = max(self.next_offset or 0, found.batch.next_offset)
 
-    def _count_type(self, decoded: Decoded, record_offset: int, *, is_tombstone: bool, is_transactional: bool) -> None:
-        number = None if decoded.control_type is not None else decoded.number
-        count = self.types.setdefault((number, decoded.name, decoded.value_version, is_tombstone, is_transactional), _TypeCount())
-        count.record_count += 1
-        count.marked_count += bool(decoded.marks)
-        count.first_offset = record_offset if count.first_offset is None else min(count.first_offset, record_offset)
-        count.last_offset = record_offset if count.last_offset is None else max(count.last_offset, record_offset)
+    def add_run(self, run: Run) -> None:
+        from exhume.codecs.kernels import scan
+
+        firsts, behind = run.columns[scan.BASE_OFFSET], run.columns[scan.LAST_OFFSET] + 1
+        reached = firsts[0] if self.next_offset is None else self.next_offset
+        next_offsets = np.maximum.accumulate(np.concatenate([[reached], behind]))
+        for number in np.flatnonzero(firsts > next_offsets[:-1]).tolist():
+            position = int(run.columns[scan.POSITION, number])
+            self._note_gap(int(next_offsets[number]), int(firsts[number]), run.segment.path, position)
+        self.next_offset = int(next_offsets[-1])
+
+    def _note_gap(self, next_offset: int, first: int, path: str, byte_position: int) -> None:
+        self.gaps.append(
+            {
+                **self.origin,
+                "first_missing_offset": next_offset,
+                "last_missing_offset": first - 1,
+                "missing_offsets": first - next_offset,
+                "path": path,
+                "byte_position": byte_position,
+            }
+        )
+
+    def add_records(self, found: SegmentBatch, records: Sequence[Record]) -> None:
+        batch = found.batch
+        for record in records:
+            self._count(record.key, record.value, record.record_offset, batch.is_control, batch.is_transactional)
+
+    def _count(self, key: bytes | None, value: bytes | None, record_offset: int, is_control: bool, is_transactional: bool) -> None:
+        kind = _kind_of(key, value, is_control=is_control)
+        count = self._count_of(kind.record_type, kind.name, kind.value_version, value is None, is_transactional)
+        count.add(1, record_offset, record_offset)
+        count.marked_count += kind.is_marked
+
+    def _count_of(self, *key: *_TypeKey) -> _TypeCount:
+        return self.types.setdefault(key, _TypeCount())
+
+    def add_piece(self, piece: Piece) -> None:
+        from exhume.codecs.columns.versions import read_versions
+        from exhume.codecs.kernels import records, scan
+
+        attributes = piece.run.columns[scan.ATTRIBUTES][piece.records[records.BATCH]]
+        is_transactional, is_control = attributes & scan.TRANSACTIONAL != 0, attributes & scan.CONTROL != 0
+        versions, is_read = read_versions(piece)
+        offsets, numbers = piece.records[records.OFFSET], piece.records[records.RECORD_TYPE]
+        # Of those that were read, type and version are small; -1 is the version of a tombstone.
+        codes = (numbers * 64 + versions + 1) * 2 + is_transactional
+        for code in np.unique(codes[is_read]).tolist():
+            same = offsets[is_read & (codes == code)]
+            number, version = code // 128, code // 2 % 64 - 1
+            known = None if version < 0 else version
+            count = self._count_of(number, KNOWN_TYPES[number].name, known, known is None, bool(code % 2))
+            count.add(len(same), int(same.min()), int(same.max()))
+        for at in np.flatnonzero(~is_read).tolist():
+            self._count(*piece.key_and_value(at), int(offsets[at]), bool(is_control[at]), bool(is_transactional[at]))
 
 
 def inspect(evidence: Evidence, options: ReadOptions) -> Inspection:
@@ -168,12 +231,7 @@ def inspect(evidence: Evidence, options: ReadOptions) -> Inspection:
     spans: dict[int, SegmentSpan] = {}
     for partition, segment, behind in reader.segments():
         count, span = counts[id(partition)], spans.setdefault(id(segment), SegmentSpan())
-        for item in reader.items(partition, segment, behind):
-            if isinstance(item, Hole):
-                span.add_hole(item)
-                count.span.add_hole(item)
-            else:
-                count.add_batch(item, span)
+        count_segment(reader, partition, segment, behind, span, count.span, count)
     for count in counts.values():
         findings.extend(_lacks(count))
     tables = {

@@ -1,10 +1,12 @@
-"""What a segment holds, counted: the rows of `schemas.SEGMENTS`."""
+"""What a segment holds, counted: the rows of `schemas.SEGMENTS`. Whoever counts takes batches and records as they are read: one by one, or,
+where that is worth a compiler, as columns.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from exhume.codecs.log_directory import PartitionDirectory, SegmentFile
 from exhume.codecs.records import Record
@@ -13,10 +15,77 @@ from exhume.codecs.salvage import Hole
 from exhume.codecs.segment_reader import SegmentBatch, SegmentReader
 from exhume.findings import Finding
 
+if TYPE_CHECKING:
+    from exhume.codecs.columns.pieces import Piece
+    from exhume.codecs.columns.runs import Run
+
+
+class Counter(Protocol):
+    """Whoever counts what `count_segment` reads."""
+
+    def add_batch(self, found: SegmentBatch, first: int) -> None:
+        """Count this batch, which begins with the record offset `first`; its records come by themselves."""
+
+    def add_records(self, found: SegmentBatch, records: Sequence[Record]) -> None:
+        """Count these records of a batch."""
+
+    def add_run(self, run: Run) -> None:
+        """Count all batches of this run; their records come by themselves."""
+
+    def add_piece(self, piece: Piece) -> None:
+        """Count these records."""
+
+    def add_hole(self, hole: Hole) -> None:
+        """Count these bytes, in which there is no batch."""
+
+
+def count_segment(
+    reader: SegmentReader, partition: PartitionDirectory, segment: SegmentFile, behind: int | None, *counters: Counter
+) -> None:
+    """Let all of these count what `reader.items` gives of one segment, in the order of the file; findings go to the reader."""
+    if reader.is_worth_compiling:
+        _count_columns(reader, partition, segment, behind, counters)
+        return
+    for item in reader.items(partition, segment, behind):
+        _count_item(item, counters)
+
+
+def _count_item(item: SegmentBatch | Hole, counters: Sequence[Counter]) -> None:
+    if isinstance(item, Hole):
+        for counter in counters:
+            counter.add_hole(item)
+        return
+    records = item.records()
+    first = first_offset_of(item, records)
+    for counter in counters:
+        counter.add_batch(item, first)
+        counter.add_records(item, records)
+
+
+def _count_columns(
+    reader: SegmentReader, partition: PartitionDirectory, segment: SegmentFile, behind: int | None, counters: Sequence[Counter]
+) -> None:
+    from exhume.codecs.columns.pieces import Piece, pieces_of
+    from exhume.codecs.columns.runs import Run, Scratch, runs_of
+
+    for item in runs_of(reader, partition, segment, behind, Scratch()):
+        if not isinstance(item, Run):
+            _count_item(item, counters)
+            continue
+        for counter in counters:
+            counter.add_run(item)
+        for found in pieces_of(item):
+            records = None if isinstance(found, Piece) else found.records()
+            for counter in counters:
+                if isinstance(found, Piece):
+                    counter.add_piece(found)
+                else:
+                    counter.add_records(found, records or [])
+
 
 @dataclass(slots=True)
 class SegmentSpan:
-    """Counts over a run of batches."""
+    """Counts over a run of batches: a `Counter`."""
 
     batch_count: int = 0
     record_count: int = 0
@@ -39,19 +108,39 @@ class SegmentSpan:
             self.min_timestamp_ms = timestamp_ms if self.min_timestamp_ms is None else min(self.min_timestamp_ms, timestamp_ms)
             self.max_timestamp_ms = timestamp_ms if self.max_timestamp_ms is None else max(self.max_timestamp_ms, timestamp_ms)
 
-    def add_batch(self, found: SegmentBatch, records: Sequence[Record], first: int) -> None:
-        """Count this batch, which has these records and begins with the record offset `first`."""
+    def add_batch(self, found: SegmentBatch, first: int) -> None:
         batch = found.batch
         self.batch_count += 1
-        self.record_count += len(records)
         self.add_offset(first, batch.last_offset)
         self.magics.add(batch.magic)
         self.codecs.add(codec_name(batch.codec))
+        if found.found.crc_status in ("mismatch", "unreadable"):
+            self.damaged_bytes += batch.size_bytes
+
+    def add_records(self, found: SegmentBatch, records: Sequence[Record]) -> None:  # noqa: ARG002
+        self.record_count += len(records)
         for record in records:
             self.add_time(record.timestamp_ms)
             self.tombstone_count += record.value is None
-        if found.found.crc_status in ("mismatch", "unreadable"):
-            self.damaged_bytes += batch.size_bytes
+
+    def add_run(self, run: Run) -> None:
+        from exhume.codecs.kernels import scan
+
+        self.batch_count += len(run)
+        self.add_offset(int(run.columns[scan.BASE_OFFSET].min()), int(run.columns[scan.LAST_OFFSET].max()))
+        self.magics.add(2)
+        self.codecs.update(codec_name(codec) for codec in set((run.columns[scan.ATTRIBUTES] & scan.CODEC).tolist()))
+
+    def add_piece(self, piece: Piece) -> None:
+        from exhume.codecs.kernels import records
+
+        self.record_count += len(piece)
+        self.tombstone_count += int((piece.records[records.VALUE_SIZE] < 0).sum())
+        times = piece.records[records.TIMESTAMP]
+        times = times[times != records.NO_TIMESTAMP]
+        if len(times):
+            self.add_time(int(times.min()))
+            self.add_time(int(times.max()))
 
     def add_hole(self, hole: Hole) -> None:
         """Count these bytes as damaged, unless they are the zeros of a preallocated file."""
@@ -82,12 +171,7 @@ def first_offset_of(found: SegmentBatch, records: Sequence[Record]) -> int:
 def span_of(reader: SegmentReader, partition: PartitionDirectory, segment: SegmentFile, behind: int | None) -> SegmentSpan:
     """What one segment holds; findings go to the reader."""
     span = SegmentSpan()
-    for item in reader.items(partition, segment, behind):
-        if isinstance(item, Hole):
-            span.add_hole(item)
-        else:
-            records = item.records()
-            span.add_batch(item, records, first_offset_of(item, records))
+    count_segment(reader, partition, segment, behind, span)
     return span
 
 

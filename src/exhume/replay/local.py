@@ -229,7 +229,10 @@ def _load_in_columns(settled: Settled, options: LoadOptions) -> tuple[PartitionL
     if loaded is not None and loaded[0].outcome != "aborted":
         assert options.fast is not None
         options.fast.read_whole.update(
-            segment.file.path for number, segment in enumerate(settled.log.segments) if number not in settled.odd_segments
+            segment.file.path
+            for number, segment in enumerate(settled.log.segments)
+            # Of what a broker does not serve, a reader of findings should know.
+            if number not in settled.odd_segments and segment.end == len(segment.buffer)
         )
         if options.fast.noted is not None and options.at is None and options.groups and not settled.odd_segments:
             options.fast.noted |= settled.noted()

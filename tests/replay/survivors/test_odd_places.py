@@ -75,6 +75,8 @@ def test_a_torn_end(lost_bytes: int, tmp_path: Path, taken: Taken) -> None:
     _change(_segments(tmp_path)[-1], lambda content: content.__delitem__(slice(len(content) - lost_bytes, None)))
 
     _assert_taken(tmp_path, taken)
+    # Where nobody asks how much of the past is left, nobody else reads that segment.
+    assert_same(tmp_path, _RELEASES[-1:])
 
 
 @pytest.mark.parametrize("zeros", [5, 17, 18, 5000])

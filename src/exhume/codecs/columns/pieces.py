@@ -36,6 +36,14 @@ class Piece:
         """The records with these numbers."""
         return Piece(self.run, self.data, np.take(self.records, wanted, axis=1))
 
+    def key_and_value(self, number: int) -> tuple[bytes | None, bytes | None]:
+        """The bytes of one record; None for a null."""
+        return self._bytes(number, records.KEY_START, records.KEY_SIZE), self._bytes(number, records.VALUE_START, records.VALUE_SIZE)
+
+    def _bytes(self, number: int, start: int, size: int) -> bytes | None:
+        first, length = int(self.records[start, number]), int(self.records[size, number])
+        return None if length < 0 else self.data[first : first + length].tobytes()
+
 
 def pieces(reader: SegmentReader, offsets_partitions: Collection[int] | None = None) -> Iterator[Piece | SegmentBatch]:
     """Every record in order: of runs in pieces; batches that are in no run, or hold anything odd, as they are."""

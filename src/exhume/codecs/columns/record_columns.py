@@ -42,7 +42,7 @@ def _bytes(start: int, size: int) -> _Column:
 
 _RECORD_COLUMNS: Mapping[str, _Column] = {
     "record_offset": _number(records.OFFSET),
-    "timestamp_ms": _number(records.TIMESTAMP, -1),
+    "timestamp_ms": _number(records.TIMESTAMP, records.NO_TIMESTAMP),
     "sequence": _number(records.SEQUENCE, records.NOT_THERE),
     "record_type": _number(records.RECORD_TYPE, records.NOT_THERE),
     "key": _bytes(records.KEY_START, records.KEY_SIZE),

@@ -14,6 +14,7 @@ from exhume.codecs import schemas
 from exhume.codecs.columns.arrow import Flags, flags, lists, no_elements, numbers, texts
 from exhume.codecs.columns.pieces import Piece
 from exhume.codecs.columns.record_columns import record_column, record_table
+from exhume.codecs.columns.versions import read_group_fields
 from exhume.codecs.decoded_tables import decode_table
 from exhume.codecs.kernels import keys, records, values
 from exhume.codecs.kernels.primitives import Bytes, Int64s
@@ -32,11 +33,8 @@ def commit_table(piece: Piece) -> pa.RecordBatch:
 
 def group_table(piece: Piece) -> pa.RecordBatch:
     """These records, of type 2 only, as rows of `schemas.DECODED["group_metadata"]`."""
-    groups = np.empty((values.GROUP_COLUMNS, len(piece)), np.int64)
-    room = int((np.maximum(piece.records[records.VALUE_SIZE], 0) // values.LEAST_MEMBER_BYTES).sum())
-    members = np.empty((values.MEMBER_COLUMNS, room), np.int64)
-    count = values.read_groups(piece.data, piece.records, groups, members)
-    structs = _members(piece.data, np.ascontiguousarray(members[:, :count]))
+    groups, members = read_group_fields(piece)
+    structs = _members(piece.data, members)
 
     def column(piece: Piece, fields: Int64s, field: pa.Field) -> pa.Array:
         if field.name == "members":
