@@ -20,7 +20,7 @@ from exhume.codecs.record_types import ABORT
 from exhume.fixtures.log_writer import PartitionWriter, group_metadata, offset_commit, tombstone
 from exhume.replay.broker_log import StrictLog
 from exhume.replay.state_tables import SCHEMAS
-from exhume.replay.survivors import run
+from exhume.replay.survivors import tries
 
 TIME_MS = 1_700_000_000_000
 
@@ -283,7 +283,7 @@ def test_what_there_is_to_read_in_all_says_whether_it_is_worth_compiling(tmp_pat
         def fold(log: StrictLog, *_: object, folds: list[StrictLog] = folds, **__: object) -> None:
             folds.append(log)
 
-        monkeypatch.setattr(run, "fold_log", fold)
+        monkeypatch.setattr(tries, "fold_log", fold)
         with exhume.open(tmp_path) as topic:
             assert topic.state().offsets.num_rows == 300
         assert len(folds) == (3 if is_folded else 0)
