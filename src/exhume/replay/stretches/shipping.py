@@ -121,6 +121,8 @@ def unpack(content: bytes) -> tuple[Tables, KeptRecords]:
             **arrays,
             producer_index=np.zeros(64, np.int64),
             topic_topic_ids=np.zeros((0, 2), np.int64),
+            # Only who asks for groups reads batches again.
+            noted=np.zeros((0, columns.NOTED_COLUMNS), np.int64),
             records=np.zeros((0, columns.RECORD_COLUMNS), np.int64),
             scratch=np.zeros((0, 4), np.int64),
             group_numbers=rows(columns.GROUPS),
