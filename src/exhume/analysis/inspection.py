@@ -122,12 +122,15 @@ class _Kind:
     is_marked: bool
 
 
-@lru_cache(maxsize=4096)
 def _kind_of(key: bytes | None, value: bytes | None, *, is_control: bool) -> _Kind:
-    """Markers, the tombstones of a group and many others are the same bytes again and again."""
     decoded = (decode_control_record if is_control else decode_record)(key, value)
     number = None if decoded.control_type is not None else decoded.number
     return _Kind(number, decoded.name, decoded.value_version, bool(decoded.marks))
+
+
+#: Markers are the same few bytes again and again. What is longer is not kept.
+_kind_of_few_bytes = lru_cache(maxsize=1024)(_kind_of)
+_FEW_BYTES = 64
 
 
 @dataclass(slots=True)
@@ -195,7 +198,8 @@ class _PartitionCount:
             self._count(record.key, record.value, record.record_offset, batch.is_control, batch.is_transactional)
 
     def _count(self, key: bytes | None, value: bytes | None, record_offset: int, is_control: bool, is_transactional: bool) -> None:
-        kind = _kind_of(key, value, is_control=is_control)
+        has_few_bytes = len(key or b"") + len(value or b"") <= _FEW_BYTES
+        kind = (_kind_of_few_bytes if has_few_bytes else _kind_of)(key, value, is_control=is_control)
         count = self._count_of(kind.record_type, kind.name, kind.value_version, value is None, is_transactional)
         count.add(1, record_offset, record_offset)
         count.marked_count += kind.is_marked

@@ -20,7 +20,7 @@ from exhume.replay.spark.state import StateFrames, all_tables
 from exhume.spark.diagnosis import Asked, Diagnosis
 from exhume.spark.places import Place, found
 from exhume.spark.records import RECORD_TABLES, group_records
-from exhume.spark.states import reconstruct_found
+from exhume.spark.states import reconstruct
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -140,7 +140,7 @@ def batch(
     evidence = found(places, include, filesystem_options)
     if on_phase is not None:
         on_phase("loading", evidence.partitions)
-    state = reconstruct_found(spark, evidence, tables=wanted, **options)
+    state = reconstruct(spark, evidence, tables=wanted, **options)
     try:
         write_tables(state, evidence, os.fspath(output_dir), tables, on_phase=on_phase)
         if strict:

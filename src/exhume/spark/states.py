@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 def reconstruct(
     spark: SparkSession,
-    places: Place | Sequence[Place],
+    places: Place | Sequence[Place] | Evidence,
     *,
     release: str | None = None,
     mode: Mode = "strict",
@@ -60,51 +60,8 @@ def reconstruct(
         RequestError: no such release or table, or a moment that these logs cannot have.
         EvidenceError: nothing of the offsets topic is there, or it cannot be read; or damage, with `strict`.
     """
-    return reconstruct_found(
-        spark,
-        found(places, include, filesystem_options),
-        release=release,
-        mode=mode,
-        stop=stop,
-        view=view,
-        groups=groups,
-        tables=tables,
-        topics_file=topics_file,
-        inputs=inputs,
-        at_offset=at_offset,
-        at_time_ms=at_time_ms,
-        clock=clock,
-        verify=verify,
-        cap_bytes=cap_bytes,
-        least_bytes=least_bytes,
-        stretch_bytes=stretch_bytes,
-        strict=strict,
-    )
-
-
-def reconstruct_found(
-    spark: SparkSession,
-    evidence: Evidence,
-    *,
-    release: str | None = None,
-    mode: Mode = "strict",
-    stop: Stop | None = None,
-    view: Literal["shown", "held"] = "shown",
-    groups: Collection[str] | None = None,
-    tables: Collection[str] | None = None,
-    topics_file: Place | None = None,
-    inputs: LoadInputs | None = None,
-    at_offset: int | Mapping[int, int] | None = None,
-    at_time_ms: int | None = None,
-    clock: Clock | None = None,
-    verify: bool = True,
-    cap_bytes: int = DEFAULT_CAP_BYTES,
-    least_bytes: int = WORTH_STRETCHES_BYTES,
-    stretch_bytes: int | None = None,
-    strict: bool = False,
-) -> StateFrames:
-    """As `reconstruct`, of evidence that is at hand."""
     wanted = _known_tables(tables)
+    evidence = found(places, include, filesystem_options)
     at = moment(_offsets_partitions(evidence), at_offset=at_offset, at_time_ms=at_time_ms, clock=clock)
     profile = profile_for(release)
     request = Request(
