@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
@@ -51,6 +52,21 @@ def test_code_is_kept_for_the_sources_it_was_made_of(monkeypatch: pytest.MonkeyP
 
     assert kernel_cache.directory.__wrapped__() != first
     assert first.parent == kernel_cache.directory.__wrapped__().parent
+
+
+def test_code_of_a_package_in_a_zip_is_kept_for_its_content_and_its_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def place_of(archive: Path, *sources: str) -> Path:
+        with ZipFile(archive, "w") as content:
+            for room, source in zip(kernel_cache.KERNEL_ROOMS, sources, strict=True):
+                content.writestr(f"exhume/{room}/module.py", source)
+            content.writestr("exhume/cli/app.py", archive.name)
+        monkeypatch.setattr(kernel_cache, "_PACKAGE", archive / "exhume")
+        return kernel_cache.directory.__wrapped__()
+
+    first = place_of(tmp_path / "exhume.zip", "one", "two")
+
+    assert place_of(tmp_path / "exhume.zip", "one", "two") == first
+    assert len({first, place_of(tmp_path / "exhume.zip", "one", "six"), place_of(tmp_path / "other.zip", "one", "two")}) == 3
 
 
 def test_what_kernels_are_made_of_lies_in_their_rooms() -> None:
