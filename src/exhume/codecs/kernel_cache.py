@@ -1,7 +1,7 @@
 """Where the machine code of kernels is kept: in the user's cache directory, never beside the evidence. Knows no compiler.
 
-Code is kept for the sources that it was made of: a change of any module in `KERNEL_ROOMS` leads to another directory, of a package in a zip
-too. Where no directory can be made, code is made for each process.
+Code is kept for the sources that it was made of, and for their place, as the compiler does: a change of any module in `KERNEL_ROOMS` leads
+to another directory, of a package in a zip too. Where no directory can be made, code is made for each process.
 """
 
 from __future__ import annotations
@@ -35,15 +35,14 @@ def directory() -> Path:
 
 
 def _stamps() -> Iterator[str]:
-    """What changes with these sources."""
+    """What changes with these sources, or their place."""
+    yield str(_PACKAGE)
     archive = next((parent for parent in _PACKAGE.parents if parent.is_file()), None)
     if archive is None:
         for path in sorted(path for room in KERNEL_ROOMS for path in (_PACKAGE / room).glob("*.py")):
             status = path.stat()
             yield f"{path.relative_to(_PACKAGE)} {status.st_size} {status.st_mtime_ns}"
         return
-    # The compiler keeps what it makes of a zip by the place of the zip.
-    yield str(archive)
     rooms = [PurePosixPath(_PACKAGE.relative_to(archive), room) for room in KERNEL_ROOMS]
     with ZipFile(archive) as content:
         for member in sorted(content.infolist(), key=lambda member: member.filename):
