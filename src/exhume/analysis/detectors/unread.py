@@ -149,9 +149,7 @@ def _silent(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
         return
     for place, assigned in enumerate(assigned_of(steps[-1])):
         owned = dict.fromkeys(assigned or ())
-        times = group.keys.last_times(owned)
-        # None of them lies so far behind two others.
-        if len(times) <= LEAST_OTHERS or max(times) - min(times) <= PAUSE_MS:
+        if not _may_be_silent(group.keys.last_times(owned)):
             continue
         lives = [life for each in owned if (life := group.keys.find(*each)) is not None]
         for life in lives:
@@ -159,6 +157,11 @@ def _silent(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
             found = _silent_key(group, inputs, place, life, others)
             if found is not None:
                 yield found
+
+
+def _may_be_silent(last_times: Sequence[int]) -> bool:
+    """Whether one key with such a last commit may lie far enough behind two others."""
+    return len(last_times) > LEAST_OTHERS and max(last_times) - min(last_times) > PAUSE_MS
 
 
 def _silent_key(group: GroupCase, inputs: Inputs, place: int, life: KeyLife, others: Sequence[KeyLife]) -> Finding | None:
