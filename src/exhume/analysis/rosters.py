@@ -181,6 +181,13 @@ def owned_of(step: Membership) -> list[tuple[TopicPartition, ...]]:
     return [member.owned for member in step.members.values()]
 
 
+def owned_sets_of(step: Membership) -> list[frozenset[TopicPartition]]:
+    """`Member.owned` of each as a set: one object, and one hash, for all that got the same."""
+    if isinstance(step.members, ClassicMembers):
+        return [gift.owned for gift in step.members.roster.gifts]
+    return [frozenset(member.owned) for member in step.members.values()]
+
+
 def owned_together(step: Membership) -> frozenset[TopicPartition]:
     """What somebody owns."""
     return _owned(step)[0]
@@ -195,7 +202,7 @@ def is_owned_twice(step: Membership) -> bool:
 def _owned(step: Membership) -> tuple[frozenset[TopicPartition], int]:
     if isinstance(step.members, ClassicMembers):
         return step.members.owned
-    return _together([frozenset(member.owned) for member in step.members.values()])
+    return _together(owned_sets_of(step))
 
 
 def _together(owned: Sequence[frozenset[TopicPartition]]) -> tuple[frozenset[TopicPartition], int]:
