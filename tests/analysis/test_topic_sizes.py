@@ -35,12 +35,23 @@ def test_the_groups_own_record_counts_before_the_file_and_the_file_before_record
 
 def test_a_plan_without_a_gap_counts_until_somebody_speaks_of_more() -> None:
     sizes = TopicSizes()
-    sizes.learn_plan([("orders", 1), ("orders", 0), ("clicks", 2)])
+    sizes.learn_plans([{("orders", 1), ("orders", 0), ("clicks", 2)}])
 
     assert sizes.of("orders") == TopicSize("orders", 2, "assignment", 2)
     assert sizes.of("clicks") == TopicSize("clicks", 3, "at_least", 3)
     sizes.saw("orders", 4)
     assert sizes.of("orders") == TopicSize("orders", 5, "at_least", 5)
+
+
+def test_of_each_topic_its_last_plan_counts() -> None:
+    sizes = TopicSizes()
+    sizes.learn_plans([{("orders", 0), ("clicks", 0), ("views", 1)}, {("orders", 1)}, {("views", 0), ("views", 1)}, set()])
+
+    assert [(size.topic, size.partition_count, size.basis) for topic in sizes if (size := sizes.of(topic))] == [
+        ("clicks", 1, "assignment"),
+        ("orders", 2, "at_least"),
+        ("views", 2, "assignment"),
+    ]
 
 
 def test_what_was_seen_stands_beside_a_count_that_is_lower() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -86,10 +86,14 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Gift:
-    """What an assignment says; None where nothing tells."""
+    """What an assignment says; None where nothing tells. `owned` is what it gives, each once."""
 
     payload: Payload
     assigned: tuple[TopicPartition, ...] | None
+    owned: frozenset[TopicPartition] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "owned", frozenset(self.assigned or ()))
 
 
 def wish_of(protocol_type: str | None, protocol: str | None, raw: bytes) -> Wish:

@@ -109,7 +109,7 @@ def growth_of(
     directories: Sequence[PartitionDirectory],
     open_transactions: Mapping[_Origin, int],
     *,
-    by: GrowthBy,
+    by: GrowthBy | None,
     now_ms: int,
 ) -> Growth:
     """What fills these partitions, by one of four measures.
@@ -118,18 +118,18 @@ def growth_of(
         sizes: rows of `record_sizes.RECORD_SIZES`, partition by partition, in log order.
         directories: where they come from.
         open_transactions: the first record offset of the oldest open transaction, by replica and offsets partition.
-        by: what to count by.
+        by: what to count by; None: only what a cleaner finds is told, and `table` has no rows.
         now_ms: the time that delete horizons are compared with.
     """
     reaches = {_origin_of(directory): reach_of(directory, open_transactions.get(_origin_of(directory))) for directory in directories}
     rows: list[_Row] = []
     partitions: list[_Row] = []
     for origin, chunks in _by_partition(sizes):
-        tally = Tally(reaches[origin], now_ms)
+        tally = Tally(reaches[origin], now_ms, has_hours=by == "hour")
         for chunk in chunks:
             tally.add(chunk)
         place = {"replica": origin[0], "offsets_partition": origin[1]}
-        rows += [place | row for row in _rows(tally, by)]
+        rows += [place | row for row in _rows(tally, by)] if by is not None else []
         partitions.append(place | _partition_row(tally))
     total = sum(row["size_bytes"] for row in rows) or 1
     rows = [_rounded(row | {"share": round(row["size_bytes"] / total, 4)}) for row in rows]

@@ -88,6 +88,8 @@ class Tally:
 
     reach: Reach
     now_ms: int
+    #: Whether `hours` are counted.
+    has_hours: bool = True
     numbers: dict[bytes | None, int] = field(default_factory=dict)
     columns: dict[str, npt.NDArray[Any]] = field(default_factory=lambda: {name: np.zeros(1024, kind) for name, kind in _COLUMNS.items()})
     marker_records: int = 0
@@ -116,7 +118,8 @@ class Tally:
         numbers = self._numbers_of(keys, is_data)
         data = _Data(numbers, offsets[is_data], sizes[is_data], times[is_data], is_tombstone[is_data], is_due[is_data])
         self._add_keys(data)
-        self._add_hours(data)
+        if self.has_hours:
+            self._add_hours(data)
 
     def _note_times(self, offsets: _Int64s, times: _Int64s) -> None:
         known = times[times != NO_TIME]

@@ -7,7 +7,7 @@ assignments of its members, each there once for all that sent the same bytes. `C
 
 from __future__ import annotations
 
-from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, ValuesView
+from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
 from dataclasses import dataclass, field
 from itertools import groupby, islice
 from typing import Any, TypeVar
@@ -68,11 +68,12 @@ class Roster:
 class ClassicMembers(Mapping[str, Member]):
     """The members of a roster by member id, made when they are asked for."""
 
-    __slots__ = ("_made", "roster")
+    __slots__ = ("_made", "_owned", "roster")
 
     def __init__(self, roster: Roster) -> None:
         self.roster = roster
         self._made: dict[str, Member] | None = None
+        self._owned: tuple[frozenset[TopicPartition], int] | None = None
 
     @property
     def _members(self) -> dict[str, Member]:
@@ -80,6 +81,13 @@ class ClassicMembers(Mapping[str, Member]):
             made = map(self.roster.member, range(len(self.roster)))
             self._made = {member.member_id: member for member in made}
         return self._made
+
+    @property
+    def owned(self) -> tuple[frozenset[TopicPartition], int]:
+        """What they own together, and how much each for itself: more where two own the same. Made once."""
+        if self._owned is None:
+            self._owned = _together([gift.owned for gift in self.roster.gifts])
+        return self._owned
 
     def __len__(self) -> int:
         return len(self.roster)
@@ -171,6 +179,34 @@ def owned_of(step: Membership) -> list[tuple[TopicPartition, ...]]:
     if isinstance(step.members, ClassicMembers):
         return [gift.assigned or () for gift in step.members.roster.gifts]
     return [member.owned for member in step.members.values()]
+
+
+def owned_sets_of(step: Membership) -> list[frozenset[TopicPartition]]:
+    """`Member.owned` of each as a set: one object, and one hash, for all that got the same."""
+    if isinstance(step.members, ClassicMembers):
+        return [gift.owned for gift in step.members.roster.gifts]
+    return [frozenset(member.owned) for member in step.members.values()]
+
+
+def owned_together(step: Membership) -> frozenset[TopicPartition]:
+    """What somebody owns."""
+    return _owned(step)[0]
+
+
+def is_owned_twice(step: Membership) -> bool:
+    """Whether two members own the same."""
+    together, owned = _owned(step)
+    return len(together) < owned
+
+
+def _owned(step: Membership) -> tuple[frozenset[TopicPartition], int]:
+    if isinstance(step.members, ClassicMembers):
+        return step.members.owned
+    return _together(owned_sets_of(step))
+
+
+def _together(owned: Sequence[frozenset[TopicPartition]]) -> tuple[frozenset[TopicPartition], int]:
+    return frozenset[TopicPartition]().union(*owned), sum(map(len, owned))
 
 
 def claimed_of(step: Membership) -> list[tuple[TopicPartition, ...] | None]:

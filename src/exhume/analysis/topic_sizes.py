@@ -12,7 +12,8 @@ Racks are known from records and from the topics file only.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -81,17 +82,28 @@ class TopicSizes:
         self._by_group[group] = sizes
         self._records.update(sizes)
 
-    def learn_plan(self, partitions: Iterable[tuple[str, int]]) -> None:
-        """Take up a plan that leaves nothing out: all (topic, partition) pairs that one leader or coordinator gave away at a time."""
-        by_topic: dict[str, set[int]] = {}
-        for topic, partition in partitions:
-            by_topic.setdefault(topic, set()).add(partition)
-        for topic, numbers in by_topic.items():
-            self.saw(topic, max(numbers))
-            if max(numbers) == len(numbers) - 1:
-                self._planned[topic] = len(numbers)
-            else:
-                self._planned.pop(topic, None)
+    def learn_plans(self, plans: Sequence[AbstractSet[tuple[str, int]]]) -> None:
+        """Take up plans that leave nothing out, in order: all (topic, partition) pairs that one leader or coordinator gave away at a time.
+
+        Of each topic that plan counts which was the last one to have it.
+        """
+        left: dict[str, None] = {}
+        for topic, partition in frozenset[tuple[str, int]]().union(*plans):
+            self.saw(topic, partition)
+            left[topic] = None
+        for plan in reversed(plans):
+            if not left:
+                return
+            by_topic: dict[str, list[int]] = {}
+            for topic, partition in plan:
+                if topic in left:
+                    by_topic.setdefault(topic, []).append(partition)
+            for topic, numbers in by_topic.items():
+                del left[topic]
+                if max(numbers) == len(numbers) - 1:
+                    self._planned[topic] = len(numbers)
+                else:
+                    self._planned.pop(topic, None)
 
     def saw(self, topic: str, partition: int) -> None:
         """Somebody spoke of this partition."""

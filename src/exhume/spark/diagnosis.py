@@ -240,5 +240,5 @@ def _compaction_of(
     logs: Sequence[OneLog], first_open: Mapping[tuple[str, int | None], int], newest_ms: int, number: int
 ) -> Iterator[pa.RecordBatch]:
     log = logs[number]
-    growth = growth_of(record_sizes(log.reader(Findings())), log.partitions, first_open, by="type", now_ms=newest_ms)
+    growth = growth_of(record_sizes(log.reader(Findings())), log.partitions, first_open, by=None, now_ms=newest_ms)
     yield from growth.partitions.to_batches()

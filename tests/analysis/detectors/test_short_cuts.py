@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from exhume.analysis.detectors import TopicCase, beyond, diagnose, moves
+from exhume.analysis.detectors import TopicCase, beyond, diagnose, moves, unread
 from exhume.analysis.detectors.inputs import Inputs
+from exhume.analysis.rosters import is_opaque, is_owned_twice, owned_together
 from exhume.findings import Finding
 
 from .story import codes_of
@@ -52,3 +53,28 @@ def test_changes_that_are_no_sign_of_another_topic(case: TopicCase, monkeypatch:
     monkeypatch.setattr(beyond, "_signs", lambda changes: changes.places)
 
     assert _found(case, "IC-07") == asked_first
+
+
+@pytest.mark.parametrize(("code", "short_cut"), [("IC-20b", "_may_be_silent"), ("IC-34", "_differ")])
+def test_members_that_are_all_alike(case: TopicCase, code: str, short_cut: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked_first = _found(case, code)
+    monkeypatch.setattr(unread, short_cut, lambda _: True)
+
+    assert _found(case, code) == asked_first
+
+
+def test_changes_in_columns_are_those_of_the_keys(case: TopicCase) -> None:
+    for group in case.groups():
+        found = group.keys.changed("rewind", "jump")
+        of_keys = [(place, change) for place, key in enumerate(group.keys) for change in key.of("rewind", "jump")]
+        assert [*zip(found.places.tolist(), found.changes(), strict=True)] == of_keys
+        assert group.keys.with_changes("while_empty") == [key for key in group.keys if any(key.of("while_empty"))]
+
+
+def test_what_members_have_together_is_what_each_of_them_has(case: TopicCase) -> None:
+    for group in case.groups():
+        for step in group.memberships:
+            owners = step.owners()
+            assert owned_together(step) == owners.keys()
+            assert is_owned_twice(step) == any(len(members) > 1 for members in owners.values())
+            assert is_opaque(step) == step.is_opaque

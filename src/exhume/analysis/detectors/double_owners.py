@@ -11,7 +11,7 @@ from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import counted, finding, span, undecidable
 from exhume.analysis.detectors.steps import Stretch, judged, stretches, who
 from exhume.analysis.memberships import Membership
-from exhume.analysis.rosters import claimed_of, member_at, owned_of
+from exhume.analysis.rosters import claimed_of, is_owned_twice, member_at, owned_of
 from exhume.findings import Finding
 
 #: Assignors that never give a partition to two members. Of others nobody knows what they mean to do.
@@ -33,11 +33,12 @@ def find_double_owners(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  
     out by generation, and nobody reads twice because of a claim.
     """
     steps = judged(group)
-    for code, plans_of in (("IC-11", _owned), ("IC-11b", _claimed)):
-        for stretch in stretches(group, steps, lambda step, plans_of=plans_of: _has_doubled(plans_of(step))):  # type: ignore[misc]
-            yield _found(group, stretch, code, _doubled(plans_of(stretch.first)))
+    for stretch in stretches(group, steps, _is_owned_twice):
+        yield _found(group, stretch, "IC-11", _doubled(_owned(stretch.first)))
+    for stretch in stretches(group, steps, lambda step: _has_doubled(_claimed(step))):
+        yield _found(group, stretch, "IC-11b", _doubled(_claimed(stretch.first)))
     is_judged = {id(step) for step in steps}
-    hidden = [step for step in group.memberships if id(step) not in is_judged and _has_doubled(_owned(step))]
+    hidden = [step for step in group.memberships if id(step) not in is_judged and _is_owned_twice(step)]
     if hidden:
         reason = (
             f"compaction took records in front of {group.around.complete_from_offset}: what shows as owned twice there may never have been"
@@ -81,6 +82,16 @@ def _found(group: GroupCase, stretch: Stretch, code: str, doubled: Mapping[_Owne
 
 #: What each member of a step has.
 _Plans = Sequence[Sequence[_Owned]]
+
+
+def _is_owned_twice(step: Membership) -> bool:
+    match step.kind:
+        case "share":
+            return False
+        case "streams":
+            return _has_doubled(_owned(step))
+        case _:
+            return is_owned_twice(step)
 
 
 def _owned(step: Membership) -> _Plans:

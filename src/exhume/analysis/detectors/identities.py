@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, pairwise
+from functools import lru_cache
+from itertools import pairwise
+
+import numpy as np
 
 from exhume.analysis.detectors.cases import GroupCase
 from exhume.analysis.detectors.commit_rows import NONE
@@ -16,7 +19,7 @@ from exhume.analysis.detectors.resets import find_replicated_positions
 from exhume.analysis.detectors.steps import judged, stretches, who
 from exhume.analysis.detectors.sweeps import subscribed_topics
 from exhume.analysis.memberships import Member, Membership, TopicPartition
-from exhume.analysis.rosters import client_ids_of, instance_ids_of, member_at, owned_of, subscriptions_of
+from exhume.analysis.rosters import client_ids_of, instance_ids_of, member_at, owned_together, subscriptions_of
 from exhume.findings import Finding
 
 #: A fight is so many changes in this time.
@@ -135,8 +138,11 @@ def _strangers(step: Membership) -> tuple[int, int] | None:
     """The places of two members whose topics have nothing in common, and that no third member's topics bring together."""
     if step.kind == "streams":
         return None
+    subscriptions = subscriptions_of(step)
+    if len({*subscriptions}) < 2:
+        return None
     first_places: dict[tuple[str, ...], int] = {}
-    for place, subscribed in enumerate(subscriptions_of(step)):
+    for place, subscribed in enumerate(subscriptions):
         if subscribed:
             first_places.setdefault(subscribed, place)
     apart: list[tuple[set[str], int]] = []
@@ -165,10 +171,11 @@ def _foreign_commits(group: GroupCase) -> Iterator[Finding]:
     found: dict[str, list[tuple[Membership, int]]] = {}
     #: What holds in front of a commit, by the number of steps that lie there.
     before: dict[int, _Wanted | None] = {}
-    for place, ((topic, partition), record_offset) in enumerate(zip(group.keys.names, group.keys.last_record_offsets, strict=True)):
+    offsets = group.keys.last_record_offsets
+    steps_before = group.count_steps_before(np.array(offsets, np.int64)).tolist()
+    for place, ((topic, partition), record_offset, steps) in enumerate(zip(group.keys.names, offsets, steps_before, strict=True)):
         if record_offset == NONE:
             continue
-        steps = group.steps_before(record_offset)
         if steps not in before:
             before[steps] = _wanted(group, steps)
         wanted = before[steps]
@@ -203,7 +210,7 @@ class _Wanted:
 
     step: Membership
     topics: set[str]
-    owned: set[TopicPartition]
+    owned: frozenset[TopicPartition]
 
 
 def _wanted(group: GroupCase, steps: int) -> _Wanted | None:
@@ -214,14 +221,19 @@ def _wanted(group: GroupCase, steps: int) -> _Wanted | None:
     if step.kind != "classic" and not group.around.is_complete_at(step.record_offset):
         return None
     topics = subscribed_topics(step)
-    return None if topics is None else _Wanted(step, topics, {*chain.from_iterable(owned_of(step))})
+    return None if topics is None else _Wanted(step, topics, owned_together(step))
+
+
+@lru_cache(maxsize=256)
+def _listed(client_ids: frozenset[str | None]) -> str:
+    return ", ".join(sorted(map(str, client_ids)))
 
 
 def _back_and_forth(group: GroupCase, steps: Sequence[Membership]) -> Iterator[Finding]:
     stored = [step for step in steps if step.kind == "classic" and step.members]
     for what, ways in (
         ("protocol", [(step, f"{step.protocol_type or ''} {step.protocol or ''}".strip()) for step in stored]),
-        ("client ids", [(step, ", ".join(sorted({str(client_id) for client_id in client_ids_of(step)}))) for step in stored]),
+        ("client ids", [(step, _listed(frozenset(client_ids_of(step)))) for step in stored]),
     ):
         changes = [(after[0], before[1], after[1]) for before, after in pairwise(ways) if before[1] != after[1]]
         run: list[tuple[Membership, str, str]] = []

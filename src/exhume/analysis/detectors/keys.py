@@ -237,8 +237,8 @@ class GroupKeys(Sequence[KeyLife]):
 
     def _changed(self, reasons: Sequence[Reason]) -> Flags:
         """Which keys have a change for any of these reasons."""
-        counts = self._lives.counts[[REASONS.index(reason) for reason in reasons]][:, self._numbers]
-        flags: Flags = counts.sum(axis=0) > 0
+        counts = self._lives.counts
+        flags: Flags = sum(counts[REASONS.index(reason)][self._numbers] for reason in reasons) > np.int64(0)
         return flags
 
     def changed(self, *reasons: Reason) -> ChangeTable:

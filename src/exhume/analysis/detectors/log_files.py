@@ -52,7 +52,7 @@ class LogFiles:
 
     def compaction(self, open_transactions: Mapping[tuple[str, int | None], int], now_ms: int) -> dict[Origin, dict[str, Any]]:
         """The rows of `growth.COMPACTION` by replica and offsets partition; reads everything."""
-        growth = growth_of(record_sizes(self.read()), self.directories, open_transactions, by="type", now_ms=now_ms)
+        growth = growth_of(record_sizes(self.read()), self.directories, open_transactions, by=None, now_ms=now_ms)
         return {(row["replica"], row["offsets_partition"]): row for row in growth.partitions.to_pylist()}
 
     def given_up(self, releases: Sequence[str]) -> list[dict[str, Any]]:

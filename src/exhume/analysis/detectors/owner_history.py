@@ -9,7 +9,7 @@ import numpy as np
 
 from exhume.analysis.detectors.commit_rows import Flags, Int64s
 from exhume.analysis.memberships import Member, Membership, TopicPartition
-from exhume.analysis.rosters import owned_of
+from exhume.analysis.rosters import owned_sets_of
 
 _NONE = -1
 
@@ -51,21 +51,20 @@ class OwnerHistory:
     def _sole_owners(self) -> tuple[Int64s, Int64s, Int64s]:
         """Partition, step and member, by numbers, wherever a partition has one owner: by partition, then by step."""
         numbers: dict[str, int] = {}
-        known: dict[tuple[TopicPartition, ...], Int64s] = {}
+        known: dict[frozenset[TopicPartition], Int64s] = {}
         counts: list[int] = []
         members: list[int] = []
-        lengths: list[int] = []
-        owned: list[Int64s] = [np.empty(0, np.int64)]
+        owned = [np.empty(0, np.int64)]
         for taken in self._steps:
-            of_step = owned_of(taken)
+            of_step = owned_sets_of(taken)
             counts.append(len(of_step))
             members += [numbers.setdefault(member_id, len(numbers)) for member_id in taken.members]
             for each in of_step:
                 if each not in known:
-                    listed = [self._partitions.setdefault(partition, len(self._partitions)) for partition in dict.fromkeys(each)]
+                    listed = [self._partitions.setdefault(partition, len(self._partitions)) for partition in each]
                     known[each] = np.array(listed, np.int64)
-                owned.append(known[each])
-                lengths.append(len(known[each]))
+            owned += [known[each] for each in of_step]
+        lengths = [*map(len, owned)][1:]
         self._member_ids = [*numbers]
         of_member = np.repeat(np.arange(len(lengths)), lengths)
         partition = np.concatenate(owned)

@@ -10,8 +10,8 @@ from exhume.analysis.log_spans import LogSpan, LogSpans
 from exhume.analysis.member_changes import client_of
 from exhume.analysis.memberships import Member, Membership
 
-#: What lasts as long, or over so many steps, is no rebalance under way.
-LASTING_MS, LASTING_STEPS = 5 * 60_000, 2
+#: What lasts as long, or over more than one generation, is no rebalance under way.
+LASTING_MS = 5 * 60_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +43,8 @@ class Stretch:
         """True for what is no passing moment of a rebalance."""
         if self.length_ms >= LASTING_MS:
             return True
-        return (
-            self.first.kind == "classic" and len(self.steps) >= LASTING_STEPS and len({step.epoch for step in self.steps}) >= LASTING_STEPS
-        )
+        first = self.first
+        return first.kind == "classic" and any(step.epoch != first.epoch for step in self.steps)
 
 
 def judged(group: GroupCase) -> list[Membership]:

@@ -45,6 +45,7 @@ class Strangers:
             for row in commits.select(_COMMIT_COLUMNS).filter(is_marked).to_pylist():
                 place = (row["record_type"], row["value_version"])
                 self._add(place, row["marks"], row["record_offset"], row["timestamp_ms"], row["raw_key"], row["raw_value"])
+        others = others.filter(self._may_be_strange(others))
         for offset, time_ms, record_type, key, value in zip(*(others[name].to_pylist() for name in _OTHER_COLUMNS), strict=True):
             version = int.from_bytes(value[:2], "big", signed=True) if value is not None and len(value) > 1 else None
             if record_type in RECORD_TYPES and version is not None and self._known.get((record_type, version), False):
@@ -55,6 +56,14 @@ class Strangers:
             if not marks and version is not None:
                 self._known[record_type, version] = True
             self._add((record_type, version), marks, offset, time_ms, key, value)
+
+    def _may_be_strange(self, others: pa.RecordBatch) -> pa.Array:
+        """False where a record of this type and value version was read to its end already."""
+        known = pa.array([_code(*each) for each, is_known in self._known.items() if is_known], pa.binary())
+        codes = pc.binary_join_element_wise(
+            pc.cast(pc.cast(others["record_type"], pa.string()), pa.binary()), pc.binary_slice(others["value"], 0, 2), b"/"
+        )
+        return pc.invert(pc.is_in(codes, value_set=known))
 
     def _add(
         self, place: tuple[int | None, int | None], marks: list[str], offset: int, time_ms: int | None, *samples: bytes | None
@@ -72,3 +81,8 @@ class Strangers:
     def found(self) -> list[Stranger]:
         """What was met, in the order of the first of each."""
         return [*self._found.values()]
+
+
+def _code(record_type: int, version: int) -> bytes:
+    """A type and a version as bytes: the type in digits, the version as a value begins with it."""
+    return b"%d/%b" % (record_type, version.to_bytes(2, "big", signed=True))

@@ -184,7 +184,7 @@ def _by_membership(group: GroupCase, key: KeyLife, removal: Removal) -> Verdict:
 
 def subscribed_topics(step: Membership) -> set[str] | None:
     """The topics that the members subscribe to; None where it is not known of all of them."""
-    subscriptions = subscriptions_of(step)
+    subscriptions = {*subscriptions_of(step)}
     return None if None in subscriptions else {*chain.from_iterable(filter(None, subscriptions))}
 
 

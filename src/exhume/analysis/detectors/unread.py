@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from itertools import chain
 from statistics import median
 
 from exhume.analysis.detectors.cases import GroupCase
@@ -16,7 +15,7 @@ from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import counted, finding, span, undecidable
 from exhume.analysis.detectors.steps import Stretch, judged, stretches, who
 from exhume.analysis.memberships import Member, Membership, TopicPartition
-from exhume.analysis.rosters import assigned_of, member_at, owned_of, subscriptions_of
+from exhume.analysis.rosters import assigned_of, member_at, owned_together, subscriptions_of
 from exhume.analysis.topic_sizes import TopicSize, TopicSizes
 from exhume.findings import Finding
 
@@ -49,13 +48,13 @@ def _sizes(group: GroupCase, inputs: Inputs) -> TopicSizes:
         if record.record_type in _PARTITION_METADATA:
             decoded = record.decoded
             sizes.learn_record(group.group, None if decoded.value is None else decoded.value.get("topics"), record.record_offset)
+    plans: list[frozenset[TopicPartition]] = []
+    others: list[frozenset[TopicPartition]] = []
     for step in group.memberships:
-        owned = chain.from_iterable(owned_of(step))
-        if step.kind == "classic" and step.protocol in _EAGER:
-            sizes.learn_plan(owned)
-            continue
-        for topic, partition in owned:
-            sizes.saw(topic, partition)
+        (plans if step.kind == "classic" and step.protocol in _EAGER else others).append(owned_together(step))
+    sizes.learn_plans(plans)
+    for topic, partition in frozenset().union(*others):
+        sizes.saw(topic, partition)
     for topic, partition in group.keys.names:
         sizes.saw(topic, partition)
     return sizes
@@ -95,7 +94,7 @@ def _missed(
     for number, (step, topics) in enumerate(zip(steps, subscribed, strict=True)):
         if topics not in expected:
             expected[topics] = {(topic, partition) for topic in topics for partition in range(counts.get(topic, 0))}
-        missing = expected[topics].difference(*owned_of(step))
+        missing = expected[topics] - owned_together(step)
         for first, ended in _together(since, since.keys() - missing):
             yield ended, Stretch(steps[first:number], step, step.timestamp_ms)
         since.update(dict.fromkeys(sorted(missing - since.keys()), number))
@@ -141,7 +140,7 @@ def _missing(group: GroupCase, topic: str, size: TopicSize, stretch: Stretch, pa
 
 
 def _subscribed(step: Membership) -> frozenset[str]:
-    return frozenset().union(*filter(None, subscriptions_of(step)))
+    return frozenset().union(*filter(None, {*subscriptions_of(step)}))
 
 
 def _silent(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
@@ -150,9 +149,7 @@ def _silent(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
         return
     for place, assigned in enumerate(assigned_of(steps[-1])):
         owned = dict.fromkeys(assigned or ())
-        times = group.keys.last_times(owned)
-        # None of them lies so far behind two others.
-        if len(times) <= LEAST_OTHERS or max(times) - min(times) <= PAUSE_MS:
+        if not _may_be_silent(group.keys.last_times(owned)):
             continue
         lives = [life for each in owned if (life := group.keys.find(*each)) is not None]
         for life in lives:
@@ -160,6 +157,11 @@ def _silent(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
             found = _silent_key(group, inputs, place, life, others)
             if found is not None:
                 yield found
+
+
+def _may_be_silent(last_times: Sequence[int]) -> bool:
+    """Whether one key with such a last commit may lie far enough behind two others."""
+    return len(last_times) > LEAST_OTHERS and max(last_times) - min(last_times) > PAUSE_MS
 
 
 def _silent_key(group: GroupCase, inputs: Inputs, place: int, life: KeyLife, others: Sequence[KeyLife]) -> Finding | None:
