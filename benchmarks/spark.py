@@ -48,7 +48,7 @@ def run(scratch: Path, page: Path, *, quick: bool, repetitions: int) -> int:
     # Compiling comes once for each machine, and is no part of what is measured.
     warm_up()
     with _session() as session:
-        text = _report(session, [*_measured(session, scratch, sizes, repetitions)])
+        text = _report(session, [*_measured(session, scratch, sizes, repetitions)], _diagnosed(session, scratch, sizes[0]))
     if quick:
         sys.stdout.write(text)
     else:
@@ -127,7 +127,45 @@ def _measure(session: SparkSession, log: Log, repetitions: int) -> Measurement:
     return Measurement(log, median(local), seconds, busy, workers.anonymous_bytes or 0, jvm.anonymous_bytes or 0)
 
 
-def _timed(subject: Callable[[], None]) -> tuple[float, float]:
+@dataclass(frozen=True)
+class Diagnosed:
+    """Seconds on the clock and of processors that all detectors took over a log, on one machine and on Spark."""
+
+    log: Log
+    local: tuple[float, float]
+    spark: tuple[float, float]
+
+
+def _diagnosed(session: SparkSession, scratch: Path, megabytes: int) -> Diagnosed:
+    """Once each: what kernels are compiled for is there by now."""
+    with _log(scratch, megabytes, PARTITIONS) as log:
+        say(f"diagnose, {megabytes} MB in {PARTITIONS} offsets partitions")
+        found: list[int] = []
+        diagnosed = Diagnosed(
+            log,
+            _timed(lambda: found.append(_diagnose_locally(log))),
+            _timed(lambda: found.append(_diagnose_on_spark(session, log))),
+        )
+        if len(set(found)) != 1:
+            raise ValueError(f"{log.directory}: {found[0]} findings here, and {found[1]} on Spark")
+    return diagnosed
+
+
+def _diagnose_locally(log: Log) -> int:
+    import exhume
+
+    with exhume.open(log.directory) as topic:
+        return len(topic.diagnose())
+
+
+def _diagnose_on_spark(session: SparkSession, log: Log) -> int:
+    import exhume.spark
+
+    with exhume.spark.diagnose(session, log.directory) as diagnosis:
+        return diagnosis.findings().count()
+
+
+def _timed(subject: Callable[[], object]) -> tuple[float, float]:
     """Seconds on the clock, and those of processors."""
     cpu, wall = _cpu_seconds(), time.perf_counter()
     subject()
@@ -173,7 +211,7 @@ def _check(log: Log, offsets: int, total: int, groups: int) -> None:
         )
 
 
-def _report(session: SparkSession, measured: Sequence[Measurement]) -> str:
+def _report(session: SparkSession, measured: Sequence[Measurement], diagnosed: Diagnosed) -> str:
     small, large, alone = measured
     rows = [
         (
@@ -196,6 +234,11 @@ def _report(session: SparkSession, measured: Sequence[Measurement]) -> str:
         f"{terabyte * 2 * spark / cores:.0f} s, and {max(fixed, 0.0):.1f} s that no size changes. Fetching comes on top where the log is "
         "not at hand; and where one offsets partition has most of it, its stretches are joined by one task."
     )
+    all_detectors = (
+        f"All detectors over {diagnosed.log.megabytes} MB in {diagnosed.log.partitions} offsets partitions, once: "
+        f"{diagnosed.local[0]:.1f} s by the local engine ({diagnosed.local[1]:.0f} s of processors), {diagnosed.spark[0]:.1f} s on Spark "
+        f"({diagnosed.spark[1]:.0f} s of processors)."
+    )
     parts = [
         "### Measured",
         table(("log", "local engine, s", "Spark, s", "cores busy", "Python workers, MB", "JVM, MB"), rows),
@@ -213,6 +256,7 @@ def _report(session: SparkSession, measured: Sequence[Measurement]) -> str:
                 ),
             ],
         ),
+        all_detectors,
         "### On paper: 1 TB on 50 executors of 4 cores",
         paper,
         "### Ran on",
