@@ -58,7 +58,7 @@ _ENTRIES: dict[str, Any] = {
     "fold_asked": asked_groups.fold_asked,
     "number_groups": asked_groups._number_groups,
     "join": joining._join,
-    "move_names": names.move_names,
+    "move_entries": names.move_entries,
     "index_producers": names.index_producers,
     "move_metadata": fold_tables.move_metadata,
     "next_batch": borders.next_batch,

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from exhume.codecs.kernels import kernel
 from exhume.codecs.kernels.primitives import Bytes, Int64s
-from exhume.replay.survivors.tables import COMMIT_COLUMNS, KEY_GROUP, RECORD_OFFSET, SIZE_BITS
+from exhume.replay.survivors.keys import GROUP, Int32s
+from exhume.replay.survivors.tables import COMMIT_COLUMNS, RECORD_OFFSET, SIZE_BITS
 
 _SIZE_MASK = (1 << SIZE_BITS) - 1
 
 
 @kernel
-def span_offsets(keys: Int64s, places: Int64s, commits: Int64s, lowest: Int64s, highest: Int64s) -> None:
+def span_offsets(keys: Int64s, rows: Int32s, commits: Int64s, lowest: Int64s, highest: Int64s) -> None:
     """The lowest and the highest record offset of each group's commits; `lowest` begins with the largest number, `highest` with -1."""
     for key in keys:
-        group, record_offset = places[key, KEY_GROUP], commits[key, RECORD_OFFSET]
+        group, record_offset = rows[key, GROUP], commits[key, RECORD_OFFSET]
         lowest[group] = min(lowest[group], record_offset)
         highest[group] = max(highest[group], record_offset)
 

@@ -18,6 +18,7 @@ from exhume.replay.holdings import Commit, OffsetKey
 from exhume.replay.state_tables import SCHEMAS
 from exhume.replay.survivors import tables as columns
 from exhume.replay.survivors.gathering import gather_commits, gather_texts
+from exhume.replay.survivors.keys import GROUP, PARTITION, TOPIC
 from exhume.replay.survivors.names import SIZE, START, Names
 from exhume.replay.survivors.settled import Settled
 
@@ -55,14 +56,14 @@ class SettledOffsets:
 def _table(settled: Settled, rules: CommitRules, origin: Mapping[str, Any]) -> pa.Table:
     tables = settled.tables
     keys = settled.committed_keys
-    places = tables.keys.places[keys]
+    named = tables.keys.rows[keys]
     groups, topics = _texts(tables.group_names, columns.GROUPS, tables), _texts(tables.topic_names, columns.TOPICS, tables)
     group_ranks, topic_ranks = _ranks(groups), _ranks(topics)
-    partitions = places[:, columns.KEY_PARTITION]
-    by_topic = group_ranks[places[:, columns.KEY_GROUP]] * len(topic_ranks) + topic_ranks[places[:, columns.KEY_TOPIC]]
+    partitions = named[:, PARTITION]
+    by_topic = group_ranks[named[:, GROUP]] * len(topic_ranks) + topic_ranks[named[:, TOPIC]]
     if len(group_ranks) * len(topic_ranks) > _MOST_RANKS:
         by_topic = np.unique(by_topic, return_inverse=True)[1]
-    order = np.argsort(by_topic << 32 | partitions + (1 << 31))
+    order = np.argsort(by_topic << 32 | partitions.astype(np.int64) + (1 << 31))
     keys = keys[order]
     commits = np.empty((columns.COMMIT_COLUMNS, len(keys)), np.int64)
     gather_commits(keys, tables.commits, commits)
@@ -71,10 +72,10 @@ def _table(settled: Settled, rules: CommitRules, origin: Mapping[str, Any]) -> p
     rows = pa.table(
         {
             "record_offset": commits[columns.RECORD_OFFSET],
-            "group": groups.take(pa.array(places[:, columns.KEY_GROUP][order].astype(np.int32))),
-            "topic": topics.take(pa.array(places[:, columns.KEY_TOPIC][order].astype(np.int32))),
+            "group": groups.take(pa.array(named[:, GROUP][order])),
+            "topic": topics.take(pa.array(named[:, TOPIC][order])),
             "topic_id": _topic_ids(tables.key_topic_ids, keys, versions),
-            "partition": pa.array(partitions[order].astype(np.int32)),
+            "partition": pa.array(partitions[order]),
             "committed_offset": commits[columns.COMMITTED_OFFSET],
             "leader_epoch": _leader_epochs(commits[columns.LEADER_EPOCH], rules),
             "metadata": _metadata(commits[columns.METADATA], tables.metadata),

@@ -199,7 +199,7 @@ class Settled:
         keys = self.committed_keys
         count = int(self.tables.counts[columns.GROUPS])
         lowest, highest = np.full(count, np.iinfo(np.int64).max), np.full(count, -1, np.int64)
-        span_offsets(keys, self.tables.keys.places, self.tables.commits, lowest, highest)
+        span_offsets(keys, self.tables.keys.rows, self.tables.commits, lowest, highest)
         return {
             _name(self.tables.group_names, int(number)): (int(lowest[number]), int(highest[number]))
             for number in np.nonzero(highest >= 0)[0]
@@ -247,9 +247,8 @@ class Settled:
             yield transaction
 
     def _key(self, number: int) -> OffsetKey:
-        place = self.tables.keys.places[number].tolist()
-        group, topic = place[columns.KEY_GROUP], place[columns.KEY_TOPIC]
-        return _name(self.tables.group_names, group), _name(self.tables.topic_names, topic), place[columns.KEY_PARTITION]
+        group, topic, partition = self.tables.keys.rows[number].tolist()
+        return _name(self.tables.group_names, group), _name(self.tables.topic_names, topic), partition
 
     def _commit(self, staged: list[int], place: int, rules: CommitRules) -> Commit:
         start, size = staged[columns.METADATA] >> columns.SIZE_BITS, staged[columns.METADATA] & (1 << columns.SIZE_BITS) - 1
