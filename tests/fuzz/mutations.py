@@ -85,12 +85,12 @@ def _rearrange(random: Random, batches: list[bytes], number: int) -> None:
             batches[number] = batches[number][: random.randrange(1, len(batches[number]) + 1)]
 
 
-def _sealed(content: bytes | bytearray) -> bytes:
+def sealed(content: bytes | bytearray) -> bytes:
     """This batch with the size and the checksum that it has."""
-    sealed = bytearray(content)
-    struct.pack_into(">i", sealed, _SIZE_AT, len(sealed) - LOG_OVERHEAD)
-    struct.pack_into(">I", sealed, _CRC_AT, checksum(sealed, read_header_fields(sealed, 0, magic=2), len(sealed)))
-    return bytes(sealed)
+    whole = bytearray(content)
+    struct.pack_into(">i", whole, _SIZE_AT, len(whole) - LOG_OVERHEAD)
+    struct.pack_into(">I", whole, _CRC_AT, checksum(whole, read_header_fields(whole, 0, magic=2), len(whole)))
+    return bytes(whole)
 
 
 def _edited(random: Random, content: bytes, other: bytes) -> bytes:
@@ -144,14 +144,14 @@ def _change_section(random: Random, content: bytes, other: bytes) -> bytes:
     except EvidenceError:
         return content
     codec = batch.codec if batch.codec <= 4 and batch.record_count else 0
-    return _sealed(content[:_HEADER] + compress(codec, _edited(random, section, other), magic=2))
+    return sealed(content[:_HEADER] + compress(codec, _edited(random, section, other), magic=2))
 
 
 def _change_stream(random: Random, content: bytes, other: bytes) -> bytes:
     """The bytes behind the header as they lie there."""
     if _whole(content) is None:
         return content
-    return _sealed(content[:_HEADER] + _edited(random, content[_HEADER:], other))
+    return sealed(content[:_HEADER] + _edited(random, content[_HEADER:], other))
 
 
 def _change_header(random: Random, content: bytes, _: bytes) -> bytes:
@@ -166,7 +166,7 @@ def _change_header(random: Random, content: bytes, _: bytes) -> bytes:
         (present + 1, present - 1, -1, 0, 1, most, -most - 1, random.randint(-most - 1, most), present ^ 1 << random.randrange(7))
     )
     struct.pack_into(layout, changed, place, max(min(value, most), -most - 1))
-    return _sealed(changed)
+    return sealed(changed)
 
 
 def _damage(random: Random, content: bytes, other: bytes) -> bytes:

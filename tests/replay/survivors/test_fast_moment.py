@@ -17,6 +17,7 @@ from exhume.fixtures.log_writer import PartitionWriter, group_metadata, offset_c
 from exhume.replay.local import Mode
 from exhume.topic import OffsetsTopic
 from tests.conftest import Compared
+from tests.fuzz.mutations import sealed
 from tests.judges import corpus
 from tests.replay.survivors.test_fast_load import THREADS, TRIES, Taken, _logs, everything, taken
 
@@ -123,6 +124,23 @@ def test_damage_behind_the_moment_is_told_all_the_same(change: Callable[[bytearr
 
     assert_same_at(tmp_path, {"at_offset": {0: 5}}, ("4.3.0",))
     assert taken.count == 2 * TRIES
+
+
+@pytest.mark.parametrize("place", [-1, -4])
+@pytest.mark.parametrize("goes_back", [False, True])
+def test_a_broken_record_behind_the_moment_has_no_time(place: int, goes_back: bool, tmp_path: Path, taken: Taken) -> None:
+    """The last byte counts headers; the one before the headers of the last record belongs to its value."""
+    commits = [offset_commit("g1", "orders", each, each, commit_timestamp_ms=each) for each in range(3)]
+    with PartitionWriter(tmp_path, 0) as log:
+        log.append_bytes(encode_batch([NewRecord(4, 300, *commits[0])], base_offset=4), 4, 300)
+        first = 0 if goes_back else 5
+        behind = bytearray(encode_batch([NewRecord(first + each, 150, *commits[each]) for each in (1, 2)], base_offset=first + 1))
+        # The size of its value, or the number of its headers, now leads beyond its end.
+        behind[place] = 0x7E
+        log.append_bytes(sealed(behind), first + 2, 150)
+
+    for asked in ({"at_time_ms": 200}, {"at_time_ms": 400}):
+        assert_same_at(tmp_path, asked, ("2.8.2", "4.0.0"))
 
 
 def test_what_differs_between_two_moments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from exhume.codecs.kernels import kernel, scan
 from exhume.codecs.kernels.primitives import NO_POSITION, Bytes, Int64s, Number, varint, varlong
 
@@ -18,8 +20,8 @@ def read_times(
 ) -> Number:
     """Add to `found` what the records of batches `first` to `last` of `rows` say, besides batches that end in front of `start_offset`.
 
-    Their records lie in `data` from `bodies[:, 0]` to `bodies[:, 1]`. Gives the number of batches done: less than `last` where a record is
-    cut.
+    Their records lie in `data` from `bodies[:, 0]` to `bodies[:, 1]`. Gives the number of batches done: less than `last` where a batch does
+    not hold exactly the records it says, each with a key, a value and no header, for then it hangs on the reader which of them have a time.
     """
     for number in range(first, last):
         if rows[number, scan.LAST_OFFSET] < start_offset:
@@ -37,6 +39,15 @@ def read_times(
             offset_delta, position = varint(data, position, record_end)
             if position == NO_POSITION:
                 return number
+            key_size, position = varint(data, position, record_end)
+            if position == NO_POSITION or key_size > record_end - position:
+                return number
+            value_size, position = varint(data, position + max(key_size, 0), record_end)
+            if position == NO_POSITION or value_size > record_end - position:
+                return number
+            position += max(value_size, 0)
+            if record_end - position != 1 or data[np.uint64(position)] != 0:
+                return number
             position = record_end
             appended_ms = rows[number, scan.MAX_TIMESTAMP] if is_stamped else rows[number, scan.BASE_TIMESTAMP] + timestamp_delta
             if appended_ms == _NO_TIME:
@@ -53,4 +64,6 @@ def read_times(
                 found[HAS_LATER] = 1
                 found[FIRST_LATER] = rows[number, scan.BASE_OFFSET] + offset_delta
                 found[FIRST_LATER_MS] = appended_ms
+        if position != end:
+            return number
     return last
