@@ -77,7 +77,9 @@ SEED, IS_CUT = 19, 20
 BEGINS_WITHIN, FIRST_BASE_OFFSET, FIRST_LEADER_EPOCH, LAST_OFFSET_SEEN = range(21, 25)
 #: How many batches were noted; how many records of the last batch were folded before one that could not be.
 NOTED, RECORDS_DONE = 25, 26
-COUNTS = 27
+#: The byte position of the last batch that was folded ahead.
+LAST_BATCH = 27
+COUNTS = 28
 
 #: A row of `noted`: the segment, and behind it the row of the batch as `kernels.scan` has it.
 NOTED_SEGMENT, NOTED_BATCH = range(2)
