@@ -196,8 +196,7 @@ class Settled:
 
     def spans(self) -> dict[str, tuple[int, int]]:
         """The lowest and the highest record offset of the commits of each group that has some."""
-        keys = self.committed_keys
-        count = int(self.tables.counts[columns.GROUPS])
+        count, keys = int(self.tables.counts[columns.GROUPS]), int(self.tables.counts[columns.KEYS])
         lowest, highest = np.full(count, np.iinfo(np.int64).max), np.full(count, -1, np.int64)
         span_offsets(keys, self.tables.keys.rows, self.tables.commits, lowest, highest)
         return {
@@ -217,11 +216,6 @@ class Settled:
         """The groups of which it is not known whether they have committed offsets, since nobody asked for them."""
         rows = self.tables.groups[: self.tables.counts[columns.GROUPS]]
         return {_name(self.tables.group_names, int(number)) for number in np.flatnonzero(rows[:, columns.LEFT_OUT])}
-
-    @property
-    def committed_keys(self) -> Int64s:
-        """The keys that have a committed offset, as rows of `tables.commits`."""
-        return np.nonzero(self.tables.commits[: self.tables.counts[columns.KEYS], columns.RECORD_OFFSET] != columns.NOTHING)[0]
 
     def transactions(self, rules: CommitRules) -> Iterator[OpenTransaction]:
         """Transactions without a marker, with their commits."""

@@ -87,6 +87,8 @@ NOTED_COLUMNS = NOTED_BATCH + scan.COLUMNS
 
 _SIZE_MASK = (1 << SIZE_BITS) - 1
 _METADATA_WORTH_MOVING = 4 << 20
+#: A small array becomes larger by so much at a time.
+_FIRST_TIMES, _FEW_BYTES = 8, 16 << 20
 
 #: A group record with more members than this is passed on.
 MOST_MEMBERS = 2048
@@ -209,8 +211,9 @@ def _slots() -> Words:
 def _longer(array: _Array, used: int, more: int) -> _Array:
     if used + more <= len(array):
         return array
-    # Zeros that nobody has touched take no memory.
-    longer = np.zeros((2 * (used + more), *array.shape[1:]), array.dtype)
+    # Zeros that nobody has touched take no memory, but rows that are moved do.
+    times = _FIRST_TIMES if (used + more) * array.strides[0] <= _FEW_BYTES else 2
+    longer = np.zeros((times * (used + more), *array.shape[1:]), array.dtype)
     longer[:used] = array[:used]
     return longer
 
