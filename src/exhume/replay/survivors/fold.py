@@ -29,6 +29,7 @@ from exhume.codecs.kernels.primitives import (
 from exhume.replay.survivors import tables as columns
 from exhume.replay.survivors.batch_checks import checked
 from exhume.replay.survivors.groups import fold_other
+from exhume.replay.survivors.keys import NEXT, is_key
 from exhume.replay.survivors.names import find_name
 from exhume.replay.survivors.numbering import key_of, new_names
 from exhume.replay.survivors.passing import pass_commit, pass_record
@@ -125,7 +126,7 @@ def _fold_records(
     is_transactional = rows[number, scan.ATTRIBUTES] & scan.TRANSACTIONAL != 0
     # The key of the record in front, without its partition: what is the same is as good.
     known_start, known_size = np.int64(0), np.int64(-1)
-    group, topic, accepted = np.int64(-1), np.int64(-1), np.int64(0)
+    group, topic, key, accepted = np.int64(-1), np.int64(-1), np.int64(-1), np.int64(0)
     for index in range(_counted(rows, number, rules, records)):
         record = records[index]
         counts[columns.RECORDS_DONE] = index
@@ -164,7 +165,13 @@ def _fold_records(
                     return TRANSACTIONAL
                 tables.producers[producer_of(rows, number, rules, tables), columns.TXN_IS_PASSED_ON] = 1
             continue
-        key = key_of(group, topic, int32(data, key_start + key_size - _PARTITION_BYTES), rules[SEED], keys, counts, commits)
+        partition = int32(data, key_start + key_size - _PARTITION_BYTES)
+        previous = key
+        key = np.int64(keys.rows[previous, NEXT]) if previous >= 0 else np.int64(-1)
+        if key < 0 or not is_key(keys.rows, key, group, topic, partition):
+            key = key_of(group, topic, partition, rules[SEED], keys, counts, commits)
+            if previous >= 0:
+                keys.rows[previous, NEXT] = key
         if value_size < 0:
             if is_transactional:
                 return TRANSACTIONAL_TOMBSTONE

@@ -6,7 +6,7 @@ import numpy as np
 
 from exhume.codecs.kernels import kernel
 from exhume.codecs.kernels.primitives import Bytes, Int64s, Number
-from exhume.replay.survivors.keys import COLUMNS, GROUP, PARTITION, TOPIC, Int32s
+from exhume.replay.survivors.keys import GROUP, NAMED_COLUMNS, PARTITION, TOPIC, Int32s
 from exhume.replay.survivors.tables import COMMIT_COLUMNS, NOTHING, RECORD_OFFSET, SIZE_BITS
 
 _SIZE_MASK = (1 << SIZE_BITS) - 1
@@ -55,7 +55,7 @@ def gather_names(keys: Int64s, rows: Int32s, named: Int32s) -> None:
     """Groups, topics and partitions of these keys, a row of `named` for each."""
     for index in range(len(keys)):
         row = rows[keys[index]]
-        for column in range(COLUMNS):
+        for column in range(NAMED_COLUMNS):
             named[column, index] = row[column]
 
 

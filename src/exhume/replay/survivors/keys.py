@@ -14,9 +14,10 @@ import numpy.typing as npt
 from exhume.codecs.kernels import inlined
 from exhume.codecs.kernels.primitives import Number, Words
 
-#: A row of a key.
-GROUP, TOPIC, PARTITION = range(3)
-COLUMNS = 3
+#: A row of a key: what it names, and the key whose commit came behind its own the last time, -1 for none. The next one is mostly that
+#: again, and found without the index.
+GROUP, TOPIC, PARTITION, NEXT = range(4)
+NAMED_COLUMNS, COLUMNS = 3, 4
 
 Int32s = npt.NDArray[np.int32]
 
@@ -50,6 +51,12 @@ def hash_of_key(group: Number, topic: Number, partition: Number, seed: Number) -
 
 
 @inlined
+def is_key(rows: Int32s, number: Number, group: Number, topic: Number, partition: Number) -> Number:
+    """True where the key of this number is this one."""
+    return rows[number, GROUP] == group and rows[number, TOPIC] == topic and rows[number, PARTITION] == partition
+
+
+@inlined
 def find_key(keys: Keys, group: Number, topic: Number, partition: Number, key_hash: np.uint64) -> tuple[Number, np.uint64]:
     """The number of this key, and its slot; -1 where it is new, and the slot that is free for it."""
     slots, rows = keys
@@ -60,7 +67,7 @@ def find_key(keys: Keys, group: Number, topic: Number, partition: Number, key_ha
         entry = slots[at]
         if entry & _UPPER == tag:
             number = np.int64(entry & _LOWER) - 1
-            if rows[number, GROUP] == group and rows[number, TOPIC] == topic and rows[number, PARTITION] == partition:
+            if is_key(rows, number, group, topic, partition):
                 return number, at
         at = at + _ONE & mask
     return np.int64(-1), at
@@ -73,4 +80,5 @@ def add_key(keys: Keys, number: Number, slot: np.uint64, group: Number, topic: N
     rows[number, GROUP] = group
     rows[number, TOPIC] = topic
     rows[number, PARTITION] = partition
+    rows[number, NEXT] = -1
     slots[slot] = key_hash & _UPPER | np.uint64(number + 1)

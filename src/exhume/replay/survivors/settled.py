@@ -20,6 +20,7 @@ from exhume.replay.decode import ReplayRecord
 from exhume.replay.holdings import ClassicGroup, Commit, OffsetKey, OpenTransaction
 from exhume.replay.survivors import tables as columns
 from exhume.replay.survivors.gathering import span_offsets
+from exhume.replay.survivors.keys import NAMED_COLUMNS
 from exhume.replay.survivors.names import SIZE, START, Names
 from exhume.replay.survivors.outlines import read_outline
 from exhume.replay.survivors.tables import Tables
@@ -241,7 +242,7 @@ class Settled:
             yield transaction
 
     def _key(self, number: int) -> OffsetKey:
-        group, topic, partition = self.tables.keys.rows[number].tolist()
+        group, topic, partition = self.tables.keys.rows[number, :NAMED_COLUMNS].tolist()
         return _name(self.tables.group_names, group), _name(self.tables.topic_names, topic), partition
 
     def _commit(self, staged: list[int], place: int, rules: CommitRules) -> Commit:
