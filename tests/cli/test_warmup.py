@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
@@ -40,7 +42,7 @@ def test_without_a_place_to_keep_it_code_is_made_for_each_process(tmp_path: Path
     assert said == "False False\n"
 
 
-def test_code_is_kept_for_the_sources_it_was_made_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_code_is_kept_for_the_sources_it_was_made_of_and_their_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for room in kernel_cache.KERNEL_ROOMS:
         (tmp_path / room).mkdir(parents=True)
     (tmp_path / kernel_cache.KERNEL_ROOMS[0] / "module.py").write_text("one")
@@ -51,6 +53,28 @@ def test_code_is_kept_for_the_sources_it_was_made_of(monkeypatch: pytest.MonkeyP
 
     assert kernel_cache.directory.__wrapped__() != first
     assert first.parent == kernel_cache.directory.__wrapped__().parent
+
+    (tmp_path / "elsewhere").mkdir()
+    for room in kernel_cache.KERNEL_ROOMS:
+        shutil.copytree(tmp_path / room, tmp_path / "elsewhere" / room)
+    second = kernel_cache.directory.__wrapped__()
+    monkeypatch.setattr(kernel_cache, "_PACKAGE", tmp_path / "elsewhere")
+    assert kernel_cache.directory.__wrapped__() != second
+
+
+def test_code_of_a_package_in_a_zip_is_kept_for_its_content_and_its_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def place_of(archive: Path, *sources: str) -> Path:
+        with ZipFile(archive, "w") as content:
+            for room, source in zip(kernel_cache.KERNEL_ROOMS, sources, strict=True):
+                content.writestr(f"exhume/{room}/module.py", source)
+            content.writestr("exhume/cli/app.py", archive.name)
+        monkeypatch.setattr(kernel_cache, "_PACKAGE", archive / "exhume")
+        return kernel_cache.directory.__wrapped__()
+
+    first = place_of(tmp_path / "exhume.zip", "one", "two")
+
+    assert place_of(tmp_path / "exhume.zip", "one", "two") == first
+    assert len({first, place_of(tmp_path / "exhume.zip", "one", "six"), place_of(tmp_path / "other.zip", "one", "two")}) == 3
 
 
 def test_what_kernels_are_made_of_lies_in_their_rooms() -> None:

@@ -6,13 +6,23 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from exhume.cli.detector_options import (
+    Codes,
+    EndOffsets,
+    Live,
+    OffsetsPartitionCount,
+    Retention,
+    StartOffsets,
+    TopicsFile,
+    detector_inputs,
+)
 from exhume.cli.options import AtOffset, AtTime, EvidencePaths, Groups, Include, NoVerify, WhichClock, record_offsets
 from exhume.errors import EvidenceError, RequestError
 
 if TYPE_CHECKING:
     from exhume.replay.spark.state import StateFrames
 
-_DEFAULT_TABLES = "groups,members,offsets,loads,findings"
+_DEFAULT_TABLES = "groups,members,offsets,loads"
 
 
 def batch_command(
@@ -21,7 +31,12 @@ def batch_command(
         str, typer.Option("--output-dir", metavar="DIR", help="The directory to write; an earlier output of this command is replaced.")
     ],
     tables: Annotated[
-        str, typer.Option("--tables", metavar="NAME,…", help="The tables to write: those of state, findings, summary, rebalances, owners.")
+        str,
+        typer.Option(
+            "--tables",
+            metavar="NAME,…",
+            help="The tables to write: those of state, summary, rebalances, owners, findings (by name: detectors run).",
+        ),
     ] = _DEFAULT_TABLES,
     release: Annotated[
         str | None,
@@ -31,6 +46,13 @@ def batch_command(
     at_time: AtTime = None,
     clock: WhichClock = None,
     groups: Groups = None,
+    codes: Codes = None,
+    end_offsets: EndOffsets = None,
+    start_offsets: StartOffsets = None,
+    topics_file: TopicsFile = None,
+    live: Live = None,
+    retention: Retention = None,
+    offsets_partitions: OffsetsPartitionCount = None,
     include: Include = None,
     master: Annotated[
         str | None,
@@ -47,8 +69,10 @@ def batch_command(
     """Reconstruct the state of large logs on Apache Spark, as Parquet.
 
     DIR gets a directory for each table, in it one for each offsets partition, and manifest.json, which lists every segment that was read
-    with its digest and what its checksums say. It appears whole, or stays as it was before. The table findings has what exhume
-    diagnose finds, too, but at a moment.
+    with its digest and what its checksums say. It appears whole, or stays as it was before.
+
+    The table findings is always written, with what reading and loading tell: damage above all. Named among the tables, it has what exhume
+    diagnose finds, too, by the same options (--code to --offsets-partitions). Detectors judge whole logs: at a moment they do not run.
 
     Example: exhume batch s3://backup/kafka-1 s3://backup/kafka-2 --output-dir /data/state --tables groups,offsets --release 4.3
     """
@@ -61,7 +85,8 @@ def batch_command(
     if not wanted:
         raise RequestError("no table", remedy=f"Name some, such as --tables {_DEFAULT_TABLES}")
     # Before a session costs seconds.
-    check_tables(wanted, at_moment=at_offset is not None or at_time is not None)
+    told = detector_inputs(end_offsets, start_offsets, topics_file, live, retention, offsets_partitions)
+    check_tables(wanted, at_moment=at_offset is not None or at_time is not None, detector_inputs=told, codes=codes or None)
     session = open_session("exhume batch", master)
     try:
         with shown_phases(session) as on_phase:
@@ -75,6 +100,9 @@ def batch_command(
                 at_time_ms=at_time,
                 clock=None if clock is None else clock.value,
                 groups=groups or None,
+                detector_inputs=told,
+                codes=codes or None,
+                topics_file=topics_file,
                 include=[item.value for item in include or ()],
                 verify=not no_verify,
                 on_phase=on_phase,

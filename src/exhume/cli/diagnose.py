@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from exhume.cli.expiry import parse_retention
+from exhume.cli.detector_options import (
+    Codes,
+    EndOffsets,
+    Live,
+    OffsetsPartitionCount,
+    Retention,
+    StartOffsets,
+    TopicsFile,
+    detector_inputs,
+)
 from exhume.cli.options import CsvRaw, EvidencePaths, Groups, Output, OutputFile, OutputOption, TempDir
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from exhume.analysis.detectors import Inputs
     from exhume.findings import Findings
 
 _SHOWN = (
@@ -66,18 +73,10 @@ def _show_codes(wanted: bool) -> None:
     raise typer.Exit
 
 
-def _offsets_option(which: str) -> object:
-    help_text = f"The {which} offsets of data topics, as kafka-get-offsets.sh prints them: topic:partition:offset."
-    return typer.Option(f"--{'end' if which == 'latest' else 'start'}-offsets", metavar="FILE", help=help_text, show_default=False)
-
-
 def diagnose_command(
     paths: EvidencePaths,
     groups: Groups = None,
-    codes: Annotated[
-        list[str] | None,
-        typer.Option("--code", metavar="CODE", help="Only this detector, such as IC-02. Repeatable.", show_default="all"),
-    ] = None,
+    codes: Codes = None,
     min_severity: Annotated[Severity, typer.Option("--min-severity", help="Show findings from this severity on.")] = Severity.warn,
     fail_on: Annotated[
         FailOn, typer.Option("--fail-on", help="Exit with 1 when there is a finding from this severity on.")
@@ -85,32 +84,12 @@ def diagnose_command(
     undecided: Annotated[
         bool, typer.Option("--undecided", help="Show what could not be decided, too. Of the codes asked for it always is.")
     ] = False,
-    end_offsets: Annotated[Path | None, _offsets_option("latest")] = None,
-    start_offsets: Annotated[Path | None, _offsets_option("earliest")] = None,
-    topics_file: Annotated[
-        Path | None,
-        typer.Option("--topics", metavar="FILE", help="CSV: topic,topic_id,partitions[,racks].", show_default=False),
-    ] = None,
-    live: Annotated[
-        Path | None,
-        typer.Option("--live", metavar="FILE", help="What kafka-consumer-groups.sh --describe --all-groups printed.", show_default=False),
-    ] = None,
-    retention: Annotated[
-        int | None,
-        typer.Option(
-            "--retention",
-            parser=parse_retention,
-            metavar="TIME",
-            help="offsets.retention.minutes of the broker, as for expiry.",
-            show_default="what removals speak for",
-        ),
-    ] = None,
-    offsets_partitions: Annotated[
-        int | None,
-        typer.Option(
-            "--offsets-partitions", min=1, metavar="N", help="How many partitions __consumer_offsets has.", show_default="not known"
-        ),
-    ] = None,
+    end_offsets: EndOffsets = None,
+    start_offsets: StartOffsets = None,
+    topics_file: TopicsFile = None,
+    live: Live = None,
+    retention: Retention = None,
+    offsets_partitions: OffsetsPartitionCount = None,
     _list: Annotated[bool, typer.Option("--list", callback=_show_codes, is_eager=True, help="List all codes and exit.")] = False,
     temp_dir: TempDir = None,
     output: OutputOption = Output.table,
@@ -129,7 +108,7 @@ def diagnose_command(
     from exhume.cli.run import EXIT_DAMAGE, opened, tell
 
     refuse_unfit(None, output=output, output_file=output_file, evidence=paths)
-    inputs = _inputs(end_offsets, start_offsets, topics_file, live, retention, offsets_partitions)
+    inputs = detector_inputs(end_offsets, start_offsets, topics_file, live, retention, offsets_partitions)
     with opened(paths, temp_dir=temp_dir) as topic:
         found = topic.diagnose(inputs, codes=codes or None, groups=groups or None, topics_file=topics_file)
         shown = _shown(found, min_severity, undecided=undecided or bool(codes))
@@ -142,28 +121,6 @@ def diagnose_command(
         tell(topic.findings)
         if is_failed:
             raise typer.Exit(EXIT_DAMAGE)
-
-
-def _inputs(
-    end_offsets: Path | None,
-    start_offsets: Path | None,
-    topics_file: Path | None,
-    live: Path | None,
-    retention_ms: int | None,
-    offsets_partitions: int | None,
-) -> Inputs:
-    from exhume.analysis.detectors import Inputs
-    from exhume.analysis.detectors.inputs import read_live_file, read_offsets_file
-    from exhume.replay.topic_names import read_topics_file
-
-    return Inputs(
-        end_offsets=None if end_offsets is None else read_offsets_file(end_offsets),
-        start_offsets=None if start_offsets is None else read_offsets_file(start_offsets),
-        topics=None if topics_file is None else read_topics_file(topics_file),
-        live=None if live is None else read_live_file(live),
-        retention_ms=retention_ms,
-        offsets_partitions=offsets_partitions,
-    )
 
 
 def _shown(found: Findings, min_severity: Severity, *, undecided: bool) -> pa.Table:

@@ -1,7 +1,7 @@
 """Where the machine code of kernels is kept: in the user's cache directory, never beside the evidence. Knows no compiler.
 
-Code is kept for the sources that it was made of: a change of any module in `KERNEL_ROOMS` leads to another directory. Where no directory
-can be made, code is made for each process.
+Code is kept for the sources that it was made of, and for their place, as the compiler does: a change of any module in `KERNEL_ROOMS` leads
+to another directory, of a package in a zip too. Where no directory can be made, code is made for each process.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ import os
 import shutil
 import sys
 import time
+from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from zipfile import ZipFile
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 #: All kernels live in these directories, and take nothing but Python and numpy from elsewhere.
@@ -27,10 +29,26 @@ _UNUSED_SECONDS = 30 * 24 * 3600
 def directory() -> Path:
     """The directory for these sources and this Python; it may not exist."""
     sources = hashlib.sha256(f"{sys.version} {sys.platform}".encode())
-    for path in sorted(path for room in KERNEL_ROOMS for path in (_PACKAGE / room).glob("*.py")):
-        status = path.stat()
-        sources.update(f"{path.relative_to(_PACKAGE)} {status.st_size} {status.st_mtime_ns}\n".encode())
+    for stamp in _stamps():
+        sources.update(f"{stamp}\n".encode())
     return _root() / f"{_PREFIX}{sources.hexdigest()[:16]}"
+
+
+def _stamps() -> Iterator[str]:
+    """What changes with these sources, or their place."""
+    yield str(_PACKAGE)
+    archive = next((parent for parent in _PACKAGE.parents if parent.is_file()), None)
+    if archive is None:
+        for path in sorted(path for room in KERNEL_ROOMS for path in (_PACKAGE / room).glob("*.py")):
+            status = path.stat()
+            yield f"{path.relative_to(_PACKAGE)} {status.st_size} {status.st_mtime_ns}"
+        return
+    rooms = [PurePosixPath(_PACKAGE.relative_to(archive), room) for room in KERNEL_ROOMS]
+    with ZipFile(archive) as content:
+        for member in sorted(content.infolist(), key=lambda member: member.filename):
+            name = PurePosixPath(member.filename)
+            if name.parent in rooms and name.suffix == ".py":
+                yield f"{name} {member.file_size} {member.CRC}"
 
 
 def _root() -> Path:

@@ -21,7 +21,7 @@ from exhume.replay.spark.group_tables import GroupTable
 from exhume.replay.spark.state import StateFrames
 from exhume.spark.batches import GROUP_TABLES, batch, write_tables
 from exhume.spark.diagnosis import Diagnosis, diagnose
-from exhume.spark.records import RECORD_TABLES, owners, rebalances
+from exhume.spark.records import RECORD_TABLES, owners, rebalances, record_table
 from exhume.spark.states import completeness, reconstruct, snapshots
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ __all__ = [
     "owners",
     "rebalances",
     "reconstruct",
+    "record_table",
     "register",
     "snapshots",
     "write_tables",

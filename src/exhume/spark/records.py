@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -16,6 +16,7 @@ from exhume.analysis.rebalances import rebalances as rebalances_of
 from exhume.codecs.compression import DEFAULT_CAP_BYTES
 from exhume.codecs.log_directory import Evidence
 from exhume.codecs.record_filter import RecordFilter
+from exhume.errors import RequestError
 from exhume.findings import Findings
 from exhume.replay.reading import LoadInputs
 from exhume.replay.releases import profile_for
@@ -45,8 +46,19 @@ RECORD_TABLES: dict[str, RecordTable] = {
 }
 
 
-def rebalances(
+def rebalances(spark: SparkSession, places: Place | Sequence[Place], **options: Any) -> DataFrame:
+    """The generations and epochs of groups, with the rows of `rebalances.REBALANCES`, in no order: a `record_table`, with its options."""
+    return record_table(spark, "rebalances", places, **options)
+
+
+def owners(spark: SparkSession, places: Place | Sequence[Place], **options: Any) -> DataFrame:
+    """Who had which partition when, with the rows of `ownership.OWNERS`, in no order: a `record_table`, with its options."""
+    return record_table(spark, "owners", places, **options)
+
+
+def record_table(
     spark: SparkSession,
+    name: str,
     places: Place | Sequence[Place],
     *,
     groups: Collection[str] | None = None,
@@ -55,32 +67,15 @@ def rebalances(
     cap_bytes: int = DEFAULT_CAP_BYTES,
     filesystem_options: Mapping[str, str] | None = None,
 ) -> DataFrame:
-    """The generations and epochs of these groups (default: all), with the rows of `rebalances.REBALANCES`, in no order.
+    """The rows of this one of `RECORD_TABLES` about these groups (default: all), in no order.
 
     Raises:
+        RequestError: there is no such table.
         EvidenceError: nothing of the offsets topic is there, or it cannot be read.
     """
-    evidence = found(places, include, filesystem_options)
-    return group_records(spark, evidence, groups, verify, cap_bytes).table(RECORD_TABLES["rebalances"])
-
-
-def owners(
-    spark: SparkSession,
-    places: Place | Sequence[Place],
-    *,
-    groups: Collection[str] | None = None,
-    include: Collection[str] = (),
-    verify: bool = True,
-    cap_bytes: int = DEFAULT_CAP_BYTES,
-    filesystem_options: Mapping[str, str] | None = None,
-) -> DataFrame:
-    """Who had which partition when, in these groups (default: all), with the rows of `ownership.OWNERS`, in no order.
-
-    Raises:
-        EvidenceError: nothing of the offsets topic is there, or it cannot be read.
-    """
-    evidence = found(places, include, filesystem_options)
-    return group_records(spark, evidence, groups, verify, cap_bytes).table(RECORD_TABLES["owners"])
+    if name not in RECORD_TABLES:
+        raise RequestError(f"no table {name!r} of records", remedy=f"Choose of {', '.join(RECORD_TABLES)}")
+    return group_records(spark, found(places, include, filesystem_options), groups, verify, cap_bytes).table(RECORD_TABLES[name])
 
 
 def group_records(spark: SparkSession, evidence: Evidence, groups: Collection[str] | None, verify: bool, cap_bytes: int) -> GroupRecords:

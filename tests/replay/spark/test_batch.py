@@ -18,6 +18,7 @@ from exhume.analysis.summary import summarize_groups
 from exhume.errors import RequestError
 from exhume.replay.spark import output, session
 from exhume.replay.spark.wide import plain_schema
+from exhume.replay.state_tables import SCHEMAS
 from tests.judges import corpus
 
 if TYPE_CHECKING:
@@ -59,6 +60,19 @@ def test_tables_and_manifest(spark: SparkSession, tmp_path: Path) -> None:
     with exhume.open(PLACE) as topic:
         ends = [(row["first_offset"], row["last_offset"]) for row in topic.segments().to_pylist()]
     assert [(row["first_record_offset"], row["last_record_offset"]) for row in manifest["inputs"]] == ends
+
+
+def test_a_table_without_rows_has_its_columns(spark: SparkSession, tmp_path: Path) -> None:
+    directory = tmp_path / "out"
+    for _ in range(2):
+        exhume_spark.batch(spark, PLACE, directory, tables=["groups"], at_time_ms=0).close()
+        assert len(files_in(directory / "groups")) == 1
+        table = pq.read_table(directory / "groups")
+        assert (table.schema.names, table.num_rows) == (SCHEMAS["groups"].names, 0)
+        assert spark.read.parquet(str(directory / "groups")).columns == table.schema.names
+
+    exhume_spark.batch(spark, PLACE, directory, tables=["groups"]).close()
+    assert all(path.startswith("offsets_partition=") for path in files_in(directory / "groups"))
 
 
 def test_a_rerun_replaces_and_a_failed_one_does_not(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

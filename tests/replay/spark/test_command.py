@@ -8,21 +8,34 @@ import signal
 import subprocess
 import sys
 import threading
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+
+import exhume
+from exhume.cli.app import run
+from exhume.findings import SCHEMA as FINDINGS
+from exhume.fixtures import incidents
+from exhume.replay.spark.wide import plain_schema
 from tests.judges import corpus
 
 PLACE = corpus.BUNDLED / "4.3.0-transactions" / "data"
 _ENVIRONMENT = os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "TERM": "xterm"}
 
 
-def command(output_dir: Path, *options: str) -> list[str]:
+def command(output_dir: Path, *options: str, places: Sequence[Path] = (PLACE,)) -> list[str]:
     return [
         sys.executable,
         "-m",
         "exhume",
         "batch",
-        str(PLACE),
+        *map(str, places),
         "--output-dir",
         str(output_dir),
         "--master",
@@ -70,13 +83,74 @@ def test_an_interrupt_ends_jobs_and_leaves_nothing_behind(java17: None, tmp_path
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_cannot_be_is_refused_before_a_session_begins(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["--tables", "offsets,owners", "--at-time", "0"], "owners at a moment"),
+        (["--tables", "findings", "--at-time", "0", "--retention", "7d"], "detectors at a moment"),
+        (["--code", "IC-02"], "detectors are told something, and do not run"),
+        (["--tables", "findings", "--code", "IC-99"], "no detector has the code"),
+    ],
+    ids=["owners", "detectors at a moment", "no detectors", "no such detector"],
+)
+def test_what_cannot_be_is_refused_before_a_session_begins(tmp_path: Path, options: list[str], reason: str) -> None:
     done = subprocess.run(
-        command(tmp_path / "out", "--tables", "offsets,owners", "--at-time", "0"),
-        env=_ENVIRONMENT | {"PATH": "", "JAVA_HOME": ""},
+        command(tmp_path / "out", *options), env=_ENVIRONMENT | {"PATH": "", "JAVA_HOME": ""}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"exhume: {reason}")
+
+
+#: What detectors are told of these incidents, as `exhume diagnose` and `exhume batch` take it.
+_INCIDENTS = ("IC-01", "IC-07", "IC-20a", "IC-21", "IC-29")
+_VALUES = {"--retention": "1d", "--offsets-partitions": "50"}
+_FILES = {
+    "--end-offsets": "t:0:50\nq:0:5000\n",
+    "--start-offsets": "q:0:4000\nt:0:500\n",
+    "--topics": "topic,topic_id,partitions\nt,,4\n",
+    "--live": "GROUP TOPIC PARTITION CURRENT-OFFSET LOG-END-OFFSET\ng     t     0         7              50\n",
+}
+
+
+def test_detectors_find_what_diagnose_finds_with_the_same_inputs(java17: None, tmp_path: Path) -> None:
+    places = [incidents.write(code, tmp_path / code).directory for code in _INCIDENTS]
+    given = dict(_VALUES)
+    for option, text in _FILES.items():
+        file = tmp_path / option.removeprefix("--")
+        file.write_text(text)
+        given[option] = str(file)
+    expected = diagnosed(places, given)
+    for option in given:
+        assert diagnosed(places, {name: text for name, text in given.items() if name != option}) != expected, f"{option} tells nothing"
+    with exhume.open(places) as topic:
+        topic.state()
+        expected += rows_of(topic.findings.to_table())
+
+    done = subprocess.run(
+        command(tmp_path / "out", "--tables", "findings", *flat(given), places=places),
+        env=_ENVIRONMENT,
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 2
-    assert done.stderr.startswith("exhume: owners at a moment")
+
+    assert done.returncode == 0, done.stderr
+    found = ds.dataset(tmp_path / "out" / "findings", partitioning="hive").to_table().select(FINDINGS.names)
+    assert rows_of(found) == expected
+
+
+def diagnosed(places: Sequence[Path], options: Mapping[str, str]) -> Counter[str]:
+    """Everything that `exhume diagnose` finds."""
+    with TemporaryDirectory() as directory:
+        file = Path(directory, "found.parquet")
+        shown = ["--min-severity", "info", "--undecided", "--fail-on", "never", "--output", "parquet", "--output-file", str(file)]
+        assert run(["diagnose", *map(str, places), *flat(options), *shown]) == 0
+        return rows_of(pq.read_table(file))
+
+
+def flat(options: Mapping[str, str]) -> list[str]:
+    return [part for option in options.items() for part in option]
+
+
+def rows_of(table: pa.Table) -> Counter[str]:
+    return Counter(map(repr, table.cast(plain_schema(FINDINGS)).to_pylist()))

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.dataset as ds
-import pyarrow.parquet as pq
 import pytest
 
 import exhume
@@ -99,7 +98,17 @@ def test_the_table_of_a_batch_has_them_beside_those_of_the_load(spark: SparkSess
     assert rows_of(found) == rows_of(expected)
     assert json.loads((tmp_path / "out" / "manifest.json").read_text())["detectors"] == "run"
 
-    exhume_spark.batch(spark, place, tmp_path / "past", tables=["findings"], at_offset=dict.fromkeys(range(3), 40)).close()
-    past = [code for file in (tmp_path / "past").rglob("*.parquet") for code in pq.read_table(file)["code"].to_pylist()]
-    assert not [code for code in past if code.startswith("IC-")]
-    assert "at a moment" in json.loads((tmp_path / "past" / "manifest.json").read_text())["detectors"]
+
+@pytest.mark.parametrize(("tables", "at_time_ms", "why"), [(["findings"], 1 << 42, "at a moment"), (["loads"], None, "not asked for")])
+def test_without_detectors_the_table_of_a_batch_has_what_loading_told(
+    spark: SparkSession, tmp_path: Path, tables: list[str], at_time_ms: int | None, why: str
+) -> None:
+    place = scenarios.write("damaged", tmp_path / "damaged").data_directories
+    exhume_spark.batch(spark, place, tmp_path / "out", tables=tables, at_time_ms=at_time_ms).close()
+    with exhume.open(place) as topic:
+        topic.state(at_time_ms=at_time_ms)
+        expected = topic.findings.to_table()
+    assert expected.num_rows
+    found = ds.dataset(tmp_path / "out" / "findings", partitioning="hive").to_table().select(expected.schema.names)
+    assert rows_of(found) == rows_of(expected)
+    assert why in json.loads((tmp_path / "out" / "manifest.json").read_text())["detectors"]

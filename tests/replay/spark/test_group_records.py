@@ -54,6 +54,8 @@ def test_only_groups_that_are_asked_for(spark: SparkSession) -> None:
         expected = topic.rebalances([name])
     assert rows_of(exhume_spark.rebalances(spark, CLASSIC, groups=[name]).toArrow()) == rows_of(expected)
     assert exhume_spark.owners(spark, CLASSIC, groups=["nobody"]).count() == 0
+    with pytest.raises(RequestError, match="no table 'groups' of records"):
+        exhume_spark.record_table(spark, "groups", CLASSIC)
 
 
 def test_no_rebalances_at_a_moment(spark: SparkSession, tmp_path: Path) -> None:

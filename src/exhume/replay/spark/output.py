@@ -36,11 +36,14 @@ class OutputDirectory:
         self._aside = f"{name}.{secrets.token_hex(4)}.unfinished"
 
     def write(self, name: str, frame: DataFrame) -> None:
-        """Write a table to `NAME/offsets_partition=N/`, or to `NAME/` where it has no such column."""
-        writer = frame.write.mode("errorifexists")
-        if _PARTITION in frame.columns:
-            writer = writer.partitionBy(_PARTITION)
-        writer.parquet(f"{self._aside}/{name}")
+        """Write a table to `NAME/offsets_partition=N/`, to `NAME/` where it has no such column, or no row: then a file has its columns."""
+        path = f"{self._aside}/{name}"
+        if _PARTITION not in frame.columns:
+            frame.write.parquet(path)
+            return
+        frame.write.partitionBy(_PARTITION).parquet(path)
+        if not self._file_system(path).globStatus(self._hadoop_path(f"{path}/{_PARTITION}=*")):
+            self.spark.createDataFrame([], frame.schema).write.mode("overwrite").parquet(path)
 
     def finish(self, manifest: Mapping[str, Any]) -> None:
         """Write the manifest, and put everything in its place; what was there goes."""
