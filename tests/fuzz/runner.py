@@ -27,8 +27,8 @@ from exhume.codecs.records import read_records_leniently
 from exhume.fixtures.log_writer import PartitionWriter, group_metadata, offset_commit, tombstone
 from exhume.replay import local
 from exhume.replay.local import Mode
+from exhume.replay.survivors import ahead, fold, gathering, joining, names, run, stretches
 from exhume.replay.survivors import asked as asked_groups
-from exhume.replay.survivors import fold, gathering, joining, names, run, stretches
 from exhume.replay.survivors import tables as fold_tables
 from tests.codecs.test_fast_tables import READERS, tables
 from tests.fuzz.mutations import mutated, segments_of, write
@@ -54,16 +54,18 @@ _ENTRIES: dict[str, Any] = {
     "write_texts": json_texts.write_texts,
     "find_gaps": gaps.find_gaps,
     "fold": fold.fold,
-    "fold_ahead": asked_groups.fold_ahead,
+    "fold_ahead": ahead.fold_ahead,
     "fold_asked": asked_groups.fold_asked,
     "number_groups": asked_groups._number_groups,
     "join": joining._join,
-    "move_names": names.move_names,
+    "move_entries": names.move_entries,
     "index_producers": names.index_producers,
     "move_metadata": fold_tables.move_metadata,
     "next_batch": borders.next_batch,
     "read_times": times.read_times,
     "span_offsets": gathering.span_offsets,
+    "order_keys": gathering.order_keys,
+    "gather_names": gathering.gather_names,
     "gather_commits": gathering.gather_commits,
     "gather_texts": gathering.gather_texts,
     "mark_mentions": mentions.mark_mentions,

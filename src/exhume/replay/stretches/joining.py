@@ -12,7 +12,6 @@ from exhume.replay.moment import ClockOrder, Cut, Moment, taken_to
 from exhume.replay.stretches.folding import Piece, StretchFacts
 from exhume.replay.stretches.shipping import KeptRecords, ShippedFold, places_of, unpack
 from exhume.replay.survivors.joining import joined
-from exhume.replay.survivors.names import Names
 from exhume.replay.survivors.settled import read_topic_ids
 from exhume.replay.survivors.tables import FIRST_OFFSET, NEXT_OFFSET, Tables, drop_old_metadata, new_tables
 from exhume.replay.topic_names import TopicNames
@@ -181,7 +180,7 @@ class JoinedLog:
 
 def _copied(tables: Tables) -> Tables:
     copied: dict[str, Any] = {
-        name: Names(array.slots.copy(), array.places.copy(), array.content.copy()) if isinstance(array, Names) else array.copy()
+        name: type(array)(*(each.copy() for each in array)) if isinstance(array, tuple) else array.copy()
         for name, array in tables._asdict().items()
     }
     return Tables(**copied)

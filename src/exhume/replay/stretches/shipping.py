@@ -17,6 +17,7 @@ from exhume.codecs.kernels.primitives import Int64s
 from exhume.codecs.records import Record, read_record_at, record_section
 from exhume.replay.broker_log import LoadedBatch, StrictLog
 from exhume.replay.survivors import tables as columns
+from exhume.replay.survivors.keys import Keys
 from exhume.replay.survivors.names import Names
 from exhume.replay.survivors.settled import Settled
 from exhume.replay.survivors.tables import Tables
@@ -39,7 +40,6 @@ _ROWS: Mapping[str, int] = {
     "topic_ids": columns.TOPIC_IDS,
 }
 _NAMES: Mapping[str, tuple[int, int]] = {
-    "keys": (columns.KEYS, columns.KEY_BYTES),
     "group_names": (columns.GROUPS, columns.GROUP_BYTES),
     "topic_names": (columns.TOPICS, columns.TOPIC_BYTES),
 }
@@ -86,6 +86,7 @@ def pack(tables: Tables, log: StrictLog, *, shortened: Mapping[BatchPlace, int] 
     for name, (entry, entry_bytes) in _NAMES.items():
         names: Names = getattr(tables, name)
         arrays[name] = (np.ascontiguousarray(names.places[: counts[entry]]), np.ascontiguousarray(names.content[: counts[entry_bytes]]))
+    arrays["keys"] = np.ascontiguousarray(tables.keys.rows[: counts[columns.KEYS]])
     kept = _read(places_of(tables), log)
     for place, last_offset in (shortened or {}).items():
         if place in kept.batches:
@@ -112,6 +113,7 @@ def unpack(content: bytes) -> tuple[Tables, KeptRecords]:
     for name in _NAMES:
         places, texts = arrays[name]
         arrays[name] = Names(empty, places, texts)
+    arrays["keys"] = Keys(empty, arrays["keys"])
 
     def rows(entry: int) -> Int64s:
         return np.zeros((int(arrays["counts"][entry]), 1), np.int64)

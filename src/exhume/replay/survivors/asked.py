@@ -87,7 +87,7 @@ def fold_asked(
     number = first
     while True:
         number = _step_over(rows, number, count, data, bodies, rules, tables)
-        if number == count or not _takes_room(rows, number, bodies, room):
+        if number == count or not takes_room(rows, number, bodies, room):
             return number
         if fold(rows, number, number + 1, data, bodies, segment, rules, tables) == number:
             return number
@@ -97,7 +97,7 @@ def fold_asked(
 
 
 @inlined
-def _takes_room(rows: Int64s, number: Number, bodies: Int64s, room: Int64s) -> Number:
+def takes_room(rows: Int64s, number: Number, bodies: Int64s, room: Int64s) -> Number:
     """Take the room that a batch needs, where it is there."""
     size = bodies[number, 1] - bodies[number, 0]
     # Whoever counts more records than there is room for is found out soon.
@@ -108,48 +108,6 @@ def _takes_room(rows: Int64s, number: Number, bodies: Int64s, room: Int64s) -> N
     room[BYTES] -= size
     room[BATCHES] -= 1
     return True
-
-
-@kernel
-def fold_ahead(
-    content: Bytes,
-    position: Number,
-    until: Number,
-    end: Number,
-    verifies: bool,
-    rows: Int64s,
-    bodies: Int64s,
-    segment: Number,
-    rules: Int64s,
-    tables: Tables,
-    room: Int64s,
-) -> Number:
-    """Scan and fold batches of `content[position:end]`, a few at a time, so that they are folded while they are near: those that begin in
-    front of `until`.
-
-    Gives the byte behind the last one. Ends early as `fold_asked` does, in front of a compressed batch, and of what is no whole batch.
-    """
-    counts = tables.counts
-    while position < until:
-        if end - position >= scan.HEADER_BYTES and int16(content, position + 21) & scan.CODEC:
-            break
-        count, _ = scan.scan(content, position, end, verifies, rows)
-        plain = np.int64(0)
-        while plain < count and rows[plain, scan.POSITION] < until and rows[plain, scan.ATTRIBUTES] & scan.CODEC == 0:
-            bodies[plain, 0] = rows[plain, scan.POSITION] + scan.HEADER_BYTES
-            bodies[plain, 1] = rows[plain, scan.POSITION] + rows[plain, scan.SIZE]
-            plain += 1
-        if plain == 0:
-            break
-        if counts[columns.FIRST_BASE_OFFSET] < 0:
-            counts[columns.FIRST_BASE_OFFSET] = rows[0, scan.BASE_OFFSET]
-            counts[columns.FIRST_LEADER_EPOCH] = rows[0, scan.LEADER_EPOCH]
-        counts[columns.LAST_OFFSET_SEEN] = rows[plain - 1, scan.LAST_OFFSET]
-        done = fold_asked(rows, 0, plain, content, bodies, segment, rules, tables, room)
-        if done < plain:
-            return rows[done, scan.POSITION]
-        position = bodies[plain - 1, 1]
-    return position
 
 
 @inlined

@@ -18,17 +18,20 @@ from exhume.codecs.kernels.primitives import (
     Bytes,
     Int64s,
     Number,
+    hash_of,
     int16,
     int32,
     int64,
+    is_same,
     kind_of_text,
     unsigned_varint,
 )
 from exhume.replay.survivors import tables as columns
 from exhume.replay.survivors.batch_checks import checked
 from exhume.replay.survivors.groups import fold_other
+from exhume.replay.survivors.keys import NEXT, is_key
 from exhume.replay.survivors.names import find_name
-from exhume.replay.survivors.numbering import new_key
+from exhume.replay.survivors.numbering import key_of, new_names
 from exhume.replay.survivors.passing import pass_commit, pass_record
 from exhume.replay.survivors.rules import (
     ACCEPTED_0,
@@ -52,6 +55,7 @@ from exhume.replay.survivors.splitting import split
 from exhume.replay.survivors.tables import Tables
 from exhume.replay.survivors.transactions import fold_marker, producer_of, read_marker, stage
 
+_LEAST_KEY_BYTES, _PARTITION_BYTES = 10, 4
 _FLEXIBLE_SINCE = 4
 _MOST_STRING_BYTES = 0x7FFF
 
@@ -114,14 +118,18 @@ def _counted(rows: Int64s, number: Number, rules: Int64s, records: Int64s) -> Nu
 def _fold_records(
     rows: Int64s, number: Number, data: Bytes, position: Number, end: Number, segment: Number, rules: Int64s, tables: Tables
 ) -> Number:
-    keys, groups, commits, records = tables.keys, tables.groups, tables.commits, tables.records
-    status = split(rows, number, data, position, end, rules[SEED], keys.slots, records)
+    counts, keys, groups, commits, records = tables.counts, tables.keys, tables.groups, tables.commits, tables.records
+    group_names, topic_names = tables.group_names, tables.topic_names
+    status = split(rows, number, data, position, end, records)
     if status != DONE:
         return status
     is_transactional = rows[number, scan.ATTRIBUTES] & scan.TRANSACTIONAL != 0
+    # The key of the record in front, without its partition: what is the same is as good.
+    known_start, known_size = np.int64(0), np.int64(-1)
+    group, topic, key, accepted = np.int64(-1), np.int64(-1), np.int64(-1), np.int64(0)
     for index in range(_counted(rows, number, rules, records)):
         record = records[index]
-        tables.counts[columns.RECORDS_DONE] = index
+        counts[columns.RECORDS_DONE] = index
         record_offset = record[columns.OFFSET]
         key_start, key_size = record[columns.KEY_START], record[columns.KEY_SIZE]
         value_start, value_size = record[columns.VALUE_START], record[columns.VALUE_SIZE]
@@ -136,19 +144,34 @@ def _fold_records(
             continue
 
         # A commit: type 0 and 1 have the same keys.
-        key_hash = np.uint64(record[columns.HASH])
-        key = find_name(keys, data, key_start + 2, key_size - 2, key_hash)
-        if key < 0:
-            key = new_key(data, key_start + 2, key_size - 2, key_hash, rules[SEED], tables)
-            if key == ODD:
+        if key_size != known_size or not is_same(data, known_start, data, key_start, key_size - _PARTITION_BYTES):
+            group_size = int16(data, key_start + 2) if key_size >= _LEAST_KEY_BYTES else -1
+            if group_size < 0 or group_size > key_size - _LEAST_KEY_BYTES:
                 return ODD_KEY
-            if key == PASSED_ON:
-                pass_record(rows, number, record[columns.PLACE], record_offset, segment, tables)
-                if is_transactional:
-                    if rules[IS_PART]:
-                        return TRANSACTIONAL
-                    tables.producers[producer_of(rows, number, rules, tables), columns.TXN_IS_PASSED_ON] = 1
-                continue
+            group_start, topic_start = key_start + 4, key_start + 6 + group_size
+            topic_size = int16(data, topic_start - 2)
+            if topic_size < 0 or group_size + topic_size + _LEAST_KEY_BYTES != key_size:
+                return ODD_KEY
+            group = find_name(group_names, data, group_start, group_size, hash_of(data, group_start, group_size, rules[SEED]))
+            topic = find_name(topic_names, data, topic_start, topic_size, hash_of(data, topic_start, topic_size, rules[SEED]))
+            if group < 0 or topic < 0:
+                group, topic = new_names(data, key_start + 2, group_size, topic_size, rules[SEED], tables)
+            known_start, known_size = key_start, key_size
+            accepted = rules[ACCEPTED_1] if record_type == 1 else rules[ACCEPTED_0]
+        if group == PASSED_ON:
+            pass_record(rows, number, record[columns.PLACE], record_offset, segment, tables)
+            if is_transactional:
+                if rules[IS_PART]:
+                    return TRANSACTIONAL
+                tables.producers[producer_of(rows, number, rules, tables), columns.TXN_IS_PASSED_ON] = 1
+            continue
+        partition = int32(data, key_start + key_size - _PARTITION_BYTES)
+        previous = key
+        key = np.int64(keys.rows[previous, NEXT]) if previous >= 0 else np.int64(-1)
+        if key < 0 or not is_key(keys.rows, key, group, topic, partition):
+            key = key_of(group, topic, partition, rules[SEED], keys, counts, commits)
+            if previous >= 0:
+                keys.rows[previous, NEXT] = key
         if value_size < 0:
             if is_transactional:
                 return TRANSACTIONAL_TOMBSTONE
@@ -161,7 +184,6 @@ def _fold_records(
         if value_size < 20:
             return ODD_VALUE
         version = int16(data, value_start)
-        accepted = rules[ACCEPTED_1] if record_type == 1 else rules[ACCEPTED_0]
         if version < 0 or version > _FLEXIBLE_SINCE or not accepted >> version & 1:
             return ODD_VALUE
         committed_offset = int64(data, value_start + 2)
@@ -200,9 +222,8 @@ def _fold_records(
                 return ODD_VALUE
             if tag >= 0:
                 first_word, second_word = int64(data, tag), int64(data, tag + 8)
-                _learn_topic_id(keys.places[key, columns.KEY_TOPIC], first_word, second_word, tables)
+                _learn_topic_id(topic, first_word, second_word, tables)
 
-        group = keys.places[key, columns.KEY_GROUP]
         if groups[group, columns.FIRST_COMMIT] < 0:
             groups[group, columns.FIRST_COMMIT] = record_offset
             if groups[group, columns.IS_PASSED_ON]:

@@ -2,20 +2,61 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from exhume.codecs.kernels import kernel
-from exhume.codecs.kernels.primitives import Bytes, Int64s
-from exhume.replay.survivors.tables import COMMIT_COLUMNS, KEY_GROUP, RECORD_OFFSET, SIZE_BITS
+from exhume.codecs.kernels.primitives import Bytes, Int64s, Number
+from exhume.replay.survivors.keys import GROUP, NAMED_COLUMNS, PARTITION, TOPIC, Int32s
+from exhume.replay.survivors.tables import COMMIT_COLUMNS, NOTHING, RECORD_OFFSET, SIZE_BITS
 
 _SIZE_MASK = (1 << SIZE_BITS) - 1
 
 
 @kernel
-def span_offsets(keys: Int64s, places: Int64s, commits: Int64s, lowest: Int64s, highest: Int64s) -> None:
-    """The lowest and the highest record offset of each group's commits; `lowest` begins with the largest number, `highest` with -1."""
-    for key in keys:
-        group, record_offset = places[key, KEY_GROUP], commits[key, RECORD_OFFSET]
-        lowest[group] = min(lowest[group], record_offset)
-        highest[group] = max(highest[group], record_offset)
+def span_offsets(count: Number, rows: Int32s, commits: Int64s, lowest: Int64s, highest: Int64s) -> None:
+    """The lowest and the highest record offset of each group's commits, by the first `count` keys; `lowest` begins with the largest number,
+    `highest` with -1.
+    """
+    for key in range(count):
+        record_offset = commits[key, RECORD_OFFSET]
+        if record_offset != NOTHING:
+            group = rows[key, GROUP]
+            lowest[group] = min(lowest[group], record_offset)
+            highest[group] = max(highest[group], record_offset)
+
+
+@kernel
+def order_keys(
+    count: Number,
+    rows: Int32s,
+    commits: Int64s,
+    group_ranks: Int64s,
+    topic_ranks: Int64s,
+    by_topic: Int64s,
+    partitions: Int32s,
+    keys: Int64s,
+) -> Number:
+    """Of those of the first `count` keys that have a committed offset: a number that orders groups and topics, the partition, the key.
+
+    Gives how many there are.
+    """
+    committed = np.int64(0)
+    for key in range(count):
+        if commits[key, RECORD_OFFSET] != NOTHING:
+            by_topic[committed] = group_ranks[rows[key, GROUP]] * len(topic_ranks) + topic_ranks[rows[key, TOPIC]]
+            partitions[committed] = rows[key, PARTITION]
+            keys[committed] = key
+            committed += 1
+    return committed
+
+
+@kernel
+def gather_names(keys: Int64s, rows: Int32s, named: Int32s) -> None:
+    """Groups, topics and partitions of these keys, a row of `named` for each."""
+    for index in range(len(keys)):
+        row = rows[keys[index]]
+        for column in range(NAMED_COLUMNS):
+            named[column, index] = row[column]
 
 
 @kernel

@@ -9,10 +9,14 @@ tombstone behind takes it away, unless the marker comes after that and the relea
 
 from __future__ import annotations
 
+import numpy as np
+
 from exhume.codecs.kernels import kernel
 from exhume.codecs.kernels.primitives import Int64s, Number, hash_of
 from exhume.replay.survivors import tables as columns
+from exhume.replay.survivors.keys import GROUP, PARTITION, TOPIC
 from exhume.replay.survivors.names import SIZE, START, Names, add_name, enter_producer, find_name, find_producer
+from exhume.replay.survivors.numbering import key_of
 from exhume.replay.survivors.passing import pass_commit, pass_group
 from exhume.replay.survivors.tables import Tables, with_room
 
@@ -32,7 +36,7 @@ def joined(front: Tables, behind: Tables, seed: int) -> Tables | None:
         return None
     of_rows = (columns.KEYS, columns.GROUPS, columns.TOPICS, columns.PASSED, columns.TOPIC_IDS, columns.STAGED)
     rows = int(max(more[list(of_rows)]) + more[columns.GROUPS])
-    size = int(max(more[[columns.KEY_BYTES, columns.GROUP_BYTES, columns.TOPIC_BYTES, columns.METADATA_BYTES]]))
+    size = int(max(more[[columns.GROUP_BYTES, columns.TOPIC_BYTES, columns.METADATA_BYTES]]))
     front = with_room(front, rows, size, int(more[columns.PRODUCERS]))
     _join(front, behind, seed)
     return front
@@ -63,13 +67,8 @@ def _join(front: Tables, behind: Tables, seed: Number) -> None:
     for number in range(more[columns.PRODUCERS]):
         behind.producers[number, columns.TXN_NUMBER] = _producer_of(front, behind.producers[number, columns.TXN_PRODUCER_ID], seed)
     for number in range(more[columns.KEYS]):
-        known = used[columns.KEYS]
-        key = _number_of(front.keys, used, columns.KEYS, columns.KEY_BYTES, behind.keys, number, seed)
-        if key == known:
-            front.keys.places[key, columns.KEY_GROUP] = groups[behind.keys.places[number, columns.KEY_GROUP], 0]
-            front.keys.places[key, columns.KEY_TOPIC] = topics[behind.keys.places[number, columns.KEY_TOPIC], 0]
-            front.keys.places[key, columns.KEY_PARTITION] = behind.keys.places[number, columns.KEY_PARTITION]
-            front.commits[key, columns.RECORD_OFFSET] = columns.NOTHING
+        named = behind.keys.rows[number]
+        key = key_of(groups[named[GROUP], 0], topics[named[TOPIC], 0], np.int64(named[PARTITION]), seed, front.keys, used, front.commits)
         behind.key_numbers[number, 0] = key
         front.key_numbers[key, 0] = number + 1
     for number in range(more[columns.PRODUCERS]):

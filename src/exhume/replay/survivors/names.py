@@ -14,6 +14,7 @@ from exhume.codecs.kernels import inlined, kernel
 from exhume.codecs.kernels.primitives import Bytes, Int64s, Number, Words, is_same
 
 START, SIZE = 0, 1
+NAME_COLUMNS = 2
 
 _UPPER = np.uint64(0xFFFFFFFF00000000)
 _LOWER = np.uint64(0xFFFFFFFF)
@@ -69,7 +70,7 @@ def _enter(index: Words, entry: np.uint64) -> None:
 
 
 @kernel
-def move_names(old: Words, new: Words) -> None:
+def move_entries(old: Words, new: Words) -> None:
     """Enter everything of one index into another."""
     for entry in old:
         if entry != _FREE:

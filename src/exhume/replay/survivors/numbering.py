@@ -4,34 +4,42 @@ from __future__ import annotations
 
 import numpy as np
 
-from exhume.codecs.kernels import kernel
-from exhume.codecs.kernels.primitives import NOT_EXACT, Bytes, Number, hash_of, int16, int32, kind_of_text
+from exhume.codecs.kernels import inlined, kernel
+from exhume.codecs.kernels.primitives import NOT_EXACT, Bytes, Int64s, Number, hash_of, kind_of_text
 from exhume.replay.survivors import tables as columns
+from exhume.replay.survivors.keys import Keys, add_key, find_key, hash_of_key
 from exhume.replay.survivors.names import add_name, find_name
 from exhume.replay.survivors.passing import pass_group
-from exhume.replay.survivors.rules import ODD, PASSED_ON
+from exhume.replay.survivors.rules import PASSED_ON
 from exhume.replay.survivors.tables import Tables
 
 
+@inlined
+def key_of(group: Number, topic: Number, partition: Number, seed: Number, keys: Keys, counts: Int64s, commits: Int64s) -> Number:
+    """The number of this key, known or new."""
+    key_hash = hash_of_key(group, topic, partition, seed)
+    key, slot = find_key(keys, group, topic, partition, key_hash)
+    if key < 0:
+        key = counts[columns.KEYS]
+        add_key(keys, key, slot, group, topic, partition, key_hash)
+        commits[key, columns.RECORD_OFFSET] = columns.NOTHING
+        counts[columns.KEYS] += 1
+    return key
+
+
 @kernel
-def new_key(data: Bytes, start: Number, size: Number, key_hash: np.uint64, seed: Number, tables: Tables) -> Number:
-    """The number of a key that was not there: group, topic and partition. `ODD` for what is no such key, `PASSED_ON` for odd names."""
-    if size < 2:
-        return ODD
-    group_size = int16(data, start)
-    group_start = start + 2
-    if group_size < 0 or group_size > size - 8:
-        return ODD
-    topic_size = int16(data, group_start + group_size)
-    topic_start = group_start + group_size + 2
-    if topic_size < 0 or group_size + topic_size + 8 != size:
-        return ODD
+def new_names(data: Bytes, start: Number, group_size: Number, topic_size: Number, seed: Number, tables: Tables) -> tuple[Number, Number]:
+    """The numbers of a group and a topic, one of them new at least, whose names lie behind their sizes from `start` on. `PASSED_ON` for
+    both where a name is odd.
+    """
+    passed_on = (np.int64(PASSED_ON), np.int64(PASSED_ON))
+    group_start, topic_start = start + 2, start + 4 + group_size
     if kind_of_text(data, group_start, group_size) == NOT_EXACT:
-        return PASSED_ON
+        return passed_on
     if kind_of_text(data, topic_start, topic_size) == NOT_EXACT:
         # The loader is given a commit of this group, which can make it exist.
         pass_group(group_of(data, group_start, group_size, seed, tables), tables)
-        return PASSED_ON
+        return passed_on
     counts = tables.counts
     topic_hash = hash_of(data, topic_start, topic_size, seed)
     topic = find_name(tables.topic_names, data, topic_start, topic_size, topic_hash)
@@ -40,15 +48,7 @@ def new_key(data: Bytes, start: Number, size: Number, key_hash: np.uint64, seed:
         add_name(tables.topic_names, topic, counts[columns.TOPIC_BYTES], data, topic_start, topic_size, topic_hash)
         counts[columns.TOPICS] += 1
         counts[columns.TOPIC_BYTES] += topic_size
-    key = counts[columns.KEYS]
-    add_name(tables.keys, key, counts[columns.KEY_BYTES], data, start, size, key_hash)
-    tables.keys.places[key, columns.KEY_GROUP] = group_of(data, group_start, group_size, seed, tables)
-    tables.keys.places[key, columns.KEY_TOPIC] = topic
-    tables.keys.places[key, columns.KEY_PARTITION] = int32(data, topic_start + topic_size)
-    tables.commits[key, columns.RECORD_OFFSET] = columns.NOTHING
-    counts[columns.KEYS] += 1
-    counts[columns.KEY_BYTES] += size
-    return key
+    return group_of(data, group_start, group_size, seed, tables), topic
 
 
 @kernel

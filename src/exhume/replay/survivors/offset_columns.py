@@ -17,7 +17,8 @@ from exhume.replay.commits import CommitRules
 from exhume.replay.holdings import Commit, OffsetKey
 from exhume.replay.state_tables import SCHEMAS
 from exhume.replay.survivors import tables as columns
-from exhume.replay.survivors.gathering import gather_commits, gather_texts
+from exhume.replay.survivors.gathering import gather_commits, gather_names, gather_texts, order_keys
+from exhume.replay.survivors.keys import GROUP, NAMED_COLUMNS, PARTITION, TOPIC, Int32s
 from exhume.replay.survivors.names import SIZE, START, Names
 from exhume.replay.survivors.settled import Settled
 
@@ -54,16 +55,15 @@ class SettledOffsets:
 
 def _table(settled: Settled, rules: CommitRules, origin: Mapping[str, Any]) -> pa.Table:
     tables = settled.tables
-    keys = settled.committed_keys
-    places = tables.keys.places[keys]
     groups, topics = _texts(tables.group_names, columns.GROUPS, tables), _texts(tables.topic_names, columns.TOPICS, tables)
     group_ranks, topic_ranks = _ranks(groups), _ranks(topics)
-    partitions = places[:, columns.KEY_PARTITION]
-    by_topic = group_ranks[places[:, columns.KEY_GROUP]] * len(topic_ranks) + topic_ranks[places[:, columns.KEY_TOPIC]]
+    keys, by_topic, partitions = _committed(tables, group_ranks, topic_ranks)
     if len(group_ranks) * len(topic_ranks) > _MOST_RANKS:
         by_topic = np.unique(by_topic, return_inverse=True)[1]
-    order = np.argsort(by_topic << 32 | partitions + (1 << 31))
+    order = np.argsort(by_topic << 32 | partitions.astype(np.int64) + (1 << 31))
     keys = keys[order]
+    named = np.empty((NAMED_COLUMNS, len(keys)), np.int32)
+    gather_names(keys, tables.keys.rows, named)
     commits = np.empty((columns.COMMIT_COLUMNS, len(keys)), np.int64)
     gather_commits(keys, tables.commits, commits)
     versions = commits[columns.VERSION]
@@ -71,10 +71,10 @@ def _table(settled: Settled, rules: CommitRules, origin: Mapping[str, Any]) -> p
     rows = pa.table(
         {
             "record_offset": commits[columns.RECORD_OFFSET],
-            "group": groups.take(pa.array(places[:, columns.KEY_GROUP][order].astype(np.int32))),
-            "topic": topics.take(pa.array(places[:, columns.KEY_TOPIC][order].astype(np.int32))),
+            "group": groups.take(pa.array(named[GROUP])),
+            "topic": topics.take(pa.array(named[TOPIC])),
             "topic_id": _topic_ids(tables.key_topic_ids, keys, versions),
-            "partition": pa.array(partitions[order].astype(np.int32)),
+            "partition": pa.array(named[PARTITION]),
             "committed_offset": commits[columns.COMMITTED_OFFSET],
             "leader_epoch": _leader_epochs(commits[columns.LEADER_EPOCH], rules),
             "metadata": _metadata(commits[columns.METADATA], tables.metadata),
@@ -87,6 +87,14 @@ def _table(settled: Settled, rules: CommitRules, origin: Mapping[str, Any]) -> p
     )
     same = {name: pa.repeat(pa.scalar(origin.get(name), _SCHEMA.field(name).type), len(keys)) for name in ("replica", "offsets_partition")}
     return pa.table([same[name] if name in same else rows[name] for name in _SCHEMA.names], schema=_SCHEMA)
+
+
+def _committed(tables: columns.Tables, group_ranks: Int64s, topic_ranks: Int64s) -> tuple[Int64s, Int64s, Int32s]:
+    """The keys that have a committed offset, a number that orders their groups and topics, and their partitions."""
+    count = int(tables.counts[columns.KEYS])
+    keys, by_topic, partitions = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.int32)
+    committed = order_keys(count, tables.keys.rows, tables.commits, group_ranks, topic_ranks, by_topic, partitions, keys)
+    return keys[:committed], by_topic[:committed], partitions[:committed]
 
 
 def _texts(names: Names, count: int, tables: columns.Tables) -> pa.Array:

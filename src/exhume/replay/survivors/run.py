@@ -26,7 +26,8 @@ from exhume.replay.broker_log import StrictLog
 from exhume.replay.moment import ClockOrder, Cut, Moment, taken_to
 from exhume.replay.profiles import BrokerProfile, JavaProfile, ScalaProfile
 from exhume.replay.reading import FastLoad, LoadInputs
-from exhume.replay.survivors.asked import ask_for, fold_ahead, fold_asked, with_notes
+from exhume.replay.survivors.ahead import fold_ahead
+from exhume.replay.survivors.asked import ask_for, fold_asked, with_notes
 from exhume.replay.survivors.clock_order import nothing_found, order_of
 from exhume.replay.survivors.fold import fold
 from exhume.replay.survivors.joining import joined
@@ -54,6 +55,7 @@ from exhume.replay.survivors.tables import (
     FIRST_LEADER_EPOCH,
     FIRST_OFFSET,
     IS_CUT,
+    LAST_BATCH,
     LAST_OFFSET_SEEN,
     LEADER_EPOCH_SEEN,
     NEXT_OFFSET,
@@ -72,7 +74,7 @@ if TYPE_CHECKING:
 _BLOCK_BATCHES = 1024
 #: So few that their bytes are still near when they have been verified.
 _NEAR_BATCHES = 128
-#: For what is folded where few groups are asked for: records, bytes, batches.
+#: What is folded in one call: records, bytes, batches.
 _ROOM = (1 << 14, 8 << 20, 1 << 12)
 #: Compressed batches are unfolded and folded in runs of about so many bytes.
 _RUN_BYTES = 8 * 1024 * 1024
@@ -262,8 +264,6 @@ def _fold_piece(log: StrictLog, piece: Piece, rules: Int64s, tables: Tables, fas
         return _given_up(tables, ODD_BATCH)
     bound_offsets(rules, log, number)
     tables.counts[LEADER_EPOCH_SEEN] = -1
-    if rules[ASKED_GROUPS]:
-        return _fold_asked_piece(log.segments[number].buffer, piece, rules, tables, fast)
     if odd is not None:
         odd.last_batch_at = 0
     tables, position = _fold_batches(log, piece, rules, tables, fast, odd=odd)
@@ -280,22 +280,11 @@ def _fold_piece(log: StrictLog, piece: Piece, rules: Int64s, tables: Tables, fas
 def _fold_batches(
     log: StrictLog, piece: Piece, rules: Int64s, tables: Tables, fast: FastLoad, *, odd: OddPlaces | None
 ) -> tuple[Tables, int]:
-    """The same as far as nothing is odd, and the byte behind the last batch that was folded whole."""
-    position = piece.start
-    for block in _blocks(log.segments[piece.segment].buffer, fast, verifies=fast.verify, start=piece.start, end=piece.end):
-        tables, done = _fold_block(block, piece.segment, rules, tables, fast)
-        if done:
-            last = block[0][done - 1]
-            position = int(last[scan.POSITION] + last[scan.SIZE])
-            if odd is not None:
-                odd.last_batch_at = int(last[scan.POSITION])
-        if tables.counts[STATUS] != DONE:
-            break
-    return tables, position
+    """The same as far as nothing is odd, and the byte behind the last batch that was folded whole.
 
-
-def _fold_asked_piece(buffer: Buffer, piece: Piece, rules: Int64s, tables: Tables, fast: FastLoad) -> Tables:
-    """The same where few groups are asked for: a kernel scans and folds as far as it gets, what is compressed, block by block."""
+    A kernel scans and folds as far as it gets; what is compressed, block by block.
+    """
+    buffer = log.segments[piece.segment].buffer
     content, counts = readable(buffer), tables.counts
     rows, bodies, room = np.empty((_NEAR_BATCHES, scan.COLUMNS), np.int64), np.empty((_NEAR_BATCHES, 2), np.int64), np.empty(3, np.int64)
     position = fetched = piece.start
@@ -310,9 +299,14 @@ def _fold_asked_piece(buffer: Buffer, piece: Piece, rules: Int64s, tables: Table
         fast.advance(position - start)
         if position == start and counts[STATUS] == DONE:
             block = np.empty((_BLOCK_BATCHES, scan.COLUMNS), np.int64)
-            count, position = scan.scan(content, position, piece.end, fast.verify, block)
-            tables, _ = _fold_block((block, count, content), piece.segment, rules, tables, fast)
-    return tables
+            count, _ = scan.scan(content, position, piece.end, fast.verify, block)
+            tables, done = _fold_block((block, count, content), piece.segment, rules, tables, fast)
+            if done:
+                counts[LAST_BATCH] = block[done - 1, scan.POSITION]
+                position = int(block[done - 1, scan.POSITION] + block[done - 1, scan.SIZE])
+        if odd is not None and position > start:
+            odd.last_batch_at = int(counts[LAST_BATCH])
+    return tables, position
 
 
 def _fold_block(block: tuple[Int64s, int, Bytes], segment: int, rules: Int64s, tables: Tables, fast: FastLoad) -> tuple[Tables, int]:

@@ -20,6 +20,7 @@ from exhume.replay.decode import ReplayRecord
 from exhume.replay.holdings import ClassicGroup, Commit, OffsetKey, OpenTransaction
 from exhume.replay.survivors import tables as columns
 from exhume.replay.survivors.gathering import span_offsets
+from exhume.replay.survivors.keys import NAMED_COLUMNS
 from exhume.replay.survivors.names import SIZE, START, Names
 from exhume.replay.survivors.outlines import read_outline
 from exhume.replay.survivors.tables import Tables
@@ -196,10 +197,9 @@ class Settled:
 
     def spans(self) -> dict[str, tuple[int, int]]:
         """The lowest and the highest record offset of the commits of each group that has some."""
-        keys = self.committed_keys
-        count = int(self.tables.counts[columns.GROUPS])
+        count, keys = int(self.tables.counts[columns.GROUPS]), int(self.tables.counts[columns.KEYS])
         lowest, highest = np.full(count, np.iinfo(np.int64).max), np.full(count, -1, np.int64)
-        span_offsets(keys, self.tables.keys.places, self.tables.commits, lowest, highest)
+        span_offsets(keys, self.tables.keys.rows, self.tables.commits, lowest, highest)
         return {
             _name(self.tables.group_names, int(number)): (int(lowest[number]), int(highest[number]))
             for number in np.nonzero(highest >= 0)[0]
@@ -217,11 +217,6 @@ class Settled:
         """The groups of which it is not known whether they have committed offsets, since nobody asked for them."""
         rows = self.tables.groups[: self.tables.counts[columns.GROUPS]]
         return {_name(self.tables.group_names, int(number)) for number in np.flatnonzero(rows[:, columns.LEFT_OUT])}
-
-    @property
-    def committed_keys(self) -> Int64s:
-        """The keys that have a committed offset, as rows of `tables.commits`."""
-        return np.nonzero(self.tables.commits[: self.tables.counts[columns.KEYS], columns.RECORD_OFFSET] != columns.NOTHING)[0]
 
     def transactions(self, rules: CommitRules) -> Iterator[OpenTransaction]:
         """Transactions without a marker, with their commits."""
@@ -247,9 +242,8 @@ class Settled:
             yield transaction
 
     def _key(self, number: int) -> OffsetKey:
-        place = self.tables.keys.places[number].tolist()
-        group, topic = place[columns.KEY_GROUP], place[columns.KEY_TOPIC]
-        return _name(self.tables.group_names, group), _name(self.tables.topic_names, topic), place[columns.KEY_PARTITION]
+        group, topic, partition = self.tables.keys.rows[number, :NAMED_COLUMNS].tolist()
+        return _name(self.tables.group_names, group), _name(self.tables.topic_names, topic), partition
 
     def _commit(self, staged: list[int], place: int, rules: CommitRules) -> Commit:
         start, size = staged[columns.METADATA] >> columns.SIZE_BITS, staged[columns.METADATA] & (1 << columns.SIZE_BITS) - 1

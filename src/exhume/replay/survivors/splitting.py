@@ -5,28 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 from exhume.codecs.kernels import inlined, scan
-from exhume.codecs.kernels.primitives import NO_POSITION, Bytes, Int64s, Number, Words, hash_of, varint, varlong
+from exhume.codecs.kernels.primitives import NO_POSITION, Bytes, Int64s, Number, varint, varlong
 from exhume.codecs.kernels.records import LEAST_BYTES
 from exhume.replay.survivors import tables as columns
 from exhume.replay.survivors.rules import BAD_RECORD, DONE, OFFSETS_GO_BACK
 
-_HALF = np.uint64(32)
-#: No index has so many names.
-_IMPOSSIBLE = np.uint64(0xFFFFFFFFFFFFFFFF)
-
 
 @inlined
-def split(rows: Int64s, number: Number, data: Bytes, position: Number, end: Number, seed: Number, slots: Words, records: Int64s) -> Number:
-    """Where key and value of each record lie, and the hash of what may be the key of a commit.
-
-    The place in the index that each hash leads to is read once: so it is on its way while the other records are split.
-    """
+def split(rows: Int64s, number: Number, data: Bytes, position: Number, end: Number, records: Int64s) -> Number:
+    """Fill `records`: where key and value of each record lie."""
     base_offset, last_offset = rows[number, scan.BASE_OFFSET], rows[number, scan.LAST_OFFSET]
     next_offset, start = base_offset, position
     if rows[number, scan.RECORD_COUNT] > (end - position) // LEAST_BYTES:
         return BAD_RECORD
-    mask = np.uint64(len(slots) - 1)
-    touched = np.uint64(0)
     for index in range(rows[number, scan.RECORD_COUNT]):
         # The record: length, attributes, two deltas, key, value, headers.
         record = records[index]
@@ -46,10 +37,6 @@ def split(rows: Int64s, number: Number, data: Bytes, position: Number, end: Numb
             return BAD_RECORD
         record[columns.KEY_START] = position
         record[columns.KEY_SIZE] = key_size
-        if key_size >= 2:
-            key_hash = hash_of(data, position + 2, key_size - 2, seed)
-            record[columns.HASH] = np.int64(key_hash)
-            touched |= slots[key_hash >> _HALF & mask]
         value_size, position = varint(data, position + max(key_size, 0), record_end)
         if position == NO_POSITION or value_size > record_end - position:
             return BAD_RECORD
@@ -64,7 +51,4 @@ def split(rows: Int64s, number: Number, data: Bytes, position: Number, end: Numb
             return OFFSETS_GO_BACK
         record[columns.OFFSET] = record_offset
         next_offset = record_offset + 1
-    if position != end:
-        return BAD_RECORD
-    # Compared with what it cannot be, or the compiler would leave the reading out.
-    return DONE if touched != _IMPOSSIBLE else BAD_RECORD
+    return DONE if position == end else BAD_RECORD

@@ -11,8 +11,10 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from exhume.codecs.kernels import kernel, scan
-from exhume.codecs.kernels.primitives import Bytes, Int64s, Number
-from exhume.replay.survivors.names import Names, index_producers, move_names
+from exhume.codecs.kernels.primitives import Bytes, Int64s, Number, Words
+from exhume.replay.survivors import keys
+from exhume.replay.survivors.keys import Int32s, Keys
+from exhume.replay.survivors.names import NAME_COLUMNS, Names, index_producers, move_entries
 
 # A commit: a row of `commits`, and the first columns of one of `staged`.
 COMMITTED_OFFSET, RECORD_OFFSET, COMMIT_TIMESTAMP, EXPIRE_TIMESTAMP, LEADER_EPOCH, VERSION, METADATA, PRODUCER = range(8)
@@ -21,10 +23,6 @@ COMMIT_COLUMNS = 8
 NOTHING = -1
 #: `METADATA` is place and size of the text, `PRODUCER` number and epoch of the producer, packed; both 0 for none.
 SIZE_BITS = EPOCH_BITS = 16
-
-#: A row of `keys.places`, behind start and size of the name.
-KEY_GROUP, KEY_TOPIC, KEY_PARTITION = range(2, 5)
-KEY_COLUMNS, NAME_COLUMNS = 5, 2
 
 #: Behind the commit of a staged row: the key it is for, and the next one of its transaction, or of the free rows; -1 for none.
 STAGED_KEY, NEXT = 8, 9
@@ -65,20 +63,22 @@ PASSED_SEGMENT, PASSED_BATCH, PASSED_PLACE, PASSED_OFFSET, PASSED_GROUP = range(
 PASSED_COLUMNS = 5
 
 #: A row of `records`, for the batch at hand: where a record lies within the batch's records, its key and value in the bytes at hand (sizes
-#: below 0 for null), its record offset, the difference of its timestamp, and the hash of its key.
-PLACE, KEY_START, KEY_SIZE, VALUE_START, VALUE_SIZE, OFFSET, TIMESTAMP_DELTA, HASH = range(8)
-RECORD_COLUMNS = 8
+#: below 0 for null), its record offset, and the difference of its timestamp.
+PLACE, KEY_START, KEY_SIZE, VALUE_START, VALUE_SIZE, OFFSET, TIMESTAMP_DELTA = range(7)
+RECORD_COLUMNS = 7
 
 #: Entries of `counts`: rows or bytes in use, and where the fold is.
-KEYS, KEY_BYTES, GROUPS, GROUP_BYTES, TOPICS, TOPIC_BYTES, METADATA_BYTES, PRODUCERS = range(8)
-STAGED, FREE_STAGED, PASSED, TOPIC_IDS, GROUP_RECORDS, STATUS = range(8, 14)
-RECORDS, BATCH_BYTES, FIRST_OFFSET, NEXT_OFFSET, LEADER_EPOCH_SEEN, MOST_METADATA_BYTES = range(14, 20)
+KEYS, GROUPS, GROUP_BYTES, TOPICS, TOPIC_BYTES, METADATA_BYTES, PRODUCERS = range(7)
+STAGED, FREE_STAGED, PASSED, TOPIC_IDS, GROUP_RECORDS, STATUS = range(7, 13)
+RECORDS, BATCH_BYTES, FIRST_OFFSET, NEXT_OFFSET, LEADER_EPOCH_SEEN, MOST_METADATA_BYTES = range(13, 19)
 #: And the seed of hashes, and 1 behind the last record that counts.
-SEED, IS_CUT = 20, 21
+SEED, IS_CUT = 19, 20
 #: Of a stretch that begins within a segment, 1; and its first batch: base offset and leader epoch. The last offset of its last batch.
-BEGINS_WITHIN, FIRST_BASE_OFFSET, FIRST_LEADER_EPOCH, LAST_OFFSET_SEEN = range(22, 26)
+BEGINS_WITHIN, FIRST_BASE_OFFSET, FIRST_LEADER_EPOCH, LAST_OFFSET_SEEN = range(21, 25)
 #: How many batches were noted; how many records of the last batch were folded before one that could not be.
-NOTED, RECORDS_DONE = 26, 27
+NOTED, RECORDS_DONE = 25, 26
+#: The byte position of the last batch that was folded ahead.
+LAST_BATCH = 27
 COUNTS = 28
 
 #: A row of `noted`: the segment, and behind it the row of the batch as `kernels.scan` has it.
@@ -87,12 +87,14 @@ NOTED_COLUMNS = NOTED_BATCH + scan.COLUMNS
 
 _SIZE_MASK = (1 << SIZE_BITS) - 1
 _METADATA_WORTH_MOVING = 4 << 20
+#: A small array becomes larger by so much at a time.
+_FIRST_TIMES, _FEW_BYTES = 8, 16 << 20
 
 #: A group record with more members than this is passed on.
 MOST_MEMBERS = 2048
 
 
-_Array = TypeVar("_Array", Int64s, Bytes)
+_Array = TypeVar("_Array", Int64s, Int32s, Bytes)
 
 
 class Tables(NamedTuple):
@@ -105,7 +107,7 @@ class Tables(NamedTuple):
     """
 
     counts: Int64s
-    keys: Names
+    keys: Keys
     group_names: Names
     topic_names: Names
     commits: Int64s
@@ -136,9 +138,9 @@ def new_tables(seed: int) -> Tables:
     counts[SEED] = seed
     return Tables(
         counts=counts,
-        keys=_names(KEY_COLUMNS),
-        group_names=_names(NAME_COLUMNS),
-        topic_names=_names(NAME_COLUMNS),
+        keys=Keys(_slots(), np.zeros((0, keys.COLUMNS), np.int32)),
+        group_names=_names(),
+        topic_names=_names(),
         commits=_rows(COMMIT_COLUMNS),
         key_topic_ids=_rows(2),
         void_below=_rows(2),
@@ -169,9 +171,9 @@ def with_room(tables: Tables, records: int, size_bytes: int, batches: int) -> Ta
 
     return Tables(
         counts=tables.counts,
-        keys=_roomy(tables.keys, used[KEYS], used[KEY_BYTES], records, size_bytes),
-        group_names=_roomy(tables.group_names, used[GROUPS], used[GROUP_BYTES], records, size_bytes),
-        topic_names=_roomy(tables.topic_names, used[TOPICS], used[TOPIC_BYTES], records, size_bytes),
+        keys=Keys(_roomy(tables.keys.slots, used[KEYS], records), _longer(tables.keys.rows, used[KEYS], records)),
+        group_names=_more_names(tables.group_names, used[GROUPS], used[GROUP_BYTES], records, size_bytes),
+        topic_names=_more_names(tables.topic_names, used[TOPICS], used[TOPIC_BYTES], records, size_bytes),
         commits=rows(tables.commits, KEYS),
         key_topic_ids=rows(tables.key_topic_ids, KEYS),
         void_below=rows(tables.void_below, KEYS),
@@ -198,25 +200,35 @@ def _rows(columns: int) -> Int64s:
     return np.zeros((0, columns), np.int64)
 
 
-def _names(columns: int) -> Names:
-    return Names(np.zeros(64, np.uint64), _rows(columns), np.empty(0, np.uint8))
+def _names() -> Names:
+    return Names(_slots(), _rows(NAME_COLUMNS), np.empty(0, np.uint8))
+
+
+def _slots() -> Words:
+    return np.zeros(64, np.uint64)
 
 
 def _longer(array: _Array, used: int, more: int) -> _Array:
     if used + more <= len(array):
         return array
-    # Zeros that nobody has touched take no memory.
-    longer = np.zeros((2 * (used + more), *array.shape[1:]), array.dtype)
+    # Zeros that nobody has touched take no memory, but rows that are moved do.
+    times = _FIRST_TIMES if (used + more) * array.strides[0] <= _FEW_BYTES else 2
+    longer = np.zeros((times * (used + more), *array.shape[1:]), array.dtype)
     longer[:used] = array[:used]
     return longer
 
 
-def _roomy(names: Names, count: int, used_bytes: int, more: int, more_bytes: int) -> Names:
-    index = names.slots
-    if 2 * (count + more) > len(index):
-        index = np.zeros(1 << (2 * (count + more) - 1).bit_length(), np.uint64)
-        move_names(names.slots, index)
-    return Names(index, _longer(names.places, count, more), _longer(names.content, used_bytes, more_bytes))
+def _more_names(names: Names, count: int, used_bytes: int, more: int, more_bytes: int) -> Names:
+    places, content = _longer(names.places, count, more), _longer(names.content, used_bytes, more_bytes)
+    return Names(_roomy(names.slots, count, more), places, content)
+
+
+def _roomy(slots: Words, count: int, more: int) -> Words:
+    if 2 * (count + more) <= len(slots):
+        return slots
+    larger = np.zeros(1 << (2 * (count + more) - 1).bit_length(), np.uint64)
+    move_entries(slots, larger)
+    return larger
 
 
 def _producer_index(tables: Tables, count: int) -> Int64s:

@@ -1,0 +1,62 @@
+"""The index of keys against a dict, and folds whose keys come in every order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from exhume.codecs.kernels import kernel
+from exhume.codecs.kernels.primitives import Number, Words
+from exhume.fixtures.log_writer import PartitionWriter, offset_commit, tombstone
+from exhume.replay.survivors.keys import COLUMNS, Keys, add_key, find_key, hash_of_key
+from exhume.replay.survivors.names import move_entries
+from tests.replay.survivors.test_fast_load import assert_same
+
+_PARTITIONS = st.one_of(st.integers(0, 20), st.integers(-(1 << 31), (1 << 31) - 1))
+_KEYS = st.tuples(st.integers(0, 3), st.integers(0, 3), _PARTITIONS)
+
+
+@kernel
+def _number(keys: Keys, count: Number, key: tuple[Number, Number, Number], seed: Number) -> Number:
+    group, topic, partition = key
+    key_hash = hash_of_key(group, topic, partition, seed)
+    number, slot = find_key(keys, group, topic, partition, key_hash)
+    if number >= 0:
+        return number
+    add_key(keys, count, slot, group, topic, partition, key_hash)
+    return count
+
+
+def _larger(slots: Words) -> Words:
+    larger = np.zeros(2 * len(slots), np.uint64)
+    move_entries(slots, larger)
+    return larger
+
+
+@settings(deadline=None)
+@given(st.lists(_KEYS, max_size=200), st.integers(0, (1 << 62) - 1))
+def test_a_key_is_found_again(asked: list[tuple[int, int, int]], seed: int) -> None:
+    keys = Keys(np.zeros(8, np.uint64), np.zeros((200, COLUMNS), np.int32))
+    known: dict[tuple[int, int, int], int] = {}
+    for key in asked:
+        if 2 * (len(known) + 1) > len(keys.slots):
+            keys = Keys(_larger(keys.slots), keys.rows)
+        number = _number(keys, len(known), key, seed)
+        assert number == known.setdefault(key, number)
+        assert number < len(known)
+    assert [_number(keys, -1, key, seed) for key in known] == list(known.values()) == list(range(len(known)))
+
+
+def test_keys_that_follow_one_another_in_changing_orders(tmp_path: Path) -> None:
+    orders = ([0, 1, 2, 3], [3, 2, 1, 0], [0, 0, 2, 2], [-1, -9, 8, 7], [0, 1, 2, 3])
+    with PartitionWriter(tmp_path, 0) as log:
+        for turn, order in enumerate(orders * 3):
+            for group, topic in (("a", "bc"), ("ab", "c"), ("a", "c"), ("", "")):
+                log.append([offset_commit(group, topic, each, turn, commit_timestamp_ms=5) for each in order])
+            log.append([offset_commit(group, "c", 1, turn, commit_timestamp_ms=5) for group in ("a", "ab", "a")])
+            log.append([tombstone(offset_commit("a", "c", turn % 3, 0, commit_timestamp_ms=5))])
+            log.roll()
+    assert_same(tmp_path, ["2.8.2", "4.3.0"])
