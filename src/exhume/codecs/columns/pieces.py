@@ -11,6 +11,7 @@ from exhume.codecs.columns.arrow import ROWS
 from exhume.codecs.columns.runs import Run, runs
 from exhume.codecs.compression import decompress
 from exhume.codecs.kernels import records, scan
+from exhume.codecs.kernels.messages import as_records
 from exhume.codecs.kernels.primitives import Bytes, Int64s
 from exhume.codecs.segment_reader import SegmentBatch, SegmentReader
 from exhume.errors import DecompressionError
@@ -84,17 +85,22 @@ def bodies_of(run: Run) -> Int64s:
 
 def next_stretch(run: Run, first: int, bodies: Int64s, most_bytes: int = PIECE_BYTES) -> tuple[int, Bytes | None]:
     """Batches to be split together: the number behind the last one, and the bytes that their `bodies` lie in; None where the first one is
-    not to be unfolded. Of compressed batches `bodies` is changed to where their records lie unfolded.
+    not to be unfolded. Of compressed batches and of messages `bodies` is changed to where their records lie in these bytes.
     """
     is_compressed = (run.columns[scan.ATTRIBUTES, first:] & scan.CODEC != 0) & (run.columns[scan.SIZE, first:] > scan.HEADER_BYTES)
-    changes = np.flatnonzero(is_compressed != is_compressed[0])
+    is_message = run.columns[scan.MAGIC, first:] != 2
+    changes = np.flatnonzero((is_compressed != is_compressed[0]) | (is_message != is_message[0]))
     last = first + (int(changes[0]) if len(changes) else len(is_compressed))
     counts = np.maximum(run.columns[scan.RECORD_COUNT, first:last], 0).cumsum()
     last = first + max(1, int(np.searchsorted(counts, ROWS, side="right")))
-    if not is_compressed[0]:
-        last = first + max(1, int(np.searchsorted(bodies[first:last, 1], bodies[first, 0] + most_bytes, side="right")))
-        return last, run.content
-    return _unfold(run, first, last, bodies)
+    if is_compressed[0]:
+        return _unfold(run, first, last, bodies)
+    ends = run.columns[scan.POSITION, first:last] + run.columns[scan.SIZE, first:last]
+    if is_message[0]:
+        last = first + max(1, int(np.searchsorted(ends, run.columns[scan.POSITION, first] + PIECE_BYTES, side="right")))
+        return last, as_records(run.content, run.rows, first, last, bodies)
+    last = first + max(1, int(np.searchsorted(ends, bodies[first, 0] + most_bytes, side="right")))
+    return last, run.content
 
 
 def _unfold(run: Run, first: int, last: int, bodies: Int64s) -> tuple[int, Bytes | None]:

@@ -127,15 +127,16 @@ def fold_ahead(
     """Scan and fold batches of `content[position:end]`, a few at a time, so that they are folded while they are near: those that begin in
     front of `until`.
 
-    Gives the byte behind the last one. Ends early as `fold_asked` does, in front of a compressed batch, and of what is no whole batch.
+    Gives the byte behind the last one. Ends early as `fold_asked` does, in front of what is compressed or a message, and of what is no
+    whole batch.
     """
     counts = tables.counts
     while position < until:
-        if end - position >= scan.HEADER_BYTES and int16(content, position + 21) & scan.CODEC:
+        if end - position < scan.HEADER_BYTES or not _lies_as_it_is(content, position):
             break
         count, _ = scan.scan(content, position, end, verifies, rows)
         plain = np.int64(0)
-        while plain < count and rows[plain, scan.POSITION] < until and rows[plain, scan.ATTRIBUTES] & scan.CODEC == 0:
+        while plain < count and rows[plain, scan.POSITION] < until and _lies_as_it_is(content, rows[plain, scan.POSITION]):
             bodies[plain, 0] = rows[plain, scan.POSITION] + scan.HEADER_BYTES
             bodies[plain, 1] = rows[plain, scan.POSITION] + rows[plain, scan.SIZE]
             plain += 1
@@ -150,6 +151,12 @@ def fold_ahead(
             return rows[done, scan.POSITION]
         position = bodies[plain - 1, 1]
     return position
+
+
+@inlined
+def _lies_as_it_is(content: Bytes, position: Number) -> Number:
+    """True where a batch of format 2 begins here whose records are not compressed."""
+    return content[np.uint64(position + 16)] == 2 and int16(content, position + 21) & scan.CODEC == 0
 
 
 @inlined

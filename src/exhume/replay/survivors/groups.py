@@ -62,8 +62,8 @@ def fold_other(
     if value_size >= 0:
         groups[group, columns.KIND] = columns.VALUE
         groups[group, columns.HAS_VALUE] = 1
-        is_compressed = rows[number, scan.ATTRIBUTES] & scan.CODEC != 0
-        groups[group, columns.VALUE_POSITION] = -1 if is_compressed else value_start
+        is_elsewhere = rows[number, scan.ATTRIBUTES] & scan.CODEC != 0 or rows[number, scan.MAGIC] != 2
+        groups[group, columns.VALUE_POSITION] = -1 if is_elsewhere else value_start
         groups[group, columns.VALUE_BYTES] = value_size
         groups[group, columns.FIRST_TOMBSTONE] = -1
         groups[group, columns.FIRST_COMMIT] = record_offset

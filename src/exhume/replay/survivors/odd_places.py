@@ -321,6 +321,7 @@ def _row(batch: Batch, tables: Tables) -> Int64s:
         scan.LEADER_EPOCH: int(tables.counts[columns.LEADER_EPOCH_SEEN]),
         scan.CRC: batch.crc,
         scan.IS_SOUND: 1,
+        scan.MAGIC: batch.magic,
     }
     return np.array([[fields[column] for column in range(scan.COLUMNS)]], np.int64)
 

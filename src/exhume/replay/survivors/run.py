@@ -16,6 +16,7 @@ from exhume.codecs.batches import MOST_OFFSETS_IN_SEGMENT
 from exhume.codecs.compression import decompress
 from exhume.codecs.file_content import looks_like
 from exhume.codecs.kernels import scan
+from exhume.codecs.kernels.messages import as_records
 from exhume.codecs.kernels.primitives import Bytes, Int64s
 from exhume.codecs.kernels.records import LEAST_BYTES
 from exhume.codecs.kernels.times import read_times
@@ -76,6 +77,8 @@ _NEAR_BATCHES = 128
 _ROOM = (1 << 14, 8 << 20, 1 << 12)
 #: Compressed batches are unfolded and folded in runs of about so many bytes.
 _RUN_BYTES = 8 * 1024 * 1024
+#: How the records of batches come to be in one piece of memory.
+_AS_THEY_LIE, _COMPRESSED, _MESSAGES = range(3)
 #: Page by page, fetching a mapping takes longer than verifying it.
 _FETCHED_BYTES = 16 * 1024 * 1024
 
@@ -389,18 +392,24 @@ def runs(buffer: Bytes, rows: Int64s, count: int, cap_bytes: int) -> Iterator[tu
     bodies[:, 0] = rows[:count, scan.POSITION] + scan.HEADER_BYTES
     bodies[:, 1] = rows[:count, scan.POSITION] + rows[:count, scan.SIZE]
     is_compressed = (rows[:count, scan.ATTRIBUTES] & scan.CODEC != 0) & (rows[:count, scan.RECORD_COUNT] > 0)
-    if not is_compressed.any():
+    kinds = np.where(rows[:count, scan.MAGIC] == 2, is_compressed * _COMPRESSED, _MESSAGES)
+    if not kinds.any():
         yield 0, count, buffer, bodies
         return
     # Plain numbers: an array gives one by one slowly.
     view, codecs = buffer.data, (rows[:count, scan.ATTRIBUTES] & scan.CODEC).tolist()
     starts, ends = bodies.T.tolist()
     first = 0
-    for is_folded, run in groupby(is_compressed.tolist()):
+    for kind, run in groupby(kinds.tolist()):
         behind = first + len(list(run))
-        if not is_folded:
+        if kind == _AS_THEY_LIE:
             yield first, behind, buffer, bodies
             first = behind
+        while kind == _MESSAGES and first < behind:
+            sizes = rows[first:behind, scan.SIZE].cumsum()
+            last = first + max(1, int(np.searchsorted(sizes, _RUN_BYTES, side="right")))
+            yield first, last, as_records(buffer, rows, first, last, bodies), bodies
+            first = last
         while first < behind:
             pieces: list[bytes] = []
             size, last = 0, first
