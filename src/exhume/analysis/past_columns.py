@@ -22,6 +22,7 @@ from exhume.codecs.segment_reader import SegmentBatch, SegmentReader
 
 #: Kernels count in 64 bits: what comes near to their end, as only damage does, is read batch by batch.
 _FAR = 1 << 62
+_LARGEST = int(np.iinfo(np.int64).max)
 _NO_RECORDS = np.empty((records.COLUMNS, 0), np.int64)
 
 
@@ -63,7 +64,8 @@ def _take_run(past: Past, run: Run) -> None:
 
 def _take_piece(past: Past, run: Run, found: Int64s, at_batch: int, until: int) -> int:
     """Take these records and the ends of batches from the one at hand to `until`; gives the number of the one at hand then."""
-    place = np.array([at_batch, past.next_offset], np.int64)
+    # A damaged batch in front may have ended at the last offset of all.
+    place = np.array([at_batch, min(past.next_offset, _LARGEST)], np.int64)
     missing = np.empty((found.shape[1] + len(run), gaps.GAP_COLUMNS), np.int64)
     count = gaps.find_gaps(run.columns[scan.LAST_OFFSET], found, until, past.start_offset, place, missing)
     shown = missing[:count].tolist()
@@ -75,7 +77,7 @@ def _take_piece(past: Past, run: Run, found: Int64s, at_batch: int, until: int) 
         producer_id = run.columns[scan.PRODUCER_ID][found[records.BATCH, marker]]
         past.note_marker(int(producer_id), int(found[records.OFFSET, marker]))
     past.gaps += [(first, last) for first, last, _ in shown]
-    past.next_offset = int(place[gaps.NEXT_OFFSET])
+    past.next_offset = max(past.next_offset, int(place[gaps.NEXT_OFFSET]))
     return int(place[gaps.AT_BATCH])
 
 

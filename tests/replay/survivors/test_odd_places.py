@@ -79,6 +79,15 @@ def test_a_torn_end(lost_bytes: int, tmp_path: Path, taken: Taken) -> None:
     assert_same(tmp_path, _RELEASES[-1:])
 
 
+@pytest.mark.parametrize("offset", [(1 << 63) - 1, (1 << 63) - 2, 1 << 62])
+def test_a_batch_at_the_end_of_all_offsets_and_others_behind_it(offset: int, tmp_path: Path) -> None:
+    """No checksum covers the base offset; a past counts on behind it."""
+    _write_log(tmp_path)
+    _change(_segments(tmp_path)[0], lambda content: struct.pack_into(">q", content, 0, offset))
+
+    assert_same(tmp_path, _RELEASES, asked={"at_offset": {0: 9}})
+
+
 @pytest.mark.parametrize("zeros", [5, 17, 18, 5000])
 def test_zeros_at_the_end(zeros: int, tmp_path: Path, taken: Taken) -> None:
     _write_log(tmp_path)
