@@ -28,7 +28,7 @@ from exhume.topic import OffsetsTopic
 from tests import strategies
 from tests.conftest import Compared
 from tests.judges import corpus
-from tests.written_batches import KeyValue, Written, encode_log
+from tests.written_batches import KeyValue, Written, encode_log, first_offset_of
 
 Readers = dict[str, Callable[[OffsetsTopic], pa.RecordBatchReader]]
 
@@ -119,7 +119,7 @@ def write(directory: Path, batches: Sequence[Written], cut: int) -> list[Path]:
     partition = directory / "__consumer_offsets-0"
     partition.mkdir(parents=True)
     cut = min(cut, len(headers) - 1)
-    places = [(0, 0)] if cut < 1 else [(0, 0), (headers[cut].base_offset or 0, headers[cut].byte_position)]
+    places = [(0, 0)] if cut < 1 else [(0, 0), (first_offset_of(content, headers[cut]), headers[cut].byte_position)]
     ends = [position for _, position in places[1:]] + [len(content)]
     written = []
     for (base_offset, position), end in zip(places, ends, strict=True):
@@ -129,7 +129,7 @@ def write(directory: Path, batches: Sequence[Written], cut: int) -> list[Path]:
 
 
 _SETTINGS = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
-_ANY_LOG = st.one_of(strategies.logs(), strategies.logs(strategies.healthy_batches()), strategies.transaction_logs())
+_ANY_LOG = strategies.any_logs()
 
 
 @settings(_SETTINGS, max_examples=60 * strategies.TIMES)

@@ -29,7 +29,7 @@ from exhume.topic import OffsetsTopic
 from tests import strategies
 from tests.conftest import Compared
 from tests.judges import corpus
-from tests.written_batches import Written, encode_log
+from tests.written_batches import Written, encode_log, first_offset_of
 
 #: Both coordinators, and every rule that the fold takes from a profile.
 RELEASES = ("0.11.0.3", "2.0.0", "2.1.1", "2.8.2", "3.7.2-new", "3.8.1-new", "4.0.0", "4.3.0")
@@ -117,7 +117,7 @@ def write(directory: Path, batches: Sequence[Written], cut: int) -> None:
     content, headers = encode_log(batches)
     partition = directory / "__consumer_offsets-0"
     partition.mkdir(parents=True)
-    places = [(0, 0), *((header.base_offset or 0, header.byte_position) for header in headers[cut : len(headers) : cut])]
+    places = [(0, 0), *((first_offset_of(content, header), header.byte_position) for header in headers[cut : len(headers) : cut])]
     ends = [position for _, position in places[1:]] + [len(content)]
     for (base_offset, position), end in zip(places, ends, strict=True):
         (partition / f"{base_offset:020d}.log").write_bytes(content[position:end])
@@ -125,7 +125,7 @@ def write(directory: Path, batches: Sequence[Written], cut: int) -> None:
 
 @settings(max_examples=60 * _EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(
-    batches=st.one_of(strategies.logs(), strategies.logs(strategies.healthy_batches()), strategies.transaction_logs()),
+    batches=strategies.any_logs(),
     cut=st.integers(1, 9),
     release=st.sampled_from(RELEASES),
 )

@@ -243,7 +243,7 @@ def _damages(draw: st.DrawFn) -> Callable[[bytearray], None]:
     return damage
 
 
-_LOGS = st.one_of(strategies.logs(), strategies.logs(strategies.healthy_batches()), strategies.transaction_logs())
+_LOGS = strategies.any_logs()
 
 
 @settings(
