@@ -2,23 +2,24 @@
 
 A strict load reads on over a checksum that fails, stops at a cut batch without a word, and ends at what its release does not read: the
 fold ends in front of that, and the loader says why. A lenient load takes what salvage finds. A batch that holds a record which is written
-as no broker writes it, or that is damaged, is folded in other bytes: its records as the plain reader gives them, written anew. Those that
-the release refuses are left out and given to the loader, which takes note of them.
+as no broker writes it, or that is damaged, is folded in other bytes: its records as the plain reader gives them, written anew; so is a
+compressed message of formats 0 and 1. Those that the release refuses are left out and given to the loader, which takes note of them.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from exhume.codecs.batch_writer import NewRecord, encode_batch
-from exhume.codecs.batches import HEADER_BYTES, Batch, end_reason, read_header_fields
+from exhume.codecs.batches import HEADER_BYTES, Batch, end_reason, first_offset, read_header_fields
 from exhume.codecs.compression import decompress
 from exhume.codecs.kernels import scan
+from exhume.codecs.kernels.messages import as_records
 from exhume.codecs.kernels.primitives import Bytes, Int64s
 from exhume.codecs.record_types import encode_key, encode_value
 from exhume.codecs.records import Record, read_records, read_records_leniently
@@ -65,6 +66,11 @@ class _Mended:
     records: list[Record]
     refused: list[Record]
 
+    @property
+    def first_offset(self) -> int:
+        """Of a message or a wrapper, of which nothing is folded before."""
+        return min((record.record_offset for record in (*self.records, *self.refused)), default=self.batch.last_offset)
+
 
 @dataclass(slots=True)
 class OddPlaces(ABC):
@@ -110,14 +116,19 @@ class OddPlaces(ABC):
 
     def _fold_as_it_is(self, tables: Tables, segment: int, batch: Batch) -> Tables:
         """Whatever its checksum says."""
+        row = _row(batch, tables)
         data, start, end = self._content(segment), batch.byte_position + HEADER_BYTES[2], batch.end_position
-        if batch.codec and batch.record_count:
+        if batch.magic < 2:
+            body = np.empty((1, 2), np.int64)
+            data = as_records(data, row, 0, 1, body)
+            start, end = body[0].tolist()
+        elif batch.codec and batch.record_count:
             try:
                 data = np.frombuffer(decompress(batch.codec, data[start:end].data, magic=2, cap_bytes=self.cap_bytes) or b"\0", np.uint8)
             except DecompressionError:
                 return _stopped(tables, BAD_RECORD)
             start, end = 0, len(data)
-        return self._folded(tables, segment, _row(batch, tables), data, (start, end))
+        return self._folded(tables, segment, row, data, (start, end))
 
     def _folded(self, tables: Tables, segment: int, row: Int64s, data: Bytes, body: tuple[int, int]) -> Tables:
         bodies = np.array([body], np.int64)
@@ -129,6 +140,9 @@ class OddPlaces(ABC):
 
     def _fold_mended(self, tables: Tables, segment: int, mended: _Mended) -> Tables:
         batch, records = mended.batch, mended.records
+        if batch.magic < 2:
+            # What is written anew is of format 2, and says where it begins.
+            batch = replace(batch, magic=2, base_offset=mended.first_offset)
         base_timestamp = batch.delete_horizon_ms if batch.delete_horizon_ms is not None else batch.base_timestamp_ms
         try:
             written = encode_batch(
@@ -185,7 +199,7 @@ class StrictOddPlaces(OddPlaces):
         if reason is not None:
             return self._end(tables, segment, position)
         batch = read_header_fields(served.buffer, position)
-        if batch.magic != 2 or batch.last_offset < self.rules[START_OFFSET] or batch.last_offset >= self.rules[LAST_COUNTED_OFFSET]:
+        if batch.last_offset < self.rules[START_OFFSET] or batch.last_offset >= self.rules[LAST_COUNTED_OFFSET]:
             return _stopped(tables, status or ODD_BATCH), position
         if status == NOT_SOUND:
             tables = self._fold_as_it_is(tables, segment, batch)
@@ -194,7 +208,7 @@ class StrictOddPlaces(OddPlaces):
                 return tables, batch.end_position
         if status == ODD_BATCH and refused_format(self._loaded(segment, batch), self.profile) is not None:
             return self._end(tables, segment, position)
-        if status not in _MENDABLE or batch.is_control:
+        if not (status in _MENDABLE or (status == ODD_BATCH and batch.magic < 2)) or batch.is_control:
             return _stopped(tables, status), position
         tables.counts[columns.STATUS] = DONE
         done = int(tables.counts[columns.RECORDS_DONE])
@@ -223,7 +237,8 @@ class LenientOddPlaces(OddPlaces):
         served = self.log.segments[segment]
         if self.is_over:
             return tables, served.end
-        if status not in (NOT_SOUND, *_MENDABLE) and end_reason(served.buffer, position, served.end) is None:
+        is_batch = end_reason(served.buffer, position, served.end) is None
+        if status not in (NOT_SOUND, *_MENDABLE) and is_batch and served.buffer[position + 16] == 2:
             return _stopped(tables, status), position
         for found in self._behind(segment, position):
             if found.batch.byte_position > position and _is_in_place(found):
@@ -246,11 +261,7 @@ class LenientOddPlaces(OddPlaces):
                 yield item
 
     def _take(self, tables: Tables, segment: int, batch: Batch, done: int) -> Tables:
-        if (
-            batch.magic != 2
-            or batch.last_offset >= self.rules[LAST_COUNTED_OFFSET]
-            or refused_format(self._loaded(segment, batch), self.profile)
-        ):
+        if batch.last_offset >= self.rules[LAST_COUNTED_OFFSET] or refused_format(self._loaded(segment, batch), self.profile):
             return _stopped(tables, ODD_BATCH)
         if batch.is_control:
             return self._fold_as_it_is(tables, segment, batch)
@@ -304,15 +315,15 @@ def _written(record: Record, decoded: ReplayRecord) -> Record:
 
 
 def _row(batch: Batch, tables: Tables) -> Int64s:
-    """The header of a format 2 batch as a row of a scan. Its leader epoch, which no load looks at, is that of the batch in front."""
+    """The header of a batch as a row of a scan. Its leader epoch, which no load looks at, is that of the batch in front."""
     base_timestamp = batch.delete_horizon_ms if batch.delete_horizon_ms is not None else batch.base_timestamp_ms
     fields = {
         scan.POSITION: batch.byte_position,
         scan.SIZE: batch.size_bytes,
-        scan.BASE_OFFSET: batch.base_offset,
+        scan.BASE_OFFSET: first_offset(batch),
         scan.LAST_OFFSET: batch.last_offset,
         scan.ATTRIBUTES: batch.attributes,
-        scan.RECORD_COUNT: batch.record_count,
+        scan.RECORD_COUNT: 1 if batch.record_count is None else batch.record_count,
         scan.BASE_TIMESTAMP: -1 if base_timestamp is None else base_timestamp,
         scan.MAX_TIMESTAMP: -1 if batch.max_timestamp_ms is None else batch.max_timestamp_ms,
         scan.PRODUCER_ID: batch.producer_id,
