@@ -161,6 +161,11 @@ def assigned_of(step: Membership) -> list[tuple[TopicPartition, ...] | None]:
     return [member.assigned for member in step.members.values()]
 
 
+def is_opaque(step: Membership) -> bool:
+    """`Membership.is_opaque`."""
+    return bool(step.members) and all(assigned is None for assigned in assigned_of(step))
+
+
 def owned_of(step: Membership) -> list[tuple[TopicPartition, ...]]:
     """`Member.owned` of each."""
     if isinstance(step.members, ClassicMembers):

@@ -260,15 +260,8 @@ def load_settled(settled: Settled, options: LoadOptions) -> tuple[PartitionLoad,
             # It ends at this batch already.
             shorter = settled.up_to(settled.place_of(passed)) if settled.up_to is not None else None
             return None if shorter is None else load_settled(shorter, options)
-    try:
-        for batch in islice(settled.last_batches(), 1):
-            refusals.path, refusals.byte_position = batch.path, batch.batch.byte_position
-            loader.apply(batch)
-    except LoadAborted as aborted:
-        is_known = not learned.differs_from("commit", settled.topic_ids)
-        return (_aborted(log, loader, aborted, progress), learned) if is_known else None
     if settled.ends_at is not None:
-        return None
+        return _load_to_the_error(settled, loader, progress)
     tolerated = len(refusals.tolerated)
     try:
         loader.settle(settled)
@@ -282,6 +275,23 @@ def load_settled(settled: Settled, options: LoadOptions) -> tuple[PartitionLoad,
     load.left_out = frozenset(settled.left_out())
     load.more_groups = frozenset(group for group in load.left_out if loader.hangs_on_offsets(group))
     return load, learned
+
+
+def _load_to_the_error(settled: Settled, loader: ScalaLoad | JavaLoad, progress: _Progress) -> tuple[PartitionLoad, TopicNames] | None:
+    """The same where the load ends in an error: at which record of the last batch, and why, can hang on the groups that there are."""
+    refusals = loader.refusals
+    try:
+        loader.settle(settled)
+    except LoadAborted:
+        return None
+    try:
+        for batch in islice(settled.last_batches(), 1):
+            refusals.path, refusals.byte_position = batch.path, batch.batch.byte_position
+            loader.apply(batch)
+    except LoadAborted as aborted:
+        if not loader.names.differs_from("commit", settled.topic_ids):
+            return _aborted(settled.log, loader, aborted, progress), loader.names
+    return None
 
 
 def load_log(log: StrictLog, options: LoadOptions, names: TopicNames) -> PartitionLoad:

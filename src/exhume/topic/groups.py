@@ -1,17 +1,17 @@
-"""The lives of groups: who was a member, who owned what, who should have."""
+"""The lives of groups: who was a member, who owned what, who should have.
+
+What takes long to import is imported by the question that needs it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from exhume.analysis.assignment_rounds import TOPIC_RECORD_TYPES, FactsOverTime, check_every, check_latest
-from exhume.analysis.assignment_trials import Expectation
-from exhume.analysis.assignments import Assignments, tables_of
-from exhume.analysis.assignors import VARIANTS
 from exhume.analysis.group_lives import GROUP_RECORD_TYPES, group_lives
 from exhume.analysis.log_spans import log_spans
 from exhume.analysis.memberships import Membership
@@ -24,6 +24,9 @@ from exhume.replay.releases import profile_for
 from exhume.replay.topic_names import TopicNames, read_topics_file
 from exhume.topic.states import TopicStates
 from exhume.topic.tables import Place
+
+if TYPE_CHECKING:
+    from exhume.analysis.assignments import Assignments
 
 
 class TopicGroups(TopicStates):
@@ -56,6 +59,11 @@ class TopicGroups(TopicStates):
         Raises:
             RequestError: no such assignor, no such group, or a moment that this log cannot have.
         """
+        from exhume.analysis.assignment_rounds import TOPIC_RECORD_TYPES, FactsOverTime, check_every, check_latest
+        from exhume.analysis.assignment_trials import Expectation
+        from exhume.analysis.assignments import tables_of
+        from exhume.analysis.assignors import VARIANTS
+
         known = sorted({variant.assignor for variant in VARIANTS})
         if expected != "auto" and expected not in known:
             raise RequestError(f"no assignor {expected!r} is known", remedy=f"Choose auto, or one of {', '.join(known)}")

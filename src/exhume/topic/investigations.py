@@ -1,16 +1,16 @@
-"""What an investigator asks: what is wrong, what it means, what to restore, what fills the topic."""
+"""What an investigator asks: what is wrong, what it means, what to restore, what fills the topic.
+
+What takes long to import is imported by the question that needs it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from exhume.analysis.detectors.inputs import Inputs
-from exhume.analysis.explanation.commands import moment_arguments
-from exhume.analysis.explanation.gathering import Gathered, cuts, facts_of, history_until, noting
-from exhume.analysis.explanation.page import pages
 from exhume.analysis.forecast import forecast_expiry, forecast_removals
 from exhume.analysis.group_lives import group_lives
 from exhume.analysis.growth import Growth, GrowthBy, growth_of
@@ -36,6 +36,9 @@ from exhume.topic.groups import TopicGroups
 from exhume.topic.states import MS_PER_MINUTE, OFFSET_COMMITS, now_or_given_ms, retention_of_ms
 from exhume.topic.tables import Place
 
+if TYPE_CHECKING:
+    from exhume.analysis.detectors.inputs import Inputs
+
 
 class TopicInvestigations(TopicGroups):
     """Answers that join all the others."""
@@ -56,7 +59,7 @@ class TopicInvestigations(TopicGroups):
         Raises:
             RequestError: no such code.
         """
-        from exhume.analysis.detectors import LogFiles, condense, diagnose
+        from exhume.analysis.detectors import Inputs, LogFiles, condense, diagnose
 
         case = condense(chapters(self._reader()), self._topic_names(topics_file))
         case.files = LogFiles(self._evidence, self._reader, self._fast_load, self.findings)
@@ -81,6 +84,11 @@ class TopicInvestigations(TopicGroups):
         Raises:
             RequestError: no such release or moment; no record of this group, which lists what is near by.
         """
+        from exhume.analysis.detectors.inputs import Inputs
+        from exhume.analysis.explanation.commands import moment_arguments
+        from exhume.analysis.explanation.gathering import Gathered, cuts, facts_of, history_until, noting
+        from exhume.analysis.explanation.page import pages
+
         profile, inputs = profile_for(release), Inputs(retention_ms=retention_ms)
         retention_ms = retention_of_ms(retention_ms, profile)
         names, fast = self._topic_names(topics_file), self._fast_load()

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from exhume.codecs.batches import checksum, read_header_fields, walk
+from exhume.codecs.record_types import encode_key, encode_value
 from exhume.fixtures.log_writer import KeyValue, PartitionWriter, group_metadata, offset_commit, tombstone, write_checkpoint
 from exhume.replay.broker_log import Stop
 from exhume.replay.local import Mode
@@ -86,6 +87,20 @@ def test_a_batch_at_the_end_of_all_offsets_and_others_behind_it(offset: int, tmp
     _change(_segments(tmp_path)[0], lambda content: struct.pack_into(">q", content, 0, offset))
 
     assert_same(tmp_path, _RELEASES, asked={"at_offset": {0: 9}})
+
+
+@pytest.mark.parametrize("is_simple", [True, False])
+def test_a_load_that_ends_for_what_a_group_is_in_front_of_what_cannot_be_decoded(is_simple: bool, tmp_path: Path, taken: Taken) -> None:
+    """The group is settled in front of the batch at which the fold ends; which of its records ends the load hangs on it."""
+    commit, group = offset_commit("g", "t", 0, 1, commit_timestamp_ms=1), group_metadata("g", {"protocol_type": "consumer"})
+    modern = encode_key(3, {"group": "g"}), encode_value(3, 0, {"group_epoch": 1})
+    with PartitionWriter(tmp_path, 0) as log:
+        log.append([commit if is_simple else group])
+        log.append([modern, (encode_key(5, {"group": "g", "member_id": "m"}), b"\0\0")])
+
+    before = taken.count
+    assert_same(tmp_path, _RELEASES, ["strict"])
+    assert taken.count - before == len(_RELEASES) * TRIES
 
 
 @pytest.mark.parametrize("zeros", [5, 17, 18, 5000])

@@ -6,7 +6,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from exhume.analysis.detectors.cases import GroupCase, Surroundings, TopicCase
+from exhume.analysis.detectors.changes import ChangeTable
+from exhume.analysis.detectors.commit_rows import Column, Int64s
 from exhume.analysis.detectors.commits import Change
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.keys import KeyLife
@@ -43,7 +47,7 @@ def find_recreated_topics(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:
     for group in case.groups():
         for key in group.keys if inputs.end_offsets is not None else ():
             yield from _beyond_end(group, key, inputs)
-        for key in group.keys.with_changes():
+        for key in group.keys.at(_signs(group.keys.changed("topic_id", "leader_epoch", "rewind"))):
             for change in key.of("topic_id", "leader_epoch", "rewind"):
                 sign = _Sign(group.group, key.partition, group.around, change)
                 if "topic_id" in change.reasons:
@@ -79,6 +83,13 @@ def _beyond_end(group: GroupCase, key: KeyLife, inputs: Inputs) -> Iterator[Find
         not_excluded=["ends that were read long before the commit", "a literal offset of another cluster, written by replication (IC-33)"],
         remedy="Look whether the topic was recreated or cut; exhume history shows what was committed to the key before",
     )
+
+
+def _signs(changes: ChangeTable) -> Int64s:
+    """The places of the keys of these changes that have one that may be a sign, told from columns alone."""
+    before, now = changes.before(Column.VALUE), changes.commit(Column.VALUE)
+    may_be_collapse = (now <= _NEAR_ZERO) & (before // _COLLAPSE >= np.maximum(now, _COLLAPSED_FROM))
+    return changes.where(may_be_collapse | changes.has("topic_id", "leader_epoch")).places
 
 
 def _is_collapse(change: Change) -> bool:

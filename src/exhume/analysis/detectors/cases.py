@@ -19,6 +19,9 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Any, Literal
 
+import numpy as np
+
+from exhume.analysis.detectors.commit_rows import Int64s
 from exhume.analysis.detectors.commits import Dropped, Standing
 from exhume.analysis.detectors.keys import GroupKeys
 from exhume.analysis.detectors.log_files import LogFiles
@@ -220,6 +223,11 @@ class GroupCase:
     def steps_before(self, record_offset: int) -> int:
         """How many steps there are up to the last one in front of this record."""
         return bisect_left(self._lowest_from, record_offset)
+
+    def count_steps_before(self, record_offsets: Int64s) -> Int64s:
+        """`steps_before` of each of these."""
+        counts: Int64s = np.searchsorted(np.array(self._lowest_from, np.int64), record_offsets)
+        return counts
 
     def membership_before(self, record_offset: int) -> Membership | None:
         """The last step in front of this record."""

@@ -25,14 +25,15 @@ _FIXED_BYTES = np.array([28, 36, 28, 32, 28], np.int64)
 
 
 class Column(IntEnum):
-    """The rows of a table of commits. `KEY`, `GROUP` and `TOPIC_ID` are numbers that `Names` gave out; topic id 0 is none."""
+    """The rows of a table of commits, in front those that make a `Commit`.
+
+    `KEY`, `GROUP` and `TOPIC_ID` are numbers that `Names` gave out; topic id 0 is none.
+    """
 
     @staticmethod
     def _generate_next_value_(name: str, start: int, count: int, last_values: list[Any]) -> int:  # noqa: ARG004
         return count
 
-    KEY = auto()
-    GROUP = auto()
     OFFSET = auto()
     TIME = auto()
     VALUE = auto()
@@ -41,15 +42,21 @@ class Column(IntEnum):
     COMMITTED_AT = auto()
     EXPIRES_AT = auto()
     VERSION = auto()
-    IS_TOMBSTONE = auto()
     PRODUCER = auto()
     IS_STAGED = auto()
     TOPIC_ID = auto()
+    SETTLED = auto()
     POSITION = auto()
-    BYTES = auto()
     STANDING = auto()
     STEPS = auto()
-    SETTLED = auto()
+    KEY = auto()
+    GROUP = auto()
+    IS_TOMBSTONE = auto()
+    BYTES = auto()
+
+
+#: So many of them make a `Commit`; so many, what its group was then, too.
+COMMIT_COLUMNS, COMMIT_WITH_GROUP = Column.POSITION + 1, Column.STEPS + 1
 
 
 class _Numbering:
@@ -161,7 +168,7 @@ class Names:
         return topic_ids
 
     def commit(self, values: Sequence[int]) -> Commit:
-        """The values of one commit, in the order of `Column`, as an object."""
+        """The values of one commit, in the order of `Column` as far as `POSITION`, as an object."""
         return Commit(
             record_offset=values[Column.OFFSET],
             timestamp_ms=or_none(values[Column.TIME]),

@@ -39,7 +39,7 @@ def find_type_changes(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  #
             else (),
             remedy="Members of both protocols join by turns: finish the migration, or set group.consumer.migration.policy to disabled",
         )
-    for key in group.keys.with_changes():
+    for key in group.keys.with_changes("rewind", "jump"):
         for change in key.of("rewind", "jump"):
             near = next((flip for flip in flips if _is_near(flip, change.commit.timestamp_ms)), None)
             if near is not None:

@@ -242,7 +242,7 @@ def _back_and_forth(group: GroupCase, steps: Sequence[Membership]) -> Iterator[F
 
 
 def _commits_while_empty(group: GroupCase) -> Iterator[Finding]:
-    keys = group.keys.with_changes()
+    keys = group.keys.with_changes("while_empty")
     changes = sorted((change for key in keys for change in key.of("while_empty")), key=lambda change: change.commit.record_offset)
     times = sorted({change.commit.timestamp_ms for change in changes if change.commit.timestamp_ms is not None})
     if len(times) < HABIT_MOMENTS or times[-1] - times[0] < HABIT_MS:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from functools import cache
 
 import numpy as np
 
+from exhume.analysis.detectors.changes import BITS, NEVER, Changes
 from exhume.analysis.detectors.commit_rows import NONE, Column, Flags, Int64s, Names, or_none
 from exhume.analysis.detectors.commits import (
     JUMP_FLOOR,
@@ -18,10 +18,8 @@ from exhume.analysis.detectors.commits import (
     PAUSE_RATIO,
     REASONS,
     STANDINGS,
-    Change,
     Dropped,
     Pause,
-    Reason,
     Removal,
 )
 from exhume.analysis.detectors.recent import Recent
@@ -29,8 +27,6 @@ from exhume.analysis.detectors.recent import Recent
 MINUTE_MS = 60_000
 #: Commits in a minute that make it a hot one.
 _HOT = 60
-_NEVER = np.iinfo(np.int64).min
-_BIT: dict[Reason, int] = {reason: 1 << place for place, reason in enumerate(REASONS)}
 _EMPTY = STANDINGS.index("empty")
 
 #: Numbers that are kept for each key, with what they begin as.
@@ -43,7 +39,7 @@ _BEGIN = {
     "first_value": NONE,
     "has_first_value": 0,
     "lowest": np.iinfo(np.int64).max,
-    "highest": _NEVER,
+    "highest": NEVER,
     "repeats": 0,
     "bytes": 0,
     "metadata": 0,
@@ -53,8 +49,8 @@ _BEGIN = {
     "highest_leader_epoch": NONE,
     "was_rewound": 0,
     "steps": 0,
-    "value_at_step": _NEVER,
-    "value_at_step_before": _NEVER,
+    "value_at_step": NEVER,
+    "value_at_step_before": NEVER,
     "newest_offset": NONE,
     "minute": NONE,
     "in_minute": 0,
@@ -77,7 +73,7 @@ class KeyLives:
         self.numbers = {name: np.zeros(0, np.int64) for name in _BEGIN}
         self.counts = np.zeros((len(REASONS), 0), np.int64)
         self.rises, self.intervals = Recent(), Recent()
-        self.changes: defaultdict[int, list[Change]] = defaultdict(list)
+        self.changes = Changes(names)
         self.pauses: defaultdict[int, list[Pause]] = defaultdict(list)
         self.removals: defaultdict[int, list[Removal]] = defaultdict(list)
         self.dropped: defaultdict[int, list[Dropped]] = defaultdict(list)
@@ -163,7 +159,7 @@ class _Block:
         deltas = self.values - self._previous(Column.VALUE)
         why = self._reasons(is_commit, has_before, was_removed, follows, deltas)
         is_jump, usual = self._jumps(follows, deltas)
-        why[is_jump] |= _BIT["jump"]
+        why[is_jump] |= BITS["jump"]
         self._note_intervals(follows)
         at_step, at_step_before = self._values_at_steps(is_commit & has_before)
         self._keep_changes(why, has_before, at_step, at_step_before, usual)
@@ -178,16 +174,16 @@ class _Block:
         was_rewound = np.where(self.is_first, state["was_rewound"][self.keys] != 0, np.concatenate([[False], is_rewind[:-1]]))
         state["was_rewound"][self.numbers] = is_rewind[self._ends()]
         why = np.zeros(len(order), np.int64)
-        why[is_rewind] |= _BIT["rewind"]
-        why[was_rewound & is_commit] |= _BIT["after_rewind"]
-        why[is_commit & was_removed] |= _BIT["back"]
-        why[is_commit & (rows[Column.STANDING][order] == _EMPTY)] |= _BIT["while_empty"]
+        why[is_rewind] |= BITS["rewind"]
+        why[was_rewound & is_commit] |= BITS["after_rewind"]
+        why[is_commit & was_removed] |= BITS["back"]
+        why[is_commit & (rows[Column.STANDING][order] == _EMPTY)] |= BITS["while_empty"]
         compared = is_commit & has_before
         if rows[Column.TOPIC_ID].any():
             topic_id, before = rows[Column.TOPIC_ID][order], self._previous(Column.TOPIC_ID)
-            why[compared & (topic_id != 0) & (before != 0) & (topic_id != before)] |= _BIT["topic_id"]
+            why[compared & (topic_id != 0) & (before != 0) & (topic_id != before)] |= BITS["topic_id"]
         epoch = rows[Column.LEADER_EPOCH][order]
-        why[compared & (epoch >= 0) & (epoch < self._previous(Column.LEADER_EPOCH))] |= _BIT["leader_epoch"]
+        why[compared & (epoch >= 0) & (epoch < self._previous(Column.LEADER_EPOCH))] |= BITS["leader_epoch"]
         return why
 
     def _jumps(self, follows: Flags, deltas: Int64s) -> tuple[Int64s, dict[int, float]]:
@@ -228,7 +224,7 @@ class _Block:
         before = np.where(self.is_first, state["steps"][self.keys], np.concatenate([[0], steps[:-1]]))
         is_new = follows & (steps != before)
         at_step = self._carried(is_new, values, state["value_at_step"])
-        at_step_previously = np.where(self.is_first, state["value_at_step"][self.keys], np.concatenate([[_NEVER], at_step[:-1]]))
+        at_step_previously = np.where(self.is_first, state["value_at_step"][self.keys], np.concatenate([[NEVER], at_step[:-1]]))
         at_step_before = self._carried(is_new, at_step_previously, state["value_at_step_before"])
         ends = self._ends()
         state["steps"][self.numbers] = steps[ends]
@@ -245,7 +241,7 @@ class _Block:
         lives = self.lives
         places = np.flatnonzero(why)
         kept = np.zeros(len(places), np.int64)
-        for number, bit in enumerate(_BIT.values()):
+        for number, bit in enumerate(BITS.values()):
             has = np.flatnonzero(why[places] & bit)
             if not len(has):
                 continue
@@ -259,38 +255,9 @@ class _Block:
     def _append_changes(  # noqa: PLR0917
         self, places: Int64s, why: Int64s, has_before: Flags, at_step: Int64s, at_step_before: Int64s, usual: dict[int, float]
     ) -> None:
-        lives, commit = self.lives, self.lives.names.commit
-        columns = zip(
-            places.tolist(),
-            why.tolist(),
-            self.keys[places].tolist(),
-            self.rows[:, self.order[places]].T.tolist(),
-            self._rows_before(places).T.tolist(),
-            has_before[places].tolist(),
-            at_step[places].tolist(),
-            at_step_before[places].tolist(),
-            strict=True,
-        )
-        for place, bits, key, row, row_before, is_known, value, value_before in columns:
-            changes = lives.changes[key]
-            # Behind a rewind comes the commit that it is compared with.
-            last = changes[-1].commit if changes else None
-            is_last = last is not None and (last.record_offset, last.byte_position) == (
-                row_before[Column.OFFSET],
-                row_before[Column.POSITION],
-            )
-            changes.append(
-                Change(
-                    reasons=_reasons_of(bits),
-                    commit=commit(row),
-                    before=None if not is_known else last if is_last else commit(row_before),
-                    standing=STANDINGS[row[Column.STANDING]],
-                    group_steps=row[Column.STEPS],
-                    value_at_last_step=_value_or_none(value),
-                    value_at_step_before=_value_or_none(value_before),
-                    usual_rise=usual.get(place),
-                )
-            )
+        told = np.stack([self.keys[places], why, has_before[places], at_step[places], at_step_before[places]])
+        usual_rises = np.array([usual.get(place, np.nan) for place in places.tolist()]) if usual else np.full(len(places), np.nan)
+        self.lives.changes.take(told, self.rows[:, self.order[places]], self._rows_before(places), usual_rises)
 
     def _rows_before(self, places: Int64s) -> Int64s:
         """What these rows took the place of: of no meaning where there is nothing."""
@@ -341,7 +308,7 @@ class _Block:
         epochs = rows[Column.LEADER_EPOCH][order]
         state["without_leader_epoch"][numbers] += total((epochs < 0) * is_commit)
         for name, values in (
-            ("highest", np.where(self.is_tombstone, _NEVER, self.values)),
+            ("highest", np.where(self.is_tombstone, NEVER, self.values)),
             ("largest_metadata", metadata),
             ("highest_leader_epoch", epochs),
             ("newest_offset", rows[Column.OFFSET][order]),
@@ -406,12 +373,3 @@ def _changes_at(keys: Int64s) -> Flags:
     is_first = np.ones(len(keys), np.bool_)
     is_first[1:] = keys[1:] != keys[:-1]
     return is_first
-
-
-@cache
-def _reasons_of(bits: int) -> frozenset[Reason]:
-    return frozenset(reason for reason, bit in _BIT.items() if bits & bit)
-
-
-def _value_or_none(value: int) -> int | None:
-    return None if value == _NEVER else value

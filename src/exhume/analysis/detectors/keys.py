@@ -9,6 +9,7 @@ from typing import overload
 
 import numpy as np
 
+from exhume.analysis.detectors.changes import ChangeTable
 from exhume.analysis.detectors.commit_rows import NONE, Column, Flags, Int64s, or_none
 from exhume.analysis.detectors.commits import REASONS, Change, Commit, Dropped, Pause, Reason, Removal
 from exhume.analysis.detectors.key_lives import MINUTE_MS, KeyLives
@@ -181,11 +182,13 @@ class GroupKeys(Sequence[KeyLife]):
         self._lives, self._numbers = lives, numbers
         self._columns: dict[str, list[int]] = {}
         self._lasts: dict[int, Commit | None] = {}
+        self._changes: dict[int, list[Change]] = {}
 
     def forget(self) -> None:
         """Let go of what can be made again."""
         self._columns.clear()
         self._lasts.clear()
+        self._changes.clear()
         for name in ("names", "_places", "last_record_offsets", "usual_intervals_ms", "usual_rises", "_number_of"):
             self.__dict__.pop(name, None)
 
@@ -224,9 +227,26 @@ class GroupKeys(Sequence[KeyLife]):
         place = self._places.get((topic, partition))
         return None if place is None else KeyLife(self, place)
 
-    def with_changes(self) -> list[KeyLife]:
-        """The keys with a commit that stands out."""
-        return self._those_in(self._lives.changes)
+    def at(self, places: Int64s) -> list[KeyLife]:
+        """The keys in these places, each once, in their order here."""
+        return [KeyLife(self, place) for place in np.unique(places).tolist()]
+
+    def with_changes(self, *reasons: Reason) -> list[KeyLife]:
+        """The keys with a commit that stands out for any of these reasons; for whatever reason where none is named."""
+        return self._those(self._changed(reasons or REASONS))
+
+    def _changed(self, reasons: Sequence[Reason]) -> Flags:
+        """Which keys have a change for any of these reasons."""
+        counts = self._lives.counts[[REASONS.index(reason) for reason in reasons]][:, self._numbers]
+        flags: Flags = counts.sum(axis=0) > 0
+        return flags
+
+    def changed(self, *reasons: Reason) -> ChangeTable:
+        """The commits that stand out for any of these reasons as columns, key by key; `places` are those of the keys here."""
+        if not self._changed(reasons).any():
+            return self._lives.changes.of(self._numbers[:0])
+        found = self._lives.changes.of(self._numbers)
+        return found.where(found.has(*reasons))
 
     def with_pauses(self) -> list[KeyLife]:
         """The keys that were not committed for much longer than usual, and then were again."""
@@ -245,39 +265,40 @@ class GroupKeys(Sequence[KeyLife]):
 
     def held_before(self, commit_timestamp_ms: int) -> list[KeyLife]:
         """The keys that hold what was committed before this time."""
-        holds = (self._array("has_value") != 0) & (self._array("is_removed") == 0)
+        holds = (self.numbers("has_value") != 0) & (self.numbers("is_removed") == 0)
         return self._those(holds & (self._lives.last[Column.COMMITTED_AT, self._numbers] < commit_timestamp_ms))
 
     def with_at_least(self, least: float, name: str) -> list[KeyLife]:
         """The keys of which a number, by its name in `KeyLives`, is so large."""
-        return self._those(self._array(name) >= least)
+        return self._those(self.numbers(name) >= least)
 
     def _those(self, wanted: Flags) -> list[KeyLife]:
         return [KeyLife(self, place) for place in np.flatnonzero(wanted).tolist()]
 
-    def _array(self, name: str) -> Int64s:
+    def numbers(self, name: str) -> Int64s:
+        """A number of each key, by its name in `KeyLives`."""
         return self._lives.numbers[name][self._numbers]
 
     def told(self, name: str) -> list[int]:
-        """A number of each key, by its name in `KeyLives`."""
+        """`numbers` as a list, which is kept."""
         column = self._columns.get(name)
         if column is None:
-            column = self._columns[name] = self._array(name).tolist()
+            column = self._columns[name] = self.numbers(name).tolist()
         return column
 
     def total(self, name: str) -> int:
         """The sum of these numbers."""
-        return int(self._array(name).sum())
+        return int(self.numbers(name).sum())
 
     def first_committed_offsets(self) -> list[int]:
         """`first_committed_offset` of each key that has one."""
-        values: list[int] = self._array("first_value")[self._array("has_first_value") != 0].tolist()
+        values: list[int] = self.numbers("first_value")[self.numbers("has_first_value") != 0].tolist()
         return values
 
     @cached_property
     def last_record_offsets(self) -> list[int]:
         """Where the last commit of each key lies; -1 where it has none."""
-        offsets: list[int] = np.where(self._array("has_value") != 0, self._lives.last[Column.OFFSET, self._numbers], NONE).tolist()
+        offsets: list[int] = np.where(self.numbers("has_value") != 0, self._lives.last[Column.OFFSET, self._numbers], NONE).tolist()
         return offsets
 
     def last_times(self, names: Iterable[tuple[str, int]]) -> list[int]:
@@ -313,7 +334,9 @@ class GroupKeys(Sequence[KeyLife]):
         return {reason: count for reason, count in zip(REASONS, counts, strict=True) if count}
 
     def changes(self, place: int) -> Sequence[Change]:
-        return self._lives.changes.get(self._number_of[place], ())
+        if place not in self._changes:
+            self._changes[place] = self._lives.changes.of(self._numbers[place : place + 1]).changes()
+        return self._changes[place]
 
     def pauses(self, place: int) -> Sequence[Pause]:
         return self._lives.pauses.get(self._number_of[place], ())

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+
 from exhume.analysis.detectors.cases import GroupCase
-from exhume.analysis.detectors.commits import JUMP_FLOOR, JUMP_RATIO, USUAL, Change, Commit
+from exhume.analysis.detectors.changes import ChangeTable
+from exhume.analysis.detectors.commit_rows import NONE, Column, Flags
+from exhume.analysis.detectors.commits import JUMP_FLOOR, JUMP_RATIO, STANDINGS, USUAL, Change, Commit
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.keys import KeyLife
 from exhume.analysis.detectors.owner_history import Handover
-from exhume.analysis.detectors.ownership import handover_before, named, since_ms, window_ms
+from exhume.analysis.detectors.ownership import LONGEST_WINDOW_MS, handover_before, named, since_ms, window_ms
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import counted, finding, some, span, undecidable
 from exhume.findings import Finding
@@ -19,6 +23,7 @@ _SAWTOOTH_MS = 3_600_000
 _TEETH = 3
 #: What was consumed at twice the usual speed while nothing was committed is no jump.
 _CATCH_UP = 2
+_ACTIVE = STANDINGS.index("active")
 
 
 def find_rewinds_at_rebalances(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # noqa: ARG001
@@ -28,7 +33,9 @@ def find_rewinds_at_rebalances(group: GroupCase, inputs: Inputs) -> Iterator[Fin
     previous owner began, so he could have had it in memory. It is likely where the value was committed before, or the next commit is above
     the higher one again; else possible.
     """
-    for key in group.keys.with_changes():
+    rewinds = group.keys.changed("rewind")
+    rewinds = rewinds.where(rewinds.commit(Column.STANDING) == _ACTIVE)
+    for key in group.keys.at(rewinds.where(_may_be_after_handovers(group, rewinds)).places):
         if is_sawtooth(key):
             continue
         for change in key.of("rewind"):
@@ -40,6 +47,20 @@ def find_rewinds_at_rebalances(group: GroupCase, inputs: Inputs) -> Iterator[Fin
             after_ms = since_ms(handover, change)
             if after_ms is not None and 0 <= after_ms <= window_ms(handover.step):
                 yield _rewind(group, key, change, handover, after_ms)
+
+
+def _may_be_after_handovers(group: GroupCase, changes: ChangeTable) -> Flags:
+    """Which of these changes were written within the longest time behind a change of owner, told from columns alone."""
+    if not len(changes):
+        return np.zeros(0, np.bool_)
+    numbers = group.count_steps_before(changes.commit(Column.OFFSET)) - 1
+    names = group.keys.names
+    steps = group.owners.steps_of_handovers([names[place] for place in changes.places.tolist()], numbers)
+    times = np.array([NONE if step.timestamp_ms is None else step.timestamp_ms for step in group.memberships] or [NONE], np.int64)
+    began, written = times[steps], changes.commit(Column.TIME)
+    after_ms = written - began
+    flags: Flags = (steps >= 0) & (began != NONE) & (written != NONE) & (after_ms >= 0) & (after_ms <= LONGEST_WINDOW_MS)
+    return flags
 
 
 def _could_have_known(change: Change) -> bool:
@@ -81,7 +102,7 @@ def _rewind(group: GroupCase, key: KeyLife, change: Change, handover: Handover, 
 def _others_went_back(group: GroupCase, key: KeyLife, change: Change, handover: Handover) -> bool:
     """Whether keys of the same owner that did not move went back with this one."""
     stayed = set(handover.owner.owned if handover.owner is not None else ())
-    for other in group.keys.with_changes():
+    for other in group.keys.with_changes("rewind"):
         if other != key and (other.topic, other.partition) in stayed:
             near = [each for each in other.of("rewind") if each.commit.byte_position == change.commit.byte_position]
             if near and handover_before(group, other, change.commit.record_offset) is None:
@@ -100,7 +121,7 @@ def find_sawteeth(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
     The values split into two rising chains of three or more. A chain that never changes is a zombie that commits what it has in memory.
     """
     complete_from = group.around.complete_from_offset
-    for key in group.keys.with_changes():
+    for key in _with_teeth(group):
         teeth = _teeth(key, complete_from)
         if not teeth:
             if _teeth(key, 0):
@@ -110,6 +131,23 @@ def find_sawteeth(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
         upper, lower = _chains(key, teeth)
         if len(upper) >= _TEETH and len(lower) >= _TEETH:
             yield _sawtooth(group, key, upper, lower, inputs)
+
+
+def _with_teeth(group: GroupCase) -> list[KeyLife]:
+    """The keys that may have a sawtooth, told from columns alone: with so many rewinds that the commit behind makes good."""
+    changes = group.keys.changed("rewind", "after_rewind")
+    is_rewind, places, offsets = changes.has("rewind"), changes.places, changes.commit(Column.OFFSET)
+    is_good = np.zeros(len(changes), np.bool_)
+    is_good[:-1] = (
+        is_rewind[:-1]
+        & changes.has("after_rewind")[1:]
+        & (places[1:] == places[:-1])
+        & (changes.commit(Column.VALUE)[1:] >= changes.before(Column.VALUE)[:-1])
+    )
+    # Of a record offset that is there twice it cannot be told so which commit is behind which.
+    is_good[1:] |= (places[1:] == places[:-1]) & (offsets[1:] <= offsets[:-1])
+    goods = np.bincount(places[is_good], minlength=len(group.keys))
+    return group.keys.at(np.flatnonzero(goods >= _TEETH))
 
 
 def _teeth(key: KeyLife, complete_from: int) -> list[Change]:
@@ -184,7 +222,7 @@ def _producers(chain: Sequence[Commit]) -> str:
 def find_jumps(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
     """A commit that is higher than the one before by far more than usual: records may have been skipped."""
     undecided = 0
-    for key in group.keys.with_changes():
+    for key in group.keys.with_changes("jump"):
         for change in key.of("jump"):
             if change.standing == "empty" or change.before is None or is_out_of_range(key, change) or _is_catch_up(key, change):
                 continue
@@ -251,7 +289,9 @@ def find_lost_leader_epochs(group: GroupCase, inputs: Inputs) -> Iterator[Findin
     Without the epoch a consumer cannot notice that the data log was cut, and its position was out of range. The first commit of the next
     owner jumps, or goes back below all that the key ever held. By itself a commit without a leader epoch is no finding.
     """
-    for key in group.keys.with_changes():
+    changes = group.keys.changed("rewind", "jump")
+    lost = (changes.before(Column.LEADER_EPOCH) == NONE) & (group.keys.numbers("highest_leader_epoch")[changes.places] >= 0)
+    for key in group.keys.at(changes.where(lost).places):
         for change in key.of("rewind", "jump"):
             if not is_out_of_range(key, change):
                 continue

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
+from exhume.analysis.detectors.commit_rows import Flags, Int64s
 from exhume.analysis.memberships import Member, Membership, TopicPartition
 from exhume.analysis.rosters import owned_of
 
@@ -22,67 +24,95 @@ class Handover:
     previous_step: Membership
 
 
-@dataclass(frozen=True, slots=True)
-class _Tenure:
-    """From step `first` on one member alone has a partition, or None: nobody, or more than one.
-
-    The owner had it since step `since`, but for steps in which it was nobody's; `previous` is the last step in which another one had it.
-    """
-
-    first: int
-    member_id: str | None
-    since: int
-    previous: int
-
-
 class OwnerHistory:
-    """The owners of all partitions over these steps. In memory are the changes, not the steps."""
+    """The owners of all partitions over these steps, in columns. In memory are the changes, not the steps.
+
+    A run is of successive steps in which one member alone has a partition. Runs are sorted by partition, then by step.
+    """
 
     def __init__(self, steps: Sequence[Membership]) -> None:
         self._steps = steps
-        self._tenures: dict[TopicPartition, list[_Tenure]] = {}
-        owners: dict[TopicPartition, str] = {}
-        for number, step in enumerate(steps):
-            before, owners = owners, _sole_owners(step)
-            for partition, member_id in owners.items():
-                if before.get(partition) != member_id:
-                    self._begin(partition, number, member_id)
-            for partition in before.keys() - owners.keys():
-                self._begin(partition, number, None)
+        self._partitions: dict[TopicPartition, int] = {}
+        self._member_ids: list[str] = []
+        partition, step, owner = self._sole_owners()
+        goes_on = _is_as_before(partition) & _is_as_before(owner) & (np.diff(step, prepend=_NONE) == 1)
+        begins = np.flatnonzero(~goes_on)
+        self._last = step[np.append(begins[1:], len(step)) - 1] if len(step) else step
+        partition, step, self._owner = partition[begins], step[begins], owner[begins]
+        #: Where runs begin: partition and step as one number.
+        self._begin = partition * len(steps) + step
+        # The owner is the same as in the run before, but for steps in between in which it was nobody's.
+        is_back = _is_as_before(partition) & _is_as_before(self._owner)
+        first = np.maximum.accumulate(np.where(is_back, 0, np.arange(len(step))))
+        self._since = step[first]
+        #: The run in which another one had it before, or none.
+        self._previous = np.where((first > 0) & _is_as_before(partition)[first], first - 1, _NONE)
 
-    def _begin(self, partition: TopicPartition, number: int, member_id: str | None) -> None:
-        tenures = self._tenures.setdefault(partition, [])
-        last_owned = next((tenure for tenure in reversed(tenures[-2:]) if tenure.member_id is not None), None)
-        if last_owned is None:
-            tenures.append(_Tenure(number, member_id, number, _NONE))
-        elif last_owned.member_id == member_id:
-            tenures.append(_Tenure(number, member_id, last_owned.since, last_owned.previous))
-        else:
-            ended = number if tenures[-1] is last_owned else tenures[-1].first
-            tenures.append(_Tenure(number, member_id, number, ended - 1))
+    def _sole_owners(self) -> tuple[Int64s, Int64s, Int64s]:
+        """Partition, step and member, by numbers, wherever a partition has one owner: by partition, then by step."""
+        numbers: dict[str, int] = {}
+        known: dict[tuple[TopicPartition, ...], Int64s] = {}
+        counts: list[int] = []
+        members: list[int] = []
+        lengths: list[int] = []
+        owned: list[Int64s] = [np.empty(0, np.int64)]
+        for taken in self._steps:
+            of_step = owned_of(taken)
+            counts.append(len(of_step))
+            members += [numbers.setdefault(member_id, len(numbers)) for member_id in taken.members]
+            for each in of_step:
+                if each not in known:
+                    listed = [self._partitions.setdefault(partition, len(self._partitions)) for partition in dict.fromkeys(each)]
+                    known[each] = np.array(listed, np.int64)
+                owned.append(known[each])
+                lengths.append(len(known[each]))
+        self._member_ids = [*numbers]
+        of_member = np.repeat(np.arange(len(lengths)), lengths)
+        partition = np.concatenate(owned)
+        step_of_member = np.repeat(np.arange(len(counts)), counts)
+        order = np.argsort(partition, kind="stable")
+        partition, step = partition[order], step_of_member[of_member[order]] if len(order) else order
+        owner = np.array(members, np.int64)[of_member[order]]
+        is_with_others = _is_as_before(partition) & _is_as_before(step)
+        is_with_others[:-1] |= is_with_others[1:]
+        return partition[~is_with_others], step[~is_with_others], owner[~is_with_others]
 
     def handover(self, partition: TopicPartition, number: int) -> Handover | None:
         """The last change of owner of this partition up to step `number`; None where there is none, or nobody before."""
-        tenures = self._tenures.get(partition, [])
-        place = bisect_right(tenures, number, key=lambda tenure: tenure.first) - 1
-        if place < 0 or tenures[place].previous == _NONE:
+        if not 0 <= number < len(self._steps):
             return None
-        tenure = tenures[place]
-        before = tenures[bisect_right(tenures, tenure.previous, key=lambda each: each.first) - 1]
-        assert before.member_id is not None
-        previous_step = self._steps[tenure.previous]
-        owner = None if tenure.member_id is None else self._steps[number].members[tenure.member_id]
-        return Handover(self._steps[tenure.since], owner, previous_step.members[before.member_id], previous_step)
+        run, is_owned = (int(told[0]) for told in self._runs([partition], np.array([number])))
+        previous = run if not is_owned else int(self._previous[run])
+        if _NONE in (run, previous):
+            return None
+        step = self._steps[self._since[run] if is_owned else self._last[run] + 1]
+        previous_step = self._steps[self._last[previous]]
+        owner = self._steps[number].members[self._member_ids[self._owner[run]]] if is_owned else None
+        return Handover(step, owner, previous_step.members[self._member_ids[self._owner[previous]]], previous_step)
+
+    def steps_of_handovers(self, partitions: Iterable[TopicPartition], numbers: Int64s) -> Int64s:
+        """For each partition and step the number of the step of `handover`; below 0 for none."""
+        run, is_owned = self._runs(partitions, numbers)
+        if not len(self._last):
+            return run
+        has_one = (run != _NONE) & (~is_owned | (self._previous[run] != _NONE))
+        steps: Int64s = np.where(has_one, np.where(is_owned, self._since[run], self._last[run] + 1), _NONE)
+        return steps
+
+    def _runs(self, partitions: Iterable[TopicPartition], numbers: Int64s) -> tuple[Int64s, Flags]:
+        """For each partition and step the last run that began by then, or none; and whether it holds then."""
+        partition = np.array([self._partitions.get(each, _NONE) for each in partitions], np.int64)
+        count = max(len(self._steps), 1)
+        run = np.searchsorted(self._begin, partition * count + numbers, side="right") - 1
+        is_known = (run >= 0) & (partition >= 0) & (numbers >= 0)
+        if len(self._begin):
+            is_known &= self._begin[run] // count == partition
+        run = np.where(is_known, run, _NONE)
+        return run, is_known & (numbers <= self._last[run]) if len(self._last) else is_known
 
 
-def _sole_owners(step: Membership) -> dict[TopicPartition, str]:
-    """The member id of the one owner of each partition that has one."""
-    owners: dict[TopicPartition, str] = {}
-    shared: set[TopicPartition] = set()
-    for member_id, owned in zip(step.members, owned_of(step), strict=True):
-        for partition in owned:
-            if owners.setdefault(partition, member_id) != member_id:
-                shared.add(partition)
-    for partition in shared:
-        del owners[partition]
-    return owners
+def _is_as_before(values: Int64s) -> Flags:
+    """True for what equals the value in front of it."""
+    flags = np.zeros(len(values), np.bool_)
+    flags[1:] = values[1:] == values[:-1]
+    return flags

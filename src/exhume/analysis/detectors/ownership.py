@@ -9,15 +9,16 @@ from exhume.analysis.detectors.commits import Change
 from exhume.analysis.detectors.keys import KeyLife
 from exhume.analysis.detectors.owner_history import Handover
 from exhume.analysis.memberships import Member, Membership
+from exhume.analysis.rosters import is_opaque
 
 #: How long after a change of owner the previous one may still commit, unless members say less.
-_WINDOW_MS = 5 * 60_000
+LONGEST_WINDOW_MS = 5 * 60_000
 
 
 def handover_before(group: GroupCase, key: KeyLife, record_offset: int) -> Handover | None:
     """The last change of owner of this key in front of a record; None where the log has none, or nobody before."""
     number = group.steps_before(record_offset) - 1
-    if number < 0 or group.memberships[number].is_opaque:
+    if number < 0 or is_opaque(group.memberships[number]):
         return None
     return group.owners.handover((key.topic, key.partition), number)
 
@@ -32,7 +33,7 @@ def since_ms(handover: Handover, change: Change) -> int | None:
 def window_ms(step: Membership) -> int:
     """How long a previous owner may still commit: five minutes, or the longest rebalance timeout of the members if that is less."""
     timeouts: Sequence[int] = [member.rebalance_timeout_ms for member in step.members.values() if member.rebalance_timeout_ms]
-    return min(_WINDOW_MS, max(timeouts, default=_WINDOW_MS))
+    return min(LONGEST_WINDOW_MS, max(timeouts, default=LONGEST_WINDOW_MS))
 
 
 def named(member: Member | None) -> str:

@@ -59,7 +59,12 @@ def find_operator_resets(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
 def _bursts(group: GroupCase) -> list[_Burst]:
     """The plain commits while nobody was in the group, in the order of the log."""
     changes = sorted(
-        ((key, change) for key in group.keys.with_changes() for change in key.of("while_empty") if change.commit.producer_id is None),
+        (
+            (key, change)
+            for key in group.keys.with_changes("while_empty")
+            for change in key.of("while_empty")
+            if change.commit.producer_id is None
+        ),
         key=lambda each: each[1].commit.record_offset,
     )
     bursts: list[_Burst] = []
