@@ -53,6 +53,8 @@ _MENDABLE = (BAD_RECORD, ODD_KEY, ODD_VALUE)
 #: Written anew, a batch is one whose records do not lie in its segment: like any compressed one.
 _GZIP = 1
 _FLEXIBLE_SINCE = 4
+#: What the keys of commits begin with.
+_COMMIT_KEYS = (b"\0\0", b"\0\1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +158,7 @@ class OddPlaces(ABC):
             return _stopped(tables, ODD_BATCH)
         section = written[HEADER_BYTES[2] :]
         counts = tables.counts
-        before = int(counts[columns.PASSED]), int(counts[columns.GROUP_RECORDS])
+        passed_before = int(counts[columns.PASSED])
         row = _row(batch, tables)
         row[0, scan.POSITION] = position = mended_position(batch.byte_position)
         row[0, scan.RECORD_COUNT] = len(records)
@@ -173,8 +175,8 @@ class OddPlaces(ABC):
             passed[columns.PASSED_PLACE], passed[columns.PASSED_OFFSET] = -number - 1, record.record_offset
             passed[columns.PASSED_GROUP] = -1
             counts[columns.PASSED] += 1
-        if (int(counts[columns.PASSED]), int(counts[columns.GROUP_RECORDS])) != before:
-            # Somebody will come back to it.
+        if counts[columns.PASSED] != passed_before or any((record.key or b"")[:2] not in _COMMIT_KEYS for record in records):
+            # Somebody may come back to it: of a group a fold only knows where its last record lies.
             self.mended[segment, position] = MendedBatch(batch, section, mended.refused)
         return tables
 
