@@ -202,10 +202,10 @@ def test_a_record_that_is_odd(odd: KeyValue, tmp_path: Path, taken: Taken) -> No
 
 def test_a_tombstone_in_a_batch_written_anew_is_given_to_the_loader(tmp_path: Path, taken: Taken) -> None:
     """The group turns out to be one that the loader says more about."""
-    group = group_metadata("g1", {"protocol_type": "", "generation": 9}, version=0)
+    group = group_metadata("h", {"protocol_type": "", "generation": 9}, version=0)
     member = {"member_id": "m", "client_id": "c", "client_host": "/h", "session_timeout_ms": 30, "subscription": b"", "assignment": b""}
-    connect = group_metadata("g1", {"protocol_type": "connect", "generation": 3, "protocol": "p", "members": [member]}, version=0)
-    _write_log(tmp_path, [(_KEY, b"\0\x01" + (_VALUE or b"")[2:] + b"more"), tombstone(group)])
+    connect = group_metadata("h", {"protocol_type": "connect", "generation": 3, "protocol": "p", "members": [member]}, version=0)
+    _write_log(tmp_path, [((_KEY or b"") + b"more", _VALUE), tombstone(group)])
     path = _segments(tmp_path)[2]
     end = _positions(path)[-1]
     batch = read_header_fields(path.read_bytes(), end)
