@@ -196,6 +196,20 @@ def test_members_are_read_when_somebody_looks(tmp_path: Path, taken: Taken) -> N
     assert taken.count == 2 * len(RELEASES[3:]) * TRIES
 
 
+@pytest.mark.parametrize("codec", [0, 3])
+def test_groups_of_batches_that_are_compressed_and_that_are_not(codec: int, tmp_path: Path, taken: Taken) -> None:
+    """A value is read where it lies in its segment, wherever it was folded."""
+    with PartitionWriter(tmp_path, 0) as log:
+        for number in range(30):
+            commits = [offset_commit(f"g{number}", "t", each, number, commit_timestamp_ms=number) for each in range(9)]
+            log.append(commits, timestamp_ms=number, codec=3)
+            groups = [group_metadata(f"g{number + each}", {"protocol_type": f"p{number}", "generation": number}) for each in range(3)]
+            log.append([commits[0], *groups], timestamp_ms=number, codec=codec)
+
+    assert_same(tmp_path, RELEASES[3:])
+    assert taken.count == 2 * len(RELEASES[3:]) * TRIES
+
+
 def test_a_small_log_is_read_by_plain_code(tmp_path: Path, taken: Taken) -> None:
     with PartitionWriter(tmp_path, 0) as log:
         log.append([offset_commit("g", "t", 0, 1, commit_timestamp_ms=1)], timestamp_ms=1)

@@ -13,6 +13,7 @@ import numpy as np
 
 from exhume.codecs.batches import MOST_OFFSETS_IN_SEGMENT, Batch, CrcStatus, end_reason, first_offset, read_header_fields
 from exhume.codecs.columns.arrow import SameValues
+from exhume.codecs.columns.sections import Sections
 from exhume.codecs.file_content import looks_like
 from exhume.codecs.kernels import scan
 from exhume.codecs.kernels.primitives import Bytes, Int64s
@@ -52,6 +53,10 @@ class Run:
     @property
     def crc_status(self) -> CrcStatus:
         return "ok" if self.reader.options.verify else "not_checked"
+
+    def sections(self) -> Sections:
+        """Where the records of these batches lie, once they are asked for."""
+        return Sections(self.content, self.rows, self.reader.options.cap_bytes)
 
     def batch(self, number: int) -> SegmentBatch:
         """One batch of this run, to be read record by record."""
