@@ -9,7 +9,7 @@ compressed message of formats 0 and 1. Those that the release refuses are left o
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -67,11 +67,6 @@ class _Mended:
     done: int
     records: list[Record]
     refused: list[Record]
-
-    @property
-    def first_offset(self) -> int:
-        """Of a message or a wrapper, of which nothing is folded before."""
-        return min((record.record_offset for record in (*self.records, *self.refused)), default=self.batch.last_offset)
 
 
 @dataclass(slots=True)
@@ -142,9 +137,6 @@ class OddPlaces(ABC):
 
     def _fold_mended(self, tables: Tables, segment: int, mended: _Mended) -> Tables:
         batch, records = mended.batch, mended.records
-        if batch.magic < 2:
-            # What is written anew is of format 2, and says where it begins.
-            batch = replace(batch, magic=2, base_offset=mended.first_offset)
         base_timestamp = batch.delete_horizon_ms if batch.delete_horizon_ms is not None else batch.base_timestamp_ms
         try:
             written = encode_batch(
@@ -222,7 +214,7 @@ class StrictOddPlaces(OddPlaces):
         if None in mended:
             return self._end(tables, segment, position)
         kept = [record for record in mended if record is not None]
-        return self._fold_mended(tables, segment, _Mended(batch, done, kept, [])), batch.end_position
+        return self._fold_mended(tables, segment, _Mended(_to_be_written(batch, records), done, kept, [])), batch.end_position
 
     def _end(self, tables: Tables, segment: int, position: int) -> tuple[Tables, int]:
         """The load ends here; so does the fold."""
@@ -268,10 +260,18 @@ class LenientOddPlaces(OddPlaces):
         if batch.is_control:
             return self._fold_as_it_is(tables, segment, batch)
         records = read_records_leniently(self.log.segments[segment].buffer, batch)[0][done:]
+        if batch.magic < 2 and not records:
+            # Where it begins, only its records would say.
+            return _stopped(tables, ODD_BATCH)
         mended = [(record, _mended(self.profile, record)) for record in records]
         kept = [after for _, after in mended if after is not None]
         refused = [before for before, after in mended if after is None]
-        return self._fold_mended(tables, segment, _Mended(batch, done, kept, refused))
+        return self._fold_mended(tables, segment, _Mended(_to_be_written(batch, records), done, kept, refused))
+
+
+def _to_be_written(batch: Batch, records: Sequence[Record]) -> Batch:
+    """The batch as one of format 2, which says where it begins."""
+    return batch if batch.magic == 2 else replace(batch, magic=2, base_offset=records[0].record_offset)
 
 
 def _is_in_place(found: Found) -> bool:
