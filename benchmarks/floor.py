@@ -16,7 +16,8 @@ import numpy as np
 
 from exhume.codecs.batches import HEADER_BYTES, LOG_OVERHEAD
 from exhume.codecs.kernels import kernel
-from exhume.codecs.kernels.crc32c import Bytes, crc32c
+from exhume.codecs.kernels.crc32c import crc32c
+from exhume.codecs.kernels.primitives import Bytes
 
 MEGABYTE = 1 << 20
 _HEADER_BYTES = HEADER_BYTES[2]

@@ -344,6 +344,24 @@ def transaction_logs() -> st.SearchStrategy[list[Written]]:
 
 
 @st.composite
+def old_logs(draw: st.DrawFn) -> list[Written]:
+    """A log that was begun by brokers before 0.11: its formats one behind the other, now and then back to an earlier one."""
+    # A message at least: nothing else of control batches and empty ones is written.
+    written = [draw(plain(offset_values(LEGACY))), *draw(st.one_of(logs(healthy_batches(LEGACY)), logs()))]
+    magics = draw(st.sampled_from(((0,), (1,), (0, 1), (0, 1, 2), (1, 2), (0, 2), (2, 1, 0, 2))))
+    has_wrappers = draw(st.integers(0, 3)) == 0
+    return [
+        replace(batch, magic=magics[number * len(magics) // len(written)], codec=batch.codec if has_wrappers else 0)
+        for number, batch in enumerate(written)
+    ]
+
+
+def any_logs() -> st.SearchStrategy[list[Written]]:
+    """Logs of every kind."""
+    return st.one_of(logs(), logs(healthy_batches()), transaction_logs(), old_logs())
+
+
+@st.composite
 def _thinned(draw: st.DrawFn, batch: Written) -> Written:
     left = tuple(placed for placed in batch.records if batch.is_control or draw(st.integers(0, 3)))
     return replace(batch, records=left, gap=draw(st.sampled_from((0, 0, 0, 1, 1, 2, 20_000))))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from exhume.codecs.batch_writer import NewRecord, encode_batch
 from exhume.codecs.batches import Batch, walk
+from exhume.codecs.records import read_records
 
 KeyValue = tuple[bytes | None, bytes | None]
 NO_PRODUCER = -1
@@ -23,10 +24,12 @@ class Written:
     is_control: bool = False
     codec: int = 0
     gap: int = 0
+    magic: int = 2
 
 
-def encode_log(batches: Sequence[Written], magic: int = 2) -> tuple[bytes, list[Batch]]:
-    """The bytes of these batches, one after the other, and their headers as they are read back.
+def encode_log(batches: Sequence[Written], magic: int | None = None) -> tuple[bytes, list[Batch]]:
+    """The bytes of these batches, one after the other, and their headers as they are read back; all of them in one format, where one is
+    given.
 
     Formats 0 and 1 have plain batches only: of the others nothing is written but their records, of control batches nothing at all.
     """
@@ -36,7 +39,8 @@ def encode_log(batches: Sequence[Written], magic: int = 2) -> tuple[bytes, list[
         base_offset = next_offset + written.gap
         next_offset = base_offset + written.size
         records = [NewRecord(base_offset + place, 1_000 * number + place, key, value) for place, (key, value) in written.records]
-        if magic == 2:
+        own_magic = written.magic if magic is None else magic
+        if own_magic == 2:
             content += encode_batch(
                 records,
                 base_offset=base_offset,
@@ -49,5 +53,10 @@ def encode_log(batches: Sequence[Written], magic: int = 2) -> tuple[bytes, list[
                 last_offset_delta=written.size - 1,
             )
         elif records and not written.is_control:
-            content += encode_batch(records, base_offset=base_offset, magic=magic, codec=min(written.codec, 1))
+            content += encode_batch(records, base_offset=base_offset, magic=own_magic, codec=min(written.codec, 3))
     return bytes(content), list(walk(bytes(content)))
+
+
+def first_offset_of(content: bytes, header: Batch) -> int:
+    """The record offset that this batch begins with; a wrapper of an old format does not say it."""
+    return next((record.record_offset for record in read_records(content, header)), 0) if header.base_offset is None else header.base_offset

@@ -28,7 +28,7 @@ from exhume.topic import OffsetsTopic
 from tests import strategies
 from tests.conftest import Compared
 from tests.judges import corpus
-from tests.written_batches import KeyValue, Written, encode_log
+from tests.written_batches import KeyValue, Written, encode_log, first_offset_of
 
 Readers = dict[str, Callable[[OffsetsTopic], pa.RecordBatchReader]]
 
@@ -119,7 +119,7 @@ def write(directory: Path, batches: Sequence[Written], cut: int) -> list[Path]:
     partition = directory / "__consumer_offsets-0"
     partition.mkdir(parents=True)
     cut = min(cut, len(headers) - 1)
-    places = [(0, 0)] if cut < 1 else [(0, 0), (headers[cut].base_offset or 0, headers[cut].byte_position)]
+    places = [(0, 0)] if cut < 1 else [(0, 0), (first_offset_of(content, headers[cut]), headers[cut].byte_position)]
     ends = [position for _, position in places[1:]] + [len(content)]
     written = []
     for (base_offset, position), end in zip(places, ends, strict=True):
@@ -129,7 +129,7 @@ def write(directory: Path, batches: Sequence[Written], cut: int) -> list[Path]:
 
 
 _SETTINGS = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
-_ANY_LOG = st.one_of(strategies.logs(), strategies.logs(strategies.healthy_batches()), strategies.transaction_logs())
+_ANY_LOG = strategies.any_logs()
 
 
 @settings(_SETTINGS, max_examples=60 * strategies.TIMES)
@@ -265,6 +265,22 @@ def test_a_large_batch_is_handed_out_in_tables_of_bounded_size(codec: int, tmp_p
         commits = table_of(topic.offset_commits())
     assert sizes == [ROWS, ROWS, 5]
     assert commits["committed_offset"].to_pylist() == list(range(count))
+
+
+@pytest.mark.parametrize("plain_bytes", [0, 70_000])
+def test_what_lies_between_compressed_batches_is_put_beside_them(plain_bytes: int, tmp_path: Path) -> None:
+    """Markers among compressed batches do not make a table each; what is long is left where it is."""
+    with PartitionWriter(tmp_path, 0) as log:
+        for number in range(60):
+            commits = [offset_commit("billing", "orders", each, number, commit_timestamp_ms=1) for each in range(5)]
+            log.append(commits, producer_id=7, producer_epoch=0, is_transactional=True, codec=(3, 4, 1)[number % 3])
+            log.append_marker(1, producer_id=7, producer_epoch=0)
+            if number == 30 and plain_bytes:
+                log.append([offset_commit("carts", "orders", 0, 1, commit_timestamp_ms=1, metadata="x" * 1000)] * (plain_bytes // 1000))
+
+    assert_same(tmp_path)
+    with OffsetsTopic(discover([str(tmp_path)]), ReadOptions(least_compiled_bytes=0, threads=1)) as topic:
+        assert len(list(topic.records())) == (4 if plain_bytes else 2)
 
 
 def test_names_of_every_kind_come_out_of_the_dump(tmp_path: Path) -> None:

@@ -9,15 +9,20 @@ from pathlib import Path
 from random import Random
 
 from exhume.codecs.batch_writer import rewrite_batch
-from exhume.codecs.batches import HEADER_BYTES, LOG_OVERHEAD, Batch, checksum, read_header_fields, walk
+from exhume.codecs.batches import HEADER_BYTES, HEADER_UP_TO_MAGIC, LOG_OVERHEAD, Batch, checksum, read_header_fields, walk
 from exhume.codecs.compression import compress
 from exhume.codecs.records import read_records_leniently, record_section
 from exhume.errors import EvidenceError
 
-_HEADER = HEADER_BYTES[2]
-_SIZE_AT, _CRC_AT = 8, 17
-#: Header fields of format 2: place and layout.
-_FIELDS = {0: ">q", 12: ">i", 21: ">h", 23: ">i", 27: ">q", 35: ">q", 43: ">q", 51: ">h", 53: ">i", 57: ">i"}
+#: Where what every record has to itself begins, by format: behind the header of format 2, with the key of a message.
+_CONTENTS = {0: 18, 1: 26, 2: HEADER_BYTES[2]}
+_SIZE_AT, _CRC_AT = 8, {0: 12, 1: 12, 2: 17}
+#: Header fields by format: place and layout.
+_FIELDS = {
+    0: {0: ">q", 17: ">b"},
+    1: {0: ">q", 17: ">b", 18: ">q"},
+    2: {0: ">q", 12: ">i", 21: ">h", 23: ">i", 27: ">q", 35: ">q", 43: ">q", 51: ">h", 53: ">i", 57: ">i"},
+}
 #: The ends of every width, as numbers and as lengths: varints (zigzag and not, too long, without end), int16, int32, int64.
 _EXTREMES = (
     *(bytes([*[0xFF] * count, last]) for count in (0, 1, 3, 4, 8, 9) for last in (0x00, 0x01, 0x0E, 0x0F, 0x7F)),
@@ -42,11 +47,11 @@ _EXTREMES = (
 
 
 def segments_of(root: Path) -> list[list[bytes]]:
-    """The batches of each segment of format 2 in these directories."""
+    """The batches of each segment in these directories."""
     found = []
     for path in sorted(root.rglob("*.log")):
         content = path.read_bytes()
-        batches = [content[batch.byte_position : batch.end_position] for batch in walk(content) if batch.magic == 2]
+        batches = [content[batch.byte_position : batch.end_position] for batch in walk(content)]
         if batches:
             found.append(batches)
     return found
@@ -89,7 +94,8 @@ def sealed(content: bytes | bytearray) -> bytes:
     """This batch with the size and the checksum that it has."""
     whole = bytearray(content)
     struct.pack_into(">i", whole, _SIZE_AT, len(whole) - LOG_OVERHEAD)
-    struct.pack_into(">I", whole, _CRC_AT, checksum(whole, read_header_fields(whole, 0, magic=2), len(whole)))
+    header = read_header_fields(whole, 0)
+    struct.pack_into(">I", whole, _CRC_AT[header.magic], checksum(whole, header, len(whole)))
     return bytes(whole)
 
 
@@ -137,28 +143,31 @@ def _change_contents(random: Random, content: bytes, other: bytes) -> bytes:
 def _change_section(random: Random, content: bytes, other: bytes) -> bytes:
     """The bytes of the records, unfolded where they are compressed."""
     batch = _whole(content)
-    if batch is None:
-        return content
+    if batch is None or batch.magic < 2:
+        return content if batch is None else _change_stream(random, content, other)
     try:
         section = bytes(record_section(content, batch))
     except EvidenceError:
         return content
     codec = batch.codec if batch.codec <= 4 and batch.record_count else 0
-    return sealed(content[:_HEADER] + compress(codec, _edited(random, section, other), magic=2))
+    return sealed(content[: _CONTENTS[2]] + compress(codec, _edited(random, section, other), magic=2))
 
 
 def _change_stream(random: Random, content: bytes, other: bytes) -> bytes:
     """The bytes behind the header as they lie there."""
-    if _whole(content) is None:
+    batch = _whole(content)
+    if batch is None:
         return content
-    return sealed(content[:_HEADER] + _edited(random, content[_HEADER:], other))
+    start = _CONTENTS[batch.magic]
+    return sealed(content[:start] + _edited(random, content[start:], other))
 
 
 def _change_header(random: Random, content: bytes, _: bytes) -> bytes:
-    if _whole(content) is None:
+    batch = _whole(content)
+    if batch is None:
         return content
     changed = bytearray(content)
-    place, layout = random.choice(list(_FIELDS.items()))
+    place, layout = random.choice(list(_FIELDS[batch.magic].items()))
     size = struct.calcsize(layout)
     present = struct.unpack_from(layout, changed, place)[0]
     most = (1 << 8 * size - 1) - 1
@@ -176,7 +185,7 @@ def _damage(random: Random, content: bytes, other: bytes) -> bytes:
 
 def _whole(content: bytes) -> Batch | None:
     """The header of what is a batch still."""
-    if len(content) < _HEADER or content[16] != 2:
+    if len(content) < HEADER_UP_TO_MAGIC or len(content) < HEADER_BYTES.get(content[16], len(content) + 1):
         return None
     batch = read_header_fields(content, 0)
     return batch if batch.size_bytes == len(content) else None

@@ -21,7 +21,7 @@ from unittest.mock import patch
 import numpy as np
 
 from exhume.codecs.batches import BatchWalk, read_header_fields
-from exhume.codecs.kernels import borders, gaps, json_texts, kernel, keys, mentions, records, scan, texts, times, values
+from exhume.codecs.kernels import borders, gaps, json_texts, kernel, keys, mentions, messages, records, scan, texts, times, values
 from exhume.codecs.kernels.primitives import Bytes, Number
 from exhume.codecs.records import read_records_leniently
 from exhume.fixtures.log_writer import PartitionWriter, group_metadata, offset_commit, tombstone
@@ -34,6 +34,7 @@ from tests.codecs.test_fast_tables import READERS, tables
 from tests.fuzz.mutations import mutated, segments_of, write
 from tests.judges import corpus
 from tests.replay.survivors.test_fast_load import RELEASES, everything
+from tests.written_batches import first_offset_of
 
 _NEVER = 1 << 60
 _MODES: tuple[Mode, ...] = ("strict", "strict", "lenient")
@@ -53,6 +54,7 @@ _ENTRIES: dict[str, Any] = {
     "find_escapes": texts.find_escapes,
     "write_texts": json_texts.write_texts,
     "find_gaps": gaps.find_gaps,
+    "write_records": messages.write_records,
     "fold": fold.fold,
     "fold_ahead": ahead.fold_ahead,
     "fold_asked": asked_groups.fold_asked,
@@ -116,6 +118,12 @@ def of_every_kind(directory: Path) -> Path:
             log.append([commit], producer_id=producer_id, producer_epoch=0, is_transactional=True)
             if producer_id % 3:
                 log.append_marker(producer_id % 2, producer_id=producer_id - 1, producer_epoch=0)
+    with PartitionWriter(directory, 2) as log:
+        for number in range(80):
+            commit = offset_commit(f"group-{number % 3}", "t", number % 2, number, commit_timestamp_ms=5, version=1)
+            group = group_metadata(f"group-{number % 3}", {"protocol_type": "", "generation": number}, version=number % 2)
+            codec = number % 4 if number % 20 > 15 else 0
+            log.append([commit, group, tombstone((commit, group)[number % 2])][number % 3 :], magic=number // 40, codec=codec)
     return directory
 
 
@@ -147,7 +155,7 @@ def write_example(random: Random, sources: list[list[bytes]], directory: Path) -
         start = random.randrange(len(source))
         most = random.choice(_MOST_BATCHES)
         stretch = source[start : start + random.randint(1, most)]
-        first_offsets = [read_header_fields(batch, 0).base_offset or 0 for batch in stretch]
+        first_offsets = [first_offset_of(batch, read_header_fields(batch, 0)) for batch in stretch]
         batches = mutated(random, stretch, random.choice(sources), random.choice((1, 1, 1, 2, 3)))
         write(directory / f"__consumer_offsets-{number}", batches, first_offsets, random.randint(1, most))
 
@@ -206,8 +214,8 @@ def main(directory: Path, seed: int, examples: int) -> None:
     """So many examples, each of a seed of its own."""
     if not bounds_are_checked():
         raise SystemExit("NUMBA_BOUNDSCHECK=1 is missing, or these kernels were compiled without it")
-    versions, producers = segments_of(of_every_kind(directory / "kinds"))
-    sources = [*segments_of(corpus.BUNDLED), *[versions] * 60, *[producers] * 20]
+    versions, producers, old = segments_of(of_every_kind(directory / "kinds"))
+    sources = [*segments_of(corpus.BUNDLED), *[versions] * 60, *[producers] * 20, *[old] * 30]
     taken = _Taken()
     # Whole, by a release that takes all of it: no kernel is idle.
     compare(Random(seed), directory / "kinds", ["4.3.0"], is_whole=True)

@@ -121,20 +121,24 @@ def _read_format_2(buffer: Buffer, batch: Batch, cap_bytes: int) -> Iterator[Rec
 
 
 def read_record_at(section: Buffer, batch: Batch, place: int) -> Record:
-    """The record of a format 2 batch that begins at `section[place]`; `section` is what `record_section` gave.
+    """The record of this batch that begins at `section[place]`; `section` is what `record_section` gave.
 
     Raises:
         DecodeError: no record begins there.
     """
+    if batch.magic < 2:
+        return _message(section, read_header_fields(section, place), batch.last_offset, None)
     return _record(Reader(section, place), batch, is_compressed=batch.codec != 0)
 
 
 def record_section(buffer: Buffer, batch: Batch, *, cap_bytes: int = DEFAULT_CAP_BYTES) -> Buffer:
-    """The records of a format 2 batch as bytes, unfolded where they are compressed.
+    """The records of a format 2 batch as bytes, unfolded where they are compressed; a plain message of formats 0 and 1.
 
     Raises:
         DecompressionError: they cannot be unfolded, or to more than `cap_bytes` only.
     """
+    if batch.magic < 2:
+        return memoryview(buffer)[batch.byte_position : batch.end_position]
     section = memoryview(buffer)[batch.byte_position + HEADER_BYTES[2] : batch.end_position]
     return _unfold(batch, section, cap_bytes) if batch.codec and batch.record_count else section
 

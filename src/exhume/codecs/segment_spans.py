@@ -128,7 +128,7 @@ class SegmentSpan:
 
         self.batch_count += len(run)
         self.add_offset(int(run.columns[scan.BASE_OFFSET].min()), int(run.columns[scan.LAST_OFFSET].max()))
-        self.magics.add(2)
+        self.magics.update(set(run.columns[scan.MAGIC].tolist()))
         self.codecs.update(codec_name(codec) for codec in set((run.columns[scan.ATTRIBUTES] & scan.CODEC).tolist()))
 
     def add_piece(self, piece: Piece) -> None:

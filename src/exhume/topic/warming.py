@@ -18,6 +18,7 @@ def warm_up() -> Path | None:
         with PartitionWriter(Path(scratch), 0) as log:
             for number in range(2):
                 log.append([offset_commit("group", "topic", 0, number, commit_timestamp_ms=1, metadata="text")], codec=4 * number)
+                log.append([offset_commit("group", "topic", 0, number, commit_timestamp_ms=1, version=1)], magic=number)
                 log.append([group_metadata("group", {"protocol_type": "consumer", "generation": 1})])
                 log.roll()
         for threads in (1, 2):

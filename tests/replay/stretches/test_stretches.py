@@ -113,7 +113,7 @@ def test_bundled_logs_load_from_their_stretches(most_bytes: int, turn: int, comp
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(
-    batches=st.one_of(strategies.logs(strategies.healthy_batches()), strategies.transaction_logs()),
+    batches=st.one_of(strategies.logs(strategies.healthy_batches()), strategies.transaction_logs(), strategies.old_logs()),
     most_bytes=st.sampled_from([100, 300, 5000]),
     release=st.sampled_from(RELEASES),
 )

@@ -97,7 +97,7 @@ def test_every_group_of_every_bundled_log(taken: Taken, compared: Compared) -> N
 
 @settings(max_examples=60 * _EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(
-    batches=st.one_of(strategies.logs(), strategies.logs(strategies.healthy_batches()), strategies.transaction_logs()),
+    batches=strategies.any_logs(),
     cut=st.integers(1, 9),
     release=st.sampled_from(RELEASES),
     mode_and_near=st.tuples(st.sampled_from(["strict", "lenient"]), st.sampled_from([1, 3, 128])),
@@ -227,7 +227,7 @@ def test_histories_of_bundled_stories(compared: Compared) -> None:
 
 @settings(max_examples=20 * _EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(
-    batches=st.one_of(strategies.logs(strategies.healthy_batches()), strategies.transaction_logs()),
+    batches=st.one_of(strategies.logs(strategies.healthy_batches()), strategies.transaction_logs(), strategies.old_logs()),
     cut=st.integers(1, 9),
     release=st.sampled_from(RELEASES[3:]),
     threads=st.sampled_from([1, 2]),

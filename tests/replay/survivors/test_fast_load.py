@@ -29,7 +29,7 @@ from exhume.topic import OffsetsTopic
 from tests import strategies
 from tests.conftest import Compared
 from tests.judges import corpus
-from tests.written_batches import Written, encode_log
+from tests.written_batches import Written, encode_log, first_offset_of
 
 #: Both coordinators, and every rule that the fold takes from a profile.
 RELEASES = ("0.11.0.3", "2.0.0", "2.1.1", "2.8.2", "3.7.2-new", "3.8.1-new", "4.0.0", "4.3.0")
@@ -117,7 +117,7 @@ def write(directory: Path, batches: Sequence[Written], cut: int) -> None:
     content, headers = encode_log(batches)
     partition = directory / "__consumer_offsets-0"
     partition.mkdir(parents=True)
-    places = [(0, 0), *((header.base_offset or 0, header.byte_position) for header in headers[cut : len(headers) : cut])]
+    places = [(0, 0), *((first_offset_of(content, header), header.byte_position) for header in headers[cut : len(headers) : cut])]
     ends = [position for _, position in places[1:]] + [len(content)]
     for (base_offset, position), end in zip(places, ends, strict=True):
         (partition / f"{base_offset:020d}.log").write_bytes(content[position:end])
@@ -125,7 +125,7 @@ def write(directory: Path, batches: Sequence[Written], cut: int) -> None:
 
 @settings(max_examples=60 * _EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(
-    batches=st.one_of(strategies.logs(), strategies.logs(strategies.healthy_batches()), strategies.transaction_logs()),
+    batches=strategies.any_logs(),
     cut=st.integers(1, 9),
     release=st.sampled_from(RELEASES),
 )
@@ -192,6 +192,20 @@ def test_members_are_read_when_somebody_looks(tmp_path: Path, taken: Taken) -> N
         log.append([group_metadata("g", value)], timestamp_ms=1)
 
     # Releases before 2.3 refuse version 3 of a group.
+    assert_same(tmp_path, RELEASES[3:])
+    assert taken.count == 2 * len(RELEASES[3:]) * TRIES
+
+
+@pytest.mark.parametrize("codec", [0, 3])
+def test_groups_of_batches_that_are_compressed_and_that_are_not(codec: int, tmp_path: Path, taken: Taken) -> None:
+    """A value is read where it lies in its segment, wherever it was folded."""
+    with PartitionWriter(tmp_path, 0) as log:
+        for number in range(30):
+            commits = [offset_commit(f"g{number}", "t", each, number, commit_timestamp_ms=number) for each in range(9)]
+            log.append(commits, timestamp_ms=number, codec=3)
+            groups = [group_metadata(f"g{number + each}", {"protocol_type": f"p{number}", "generation": number}) for each in range(3)]
+            log.append([commits[0], *groups], timestamp_ms=number, codec=codec)
+
     assert_same(tmp_path, RELEASES[3:])
     assert taken.count == 2 * len(RELEASES[3:]) * TRIES
 

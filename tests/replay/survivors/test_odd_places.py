@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from exhume.codecs.batch_writer import NewRecord, encode_batch
 from exhume.codecs.batches import checksum, read_header_fields, walk
 from exhume.codecs.record_types import encode_key, encode_value
 from exhume.fixtures.log_writer import KeyValue, PartitionWriter, group_metadata, offset_commit, tombstone, write_checkpoint
@@ -199,6 +200,21 @@ def test_a_record_that_is_odd(odd: KeyValue, tmp_path: Path, taken: Taken) -> No
     _assert_taken(tmp_path, taken, stops=["clean"])
 
 
+def test_a_tombstone_in_a_batch_written_anew_is_given_to_the_loader(tmp_path: Path, taken: Taken) -> None:
+    """The group turns out to be one that the loader says more about."""
+    group = group_metadata("h", {"protocol_type": "", "generation": 9}, version=0)
+    member = {"member_id": "m", "client_id": "c", "client_host": "/h", "session_timeout_ms": 30, "subscription": b"", "assignment": b""}
+    connect = group_metadata("h", {"protocol_type": "connect", "generation": 3, "protocol": "p", "members": [member]}, version=0)
+    _write_log(tmp_path, [((_KEY or b"") + b"more", _VALUE), tombstone(group)])
+    path = _segments(tmp_path)[2]
+    end = _positions(path)[-1]
+    batch = read_header_fields(path.read_bytes(), end)
+    more = encode_batch([NewRecord(batch.last_offset + 1, 1, *connect)], base_offset=batch.last_offset + 1)
+    path.write_bytes(path.read_bytes() + more)
+
+    _assert_taken(tmp_path, taken, stops=["clean"])
+
+
 def test_many_odd_records_one_behind_the_other(tmp_path: Path, taken: Taken) -> None:
     with PartitionWriter(tmp_path, 0) as log:
         for number in range(30):
@@ -258,7 +274,7 @@ def _damages(draw: st.DrawFn) -> Callable[[bytearray], None]:
     return damage
 
 
-_LOGS = st.one_of(strategies.logs(), strategies.logs(strategies.healthy_batches()), strategies.transaction_logs())
+_LOGS = strategies.any_logs()
 
 
 @settings(

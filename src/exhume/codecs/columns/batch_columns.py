@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from exhume.codecs import schemas
@@ -16,7 +17,7 @@ from exhume.codecs.kernels.primitives import Int64s
 
 _NONE = -1
 _CODECS = [CODEC_NAMES.get(codec, f"codec {codec}") for codec in range(scan.CODEC + 1)]
-_TIMESTAMP_TYPES = ["CreateTime", "LogAppendTime"]
+_TIMESTAMP_TYPES = ["CreateTime", "LogAppendTime", "NoTimestampType"]
 
 #: Rows of a run: a range of them, or a number for each row that is to come out.
 Selected = slice | Int64s
@@ -82,6 +83,10 @@ def _has_no_horizon(attributes: Any) -> Any:
     return attributes & scan.DELETE_HORIZON == 0
 
 
+def _has_no_epoch(leader_epochs: Any) -> Any:
+    return leader_epochs == scan.NO_LEADER_EPOCH
+
+
 def _base_timestamp(run: Run, selected: Selected, data_type: pa.DataType) -> pa.Array:
     timestamps = run.columns[scan.BASE_TIMESTAMP][selected]
     return numbers(timestamps, data_type, _has_no_horizon(run.columns[scan.ATTRIBUTES][selected]) & (timestamps != _NONE))
@@ -109,6 +114,14 @@ def _choice(names: list[str], bits: int, shift: int) -> _Column:
     )
 
 
+def _timestamp_type(run: Run, selected: Selected, data_type: pa.DataType) -> pa.Array:
+    has_none = run.columns[scan.MAGIC][selected] == 0
+    if not has_none.any():
+        return _choice(_TIMESTAMP_TYPES, 1, 3)(run, selected, data_type)
+    is_stamped = run.columns[scan.ATTRIBUTES][selected] >> 3 & 1
+    return choices(_TIMESTAMP_TYPES, np.where(has_none, _TIMESTAMP_TYPES.index("NoTimestampType"), is_stamped))
+
+
 #: What `records_table` says about a batch, from the columns of a scan.
 BATCH_COLUMNS: Mapping[str, _Column] = {
     "replica": _same(lambda run: run.partition.replica),
@@ -118,12 +131,12 @@ BATCH_COLUMNS: Mapping[str, _Column] = {
     "size_bytes": _number(scan.SIZE),
     "base_offset": _number(scan.BASE_OFFSET),
     "last_offset": _number(scan.LAST_OFFSET),
-    "magic": _same(lambda run: 2),  # noqa: ARG005
+    "magic": _number(scan.MAGIC),
     "codec": _choice(_CODECS, scan.CODEC, 0),
-    "timestamp_type": _choice(_TIMESTAMP_TYPES, 1, 3),
+    "timestamp_type": _timestamp_type,
     "base_timestamp_ms": _base_timestamp,
     "max_timestamp_ms": _nullable(scan.MAX_TIMESTAMP, scan.MAX_TIMESTAMP, _is_none),
-    "partition_leader_epoch": _number(scan.LEADER_EPOCH),
+    "partition_leader_epoch": _nullable(scan.LEADER_EPOCH, scan.LEADER_EPOCH, _has_no_epoch),
     "producer_id": _nullable(scan.PRODUCER_ID, scan.PRODUCER_ID, _is_none),
     "producer_epoch": _nullable(scan.PRODUCER_EPOCH, scan.PRODUCER_ID, _is_none),
     "base_sequence": _nullable(scan.BASE_SEQUENCE, scan.BASE_SEQUENCE, _is_none),

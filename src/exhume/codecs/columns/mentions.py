@@ -9,7 +9,7 @@ from itertools import groupby
 import numpy as np
 
 from exhume.codecs.columns.arrow import ROWS, SameValues
-from exhume.codecs.columns.pieces import Piece, bodies_of, next_stretch, pieces_of
+from exhume.codecs.columns.pieces import PIECE_BYTES, Piece, pieces_of
 from exhume.codecs.columns.runs import Run, Scratch, content_of, runs_of
 from exhume.codecs.columns.selection import Selection
 from exhume.codecs.kernels import records, scan
@@ -85,12 +85,12 @@ class _About:
     def marked(self, run: Run) -> list[int]:
         """The batches of a run with a record of the group, and control batches."""
         marks = np.ones(len(run.rows), np.uint8)
-        bodies = bodies_of(run)
+        sections = run.sections()
         first = 0
         while first < len(run.rows):
-            last, data = next_stretch(run, first, bodies)
+            last, data = sections.behind(first, len(run.rows), PIECE_BYTES)
             if data is not None:
-                mark_mentions(run.rows, first, last, data, bodies, self._name, marks)
+                mark_mentions(run.rows, first, last, data, sections.bodies, self._name, marks)
             first = last
         return np.flatnonzero(marks).tolist()
 

@@ -9,16 +9,12 @@ import numpy as np
 
 from exhume.codecs.columns.arrow import ROWS
 from exhume.codecs.columns.runs import Run, runs
-from exhume.codecs.compression import decompress
 from exhume.codecs.kernels import records, scan
 from exhume.codecs.kernels.primitives import Bytes, Int64s
 from exhume.codecs.segment_reader import SegmentBatch, SegmentReader
-from exhume.errors import DecompressionError
 
 #: A piece has about so many bytes of records, and one batch at least.
 PIECE_BYTES = 4 * 1024 * 1024
-#: What unfolds to more is read batch by batch: Arrow counts bytes in 32 bits.
-_MOST_BYTES = 1 << 30
 
 
 @dataclass(slots=True)
@@ -56,12 +52,15 @@ def pieces(reader: SegmentReader, offsets_partitions: Collection[int] | None = N
 
 def pieces_of(run: Run, *, most_bytes: int = PIECE_BYTES) -> Iterator[Piece | SegmentBatch]:
     """The records of a run, in pieces that take up about so many bytes of their segment at most."""
-    bodies = bodies_of(run)
+    sections = run.sections()
+    counts = np.append(0, np.maximum(run.columns[scan.RECORD_COUNT], 0)).cumsum()
     first = 0
     while first < len(run):
-        last, data = next_stretch(run, first, bodies, most_bytes)
+        within = int(np.searchsorted(counts, counts[first] + ROWS, side="right")) - 1
+        last, data = sections.behind(first, max(first + 1, within), most_bytes)
         done = first
         if data is not None:
+            bodies = sections.bodies
             least_sizes = (bodies[first:last, 1] - bodies[first:last, 0]) // records.LEAST_BYTES
             room = int(np.clip(run.columns[scan.RECORD_COUNT, first:last], 0, least_sizes).sum())
             columns = np.empty((records.COLUMNS, room), np.int64)
@@ -72,49 +71,3 @@ def pieces_of(run: Run, *, most_bytes: int = PIECE_BYTES) -> Iterator[Piece | Se
             yield run.batch(done)
             done += 1
         first = done
-
-
-def bodies_of(run: Run) -> Int64s:
-    """Where the records of each batch begin and end in the segment."""
-    bodies = np.empty((len(run), 2), np.int64)
-    bodies[:, 0] = run.columns[scan.POSITION] + scan.HEADER_BYTES
-    bodies[:, 1] = run.columns[scan.POSITION] + run.columns[scan.SIZE]
-    return bodies
-
-
-def next_stretch(run: Run, first: int, bodies: Int64s, most_bytes: int = PIECE_BYTES) -> tuple[int, Bytes | None]:
-    """Batches to be split together: the number behind the last one, and the bytes that their `bodies` lie in; None where the first one is
-    not to be unfolded. Of compressed batches `bodies` is changed to where their records lie unfolded.
-    """
-    is_compressed = (run.columns[scan.ATTRIBUTES, first:] & scan.CODEC != 0) & (run.columns[scan.SIZE, first:] > scan.HEADER_BYTES)
-    changes = np.flatnonzero(is_compressed != is_compressed[0])
-    last = first + (int(changes[0]) if len(changes) else len(is_compressed))
-    counts = np.maximum(run.columns[scan.RECORD_COUNT, first:last], 0).cumsum()
-    last = first + max(1, int(np.searchsorted(counts, ROWS, side="right")))
-    if not is_compressed[0]:
-        last = first + max(1, int(np.searchsorted(bodies[first:last, 1], bodies[first, 0] + most_bytes, side="right")))
-        return last, run.content
-    return _unfold(run, first, last, bodies)
-
-
-def _unfold(run: Run, first: int, last: int, bodies: Int64s) -> tuple[int, Bytes | None]:
-    unfolded: list[bytes] = []
-    size, number = 0, first
-    while number < last and size < PIECE_BYTES:
-        codec = int(run.columns[scan.ATTRIBUTES, number]) & scan.CODEC
-        # Not from `bodies`: an earlier stretch may have unfolded this batch already, and ended in front of it.
-        start, end = run.columns[scan.POSITION, number], run.columns[scan.POSITION, number] + run.columns[scan.SIZE, number]
-        stream = run.content[start + scan.HEADER_BYTES : end].data
-        try:
-            unfolded.append(decompress(codec, stream, magic=2, cap_bytes=run.reader.options.cap_bytes))
-        except DecompressionError:
-            break
-        if size + len(unfolded[-1]) > _MOST_BYTES:
-            unfolded.pop()
-            break
-        bodies[number] = size, size + len(unfolded[-1])
-        size += len(unfolded[-1])
-        number += 1
-    if number == first:
-        return first + 1, None
-    return number, np.frombuffer(b"".join(unfolded) or b"\0", np.uint8)

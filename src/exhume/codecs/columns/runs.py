@@ -1,4 +1,6 @@
-"""Segments in runs: batches of format 2 that are sound and in order, scanned by a kernel; what lies between two runs, batch by batch."""
+"""Segments in runs: batches of format 2 and plain messages that are sound and in order, scanned by a kernel; what lies between two runs,
+batch by batch.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +13,7 @@ import numpy as np
 
 from exhume.codecs.batches import MOST_OFFSETS_IN_SEGMENT, Batch, CrcStatus, end_reason, first_offset, read_header_fields
 from exhume.codecs.columns.arrow import SameValues
+from exhume.codecs.columns.sections import Sections
 from exhume.codecs.file_content import looks_like
 from exhume.codecs.kernels import scan
 from exhume.codecs.kernels.primitives import Bytes, Int64s
@@ -50,6 +53,10 @@ class Run:
     @property
     def crc_status(self) -> CrcStatus:
         return "ok" if self.reader.options.verify else "not_checked"
+
+    def sections(self) -> Sections:
+        """Where the records of these batches lie, once they are asked for."""
+        return Sections(self.content, self.rows, self.reader.options.cap_bytes)
 
     def batch(self, number: int) -> SegmentBatch:
         """One batch of this run, to be read record by record."""
@@ -136,13 +143,16 @@ def _leads_on(whole: Run, next_base_offset: int | None, found: Found) -> bool:
     """True for a batch behind which a run seems to begin: it is where it belongs, and so is the next one."""
     position, buffer = found.end_position, whole.buffer
     is_as_stated = found.stated_size_bytes is None and found.stated_magic is None
-    if found.crc_status != whole.crc_status or found.grade == "displaced" or found.batch.magic != 2 or not is_as_stated:
+    if found.crc_status != whole.crc_status or found.grade == "displaced" or not is_as_stated:
         return False
-    if end_reason(buffer, position, len(buffer)) is not None or buffer[position + 16] != 2:
+    if end_reason(buffer, position, len(buffer)) is not None:
         return False
     following = read_header_fields(buffer, position)
+    if following.magic < 2 and following.codec:
+        return False
     lowest, beyond, epoch = _bounds(whole, next_base_offset, found.batch)
-    return lowest <= first_offset(following) <= following.last_offset < beyond and epoch <= (following.partition_leader_epoch or 0)
+    goes_on = following.partition_leader_epoch is None or epoch <= following.partition_leader_epoch
+    return lowest <= first_offset(following) <= following.last_offset < beyond and goes_on
 
 
 def _bounds(whole: Run, next_base_offset: int | None, before: Batch | None) -> tuple[int, int, int]:
@@ -197,7 +207,7 @@ def _scanned(whole: Run, next_base_offset: int | None, behind: SegmentBatch | No
         sound = scan.in_order(whole.rows, count, lowest, beyond, epoch, whole.columns)
         if sound:
             run = replace(whole, rows=whole.rows[:sound], columns=whole.columns[:, :sound])
-            lowest, epoch = int(run.columns[scan.LAST_OFFSET, -1]) + 1, int(run.columns[scan.LEADER_EPOCH, -1])
+            lowest, epoch = int(run.columns[scan.LAST_OFFSET, -1]) + 1, int(scan.least_epoch_behind(run.columns[scan.LEADER_EPOCH, -1]))
             yield run
         if sound < _BLOCK_BATCHES:
             return

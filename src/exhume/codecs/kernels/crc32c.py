@@ -27,8 +27,9 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from exhume.codecs.kernels import kernel
+from exhume.codecs.kernels.crc_tables import byte_tables, sum_by_tables
+from exhume.codecs.kernels.primitives import Bytes
 
-Bytes = npt.NDArray[np.uint8]
 Checksum = Callable[[Bytes, int, int], np.uint32]
 
 _POLYNOMIAL = 0x82F63B78
@@ -61,21 +62,6 @@ def _instructions() -> str | None:
 INSTRUCTIONS = _instructions()
 
 
-def _moved_by_zero_bytes(crc: int, count: int) -> int:
-    for _ in range(8 * count):
-        crc = crc >> 1 ^ (_POLYNOMIAL if crc & 1 else 0)
-    return crc
-
-
-def _byte_tables() -> npt.NDArray[np.uint32]:
-    """`[k][b]`: the sum of byte b with k zero bytes behind it."""
-    first = [_moved_by_zero_bytes(byte, 1) for byte in range(256)]
-    tables = [first]
-    for _ in range(7):
-        tables.append([crc >> 8 ^ first[crc & 255] for crc in tables[-1]])
-    return np.array(tables, dtype=np.uint32)
-
-
 def _powers() -> npt.NDArray[np.uint32]:
     """`[n]`: x^(64·n - 33) modulo P, for every n that moving needs. There is none for 0."""
     tables = _TABLES.tolist()
@@ -87,7 +73,7 @@ def _powers() -> npt.NDArray[np.uint32]:
     return np.array(powers, dtype=np.uint32)
 
 
-_TABLES = _byte_tables()
+_TABLES = byte_tables(_POLYNOMIAL)
 _POWERS = _powers()
 _NONE = np.uint32(0)
 _ONES = np.uint32(0xFFFFFFFF)
@@ -189,23 +175,7 @@ def _with_instructions(buffer: Bytes, start: int, end: int) -> np.uint32:
 @kernel
 def with_tables(buffer: Bytes, start: int, end: int) -> np.uint32:
     """The same as `crc32c`, on any machine."""
-    crc = _ONES
-    position = start
-    while end - position >= 8:
-        crc = (
-            _TABLES[7, (crc ^ buffer[position]) & np.uint32(255)]
-            ^ _TABLES[6, (crc >> np.uint32(8) ^ buffer[position + 1]) & np.uint32(255)]
-            ^ _TABLES[5, (crc >> np.uint32(16) ^ buffer[position + 2]) & np.uint32(255)]
-            ^ _TABLES[4, (crc >> np.uint32(24) ^ buffer[position + 3]) & np.uint32(255)]
-            ^ _TABLES[3, buffer[position + 4]]
-            ^ _TABLES[2, buffer[position + 5]]
-            ^ _TABLES[1, buffer[position + 6]]
-            ^ _TABLES[0, buffer[position + 7]]
-        )
-        position += 8
-    for at in range(position, end):
-        crc = np.uint32(crc >> np.uint32(8)) ^ _TABLES[0, (crc ^ buffer[at]) & np.uint32(255)]
-    return crc ^ _ONES
+    return sum_by_tables(_TABLES, buffer, start, end)
 
 
 #: `crc32c(buffer, start, end)`: the CRC-32C of `buffer[start:end]`, an array of uint8; the range must lie within it. A kernel.

@@ -1,44 +1,61 @@
-"""Batch headers into columns, checksums verified: what `batches.walk` and `crc_matches` do, for batches of format 2.
+"""Batch headers into columns, checksums verified: what `batches.walk` and `crc_matches` do, for batches of format 2 and for plain messages
+of formats 0 and 1.
 
-A row of the columns is a batch, a column one header field, all of them int64. The scan ends in front of anything else than a whole batch
-of format 2: `salvage` knows what to make of that.
+A row of the columns is a batch or a message, a column one header field, all of them int64. The scan ends in front of anything else than a
+whole one, and of compressed messages, whose header knows neither how many they are nor where they begin: plain code does.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from exhume.codecs.kernels import kernel
+from exhume.codecs.kernels import inlined, kernel
+from exhume.codecs.kernels.crc32 import crc32
 from exhume.codecs.kernels.crc32c import crc32c
 from exhume.codecs.kernels.primitives import Bytes, Int64s, Number, int16, int32, int64
 
 POSITION, SIZE, BASE_OFFSET, LAST_OFFSET, ATTRIBUTES, RECORD_COUNT, BASE_TIMESTAMP, MAX_TIMESTAMP = range(8)
-PRODUCER_ID, PRODUCER_EPOCH, BASE_SEQUENCE, LEADER_EPOCH, CRC, IS_SOUND = range(8, 14)
-COLUMNS = 14
+PRODUCER_ID, PRODUCER_EPOCH, BASE_SEQUENCE, LEADER_EPOCH, CRC, IS_SOUND, MAGIC = range(8, 15)
+COLUMNS = 15
+
+#: What a message has for a leader epoch, which it has none: larger than any, so that it goes back behind none.
+NO_LEADER_EPOCH = 1 << 40
 
 #: Bits of `ATTRIBUTES`.
 CODEC, LOG_APPEND_TIME, TRANSACTIONAL, CONTROL, DELETE_HORIZON = 7, 8, 16, 32, 64
 #: Header bytes of format 2: records begin behind them.
 HEADER_BYTES = 61
 
+#: The smallest messages of formats 0 and 1: key and value, both null.
+LEAST_MESSAGE_BYTES, _LEAST_STAMPED_BYTES = 26, 34
+
 _OVERHEAD = 12
-_CHECKED_FROM = 21
+_CHECKED_FROM, _MESSAGE_CHECKED_FROM = 21, 16
+_NONE = -1
 
 
 @kernel
 def scan(buffer: Bytes, position: Number, end: Number, verifies: bool, rows: Int64s) -> tuple[Number, Number]:
     """Fill `rows` with the batches of `buffer[position:end]`: how many there were, and the byte behind the last one.
 
-    Ends when `rows` is full, and in front of what is no whole batch of format 2. `IS_SOUND` is 1 where the checksum matches, 0 where not;
-    1 where `verifies` is False.
+    Ends when `rows` is full, and in front of what is neither a whole batch of format 2 nor a plain message. `IS_SOUND` is 1 where the
+    checksum matches, 0 where not; 1 where `verifies` is False.
     """
     count = np.int64(0)
-    while count < rows.shape[0] and end - position >= HEADER_BYTES:
+    while count < rows.shape[0] and end - position >= LEAST_MESSAGE_BYTES:
         size = _OVERHEAD + int32(buffer, position + 8)
-        if size < HEADER_BYTES or size > end - position or buffer[np.uint64(position + 16)] != 2:
+        if size > end - position:
+            break
+        row = rows[count]
+        if buffer[np.uint64(position + 16)] != 2:
+            if not _scan_message(buffer, position, size, verifies, row):
+                break
+            position += size
+            count += 1
+            continue
+        if size < HEADER_BYTES:
             break
         crc = int32(buffer, position + 17) & 0xFFFFFFFF
-        row = rows[count]
         row[POSITION] = position
         row[SIZE] = size
         row[BASE_OFFSET] = int64(buffer, position)
@@ -53,9 +70,45 @@ def scan(buffer: Bytes, position: Number, end: Number, verifies: bool, rows: Int
         row[LEADER_EPOCH] = int32(buffer, position + 12)
         row[CRC] = crc
         row[IS_SOUND] = 0 if verifies and np.int64(crc32c(buffer, position + _CHECKED_FROM, position + size)) != crc else 1
+        row[MAGIC] = 2
         position += size
         count += 1
     return count, position
+
+
+@kernel
+def _scan_message(buffer: Bytes, position: Number, size: Number, verifies: bool, row: Int64s) -> Number:
+    """Fill `row` with the message of so many bytes; False where it is no plain one of format 0 or 1."""
+    magic, attributes = np.int64(buffer[np.uint64(position + 16)]), np.int64(buffer[np.uint64(position + 17)])
+    if magic == 0:
+        if size < LEAST_MESSAGE_BYTES or attributes != 0:
+            return False
+        timestamp = np.int64(_NONE)
+    elif magic == 1:
+        if size < _LEAST_STAMPED_BYTES or attributes & ~LOG_APPEND_TIME != 0:
+            return False
+        timestamp = int64(buffer, position + 18)
+    else:
+        return False
+    crc = int32(buffer, position + 12) & 0xFFFFFFFF
+    row[POSITION] = position
+    row[SIZE] = size
+    row[BASE_OFFSET] = row[LAST_OFFSET] = int64(buffer, position)
+    row[ATTRIBUTES] = attributes
+    row[RECORD_COUNT] = 1
+    row[BASE_TIMESTAMP] = row[MAX_TIMESTAMP] = timestamp
+    row[PRODUCER_ID] = row[PRODUCER_EPOCH] = row[BASE_SEQUENCE] = _NONE
+    row[LEADER_EPOCH] = NO_LEADER_EPOCH
+    row[CRC] = crc
+    row[IS_SOUND] = 0 if verifies and np.int64(crc32(buffer, position + _MESSAGE_CHECKED_FROM, position + size)) != crc else 1
+    row[MAGIC] = magic
+    return True
+
+
+@inlined
+def least_epoch_behind(leader_epoch: Number) -> Number:
+    """The least leader epoch that what follows may have, without going back."""
+    return _NONE if leader_epoch == NO_LEADER_EPOCH else leader_epoch
 
 
 @kernel
@@ -70,7 +123,7 @@ def in_order(rows: Int64s, count: Number, lowest: Number, beyond: Number, epoch:
         is_in_order = lowest <= base_offset <= last_offset < beyond and epoch <= leader_epoch
         if not is_in_order or not rows[number, IS_SOUND]:
             return number
-        lowest, epoch = last_offset + 1, leader_epoch
+        lowest, epoch = last_offset + 1, least_epoch_behind(leader_epoch)
         for column in range(COLUMNS):
             columns[column, number] = rows[number, column]
     return count

@@ -111,7 +111,7 @@ class _Counted:
         self.last = last
 
     def scan(self, buffer: memoryview) -> int:
-        """Count batches of format 2 up to anything else, which begins at the byte that comes back."""
+        """Count batches of format 2 and plain messages up to anything else, which begins at the byte that comes back."""
         import numpy as np
 
         from exhume.codecs.kernels import scan

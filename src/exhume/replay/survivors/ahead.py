@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from exhume.codecs.kernels import kernel, scan
+from exhume.codecs.kernels import inlined, kernel, scan
 from exhume.codecs.kernels.primitives import Bytes, Int64s, Number, int16
 from exhume.replay.survivors import tables as columns
 from exhume.replay.survivors.asked import fold_asked, takes_room
@@ -30,15 +30,15 @@ def fold_ahead(
     """Scan and fold batches of `content[position:end]`: those that begin in front of `until`, by `fold_asked` where groups are asked for.
 
     Gives the byte behind the last one. Ends early as a fold does, and in front of a batch that needs more than `room`, of a compressed
-    one, and of what is no whole batch.
+    one or a message, and of what is no whole batch.
     """
     counts = tables.counts
     while position < until:
-        if end - position >= scan.HEADER_BYTES and int16(content, position + 21) & scan.CODEC:
+        if end - position < scan.HEADER_BYTES or not _lies_as_it_is(content, position):
             break
         count, _ = scan.scan(content, position, end, verifies, rows)
         plain = np.int64(0)
-        while plain < count and rows[plain, scan.POSITION] < until and rows[plain, scan.ATTRIBUTES] & scan.CODEC == 0:
+        while plain < count and rows[plain, scan.POSITION] < until and _lies_as_it_is(content, rows[plain, scan.POSITION]):
             bodies[plain, 0] = rows[plain, scan.POSITION] + scan.HEADER_BYTES
             bodies[plain, 1] = rows[plain, scan.POSITION] + rows[plain, scan.SIZE]
             plain += 1
@@ -61,3 +61,9 @@ def fold_ahead(
             return rows[done, scan.POSITION]
         position = bodies[plain - 1, 1]
     return position
+
+
+@inlined
+def _lies_as_it_is(content: Bytes, position: Number) -> Number:
+    """True where a batch of format 2 begins here whose records are not compressed."""
+    return content[np.uint64(position + 16)] == 2 and int16(content, position + 21) & scan.CODEC == 0

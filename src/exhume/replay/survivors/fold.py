@@ -137,7 +137,20 @@ def _fold_records(
         if record_type != 0 and record_type != 1:
             place = record[columns.PLACE]
             status = fold_other(
-                record_type, rows, number, place, record_offset, data, key_start, key_size, value_start, value_size, segment, rules, tables
+                record_type,
+                rows,
+                number,
+                position,
+                place,
+                record_offset,
+                data,
+                key_start,
+                key_size,
+                value_start,
+                value_size,
+                segment,
+                rules,
+                tables,
             )
             if status != DONE:
                 return status

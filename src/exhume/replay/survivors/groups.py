@@ -17,6 +17,7 @@ def fold_other(
     record_type: Number,
     rows: Int64s,
     number: Number,
+    start: Number,
     place: Number,
     record_offset: Number,
     data: Bytes,
@@ -28,7 +29,7 @@ def fold_other(
     rules: Int64s,
     tables: Tables,
 ) -> Number:
-    """Any record but a commit. All types that a release knows have a group in front."""
+    """Any record but a commit, in a batch whose records begin at `start`. All types that a release knows have a group in front."""
     name_size = int16(data, key_start + 2) if key_size >= 4 else -1
     name_start = key_start + 4
     if name_size < 0 or name_size > key_size - 4 or kind_of_text(data, name_start, name_size) == NOT_EXACT:
@@ -62,8 +63,9 @@ def fold_other(
     if value_size >= 0:
         groups[group, columns.KIND] = columns.VALUE
         groups[group, columns.HAS_VALUE] = 1
-        is_compressed = rows[number, scan.ATTRIBUTES] & scan.CODEC != 0
-        groups[group, columns.VALUE_POSITION] = -1 if is_compressed else value_start
+        is_elsewhere = rows[number, scan.ATTRIBUTES] & scan.CODEC != 0 or rows[number, scan.MAGIC] != 2
+        in_segment = rows[number, scan.POSITION] + scan.HEADER_BYTES + value_start - start
+        groups[group, columns.VALUE_POSITION] = -1 if is_elsewhere else in_segment
         groups[group, columns.VALUE_BYTES] = value_size
         groups[group, columns.FIRST_TOMBSTONE] = -1
         groups[group, columns.FIRST_COMMIT] = record_offset

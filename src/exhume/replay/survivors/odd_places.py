@@ -2,23 +2,24 @@
 
 A strict load reads on over a checksum that fails, stops at a cut batch without a word, and ends at what its release does not read: the
 fold ends in front of that, and the loader says why. A lenient load takes what salvage finds. A batch that holds a record which is written
-as no broker writes it, or that is damaged, is folded in other bytes: its records as the plain reader gives them, written anew. Those that
-the release refuses are left out and given to the loader, which takes note of them.
+as no broker writes it, or that is damaged, is folded in other bytes: its records as the plain reader gives them, written anew; so is a
+compressed message of formats 0 and 1. Those that the release refuses are left out and given to the loader, which takes note of them.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from exhume.codecs.batch_writer import NewRecord, encode_batch
-from exhume.codecs.batches import HEADER_BYTES, Batch, end_reason, read_header_fields
+from exhume.codecs.batches import HEADER_BYTES, Batch, end_reason, first_offset, read_header_fields
 from exhume.codecs.compression import decompress
 from exhume.codecs.kernels import scan
+from exhume.codecs.kernels.messages import as_records
 from exhume.codecs.kernels.primitives import Bytes, Int64s
 from exhume.codecs.record_types import encode_key, encode_value
 from exhume.codecs.records import Record, read_records, read_records_leniently
@@ -52,6 +53,8 @@ _MENDABLE = (BAD_RECORD, ODD_KEY, ODD_VALUE)
 #: Written anew, a batch is one whose records do not lie in its segment: like any compressed one.
 _GZIP = 1
 _FLEXIBLE_SINCE = 4
+#: What the keys of commits begin with.
+_COMMIT_KEYS = (b"\0\0", b"\0\1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,14 +113,19 @@ class OddPlaces(ABC):
 
     def _fold_as_it_is(self, tables: Tables, segment: int, batch: Batch) -> Tables:
         """Whatever its checksum says."""
+        row = _row(batch, tables)
         data, start, end = self._content(segment), batch.byte_position + HEADER_BYTES[2], batch.end_position
-        if batch.codec and batch.record_count:
+        if batch.magic < 2:
+            body = np.empty((1, 2), np.int64)
+            data = as_records(data, row, 0, 1, body)
+            start, end = body[0].tolist()
+        elif batch.codec and batch.record_count:
             try:
                 data = np.frombuffer(decompress(batch.codec, data[start:end].data, magic=2, cap_bytes=self.cap_bytes) or b"\0", np.uint8)
             except DecompressionError:
                 return _stopped(tables, BAD_RECORD)
             start, end = 0, len(data)
-        return self._folded(tables, segment, _row(batch, tables), data, (start, end))
+        return self._folded(tables, segment, row, data, (start, end))
 
     def _folded(self, tables: Tables, segment: int, row: Int64s, data: Bytes, body: tuple[int, int]) -> Tables:
         bodies = np.array([body], np.int64)
@@ -142,7 +150,7 @@ class OddPlaces(ABC):
             return _stopped(tables, ODD_BATCH)
         section = written[HEADER_BYTES[2] :]
         counts = tables.counts
-        before = int(counts[columns.PASSED]), int(counts[columns.GROUP_RECORDS])
+        passed_before = int(counts[columns.PASSED])
         row = _row(batch, tables)
         row[0, scan.POSITION] = position = mended_position(batch.byte_position)
         row[0, scan.RECORD_COUNT] = len(records)
@@ -159,8 +167,8 @@ class OddPlaces(ABC):
             passed[columns.PASSED_PLACE], passed[columns.PASSED_OFFSET] = -number - 1, record.record_offset
             passed[columns.PASSED_GROUP] = -1
             counts[columns.PASSED] += 1
-        if (int(counts[columns.PASSED]), int(counts[columns.GROUP_RECORDS])) != before:
-            # Somebody will come back to it.
+        if counts[columns.PASSED] != passed_before or any((record.key or b"")[:2] not in _COMMIT_KEYS for record in records):
+            # Somebody may come back to it: of a group a fold only knows where its last record lies.
             self.mended[segment, position] = MendedBatch(batch, section, mended.refused)
         return tables
 
@@ -185,7 +193,7 @@ class StrictOddPlaces(OddPlaces):
         if reason is not None:
             return self._end(tables, segment, position)
         batch = read_header_fields(served.buffer, position)
-        if batch.magic != 2 or batch.last_offset < self.rules[START_OFFSET] or batch.last_offset >= self.rules[LAST_COUNTED_OFFSET]:
+        if batch.last_offset < self.rules[START_OFFSET] or batch.last_offset >= self.rules[LAST_COUNTED_OFFSET]:
             return _stopped(tables, status or ODD_BATCH), position
         if status == NOT_SOUND:
             tables = self._fold_as_it_is(tables, segment, batch)
@@ -194,7 +202,7 @@ class StrictOddPlaces(OddPlaces):
                 return tables, batch.end_position
         if status == ODD_BATCH and refused_format(self._loaded(segment, batch), self.profile) is not None:
             return self._end(tables, segment, position)
-        if status not in _MENDABLE or batch.is_control:
+        if not (status in _MENDABLE or (status == ODD_BATCH and batch.magic < 2)) or batch.is_control:
             return _stopped(tables, status), position
         tables.counts[columns.STATUS] = DONE
         done = int(tables.counts[columns.RECORDS_DONE])
@@ -206,7 +214,7 @@ class StrictOddPlaces(OddPlaces):
         if None in mended:
             return self._end(tables, segment, position)
         kept = [record for record in mended if record is not None]
-        return self._fold_mended(tables, segment, _Mended(batch, done, kept, [])), batch.end_position
+        return self._fold_mended(tables, segment, _Mended(_to_be_written(batch, records), done, kept, [])), batch.end_position
 
     def _end(self, tables: Tables, segment: int, position: int) -> tuple[Tables, int]:
         """The load ends here; so does the fold."""
@@ -223,7 +231,8 @@ class LenientOddPlaces(OddPlaces):
         served = self.log.segments[segment]
         if self.is_over:
             return tables, served.end
-        if status not in (NOT_SOUND, *_MENDABLE) and end_reason(served.buffer, position, served.end) is None:
+        is_batch = end_reason(served.buffer, position, served.end) is None
+        if status not in (NOT_SOUND, *_MENDABLE) and is_batch and served.buffer[position + 16] == 2:
             return _stopped(tables, status), position
         for found in self._behind(segment, position):
             if found.batch.byte_position > position and _is_in_place(found):
@@ -246,19 +255,23 @@ class LenientOddPlaces(OddPlaces):
                 yield item
 
     def _take(self, tables: Tables, segment: int, batch: Batch, done: int) -> Tables:
-        if (
-            batch.magic != 2
-            or batch.last_offset >= self.rules[LAST_COUNTED_OFFSET]
-            or refused_format(self._loaded(segment, batch), self.profile)
-        ):
+        if batch.last_offset >= self.rules[LAST_COUNTED_OFFSET] or refused_format(self._loaded(segment, batch), self.profile):
             return _stopped(tables, ODD_BATCH)
         if batch.is_control:
             return self._fold_as_it_is(tables, segment, batch)
         records = read_records_leniently(self.log.segments[segment].buffer, batch)[0][done:]
+        if batch.magic < 2 and not records:
+            # Where it begins, only its records would say.
+            return _stopped(tables, ODD_BATCH)
         mended = [(record, _mended(self.profile, record)) for record in records]
         kept = [after for _, after in mended if after is not None]
         refused = [before for before, after in mended if after is None]
-        return self._fold_mended(tables, segment, _Mended(batch, done, kept, refused))
+        return self._fold_mended(tables, segment, _Mended(_to_be_written(batch, records), done, kept, refused))
+
+
+def _to_be_written(batch: Batch, records: Sequence[Record]) -> Batch:
+    """The batch as one of format 2, which says where it begins."""
+    return batch if batch.magic == 2 else replace(batch, magic=2, base_offset=records[0].record_offset)
 
 
 def _is_in_place(found: Found) -> bool:
@@ -304,15 +317,15 @@ def _written(record: Record, decoded: ReplayRecord) -> Record:
 
 
 def _row(batch: Batch, tables: Tables) -> Int64s:
-    """The header of a format 2 batch as a row of a scan. Its leader epoch, which no load looks at, is that of the batch in front."""
+    """The header of a batch as a row of a scan. Its leader epoch, which no load looks at, is that of the batch in front."""
     base_timestamp = batch.delete_horizon_ms if batch.delete_horizon_ms is not None else batch.base_timestamp_ms
     fields = {
         scan.POSITION: batch.byte_position,
         scan.SIZE: batch.size_bytes,
-        scan.BASE_OFFSET: batch.base_offset,
+        scan.BASE_OFFSET: first_offset(batch),
         scan.LAST_OFFSET: batch.last_offset,
         scan.ATTRIBUTES: batch.attributes,
-        scan.RECORD_COUNT: batch.record_count,
+        scan.RECORD_COUNT: 1 if batch.record_count is None else batch.record_count,
         scan.BASE_TIMESTAMP: -1 if base_timestamp is None else base_timestamp,
         scan.MAX_TIMESTAMP: -1 if batch.max_timestamp_ms is None else batch.max_timestamp_ms,
         scan.PRODUCER_ID: batch.producer_id,
@@ -321,6 +334,7 @@ def _row(batch: Batch, tables: Tables) -> Int64s:
         scan.LEADER_EPOCH: int(tables.counts[columns.LEADER_EPOCH_SEEN]),
         scan.CRC: batch.crc,
         scan.IS_SOUND: 1,
+        scan.MAGIC: batch.magic,
     }
     return np.array([[fields[column] for column in range(scan.COLUMNS)]], np.int64)
 

@@ -6,14 +6,14 @@ from collections import deque
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
-from itertools import groupby, islice
+from itertools import islice
 from threading import Event
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from exhume.codecs.batches import MOST_OFFSETS_IN_SEGMENT
-from exhume.codecs.compression import decompress
+from exhume.codecs.columns.sections import Sections
 from exhume.codecs.file_content import looks_like
 from exhume.codecs.kernels import scan
 from exhume.codecs.kernels.primitives import Bytes, Int64s
@@ -76,7 +76,7 @@ _BLOCK_BATCHES = 1024
 _NEAR_BATCHES = 128
 #: What is folded in one call: records, bytes, batches.
 _ROOM = (1 << 14, 8 << 20, 1 << 12)
-#: Compressed batches are unfolded and folded in runs of about so many bytes.
+#: What does not lie in its segment as it is folded is folded in runs of about so many bytes.
 _RUN_BYTES = 8 * 1024 * 1024
 #: Page by page, fetching a mapping takes longer than verifying it.
 _FETCHED_BYTES = 16 * 1024 * 1024
@@ -378,38 +378,16 @@ def _given_up(tables: Tables, status: int) -> Tables:
 
 
 def runs(buffer: Bytes, rows: Int64s, count: int, cap_bytes: int) -> Iterator[tuple[int, int, Bytes, Int64s]]:
-    """The batches in runs, each with the bytes that hold its records, and where in them the records of each batch lie."""
-    bodies = np.empty((count, 2), np.int64)
-    bodies[:, 0] = rows[:count, scan.POSITION] + scan.HEADER_BYTES
-    bodies[:, 1] = rows[:count, scan.POSITION] + rows[:count, scan.SIZE]
-    is_compressed = (rows[:count, scan.ATTRIBUTES] & scan.CODEC != 0) & (rows[:count, scan.RECORD_COUNT] > 0)
-    if not is_compressed.any():
-        yield 0, count, buffer, bodies
-        return
-    # Plain numbers: an array gives one by one slowly.
-    view, codecs = buffer.data, (rows[:count, scan.ATTRIBUTES] & scan.CODEC).tolist()
-    starts, ends = bodies.T.tolist()
+    """The batches in runs, each with the bytes that hold its records, and where in them the records of each batch lie.
+
+    Raises:
+        DecompressionError: a batch cannot be unfolded, or to more than the cap only; out of the run behind those in front of it.
+    """
+    sections = Sections(buffer, rows[:count], cap_bytes)
     first = 0
-    for is_folded, run in groupby(is_compressed.tolist()):
-        behind = first + len(list(run))
-        if not is_folded:
-            yield first, behind, buffer, bodies
-            first = behind
-        while first < behind:
-            pieces: list[bytes] = []
-            size, last = 0, first
-            while last < behind and size < _RUN_BYTES:
-                try:
-                    pieces.append(decompress(codecs[last], view[starts[last] : ends[last]], magic=2, cap_bytes=cap_bytes))
-                except DecompressionError:
-                    if not pieces:
-                        raise
-                    # What lies in front of it comes first.
-                    break
-                size += len(pieces[-1])
-                last += 1
-            sizes = np.fromiter(map(len, pieces), np.int64, len(pieces))
-            bodies[first:last, 1] = sizes.cumsum()
-            bodies[first:last, 0] = bodies[first:last, 1] - sizes
-            yield first, last, np.frombuffer(b"".join(pieces), np.uint8), bodies
-            first = last
+    while first < count:
+        last, data = sections.behind(first, count, _RUN_BYTES)
+        if data is None:
+            raise DecompressionError("a batch that cannot be unfolded")
+        yield first, last, data, sections.bodies
+        first = last

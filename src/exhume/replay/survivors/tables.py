@@ -37,7 +37,7 @@ NO_KIND, VALUE, TOMBSTONE = 0, 1, 2
 FIRST_TOMBSTONE, FIRST_COMMIT = 5, 6
 #: 1 where the loader is given every record that says what the group is.
 IS_PASSED_ON = 7
-#: Where the value begins in its segment, -1 where it lies there compressed; and its size.
+#: Where the value begins in its segment, -1 where it lies there compressed or in a message; and its size.
 VALUE_POSITION, VALUE_BYTES = 8, 9
 #: 1 where some record had a value; 1 for a group that has only been named so far, while two folds are joined.
 HAS_VALUE, IS_NEW = 10, 11

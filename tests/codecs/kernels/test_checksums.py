@@ -1,12 +1,15 @@
-"""The checksum of kernels against the crc32c package."""
+"""The checksums of kernels against the crc32c package and zlib."""
 
 from __future__ import annotations
+
+import zlib
 
 import crc32c as package
 import numpy as np
 import pytest
 
-from exhume.codecs.kernels import crc32c, kernel
+from exhume.codecs.kernels import crc32, crc32c, kernel
+from exhume.codecs.kernels.primitives import Bytes
 
 _CONTENT = np.random.default_rng(5).integers(0, 256, 20_000, dtype=np.uint8)
 
@@ -24,6 +27,12 @@ def test_every_length_and_alignment(checksum: crc32c.Checksum) -> None:
         assert checksum(_CONTENT, start, start + length) == package.crc32c(_CONTENT[start : start + length].data), (start, length)
 
 
+def test_every_length_and_alignment_of_the_checksum_of_messages() -> None:
+    for index, length in enumerate([*range(70), 171, 4095, 19_000]):
+        start = index % 17
+        assert crc32.crc32(_CONTENT, start, start + length) == zlib.crc32(_CONTENT[start : start + length].data), (start, length)
+
+
 def test_memory_that_cannot_be_written() -> None:
     content = np.frombuffer(_CONTENT.tobytes(), dtype=np.uint8)
     assert not content.flags.writeable
@@ -32,7 +41,7 @@ def test_memory_that_cannot_be_written() -> None:
 
 def test_called_from_another_kernel() -> None:
     @kernel
-    def twice(buffer: crc32c.Bytes) -> int:
+    def twice(buffer: Bytes) -> int:
         return int(crc32c.crc32c(buffer, 0, 700)) + int(crc32c.crc32c(buffer, 700, 1500))
 
     assert twice(_CONTENT) == package.crc32c(_CONTENT[:700].data) + package.crc32c(_CONTENT[700:1500].data)

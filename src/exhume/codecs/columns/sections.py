@@ -1,0 +1,97 @@
+"""The records of batches in one piece of memory: as they lie in their segment, or side by side where something is compressed or a message.
+
+Batches that lie as they are between compressed ones, as markers of transactions do, are put beside these: what is made of a piece of memory
+should not be tiny.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import numpy as np
+
+from exhume.codecs.compression import decompress_in_turn
+from exhume.codecs.kernels import scan
+from exhume.codecs.kernels.messages import as_records
+from exhume.codecs.kernels.primitives import Bytes, Int64s
+from exhume.errors import DecompressionError
+
+_AS_THEY_LIE, _SIDE_BY_SIDE, _MESSAGES = range(3)
+#: Bytes between two compressed batches that are not worth a piece of memory of their own.
+_FEW_BYTES = 64 * 1024
+#: What unfolds to more lies alone: Arrow counts bytes in 32 bits.
+_MOST_BYTES = 1 << 30
+
+
+class Sections:
+    """The records of the batches in `rows`, from any of them on; `rows` are those of `kernels.scan`, of the segment `content`.
+
+    The records of each batch begin and end at `bodies`, once `behind` has given the memory that this counts in.
+    """
+
+    def __init__(self, content: Bytes, rows: Int64s, cap_bytes: int) -> None:
+        self._content = content
+        self._rows = rows
+        self._cap_bytes = cap_bytes
+        self._starts = rows[:, scan.POSITION] + scan.HEADER_BYTES
+        self._ends = rows[:, scan.POSITION] + rows[:, scan.SIZE]
+        # Kafka does not look at the codec of a batch without records.
+        codecs = np.where(self._ends > self._starts, rows[:, scan.ATTRIBUTES] & scan.CODEC, 0)
+        is_message = rows[:, scan.MAGIC] != 2
+        self._kinds = np.where(is_message, _MESSAGES, _AS_THEY_LIE)
+        self._codecs: list[int] = []
+        if codecs.any():
+            self._codecs = codecs.tolist()
+            self._put_together(np.flatnonzero(codecs))
+        self._borders = np.append(np.flatnonzero(np.diff(self._kinds)) + 1, len(rows))
+        self.bodies = np.stack([self._starts, self._ends], axis=1)
+
+    def _put_together(self, compressed: Int64s) -> None:
+        """Mark batches that go side by side: compressed ones, and between two of them what is not."""
+        if len(compressed) == len(self._kinds):
+            self._kinds[:] = _SIDE_BY_SIDE
+            return
+        behind = np.cumsum(self._rows[:, scan.SIZE])
+        bytes_between = behind[compressed[1:] - 1] - behind[compressed[:-1]]
+        messages_before = np.cumsum(self._kinds == _MESSAGES)
+        has_message = messages_before[compressed[1:]] != messages_before[compressed[:-1]]
+        parted = np.flatnonzero((bytes_between > _FEW_BYTES) | has_message)
+        firsts, lasts = compressed[np.append(0, parted + 1)], compressed[np.append(parted, len(compressed) - 1)]
+        for first, last in zip(firsts.tolist(), lasts.tolist(), strict=True):
+            self._kinds[first : last + 1] = _SIDE_BY_SIDE
+
+    def behind(self, first: int, last: int, most_bytes: int) -> tuple[int, Bytes | None]:
+        """Batches from `first` on, in front of `last`: the number behind the last one whose records lie in this memory, with about so many
+        bytes, but for one batch at least. None for the memory where the first one cannot be unfolded.
+        """
+        last = min(last, int(self._borders[np.searchsorted(self._borders, first, side="right")]))
+        if self._kinds[first] == _SIDE_BY_SIDE:
+            return self._side_by_side(first, last, most_bytes)
+        last = first + max(1, int(np.searchsorted(self._ends[first:last], self._starts[first] + most_bytes, side="right")))
+        if self._kinds[first] == _MESSAGES:
+            return last, as_records(self._content, self._rows, first, last, self.bodies)
+        self.bodies[first:last, 0], self.bodies[first:last, 1] = self._starts[first:last], self._ends[first:last]
+        return last, self._content
+
+    def _side_by_side(self, first: int, last: int, most_bytes: int) -> tuple[int, Bytes | None]:
+        view = self._content.data
+        places = zip(self._starts[first:last].tolist(), self._ends[first:last].tolist(), strict=True)
+        streams = (view[start:end] for start, end in places)
+        pieces: list[bytes] = []
+        size = 0
+        # What lies in front of one that cannot be unfolded comes first.
+        with suppress(DecompressionError):
+            for piece in decompress_in_turn(self._codecs[first:last], streams, cap_bytes=self._cap_bytes):
+                if size and size + len(piece) > _MOST_BYTES:
+                    break
+                pieces.append(piece)
+                size += len(piece)
+                if size >= most_bytes:
+                    break
+        if not pieces:
+            return first + 1, None
+        sizes = np.fromiter(map(len, pieces), np.int64, len(pieces))
+        behind = first + len(pieces)
+        self.bodies[first:behind, 1] = sizes.cumsum()
+        self.bodies[first:behind, 0] = self.bodies[first:behind, 1] - sizes
+        return behind, np.frombuffer(b"".join(pieces) or b"\0", np.uint8)
