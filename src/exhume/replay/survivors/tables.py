@@ -6,6 +6,8 @@ transaction's marker. A name is kept once, as bytes, and found by its hash; its 
 
 from __future__ import annotations
 
+import math
+from mmap import mmap
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -87,6 +89,7 @@ NOTED_COLUMNS = NOTED_BATCH + scan.COLUMNS
 
 _SIZE_MASK = (1 << SIZE_BITS) - 1
 _METADATA_WORTH_MOVING = 4 << 20
+_MAPPED_BYTES = 64 << 10
 #: A small array becomes larger by so much at a time.
 _FIRST_TIMES, _FEW_BYTES = 8, 16 << 20
 
@@ -211,11 +214,18 @@ def _slots() -> Words:
 def _longer(array: _Array, used: int, more: int) -> _Array:
     if used + more <= len(array):
         return array
-    # Zeros that nobody has touched take no memory, but rows that are moved do.
+    # Rows that are moved take memory, zeros that nobody has touched do not.
     times = _FIRST_TIMES if (used + more) * array.strides[0] <= _FEW_BYTES else 2
-    longer = np.zeros((times * (used + more), *array.shape[1:]), array.dtype)
+    longer = _zeros(times * (used + more), array)
     longer[:used] = array[:used]
     return longer
+
+
+def _zeros(rows: int, like: _Array) -> _Array:
+    """So many rows of zeros. Large ones are pages of their own: on threads a C library clears what it gives out."""
+    shape = (rows, *like.shape[1:])
+    size = math.prod(shape) * like.itemsize
+    return np.zeros(shape, like.dtype) if size < _MAPPED_BYTES else np.frombuffer(mmap(-1, size), like.dtype).reshape(shape)
 
 
 def _more_names(names: Names, count: int, used_bytes: int, more: int, more_bytes: int) -> Names:
