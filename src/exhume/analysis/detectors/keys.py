@@ -189,7 +189,7 @@ class GroupKeys(Sequence[KeyLife]):
         self._columns.clear()
         self._lasts.clear()
         self._changes.clear()
-        for name in ("names", "_places", "last_record_offsets", "usual_intervals_ms", "usual_rises", "_number_of"):
+        for name in ("names", "_places", "last_record_offsets", "_last_times", "usual_intervals_ms", "usual_rises", "_number_of"):
             self.__dict__.pop(name, None)
 
     def __len__(self) -> int:
@@ -303,13 +303,18 @@ class GroupKeys(Sequence[KeyLife]):
 
     def last_times(self, names: Iterable[tuple[str, int]]) -> list[int]:
         """Append times of the last commits to these partitions; without those that have none."""
-        places = [self._places[name] for name in names if name in self._places]
-        times: list[int] = self._lives.last[Column.TIME, self._numbers[places]].tolist() if places else []
-        return [time for place, time in zip(places, times, strict=True) if time != NONE and self.last_record_offsets[place] != NONE]
+        known, times = self._places, self._last_times
+        return [time for name in names if (place := known.get(name)) is not None and (time := times[place]) != NONE]
+
+    @cached_property
+    def _last_times(self) -> list[int]:
+        times: list[int] = np.where(np.array(self.last_record_offsets) != NONE, self._lives.last[Column.TIME, self._numbers], NONE).tolist()
+        return times
 
     def newest(self, names: Iterable[tuple[str, int]]) -> Commit | None:
         """The last commit in the log that one of these partitions has; None where they have none."""
-        places = [self._places[name] for name in names if name in self._places]
+        known = self._places
+        places = [place for name in names if (place := known.get(name)) is not None]
         last = max(places, key=self.last_record_offsets.__getitem__, default=None)
         return None if last is None else self.last(last)
 
