@@ -141,7 +141,7 @@ class Tally:
 
     def _numbers_of(self, keys: pa.Array, is_data: _Flags) -> _Int64s:
         """The number of the key of each of these records; new keys get the next ones."""
-        encoded = keys.filter(pa.array(is_data)).dictionary_encode(null_encoding="encode")
+        encoded = (keys if is_data.all() else keys.filter(pa.array(is_data))).dictionary_encode(null_encoding="encode")
         distinct = pc.index_in(encoded.dictionary, value_set=self.keys)
         if distinct.null_count:
             new = encoded.dictionary.filter(pc.is_null(distinct))

@@ -32,7 +32,7 @@ class _Said(Generic[_Read]):
     """What members said in bytes, numbered as it is met: read once for each protocol that it came by."""
 
     def __init__(self, read: Callable[[str | None, str | None, bytes], _Read]) -> None:
-        self._read = read
+        self._read: Callable[[str | None, str | None, bytes], _Read] = read
         self.told: list[_Read] = []
         self._numbers: dict[_Protocol, dict[bytes, int]] = {}
 
@@ -55,11 +55,9 @@ class _Said(Generic[_Read]):
 
 @dataclass(frozen=True, slots=True)
 class _Columns:
-    """Members of many records, one behind the other: the different values of each of their fields, and which of them each has; the numbers
-    of what they asked for and got.
-    """
+    """Members of many records, one behind the other: a list for each of their fields, and the numbers of what they asked for and got."""
 
-    fields: Mapping[str, tuple[list[Any], _Numbers]]
+    fields: Mapping[str, list[Any]]
     wishes: _Numbers
     gifts: _Numbers
     all_wishes: list[Wish]
@@ -80,10 +78,7 @@ class Roster:
 
     def told(self, name: str) -> list[Any]:
         """A field of each member, by its name in the layout."""
-        different, places = self._columns.fields[name]
-        if len(different) == 1:
-            return different * len(self)
-        return [different[place] for place in places[self._start : self._end].tolist()]
+        return self._columns.fields[name][self._start : self._end]
 
     def wish_numbers(self) -> bytes:
         """The same for all records of one reader of which the members asked for the same, in this order."""
@@ -104,7 +99,7 @@ class Roster:
     def member(self, place: int) -> Member:
         """The member in this place."""
         at = range(self._start, self._end)[place]
-        fields = {name: different[places[at]] for name, (different, places) in self._columns.fields.items()}
+        fields = {name: column[at] for name, column in self._columns.fields.items()}
         return member_of(fields, self._columns.all_wishes[self._columns.wishes[at]], self._columns.all_gifts[self._columns.gifts[at]])
 
 
@@ -209,15 +204,18 @@ class RosterReader:
         protocols: dict[_Protocol, int] = {}
         numbered = [protocols.setdefault(protocol, len(protocols)) for protocol in zip(told[0], told[2], strict=True)]
         by_protocol, of_member = [*protocols], np.repeat(np.array(numbered, np.int32), counts)
+        fields = {name: _encoded(members.field(name)) for name in _FIELDS}
         columns = _Columns(
-            {name: _encoded(members.field(name)) for name in _FIELDS},
+            {name: _listed(*encoded) for name, encoded in fields.items()},
             self._wishes.numbers(members.field("subscription"), by_protocol, of_member),
             self._gifts.numbers(members.field("assignment"), by_protocol, of_member),
             self._wishes.told,
             self._gifts.told,
         )
-        is_plain = pc.and_(pc.equal(pc.list_value_length(groups["marks"]), 0), pc.is_valid(groups["members"])).to_numpy(zero_copy_only=False)
-        is_plain = is_plain & ~_has_twice(columns.fields["member_id"][1], counts)
+        is_plain = pc.and_(pc.equal(pc.list_value_length(groups["marks"]), 0), pc.is_valid(groups["members"])).to_numpy(
+            zero_copy_only=False
+        )
+        is_plain = is_plain & ~_has_twice(fields["member_id"][1], counts)
         ends = np.cumsum(counts)
         found: list[Roster | None] = []
         for is_ok, start, end, *front in zip(is_plain.tolist(), (ends - counts).tolist(), ends.tolist(), *told, strict=True):
@@ -232,6 +230,10 @@ def _encoded(column: pa.Array) -> tuple[list[Any], _Numbers]:
     encoded = column.dictionary_encode()
     different = [*encoded.dictionary.to_pylist(), None]
     return different, encoded.indices.fill_null(len(different) - 1).to_numpy()
+
+
+def _listed(different: Sequence[Any], places: _Numbers) -> list[Any]:
+    return [different[place] for place in places.tolist()]
 
 
 def _has_twice(places: _Numbers, counts: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:

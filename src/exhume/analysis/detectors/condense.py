@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 from exhume.analysis.detectors.cases import Epoch, GroupCase, GroupRecord, PartitionCase, Silence, Surroundings, TopicCase
 from exhume.analysis.detectors.commit_rows import NONE, Column, Int64s, Names, or_none
 from exhume.analysis.detectors.commits import Dropped
-from exhume.analysis.detectors.key_lives import KeyLives
 from exhume.analysis.detectors.garbage import collected_seldom
+from exhume.analysis.detectors.key_lives import KeyLives
 from exhume.analysis.detectors.keys import GroupKeys
 from exhume.analysis.detectors.recent import Recent
 from exhume.analysis.detectors.standings import CLASSIC_GROUP, Standings
