@@ -233,17 +233,25 @@ class GroupKeys(Sequence[KeyLife]):
 
     def with_changes(self, *reasons: Reason) -> list[KeyLife]:
         """The keys with a commit that stands out for any of these reasons; for whatever reason where none is named."""
-        return self._those(self._changed(reasons or REASONS))
+        met = self._met(reasons or REASONS)
+        if not met:
+            return []
+        has_one: Flags = np.any(self._lives.counts[:, self._numbers][met], axis=0)
+        return self._those(has_one)
 
-    def _changed(self, reasons: Sequence[Reason]) -> Flags:
-        """Which keys have a change for any of these reasons."""
-        counts = self._lives.counts
-        flags: Flags = sum(counts[REASONS.index(reason)][self._numbers] for reason in reasons) > np.int64(0)
-        return flags
+    def _met(self, reasons: Sequence[Reason]) -> list[int]:
+        """Those of these reasons, by their places in `REASONS`, that any key has a change for."""
+        return [place for place in map(REASONS.index, reasons) if self._has_reason[place]]
+
+    @cached_property
+    def _has_reason(self) -> list[bool]:
+        flags: Flags = np.any(self._lives.counts[:, self._numbers], axis=1)
+        has: list[bool] = flags.tolist()
+        return has
 
     def changed(self, *reasons: Reason) -> ChangeTable:
         """The commits that stand out for any of these reasons as columns, key by key; `places` are those of the keys here."""
-        if not self._changed(reasons).any():
+        if not self._met(reasons):
             return self._lives.changes.of(self._numbers[:0])
         found = self._lives.changes.of(self._numbers)
         return found.where(found.has(*reasons))
