@@ -78,6 +78,7 @@ def check_loads(
     """
     stops: list[Stop] = [stop] if stop else tried_stops(directories)
     rows: list[dict[str, Any]] = []
+    fast = fast and fast.for_loads(len(releases))
     kept_on = _keys(load_state(directories, LoadOptions(profile_for(None), "lenient", fast=fast), TopicNames()).offsets)
     for release in releases:
         profile = profile_for(release)
@@ -94,14 +95,15 @@ def given_up(directories: Sequence[LogDirectory], releases: Sequence[str], *, fa
 
     A log directory that does not tell how its broker stopped is tried both ways. What is in memory behind a load is not looked at.
     """
-    fast = fast and replace(fast, read_whole=set(), folded={})
+    stops = tried_stops(directories)
+    fast = fast and replace(fast.for_loads(len(releases)), read_whole=set(), folded={})
     segments = {segment.path for each in directories for partition in each.partitions for segment in partition.segments if segment.is_read}
     rows: dict[str, list[dict[str, Any]]] = {release: [] for release in releases}
     # What a newer release takes, an older one may fold alike.
     for release in reversed(releases):
         aborted: list[dict[str, Any]] = []
         is_plain = False
-        for tried in tried_stops(directories):
+        for tried in stops:
             # What was verified and read in columns after a clean stop has nothing that another start would mend.
             if not is_plain:
                 if fast is not None:
