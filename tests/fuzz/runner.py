@@ -68,8 +68,7 @@ _ENTRIES: dict[str, Any] = {
     "read_times": times.read_times,
     "span_offsets": gathering.span_offsets,
     "order_keys": gathering.order_keys,
-    "gather_names": gathering.gather_names,
-    "gather_commits": gathering.gather_commits,
+    "gather_rows": gathering.gather_rows,
     "gather_texts": gathering.gather_texts,
     "mark_mentions": mentions.mark_mentions,
 }
