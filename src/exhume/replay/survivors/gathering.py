@@ -6,8 +6,8 @@ import numpy as np
 
 from exhume.codecs.kernels import kernel
 from exhume.codecs.kernels.primitives import Bytes, Int64s, Number
-from exhume.replay.survivors.keys import GROUP, NAMED_COLUMNS, PARTITION, TOPIC, Int32s
-from exhume.replay.survivors.tables import COMMIT_COLUMNS, NOTHING, RECORD_OFFSET, SIZE_BITS
+from exhume.replay.survivors.keys import GROUP, PARTITION, TOPIC, Int32s
+from exhume.replay.survivors.tables import NOTHING, RECORD_OFFSET, SIZE_BITS
 
 _SIZE_MASK = (1 << SIZE_BITS) - 1
 
@@ -51,21 +51,12 @@ def order_keys(
 
 
 @kernel
-def gather_names(keys: Int64s, rows: Int32s, named: Int32s) -> None:
-    """Groups, topics and partitions of these keys, a row of `named` for each."""
+def gather_rows(keys: Int64s, rows: Int64s | Int32s, columns: Int64s | Int32s) -> None:
+    """The rows of these keys, from their first entry on; each entry becomes a row of `columns`."""
     for index in range(len(keys)):
         row = rows[keys[index]]
-        for column in range(NAMED_COLUMNS):
-            named[column, index] = row[column]
-
-
-@kernel
-def gather_commits(keys: Int64s, commits: Int64s, columns: Int64s) -> None:
-    """The commits of these keys, a row of `columns` for each column."""
-    for index in range(len(keys)):
-        commit = commits[keys[index]]
-        for column in range(COMMIT_COLUMNS):
-            columns[column, index] = commit[column]
+        for column in range(len(columns)):
+            columns[column, index] = row[column]
 
 
 @kernel

@@ -17,7 +17,7 @@ from exhume.replay.commits import CommitRules
 from exhume.replay.holdings import Commit, OffsetKey
 from exhume.replay.state_tables import SCHEMAS
 from exhume.replay.survivors import tables as columns
-from exhume.replay.survivors.gathering import gather_commits, gather_names, gather_texts, order_keys
+from exhume.replay.survivors.gathering import gather_rows, gather_texts, order_keys
 from exhume.replay.survivors.keys import GROUP, NAMED_COLUMNS, PARTITION, TOPIC, Int32s
 from exhume.replay.survivors.names import SIZE, START, Names
 from exhume.replay.survivors.settled import Settled
@@ -63,9 +63,9 @@ def _table(settled: Settled, rules: CommitRules, origin: Mapping[str, Any]) -> p
     order = np.argsort(by_topic << 32 | partitions.astype(np.int64) + (1 << 31))
     keys = keys[order]
     named = np.empty((NAMED_COLUMNS, len(keys)), np.int32)
-    gather_names(keys, tables.keys.rows, named)
+    gather_rows(keys, tables.keys.rows, named)
     commits = np.empty((columns.COMMIT_COLUMNS, len(keys)), np.int64)
-    gather_commits(keys, tables.commits, commits)
+    gather_rows(keys, tables.commits, commits)
     versions = commits[columns.VERSION]
     is_transactional = commits[columns.PRODUCER] != 0
     rows = pa.table(
