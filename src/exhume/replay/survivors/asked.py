@@ -27,10 +27,11 @@ from exhume.codecs.kernels.primitives import (
     varint,
     varlong,
 )
-from exhume.codecs.kernels.records import LEAST_BYTES
+from exhume.codecs.kernels.records import LEAST_BYTES, read_fields
 from exhume.replay.survivors import tables as columns
 from exhume.replay.survivors.batch_checks import checked
 from exhume.replay.survivors.fold import fold
+from exhume.replay.survivors.groups import fold_group
 from exhume.replay.survivors.names import Names, find_name, find_producer
 from exhume.replay.survivors.numbering import group_of
 from exhume.replay.survivors.rules import (
@@ -86,7 +87,7 @@ def fold_asked(
     """
     number = first
     while True:
-        number = _step_over(rows, number, count, data, bodies, rules, tables)
+        number = _step_over(rows, number, count, data, bodies, segment, rules, tables)
         if number == count or not takes_room(rows, number, bodies, room):
             return number
         if fold(rows, number, number + 1, data, bodies, segment, rules, tables) == number:
@@ -111,7 +112,9 @@ def takes_room(rows: Int64s, number: Number, bodies: Int64s, room: Int64s) -> Nu
 
 
 @inlined
-def _step_over(rows: Int64s, first: Number, count: Number, data: Bytes, bodies: Int64s, rules: Int64s, tables: Tables) -> Number:
+def _step_over(
+    rows: Int64s, first: Number, count: Number, data: Bytes, bodies: Int64s, segment: Number, rules: Int64s, tables: Tables
+) -> Number:
     """The first of the batches `first` to `count` of `rows` that is to be folded; those in front of it are only counted."""
     counts, groups = tables.counts, tables.groups
     number = first
@@ -123,7 +126,8 @@ def _step_over(rows: Int64s, first: Number, count: Number, data: Bytes, bodies: 
             break
         start, end = bodies[number, 0], bodies[number, 1]
         if not _is_of_others(rows, number, data, start, end, rules, groups, tables.group_names, tables.topic_names, tables.topic_topic_ids):
-            break
+            if not _is_group_of_others(rows, number, data, start, end, segment, rules, counts, groups, tables.group_names, tables.scratch):
+                break
         counts[columns.NEXT_OFFSET] = last_offset + 1
         counts[columns.BATCH_BYTES] += rows[number, scan.SIZE]
         if counts[columns.FIRST_OFFSET] < 0:
@@ -232,6 +236,38 @@ def _is_of_others(
                     return False
         position = record_end
     return position == end
+
+
+@inlined
+def _is_group_of_others(
+    rows: Int64s,
+    number: Number,
+    data: Bytes,
+    start: Number,
+    end: Number,
+    segment: Number,
+    rules: Int64s,
+    counts: Int64s,
+    groups: Int64s,
+    group_names: Names,
+    scratch: Int64s,
+) -> Number:
+    """True for a batch with nothing but the record of one such group, which is folded."""
+    if rows[number, scan.RECORD_COUNT] != 1:
+        return False
+    record_end, _, offset_delta, key_start, key_size, value_start, value_size = read_fields(data, start, end)
+    if record_end != end or key_size < 4 or int16(data, key_start) != 2 or int16(data, key_start + 2) != key_size - 4:
+        return False
+    record_offset = rows[number, scan.BASE_OFFSET] + offset_delta
+    if offset_delta < 0 or record_offset > rows[number, scan.LAST_OFFSET]:
+        return False
+    group = find_name(group_names, data, key_start + 4, key_size - 4, hash_of(data, key_start + 4, key_size - 4, rules[SEED]))
+    if group < rules[ASKED_GROUPS]:
+        return False
+    place = np.int64(0)
+    return fold_group(
+        rows, number, start, place, record_offset, data, value_start, value_size, segment, group, rules, counts, groups, scratch
+    )
 
 
 @kernel
