@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from exhume.codecs.kernels import inlined, kernel, scan
-from exhume.codecs.kernels.primitives import NOT_EXACT, Bytes, Int64s, Number, int16, kind_of_text
+from exhume.codecs.kernels import inlined, scan
+from exhume.codecs.kernels.primitives import NOT_EXACT, Bytes, Int64s, Number, hash_of, int16, kind_of_text
 from exhume.replay.survivors import tables as columns
 from exhume.replay.survivors.group_values import is_plain_group
+from exhume.replay.survivors.names import find_name
 from exhume.replay.survivors.numbering import group_of
 from exhume.replay.survivors.passing import pass_group, pass_record
 from exhume.replay.survivors.rules import ACCEPTED_2, DONE, ODD_KEY, SEED, TAKES_NULL_PROTOCOL
 from exhume.replay.survivors.tables import Tables
 
 
-@kernel
+@inlined
 def fold_other(
     record_type: Number,
     rows: Int64s,
@@ -37,7 +38,9 @@ def fold_other(
         return DONE
     if record_type == 2 and name_size != key_size - 4:
         return ODD_KEY
-    group = group_of(data, name_start, name_size, rules[SEED], tables)
+    group = find_name(tables.group_names, data, name_start, name_size, hash_of(data, name_start, name_size, rules[SEED]))
+    if group < 0:
+        group = group_of(data, name_start, name_size, rules[SEED], tables)
     if record_type != 2 or not fold_group(
         rows,
         number,
