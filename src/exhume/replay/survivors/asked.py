@@ -125,9 +125,12 @@ def _step_over(
         if rows[number, scan.ATTRIBUTES] & (scan.TRANSACTIONAL | scan.CONTROL):
             break
         start, end = bodies[number, 0], bodies[number, 1]
-        if not _is_of_others(rows, number, data, start, end, rules, groups, tables.group_names, tables.topic_names, tables.topic_topic_ids):
-            if not _is_group_of_others(rows, number, data, start, end, segment, rules, counts, groups, tables.group_names, tables.scratch):
-                break
+        names = tables.group_names
+        is_of_others = _has_commits_of_others(
+            rows, number, data, start, end, rules, groups, names, tables.topic_names, tables.topic_topic_ids
+        ) or _is_group_of_others(rows, number, data, start, end, segment, rules, counts, groups, names, tables.scratch)
+        if not is_of_others:
+            break
         counts[columns.NEXT_OFFSET] = last_offset + 1
         counts[columns.BATCH_BYTES] += rows[number, scan.SIZE]
         if counts[columns.FIRST_OFFSET] < 0:
@@ -138,7 +141,7 @@ def _step_over(
 
 
 @inlined
-def _is_of_others(
+def _has_commits_of_others(
     rows: Int64s,
     number: Number,
     data: Bytes,
