@@ -24,8 +24,6 @@ from exhume.codecs.kernels.primitives import (
     is_same,
     kind_of_text,
     unsigned_varint,
-    varint,
-    varlong,
 )
 from exhume.codecs.kernels.records import LEAST_BYTES, read_fields
 from exhume.replay.survivors import tables as columns
@@ -163,28 +161,10 @@ def _has_commits_of_others(
     group_start, group_size = np.int64(0), np.int64(-1)
     accepted, topic = np.int64(0), np.int64(_UNKNOWN)
     for _ in range(rows[number, scan.RECORD_COUNT]):
-        # As `splitting.split` has it.
-        size, position = varint(data, position, end)
-        if position == NO_POSITION or size < 1 or size > end - position:
+        record_end, _, offset_delta, key_start, key_size, value_start, value_size = read_fields(data, position, end)
+        if record_end == NO_POSITION or key_size < _LEAST_KEY_BYTES or value_size < _LEAST_VALUE_BYTES:
             return False
-        record_end = position + size
-        _, position = varlong(data, position + 1, record_end)
-        if position == NO_POSITION:
-            return False
-        offset_delta, position = varint(data, position, record_end)
-        if position == NO_POSITION:
-            return False
-        key_size, position = varint(data, position, record_end)
-        if position == NO_POSITION or key_size > record_end - position or key_size < _LEAST_KEY_BYTES:
-            return False
-        key_start = position
-        value_size, position = varint(data, position + key_size, record_end)
-        if position == NO_POSITION or value_size > record_end - position or value_size < _LEAST_VALUE_BYTES:
-            return False
-        value_start, value_end = position, position + value_size
-        if record_end - value_end != 1 or data[np.uint64(value_end)] != 0:
-            return False
-        position = record_end
+        position, value_end = record_end, value_start + value_size
         record_offset = base_offset + offset_delta
         if record_offset < next_offset or record_offset > last_offset:
             return False
