@@ -21,7 +21,7 @@ from unittest.mock import patch
 import numpy as np
 
 from exhume.codecs.batches import BatchWalk, read_header_fields
-from exhume.codecs.kernels import borders, gaps, json_texts, kernel, keys, mentions, messages, records, scan, texts, times, values
+from exhume.codecs.kernels import borders, gaps, json_texts, kernel, keys, lz4, mentions, messages, records, scan, texts, times, values
 from exhume.codecs.kernels.primitives import Bytes, Number
 from exhume.codecs.records import read_records_leniently
 from exhume.fixtures.log_writer import PartitionWriter, group_metadata, offset_commit, tombstone
@@ -54,6 +54,7 @@ _ENTRIES: dict[str, Any] = {
     "find_escapes": texts.find_escapes,
     "write_texts": json_texts.write_texts,
     "find_gaps": gaps.find_gaps,
+    "put_side_by_side": lz4.put_side_by_side,
     "write_records": messages.write_records,
     "fold": fold.fold,
     "fold_ahead": ahead.fold_ahead,
@@ -66,9 +67,12 @@ _ENTRIES: dict[str, Any] = {
     "next_batch": borders.next_batch,
     "read_times": times.read_times,
     "span_offsets": gathering.span_offsets,
-    "order_keys": gathering.order_keys,
-    "gather_names": gathering.gather_names,
+    "find_runs": gathering.find_runs,
+    "do_rise": gathering.do_rise,
+    "lay_out": gathering.lay_out,
     "gather_commits": gathering.gather_commits,
+    "gather_column": gathering.gather_column,
+    "gather_names": gathering.gather_names,
     "gather_texts": gathering.gather_texts,
     "mark_mentions": mentions.mark_mentions,
 }

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from exhume.arrow_rows import table_of
 from exhume.codecs.log_directory import LogDirectory
@@ -60,8 +61,9 @@ _TOLD = ("coordinator", "outcome", "record_offset", "reason")
 _LOADED = ("loaded", "loaded_with_error")
 #: Loads that do not come to a clean end.
 FAILED = ("aborted", "loaded_with_error")
+_PARTITION_KEY = ("replica", "offsets_partition")
+_OFFSET_KEY = (*_PARTITION_KEY, "group", "topic", "partition")
 _Key = tuple[str | None, int | None]
-_OffsetKey = tuple[str, str, int]
 
 
 def check_loads(
@@ -78,7 +80,8 @@ def check_loads(
     """
     stops: list[Stop] = [stop] if stop else tried_stops(directories)
     rows: list[dict[str, Any]] = []
-    kept_on = _keys(load_state(directories, LoadOptions(profile_for(None), "lenient", fast=fast), TopicNames()).offsets)
+    fast = fast and fast.for_loads(len(releases))
+    kept_on = load_state(directories, LoadOptions(profile_for(None), "lenient", fast=fast), TopicNames()).offsets.select(_OFFSET_KEY)
     for release in releases:
         profile = profile_for(release)
         for tried in stops:
@@ -94,14 +97,15 @@ def given_up(directories: Sequence[LogDirectory], releases: Sequence[str], *, fa
 
     A log directory that does not tell how its broker stopped is tried both ways. What is in memory behind a load is not looked at.
     """
-    fast = fast and replace(fast, read_whole=set(), folded={})
+    stops = tried_stops(directories)
+    fast = fast and replace(fast.for_loads(len(releases)), read_whole=set(), folded={})
     segments = {segment.path for each in directories for partition in each.partitions for segment in partition.segments if segment.is_read}
     rows: dict[str, list[dict[str, Any]]] = {release: [] for release in releases}
     # What a newer release takes, an older one may fold alike.
     for release in reversed(releases):
         aborted: list[dict[str, Any]] = []
         is_plain = False
-        for tried in tried_stops(directories):
+        for tried in stops:
             # What was verified and read in columns after a clean stop has nothing that another start would mend.
             if not is_plain:
                 if fast is not None:
@@ -153,39 +157,42 @@ def tried_stops(directories: Sequence[LogDirectory]) -> list[Stop]:
     return ["unclean"] if known == {False} else ["clean", "unclean"]
 
 
-def _rows(release: str, state: CoordinatorState, kept_on: Mapping[_Key, set[_OffsetKey]]) -> list[dict[str, Any]]:
+def _rows(release: str, state: CoordinatorState, kept_on: pa.Table) -> list[dict[str, Any]]:
+    """`kept_on`: the keys of the offsets that the newest release holds if it never gives up."""
     lost: dict[_Key, int] = {}
     for finding in state.findings:
         if finding.code in ("lost_at_unclean_start", "hidden_from_broker"):
             key = (finding.replica, finding.offsets_partition)
             lost[key] = lost.get(key, 0) + (finding.size_bytes or 0)
-    groups, offsets = _counts(state.groups), _keys(state.offsets)
+    held = state.offsets.select(_OFFSET_KEY)
+    groups, offsets, missing = _counts(state.groups), _counts(held), _counts(_missing(kept_on, held))
     rows = []
     for load in state.loads.to_pylist():
         key = (load["replica"], load["offsets_partition"])
-        held = offsets.get(key, set())
         rows.append(
             {name: load[name] for name in LOAD_CHECK.names if name in load}
             | {
                 "release": release,
                 "groups": groups.get(key, 0),
-                "offsets": len(held),
-                "missing_offsets": len(kept_on.get(key, set()) - held),
+                "offsets": offsets.get(key, 0),
+                "missing_offsets": missing.get(key, 0),
                 "lost_bytes": lost.get(key, 0),
             }
         )
     return rows
 
 
+def _missing(keys: pa.Table, held: pa.Table) -> pa.Table:
+    """Those of `keys` that are not in `held`."""
+    if keys.equals(held):
+        # Most releases hold the same, in the same order.
+        return keys.slice(0, 0)
+    both = [table.append_column("is_held", pa.repeat(is_held, table.num_rows)) for table, is_held in ((keys, False), (held, True))]
+    told = pa.concat_tables(both).group_by(_OFFSET_KEY).aggregate([("is_held", "max")])
+    return told.filter(pc.invert(told["is_held_max"]))
+
+
 def _counts(table: pa.Table) -> dict[_Key, int]:
-    counts: dict[_Key, int] = {}
-    for replica, partition in zip(table["replica"].to_pylist(), table["offsets_partition"].to_pylist(), strict=True):
-        counts[replica, partition] = counts.get((replica, partition), 0) + 1
-    return counts
-
-
-def _keys(offsets: pa.Table) -> dict[_Key, set[_OffsetKey]]:
-    keys: dict[_Key, set[_OffsetKey]] = {}
-    for row in offsets.select(["replica", "offsets_partition", "group", "topic", "partition"]).to_pylist():
-        keys.setdefault((row["replica"], row["offsets_partition"]), set()).add((row["group"], row["topic"], row["partition"]))
-    return keys
+    """How many rows each offsets partition has."""
+    counted = table.group_by(_PARTITION_KEY).aggregate([([], "count_all")])
+    return {(row["replica"], row["offsets_partition"]): row["count_all"] for row in counted.to_pylist()}

@@ -22,6 +22,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from exhume.codecs.archive_streams import archive_kind
 from exhume.codecs.archives import ArchiveLimits, ArchiveVolume
@@ -36,12 +37,13 @@ from exhume.codecs.file_names import (
     parse_directory_name,
     parse_file_name,
 )
-from exhume.codecs.file_systems import refused
-from exhume.codecs.remote_volume import RemoteFile, RemoteVolume
 from exhume.codecs.uris import Uri, has_lost_a_slash
 from exhume.codecs.volumes import Entry, LocalVolume, Volume, join, map_file, unreadable
 from exhume.errors import EvidenceError
 from exhume.findings import Finding, Findings
+
+if TYPE_CHECKING:
+    from exhume.codecs.remote_volume import RemoteFile, RemoteVolume
 
 #: A search that has looked into so many directories was started in the wrong place.
 MAX_SEARCHED_DIRECTORIES = 20_000
@@ -158,6 +160,10 @@ class _Search:
             self._search(volume, path.name)
 
     def _add_uri(self, uri: Uri) -> None:
+        # Clients of stores take long to import, and most evidence lies on this machine.
+        from exhume.codecs.file_systems import refused
+        from exhume.codecs.remote_volume import RemoteFile, RemoteVolume
+
         above = RemoteVolume(uri.parent, self._temp_dir)
         volume = RemoteVolume(uri, self._temp_dir)
         found = volume.stat()

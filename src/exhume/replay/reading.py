@@ -10,7 +10,7 @@ Source: GroupMetadataManager.doLoadGroupsAndOffsets of 0.9.0.1 to 3.9.0; Coordin
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from threading import Event
 from typing import TYPE_CHECKING, Any
@@ -65,6 +65,10 @@ class FastLoad:
     noted: dict[str, npt.NDArray[np.int64]] | None = None
     is_stopped: Event = field(default_factory=Event)
     folded: dict[str, Any] | None = None
+
+    def for_loads(self, number: int) -> FastLoad:
+        """The same where these logs are loaded so many times: to wait for a compiler pays that much sooner."""
+        return replace(self, least_bytes=self.least_bytes // max(number, 1))
 
 
 def read_chunks(log: StrictLog, profile: BrokerProfile, inputs: LoadInputs) -> Iterator[Iterable[LoadedBatch]]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from exhume.codecs.compression import decompress_in_turn
 from exhume.codecs.kernels import scan
+from exhume.codecs.kernels.lz4 import LZ4, SLACK_BYTES, put_side_by_side
 from exhume.codecs.kernels.messages import as_records
 from exhume.codecs.kernels.primitives import Bytes, Int64s
 from exhume.errors import DecompressionError
@@ -74,6 +75,13 @@ class Sections:
         return last, self._content
 
     def _side_by_side(self, first: int, last: int, most_bytes: int) -> tuple[int, Bytes | None]:
+        if self._codecs[first] in (0, LZ4):
+            target = np.empty(most_bytes + SLACK_BYTES, np.uint8)
+            behind = put_side_by_side(self._content, self._rows, first, last, self._cap_bytes, target, self.bodies)
+            if behind > first:
+                # Kernels are compiled for one kind of array only.
+                target.flags.writeable = False
+                return behind, target[: max(int(self.bodies[behind - 1, 1]), 1)]
         view = self._content.data
         places = zip(self._starts[first:last].tolist(), self._ends[first:last].tolist(), strict=True)
         streams = (view[start:end] for start, end in places)

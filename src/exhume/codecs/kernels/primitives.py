@@ -48,7 +48,7 @@ def word(buffer: Bytes, position: Number) -> np.uint64:
 
 
 @inlined
-def _put_word(buffer: Bytes, position: Number, value: np.uint64) -> None:
+def put_word(buffer: Bytes, position: Number, value: np.uint64) -> None:
     """Eight bytes, the lowest first."""
     at = np.uint64(position)
     buffer[at] = np.uint8(value & _BYTE)
@@ -70,8 +70,8 @@ def copy_bytes(source: Bytes, start: Number, size: Number, target: Bytes, place:
         return
     last = size - 8
     for index in range(0, last, 8):
-        _put_word(target, place + index, word(source, start + index))
-    _put_word(target, place + last, word(source, start + last))
+        put_word(target, place + index, word(source, start + index))
+    put_word(target, place + last, word(source, start + last))
 
 
 @inlined

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from exhume.codecs.kernels import kernel, scan
+from exhume.codecs.kernels import inlined, kernel, scan
 from exhume.codecs.kernels.primitives import NO_POSITION, Bytes, Int64s, Number, int16, varint, varlong
 
 #: `BATCH` is a number of `rows`. A size of -1 is a null, a timestamp of -1 is none. Numbers that are not there are `NOT_THERE`: the type
@@ -22,6 +22,37 @@ NO_TIMESTAMP = -1
 LEAST_BYTES = 7
 
 _MOST_SEQUENCE = 0x7FFFFFFF
+
+
+@inlined
+def read_fields(data: Bytes, position: Number, end: Number) -> tuple[Number, Number, Number, Number, Number, Number, Number]:
+    """The record at `position`: the byte behind it, its timestamp delta and offset delta, start and size of its key, and of its value.
+
+    `NO_POSITION` and zeros where there is no whole record with a key, a value and no header. Sizes below 0 are nulls.
+    """
+    none = np.int64(0)
+    nothing = np.int64(NO_POSITION), none, none, none, none, none, none
+    # The record: length, attributes, two deltas, key, value, headers.
+    size, position = varint(data, position, end)
+    if position == NO_POSITION or size < 1 or size > end - position:
+        return nothing
+    record_end = position + size
+    timestamp_delta, position = varlong(data, position + 1, record_end)
+    if position == NO_POSITION:
+        return nothing
+    offset_delta, position = varint(data, position, record_end)
+    if position == NO_POSITION:
+        return nothing
+    key_size, key_start = varint(data, position, record_end)
+    if key_start == NO_POSITION or key_size > record_end - key_start:
+        return nothing
+    value_size, value_start = varint(data, key_start + max(key_size, 0), record_end)
+    if value_start == NO_POSITION or value_size > record_end - value_start:
+        return nothing
+    value_end = value_start + max(value_size, 0)
+    if record_end - value_end != 1 or data[np.uint64(value_end)] != 0:
+        return nothing
+    return record_end, timestamp_delta, offset_delta, key_start, key_size, value_start, value_size
 
 
 @kernel
@@ -44,27 +75,8 @@ def split(rows: Int64s, first: Number, last: Number, data: Bytes, bodies: Int64s
         if promised < 0 or promised > records.shape[1] - count:
             return number, before
         for _ in range(promised):
-            # The record: length, attributes, two deltas, key, value, headers.
-            size, position = varint(data, position, end)
-            if position == NO_POSITION or size < 1 or size > end - position:
-                return number, before
-            record_end = position + size
-            timestamp_delta, position = varlong(data, position + 1, record_end)
-            if position == NO_POSITION:
-                return number, before
-            offset_delta, position = varint(data, position, record_end)
-            if position == NO_POSITION:
-                return number, before
-            key_size, position = varint(data, position, record_end)
-            if position == NO_POSITION or key_size > record_end - position:
-                return number, before
-            key_start = position
-            value_size, position = varint(data, position + max(key_size, 0), record_end)
-            if position == NO_POSITION or value_size > record_end - position:
-                return number, before
-            value_start = position
-            position += max(value_size, 0)
-            if record_end - position != 1 or data[np.uint64(position)] != 0:
+            record_end, timestamp_delta, offset_delta, key_start, key_size, value_start, value_size = read_fields(data, position, end)
+            if record_end == NO_POSITION:
                 return number, before
             position = record_end
             records[BATCH, count] = number

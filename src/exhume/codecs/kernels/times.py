@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from exhume.codecs.kernels import kernel, scan
-from exhume.codecs.kernels.primitives import NO_POSITION, Bytes, Int64s, Number, varint, varlong
+from exhume.codecs.kernels.primitives import NO_POSITION, Bytes, Int64s, Number
+from exhume.codecs.kernels.records import read_fields
 
 #: What is found: how many records have a time, or none, how many are earlier than one in front of them; of the first one that is later
 #: than the moment, whether it is there, its offset and time, and how many behind it are not later; the latest time so far.
@@ -29,24 +28,8 @@ def read_times(
         position, end = bodies[number, 0], bodies[number, 1]
         is_stamped = rows[number, scan.ATTRIBUTES] & scan.LOG_APPEND_TIME != 0
         for _ in range(rows[number, scan.RECORD_COUNT]):
-            size, position = varint(data, position, end)
-            if position == NO_POSITION or size < 1 or size > end - position:
-                return number
-            record_end = position + size
-            timestamp_delta, position = varlong(data, position + 1, record_end)
-            if position == NO_POSITION:
-                return number
-            offset_delta, position = varint(data, position, record_end)
-            if position == NO_POSITION:
-                return number
-            key_size, position = varint(data, position, record_end)
-            if position == NO_POSITION or key_size > record_end - position:
-                return number
-            value_size, position = varint(data, position + max(key_size, 0), record_end)
-            if position == NO_POSITION or value_size > record_end - position:
-                return number
-            position += max(value_size, 0)
-            if record_end - position != 1 or data[np.uint64(position)] != 0:
+            record_end, timestamp_delta, offset_delta, _, _, _, _ = read_fields(data, position, end)
+            if record_end == NO_POSITION:
                 return number
             position = record_end
             appended_ms = rows[number, scan.MAX_TIMESTAMP] if is_stamped else rows[number, scan.BASE_TIMESTAMP] + timestamp_delta

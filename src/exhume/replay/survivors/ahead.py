@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from exhume.codecs.kernels import inlined, kernel, scan
+from exhume.codecs.kernels.lz4 import LZ4, put_side_by_side
 from exhume.codecs.kernels.primitives import Bytes, Int64s, Number, int16
 from exhume.replay.survivors import tables as columns
 from exhume.replay.survivors.asked import fold_asked, takes_room
@@ -22,48 +23,76 @@ def fold_ahead(
     verifies: bool,
     rows: Int64s,
     bodies: Int64s,
+    cap_bytes: Number,
+    memory: Bytes,
+    unfolded: Bytes,
     segment: Number,
     rules: Int64s,
     tables: Tables,
     room: Int64s,
 ) -> Number:
     """Scan and fold batches of `content[position:end]`: those that begin in front of `until`, by `fold_asked` where groups are asked for.
+    What is compressed is unfolded into `memory`, which `unfolded` is too, for kernels that only read.
 
-    Gives the byte behind the last one. Ends early as a fold does, and in front of a batch that needs more than `room`, of a compressed
-    one or a message, and of what is no whole batch.
+    Gives the byte behind the last one. Ends early as a fold does, and in front of a batch that needs more than `room`, of one that
+    `put_side_by_side` does not take, of a message and of what is no whole batch.
     """
     counts = tables.counts
     while position < until:
-        if end - position < scan.HEADER_BYTES or not _lies_as_it_is(content, position):
+        if end - position < scan.HEADER_BYTES or not _is_taken(content, position):
             break
-        count, _ = scan.scan(content, position, end, verifies, rows)
-        plain = np.int64(0)
-        while plain < count and rows[plain, scan.POSITION] < until and _lies_as_it_is(content, rows[plain, scan.POSITION]):
-            bodies[plain, 0] = rows[plain, scan.POSITION] + scan.HEADER_BYTES
-            bodies[plain, 1] = rows[plain, scan.POSITION] + rows[plain, scan.SIZE]
-            plain += 1
-        if plain == 0:
+        scanned, _ = scan.scan(content, position, end, verifies, rows)
+        count = np.int64(0)
+        while count < scanned and rows[count, scan.POSITION] < until and _is_taken(content, rows[count, scan.POSITION]):
+            count += 1
+        if count == 0:
             break
         if counts[columns.FIRST_BASE_OFFSET] < 0:
             counts[columns.FIRST_BASE_OFFSET] = rows[0, scan.BASE_OFFSET]
             counts[columns.FIRST_LEADER_EPOCH] = rows[0, scan.LEADER_EPOCH]
-        counts[columns.LAST_OFFSET_SEEN] = rows[plain - 1, scan.LAST_OFFSET]
-        if rules[ASKED_GROUPS]:
-            done = fold_asked(rows, 0, plain, content, bodies, segment, rules, tables, room)
-        else:
-            fitting = np.int64(0)
-            while fitting < plain and takes_room(rows, fitting, bodies, room):
-                fitting += 1
-            done = fold(rows, 0, fitting, content, bodies, segment, rules, tables)
-        if done > 0:
-            counts[columns.LAST_BATCH] = rows[done - 1, scan.POSITION]
-        if done < plain:
-            return rows[done, scan.POSITION]
-        position = bodies[plain - 1, 1]
+        counts[columns.LAST_OFFSET_SEEN] = rows[count - 1, scan.LAST_OFFSET]
+        first = np.int64(0)
+        while first < count:
+            last = _lie_as_they_are(rows, first, count, bodies)
+            if last > first:
+                done = _fold(rows, first, last, content, bodies, segment, rules, tables, room)
+            else:
+                last = put_side_by_side(content, rows, first, count, cap_bytes, memory, bodies)
+                done = _fold(rows, first, last, unfolded, bodies, segment, rules, tables, room)
+            if done > first:
+                counts[columns.LAST_BATCH] = rows[done - 1, scan.POSITION]
+            if done < last or last == first:
+                return rows[done, scan.POSITION]
+            first = last
+        position = rows[count - 1, scan.POSITION] + rows[count - 1, scan.SIZE]
     return position
 
 
 @inlined
-def _lies_as_it_is(content: Bytes, position: Number) -> Number:
-    """True where a batch of format 2 begins here whose records are not compressed."""
-    return content[np.uint64(position + 16)] == 2 and int16(content, position + 21) & scan.CODEC == 0
+def _is_taken(content: Bytes, position: Number) -> Number:
+    """True where a batch of format 2 begins here whose records are not compressed, or are an lz4 stream."""
+    codec = int16(content, position + 21) & scan.CODEC
+    return content[np.uint64(position + 16)] == 2 and (codec == 0 or codec == LZ4)
+
+
+@inlined
+def _lie_as_they_are(rows: Int64s, first: Number, count: Number, bodies: Int64s) -> Number:
+    """Of batches `first` to `count` the first whose records are compressed; those of the ones in front lie at `bodies`."""
+    number = first
+    while number < count and rows[number, scan.ATTRIBUTES] & scan.CODEC == 0:
+        bodies[number, 0] = rows[number, scan.POSITION] + scan.HEADER_BYTES
+        bodies[number, 1] = rows[number, scan.POSITION] + rows[number, scan.SIZE]
+        number += 1
+    return number
+
+
+@kernel
+def _fold(
+    rows: Int64s, first: Number, last: Number, data: Bytes, bodies: Int64s, segment: Number, rules: Int64s, tables: Tables, room: Int64s
+) -> Number:
+    if rules[ASKED_GROUPS]:
+        return fold_asked(rows, first, last, data, bodies, segment, rules, tables, room)
+    fitting = first
+    while fitting < last and takes_room(rows, fitting, bodies, room):
+        fitting += 1
+    return fold(rows, first, fitting, data, bodies, segment, rules, tables)

@@ -16,6 +16,7 @@ from exhume.codecs.batches import MOST_OFFSETS_IN_SEGMENT
 from exhume.codecs.columns.sections import Sections
 from exhume.codecs.file_content import looks_like
 from exhume.codecs.kernels import scan
+from exhume.codecs.kernels.lz4 import SLACK_BYTES
 from exhume.codecs.kernels.primitives import Bytes, Int64s
 from exhume.codecs.kernels.records import LEAST_BYTES
 from exhume.codecs.kernels.times import read_times
@@ -75,7 +76,7 @@ _BLOCK_BATCHES = 1024
 #: So few that their bytes are still near when they have been verified.
 _NEAR_BATCHES = 128
 #: What is folded in one call: records, bytes, batches.
-_ROOM = (1 << 14, 8 << 20, 1 << 12)
+_ROOM = (1 << 15, 8 << 20, 1 << 12)
 #: What does not lie in its segment as it is folded is folded in runs of about so many bytes.
 _RUN_BYTES = 8 * 1024 * 1024
 #: Page by page, fetching a mapping takes longer than verifying it.
@@ -282,11 +283,14 @@ def _fold_batches(
 ) -> tuple[Tables, int]:
     """The same as far as nothing is odd, and the byte behind the last batch that was folded whole.
 
-    A kernel scans and folds as far as it gets; what is compressed, block by block.
+    A kernel scans and folds as far as it gets; what it does not take, block by block.
     """
     buffer = log.segments[piece.segment].buffer
     content, counts = readable(buffer), tables.counts
     rows, bodies, room = np.empty((_NEAR_BATCHES, scan.COLUMNS), np.int64), np.empty((_NEAR_BATCHES, 2), np.int64), np.empty(3, np.int64)
+    memory = np.empty(_RUN_BYTES + SLACK_BYTES, np.uint8)
+    unfolded = memory.view()
+    unfolded.flags.writeable = False
     position = fetched = piece.start
     while position < piece.end and counts[STATUS] == DONE and not fast.is_stopped.is_set():
         if position >= fetched:
@@ -295,7 +299,22 @@ def _fold_batches(
         tables = with_room(drop_old_metadata(tables), *_ROOM)
         room[:] = _ROOM
         start = position
-        position = fold_ahead(content, position, fetched, piece.end, fast.verify, rows, bodies, piece.segment, rules, tables, room)
+        position = fold_ahead(
+            content,
+            position,
+            fetched,
+            piece.end,
+            fast.verify,
+            rows,
+            bodies,
+            fast.cap_bytes,
+            memory,
+            unfolded,
+            piece.segment,
+            rules,
+            tables,
+            room,
+        )
         fast.advance(position - start)
         if position == start and counts[STATUS] == DONE:
             block = np.empty((_BLOCK_BATCHES, scan.COLUMNS), np.int64)
