@@ -231,16 +231,16 @@ def _wanted(group: GroupCase, steps: int) -> _Wanted | None:
     return None if topics is None else _Wanted(step, topics, owned_together(step))
 
 
-@lru_cache(maxsize=256)
-def _listed(client_ids: frozenset[str | None]) -> str:
-    return ", ".join(sorted(map(str, client_ids)))
+@lru_cache(maxsize=1024)
+def _listed(client_ids: tuple[str | None, ...]) -> str:
+    return ", ".join(sorted(map(str, {*client_ids})))
 
 
 def _back_and_forth(group: GroupCase, steps: Sequence[Membership]) -> Iterator[Finding]:
     stored = [step for step in steps if step.kind == "classic" and step.members]
     for what, ways in (
         ("protocol", [(step, f"{step.protocol_type or ''} {step.protocol or ''}".strip()) for step in stored]),
-        ("client ids", [(step, _listed(frozenset(client_ids_of(step)))) for step in stored]),
+        ("client ids", [(step, _listed(tuple(client_ids_of(step)))) for step in stored]),
     ):
         changes = [(after[0], before[1], after[1]) for before, after in pairwise(ways) if before[1] != after[1]]
         run: list[tuple[Membership, str, str]] = []
