@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exhume.codecs.kernels import kernel
 from exhume.codecs.kernels.primitives import Number, Words
 from exhume.fixtures.log_writer import PartitionWriter, offset_commit, tombstone
+from exhume.replay.survivors import offset_columns
 from exhume.replay.survivors.keys import COLUMNS, Keys, add_key, find_key, hash_of_key
 from exhume.replay.survivors.names import move_entries
 from tests.replay.survivors.test_fast_load import assert_same
@@ -60,3 +62,11 @@ def test_keys_that_follow_one_another_in_changing_orders(tmp_path: Path) -> None
             log.append([tombstone(offset_commit("a", "c", turn % 3, 0, commit_timestamp_ms=5))])
             log.roll()
     assert_same(tmp_path, ["2.8.2", "4.3.0"])
+
+
+def test_texts_that_are_too_many_for_one_array(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(offset_columns, "_MOST_TEXT_BYTES", 40)
+    with PartitionWriter(tmp_path, 0) as log:
+        for group in ("payments", "mail", "stock"):
+            log.append([offset_commit(group, "orders", each, 1, metadata="m" * each, commit_timestamp_ms=5) for each in range(9)])
+    assert_same(tmp_path)

@@ -3,13 +3,31 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from exhume.codecs.kernels import kernel
-from exhume.codecs.kernels.primitives import Bytes, Int64s, Number
+from exhume.codecs.kernels.primitives import Bytes, Int64s, Number, copy_bytes
 from exhume.replay.survivors.keys import GROUP, PARTITION, TOPIC, Int32s
-from exhume.replay.survivors.tables import NOTHING, RECORD_OFFSET, SIZE_BITS
+from exhume.replay.survivors.names import SIZE, START, Names
+from exhume.replay.survivors.tables import (
+    COMMIT_TIMESTAMP,
+    COMMITTED_OFFSET,
+    LEADER_EPOCH,
+    METADATA,
+    NOTHING,
+    RECORD_OFFSET,
+    SIZE_BITS,
+    VERSION,
+)
 
-_SIZE_MASK = (1 << SIZE_BITS) - 1
+#: A run of keys: its first key, how many they are, a number that orders their group and topic, the partition of the first one.
+FIRST_KEY, RUN_SIZE, BY_TOPIC, FIRST_PARTITION = range(4)
+RUN_COLUMNS = 4
+
+Int16s = npt.NDArray[np.int16]
+
+#: Of a column METADATA: the bits that are the size.
+SIZE_MASK = (1 << SIZE_BITS) - 1
 
 
 @kernel
@@ -26,45 +44,112 @@ def span_offsets(count: Number, rows: Int32s, commits: Int64s, lowest: Int64s, h
 
 
 @kernel
-def order_keys(
-    count: Number,
+def find_runs(
+    count: Number, rows: Int32s, commits: Int64s, group_ranks: Int64s, topic_ranks: Int64s, longest: Number, runs: Int64s
+) -> tuple[Number, Number]:
+    """Of those of the first `count` keys that have a committed offset: runs of at most `longest` that follow one another as their
+    partitions do, for the same group and topic; keys mostly come so. A run is a column of `runs`.
+
+    Gives how many runs there are, and how many such keys.
+    """
+    found, committed, behind = np.int64(0), np.int64(0), np.int64(-1)
+    for key in range(count):
+        if commits[key, RECORD_OFFSET] == NOTHING:
+            continue
+        group, topic, partition = rows[key, GROUP], rows[key, TOPIC], rows[key, PARTITION]
+        committed += 1
+        if key == behind and runs[RUN_SIZE, found - 1] < longest:
+            before = rows[key - 1]
+            if before[GROUP] == group and before[TOPIC] == topic and before[PARTITION] < partition:
+                runs[RUN_SIZE, found - 1] += 1
+                behind = np.int64(key + 1)
+                continue
+        runs[FIRST_KEY, found] = key
+        runs[RUN_SIZE, found] = 1
+        runs[BY_TOPIC, found] = group_ranks[group] * len(topic_ranks) + topic_ranks[topic]
+        runs[FIRST_PARTITION, found] = partition
+        found += 1
+        behind = np.int64(key + 1)
+    return found, committed
+
+
+@kernel
+def do_rise(runs: Int64s, rows: Int32s) -> Number:
+    """True where the partitions of each group and topic rise from run to run, too."""
+    for run in range(1, runs.shape[1]):
+        last_key = runs[FIRST_KEY, run - 1] + runs[RUN_SIZE, run - 1] - 1
+        if runs[BY_TOPIC, run - 1] == runs[BY_TOPIC, run] and rows[last_key, PARTITION] >= runs[FIRST_PARTITION, run]:
+            return False
+    return True
+
+
+@kernel
+def lay_out(runs: Int64s, keys: Int64s) -> None:
+    """The keys of these runs."""
+    place = np.int64(0)
+    for run in range(runs.shape[1]):
+        for key in range(runs[FIRST_KEY, run], runs[FIRST_KEY, run] + runs[RUN_SIZE, run]):
+            keys[place] = key
+            place += 1
+
+
+@kernel
+def gather_commits(
+    runs: Int64s,
     rows: Int32s,
     commits: Int64s,
-    group_ranks: Int64s,
-    topic_ranks: Int64s,
-    by_topic: Int64s,
     partitions: Int32s,
-    keys: Int64s,
-) -> Number:
-    """Of those of the first `count` keys that have a committed offset: a number that orders groups and topics, the partition, the key.
-
-    Gives how many there are.
-    """
-    committed = np.int64(0)
-    for key in range(count):
-        if commits[key, RECORD_OFFSET] != NOTHING:
-            by_topic[committed] = group_ranks[rows[key, GROUP]] * len(topic_ranks) + topic_ranks[rows[key, TOPIC]]
-            partitions[committed] = rows[key, PARTITION]
-            keys[committed] = key
-            committed += 1
-    return committed
-
-
-@kernel
-def gather_rows(keys: Int64s, rows: Int64s | Int32s, columns: Int64s | Int32s) -> None:
-    """The rows of these keys, from their first entry on; each entry becomes a row of `columns`."""
-    for index in range(len(keys)):
-        row = rows[keys[index]]
-        for column in range(len(columns)):
-            columns[column, index] = row[column]
+    committed_offsets: Int64s,
+    record_offsets: Int64s,
+    commit_timestamps: Int64s,
+    leader_epochs: Int32s,
+    versions: Int16s,
+    metadata: Int64s,
+) -> None:
+    """Partitions and commits of the keys of these runs, an array for each column; those that are mostly empty are left out."""
+    place = np.int64(0)
+    for run in range(runs.shape[1]):
+        for key in range(runs[FIRST_KEY, run], runs[FIRST_KEY, run] + runs[RUN_SIZE, run]):
+            commit = commits[key]
+            partitions[place] = rows[key, PARTITION]
+            committed_offsets[place] = commit[COMMITTED_OFFSET]
+            record_offsets[place] = commit[RECORD_OFFSET]
+            commit_timestamps[place] = commit[COMMIT_TIMESTAMP]
+            leader_epochs[place] = commit[LEADER_EPOCH]
+            versions[place] = commit[VERSION]
+            metadata[place] = commit[METADATA]
+            place += 1
 
 
 @kernel
-def gather_texts(packed: Int64s, content: Bytes, texts: Bytes) -> None:
-    """The bytes of these texts, one behind the other; `packed` is a column METADATA."""
-    position = 0
-    for each in packed:
-        start, size = each >> SIZE_BITS, each & _SIZE_MASK
-        for offset in range(size):
-            texts[position + offset] = content[start + offset]
-        position += size
+def gather_column(keys: Int64s, commits: Int64s, column: Number, values: Int64s) -> None:
+    """One column of the commits of these keys."""
+    for place in range(len(keys)):
+        values[place] = commits[keys[place], column]
+
+
+@kernel
+def gather_names(runs: Int64s, rows: Int32s, column: Number, names: Names, ends: Int32s, texts: Bytes) -> None:
+    """The name of each key of these runs, one behind the other, and where it ends; `column` of a key has its number."""
+    _, places, content = names
+    place, end = np.int64(0), np.int64(0)
+    for run in range(runs.shape[1]):
+        number = rows[runs[FIRST_KEY, run], column]
+        start, size = places[number, START], places[number, SIZE]
+        for _ in range(runs[RUN_SIZE, run]):
+            copy_bytes(content, start, size, texts, end)
+            end += size
+            ends[place] = end
+            place += 1
+
+
+@kernel
+def gather_texts(packed: Int64s, content: Bytes, ends: Int32s, texts: Bytes) -> None:
+    """The bytes of these texts, one behind the other, and where each ends; `packed` is a column METADATA."""
+    end = np.int64(0)
+    for place in range(len(packed)):
+        size = packed[place] & SIZE_MASK
+        if size:
+            copy_bytes(content, packed[place] >> SIZE_BITS, size, texts, end)
+            end += size
+        ends[place] = end

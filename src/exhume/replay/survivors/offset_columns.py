@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -17,14 +17,32 @@ from exhume.replay.commits import CommitRules
 from exhume.replay.holdings import Commit, OffsetKey
 from exhume.replay.state_tables import SCHEMAS
 from exhume.replay.survivors import tables as columns
-from exhume.replay.survivors.gathering import gather_rows, gather_texts, order_keys
-from exhume.replay.survivors.keys import GROUP, NAMED_COLUMNS, PARTITION, TOPIC, Int32s
-from exhume.replay.survivors.names import SIZE, START, Names
+from exhume.replay.survivors.gathering import (
+    BY_TOPIC,
+    FIRST_KEY,
+    FIRST_PARTITION,
+    RUN_COLUMNS,
+    RUN_SIZE,
+    SIZE_MASK,
+    Int16s,
+    do_rise,
+    find_runs,
+    gather_column,
+    gather_commits,
+    gather_names,
+    gather_texts,
+    lay_out,
+)
+from exhume.replay.survivors.keys import GROUP, TOPIC, Int32s
+from exhume.replay.survivors.names import SIZE, Names
 from exhume.replay.survivors.settled import Settled
 
 _SCHEMA = SCHEMAS["offsets"]
 #: Above them are the 32 bits of a partition.
 _MOST_RANKS = 1 << 31
+#: Of the texts in one array of Arrow. The names of one run are less.
+_MOST_TEXT_BYTES = 0x7FFFFFFF
+_LONGEST_RUN = 1 << 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,109 +74,147 @@ class SettledOffsets:
 def _table(settled: Settled, rules: CommitRules, origin: Mapping[str, Any]) -> pa.Table:
     tables = settled.tables
     groups, topics = _texts(tables.group_names, columns.GROUPS, tables), _texts(tables.topic_names, columns.TOPICS, tables)
-    group_ranks, topic_ranks = _ranks(groups), _ranks(topics)
-    keys, by_topic, partitions = _committed(tables, group_ranks, topic_ranks)
-    if len(group_ranks) * len(topic_ranks) > _MOST_RANKS:
-        by_topic = np.unique(by_topic, return_inverse=True)[1]
-    order = np.argsort(by_topic << 32 | partitions.astype(np.int64) + (1 << 31))
-    keys = keys[order]
-    named = np.empty((NAMED_COLUMNS, len(keys)), np.int32)
-    gather_rows(keys, tables.keys.rows, named)
-    commits = np.empty((columns.COMMIT_COLUMNS, len(keys)), np.int64)
-    gather_rows(keys, tables.commits, commits)
-    versions = commits[columns.VERSION]
-    is_transactional = commits[columns.PRODUCER] != 0
+    live = _live_keys(tables, _ranks(groups), _ranks(topics))
+    count = live.count
+    partitions, epochs, versions = np.empty(count, np.int32), np.empty(count, np.int32), np.empty(count, np.int16)
+    committed_offsets, record_offsets, timestamps, metadata = (np.empty(count, np.int64) for _ in range(4))
+    gather_commits(
+        live.runs, tables.keys.rows, tables.commits, partitions, committed_offsets, record_offsets, timestamps, epochs, versions, metadata
+    )
     rows = pa.table(
         {
-            "record_offset": commits[columns.RECORD_OFFSET],
-            "group": groups.take(pa.array(named[GROUP])),
-            "topic": topics.take(pa.array(named[TOPIC])),
-            "topic_id": _topic_ids(tables.key_topic_ids, keys, versions),
-            "partition": pa.array(named[PARTITION]),
-            "committed_offset": commits[columns.COMMITTED_OFFSET],
-            "leader_epoch": _leader_epochs(commits[columns.LEADER_EPOCH], rules),
-            "metadata": _metadata(commits[columns.METADATA], tables.metadata),
-            "commit_timestamp_ms": commits[columns.COMMIT_TIMESTAMP],
-            "expire_timestamp_ms": _expire_timestamps(commits, rules),
-            "value_version": versions.astype(np.int16),
-            "is_stable": _is_stable(keys, settled),
-            **_producers(commits[columns.PRODUCER], is_transactional, tables),
+            "record_offset": record_offsets,
+            "group": _names(live.runs, tables, GROUP, tables.group_names),
+            "topic": _names(live.runs, tables, TOPIC, tables.topic_names),
+            "topic_id": _topic_ids(live, versions),
+            "partition": partitions,
+            "committed_offset": committed_offsets,
+            "leader_epoch": _leader_epochs(epochs, rules),
+            "metadata": _metadata(metadata, tables.metadata),
+            "commit_timestamp_ms": timestamps,
+            "expire_timestamp_ms": _expire_timestamps(live, versions, timestamps, rules),
+            "value_version": versions,
+            "is_stable": _is_stable(live, settled),
+            **_producers(live),
         }
     )
-    same = {name: pa.repeat(pa.scalar(origin.get(name), _SCHEMA.field(name).type), len(keys)) for name in ("replica", "offsets_partition")}
+    same = {name: pa.repeat(pa.scalar(origin.get(name), _SCHEMA.field(name).type), count) for name in ("replica", "offsets_partition")}
     return pa.table([same[name] if name in same else rows[name] for name in _SCHEMA.names], schema=_SCHEMA)
 
 
-def _committed(tables: columns.Tables, group_ranks: Int64s, topic_ranks: Int64s) -> tuple[Int64s, Int64s, Int32s]:
-    """The keys that have a committed offset, a number that orders their groups and topics, and their partitions."""
+@dataclass(slots=True)
+class _LiveKeys:
+    """The keys that have a committed offset, by group, topic and partition: so many, in such `gathering` runs."""
+
+    tables: columns.Tables
+    runs: Int64s
+    count: int
+    _keys: Int64s | None = None
+
+    @property
+    def keys(self) -> Int64s:
+        if self._keys is None:
+            self._keys = np.empty(self.count, np.int64)
+            lay_out(self.runs, self._keys)
+        return self._keys
+
+    def column(self, column: int) -> Int64s:
+        """A column of their commits."""
+        values = np.empty(self.count, np.int64)
+        gather_column(self.keys, self.tables.commits, column, values)
+        return values
+
+
+def _live_keys(tables: columns.Tables, group_ranks: Int64s, topic_ranks: Int64s) -> _LiveKeys:
     count = int(tables.counts[columns.KEYS])
-    keys, by_topic, partitions = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.int32)
-    committed = order_keys(count, tables.keys.rows, tables.commits, group_ranks, topic_ranks, by_topic, partitions, keys)
-    return keys[:committed], by_topic[:committed], partitions[:committed]
+    # Run by run, unless some lie between the keys of others.
+    for longest in (_LONGEST_RUN, 1):
+        runs = np.empty((RUN_COLUMNS, count), np.int64)
+        found, committed = find_runs(count, tables.keys.rows, tables.commits, group_ranks, topic_ranks, longest, runs)
+        by_topic, partitions = runs[BY_TOPIC, :found], runs[FIRST_PARTITION, :found]
+        if len(group_ranks) * len(topic_ranks) > _MOST_RANKS:
+            by_topic = np.unique(by_topic, return_inverse=True)[1]
+        runs = np.take(runs, np.argsort(by_topic << 32 | partitions + (1 << 31)), axis=1)
+        if do_rise(runs, tables.keys.rows):
+            break
+    return _LiveKeys(tables, runs, committed)
 
 
-def _texts(names: Names, count: int, tables: columns.Tables) -> pa.Array:
-    places = names.places[: tables.counts[count]]
-    return _strings(places[:, START], places[:, SIZE], names.content)
+def _names(runs: Int64s, tables: columns.Tables, column: int, names: Names) -> pa.Array | pa.ChunkedArray:
+    """The name of each key of these runs that this column of the key has the number of."""
+    keys, sizes = tables.keys.rows, names.places[:, SIZE]
+    size = int((sizes[keys[runs[FIRST_KEY], column]] * runs[RUN_SIZE]).sum())
+    if size > _MOST_TEXT_BYTES and runs.shape[1] > 1:
+        half = runs.shape[1] // 2
+        return _joined(_names(part.copy(), tables, column, names) for part in (runs[:, :half], runs[:, half:]))
+    offsets, texts = np.zeros(int(runs[RUN_SIZE].sum()) + 1, np.int32), np.empty(size, np.uint8)
+    gather_names(runs, keys, column, names, offsets[1:], texts)
+    return _strings(offsets, texts)
 
 
-def _strings(starts: Int64s, sizes: Int64s, content: Bytes) -> pa.Array:
-    """Texts that lie behind one another in `content`."""
-    ends = starts + sizes
-    if len(ends) and (starts[0] != 0 or (starts[1:] != ends[:-1]).any()):
-        content = np.concatenate([content[start:end] for start, end in zip(starts, ends, strict=True)])
-    offsets = np.zeros(len(sizes) + 1, np.int32)
-    np.cumsum(sizes, out=offsets[1:])
-    return pa.StringArray.from_buffers(len(sizes), pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(content[: offsets[-1]])))
+def _joined(parts: Iterable[pa.Array | pa.ChunkedArray]) -> pa.ChunkedArray:
+    return pa.chunked_array([chunk for each in parts for chunk in (each.chunks if isinstance(each, pa.ChunkedArray) else [each])])
 
 
-def _ranks(texts: pa.Array) -> Int64s:
+def _texts(names: Names, count: int, tables: columns.Tables) -> list[str]:
+    places = names.places[: tables.counts[count]].tolist()
+    return [names.content[start : start + size].tobytes().decode() for start, size in places]
+
+
+def _strings(offsets: Int32s, texts: Bytes) -> pa.Array:
+    return pa.StringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(texts))
+
+
+def _ranks(texts: list[str]) -> Int64s:
     """Where each text comes in the order of all."""
     ranks = np.empty(len(texts), np.int64)
-    ranks[np.array(sorted(range(len(texts)), key=texts.to_pylist().__getitem__), dtype=np.int64)] = np.arange(len(texts))
+    ranks[np.array(sorted(range(len(texts)), key=texts.__getitem__), dtype=np.int64)] = np.arange(len(texts))
     return ranks
 
 
-def _topic_ids(words: Int64s, keys: Int64s, versions: Int64s) -> pa.Array:
+def _topic_ids(live: _LiveKeys, versions: Int16s) -> pa.Array:
     has_id = versions >= 4
+    words = live.tables.key_topic_ids
     if has_id.any():
-        words = words[keys]
+        words = words[live.keys]
         has_id &= (words != 0).any(axis=1)
     if not has_id.any():
-        return pa.nulls(len(keys), pa.string())
+        return pa.nulls(live.count, pa.string())
     distinct, numbers = np.unique(words, axis=0, return_inverse=True)
     texts = pa.array([format_uuid(pair.astype(">i8").tobytes()) for pair in distinct], pa.string())
     return texts.take(pa.array(numbers.ravel(), mask=~has_id))
 
 
-def _leader_epochs(epochs: Int64s, rules: CommitRules) -> pa.Array:
+def _leader_epochs(epochs: Int32s, rules: CommitRules) -> pa.Array:
     is_absent = epochs == -1 if rules.keeps_leader_epoch_below_minus_one else epochs < 0
-    return pa.array(epochs.astype(np.int32), mask=is_absent)
+    return pa.array(epochs, mask=is_absent)
 
 
-def _metadata(packed: Int64s, content: Bytes) -> pa.Array:
-    sizes = packed & (1 << columns.SIZE_BITS) - 1
-    if not sizes.any():
-        # Empty texts need offsets only.
-        return _strings(np.zeros_like(sizes), sizes, content)
-    texts = np.empty(int(sizes.sum()), np.uint8)
-    gather_texts(packed, content, texts)
-    return _strings(np.cumsum(sizes) - sizes, sizes, texts)
+def _metadata(packed: Int64s, content: Bytes) -> pa.Array | pa.ChunkedArray:
+    size = int((packed & SIZE_MASK).sum())
+    if size > _MOST_TEXT_BYTES and len(packed) > 1:
+        half = len(packed) // 2
+        return _joined(_metadata(part, content) for part in (packed[:half], packed[half:]))
+    offsets, texts = np.zeros(len(packed) + 1, np.int32), np.empty(size, np.uint8)
+    gather_texts(packed, content, offsets[1:], texts)
+    return _strings(offsets, texts)
 
 
-def _expire_timestamps(commits: Int64s, rules: CommitRules) -> pa.Array:
-    written = commits[columns.EXPIRE_TIMESTAMP].copy()
-    has_field = commits[columns.VERSION] == 1
+def _expire_timestamps(live: _LiveKeys, versions: Int16s, timestamps: Int64s, rules: CommitRules) -> pa.Array:
+    has_field = versions == 1
+    if not has_field.any() and rules.missing_expire_timestamp != "retention":
+        return pa.nulls(live.count, pa.int64())
+    written = live.column(columns.EXPIRE_TIMESTAMP)
     is_missing = ~has_field | (written == -1)
     if rules.missing_expire_timestamp == "retention":
-        written[is_missing] = commits[columns.COMMIT_TIMESTAMP][is_missing] + rules.retention_ms
+        written[is_missing] = timestamps[is_missing] + rules.retention_ms
         return pa.array(written)
     return pa.array(written, mask=~has_field if rules.missing_expire_timestamp == "literal" else is_missing)
 
 
-def _is_stable(keys: Int64s, settled: Settled) -> npt.NDArray[np.bool_]:
+def _is_stable(live: _LiveKeys, settled: Settled) -> npt.NDArray[np.bool_]:
     pending = _pending_keys(settled)
-    return ~np.isin(keys, pending) if len(pending) else np.ones(len(keys), np.bool_)
+    return ~np.isin(live.keys, pending) if len(pending) else np.ones(live.count, np.bool_)
 
 
 def _pending_keys(settled: Settled) -> Int64s:
@@ -176,9 +232,12 @@ def _pending_keys(settled: Settled) -> Int64s:
     return np.array(pending, np.int64)
 
 
-def _producers(packed: Int64s, is_transactional: npt.NDArray[np.bool_], tables: columns.Tables) -> dict[str, pa.Array]:
+def _producers(live: _LiveKeys) -> dict[str, pa.Array]:
+    tables = live.tables
+    packed = live.column(columns.PRODUCER) if tables.counts[columns.PRODUCERS] else np.zeros(0, np.int64)
+    is_transactional = packed != 0
     if not is_transactional.any():
-        return {"producer_id": pa.nulls(len(packed), pa.int64()), "producer_epoch": pa.nulls(len(packed), pa.int16())}
+        return {"producer_id": pa.nulls(live.count, pa.int64()), "producer_epoch": pa.nulls(live.count, pa.int16())}
     numbers = np.maximum((packed >> columns.EPOCH_BITS) - 1, 0)
     epochs = (packed & (1 << columns.EPOCH_BITS) - 1).astype(np.uint16).astype(np.int16)
     return {

@@ -76,7 +76,7 @@ _BLOCK_BATCHES = 1024
 #: So few that their bytes are still near when they have been verified.
 _NEAR_BATCHES = 128
 #: What is folded in one call: records, bytes, batches.
-_ROOM = (1 << 14, 8 << 20, 1 << 12)
+_ROOM = (1 << 15, 8 << 20, 1 << 12)
 #: What does not lie in its segment as it is folded is folded in runs of about so many bytes.
 _RUN_BYTES = 8 * 1024 * 1024
 #: Page by page, fetching a mapping takes longer than verifying it.

@@ -7,7 +7,9 @@ transaction's marker. A name is kept once, as bytes, and found by its hash; its 
 from __future__ import annotations
 
 import math
-from mmap import mmap
+import mmap as maps
+from contextlib import suppress
+from mmap import ACCESS_COPY, mmap
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -90,6 +92,8 @@ NOTED_COLUMNS = NOTED_BATCH + scan.COLUMNS
 _SIZE_MASK = (1 << SIZE_BITS) - 1
 _METADATA_WORTH_MOVING = 4 << 20
 _MAPPED_BYTES = 64 << 10
+_LARGE_PAGES = getattr(maps, "MADV_HUGEPAGE", None)
+_LARGE_PAGES_BYTES = 2 << 20
 #: A small array becomes larger by so much at a time.
 _FIRST_TIMES, _FEW_BYTES = 8, 16 << 20
 
@@ -97,7 +101,7 @@ _FIRST_TIMES, _FEW_BYTES = 8, 16 << 20
 MOST_MEMBERS = 2048
 
 
-_Array = TypeVar("_Array", Int64s, Int32s, Bytes)
+_Array = TypeVar("_Array", Int64s, Int32s, Bytes, Words)
 
 
 class Tables(NamedTuple):
@@ -225,7 +229,15 @@ def _zeros(rows: int, like: _Array) -> _Array:
     """So many rows of zeros. Large ones are pages of their own: on threads a C library clears what it gives out."""
     shape = (rows, *like.shape[1:])
     size = math.prod(shape) * like.itemsize
-    return np.zeros(shape, like.dtype) if size < _MAPPED_BYTES else np.frombuffer(mmap(-1, size), like.dtype).reshape(shape)
+    if size < _MAPPED_BYTES:
+        return np.zeros(shape, like.dtype)
+    # Its own: memory that could be shared is slow to get.
+    memory = mmap(-1, size, access=ACCESS_COPY)
+    if _LARGE_PAGES is not None and size >= _LARGE_PAGES_BYTES:
+        # Not every kernel has them.
+        with suppress(OSError):
+            memory.madvise(_LARGE_PAGES)
+    return np.frombuffer(memory, like.dtype).reshape(shape)
 
 
 def _more_names(names: Names, count: int, used_bytes: int, more: int, more_bytes: int) -> Names:
@@ -236,7 +248,9 @@ def _more_names(names: Names, count: int, used_bytes: int, more: int, more_bytes
 def _roomy(slots: Words, count: int, more: int) -> Words:
     if 2 * (count + more) <= len(slots):
         return slots
-    larger = np.zeros(1 << (2 * (count + more) - 1).bit_length(), np.uint64)
+    wanted = 1 << (2 * (count + more) - 1).bit_length()
+    # All of it is used: small memory that was used before is as good.
+    larger = np.zeros(wanted, np.uint64) if wanted * slots.itemsize < _LARGE_PAGES_BYTES else _zeros(wanted, slots)
     move_entries(slots, larger)
     return larger
 
