@@ -33,9 +33,10 @@ _ASKED: dict[Callable[[Membership], Sequence[object]], str] = {
 
 
 def _with_rosters(reader: SegmentReader) -> Iterator[tuple[bytes, bytes | None, rosters.Roster | None]]:
+    reader_of_rosters = rosters.RosterReader()
     for chapter in chapters(reader):
         groups = [row for row in chapter.others.to_pylist() if row["record_type"] == 2 and not row["is_control"]]
-        for row, roster in zip(groups, rosters.rosters(chapter.groups), strict=True):
+        for row, roster in zip(groups, reader_of_rosters.read(chapter.groups), strict=True):
             yield row["key"], row["value"], roster
 
 
@@ -43,7 +44,7 @@ def _check(key: bytes, value: bytes, roster: rosters.Roster) -> None:
     read = classic_group(key, value)
     assert read is not None
     front, members = read
-    at_once = rosters.ClassicMembers(roster)
+    at_once = rosters.ClassicMembers(roster, rosters.Sayings())
     step = Membership("", 0, "g", "classic", 0, 0, None, "", 0, at_once)
 
     assert {"current_state_timestamp_ms": -1, **{name: told for name, told in front.items() if name in roster.front}} == roster.front
@@ -88,4 +89,4 @@ def test_of_a_member_that_is_there_twice_there_is_none() -> None:
     table = decode_table("group_metadata", pa.RecordBatch.from_pylist([row], schema=schemas.RECORDS))
 
     assert table["members"].to_pylist() != [None]
-    assert rosters.rosters(table) == [None]
+    assert rosters.RosterReader().read(table) == [None]

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from exhume.analysis.classic_members import classic_group
 from exhume.analysis.memberships import Kind, Member, Membership
 from exhume.analysis.modern_members import ModernGroup, kind_of
-from exhume.analysis.rosters import ClassicMembers, Roster
+from exhume.analysis.rosters import ClassicMembers, Roster, Sayings
 from exhume.codecs.record_types import RECORD_TYPES, Decoded, decode_record
 from exhume.replay.topic_names import TopicNames
 
@@ -31,6 +31,7 @@ _GROUP_TOMBSTONES = (3, 11, 17)
 _WITH_TOPIC_NAMES = (4, 9, 15)
 _NUMBERS = pa.array([number for number in RECORD_TYPES if kind_of(number) is not None], pa.int16())
 _COLUMNS = ("replica", "offsets_partition", "path", "byte_position", "record_offset", "timestamp_ms", "key", "value")
+_REMOVED: dict[str, Any] = {"is_tombstone": True, "members": {}}
 #: Where a batch lies: replica, offsets partition, path, byte position.
 Place = tuple[str | None, int | None, str, int]
 
@@ -65,6 +66,31 @@ def lives_of_records(
     yield from fold.end_batch()
 
 
+def lives_of_rosters(
+    group: str,
+    origin: tuple[str | None, int | None],
+    records: Iterable[tuple[int, int | None, str, int, Roster | None]],
+) -> list[Membership]:
+    """As `lives_of_records`, of a group that was never other than classic and of which no batch has two records: record offset, time, path,
+    byte position and roster of each; None is a tombstone.
+    """
+    sayings = Sayings()
+    return [
+        Membership(
+            *origin,
+            group,
+            "classic",
+            record_offset,
+            record_offset,
+            timestamp_ms,
+            path,
+            byte_position,
+            **(_REMOVED if roster is None else _roster_fields(roster, sayings)),
+        )
+        for record_offset, timestamp_ms, path, byte_position, roster in records
+    ]
+
+
 @lru_cache(maxsize=16_384)
 def _decoded_key(key: bytes) -> Decoded:
     return decode_record(key, None)
@@ -93,6 +119,7 @@ class GroupFold:
     #: (replica, offsets partition, group) to what is in force.
     _groups: dict[tuple[str | None, int | None, str], ModernGroup | Kind] = field(default_factory=dict)
     _touched: dict[str, _Touched] = field(default_factory=dict)
+    _sayings: Sayings = field(default_factory=Sayings)
 
     def begin_batch(self, place: Place) -> Iterator[Membership]:
         """Go on to the batch that lies here; the steps of the one before come back, where it was another one."""
@@ -111,7 +138,7 @@ class GroupFold:
         assert self.place is not None
         kind = self._kind(group)
         if number == _CLASSIC_GROUP:
-            fields = {"is_tombstone": True, "members": {}} if value is None else _classic_fields(key, value, roster)
+            fields = _REMOVED if value is None else _classic_fields(key, value, roster, self._sayings)
             if fields is None:
                 return
             touched = self._touch(group, record_offset, timestamp_ms)
@@ -200,16 +227,18 @@ class GroupFold:
         )
 
 
-def _classic_fields(key: bytes, value: bytes, roster: Roster | None) -> dict[str, Any] | None:
-    front: Mapping[str, Any]
-    members: Mapping[str, Member]
+def _classic_fields(key: bytes, value: bytes, roster: Roster | None, sayings: Sayings) -> dict[str, Any] | None:
     if roster is not None:
-        front, members = roster.front, ClassicMembers(roster)
-    else:
-        read = classic_group(key, value)
-        if read is None:
-            return None
-        front, members = read
+        return _roster_fields(roster, sayings)
+    read = classic_group(key, value)
+    return None if read is None else _fields_of(*read)
+
+
+def _roster_fields(roster: Roster, sayings: Sayings) -> dict[str, Any]:
+    return _fields_of(roster.front, ClassicMembers(roster, sayings))
+
+
+def _fields_of(front: Mapping[str, Any], members: Mapping[str, Member]) -> dict[str, Any]:
     state_timestamp_ms = front.get("current_state_timestamp_ms", -1)
     return {
         "members": members,

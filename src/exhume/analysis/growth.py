@@ -171,7 +171,7 @@ def _together(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
 
 
 def _rows(tally: Tally, by: GrowthBy) -> Iterator[_Row]:
-    columns = {name: column[: len(tally.numbers)] for name, column in tally.columns.items()}
+    columns = {name: column[: len(tally.keys)] for name, column in tally.columns.items()}
     if by == "hour":
         yield from _hour_rows(tally, columns)
     else:
@@ -194,8 +194,8 @@ def _rows(tally: Tally, by: GrowthBy) -> Iterator[_Row]:
 
 def _key_rows(tally: Tally, columns: Mapping[str, npt.NDArray[Any]], by: GrowthBy) -> Iterator[_Row]:
     places: dict[Any, int] = {}
-    of_keys = np.empty(len(tally.numbers), np.int64)
-    for number, key in enumerate(tally.numbers):
+    of_keys = np.empty(len(tally.keys), np.int64)
+    for number, key in enumerate(tally.keys.to_pylist()):
         decoded = decode_record(key, None)
         label = decoded.name if by == "type" else decoded.key.get(by)
         of_keys[number] = places.setdefault(label, len(places))
@@ -247,7 +247,7 @@ def _hour_rows(tally: Tally, columns: Mapping[str, npt.NDArray[Any]]) -> Iterato
 
 def _partition_row(tally: Tally) -> _Row:
     reach = tally.reach
-    columns = {name: column[: len(tally.numbers)] for name, column in tally.columns.items()}
+    columns = {name: column[: len(tally.keys)] for name, column in tally.columns.items()}
     summed = {name: float(values.sum()) for name, values in measures(columns).items()}
     size = sum(size for _, size in reach.segments)
     clean, dirty = reach.bytes_between(0, reach.first_dirty), reach.bytes_between(reach.first_dirty, reach.first_uncleanable)
@@ -257,7 +257,7 @@ def _partition_row(tally: Tally) -> _Row:
         "segments": len(reach.segments),
         "size_bytes": size,
         "records": summed["records"] + tally.marker_records,
-        "keys": len(tally.numbers),
+        "keys": len(tally.keys),
         "marker_bytes": tally.marker_bytes,
         "other_bytes": max(size - summed["size_bytes"] - tally.marker_bytes, 0),
         "active_segment_bytes": reach.segments[-1][1] if reach.segments else 0,

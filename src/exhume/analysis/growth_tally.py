@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from exhume.codecs.log_directory import PartitionDirectory
 
@@ -90,7 +91,8 @@ class Tally:
     now_ms: int
     #: Whether `hours` are counted.
     has_hours: bool = True
-    numbers: dict[bytes | None, int] = field(default_factory=dict)
+    #: In the order of their numbers.
+    keys: pa.Array = field(default_factory=lambda: pa.array([], pa.binary()))
     columns: dict[str, npt.NDArray[Any]] = field(default_factory=lambda: {name: np.zeros(1024, kind) for name, kind in _COLUMNS.items()})
     marker_records: int = 0
     marker_bytes: float = 0.0
@@ -139,16 +141,19 @@ class Tally:
 
     def _numbers_of(self, keys: pa.Array, is_data: _Flags) -> _Int64s:
         """The number of the key of each of these records; new keys get the next ones."""
-        encoded = keys.filter(pa.array(is_data)).dictionary_encode(null_encoding="encode")
-        known = self.numbers
-        distinct = np.fromiter(
-            (known.setdefault(key, len(known)) for key in encoded.dictionary.to_pylist()), np.int64, len(encoded.dictionary)
-        )
+        encoded = (keys if is_data.all() else keys.filter(pa.array(is_data))).dictionary_encode(null_encoding="encode")
+        distinct = pc.index_in(encoded.dictionary, value_set=self.keys)
+        if distinct.null_count:
+            new = encoded.dictionary.filter(pc.is_null(distinct))
+            more = pa.array(np.arange(len(self.keys), len(self.keys) + len(new), dtype=np.int32))
+            distinct = pc.replace_with_mask(distinct, pc.is_null(distinct), more)
+            self.keys = pa.concat_arrays([self.keys, new])
+        known = self.keys
         room = len(next(iter(self.columns.values())))
         if len(known) > room:
             more = max(len(known), room) * 2 - room
             self.columns = {name: np.concatenate([column, np.zeros(more, column.dtype)]) for name, column in self.columns.items()}
-        numbers: _Int64s = distinct[encoded.indices.to_numpy()]
+        numbers: _Int64s = distinct.to_numpy().astype(np.int64)[encoded.indices.to_numpy()]
         return numbers
 
     def _add_keys(self, data: _Data) -> None:

@@ -102,19 +102,19 @@ def group_history(
         RequestError: no such record; lists groups of similar names, or the topics that the group has commits for.
     """
     coordinators = {row["coordinator"] for row in state.loads.to_pylist()}
-    by_producer_id = "java" in coordinators
+    by_producer_id, only_commits = "java" in coordinators, topic is not None or partition is not None
     lives: dict[_Origin, _Life] = {}
     seen: set[str] = set()
     for batch in batches:
         origin = (batch.partition.replica, batch.partition.offsets_partition)
-        life = lives.setdefault(origin, _Life(group, GroupFold(names), by_producer_id=by_producer_id))
+        life = lives.setdefault(origin, _Life(group, GroupFold(names), by_producer_id=by_producer_id, only_commits=only_commits))
         seen.update(life.read(batch))
     rows = [row for origin, life in lives.items() for row in life.finish(_left(state, origin, group))]
     if not rows:
         seen |= {*state.groups["group"].to_pylist(), *state.offsets["group"].to_pylist()}
         near = get_close_matches(group, seen, n=5) or sorted(seen)[:5]
         raise RequestError(f"no record of group {group!r} is here", remedy=f"Near by: {', '.join(near)}" if near else None)
-    if topic is None and partition is None:
+    if not only_commits:
         return _table(rows)
     commits = [row for row in rows if row["record_type"] in _OFFSET_COMMITS]
     wanted = [row for row in commits if topic in (None, row["topic"]) and partition in (None, row["partition"])]
@@ -146,6 +146,8 @@ class _Life:
     group: str
     fold: GroupFold
     by_producer_id: bool
+    #: Rows of other records tell that they are there, and have no value.
+    only_commits: bool
     committers: Committers = field(default_factory=Committers)
     rows: list[_Row] = field(default_factory=list)
     #: Producer id to its rows that wait for a marker.
@@ -160,17 +162,19 @@ class _Life:
             if batch.batch.is_control:
                 self._end_transaction(batch.batch.producer_id, record.key, record.record_offset, record.timestamp_ms)
                 continue
-            group = decode_record(record.key, None).key.get("group")
+            decoded = decode_record(record.key, None)
+            group = decoded.key.get("group")
             if group is not None:
                 yield group
             if group == self.group:
-                own.append((record, decode_record(record.key, record.value)))
-        steps = deque(self._steps(batch, own))
+                has_value = decoded.number in _OFFSET_COMMITS or not self.only_commits
+                own.append((record, decode_record(record.key, record.value) if has_value else decoded))
+        steps, origin = deque(self._steps(batch, own)), batch.origin
         for record, decoded in own:
             while steps and steps[0].record_offset <= record.record_offset:
                 self.committers.take(steps.popleft())
             position = {
-                **batch.origin,
+                **origin,
                 "byte_position": batch.batch.byte_position,
                 "record_offset": record.record_offset,
                 "timestamp_ms": record.timestamp_ms,

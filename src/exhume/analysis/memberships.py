@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from exhume.codecs.embedded import Payload
 
@@ -82,8 +82,7 @@ class Member:
         return (self.group_instance_id,) if self.group_instance_id is not None else (self.client_id, self.client_host)
 
 
-@dataclass(frozen=True, slots=True)
-class Membership:
+class Membership(NamedTuple):
     """A group from `record_offset` on, the first of its records in this step, to its next step.
 
     `timestamp_ms` is the time of the last of these records; None in message format 0. `state_timestamp_ms` is when a classic group came

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
 from dataclasses import dataclass, field
-from itertools import groupby, islice
-from typing import Any, TypeVar
+from itertools import chain, islice
+from typing import Any, Generic, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -21,25 +22,54 @@ from exhume.analysis.memberships import Member, Membership, TopicPartition
 
 _FRONT = ("protocol_type", "generation", "protocol", "leader", "current_state_timestamp_ms")
 _Read = TypeVar("_Read", Wish, Gift)
+_Protocol = tuple[str | None, str | None]
+_Numbers = npt.NDArray[np.int32]
 _FIELDS = ("member_id", "group_instance_id", "client_id", "client_host", "session_timeout_ms", "rebalance_timeout_ms")
 _NO_STATE_TIMESTAMP_MS = -1
 
 
+class _Said(Generic[_Read]):
+    """What members said in bytes, numbered as it is met: read once for each protocol that it came by."""
+
+    def __init__(self, read: Callable[[str | None, str | None, bytes], _Read]) -> None:
+        self._read: Callable[[str | None, str | None, bytes], _Read] = read
+        self.told: list[_Read] = []
+        self._numbers: dict[_Protocol, dict[bytes, int]] = {}
+
+    def numbers(self, column: pa.Array, protocols: Sequence[_Protocol], of_member: _Numbers) -> _Numbers:
+        """The number of each of these bytes; `of_member` says by which of these protocols it came."""
+        encoded = column.dictionary_encode()
+        different, places = encoded.dictionary.to_pylist(), encoded.indices.to_numpy()
+        codes, which = np.unique(of_member.astype(np.int64) * max(len(different), 1) + places, return_inverse=True)
+        found = [self._number(protocols[code // len(different)], different[code % len(different)]) for code in codes.tolist()]
+        return np.array(found, np.int32)[which]
+
+    def _number(self, protocol: _Protocol, raw: bytes) -> int:
+        numbers = self._numbers.setdefault(protocol, {})
+        number = numbers.get(raw)
+        if number is None:
+            number = numbers[raw] = len(self.told)
+            self.told.append(self._read(*protocol, raw))
+        return number
+
+
 @dataclass(frozen=True, slots=True)
 class _Columns:
-    """Members of many records, one behind the other: a list for each of their fields, and what they asked for and got."""
+    """Members of many records, one behind the other: a list for each of their fields, and the numbers of what they asked for and got."""
 
     fields: Mapping[str, list[Any]]
-    wishes: list[Wish]
-    gifts: list[Gift]
+    wishes: _Numbers
+    gifts: _Numbers
+    all_wishes: list[Wish]
+    all_gifts: list[Gift]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Roster:
     """A group metadata value: its fields in front of the members, and of these, in the order of the record, what they asked for and got."""
 
     front: Mapping[str, Any]
-    _columns: _Columns = field(repr=False)
+    _columns: _Columns
     _start: int
     _end: int
 
@@ -50,30 +80,85 @@ class Roster:
         """A field of each member, by its name in the layout."""
         return self._columns.fields[name][self._start : self._end]
 
+    def wish_numbers(self) -> bytes:
+        """The same for all records of one reader of which the members asked for the same, in this order."""
+        return self._columns.wishes[self._start : self._end].tobytes()
+
+    def gift_numbers(self) -> bytes:
+        """The same for all records of one reader of which the members got the same, in this order."""
+        return self._columns.gifts[self._start : self._end].tobytes()
+
     @property
     def wishes(self) -> list[Wish]:
-        return self._columns.wishes[self._start : self._end]
+        return [self._columns.all_wishes[number] for number in self._columns.wishes[self._start : self._end].tolist()]
 
     @property
     def gifts(self) -> list[Gift]:
-        return self._columns.gifts[self._start : self._end]
+        return [self._columns.all_gifts[number] for number in self._columns.gifts[self._start : self._end].tolist()]
 
     def member(self, place: int) -> Member:
         """The member in this place."""
         at = range(self._start, self._end)[place]
         fields = {name: column[at] for name, column in self._columns.fields.items()}
-        return member_of(fields, self._columns.wishes[at], self._columns.gifts[at])
+        return member_of(fields, self._columns.all_wishes[self._columns.wishes[at]], self._columns.all_gifts[self._columns.gifts[at]])
+
+
+class Wishes:
+    """What the members of a record asked for, one behind the other; and the topics that any of them subscribes to."""
+
+    __slots__ = ("claimed", "is_claimed_twice", "subscribed", "topics")
+
+    def __init__(self, wishes: Sequence[Wish]) -> None:
+        self.topics = [wish.topics for wish in wishes]
+        self.claimed = [wish.claimed for wish in wishes]
+        self.subscribed = _subscribed(self.topics)
+        self.is_claimed_twice = _is_there_twice(self.claimed)
+
+
+class Gifts:
+    """What the members of a record got, one behind the other; and what they own together, and how much each for itself."""
+
+    __slots__ = ("assigned", "owned", "together", "total")
+
+    def __init__(self, gifts: Sequence[Gift]) -> None:
+        self.assigned = [gift.assigned for gift in gifts]
+        self.owned = [gift.owned for gift in gifts]
+        self.together, self.total = _together(self.owned)
+
+
+@dataclass(slots=True)
+class Sayings:
+    """What members of the records of a group said, by its numbers: there once for all records that say the same."""
+
+    _wishes: dict[bytes, Wishes] = field(default_factory=dict)
+    _gifts: dict[bytes, Gifts] = field(default_factory=dict)
+
+    def wishes(self, roster: Roster) -> Wishes:
+        """What these members asked for."""
+        numbers = roster.wish_numbers()
+        found = self._wishes.get(numbers)
+        if found is None:
+            found = self._wishes[numbers] = Wishes(roster.wishes)
+        return found
+
+    def gifts(self, roster: Roster) -> Gifts:
+        """What these members got."""
+        numbers = roster.gift_numbers()
+        found = self._gifts.get(numbers)
+        if found is None:
+            found = self._gifts[numbers] = Gifts(roster.gifts)
+        return found
 
 
 class ClassicMembers(Mapping[str, Member]):
-    """The members of a roster by member id, made when they are asked for."""
+    """The members of a roster by member id, made when they are asked for. `sayings` are shared by the rosters of a group."""
 
-    __slots__ = ("_made", "_owned", "roster")
+    __slots__ = ("_made", "gifts", "roster", "wishes")
 
-    def __init__(self, roster: Roster) -> None:
+    def __init__(self, roster: Roster, sayings: Sayings) -> None:
         self.roster = roster
+        self.wishes, self.gifts = sayings.wishes(roster), sayings.gifts(roster)
         self._made: dict[str, Member] | None = None
-        self._owned: tuple[frozenset[TopicPartition], int] | None = None
 
     @property
     def _members(self) -> dict[str, Member]:
@@ -82,15 +167,8 @@ class ClassicMembers(Mapping[str, Member]):
             self._made = {member.member_id: member for member in made}
         return self._made
 
-    @property
-    def owned(self) -> tuple[frozenset[TopicPartition], int]:
-        """What they own together, and how much each for itself: more where two own the same. Made once."""
-        if self._owned is None:
-            self._owned = _together([gift.owned for gift in self.roster.gifts])
-        return self._owned
-
     def __len__(self) -> int:
-        return len(self.roster)
+        return len(self.gifts.owned)
 
     def __getitem__(self, member_id: str) -> Member:
         return self._members[member_id]
@@ -108,64 +186,73 @@ class ClassicMembers(Mapping[str, Member]):
         return self._members.items()
 
 
-def rosters(groups: pa.RecordBatch) -> list[Roster | None]:
-    """The roster of each of these records, rows of `schemas.DECODED["group_metadata"]`; None for tombstones, for what cannot be read to its
-    last byte, and where a member id is there twice.
-    """
-    if not groups.num_rows:
-        return []
-    is_clean = pc.and_(pc.equal(pc.list_value_length(groups["marks"]), 0), pc.is_valid(groups["members"]))
-    fronts = [dict(zip(_FRONT, row, strict=True)) for row in zip(*(groups[name].to_pylist() for name in _FRONT), strict=True)]
-    counts = pc.fill_null(pc.list_value_length(groups["members"]), 0).to_numpy(zero_copy_only=False)
-    ends = np.cumsum(counts)
-    members = groups["members"].flatten()
-    protocols = [*zip(groups["protocol_type"].to_pylist(), groups["protocol"].to_pylist(), counts.tolist(), strict=True)]
-    columns = _Columns(
-        {name: _listed(members.field(name)) for name in _FIELDS},
-        _read(members.field("subscription"), wish_of, protocols),
-        _read(members.field("assignment"), gift_of, protocols),
-    )
-    found: list[Roster | None] = []
-    for is_ok, front, start, end in zip(is_clean.to_pylist(), fronts, (ends - counts).tolist(), ends.tolist(), strict=True):
-        if front["current_state_timestamp_ms"] is None:
-            front["current_state_timestamp_ms"] = _NO_STATE_TIMESTAMP_MS
-        is_plain = is_ok and len({*columns.fields["member_id"][start:end]}) == end - start
-        found.append(Roster(front, columns, start, end) if is_plain else None)
-    return found
+class RosterReader:
+    """Reads rosters; what their members asked for and got is kept once for all records."""
+
+    def __init__(self) -> None:
+        self._wishes, self._gifts = _Said(wish_of), _Said(gift_of)
+
+    def read(self, groups: pa.RecordBatch) -> list[Roster | None]:
+        """The roster of each of these records, rows of `schemas.DECODED["group_metadata"]`; None for tombstones, for what cannot be read
+        to its last byte, and where a member id is there twice.
+        """
+        if not groups.num_rows:
+            return []
+        told = [groups[name].to_pylist() for name in _FRONT]
+        counts = pc.fill_null(pc.list_value_length(groups["members"]), 0).to_numpy(zero_copy_only=False)
+        members = groups["members"].flatten()
+        protocols: dict[_Protocol, int] = {}
+        numbered = [protocols.setdefault(protocol, len(protocols)) for protocol in zip(told[0], told[2], strict=True)]
+        by_protocol, of_member = [*protocols], np.repeat(np.array(numbered, np.int32), counts)
+        fields = {name: _encoded(members.field(name)) for name in _FIELDS}
+        columns = _Columns(
+            {name: _listed(*encoded) for name, encoded in fields.items()},
+            self._wishes.numbers(members.field("subscription"), by_protocol, of_member),
+            self._gifts.numbers(members.field("assignment"), by_protocol, of_member),
+            self._wishes.told,
+            self._gifts.told,
+        )
+        is_plain = pc.and_(pc.equal(pc.list_value_length(groups["marks"]), 0), pc.is_valid(groups["members"])).to_numpy(
+            zero_copy_only=False
+        )
+        is_plain = is_plain & ~_has_twice(fields["member_id"][1], counts)
+        ends = np.cumsum(counts)
+        found: list[Roster | None] = []
+        for is_ok, start, end, *front in zip(is_plain.tolist(), (ends - counts).tolist(), ends.tolist(), *told, strict=True):
+            if front[-1] is None:
+                front[-1] = _NO_STATE_TIMESTAMP_MS
+            found.append(Roster(dict(zip(_FRONT, front, strict=True)), columns, start, end) if is_ok else None)
+        return found
 
 
-def _listed(column: pa.Array) -> list[Any]:
-    """These values, equal ones as one object."""
+def _encoded(column: pa.Array) -> tuple[list[Any], _Numbers]:
+    """The different values, None behind them, and which of them each is."""
     encoded = column.dictionary_encode()
     different = [*encoded.dictionary.to_pylist(), None]
-    return [different[place] for place in encoded.indices.fill_null(len(different) - 1).to_pylist()]
+    return different, encoded.indices.fill_null(len(different) - 1).to_numpy()
 
 
-def _read(
-    column: pa.Array, read: Callable[[str | None, str | None, bytes], _Read], protocols: Iterable[tuple[str | None, str | None, int]]
-) -> list[_Read]:
-    """What these bytes say, each read once for each protocol that it came by. `protocols` are protocol type, protocol and number of members
-    of each group.
-    """
-    encoded = column.dictionary_encode()
-    different, places = encoded.dictionary.to_pylist(), encoded.indices.to_pylist()
-    known: dict[tuple[str | None, str | None], dict[int, _Read]] = {}
-    found: list[_Read] = []
-    for (protocol_type, protocol), run in groupby(protocols, key=lambda group: group[:2]):
-        own: list[int] = places[len(found) : len(found) + sum(count for _, _, count in run)]
-        already = known.setdefault((protocol_type, protocol), {})
-        already.update({place: read(protocol_type, protocol, different[place]) for place in {*own}.difference(already)})
-        found += [already[place] for place in own]
-    return found
+def _listed(different: Sequence[Any], places: _Numbers) -> list[Any]:
+    return [different[place] for place in places.tolist()]
+
+
+def _has_twice(places: _Numbers, counts: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Whether one of so many values of each record is there twice."""
+    flags = np.zeros(len(counts), np.bool_)
+    records = np.repeat(np.arange(len(counts)), counts)
+    span = int(places.max(initial=0)) + 1
+    codes = np.sort(records * span + places)
+    flags[codes[1:][codes[1:] == codes[:-1]] // span] = True
+    return flags
 
 
 # What members say, of steps of any kind: one entry for each member, in the order of the record.
 
 
-def assigned_of(step: Membership) -> list[tuple[TopicPartition, ...] | None]:
+def assigned_of(step: Membership) -> Sequence[tuple[TopicPartition, ...] | None]:
     """`Member.assigned` of each."""
     if isinstance(step.members, ClassicMembers):
-        return [gift.assigned for gift in step.members.roster.gifts]
+        return step.members.gifts.assigned
     return [member.assigned for member in step.members.values()]
 
 
@@ -177,50 +264,71 @@ def is_opaque(step: Membership) -> bool:
 def owned_of(step: Membership) -> list[tuple[TopicPartition, ...]]:
     """`Member.owned` of each."""
     if isinstance(step.members, ClassicMembers):
-        return [gift.assigned or () for gift in step.members.roster.gifts]
+        return [assigned or () for assigned in step.members.gifts.assigned]
     return [member.owned for member in step.members.values()]
 
 
-def owned_sets_of(step: Membership) -> list[frozenset[TopicPartition]]:
+def owned_sets_of(step: Membership) -> Sequence[frozenset[TopicPartition]]:
     """`Member.owned` of each as a set: one object, and one hash, for all that got the same."""
     if isinstance(step.members, ClassicMembers):
-        return [gift.owned for gift in step.members.roster.gifts]
+        return step.members.gifts.owned
     return [frozenset(member.owned) for member in step.members.values()]
 
 
 def owned_together(step: Membership) -> frozenset[TopicPartition]:
     """What somebody owns."""
-    return _owned(step)[0]
+    if isinstance(step.members, ClassicMembers):
+        return step.members.gifts.together
+    return _together(owned_sets_of(step))[0]
 
 
 def is_owned_twice(step: Membership) -> bool:
     """Whether two members own the same."""
-    together, owned = _owned(step)
-    return len(together) < owned
-
-
-def _owned(step: Membership) -> tuple[frozenset[TopicPartition], int]:
     if isinstance(step.members, ClassicMembers):
-        return step.members.owned
-    return _together(owned_sets_of(step))
+        return len(step.members.gifts.together) < step.members.gifts.total
+    together, total = _together(owned_sets_of(step))
+    return len(together) < total
 
 
 def _together(owned: Sequence[frozenset[TopicPartition]]) -> tuple[frozenset[TopicPartition], int]:
     return frozenset[TopicPartition]().union(*owned), sum(map(len, owned))
 
 
-def claimed_of(step: Membership) -> list[tuple[TopicPartition, ...] | None]:
+def claimed_of(step: Membership) -> Sequence[tuple[TopicPartition, ...] | None]:
     """`Member.claimed` of each."""
     if isinstance(step.members, ClassicMembers):
-        return [wish.claimed for wish in step.members.roster.wishes]
+        return step.members.wishes.claimed
     return [member.claimed for member in step.members.values()]
 
 
-def subscriptions_of(step: Membership) -> list[tuple[str, ...] | None]:
+def subscriptions_of(step: Membership) -> Sequence[tuple[str, ...] | None]:
     """`Member.subscribed_topics` of each."""
     if isinstance(step.members, ClassicMembers):
-        return [wish.topics for wish in step.members.roster.wishes]
+        return step.members.wishes.topics
     return [member.subscribed_topics for member in step.members.values()]
+
+
+def subscribed_together(step: Membership) -> frozenset[str]:
+    """The topics that somebody subscribes to, as far as they are known."""
+    if isinstance(step.members, ClassicMembers):
+        return step.members.wishes.subscribed
+    return _subscribed(subscriptions_of(step))
+
+
+def _subscribed(subscriptions: Iterable[tuple[str, ...] | None]) -> frozenset[str]:
+    return frozenset(chain.from_iterable(filter(None, {*subscriptions})))
+
+
+def is_claimed_twice(step: Membership) -> bool:
+    """Whether two members claim the same."""
+    if isinstance(step.members, ClassicMembers):
+        return step.members.wishes.is_claimed_twice
+    return _is_there_twice(claimed_of(step))
+
+
+def _is_there_twice(plans: Iterable[tuple[TopicPartition, ...] | None]) -> bool:
+    everything = [*chain.from_iterable(filter(None, plans))]
+    return len({*everything}) < len(everything)
 
 
 def client_ids_of(step: Membership) -> list[str | None]:

@@ -13,11 +13,11 @@ none; None where there is neither. All of this is bounded by the number of keys 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from exhume.analysis.detectors.keys import GroupKeys
 from exhume.analysis.detectors.log_files import LogFiles
 from exhume.analysis.detectors.owner_history import OwnerHistory
 from exhume.analysis.detectors.strangers import Stranger
-from exhume.analysis.group_lives import lives_of_records
+from exhume.analysis.group_lives import lives_of_records, lives_of_rosters
 from exhume.analysis.memberships import Membership
 from exhume.analysis.rosters import Roster
 from exhume.codecs.record_types import Decoded, decode_record
@@ -38,8 +38,7 @@ _CLASSIC = 2
 _MADE_OF_STEPS = ("memberships", "owners", "_lowest_from", "_highest_up_to")
 
 
-@dataclass(frozen=True, slots=True)
-class GroupRecord:
+class GroupRecord(NamedTuple):
     """A record of the group itself or of a member: types 2 and 3 to 23. `decoded` reads key and value when asked."""
 
     record_offset: int
@@ -54,7 +53,7 @@ class GroupRecord:
     #: The generation, or the group epoch, where the record says one.
     epoch: int | None = None
     #: Of a record of a classic group; None where its members have to be decoded one by one.
-    roster: Roster | None = field(default=None, repr=False)
+    roster: Roster | None = None
 
     @property
     def decoded(self) -> Decoded:
@@ -175,8 +174,11 @@ class GroupCase:
         """The steps of the group's life: who was in it, and who had what, from one record to the next."""
         return self._steps_of(self.records)
 
-    def _steps_of(self, records: Iterable[GroupRecord]) -> list[Membership]:
+    def _steps_of(self, records: Sequence[GroupRecord]) -> list[Membership]:
         around = self.around
+        if _is_plainly_classic(records):
+            rows = ((each.record_offset, each.timestamp_ms, each.path, each.byte_position, each.roster) for each in records)
+            return lives_of_rosters(self.group, (around.replica, around.offsets_partition), rows)
         in_hand = (
             (
                 (around.replica, around.offsets_partition, record.path, record.byte_position),
@@ -243,6 +245,20 @@ class GroupCase:
     def standing(self) -> Standing:
         """What the group is at the end of the log."""
         return self.records[-1].standing if self.records else "unrecorded"
+
+
+def _is_plainly_classic(records: Sequence[GroupRecord]) -> bool:
+    """Whether each of these is a classic group whole, in a batch of its own, under one and the same key; or its tombstone."""
+    if not records or records[0].record_type != _CLASSIC or decode_record(records[0].key, None).marks:
+        return False
+    key, before = records[0].key, None
+    for record in records:
+        if record.key != key or (record.roster is None and record.value is not None):
+            return False
+        if before is not None and (record.byte_position, record.path) == (before.byte_position, before.path):
+            return False
+        before = record
+    return True
 
 
 @dataclass(slots=True)

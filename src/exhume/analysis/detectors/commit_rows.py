@@ -69,18 +69,44 @@ class _Numbering:
         self._numbers = np.empty(0, np.int64)
 
     def of(self, codes: Int64s) -> Int64s:
-        """The numbers of these codes; those that are new get the next ones."""
-        places = np.searchsorted(self._sorted, codes)
-        is_known = places < len(self._sorted)
-        is_known[is_known] = self._sorted[places[is_known]] == codes[is_known]
-        if not is_known.all():
-            new = np.unique(codes[~is_known])
-            at = np.searchsorted(self._sorted, new)
-            self._sorted = np.insert(self._sorted, at, new)
-            self._numbers = np.insert(self._numbers, at, len(self.codes) + np.arange(len(new)))
-            self.codes = np.append(self.codes, new)
-            places = np.searchsorted(self._sorted, codes)
-        return self._numbers[places]
+        """The numbers of these codes; those that are new get the next ones, the lowest code first.
+
+        Codes that follow one another mostly have numbers that do: others are looked up one by one.
+        """
+        if not len(codes):
+            return codes
+        steps = np.diff(codes)
+        heads = np.flatnonzero(np.concatenate([[True], (steps < 0) | (steps > 1)]))
+        numbers = np.repeat(self._looked_up(codes[heads]) - codes[heads], np.diff(np.append(heads, len(codes)))) + codes
+        wrong = np.flatnonzero(self._codes_of(numbers) != codes)
+        if len(wrong):
+            numbers[wrong] = self._looked_up(codes[wrong])
+            new = np.unique(codes[wrong][numbers[wrong] == NONE])
+            if len(new):
+                self._add(new)
+                numbers[wrong] = self._looked_up(codes[wrong])
+        return numbers
+
+    def _codes_of(self, numbers: Int64s) -> Int64s:
+        """What has these numbers; -1 for numbers that were not given out."""
+        if not len(self.codes):
+            return np.full(len(numbers), NONE, np.int64)
+        is_one = (numbers >= 0) & (numbers < len(self.codes))
+        return np.where(is_one, self.codes[np.where(is_one, numbers, 0)], NONE)
+
+    def _looked_up(self, codes: Int64s) -> Int64s:
+        """The numbers of these codes; -1 for those that have none."""
+        if not len(self._sorted):
+            return np.full(len(codes), NONE, np.int64)
+        places = np.minimum(np.searchsorted(self._sorted, codes), len(self._sorted) - 1)
+        return np.where(self._sorted[places] == codes, self._numbers[places], NONE)
+
+    def _add(self, new: Int64s) -> None:
+        """Give numbers to these codes, which are sorted."""
+        at = np.searchsorted(self._sorted, new)
+        self._sorted = np.insert(self._sorted, at, new)
+        self._numbers = np.insert(self._numbers, at, len(self.codes) + np.arange(len(new)))
+        self.codes = np.append(self.codes, new)
 
 
 class Names:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 #: Why a commit stands out:
 #:
@@ -32,8 +32,7 @@ Standing = Literal["unrecorded", "empty", "active", "removed"]
 STANDINGS: tuple[Standing, ...] = ("unrecorded", "empty", "active", "removed")
 
 
-@dataclass(frozen=True, slots=True)
-class Commit:
+class Commit(NamedTuple):
     """A committed value. `settled_offset` is the record that made it count: itself, or the COMMIT marker of its transaction."""
 
     record_offset: int

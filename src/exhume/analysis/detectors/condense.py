@@ -15,13 +15,14 @@ import pyarrow.compute as pc
 from exhume.analysis.detectors.cases import Epoch, GroupCase, GroupRecord, PartitionCase, Silence, Surroundings, TopicCase
 from exhume.analysis.detectors.commit_rows import NONE, Column, Int64s, Names, or_none
 from exhume.analysis.detectors.commits import Dropped
+from exhume.analysis.detectors.garbage import collected_seldom
 from exhume.analysis.detectors.key_lives import KeyLives
 from exhume.analysis.detectors.keys import GroupKeys
 from exhume.analysis.detectors.recent import Recent
 from exhume.analysis.detectors.standings import CLASSIC_GROUP, Standings
 from exhume.analysis.detectors.strangers import Strangers
 from exhume.analysis.detectors.transactions import Markers, settle
-from exhume.analysis.rosters import Roster, rosters
+from exhume.analysis.rosters import Roster, RosterReader
 from exhume.codecs.chapters import Chapter
 from exhume.codecs.record_types import COMMIT, decode_control_record, decode_record
 from exhume.replay.topic_names import TopicNames
@@ -37,6 +38,7 @@ _GROUP_TYPES = range(2, 24)
 _OTHER_COLUMNS = ["record_offset", "timestamp_ms", "byte_position", "partition_leader_epoch", "path", "key", "value"]
 
 
+@collected_seldom()
 def condense(chapters: Iterable[Chapter], names: TopicNames | None = None, *, commits_of: Collection[str] | None = None) -> TopicCase:
     """The case of everything in these chapters. Chapters of one offsets partition are in log order; `names` are those of topic ids.
 
@@ -113,6 +115,7 @@ class PartitionCondenser:
         self._standings = Standings()
         self._activity = _Activity()
         self._strangers = Strangers()
+        self._rosters = RosterReader()
         self._records: defaultdict[int, list[GroupRecord]] = defaultdict(list)
         self._waiting: list[Int64s] = []
         self._waiting_rows = 0
@@ -134,7 +137,7 @@ class PartitionCondenser:
             self._note_markers(others.filter(others["is_control"]))
             others = others.filter(pa.array(~is_control))
         self._strangers.take(commits, others)
-        self._note_group_records(others, rosters(chapter.groups))
+        self._note_group_records(others, self._rosters.read(chapter.groups))
         rows[Column.STANDING], rows[Column.STEPS] = self._standings.of(rows[Column.GROUP], rows[Column.OFFSET], len(self._names.groups))
         self._waiting.append(rows)
         self._waiting_rows += rows.shape[1]

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from exhume.analysis.detectors.cases import GroupCase, PartitionCase, TopicCase
 from exhume.analysis.detectors.catalogue import DETECTORS, WITHOUT_DETECTOR
+from exhume.analysis.detectors.garbage import collected_seldom
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.retention import likely_retention_ms
@@ -36,6 +37,7 @@ def chosen(codes: Collection[str] | None) -> list[Detector]:
     return [*found.values()]
 
 
+@collected_seldom()
 def diagnose(
     case: TopicCase, inputs: Inputs, *, codes: Collection[str] | None = None, groups: Collection[str] | None = None
 ) -> list[Finding]:

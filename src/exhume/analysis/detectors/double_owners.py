@@ -11,7 +11,7 @@ from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import counted, finding, span, undecidable
 from exhume.analysis.detectors.steps import Stretch, judged, stretches, who
 from exhume.analysis.memberships import Membership
-from exhume.analysis.rosters import claimed_of, is_owned_twice, member_at, owned_of
+from exhume.analysis.rosters import claimed_of, is_claimed_twice, is_owned_twice, member_at, owned_of
 from exhume.findings import Finding
 
 #: Assignors that never give a partition to two members. Of others nobody knows what they mean to do.
@@ -35,7 +35,7 @@ def find_double_owners(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  
     steps = judged(group)
     for stretch in stretches(group, steps, _is_owned_twice):
         yield _found(group, stretch, "IC-11", _doubled(_owned(stretch.first)))
-    for stretch in stretches(group, steps, lambda step: _has_doubled(_claimed(step))):
+    for stretch in stretches(group, steps, is_claimed_twice):
         yield _found(group, stretch, "IC-11b", _doubled(_claimed(stretch.first)))
     is_judged = {id(step) for step in steps}
     hidden = [step for step in group.memberships if id(step) not in is_judged and _is_owned_twice(step)]

@@ -48,7 +48,7 @@ def find_identity_fights(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
     turns: dict[str, list[_Turn]] = {}
     holders: dict[str, Member] = {}
     for step in group.memberships:
-        for member in step.members.values() if any(instance is not None for instance in instance_ids_of(step)) else ():
+        for member in step.members.values() if {*instance_ids_of(step)} - {None} else ():
             instance = member.group_instance_id
             if instance is None:
                 continue
@@ -139,14 +139,20 @@ def _strangers(step: Membership) -> tuple[int, int] | None:
     if step.kind == "streams":
         return None
     subscriptions = subscriptions_of(step)
-    if len({*subscriptions}) < 2:
+    different = tuple(dict.fromkeys(subscriptions))
+    if len(different) < 2:
         return None
-    first_places: dict[tuple[str, ...], int] = {}
-    for place, subscribed in enumerate(subscriptions):
-        if subscribed:
-            first_places.setdefault(subscribed, place)
+    apart = _apart(different)
+    return None if apart is None else (subscriptions.index(apart[0]), subscriptions.index(apart[1]))
+
+
+@lru_cache(maxsize=1024)
+def _apart(subscriptions: tuple[tuple[str, ...] | None, ...]) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """The first two of these subscriptions that have nothing in common, and that no third one brings together."""
     apart: list[tuple[set[str], int]] = []
-    for subscribed, place in first_places.items():
+    for place, subscribed in enumerate(subscriptions):
+        if not subscribed:
+            continue
         topics, first = set(subscribed), place
         linked = [each for each in apart if not each[0].isdisjoint(topics)]
         for each in linked:
@@ -154,7 +160,8 @@ def _strangers(step: Membership) -> tuple[int, int] | None:
             topics, first = topics | each[0], min(first, each[1])
         apart.append((topics, first))
     apart.sort(key=lambda each: each[1])
-    return (apart[0][1], apart[1][1]) if len(apart) > 1 else None
+    one, other = (subscriptions[first] for _, first in apart[:2]) if len(apart) > 1 else (None, None)
+    return None if one is None or other is None else (one, other)
 
 
 def _stem(client_id: str | None) -> str:

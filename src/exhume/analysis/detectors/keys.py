@@ -189,7 +189,7 @@ class GroupKeys(Sequence[KeyLife]):
         self._columns.clear()
         self._lasts.clear()
         self._changes.clear()
-        for name in ("names", "_places", "last_record_offsets", "usual_intervals_ms", "usual_rises", "_number_of"):
+        for name in ("names", "_places", "last_record_offsets", "_last_times", "usual_intervals_ms", "usual_rises", "_number_of"):
             self.__dict__.pop(name, None)
 
     def __len__(self) -> int:
@@ -233,17 +233,25 @@ class GroupKeys(Sequence[KeyLife]):
 
     def with_changes(self, *reasons: Reason) -> list[KeyLife]:
         """The keys with a commit that stands out for any of these reasons; for whatever reason where none is named."""
-        return self._those(self._changed(reasons or REASONS))
+        met = self._met(reasons or REASONS)
+        if not met:
+            return []
+        has_one: Flags = np.any(self._lives.counts[:, self._numbers][met], axis=0)
+        return self._those(has_one)
 
-    def _changed(self, reasons: Sequence[Reason]) -> Flags:
-        """Which keys have a change for any of these reasons."""
-        counts = self._lives.counts
-        flags: Flags = sum(counts[REASONS.index(reason)][self._numbers] for reason in reasons) > np.int64(0)
-        return flags
+    def _met(self, reasons: Sequence[Reason]) -> list[int]:
+        """Those of these reasons, by their places in `REASONS`, that any key has a change for."""
+        return [place for place in map(REASONS.index, reasons) if self._has_reason[place]]
+
+    @cached_property
+    def _has_reason(self) -> list[bool]:
+        flags: Flags = np.any(self._lives.counts[:, self._numbers], axis=1)
+        has: list[bool] = flags.tolist()
+        return has
 
     def changed(self, *reasons: Reason) -> ChangeTable:
         """The commits that stand out for any of these reasons as columns, key by key; `places` are those of the keys here."""
-        if not self._changed(reasons).any():
+        if not self._met(reasons):
             return self._lives.changes.of(self._numbers[:0])
         found = self._lives.changes.of(self._numbers)
         return found.where(found.has(*reasons))
@@ -303,13 +311,18 @@ class GroupKeys(Sequence[KeyLife]):
 
     def last_times(self, names: Iterable[tuple[str, int]]) -> list[int]:
         """Append times of the last commits to these partitions; without those that have none."""
-        places = [self._places[name] for name in names if name in self._places]
-        times: list[int] = self._lives.last[Column.TIME, self._numbers[places]].tolist() if places else []
-        return [time for place, time in zip(places, times, strict=True) if time != NONE and self.last_record_offsets[place] != NONE]
+        known, times = self._places, self._last_times
+        return [time for name in names if (place := known.get(name)) is not None and (time := times[place]) != NONE]
+
+    @cached_property
+    def _last_times(self) -> list[int]:
+        times: list[int] = np.where(np.array(self.last_record_offsets) != NONE, self._lives.last[Column.TIME, self._numbers], NONE).tolist()
+        return times
 
     def newest(self, names: Iterable[tuple[str, int]]) -> Commit | None:
         """The last commit in the log that one of these partitions has; None where they have none."""
-        places = [self._places[name] for name in names if name in self._places]
+        known = self._places
+        places = [place for name in names if (place := known.get(name)) is not None]
         last = max(places, key=self.last_record_offsets.__getitem__, default=None)
         return None if last is None else self.last(last)
 

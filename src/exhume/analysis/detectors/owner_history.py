@@ -51,23 +51,23 @@ class OwnerHistory:
     def _sole_owners(self) -> tuple[Int64s, Int64s, Int64s]:
         """Partition, step and member, by numbers, wherever a partition has one owner: by partition, then by step."""
         numbers: dict[str, int] = {}
-        known: dict[frozenset[TopicPartition], Int64s] = {}
+        sets: dict[frozenset[TopicPartition], int] = {}
         counts: list[int] = []
         members: list[int] = []
-        owned = [np.empty(0, np.int64)]
+        owned: list[int] = []
         for taken in self._steps:
             of_step = owned_sets_of(taken)
             counts.append(len(of_step))
             members += [numbers.setdefault(member_id, len(numbers)) for member_id in taken.members]
-            for each in of_step:
-                if each not in known:
-                    listed = [self._partitions.setdefault(partition, len(self._partitions)) for partition in each]
-                    known[each] = np.array(listed, np.int64)
-            owned += [known[each] for each in of_step]
-        lengths = [*map(len, owned)][1:]
+            owned += [sets.setdefault(each, len(sets)) for each in of_step]
         self._member_ids = [*numbers]
+        listed = [self._partitions.setdefault(partition, len(self._partitions)) for each in sets for partition in each]
+        sizes = np.array([len(each) for each in sets], np.int64)
+        lengths = sizes[owned]
+        ends = np.cumsum(lengths)
         of_member = np.repeat(np.arange(len(lengths)), lengths)
-        partition = np.concatenate(owned)
+        at = np.arange(len(of_member)) + np.repeat((np.cumsum(sizes) - sizes)[owned] - ends + lengths, lengths)
+        partition = np.array(listed, np.int64)[at]
         step_of_member = np.repeat(np.arange(len(counts)), counts)
         order = np.argsort(partition, kind="stable")
         partition, step = partition[order], step_of_member[of_member[order]] if len(order) else order

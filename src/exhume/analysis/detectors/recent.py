@@ -22,8 +22,10 @@ class Recent:
     """For each series, by its number, its last `USUAL` values; they are 0 or more."""
 
     def __init__(self) -> None:
-        # The newest one last. Most series of a log with many keys have no value ever: rows are given out as they come. Row 0 stays empty.
+        # Rings. Most series of a log with many keys have no value ever: rows are given out as they come. Row 0 stays empty.
         self._values = np.full((1, USUAL), _UNKNOWN, np.int64)
+        #: How many values each row was ever given: the next one's place, but for the turns of the ring.
+        self._given = np.zeros(1, np.int64)
         self._row_of = np.zeros(0, np.int64)
         self._rows = 1
 
@@ -40,6 +42,7 @@ class Recent:
         if needed > len(self._values):
             more = max(needed, 2 * len(self._values)) - len(self._values)
             self._values = np.concatenate([self._values, np.full((more, USUAL), _UNKNOWN, np.int64)])
+            self._given = np.append(self._given, np.zeros(more, np.int64))
         self._row_of[new] = np.arange(self._rows, needed)
         self._rows = needed
 
@@ -53,7 +56,10 @@ class Recent:
 
     def last(self, series: int) -> list[int]:
         """The last values, the newest one last."""
-        return [value for value in self._values[self._row_of[series]].tolist() if value != _UNKNOWN]
+        row = self._row_of[series]
+        oldest = int(self._given[row]) % USUAL
+        values: list[int] = self._values[row].tolist()
+        return [value for value in values[oldest:] + values[:oldest] if value != _UNKNOWN]
 
     def beyond(self, series: Int64s, values: Int64s, candidates: Int64s, ratio: float) -> dict[int, float]:
         """Those of `candidates`, places among these new values, that are more than `ratio` times the median of the `USUAL` before them.
@@ -70,7 +76,7 @@ class Recent:
         for place in candidates[stands_out].tolist():
             first = max(int(starts[place]), place - USUAL)
             before = values[first:place].tolist()
-            median = _median([*self._values[self._row_of[series[place]]].tolist(), *before][-USUAL:])
+            median = _median([*self.last(int(series[place])), *before][-USUAL:])
             if median is not None and values[place] > ratio * median:
                 found[place] = median
         return found
@@ -78,17 +84,19 @@ class Recent:
     def _few_medians(self, series: Int64s, values: Int64s, starts: Int64s, places: Int64s) -> Floats:
         """The medians of the last few values in front of these places; NaN where fewer than two are known."""
         before = np.empty((len(places), _FEW), np.float64)
+        rows = self._row_of[series[places]]
+        given = self._given[rows]
         for back in range(1, _FEW + 1):
             source = places - back
             too_far = starts[places] - source
-            kept = self._values[self._row_of[series[places]], -np.maximum(too_far, 1)]
+            kept = self._values[rows, (given - np.maximum(too_far, 1)) % USUAL]
             before[:, back - 1] = np.where(too_far <= 0, values[np.maximum(source, 0)], kept)
         known = (before != _UNKNOWN).sum(axis=1)
         before[before == _UNKNOWN] = np.inf
         before.sort(axis=1)
-        rows = np.arange(len(places))
-        low = before[rows, np.maximum(known - 1, 0) // 2]
-        high = before[rows, np.minimum(known // 2, _FEW - 1)]
+        each = np.arange(len(places))
+        low = before[each, np.maximum(known - 1, 0) // 2]
+        high = before[each, np.minimum(known // 2, _FEW - 1)]
         return np.where(known >= 2, (low + high) / 2, np.nan)
 
     def take(self, series: Int64s, values: Int64s) -> None:
@@ -96,17 +104,15 @@ class Recent:
         if not len(series):
             return
         firsts = np.flatnonzero(np.concatenate([[True], series[1:] != series[:-1]]))
-        ends = np.append(firsts[1:], len(series))
-        counts = ends - firsts
+        counts = np.diff(np.append(firsts, len(series)))
         self._give_rows(series[firsts])
         rows = self._row_of[series[firsts]]
-        back = np.arange(USUAL, 0, -1)[None, :]
-        is_new = back <= counts[:, None]
-        new = values[np.where(is_new, ends[:, None] - back, 0)]
-        # Behind the new ones come the newest of those that were there.
-        kept_back = np.where(is_new, 1, back - counts[:, None])
-        kept = self._values[rows[:, None], -kept_back]
-        self._values[rows] = np.where(is_new, new, kept)
+        # The last ones of each series: what they would take the place of at once need not be written.
+        back = np.repeat(firsts + counts, counts) - np.arange(len(series))
+        late = np.flatnonzero(back <= USUAL)
+        ends = self._given[rows] + counts
+        self._values[np.repeat(rows, counts)[late], (np.repeat(ends, counts)[late] - back[late]) % USUAL] = values[late]
+        self._given[rows] = ends
 
 
 def _starts(series: Int64s) -> Int64s:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterable, Iterator, Sequence
 from statistics import median
 
+from exhume.analysis.detectors.absences import absences
 from exhume.analysis.detectors.cases import GroupCase
 from exhume.analysis.detectors.commits import PAUSE_MS, PAUSE_RATIO
 from exhume.analysis.detectors.inputs import Inputs
@@ -15,7 +15,7 @@ from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import counted, finding, span, undecidable
 from exhume.analysis.detectors.steps import Stretch, judged, stretches, who
 from exhume.analysis.memberships import Member, Membership, TopicPartition
-from exhume.analysis.rosters import assigned_of, member_at, owned_together, subscriptions_of
+from exhume.analysis.rosters import assigned_of, member_at, owned_together, subscribed_together
 from exhume.analysis.topic_sizes import TopicSize, TopicSizes
 from exhume.findings import Finding
 
@@ -48,11 +48,15 @@ def _sizes(group: GroupCase, inputs: Inputs) -> TopicSizes:
         if record.record_type in _PARTITION_METADATA:
             decoded = record.decoded
             sizes.learn_record(group.group, None if decoded.value is None else decoded.value.get("topics"), record.record_offset)
-    plans: list[frozenset[TopicPartition]] = []
-    others: list[frozenset[TopicPartition]] = []
-    for step in group.memberships:
-        (plans if step.kind == "classic" and step.protocol in _EAGER else others).append(owned_together(step))
-    sizes.learn_plans(plans)
+    # Plans are the same again and again: of those that are equal the last one tells all.
+    plans: dict[frozenset[TopicPartition], None] = {}
+    others: set[frozenset[TopicPartition]] = set()
+    for step in reversed(group.memberships):
+        if step.kind == "classic" and step.protocol in _EAGER:
+            plans.setdefault(owned_together(step))
+        else:
+            others.add(owned_together(step))
+    sizes.learn_plans([*reversed(plans)])
     for topic, partition in frozenset().union(*others):
         sizes.saw(topic, partition)
     for topic, partition in group.keys.names:
@@ -62,11 +66,13 @@ def _sizes(group: GroupCase, inputs: Inputs) -> TopicSizes:
 
 def _without_owner(group: GroupCase, sizes: TopicSizes) -> Iterator[Finding]:
     steps = [step for step in judged(group) if step.members and None not in assigned_of(step)]
-    subscribed = [_subscribed(step) for step in steps]
+    subscribed = [subscribed_together(step) for step in steps]
     known = {topic: sizes.of(topic, group.group) for topic in sorted(frozenset().union(*subscribed))}
     counts = {topic: size.partition_count for topic, size in known.items() if size is not None}
     found: dict[tuple[int, int | None, str], tuple[TopicSize, Stretch, list[int]]] = {}
-    for missed, stretch in _missed(group, steps, subscribed, counts):
+    for first, end, missed in absences(steps, subscribed, counts):
+        ended = steps[end] if end < len(steps) else None
+        stretch = Stretch(steps[first:end], ended, group.around.last_timestamp_ms if ended is None else ended.timestamp_ms)
         if not stretch.lasts:
             continue
         for topic, partition in missed:
@@ -82,32 +88,6 @@ def _without_owner(group: GroupCase, sizes: TopicSizes) -> Iterator[Finding]:
         )
         reason = f"how many partitions these topics have is not known: {some}; above that nobody's absence would show"
         yield undecidable("IC-20a", reason, group, remedy="Give --topics", evidence=steps[-1:])
-
-
-def _missed(
-    group: GroupCase, steps: Sequence[Membership], subscribed: Sequence[frozenset[str]], counts: Mapping[str, int]
-) -> Iterator[tuple[list[TopicPartition], Stretch]]:
-    """The partitions that nobody had though members subscribe to their topics, those together that were nobody's over the same steps."""
-    expected: dict[frozenset[str], set[TopicPartition]] = {}
-    #: What is missing now, and the number of the step since when.
-    since: dict[TopicPartition, int] = {}
-    for number, (step, topics) in enumerate(zip(steps, subscribed, strict=True)):
-        if topics not in expected:
-            expected[topics] = {(topic, partition) for topic in topics for partition in range(counts.get(topic, 0))}
-        missing = expected[topics] - owned_together(step)
-        for first, ended in _together(since, since.keys() - missing):
-            yield ended, Stretch(steps[first:number], step, step.timestamp_ms)
-        since.update(dict.fromkeys(sorted(missing - since.keys()), number))
-    for first, missed in _together(since, {*since}):
-        yield missed, Stretch(steps[first:], None, group.around.last_timestamp_ms)
-
-
-def _together(since: dict[TopicPartition, int], ended: AbstractSet[TopicPartition]) -> list[tuple[int, list[TopicPartition]]]:
-    """Those that ended taken out of `since`, by when they began."""
-    found: dict[int, list[TopicPartition]] = {}
-    for missed in [missed for missed in since if missed in ended] if ended else ():
-        found.setdefault(since.pop(missed), []).append(missed)
-    return [*found.items()]
 
 
 def _missing(group: GroupCase, topic: str, size: TopicSize, stretch: Stretch, partitions: Sequence[int]) -> Finding:
@@ -137,10 +117,6 @@ def _missing(group: GroupCase, topic: str, size: TopicSize, stretch: Stretch, pa
         topic=topic,
         partition=partitions[0] if len(partitions) == 1 else None,
     )
-
-
-def _subscribed(step: Membership) -> frozenset[str]:
-    return frozenset().union(*filter(None, {*subscriptions_of(step)}))
 
 
 def _silent(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:

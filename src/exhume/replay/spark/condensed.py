@@ -1,7 +1,7 @@
 """What each log is condensed to, kept by the executors, to be looked at again: log by log, and all of it together in one task.
 
 What a log comes to has two sides. Facts are small; they are collected. The rest is as large as what lives in the log; it stays where it
-was made, as bytes.
+was made, as bytes. They are compressed: Spark takes longer to move them, and to keep them, than that takes.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+import lz4.frame
 import pyarrow as pa
 
 from exhume.codecs.log_directory import Evidence, LogDirectory, PartitionDirectory
@@ -70,8 +71,7 @@ class CondensedLogs:
         self._rows = for_each_number(self.spark, len(self.logs), partial(_condensed, self.logs, self.condense), _ROWS).persist()
         found = self._rows.where(f"part = {_FACTS}").sort("unit", "chunk").collect()
         for number, chunks in groupby(found, key=itemgetter("unit")):
-            # Written by tasks of this very job.
-            facts, damage = pickle.loads(b"".join(chunk["content"] for chunk in chunks))  # noqa: S301
+            facts, damage = _content(chunk["content"] for chunk in chunks)
             self.damage.extend(damage)
             if facts is not None:
                 self.facts[number] = facts
@@ -127,7 +127,7 @@ def _condensed(logs: Sequence[OneLog], condense: Condense, number: int) -> Itera
 
 
 def _chunks(unit: int, part: int, content: Any) -> Iterator[pa.RecordBatch]:
-    packed = pickle.dumps(content, protocol=5)
+    packed = lz4.frame.compress(pickle.dumps(content, protocol=5))
     starts = range(0, len(packed), _CHUNK_BYTES)
     for first in range(0, len(starts), _BATCH_CHUNKS):
         rows = [
@@ -140,7 +140,12 @@ def _chunks(unit: int, part: int, content: Any) -> Iterator[pa.RecordBatch]:
 def _unpacked(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Any]]:
     rows = (row for batch in batches for row in zip(batch["unit"].to_pylist(), batch["content"].to_pylist(), strict=True))
     for number, chunks in groupby(rows, key=itemgetter(0)):
-        yield number, pickle.loads(b"".join(content for _, content in chunks))  # noqa: S301  # written by `_condensed`
+        yield number, _content(content for _, content in chunks)
+
+
+def _content(chunks: Iterable[bytes]) -> Any:
+    # Written by tasks of this very job.
+    return pickle.loads(lz4.frame.decompress(b"".join(chunks)))  # noqa: S301
 
 
 def _each(look: Callable[[int, Any], Iterator[pa.RecordBatch]], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

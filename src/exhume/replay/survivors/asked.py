@@ -24,13 +24,12 @@ from exhume.codecs.kernels.primitives import (
     is_same,
     kind_of_text,
     unsigned_varint,
-    varint,
-    varlong,
 )
-from exhume.codecs.kernels.records import LEAST_BYTES
+from exhume.codecs.kernels.records import LEAST_BYTES, read_fields
 from exhume.replay.survivors import tables as columns
 from exhume.replay.survivors.batch_checks import checked
 from exhume.replay.survivors.fold import fold
+from exhume.replay.survivors.groups import fold_group
 from exhume.replay.survivors.names import Names, find_name, find_producer
 from exhume.replay.survivors.numbering import group_of
 from exhume.replay.survivors.rules import (
@@ -86,7 +85,7 @@ def fold_asked(
     """
     number = first
     while True:
-        number = _step_over(rows, number, count, data, bodies, rules, tables)
+        number = _step_over(rows, number, count, data, bodies, segment, rules, tables)
         if number == count or not takes_room(rows, number, bodies, room):
             return number
         if fold(rows, number, number + 1, data, bodies, segment, rules, tables) == number:
@@ -111,7 +110,9 @@ def takes_room(rows: Int64s, number: Number, bodies: Int64s, room: Int64s) -> Nu
 
 
 @inlined
-def _step_over(rows: Int64s, first: Number, count: Number, data: Bytes, bodies: Int64s, rules: Int64s, tables: Tables) -> Number:
+def _step_over(
+    rows: Int64s, first: Number, count: Number, data: Bytes, bodies: Int64s, segment: Number, rules: Int64s, tables: Tables
+) -> Number:
     """The first of the batches `first` to `count` of `rows` that is to be folded; those in front of it are only counted."""
     counts, groups = tables.counts, tables.groups
     number = first
@@ -122,7 +123,11 @@ def _step_over(rows: Int64s, first: Number, count: Number, data: Bytes, bodies: 
         if rows[number, scan.ATTRIBUTES] & (scan.TRANSACTIONAL | scan.CONTROL):
             break
         start, end = bodies[number, 0], bodies[number, 1]
-        if not _is_of_others(rows, number, data, start, end, rules, groups, tables.group_names, tables.topic_names, tables.topic_topic_ids):
+        names = tables.group_names
+        is_of_others = _has_commits_of_others(
+            rows, number, data, start, end, rules, groups, names, tables.topic_names, tables.topic_topic_ids
+        ) or _is_group_of_others(rows, number, data, start, end, segment, rules, counts, groups, names, tables.scratch)
+        if not is_of_others:
             break
         counts[columns.NEXT_OFFSET] = last_offset + 1
         counts[columns.BATCH_BYTES] += rows[number, scan.SIZE]
@@ -134,7 +139,7 @@ def _step_over(rows: Int64s, first: Number, count: Number, data: Bytes, bodies: 
 
 
 @inlined
-def _is_of_others(
+def _has_commits_of_others(
     rows: Int64s,
     number: Number,
     data: Bytes,
@@ -156,28 +161,10 @@ def _is_of_others(
     group_start, group_size = np.int64(0), np.int64(-1)
     accepted, topic = np.int64(0), np.int64(_UNKNOWN)
     for _ in range(rows[number, scan.RECORD_COUNT]):
-        # As `splitting.split` has it.
-        size, position = varint(data, position, end)
-        if position == NO_POSITION or size < 1 or size > end - position:
+        record_end, _, offset_delta, key_start, key_size, value_start, value_size = read_fields(data, position, end)
+        if record_end == NO_POSITION or key_size < _LEAST_KEY_BYTES or value_size < _LEAST_VALUE_BYTES:
             return False
-        record_end = position + size
-        _, position = varlong(data, position + 1, record_end)
-        if position == NO_POSITION:
-            return False
-        offset_delta, position = varint(data, position, record_end)
-        if position == NO_POSITION:
-            return False
-        key_size, position = varint(data, position, record_end)
-        if position == NO_POSITION or key_size > record_end - position or key_size < _LEAST_KEY_BYTES:
-            return False
-        key_start = position
-        value_size, position = varint(data, position + key_size, record_end)
-        if position == NO_POSITION or value_size > record_end - position or value_size < _LEAST_VALUE_BYTES:
-            return False
-        value_start, value_end = position, position + value_size
-        if record_end - value_end != 1 or data[np.uint64(value_end)] != 0:
-            return False
-        position = record_end
+        position, value_end = record_end, value_start + value_size
         record_offset = base_offset + offset_delta
         if record_offset < next_offset or record_offset > last_offset:
             return False
@@ -232,6 +219,38 @@ def _is_of_others(
                     return False
         position = record_end
     return position == end
+
+
+@inlined
+def _is_group_of_others(
+    rows: Int64s,
+    number: Number,
+    data: Bytes,
+    start: Number,
+    end: Number,
+    segment: Number,
+    rules: Int64s,
+    counts: Int64s,
+    groups: Int64s,
+    group_names: Names,
+    scratch: Int64s,
+) -> Number:
+    """True for a batch with nothing but the record of one such group, which is folded."""
+    if rows[number, scan.RECORD_COUNT] != 1:
+        return False
+    record_end, _, offset_delta, key_start, key_size, value_start, value_size = read_fields(data, start, end)
+    if record_end != end or key_size < 4 or int16(data, key_start) != 2 or int16(data, key_start + 2) != key_size - 4:
+        return False
+    record_offset = rows[number, scan.BASE_OFFSET] + offset_delta
+    if offset_delta < 0 or record_offset > rows[number, scan.LAST_OFFSET]:
+        return False
+    group = find_name(group_names, data, key_start + 4, key_size - 4, hash_of(data, key_start + 4, key_size - 4, rules[SEED]))
+    if group < rules[ASKED_GROUPS]:
+        return False
+    place = np.int64(0)
+    return fold_group(
+        rows, number, start, place, record_offset, data, value_start, value_size, segment, group, rules, counts, groups, scratch
+    )
 
 
 @kernel

@@ -148,6 +148,7 @@ def is_plain_group(
     while room < 4 * members and room < len(scratch):
         room *= 2
     mask = room - 1
+    known_start, known_size = np.int64(0), np.int64(-3)
     for _ in range(members):
         size, position = text(buffer, position, end, is_compact)
         if size < 0 or not _is_new(buffer, position, size, scratch, mask, stamp, _MEMBER):
@@ -164,11 +165,17 @@ def is_plain_group(
                 return False
             position += size
         position += 8 if version >= 1 else 4
-        for is_assignment in (False, True):
-            size, position = length(buffer, position, end, True, is_compact)
-            if size < 0 or not _is_exact_payload(buffer, position, position + size, is_assignment):
+        size, position = length(buffer, position, end, True, is_compact)
+        # Members of a group subscribe alike: what the one in front has was looked at.
+        if size != known_size or not is_same(buffer, known_start, buffer, position, size):
+            if size < 0 or not _is_exact_payload(buffer, position, position + size, False):
                 return False
-            position += size
+            known_start, known_size = position, size
+        position += size
+        size, position = length(buffer, position, end, True, is_compact)
+        if size < 0 or not _is_exact_payload(buffer, position, position + size, True):
+            return False
+        position += size
         if is_compact:
             tags, position = unsigned_varint(buffer, position, end)
             if position == NO_POSITION or tags:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from exhume.codecs.kernels import kernel, scan
-from exhume.codecs.kernels.primitives import NOT_EXACT, Bytes, Int64s, Number, int16, kind_of_text
+from exhume.codecs.kernels import inlined, scan
+from exhume.codecs.kernels.primitives import NOT_EXACT, Bytes, Int64s, Number, hash_of, int16, kind_of_text
 from exhume.replay.survivors import tables as columns
 from exhume.replay.survivors.group_values import is_plain_group
+from exhume.replay.survivors.names import find_name
 from exhume.replay.survivors.numbering import group_of
 from exhume.replay.survivors.passing import pass_group, pass_record
 from exhume.replay.survivors.rules import ACCEPTED_2, DONE, ODD_KEY, SEED, TAKES_NULL_PROTOCOL
 from exhume.replay.survivors.tables import Tables
 
 
-@kernel
+@inlined
 def fold_other(
     record_type: Number,
     rows: Int64s,
@@ -37,25 +38,56 @@ def fold_other(
         return DONE
     if record_type == 2 and name_size != key_size - 4:
         return ODD_KEY
-    group = group_of(data, name_start, name_size, rules[SEED], tables)
-    groups = tables.groups
-    is_plain = record_type == 2
-    if is_plain and value_size >= 0:
-        tables.counts[columns.GROUP_RECORDS] += 1
-        is_plain = is_plain_group(
-            data,
-            value_start,
-            value_start + value_size,
-            rules[ACCEPTED_2],
-            columns.MOST_MEMBERS,
-            rules[TAKES_NULL_PROTOCOL] != 0,
-            tables.scratch,
-            tables.counts[columns.GROUP_RECORDS],
-        )
-    if not is_plain or groups[group, columns.IS_PASSED_ON]:
+    group = find_name(tables.group_names, data, name_start, name_size, hash_of(data, name_start, name_size, rules[SEED]))
+    if group < 0:
+        group = group_of(data, name_start, name_size, rules[SEED], tables)
+    if record_type != 2 or not fold_group(
+        rows,
+        number,
+        start,
+        place,
+        record_offset,
+        data,
+        value_start,
+        value_size,
+        segment,
+        group,
+        rules,
+        tables.counts,
+        tables.groups,
+        tables.scratch,
+    ):
         pass_group(group, tables)
         pass_record(rows, number, place, record_offset, segment, tables)
-        return DONE
+    return DONE
+
+
+@inlined
+def fold_group(
+    rows: Int64s,
+    number: Number,
+    start: Number,
+    place: Number,
+    record_offset: Number,
+    data: Bytes,
+    value_start: Number,
+    value_size: Number,
+    segment: Number,
+    group: Number,
+    rules: Int64s,
+    counts: Int64s,
+    groups: Int64s,
+    scratch: Int64s,
+) -> Number:
+    """The record of a classic group, or its tombstone; False for one that the loader is to be given."""
+    if groups[group, columns.IS_PASSED_ON]:
+        return False
+    if value_size >= 0:
+        counts[columns.GROUP_RECORDS] += 1
+        value_end, stamp = value_start + value_size, counts[columns.GROUP_RECORDS]
+        takes_null = rules[TAKES_NULL_PROTOCOL] != 0
+        if not is_plain_group(data, value_start, value_end, rules[ACCEPTED_2], columns.MOST_MEMBERS, takes_null, scratch, stamp):
+            return False
     groups[group, columns.KIND_OFFSET] = record_offset
     groups[group, columns.KIND_SEGMENT] = segment
     groups[group, columns.KIND_BATCH] = rows[number, scan.POSITION]
@@ -74,4 +106,4 @@ def fold_other(
         groups[group, columns.FIRST_COMMIT] = -1
         if groups[group, columns.FIRST_TOMBSTONE] < 0:
             groups[group, columns.FIRST_TOMBSTONE] = record_offset
-    return DONE
+    return True

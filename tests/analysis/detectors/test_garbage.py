@@ -1,0 +1,41 @@
+"""The collector goes back to its usual pace, whoever leaves first."""
+
+from __future__ import annotations
+
+import gc
+
+import pytest
+
+from exhume.analysis.detectors.garbage import collected_seldom
+
+
+def test_the_interval_is_what_it_was_behind_the_last() -> None:
+    usual = gc.get_threshold()
+    one, other = collected_seldom(), collected_seldom()
+
+    with one:
+        other.__enter__()
+        assert gc.get_threshold()[0] > usual[0]
+    assert gc.get_threshold()[0] > usual[0]
+    other.__exit__(None, None, None)
+
+    assert gc.get_threshold() == usual
+
+
+def test_so_it_is_behind_an_error() -> None:
+    usual = gc.get_threshold()
+
+    with pytest.raises(ValueError, match="wrong"), collected_seldom():
+        raise ValueError("wrong")
+
+    assert gc.get_threshold() == usual
+
+
+def test_a_collector_that_is_off_stays_so() -> None:
+    usual = gc.get_threshold()
+    gc.set_threshold(0)
+    try:
+        with collected_seldom():
+            assert gc.get_threshold()[0] == 0
+    finally:
+        gc.set_threshold(*usual)
