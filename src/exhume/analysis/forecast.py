@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import pyarrow as pa
@@ -58,6 +58,9 @@ TOMBSTONES = pa.schema(
     ]
 )
 
+#: The columns that say what a tombstone says.
+_TOLD = tuple(each.name for each in fields(Tombstone))
+
 
 @dataclass(frozen=True, slots=True)
 class Expiry:
@@ -72,29 +75,37 @@ def forecast_expiry(
     loads: Sequence[PartitionLoad], profile: BrokerProfile, now_ms: int, retention_ms: int, *, groups: Collection[str] | None = None
 ) -> Expiry:
     """What the passes of this release make of these loads, if the next one runs at `now_ms`; of these groups only, where they are given."""
-    forecast: list[dict[str, Any]] = []
+    loads = [replace(load, holdings=load.holdings.whole()) for load in loads]
     tombstones: list[dict[str, Any]] = []
     findings: list[Finding] = []
     for load in loads:
-        origin = {"replica": load.partition.replica, "offsets_partition": load.partition.offsets_partition}
-        holdings = load.holdings.whole()
-        done = expire(holdings, now_ms, retention_ms, profile)
-        forecast += [origin | row for row in _rows(holdings, profile, now_ms, retention_ms) if groups is None or row["group"] in groups]
+        origin = _origin(load)
+        done = expire(load.holdings, now_ms, retention_ms, profile)
         tombstones += [origin | _tombstone_row(each) for each in done.tombstones if groups is None or each.group in groups]
         if done.failure is not None:
             sentence = f"no pass of this release removes anything here: {done.failure}"
-            partition = load.partition
-            findings.append(
-                Finding(
-                    code="expiry_pass_fails", sentence=sentence, replica=partition.replica, offsets_partition=partition.offsets_partition
-                )
-            )
-    return Expiry(table_of(FORECAST, forecast), table_of(TOMBSTONES, tombstones), findings)
+            findings.append(Finding(code="expiry_pass_fails", sentence=sentence, **origin))
+    return Expiry(forecast(loads, profile, now_ms, retention_ms, groups=groups), table_of(TOMBSTONES, tombstones), findings)
 
 
-def forecast_sentence(forecast: pa.Table) -> str:
+def forecast(
+    loads: Sequence[PartitionLoad], profile: BrokerProfile, now_ms: int, retention_ms: int, *, groups: Collection[str] | None = None
+) -> pa.Table:
+    """When passes of this release remove what these loads hold, as `FORECAST`; of these groups only, where they are given."""
+    rows: list[dict[str, Any]] = []
+    for load in loads:
+        found = _rows(load.holdings.whole(groups), profile, now_ms, retention_ms)
+        rows += [_origin(load) | row for row in found if groups is None or row["group"] in groups]
+    return table_of(FORECAST, rows)
+
+
+def _origin(load: PartitionLoad) -> dict[str, Any]:
+    return {"replica": load.partition.replica, "offsets_partition": load.partition.offsets_partition}
+
+
+def forecast_sentence(expected: pa.Table) -> str:
     """What is past due and what comes next, in one sentence, for people."""
-    rows = forecast.select(["kind", "group", "expires_at_ms", "is_past_due"]).to_pylist()
+    rows = expected.select(["kind", "group", "expires_at_ms", "is_past_due"]).to_pylist()
     kinds = [row["kind"] for row in rows if row["is_past_due"]]
     counts = [f"{kinds.count(kind)} {kind}{'s' if kinds.count(kind) > 1 else ''}" for kind in ("offset", "group") if kind in kinds]
     coming = [row for row in rows if row["expires_at_ms"] is not None and not row["is_past_due"]]
@@ -121,7 +132,7 @@ def forecast_removals(
             held = holdings_in_front(partition, records, [removal.record_offset for removal in here], profile, inputs)
             for removal in here:
                 load = PartitionLoad(partition, held.get(removal.record_offset, Holdings()), "loaded", {})
-                forecasts[removal.append] = forecast_expiry([load], profile, removal.timestamp_ms or 0, retention_ms).forecast
+                forecasts[removal.append] = forecast([load], profile, removal.timestamp_ms or 0, retention_ms)
     return forecasts
 
 
@@ -148,6 +159,4 @@ def _columns(due: Due, now_ms: int) -> dict[str, Any]:
 
 
 def _tombstone_row(tombstone: Tombstone) -> dict[str, Any]:
-    return {"type": RECORD_TYPES[tombstone.record_type].name} | {
-        name: getattr(tombstone, name) for name in TOMBSTONES.names if hasattr(tombstone, name)
-    }
+    return {name: getattr(tombstone, name) for name in _TOLD} | {"type": RECORD_TYPES[tombstone.record_type].name}

@@ -72,7 +72,7 @@ class Circumstances:
 
     `held` are the `FORECAST` rows of the group's offsets in front of it, `together` the group's tombstones in the same append, `soon` those
     of other appends at about the same time: some releases delete a topic partition by partition. `neighbours` are `NEIGHBOURS`,
-    `survivors` the offsets that other groups have to this day. `profile` is that of the broker.
+    `survivors` the offsets of topics that went from this group, which other groups have to this day. `profile` is that of the broker.
     """
 
     held: Sequence[_Row]

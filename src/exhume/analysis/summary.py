@@ -6,6 +6,7 @@ from collections import Counter
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from exhume.arrow_rows import table_of
 from exhume.replay.state import CoordinatorState
@@ -57,20 +58,18 @@ RECORD_TYPE_SUMMARY = pa.schema(
     ]
 )
 
+_ORIGIN = ("replica", "offsets_partition")
+_GROUP_KEY = (*_ORIGIN, "group")
 _Key = tuple[str | None, int | None, str]
 
 
 def summarize_groups(state: CoordinatorState) -> pa.Table:
     """The groups of a state with the number of what they hold, as `GROUP_SUMMARY`, ordered by replica and group."""
-    members = Counter(_key(row) for row in state.members.to_pylist())
-    assigned = Counter(_key(row) for row in state.assignments.to_pylist() if row["kind"] == "assigned")
-    pending = Counter(_key(row) for row in state.pending_offsets.to_pylist())
-    offsets: Counter[_Key] = Counter()
-    last_commit: dict[_Key, int] = {}
-    for row in state.offsets.to_pylist():
-        key = _key(row)
-        offsets[key] += 1
-        last_commit[key] = max(last_commit.get(key, row["commit_timestamp_ms"]), row["commit_timestamp_ms"])
+    members, pending = _counted(state.members), _counted(state.pending_offsets)
+    assigned = _counted(state.assignments.filter(pc.field("kind") == "assigned"))
+    offsets = _counted(state.offsets)
+    last_commits = state.offsets.group_by(_GROUP_KEY).aggregate([("commit_timestamp_ms", "max")])
+    last_commit = {_key(row): row["commit_timestamp_ms_max"] for row in last_commits.to_pylist()}
     groups: dict[_Key, dict[str, Any]] = {_key(row): row for row in state.groups.to_pylist()}
     rows = []
     for key in sorted({*groups, *offsets, *pending}, key=lambda key: (key[0] or "", key[2], key[1] or 0)):
@@ -104,7 +103,8 @@ def summarize_assignments(state: CoordinatorState) -> pa.Table:
 
 def notable_loads(state: CoordinatorState) -> pa.Table:
     """The rows of `loads` that did not simply go well, and those of the partitions that hold something of this state's groups."""
-    held = {_origin(row) for name in ("groups", "offsets", "pending_offsets") for row in state.tables[name].to_pylist()}
+    tables = (state.groups, state.offsets, state.pending_offsets)
+    held = {_origin(row) for table in tables for row in table.group_by(_ORIGIN).aggregate([]).to_pylist()}
     return state.loads.filter(pa.array([row["outcome"] != "loaded" or _origin(row) in held for row in state.loads.to_pylist()], pa.bool_()))
 
 
@@ -127,6 +127,11 @@ def _summarize_type(rows: list[dict[str, Any]]) -> dict[str, Any]:
         "marked_count": sum(row["marked_count"] for row in rows),
         "partition_count": len({_origin(row) for row in rows}),
     }
+
+
+def _counted(table: pa.Table) -> Counter[_Key]:
+    """How many rows each group has."""
+    return Counter({_key(row): row["count_all"] for row in table.group_by(_GROUP_KEY).aggregate([([], "count_all")]).to_pylist()})
 
 
 def _origin(row: dict[str, Any]) -> tuple[Any, ...]:

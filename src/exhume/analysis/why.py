@@ -124,6 +124,8 @@ def explain(
     rows = history.to_pylist()
     loads = {(row["replica"], row["offsets_partition"]): row for row in state.loads.to_pylist()}
     mine = {name: _of_group(state.tables[name], group) for name in ("groups", "offsets", "pending_offsets")}
+    gone = sorted({row["topic"] for row in rows if row["is_tombstone"] and row["topic"] is not None})
+    of_others = state.offsets.filter((pc.field("group") != group) & pc.field("topic").isin(pa.array(gone, pa.string()))).to_pylist()
     origins = list(dict.fromkeys((row["replica"], row["offsets_partition"]) for row in [*rows, *mine["groups"], *mine["offsets"]]))
     answers: list[_Row] = []
     for origin in origins:
@@ -137,7 +139,7 @@ def explain(
             [row for row in _of_group(now, group) if _is_of(row, origin)],
             {append: _of_group(table, group) for append, table in before.items()},
             [row for row in neighbours.to_pylist() if _is_of(row, origin)],
-            [row for row in state.offsets.to_pylist() if _is_of(row, origin) and row["group"] != group],
+            [row for row in of_others if _is_of(row, origin)],
             next(iter([row for row in coverage.to_pylist() if _is_of(row, origin)]), _NOTHING_COVERED),
         )
         answers += _answers(known, topic, partition)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from exhume.analysis.forecast import forecast_expiry, forecast_removals
+from exhume.analysis.forecast import forecast, forecast_removals
 from exhume.analysis.group_lives import group_lives
 from exhume.analysis.growth import Growth, GrowthBy, growth_of
 from exhume.analysis.history import group_history
@@ -112,14 +112,14 @@ class TopicInvestigations(TopicGroups):
         end_times_ms = {origin: self._times_of(end, origin[1]).get(str(origin[0])) for origin, end in ends.items()}
         times_ms = (*end_times_ms.values(), *(span.last_timestamp_ms for span in spans.values()))
         newest_ms = max((time_ms for time_ms in times_ms if time_ms is not None), default=0)
-        forecast = forecast_expiry([load.of_all_held() for load in loads], profile, newest_ms, retention_ms, groups=[group]).forecast
+        expected = forecast([load.of_all_held() for load in loads], profile, newest_ms, retention_ms, groups=[group])
         coverage = coverage_of(batches)
         why = answer_why(
             group,
             history,
             state,
             profile,
-            now=forecast,
+            now=expected,
             before=forecast_removals(self._evidence.log_directories, history, profile, options.inputs, retention_ms),
             neighbours=neighbours_of(self.records(types=OFFSET_COMMITS), group, history),
             coverage=coverage,
@@ -130,7 +130,7 @@ class TopicInvestigations(TopicGroups):
             history=history,
             memberships=[*group_lives(records, names)],
             why=why,
-            forecast=forecast,
+            forecast=expected,
             completeness=None if at is None else self.completeness(state),
             coverage=coverage,
             spans=spans,

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from exhume.analysis.completeness import grade_groups
 from exhume.analysis.diff import diff_states
-from exhume.analysis.forecast import Expiry, forecast_expiry, forecast_removals
+from exhume.analysis.forecast import Expiry, forecast, forecast_expiry, forecast_removals
 from exhume.analysis.history import HISTORY, group_history
 from exhume.analysis.load_check import check_loads
 from exhume.analysis.removals import neighbours_of
@@ -208,8 +208,9 @@ class TopicStates(TopicTables):
             # That nothing is here is an answer, too.
             history = HISTORY.empty_table()
 
-        loads = load_partitions(self._evidence.log_directories, LoadOptions(profile, view="held", inputs=inputs, fast=fast), names)
-        now = forecast_expiry(loads, profile, now_ms, retention_ms, groups=[group]).forecast
+        options = LoadOptions(profile, view="held", inputs=inputs, fast=fast, groups=asked_exactly([group]))
+        loads = load_partitions(self._evidence.log_directories, options, names)
+        now = forecast(loads, profile, now_ms, retention_ms, groups=[group])
         return answer_why(
             group,
             history,
