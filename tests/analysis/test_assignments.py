@@ -17,6 +17,7 @@ from exhume.analysis.assignments import ASSIGNMENT_VERDICTS, Check, check_group,
 from exhume.analysis.memberships import Member, Membership, TopicPartition
 from exhume.analysis.topic_sizes import TopicSizes
 from exhume.errors import RequestError
+from exhume.fixtures.story import Story
 from exhume.replay.moment import Moment
 from exhume.replay.topic_names import Topic, TopicNames
 from tests.conftest import Compared
@@ -251,3 +252,11 @@ def test_a_topics_file_makes_a_verdict_firm(tmp_path: Path) -> None:
 
     assert (row["verdict"], row["count_basis"]) == ("as_expected", "topics_file")
     assert earlier["record_offset"] <= 10 < row["record_offset"]
+
+
+def test_an_assignment_of_a_partition_that_no_topic_can_have_is_compared_with_nothing(tmp_path: Path) -> None:
+    far = 2**31 - 2
+    with exhume.open(Story(f"0 0:00 GM g gen=1 leader=A {{A@h1: t → t-0,1,{far}; B@h2: t → t-2}}").write(tmp_path)) as topic:
+        checked = topic.assignments()
+
+    assert checked.verdicts["verdict"].to_pylist() == ["undecidable"]

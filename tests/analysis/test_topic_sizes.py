@@ -93,3 +93,16 @@ def test_a_topics_file_that_cannot_be_right_is_refused_with_its_line(tmp_path: P
 
     with pytest.raises(RequestError, match="line 2"):
         read_topics_file(file)
+
+
+def test_a_partition_that_no_topic_can_have_says_nothing_about_its_size() -> None:
+    far = 2**31 - 2
+    sizes = TopicSizes()
+    sizes.saw("orders", 3)
+    sizes.saw("orders", far)
+    sizes.learn_record("g", [{"topic": "clicks", "partition_count": far, "partition_metadata": []}], 7)
+
+    size = sizes.of("orders")
+    assert size is not None
+    assert (size.partition_count, size.basis) == (4, "at_least")
+    assert sizes.of("clicks") is None

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from exhume.analysis.assignors import Assigned, Question, TopicPartition
 from exhume.analysis.assignors import Member as Asked
 from exhume.analysis.memberships import Member, Membership
-from exhume.analysis.topic_sizes import TopicSize, TopicSizes
+from exhume.analysis.topic_sizes import TopicSize, TopicSizes, is_plausible
 
 _NO_GENERATION = -1
 #: Assignors whose answer follows from what members had.
@@ -77,7 +77,7 @@ def own_counts(step: Membership) -> dict[str, TopicSize]:
     return {
         topic: TopicSize(topic, max(numbers) + 1, "assignment" if max(numbers) == len(numbers) - 1 else "at_least", max(numbers) + 1)
         for topic, numbers in spoken.items()
-        if topic in wanted and min(numbers) >= 0
+        if topic in wanted and min(numbers) >= 0 and is_plausible(max(numbers) + 1)
     }
 
 

@@ -17,7 +17,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from exhume.replay.topic_names import Topic
+from exhume.replay.topic_names import MOST_PARTITIONS, Topic
 
 Basis = Literal["record", "topics_file", "assignment", "at_least"]
 #: The racks of every partition's replicas, by partition; an empty set where none is known.
@@ -32,8 +32,8 @@ class TopicSize:
         topic: its name.
         partition_count: how many partitions; the least number where `basis` is at_least.
         basis: who says so.
-        seen_count: 1 + the highest partition that a commit or an assignment speaks of; 0 for none. More than `partition_count` where a
-            topic was made anew with fewer partitions, or the one who counted is out of date.
+        seen_count: 1 + the highest partition that a commit or an assignment speaks of, of those that can be; 0 for none. More than
+            `partition_count` where a topic was made anew with fewer partitions, or the one who counted is out of date.
         racks: by partition; None where nobody says.
         record_offset: the record that says it, where a record does.
     """
@@ -78,7 +78,7 @@ class TopicSizes:
         if topics is None:
             self._by_group.pop(group, None)
             return
-        sizes = {topic["topic"]: _size_of_record(topic, record_offset) for topic in topics}
+        sizes = {topic["topic"]: _size_of_record(topic, record_offset) for topic in topics if is_plausible(topic["partition_count"])}
         self._by_group[group] = sizes
         self._records.update(sizes)
 
@@ -106,8 +106,8 @@ class TopicSizes:
                     self._planned.pop(topic, None)
 
     def saw(self, topic: str, partition: int) -> None:
-        """Somebody spoke of this partition."""
-        if partition >= self._seen.get(topic, 0):
+        """Somebody spoke of this partition; a number that no topic reaches says nothing."""
+        if partition >= self._seen.get(topic, 0) and is_plausible(partition + 1):
             self._seen[topic] = partition + 1
 
     def covers(self, group: str) -> bool:
@@ -140,6 +140,11 @@ class TopicSizes:
     def __iter__(self) -> Iterator[str]:
         """Every topic of which something is known, by name."""
         return iter(sorted({*self._file, *self._records, *self._planned, *self._seen}))
+
+
+def is_plausible(partition_count: int) -> bool:
+    """False for more partitions than any topic has: records can name any number, and whoever counts up to it never ends."""
+    return partition_count <= MOST_PARTITIONS
 
 
 def _size_of_record(topic: Mapping[str, Any], record_offset: int | None) -> TopicSize:

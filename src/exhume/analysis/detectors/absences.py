@@ -17,9 +17,8 @@ def absences(
     `subscribed` are the topics of each step, `counts` their partitions.
     """
     names = sorted((topic, partition) for topic in frozenset().union(*subscribed) for partition in range(counts.get(topic, 0)))
-    #: Partitions as numbers: one bit for each.
-    bits = {name: 1 << place for place, name in enumerate(names)}
-    expected = {topics: _bits_of((name for name in names if name[0] in topics), bits) for topics in {*subscribed}}
+    places = {name: place for place, name in enumerate(names)}
+    expected = {topics: _bits_of((name for name in names if name[0] in topics), places) for topics in {*subscribed}}
     owned: dict[frozenset[TopicPartition], int] = {}
     #: What is missing now, by the number of the step since when.
     since: dict[int, int] = {}
@@ -28,7 +27,7 @@ def absences(
         had = 0
         for each in owned_sets_of(step):
             if each not in owned:
-                owned[each] = _bits_of(each, bits)
+                owned[each] = _bits_of(each, places)
             had |= owned[each]
         before, missing = missing, expected[topics] & ~had
         if ended := before & ~missing:
@@ -44,11 +43,13 @@ def absences(
         yield first, len(steps), _names_of(those, names)
 
 
-def _bits_of(partitions: Iterable[TopicPartition], bits: Mapping[TopicPartition, int]) -> int:
-    found = 0
+def _bits_of(partitions: Iterable[TopicPartition], places: Mapping[TopicPartition, int]) -> int:
+    """These partitions as a number: one bit for each, where its place is."""
+    bits = bytearray(len(places) // 8 + 1)
     for partition in partitions:
-        found |= bits.get(partition, 0)
-    return found
+        if (place := places.get(partition)) is not None:
+            bits[place >> 3] |= 1 << (place & 7)
+    return int.from_bytes(bits, "little")
 
 
 def _names_of(bits: int, names: Sequence[TopicPartition]) -> list[TopicPartition]:
