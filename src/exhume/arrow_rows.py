@@ -10,6 +10,8 @@ import pyarrow as pa
 #: Rows of one record batch: bounds the memory of everything that streams.
 BATCH_ROWS = 8192
 
+_LEAST, _MOST = -(2**63), 2**63 - 1
+
 
 def batch_of(schema: pa.Schema, rows: Sequence[Mapping[str, Any]]) -> pa.RecordBatch:
     """These rows as one record batch; columns that a row lacks are null."""
@@ -22,10 +24,16 @@ def table_of(schema: pa.Schema, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
 
 
 def column(data_type: pa.DataType, values: Sequence[Any]) -> pa.Array:
-    """These values as an array. Values of a JSON column are JSON texts."""
+    """These values as an array. Values of a JSON column are JSON texts.
+
+    An integer beyond the 64 bits of its type becomes the nearest that they hold: a difference of two that fit may not fit.
+    """
     if isinstance(data_type, pa.JsonType):
         return pa.array(values, pa.string()).cast(data_type)
-    return pa.array(values, data_type)
+    try:
+        return pa.array(values, data_type)
+    except OverflowError:
+        return pa.array([value and max(_LEAST, min(value, _MOST)) for value in values], data_type)
 
 
 def batches_of(schema: pa.Schema, rows: Iterable[Mapping[str, Any]], *, size: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
