@@ -12,6 +12,7 @@ import exhume
 from exhume.errors import RequestError
 from exhume.fixtures import scenarios
 from exhume.fixtures.log_writer import KeyValue, PartitionWriter, tombstone
+from exhume.fixtures.story import Story
 from tests.analysis.test_group_lives import classic, classic_of, consumer, current
 from tests.judges import corpus
 
@@ -266,3 +267,10 @@ def test_the_story_of_a_storm_has_one_and_a_deployment_has_none(tmp_path: Path) 
     assert (len(basket), sum(row["skipped"] for row in basket)) == (31, 5)
     assert all(row["is_storm"] for row in basket)
     assert not any(row["is_storm"] for row in rows if row["group"] == "catalog")
+
+
+def test_generations_as_far_apart_as_they_can_be_are_counted(tmp_path: Path) -> None:
+    first, last = -(2**31), 2**31 - 1
+    story = f"0 0:00 GM g gen={first} leader=A {{A: t → t-0}}\n1 0:01 GM g gen={last} leader=A {{A: t → t-0}}"
+    with exhume.open(Story(story).write(tmp_path)) as topic:
+        assert topic.rebalances()["skipped"].to_pylist()[-1] == last - first - 1

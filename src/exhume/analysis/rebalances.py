@@ -53,7 +53,7 @@ REBALANCES = pa.schema(
         ("causes", pa.list_(pa.string())),
         ("generation", pa.int32()),
         ("group_epoch", pa.int32()),
-        ("skipped", pa.int32()),
+        ("skipped", pa.int64()),
         ("is_complete", pa.bool_()),
         ("protocol", pa.string()),
         ("leader", pa.string()),
