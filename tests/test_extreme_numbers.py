@@ -85,5 +85,5 @@ def test_every_question_has_an_answer(log: list[Written], seed: int) -> None:
         partition.mkdir()
         (partition / f"{0:020}.log").write_bytes(content)
         for ask in _QUESTIONS:
-            with suppress(ExhumeError), exhume.open(directory) as topic:
+            with exhume.open(directory) as topic, suppress(ExhumeError):
                 ask(topic)

@@ -7,7 +7,7 @@ assignments of its members, each there once for all that sent the same bytes. `C
 
 from __future__ import annotations
 
-from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
+from collections.abc import Callable, Hashable, ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import Any, Generic, TypeVar
@@ -112,7 +112,7 @@ class Wishes:
         self.topics = [wish.topics for wish in wishes]
         self.claimed = [wish.claimed for wish in wishes]
         self.subscribed = _subscribed(self.topics)
-        self.is_claimed_twice = _is_there_twice(self.claimed)
+        self.is_claimed_twice = is_there_twice(self.claimed)
 
 
 class Gifts:
@@ -323,10 +323,11 @@ def is_claimed_twice(step: Membership) -> bool:
     """Whether two members claim the same."""
     if isinstance(step.members, ClassicMembers):
         return step.members.wishes.is_claimed_twice
-    return _is_there_twice(claimed_of(step))
+    return is_there_twice(claimed_of(step))
 
 
-def _is_there_twice(plans: Iterable[tuple[TopicPartition, ...] | None]) -> bool:
+def is_there_twice(plans: Iterable[Iterable[Hashable] | None]) -> bool:
+    """Whether anything is in two of these plans, or twice in one."""
     everything = [*chain.from_iterable(filter(None, plans))]
     return len({*everything}) < len(everything)
 

@@ -67,9 +67,9 @@ def summarize_groups(state: CoordinatorState) -> pa.Table:
     """The groups of a state with the number of what they hold, as `GROUP_SUMMARY`, ordered by replica and group."""
     members, pending = _counted(state.members), _counted(state.pending_offsets)
     assigned = _counted(state.assignments.filter(pc.field("kind") == "assigned"))
-    offsets = _counted(state.offsets)
-    last_commits = state.offsets.group_by(_GROUP_KEY).aggregate([("commit_timestamp_ms", "max")])
-    last_commit = {_key(row): row["commit_timestamp_ms_max"] for row in last_commits.to_pylist()}
+    commits = state.offsets.group_by(_GROUP_KEY).aggregate([([], "count_all"), ("commit_timestamp_ms", "max")]).to_pylist()
+    offsets = Counter({_key(row): row["count_all"] for row in commits})
+    last_commit = {_key(row): row["commit_timestamp_ms_max"] for row in commits}
     groups: dict[_Key, dict[str, Any]] = {_key(row): row for row in state.groups.to_pylist()}
     rows = []
     for key in sorted({*groups, *offsets, *pending}, key=lambda key: (key[0] or "", key[2], key[1] or 0)):

@@ -6,7 +6,6 @@ Exit codes: 0 clean, 1 damage made the answer partial (`diff`: or something diff
 
 from __future__ import annotations
 
-import gc
 import signal
 import sys
 from typing import Annotated, Any, NoReturn
@@ -41,10 +40,9 @@ from exhume.cli import (
 from exhume.cli.escape import printable
 from exhume.cli.run import Interrupted
 from exhume.errors import ExhumeError, RequestError
+from exhume.garbage import collected_seldom
 
 EXIT_FINDINGS, EXIT_WRONG_REQUEST, EXIT_UNREADABLE, EXIT_INTERRUPTED = 1, 2, 3, 130
-
-_OBJECTS_BETWEEN_COLLECTIONS = 50_000
 
 # typer carries click under a name of its own, or depends on it, by version; the class is the same.
 _UsageError: Any = typer.BadParameter.__base__
@@ -101,11 +99,12 @@ def _interrupt(*_: object) -> NoReturn:
 
 def main() -> None:
     """Run the command line and exit with its code; every error we raise on purpose is one line on standard error."""
-    # A command keeps most of what it makes until it ends: to look for garbage among it every few hundred objects takes a tenth of its time.
-    gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS, 20, 20)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _interrupt)
-    sys.exit(run(sys.argv[1:]))
+    # A command keeps most of what it makes until it ends: to look for garbage among it takes a tenth of a short one.
+    with collected_seldom():
+        code = run(sys.argv[1:])
+    sys.exit(code)
 
 
 def run(arguments: list[str]) -> int:

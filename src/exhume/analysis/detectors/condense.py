@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 from exhume.analysis.detectors.cases import Epoch, GroupCase, GroupRecord, PartitionCase, Silence, Surroundings, TopicCase
 from exhume.analysis.detectors.commit_rows import NONE, Column, Int64s, Names, or_none
 from exhume.analysis.detectors.commits import Dropped
-from exhume.analysis.detectors.garbage import collected_seldom
 from exhume.analysis.detectors.key_lives import KeyLives
 from exhume.analysis.detectors.keys import GroupKeys
 from exhume.analysis.detectors.recent import Recent
@@ -25,6 +24,7 @@ from exhume.analysis.detectors.transactions import Markers, settle
 from exhume.analysis.rosters import Roster, RosterReader
 from exhume.codecs.chapters import Chapter
 from exhume.codecs.record_types import COMMIT, decode_control_record, decode_record
+from exhume.garbage import collected_seldom
 from exhume.replay.topic_names import TopicNames
 
 #: Commits are judged in blocks of so many.

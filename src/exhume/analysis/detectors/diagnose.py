@@ -6,12 +6,12 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from exhume.analysis.detectors.cases import GroupCase, PartitionCase, TopicCase
 from exhume.analysis.detectors.catalogue import DETECTORS, WITHOUT_DETECTOR
-from exhume.analysis.detectors.garbage import collected_seldom
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.retention import likely_retention_ms
 from exhume.errors import RequestError
 from exhume.findings import Finding
+from exhume.garbage import collected_seldom
 from exhume.replay.topic_names import TopicNames
 
 _SEVERITIES = ("incident", "warn", "info")

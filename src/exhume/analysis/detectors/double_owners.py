@@ -11,7 +11,7 @@ from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import counted, finding, span, undecidable
 from exhume.analysis.detectors.steps import Stretch, judged, stretches, who
 from exhume.analysis.memberships import Membership
-from exhume.analysis.rosters import claimed_of, is_claimed_twice, is_owned_twice, member_at, owned_of
+from exhume.analysis.rosters import claimed_of, is_claimed_twice, is_owned_twice, is_there_twice, member_at, owned_of
 from exhume.findings import Finding
 
 #: Assignors that never give a partition to two members. Of others nobody knows what they mean to do.
@@ -89,7 +89,7 @@ def _is_owned_twice(step: Membership) -> bool:
         case "share":
             return False
         case "streams":
-            return _has_doubled(_owned(step))
+            return is_there_twice(_owned(step))
         case _:
             return is_owned_twice(step)
 
@@ -104,12 +104,6 @@ def _owned(step: Membership) -> _Plans:
 
 def _claimed(step: Membership) -> _Plans:
     return [claimed or () for claimed in claimed_of(step)]
-
-
-def _has_doubled(plans: _Plans) -> bool:
-    """Whether anything is there twice."""
-    everything = [*chain.from_iterable(plans)]
-    return len({*everything}) < len(everything)
 
 
 def _doubled(plans: _Plans) -> dict[_Owned, list[int]]:

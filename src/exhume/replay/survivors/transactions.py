@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from exhume.codecs.kernels import inlined, kernel, scan
-from exhume.codecs.kernels.primitives import NO_POSITION, Bytes, Int64s, Number, int16, varint, varlong
+from exhume.codecs.kernels.primitives import Bytes, Int64s, Number, int16
+from exhume.codecs.kernels.records import read_fields
 from exhume.replay.survivors import tables as columns
 from exhume.replay.survivors.names import enter_producer, find_producer
 from exhume.replay.survivors.passing import pass_record
@@ -95,26 +96,13 @@ def read_marker(rows: Int64s, number: Number, data: Bytes, position: Number, end
     odd = (np.int64(ODD), np.int64(-1))
     if rows[number, scan.RECORD_COUNT] != 1 or rows[number, scan.PRODUCER_ID] == NO_PRODUCER_ID:
         return odd
-    size, position = varint(data, position, end)
-    if position == NO_POSITION or size < 1 or size != end - position:
+    record_end, _, offset_delta, key_start, key_size, _, _ = read_fields(data, position, end)
+    if record_end != end or key_size != 4:
         return odd
-    _, position = varlong(data, position + 1, end)
-    if position == NO_POSITION:
-        return odd
-    offset_delta, position = varint(data, position, end)
-    if position == NO_POSITION:
-        return odd
-    key_size, position = varint(data, position, end)
-    if position == NO_POSITION or key_size != 4 or end - position < 4:
-        return odd
-    version, outcome = int16(data, position), int16(data, position + 2)
-    value_size, position = varint(data, position + 4, end)
-    if position == NO_POSITION or value_size > end - position or version < 0 or outcome < 0 or outcome > _COMMIT_MARKER:
-        return odd
-    position += max(value_size, 0)
+    version, outcome = int16(data, key_start), int16(data, key_start + 2)
     record_offset = rows[number, scan.BASE_OFFSET] + offset_delta
     is_in_batch = rows[number, scan.BASE_OFFSET] <= record_offset <= rows[number, scan.LAST_OFFSET]
-    if end - position != 1 or data[position] != 0 or not is_in_batch:
+    if version < 0 or outcome < 0 or outcome > _COMMIT_MARKER or not is_in_batch:
         return odd
     return outcome, record_offset
 

@@ -6,7 +6,7 @@ import gc
 
 import pytest
 
-from exhume.analysis.detectors.garbage import collected_seldom
+from exhume.garbage import collected_seldom
 
 
 def test_the_interval_is_what_it_was_behind_the_last() -> None:
