@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import shutil
@@ -13,7 +14,18 @@ from zipfile import ZipFile
 import pytest
 
 import exhume
+from exhume.cli.run import opened
 from exhume.codecs import kernel_cache
+from exhume.fixtures.log_writer import PartitionWriter, offset_commit
+
+#: A run for which a log of any size is worth a compiler.
+COMPILING = """
+import sys
+from exhume.cli.app import run
+from exhume.codecs import segment_reader
+segment_reader._WORTH_KERNELS_BYTES = segment_reader._WORTH_COMPILING_BYTES = 0
+sys.exit(run(sys.argv[1:]))
+"""
 
 
 def run(*arguments: str, home: Path) -> subprocess.CompletedProcess[str]:
@@ -94,3 +106,77 @@ def test_what_kernels_are_made_of_lies_in_their_rooms() -> None:
     assert len(with_kernels) > 10
     assert all(path.parent in [package / room for room in kernel_cache.KERNEL_ROOMS] for path in with_kernels)
     assert not strangers
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    with PartitionWriter(tmp_path / "log", 0) as partition:
+        partition.append([offset_commit("group", "topic", 0, 1, commit_timestamp_ms=1)])
+    return tmp_path / "log"
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_whoever_watches_is_told_why_a_cold_cache_takes_its_time(tmp_path: Path, log: Path) -> None:
+    def told() -> list[str]:
+        """What a terminal shows of standard error, while standard output is a pipe."""
+        screen, terminal = os.openpty()
+        environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache"), "TERM": "dumb"}
+        arguments = [sys.executable, "-c", COMPILING, "inspect", str(log), "--output", "json"]
+        done = subprocess.run(arguments, check=False, stdout=subprocess.PIPE, stderr=terminal, text=True, env=environment)
+        os.close(terminal)
+        try:
+            lines = os.read(screen, 1 << 16).decode().splitlines()
+        except OSError:  # what Linux says of a terminal to which nobody has written
+            lines = []
+        os.close(screen)
+        assert done.returncode == 0
+        assert "compiling" not in done.stdout
+        return lines
+
+    assert told() == ["compiling kernels for this machine: about half a minute, once (ahead of time: exhume warmup)"]
+    # What was compiled was kept.
+    assert told() == []
+
+
+@pytest.mark.parametrize(
+    ("is_warm", "is_watched", "times"), [(False, True, 1), (True, True, 0), (False, False, 0)], ids=["cold", "warm", "nobody watches"]
+)
+def test_it_is_told_once_where_somebody_watches_a_cold_cache(
+    log: Path, monkeypatch: pytest.MonkeyPatch, is_warm: bool, is_watched: bool, times: int
+) -> None:
+    said = Terminal() if is_watched else io.StringIO()
+    monkeypatch.setattr(sys, "stderr", said)
+    monkeypatch.setattr(kernel_cache, "is_warm", lambda: is_warm)
+
+    with opened([str(log)]), opened([str(log)]):
+        kernel_cache.about_to_compile()
+        kernel_cache.about_to_compile()
+
+    assert said.getvalue().count("compiling kernels") == times
+
+
+def test_without_a_cache_directory_it_is_told_that_it_will_be_so_each_time(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = Terminal()
+    monkeypatch.setattr(sys, "stderr", said)
+    monkeypatch.setattr(kernel_cache, "is_warm", lambda: False)
+    monkeypatch.setattr(kernel_cache, "prepare", lambda: None)
+
+    with opened([str(log)]):
+        kernel_cache.about_to_compile()
+
+    assert "each time" in said.getvalue()
+
+
+def test_the_library_tells_nobody(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = Terminal()
+    monkeypatch.setattr(sys, "stderr", said)
+    monkeypatch.setattr(kernel_cache, "is_warm", lambda: False)
+
+    with exhume.open(log):
+        kernel_cache.about_to_compile()
+
+    assert said.getvalue() == ""

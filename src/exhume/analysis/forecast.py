@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
 import pyarrow as pa
@@ -15,7 +15,7 @@ from exhume.codecs.record_types import RECORD_TYPES
 from exhume.findings import Finding
 from exhume.replay.expiry import Due, Tombstone, due_groups, due_offsets, expire
 from exhume.replay.group_moments import holdings_in_front
-from exhume.replay.holdings import Holdings
+from exhume.replay.holdings import Holdings, OffsetKey
 from exhume.replay.local import PartitionLoad
 from exhume.replay.profiles import BrokerProfile
 from exhume.replay.reading import LoadInputs
@@ -75,17 +75,18 @@ def forecast_expiry(
     loads: Sequence[PartitionLoad], profile: BrokerProfile, now_ms: int, retention_ms: int, *, groups: Collection[str] | None = None
 ) -> Expiry:
     """What the passes of this release make of these loads, if the next one runs at `now_ms`; of these groups only, where they are given."""
-    loads = [replace(load, holdings=load.holdings.whole()) for load in loads]
+    rows: list[dict[str, Any]] = []
     tombstones: list[dict[str, Any]] = []
     findings: list[Finding] = []
     for load in loads:
-        origin = _origin(load)
-        done = expire(load.holdings, now_ms, retention_ms, profile)
+        origin, held = _origin(load), load.holdings.whole()
+        done = expire(held, now_ms, retention_ms, profile)
+        rows += [origin | row for row in _rows(held, done.due_offsets, done.due_groups, now_ms, groups)]
         tombstones += [origin | _tombstone_row(each) for each in done.tombstones if groups is None or each.group in groups]
         if done.failure is not None:
             sentence = f"no pass of this release removes anything here: {done.failure}"
             findings.append(Finding(code="expiry_pass_fails", sentence=sentence, **origin))
-    return Expiry(forecast(loads, profile, now_ms, retention_ms, groups=groups), table_of(TOMBSTONES, tombstones), findings)
+    return Expiry(table_of(FORECAST, rows), table_of(TOMBSTONES, tombstones), findings)
 
 
 def forecast(
@@ -94,8 +95,10 @@ def forecast(
     """When passes of this release remove what these loads hold, as `FORECAST`; of these groups only, where they are given."""
     rows: list[dict[str, Any]] = []
     for load in loads:
-        found = _rows(load.holdings.whole(groups), profile, now_ms, retention_ms)
-        rows += [_origin(load) | row for row in found if groups is None or row["group"] in groups]
+        held = load.holdings.whole(groups)
+        offsets = due_offsets(held, retention_ms, profile)
+        found = _rows(held, offsets, due_groups(held, offsets, now_ms, profile), now_ms, groups)
+        rows += [_origin(load) | row for row in found]
     return table_of(FORECAST, rows)
 
 
@@ -136,15 +139,18 @@ def forecast_removals(
     return forecasts
 
 
-def _rows(holdings: Holdings, profile: BrokerProfile, now_ms: int, retention_ms: int) -> list[dict[str, Any]]:
-    offsets = due_offsets(holdings, retention_ms, profile)
+def _rows(
+    holdings: Holdings, offsets: Mapping[OffsetKey, Due], groups: Mapping[str, Due], now_ms: int, only: Collection[str] | None
+) -> list[dict[str, Any]]:
     rows = []
     for (group, topic, partition), due in offsets.items():
-        commit = holdings.offsets[group, topic, partition]
-        row = {"kind": "offset", "group": group, "topic": topic, "partition": partition, "committed_offset": commit.committed_offset}
-        rows.append(row | {"record_offset": commit.record_offset} | _columns(due, now_ms))
-    for group, due in due_groups(holdings, offsets, now_ms, profile).items():
-        rows.append({"kind": "group", "group": group, "record_offset": holdings.groups[group].record_offset} | _columns(due, now_ms))
+        if only is None or group in only:
+            commit = holdings.offsets[group, topic, partition]
+            row = {"kind": "offset", "group": group, "topic": topic, "partition": partition, "committed_offset": commit.committed_offset}
+            rows.append(row | {"record_offset": commit.record_offset} | _columns(due, now_ms))
+    for group, due in groups.items():
+        if only is None or group in only:
+            rows.append({"kind": "group", "group": group, "record_offset": holdings.groups[group].record_offset} | _columns(due, now_ms))
     return sorted(rows, key=lambda row: (row["group"], row["kind"] == "group", row.get("topic"), row.get("partition")))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,8 +32,10 @@ def opened(
     paths: Sequence[str], *, include: Sequence[Leftover] | None = None, temp_dir: Path | None = None, verify: bool = True
 ) -> Iterator[OffsetsTopic]:
     """The evidence, closed afterwards; a progress bar shows while it is read, where somebody watches."""
+    from exhume.codecs import kernel_cache
     from exhume.topic import open_topic
 
+    kernel_cache.when_cold(_tell_of_compiling)
     with Progress("reading") as bar:
 
         def report(done_bytes: int, total_bytes: int) -> None:
@@ -42,6 +45,15 @@ def opened(
         topic = open_topic(paths, include=[item.value for item in include or ()], temp_dir=temp_dir, verify=verify, progress=report)
         with topic:
             yield topic
+
+
+def _tell_of_compiling() -> None:
+    """Why nothing seems to happen for a while, for whoever watches."""
+    from exhume.codecs import kernel_cache
+
+    if sys.stderr.isatty():
+        kept = "once (ahead of time: exhume warmup)" if kernel_cache.prepare() else "each time: there is no cache directory to keep them in"
+        typer.echo(f"compiling kernels for this machine: about half a minute, {kept}", err=True)
 
 
 def tell(findings: Findings) -> None:

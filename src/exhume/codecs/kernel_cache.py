@@ -11,7 +11,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path, PurePosixPath
 from zipfile import ZipFile
@@ -23,6 +23,9 @@ KERNEL_ROOMS = ("codecs/kernels", "replay/survivors")
 _PREFIX = "kernels-"
 _WARM = "warm"
 _UNUSED_SECONDS = 30 * 24 * 3600
+
+#: Whoever waits to be told that the cache is cold: one, or none.
+_waiting: list[Callable[[], None]] = []
 
 
 @cache
@@ -85,3 +88,17 @@ def mark_warm() -> None:
     place = prepare()
     if place is not None:
         (place / _WARM).touch()
+
+
+def when_cold(tell: Callable[[], None]) -> None:
+    """Have `tell` called once, before the next kernel is compiled, unless the cache is warm; in the thread that needs the kernel."""
+    _waiting[:] = [tell]
+
+
+def about_to_compile() -> None:
+    """To be called before a kernel is compiled; not where its code is taken from the cache."""
+    told = [*_waiting]
+    _waiting.clear()
+    for tell in told:
+        if not is_warm():
+            tell()

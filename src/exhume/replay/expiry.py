@@ -78,10 +78,15 @@ class Tombstone:
 
 @dataclass(frozen=True, slots=True)
 class Expired:
-    """What one pass did: what is held after it, and its tombstones in the order of the log. `failure` says why it wrote nothing at all."""
+    """What one pass did: what is held after it, and its tombstones in the order of the log. `failure` says why it wrote nothing at all.
+
+    `due_offsets` and `due_groups` say of all that was held before it when it goes.
+    """
 
     holdings: Holdings
     tombstones: list[Tombstone]
+    due_offsets: dict[OffsetKey, Due]
+    due_groups: dict[str, Due]
     failure: str | None = None
 
 
@@ -119,16 +124,15 @@ def expire(holdings: Holdings, now_ms: int, retention_ms: int, profile: BrokerPr
     removed = {name for name, due in groups.items() if due.is_past(now_ms) and name not in late}
     failure = next((reason for name in sorted(removed) if (reason := _refusal(holdings.groups[name]))), None)
     if failure is not None:
-        return Expired(holdings, [], failure)
+        return Expired(holdings, [], offsets, groups, failure)
     after = Holdings(
         groups={name: group for name, group in holdings.groups.items() if name not in removed},
         offsets={key: commit for key, commit in holdings.offsets.items() if key not in expired},
         transactions=dict(holdings.transactions),
         share_states={name: state for name, state in holdings.share_states.items() if name not in removed},
     )
-    return Expired(
-        after, list(_tombstones(holdings, {key: offsets[key] for key in expired}, {name: groups[name] for name in removed}, profile))
-    )
+    tombstones = _tombstones(holdings, {key: offsets[key] for key in expired}, {name: groups[name] for name in removed}, profile)
+    return Expired(after, list(tombstones), offsets, groups)
 
 
 def _offset_due(

@@ -14,6 +14,7 @@ from typing import Any, TypeVar, cast
 
 import numba
 from numba import config
+from numba.core.event import Listener, register
 
 from exhume.codecs import kernel_cache
 
@@ -23,6 +24,17 @@ if _PLACE is not None and not config.CACHE_DIR:  # type: ignore[attr-defined]
 
 #: False where every process makes its own.
 KEEPS_CODE = _PLACE is not None
+
+
+class _Compiling(Listener):
+    def on_start(self, _event: object) -> None:
+        kernel_cache.about_to_compile()
+
+    def on_end(self, _event: object) -> None:
+        pass
+
+
+register("numba:compile", _Compiling())  # type: ignore[no-untyped-call]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
