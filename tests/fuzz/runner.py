@@ -72,7 +72,7 @@ _ENTRIES: dict[str, Any] = {
     "lay_out": gathering.lay_out,
     "gather_commits": gathering.gather_commits,
     "gather_column": gathering.gather_column,
-    "gather_names": gathering.gather_names,
+    "repeat_sizes": gathering.repeat_sizes,
     "gather_texts": gathering.gather_texts,
     "mark_mentions": mentions.mark_mentions,
 }

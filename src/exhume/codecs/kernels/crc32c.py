@@ -17,17 +17,16 @@ from __future__ import annotations
 import platform
 import sys
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from llvmlite import binding, ir
 from numba import config, types
-from numba.core import cgutils
-from numba.extending import intrinsic
 
 from exhume.codecs.kernels import kernel
 from exhume.codecs.kernels.crc_tables import byte_tables, sum_by_tables
+from exhume.codecs.kernels.instructions import call, emitted, fetch
 from exhume.codecs.kernels.primitives import Bytes
 
 Checksum = Callable[[Bytes, int, int], np.uint32]
@@ -82,12 +81,7 @@ _ONES = np.uint32(0xFFFFFFFF)
 _I8, _I32, _I64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 
 
-def _emitted(function: Callable[..., Any]) -> Callable[..., Any]:
-    """An operation for kernels; `function` writes the instructions for it."""
-    return cast("Callable[..., Any]", intrinsic(function))
-
-
-@_emitted
+@emitted
 def _word_at(typing_context: Any, buffer: Any, position: Any) -> Any:  # noqa: ARG001
     """The eight bytes at `buffer[position]` as the processor loads them."""
 
@@ -100,37 +94,18 @@ def _word_at(typing_context: Any, buffer: Any, position: Any) -> Any:  # noqa: A
     return types.uint64(buffer, types.int64), generate
 
 
-@_emitted
-def _fetch(typing_context: Any, buffer: Any, position: Any) -> Any:  # noqa: ARG001
-    """Have the processor fetch the line of `buffer[position]` soon. It may lie behind the end: then nothing is fetched."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        array = context.make_array(signature.args[0])(context, builder, arguments[0])
-        place = builder.bitcast(builder.gep(array.data, [arguments[1]]), _I8.as_pointer())
-        # To read, into the nearest cache, as data.
-        _call(builder, "llvm.prefetch.p0i8", ir.VoidType(), place, _I32(0), _I32(3), _I32(1))
-        return context.get_dummy_value()
-
-    return types.void(buffer, types.int64), generate
-
-
-def _call(builder: Any, name: str, result: Any, *arguments: Any) -> Any:
-    function_type = ir.FunctionType(result, [argument.type for argument in arguments])
-    return builder.call(cgutils.get_or_insert_function(builder.module, function_type, name), arguments)  # type: ignore[no-untyped-call]
-
-
-@_emitted
+@emitted
 def _add_word(typing_context: Any, crc: Any, word: Any) -> Any:  # noqa: ARG001
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
         crc, word = arguments
         if INSTRUCTIONS == "arm":
-            return _call(builder, "llvm.aarch64.crc32cx", _I32, crc, word)
-        return builder.trunc(_call(builder, "llvm.x86.sse42.crc32.64.64", _I64, builder.zext(crc, _I64), word), _I32)
+            return call(builder, "llvm.aarch64.crc32cx", _I32, crc, word)
+        return builder.trunc(call(builder, "llvm.x86.sse42.crc32.64.64", _I64, builder.zext(crc, _I64), word), _I32)
 
     return types.uint32(types.uint32, types.uint64), generate
 
 
-@_emitted
+@emitted
 def _product(typing_context: Any, left: Any, right: Any) -> Any:  # noqa: ARG001
     """Two polynomials multiplied; of the result the lower 64 bits, which hold all of it."""
 
@@ -138,10 +113,10 @@ def _product(typing_context: Any, left: Any, right: Any) -> Any:  # noqa: ARG001
         left, right = (builder.zext(argument, _I64) for argument in arguments)
         pair = ir.VectorType(_I64, 2)
         if INSTRUCTIONS == "arm":
-            product = _call(builder, "llvm.aarch64.neon.pmull64", ir.VectorType(_I8, 16), left, right)
+            product = call(builder, "llvm.aarch64.neon.pmull64", ir.VectorType(_I8, 16), left, right)
             return builder.extract_element(builder.bitcast(product, pair), _I32(0))
         first, second = (builder.insert_element(ir.Constant(pair, [0, 0]), side, _I32(0)) for side in (left, right))
-        product = _call(builder, "llvm.x86.pclmulqdq", pair, first, second, _I8(0))
+        product = call(builder, "llvm.x86.pclmulqdq", pair, first, second, _I8(0))
         return builder.extract_element(product, _I32(0))
 
     return types.uint64(types.uint32, types.uint32), generate
@@ -155,7 +130,7 @@ def _with_instructions(buffer: Bytes, start: int, end: int) -> np.uint32:
         words = min((end - position) // 24, _LONGEST_PART)
         size = 8 * words
         for ahead in range(position + _AHEAD_BYTES, position + _AHEAD_BYTES + 3 * size, _LINE_BYTES):
-            _fetch(buffer, ahead)
+            fetch(buffer, ahead)
         second = third = _NONE
         for at in range(position, position + size, 8):
             crc = _add_word(crc, _word_at(buffer, at))

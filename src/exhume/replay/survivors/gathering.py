@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from exhume.codecs.kernels import kernel
+from exhume.codecs.kernels import inlined, kernel
+from exhume.codecs.kernels.instructions import fetch
 from exhume.codecs.kernels.primitives import Bytes, Int64s, Number, copy_bytes
-from exhume.replay.survivors.keys import GROUP, PARTITION, TOPIC, Int32s
-from exhume.replay.survivors.names import SIZE, START, Names
+from exhume.replay.survivors.keys import COLUMNS, GROUP, PARTITION, TOPIC, Int32s
 from exhume.replay.survivors.tables import (
+    COMMIT_COLUMNS,
     COMMIT_TIMESTAMP,
     COMMITTED_OFFSET,
     LEADER_EPOCH,
@@ -28,6 +29,11 @@ Int16s = npt.NDArray[np.int16]
 
 #: Of a column METADATA: the bits that are the size.
 SIZE_MASK = (1 << SIZE_BITS) - 1
+
+#: Runs lie anywhere, and so do texts: the processor is told of them when they are so many places ahead.
+_RUNS_AHEAD, _TEXTS_AHEAD = 4, 64
+#: Keys, the rows of which are one line of the cache.
+_IN_LINE = 4
 
 
 @kernel
@@ -105,10 +111,13 @@ def gather_commits(
     leader_epochs: Int32s,
     versions: Int16s,
     metadata: Int64s,
-) -> None:
-    """Partitions and commits of the keys of these runs, an array for each column; those that are mostly empty are left out."""
-    place = np.int64(0)
+) -> Number:
+    """Partitions and commits of the keys of these runs, an array for each column; those that are mostly empty are left out. Gives how many
+    bytes all the metadata has.
+    """
+    place, metadata_bytes = np.int64(0), np.int64(0)
     for run in range(runs.shape[1]):
+        _fetch_run(runs, run + _RUNS_AHEAD, rows, commits)
         for key in range(runs[FIRST_KEY, run], runs[FIRST_KEY, run] + runs[RUN_SIZE, run]):
             commit = commits[key]
             partitions[place] = rows[key, PARTITION]
@@ -118,7 +127,19 @@ def gather_commits(
             leader_epochs[place] = commit[LEADER_EPOCH]
             versions[place] = commit[VERSION]
             metadata[place] = commit[METADATA]
+            metadata_bytes += commit[METADATA] & SIZE_MASK
             place += 1
+    return metadata_bytes
+
+
+@inlined
+def _fetch_run(runs: Int64s, run: Number, rows: Int32s, commits: Int64s) -> None:
+    if run < runs.shape[1]:
+        first, behind = runs[FIRST_KEY, run], runs[FIRST_KEY, run] + runs[RUN_SIZE, run]
+        for key in range(first, behind):
+            fetch(commits, key * COMMIT_COLUMNS)
+        for key in range(first, behind, _IN_LINE):
+            fetch(rows, key * COLUMNS)
 
 
 @kernel
@@ -129,18 +150,14 @@ def gather_column(keys: Int64s, commits: Int64s, column: Number, values: Int64s)
 
 
 @kernel
-def gather_names(runs: Int64s, rows: Int32s, column: Number, names: Names, ends: Int32s, texts: Bytes) -> None:
-    """The name of each key of these runs, one behind the other, and where it ends; `column` of a key has its number."""
-    _, places, content = names
+def repeat_sizes(sizes: Int32s, times: Int64s, ends: Int32s) -> None:
+    """Where each text ends if they lie one behind the other, each so many times as `times` says."""
     place, end = np.int64(0), np.int64(0)
-    for run in range(runs.shape[1]):
-        number = rows[runs[FIRST_KEY, run], column]
-        start, size = places[number, START], places[number, SIZE]
-        for _ in range(runs[RUN_SIZE, run]):
-            copy_bytes(content, start, size, texts, end)
-            end += size
-            ends[place] = end
-            place += 1
+    for number in range(len(sizes)):
+        for repetition in range(times[number]):
+            ends[place + repetition] = end + (repetition + 1) * sizes[number]
+        place += times[number]
+        end += times[number] * sizes[number]
 
 
 @kernel
@@ -148,6 +165,8 @@ def gather_texts(packed: Int64s, content: Bytes, ends: Int32s, texts: Bytes) -> 
     """The bytes of these texts, one behind the other, and where each ends; `packed` is a column METADATA."""
     end = np.int64(0)
     for place in range(len(packed)):
+        if place + _TEXTS_AHEAD < len(packed) and packed[place + _TEXTS_AHEAD]:
+            fetch(content, packed[place + _TEXTS_AHEAD] >> SIZE_BITS)
         size = packed[place] & SIZE_MASK
         if size:
             copy_bytes(content, packed[place] >> SIZE_BITS, size, texts, end)

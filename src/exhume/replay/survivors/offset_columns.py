@@ -7,7 +7,6 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -19,7 +18,6 @@ from exhume.replay.state_tables import SCHEMAS
 from exhume.replay.survivors import tables as columns
 from exhume.replay.survivors.gathering import (
     BY_TOPIC,
-    FIRST_KEY,
     FIRST_PARTITION,
     RUN_COLUMNS,
     RUN_SIZE,
@@ -29,18 +27,18 @@ from exhume.replay.survivors.gathering import (
     find_runs,
     gather_column,
     gather_commits,
-    gather_names,
     gather_texts,
     lay_out,
+    repeat_sizes,
 )
-from exhume.replay.survivors.keys import GROUP, TOPIC, Int32s
-from exhume.replay.survivors.names import SIZE, Names
+from exhume.replay.survivors.keys import Int32s
+from exhume.replay.survivors.names import Names
 from exhume.replay.survivors.settled import Settled
 
 _SCHEMA = SCHEMAS["offsets"]
 #: Above them are the 32 bits of a partition.
 _MOST_RANKS = 1 << 31
-#: Of the texts in one array of Arrow. The names of one run are less.
+#: Of the texts in one array of Arrow.
 _MOST_TEXT_BYTES = 0x7FFFFFFF
 _LONGEST_RUN = 1 << 15
 
@@ -73,24 +71,25 @@ class SettledOffsets:
 
 def _table(settled: Settled, rules: CommitRules, origin: Mapping[str, Any]) -> pa.Table:
     tables = settled.tables
-    groups, topics = _texts(tables.group_names, columns.GROUPS, tables), _texts(tables.topic_names, columns.TOPICS, tables)
-    live = _live_keys(tables, _ranks(groups), _ranks(topics))
+    groups, group_ranks = _in_order(_texts(tables.group_names, columns.GROUPS, tables))
+    topics, topic_ranks = _in_order(_texts(tables.topic_names, columns.TOPICS, tables))
+    live = _live_keys(tables, group_ranks, topic_ranks)
     count = live.count
-    partitions, epochs, versions = np.empty(count, np.int32), np.empty(count, np.int32), np.empty(count, np.int16)
-    committed_offsets, record_offsets, timestamps, metadata = (np.empty(count, np.int64) for _ in range(4))
-    gather_commits(
+    partitions, epochs, versions = (columns.zeros((count,), kind) for kind in (np.int32, np.int32, np.int16))
+    committed_offsets, record_offsets, timestamps, metadata = (columns.zeros((count,), np.int64) for _ in range(4))
+    metadata_bytes = gather_commits(
         live.runs, tables.keys.rows, tables.commits, partitions, committed_offsets, record_offsets, timestamps, epochs, versions, metadata
     )
     rows = pa.table(
         {
             "record_offset": record_offsets,
-            "group": _names(live.runs, tables, GROUP, tables.group_names),
-            "topic": _names(live.runs, tables, TOPIC, tables.topic_names),
+            "group": _names(live.runs, live.runs[BY_TOPIC] // max(len(topics), 1), groups),
+            "topic": _names(live.runs, live.runs[BY_TOPIC] % max(len(topics), 1), topics),
             "topic_id": _topic_ids(live, versions),
             "partition": partitions,
             "committed_offset": committed_offsets,
             "leader_epoch": _leader_epochs(epochs, rules),
-            "metadata": _metadata(metadata, tables.metadata),
+            "metadata": _metadata(metadata, metadata_bytes, tables.metadata),
             "commit_timestamp_ms": timestamps,
             "expire_timestamp_ms": _expire_timestamps(live, versions, timestamps, rules),
             "value_version": versions,
@@ -98,7 +97,7 @@ def _table(settled: Settled, rules: CommitRules, origin: Mapping[str, Any]) -> p
             **_producers(live),
         }
     )
-    same = {name: pa.repeat(pa.scalar(origin.get(name), _SCHEMA.field(name).type), count) for name in ("replica", "offsets_partition")}
+    same = {name: _same(origin.get(name), _SCHEMA.field(name).type, count) for name in ("replica", "offsets_partition")}
     return pa.table([same[name] if name in same else rows[name] for name in _SCHEMA.names], schema=_SCHEMA)
 
 
@@ -140,16 +139,29 @@ def _live_keys(tables: columns.Tables, group_ranks: Int64s, topic_ranks: Int64s)
     return _LiveKeys(tables, runs, committed)
 
 
-def _names(runs: Int64s, tables: columns.Tables, column: int, names: Names) -> pa.Array | pa.ChunkedArray:
-    """The name of each key of these runs that this column of the key has the number of."""
-    keys, sizes = tables.keys.rows, names.places[:, SIZE]
-    size = int((sizes[keys[runs[FIRST_KEY], column]] * runs[RUN_SIZE]).sum())
-    if size > _MOST_TEXT_BYTES and runs.shape[1] > 1:
-        half = runs.shape[1] // 2
-        return _joined(_names(part.copy(), tables, column, names) for part in (runs[:, :half], runs[:, half:]))
-    offsets, texts = np.zeros(int(runs[RUN_SIZE].sum()) + 1, np.int32), np.empty(size, np.uint8)
-    gather_names(runs, keys, column, names, offsets[1:], texts)
-    return _strings(offsets, texts)
+def _names(runs: Int64s, ranks: Int64s, names: pa.StringArray) -> pa.Array | pa.ChunkedArray:
+    """The name of each key of these runs, of which the ranks are given: the place in `names`. Runs of one rank are put together."""
+    firsts = np.flatnonzero(np.diff(ranks, prepend=-1))
+    return _repeated(names.take(pa.array(ranks[firsts])), np.add.reduceat(runs[RUN_SIZE], firsts) if len(firsts) else firsts)
+
+
+def _repeated(texts: pa.StringArray, times: Int64s) -> pa.Array | pa.ChunkedArray:
+    """Each of these texts, so many times."""
+    sizes, count = pc.binary_length(texts).to_numpy(), int(times.sum())
+    size = int((sizes * times).sum())
+    if size > _MOST_TEXT_BYTES and count > 1:
+        half = len(texts) // 2
+        parts = ((texts[:half], times[:half]), (texts[half:], times[half:])) if half else ((texts, times // 2), (texts, times - times // 2))
+        return _joined(_repeated(*part) for part in parts)
+    ends = columns.zeros((count + 1,), np.int32)
+    repeat_sizes(sizes, times, ends[1:])
+    return pa.StringArray.from_buffers(count, pa.py_buffer(ends), pc.binary_repeat(texts, pa.array(times)).buffers()[2])
+
+
+def _same(value: Any, data_type: pa.DataType, count: int) -> pa.Array | pa.ChunkedArray:
+    if isinstance(value, str):
+        return _repeated(pa.array([value], data_type), np.array([count]))
+    return pa.repeat(pa.scalar(value, data_type), count)
 
 
 def _joined(parts: Iterable[pa.Array | pa.ChunkedArray]) -> pa.ChunkedArray:
@@ -161,15 +173,12 @@ def _texts(names: Names, count: int, tables: columns.Tables) -> list[str]:
     return [names.content[start : start + size].tobytes().decode() for start, size in places]
 
 
-def _strings(offsets: Int32s, texts: Bytes) -> pa.Array:
-    return pa.StringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(texts))
-
-
-def _ranks(texts: list[str]) -> Int64s:
-    """Where each text comes in the order of all."""
+def _in_order(texts: list[str]) -> tuple[pa.StringArray, Int64s]:
+    """These texts in their order, and where in it each comes."""
+    order = np.array(sorted(range(len(texts)), key=texts.__getitem__), dtype=np.int64)
     ranks = np.empty(len(texts), np.int64)
-    ranks[np.array(sorted(range(len(texts)), key=texts.__getitem__), dtype=np.int64)] = np.arange(len(texts))
-    return ranks
+    ranks[order] = np.arange(len(texts))
+    return pa.array(texts, pa.string()).take(pa.array(order)), ranks
 
 
 def _topic_ids(live: _LiveKeys, versions: Int16s) -> pa.Array:
@@ -187,17 +196,16 @@ def _topic_ids(live: _LiveKeys, versions: Int16s) -> pa.Array:
 
 def _leader_epochs(epochs: Int32s, rules: CommitRules) -> pa.Array:
     is_absent = epochs == -1 if rules.keeps_leader_epoch_below_minus_one else epochs < 0
-    return pa.array(epochs, mask=is_absent)
+    return pa.array(epochs, mask=is_absent) if is_absent.any() else pa.array(epochs)
 
 
-def _metadata(packed: Int64s, content: Bytes) -> pa.Array | pa.ChunkedArray:
-    size = int((packed & SIZE_MASK).sum())
+def _metadata(packed: Int64s, size: int, content: Bytes) -> pa.Array | pa.ChunkedArray:
     if size > _MOST_TEXT_BYTES and len(packed) > 1:
         half = len(packed) // 2
-        return _joined(_metadata(part, content) for part in (packed[:half], packed[half:]))
-    offsets, texts = np.zeros(len(packed) + 1, np.int32), np.empty(size, np.uint8)
-    gather_texts(packed, content, offsets[1:], texts)
-    return _strings(offsets, texts)
+        return _joined(_metadata(part, int((part & SIZE_MASK).sum()), content) for part in (packed[:half], packed[half:]))
+    ends, texts = columns.zeros((len(packed) + 1,), np.int32), columns.zeros((size,), np.uint8)
+    gather_texts(packed, content, ends[1:], texts)
+    return pa.StringArray.from_buffers(len(packed), pa.py_buffer(ends), pa.py_buffer(texts))
 
 
 def _expire_timestamps(live: _LiveKeys, versions: Int16s, timestamps: Int64s, rules: CommitRules) -> pa.Array:
@@ -212,9 +220,9 @@ def _expire_timestamps(live: _LiveKeys, versions: Int16s, timestamps: Int64s, ru
     return pa.array(written, mask=~has_field if rules.missing_expire_timestamp == "literal" else is_missing)
 
 
-def _is_stable(live: _LiveKeys, settled: Settled) -> npt.NDArray[np.bool_]:
+def _is_stable(live: _LiveKeys, settled: Settled) -> pa.Array:
     pending = _pending_keys(settled)
-    return ~np.isin(live.keys, pending) if len(pending) else np.ones(live.count, np.bool_)
+    return pa.array(~np.isin(live.keys, pending)) if len(pending) else pa.repeat(pa.scalar(True), live.count)
 
 
 def _pending_keys(settled: Settled) -> Int64s:

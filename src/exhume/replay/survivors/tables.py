@@ -10,9 +10,10 @@ import math
 import mmap as maps
 from contextlib import suppress
 from mmap import ACCESS_COPY, mmap
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from exhume.codecs.kernels import kernel, scan
 from exhume.codecs.kernels.primitives import Bytes, Int64s, Number, Words
@@ -220,24 +221,26 @@ def _longer(array: _Array, used: int, more: int) -> _Array:
         return array
     # Rows that are moved take memory, zeros that nobody has touched do not.
     times = _FIRST_TIMES if (used + more) * array.strides[0] <= _FEW_BYTES else 2
-    longer = _zeros(times * (used + more), array)
+    longer = zeros((times * (used + more), *array.shape[1:]), array.dtype)
     longer[:used] = array[:used]
     return longer
 
 
-def _zeros(rows: int, like: _Array) -> _Array:
-    """So many rows of zeros. Large ones are pages of their own: on threads a C library clears what it gives out."""
-    shape = (rows, *like.shape[1:])
-    size = math.prod(shape) * like.itemsize
+def zeros(shape: tuple[int, ...], kind: Any) -> npt.NDArray[Any]:
+    """An array of zeros. A large one is pages of its own: on threads a C library clears what it gives out."""
+    size = math.prod(shape) * np.dtype(kind).itemsize
     if size < _MAPPED_BYTES:
-        return np.zeros(shape, like.dtype)
+        return np.zeros(shape, kind)
     # Its own: memory that could be shared is slow to get.
-    memory = mmap(-1, size, access=ACCESS_COPY)
-    if _LARGE_PAGES is not None and size >= _LARGE_PAGES_BYTES:
+    if _LARGE_PAGES is None or size < _LARGE_PAGES_BYTES:
+        memory = mmap(-1, size, access=ACCESS_COPY)
+    else:
+        # Linux lets what is as long as some large pages begin with one.
+        memory = mmap(-1, -(-size // _LARGE_PAGES_BYTES) * _LARGE_PAGES_BYTES, access=ACCESS_COPY)
         # Not every kernel has them.
         with suppress(OSError):
             memory.madvise(_LARGE_PAGES)
-    return np.frombuffer(memory, like.dtype).reshape(shape)
+    return np.frombuffer(memory, kind, math.prod(shape)).reshape(shape)
 
 
 def _more_names(names: Names, count: int, used_bytes: int, more: int, more_bytes: int) -> Names:
@@ -250,7 +253,7 @@ def _roomy(slots: Words, count: int, more: int) -> Words:
         return slots
     wanted = 1 << (2 * (count + more) - 1).bit_length()
     # All of it is used: small memory that was used before is as good.
-    larger = np.zeros(wanted, np.uint64) if wanted * slots.itemsize < _LARGE_PAGES_BYTES else _zeros(wanted, slots)
+    larger = np.zeros(wanted, np.uint64) if wanted * slots.itemsize < _LARGE_PAGES_BYTES else zeros((wanted,), np.uint64)
     move_entries(slots, larger)
     return larger
 
