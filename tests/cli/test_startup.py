@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+import exhume
 
 #: Each takes tens to hundreds of milliseconds to import.
 HEAVY = ("pyarrow", "numpy", "rich", "lz4", "zstandard", "crc32c", "exhume.codecs", "exhume.replay", "exhume.analysis", "exhume.topic")
@@ -64,3 +67,29 @@ def test_the_front_door_opens_when_it_is_asked_for() -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
     assert done.stdout.split() == ["open_topic", "OffsetsTopic", "GroupState"]
+
+
+@pytest.mark.parametrize(
+    ("command", "outcome"),
+    [(("state",), "0 False True"), (("batch", "--output-dir", "nowhere", "--tables", "nonsense"), "2 True True")],
+    ids=["state", "batch"],
+)
+def test_a_command_does_without_pandas_unless_it_is_for_spark(command: tuple[str, ...], outcome: str) -> None:
+    """The exit code; whether pandas can be imported behind the command; and whether Arrow was imported, which looks for it."""
+    program = """
+import sys
+from exhume.cli import app
+try:
+    app.main()
+except SystemExit as ended:
+    code = ended.code
+try:
+    import pandas
+except ModuleNotFoundError:
+    pandas = None
+print(code, pandas is not None, "pyarrow" in sys.modules, file=sys.stderr)
+"""
+    demo = str(Path(exhume.__file__).parent / "cli" / "demo_log")
+    done = subprocess.run([sys.executable, "-c", program, *command, demo], capture_output=True, text=True, check=True)
+
+    assert done.stderr.strip().splitlines()[-1] == outcome

@@ -36,6 +36,7 @@ from exhume.cli import (
     transactions,
     warmup,
     why,
+    without_pandas,
 )
 from exhume.cli.escape import printable
 from exhume.cli.run import Interrupted
@@ -101,6 +102,7 @@ def main() -> None:
     """Run the command line and exit with its code; every error we raise on purpose is one line on standard error."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _interrupt)
+    without_pandas.keep_out()
     # A command keeps most of what it makes until it ends: to look for garbage among it takes a tenth of a short one.
     with collected_seldom():
         code = run(sys.argv[1:])

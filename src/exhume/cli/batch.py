@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from exhume.cli import without_pandas
 from exhume.cli.detector_options import (
     Codes,
     EndOffsets,
@@ -76,6 +77,7 @@ def batch_command(
 
     Example: exhume batch s3://backup/kafka-1 s3://backup/kafka-2 --output-dir /data/state --tables groups,offsets --release 4.3
     """
+    without_pandas.let_in()
     from exhume import spark as on_spark
     from exhume.cli.batch_progress import shown_phases
     from exhume.replay.spark.session import open_session
