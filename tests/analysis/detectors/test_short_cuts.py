@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import random
 from collections import defaultdict
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -24,7 +24,7 @@ from exhume.codecs.segment_reader import ReadOptions, SegmentReader
 from exhume.findings import Finding, Findings
 from tests.judges import corpus
 
-from .story import case_of, codes_of
+from .story import Story, case_of, codes_of
 from .troubles import troubles
 
 _SEEDS = range(12)
@@ -67,11 +67,14 @@ def test_changes_that_are_no_sign_of_another_topic(case: TopicCase, monkeypatch:
     assert _found(case, "IC-07") == asked_first
 
 
-def test_changes_whose_commit_before_had_a_leader_epoch(case: TopicCase, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked_first = _found(case, "IC-38")
+def test_changes_whose_commit_before_had_a_leader_epoch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lives so short that most keys change once: one short cut too many is not made good by another change of the key."""
+    cases = [troubles(seed, events=40).case(tmp_path / str(seed)) for seed in range(60)]
+    asked_first = [_found(case, "IC-38") for case in cases]
     monkeypatch.setattr(ChangeTable, "where", lambda changes, _: changes)
 
-    assert _found(case, "IC-38") == asked_first
+    assert [_found(case, "IC-38") for case in cases] == asked_first
+    assert sum(map(len, asked_first)) > 5
 
 
 def _commits_of_groups(directory: Path) -> Iterator[list[dict[str, Any]]]:
@@ -105,6 +108,17 @@ def _walked(commits: list[dict[str, Any]]) -> tuple[list[Silence], list[int]]:
     return silences, intervals[-USUAL:]
 
 
+def _requests(seed: int) -> Story:
+    """Commits of two groups every few seconds, with pauses about as long as a silence has to be."""
+    rng = random.Random(seed)
+    lines, now_s, pace = [], 0, rng.choice([2, 10, 16])
+    for offset in range(300):
+        pause = rng.randint(55, 95) if rng.random() < 0.1 else rng.randint(0, pace)
+        now_s += pause
+        lines.append(f"{offset} {now_s // 3600:02}:{now_s // 60 % 60:02}:{now_s % 60:02} OC {rng.choice('gh')} t-0 = {offset}")
+    return Story("\n".join(lines))
+
+
 def _silences(directory: Path) -> int:
     """How many silences there are, which are those of a walk over all commits."""
     found = [
@@ -118,11 +132,9 @@ def _silences(directory: Path) -> int:
     return sum(len(silences) for silences, _ in found)
 
 
-@pytest.mark.parametrize("block_rows", [1, 7, 1 << 20])
-def test_silences_of_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block_rows: int) -> None:
-    monkeypatch.setattr(import_module("exhume.analysis.detectors.condense"), "_BLOCK_ROWS", block_rows)
-
+def test_silences_of_groups(tmp_path: Path) -> None:
     assert sum(_silences(troubles(seed).write(tmp_path / str(seed))) for seed in _SEEDS) > 10
+    assert sum(_silences(_requests(seed).write(tmp_path / f"requests-{seed}")) for seed in _SEEDS) > 10
 
 
 @pytest.mark.parametrize("case", corpus.cases(corpus.BUNDLED), ids=lambda case: case.name)
