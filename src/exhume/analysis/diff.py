@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from exhume.arrow_rows import table_of
+from exhume.analysis.table_comparison import differ, match, rows_of, texts_of
 from exhume.codecs.json_values import to_json
 from exhume.replay.state import CoordinatorState
 from exhume.replay.state_tables import SCHEMAS
@@ -36,11 +39,11 @@ DIFF = pa.schema(
     ]
 )
 
-_Row = dict[str, Any]
+_Rows = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class _Compared:
+class Compared:
     """How rows of one table are told apart, which column speaks for a row that has no counterpart, and what is not compared."""
 
     key: tuple[str, ...]
@@ -50,22 +53,23 @@ class _Compared:
 
 # What follows from other tables is not compared (`fetched_offsets`).
 # An offset is named by its topic: the id is there or not by the version of the commit. An assignment too, as long as the name is known.
-_COMPARED: Mapping[str, _Compared] = {
-    "loads": _Compared((), None, tuple(name for name in SCHEMAS["loads"].names if name not in ("outcome", "reason"))),
-    "groups": _Compared(("group",), "group_state"),
-    "members": _Compared(("group", "member_id"), "client_id"),
-    "assignments": _Compared(
+COMPARED: Mapping[str, Compared] = {
+    "loads": Compared((), None, tuple(name for name in SCHEMAS["loads"].names if name not in ("outcome", "reason"))),
+    "groups": Compared(("group",), "group_state"),
+    "members": Compared(("group", "member_id"), "client_id"),
+    "assignments": Compared(
         ("group", "member_id", "kind", "topic", "partition", "subtopology_id", "task_role"), None, ("topic_id", "topic_name_source")
     ),
-    "offsets": _Compared(("group", "topic", "partition"), "committed_offset"),
-    "pending_offsets": _Compared(("group", "topic", "partition", "producer_id"), "committed_offset"),
-    "open_transactions": _Compared(("producer_id", "first_record_offset"), "groups", ("pending_partitions",)),
-    "share_partitions": _Compared(("group", "topic", "partition"), "status", ("topic_id",)),
-    "regular_expressions": _Compared(("group", "regular_expression"), "topics"),
-    "streams_topologies": _Compared(("group", "subtopology_id"), "topology_epoch"),
+    "offsets": Compared(("group", "topic", "partition"), "committed_offset"),
+    "pending_offsets": Compared(("group", "topic", "partition", "producer_id"), "committed_offset"),
+    "open_transactions": Compared(("producer_id", "first_record_offset"), "groups", ("pending_partitions",)),
+    "share_partitions": Compared(("group", "topic", "partition"), "status", ("topic_id",)),
+    "regular_expressions": Compared(("group", "regular_expression"), "topics"),
+    "streams_topologies": Compared(("group", "subtopology_id"), "topology_epoch"),
 }
 _OWN_COLUMNS = ("group", "member_id", "topic", "partition")
 _ORIGIN = ("replica", "offsets_partition", "record_offset")
+_NONE = -1
 
 
 def diff_states(before: CoordinatorState, after: CoordinatorState) -> pa.Table:
@@ -75,60 +79,81 @@ def diff_states(before: CoordinatorState, after: CoordinatorState) -> pa.Table:
     copies may have any labels. A record that says again what another one said makes no difference.
     """
     by_replica = any(len(set(state.loads["replica"].to_pylist())) > 1 for state in (before, after))
-    rows = (row for name in _COMPARED for row in _table_rows(name, before.tables[name], after.tables[name], by_replica=by_replica))
-    return table_of(DIFF, rows)
-
-
-def _table_rows(name: str, before: pa.Table, after: pa.Table, *, by_replica: bool) -> Iterator[_Row]:
-    compared = _COMPARED[name]
     place = ("replica", "offsets_partition") if by_replica else ("offsets_partition",)
-    old, new = (_by_key(table, compared, place) for table in (before, after))
-    columns = [column for column in SCHEMAS[name].names if column not in (*_ORIGIN, *compared.key, *compared.left_out)]
-    for key in sorted({*old, *new}, key=lambda key: [(part is not None, part) for part in key]):
-        removed, added = old.get(key), new.get(key)
-        row = _place(removed, added) | {"table": name} | _key_columns(compared, removed or added or {})
-        if removed is None or added is None:
-            change = "added" if removed is None else "removed"
-            yield row | {"change": change, "column": compared.speaker} | _values(compared.speaker, removed, added)
-            continue
-        for column in columns:
-            if removed[column] != added[column]:
-                yield row | {"change": "changed", "column": column} | _values(column, removed, added)
+    parts = [_TableDiff(name, place, before.tables[name], after.tables[name]).table() for name in COMPARED]
+    return pa.concat_tables(parts).combine_chunks()
 
 
-def _by_key(table: pa.Table, compared: _Compared, place: tuple[str, ...]) -> dict[tuple[Any, ...], _Row]:
-    return {tuple(_named(row, column) for column in (*place, *compared.key)): row for row in table.to_pylist()}
+class _TableDiff:
+    """What differs between two tables of one name: worked out in columns, since most rows of most states are the same."""
+
+    def __init__(self, name: str, place: tuple[str, ...], before: pa.Table, after: pa.Table) -> None:
+        self._name, self._before, self._after = name, before, after
+        self._compared = COMPARED[name]
+        key = (*place, *self._compared.key)
+        self._keys = pa.concat_tables([_key_columns(table, key) for table in (before, after)])
+        self._match = match(self._keys, before.num_rows)
+
+    def table(self) -> pa.Table:
+        """As `DIFF`, in order."""
+        found, compared = self._match, self._compared
+        skipped = (*_ORIGIN, *compared.key, *compared.left_out)
+        pieces = [
+            self._piece("removed", compared.speaker, found.removed, np.full(len(found.removed), _NONE)),
+            self._piece("added", compared.speaker, np.full(len(found.added), _NONE), found.added),
+        ]
+        for column in (name for name in SCHEMAS[self._name].names if name not in skipped):
+            changed = differ(rows_of(self._before[column], found.old), rows_of(self._after[column], found.new))
+            pieces.append(self._piece("changed", column, found.old[changed], found.new[changed]))
+        every = pa.concat_tables(pieces)
+        # Stable: columns stay in their order.
+        order = np.argsort(self._match.ranks[every["row"].to_numpy()], kind="stable")
+        return every.drop_columns("row").take(pa.array(order)).cast(DIFF)
+
+    def _piece(self, change: str, column: str | None, old: _Rows, new: _Rows) -> pa.Table:
+        """A difference for each pair of a row before and a row after, `_NONE` where there is none; `row` is a row of `_keys`."""
+        row = np.where(old == _NONE, new + self._before.num_rows, old)
+        own = {name: rows_of(self._keys[name], row) for name in self._compared.key if name in _OWN_COLUMNS}
+        values = {
+            "table": pa.repeat(self._name, len(row)),
+            "change": pa.repeat(change, len(row)),
+            **{name: self._place(name, old, new) for name in ("replica", "offsets_partition")},
+            **own,
+            "key": self._rest_of_key(row),
+            "column": pa.repeat(pa.scalar(column, pa.string()), len(row)),
+            "before": None if column is None else texts_of(rows_of(self._before[column], old)),
+            "after": None if column is None else texts_of(rows_of(self._after[column], new)),
+            "before_record_offset": rows_of(self._before["record_offset"], old),
+            "after_record_offset": rows_of(self._after["record_offset"], new),
+        }
+        return pa.table({**{field.name: _or_nulls(values.get(field.name), field.type, len(row)) for field in DIFF}, "row": row})
+
+    def _place(self, name: str, old: _Rows, new: _Rows) -> pa.ChunkedArray:
+        """Where a row lies; null where the sides do not agree."""
+        one, other = rows_of(self._before[name], old), rows_of(self._after[name], new)
+        if len(old) and old[0] != _NONE and new[0] != _NONE:
+            return pc.if_else(pc.equal(one, other), one, None)
+        return pc.coalesce(one, other)
+
+    def _rest_of_key(self, row: _Rows) -> pa.Array | None:
+        """What of the key has no column of its own, as JSON."""
+        names = [name for name in self._compared.key if name not in _OWN_COLUMNS]
+        if not names:
+            return None
+        texts: dict[tuple[Any, ...], str | None] = {}
+        values = [*zip(*(rows_of(self._keys[name], row).to_pylist() for name in names), strict=True)]
+        for value in {*values}:
+            rest = {name: part for name, part in zip(names, value, strict=True) if part is not None}
+            texts[value] = to_json(rest) if rest else None
+        return pa.array([texts[value] for value in values], pa.string())
 
 
-def _named(row: _Row, column: str) -> Any:
-    return row["topic_id"] if column == "topic" and row["topic"] is None else row[column]
+def _key_columns(table: pa.Table, key: tuple[str, ...]) -> pa.Table:
+    columns = {name: table[name] for name in key}
+    if "topic" in columns:
+        columns["topic"] = pc.coalesce(table["topic"], table["topic_id"])
+    return pa.table(columns)
 
 
-def _key_columns(compared: _Compared, row: _Row) -> _Row:
-    own = {column: _named(row, column) for column in compared.key if column in _OWN_COLUMNS}
-    rest = {column: row[column] for column in compared.key if column not in _OWN_COLUMNS and row[column] is not None}
-    return {**own, "key": to_json(rest) if rest else None}
-
-
-def _place(removed: _Row | None, added: _Row | None) -> _Row:
-    sides = [side for side in (removed, added) if side is not None]
-    return {
-        column: sides[0][column] for column in ("replica", "offsets_partition") if all(side[column] == sides[0][column] for side in sides)
-    }
-
-
-def _values(column: str | None, removed: _Row | None, added: _Row | None) -> _Row:
-    return {
-        "before": _json(column, removed),
-        "after": _json(column, added),
-        "before_record_offset": _record_offset(removed),
-        "after_record_offset": _record_offset(added),
-    }
-
-
-def _json(column: str | None, row: _Row | None) -> str | None:
-    return None if row is None or column is None or row[column] is None else to_json(row[column])
-
-
-def _record_offset(row: _Row | None) -> int | None:
-    return None if row is None else row["record_offset"]
+def _or_nulls(values: Any, data_type: pa.DataType, size: int) -> Any:
+    return pa.nulls(size, pa.string() if isinstance(data_type, pa.JsonType) else data_type) if values is None else values
