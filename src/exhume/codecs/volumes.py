@@ -13,11 +13,11 @@ import os
 import stat
 import sys
 import tempfile
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
-from typing import IO, Protocol
+from typing import IO, Protocol, cast
 
 from exhume.codecs.file_names import as_text, matters
 from exhume.errors import EvidenceError, RequestError
@@ -265,12 +265,25 @@ def temporary_file(temp_dir: Path | None) -> IO[bytes]:
 
 def fetch_pages(buffer: memoryview, start: int, end: int) -> None:
     """Have the pages of `buffer[start:end]` of a mapped file at hand at once, where the system can do that. Reading goes without, too."""
-    mapping = buffer.obj
-    if isinstance(mapping, mmap.mmap) and sys.platform == "linux" and start < end:
-        first = start - start % mmap.PAGESIZE
+    if isinstance(buffer.obj, mmap.mmap) and sys.platform == "linux" and start < end:
+        # Not for those who only list files.
+        import numpy as np
+
+        wanted = np.frombuffer(buffer, np.uint8)[start:end]
+        address = wanted.__array_interface__["data"][0]
+        before = address % mmap.PAGESIZE
         # Systems before Linux 5.14 do not know how.
-        with suppress(OSError):
-            mapping.madvise(_MADV_POPULATE_READ, first, end - first)
+        _madvise()(address - before, len(wanted) + before, _MADV_POPULATE_READ)
+
+
+@cache
+def _madvise() -> Callable[[int, int, int], int]:
+    """The function of the C library: the method of a mapping lets no other thread run meanwhile."""
+    import ctypes
+
+    function = ctypes.CDLL(None).madvise
+    function.argtypes = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
+    return cast("Callable[[int, int, int], int]", function)
 
 
 def unreadable(path: str, error: OSError) -> EvidenceError:
