@@ -10,6 +10,7 @@ import socket
 import struct
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from itertools import count
 from types import TracebackType
 from typing import Any, Self
 
@@ -134,8 +135,8 @@ def create_topics(broker: Broker, *topics: str) -> None:
 
 def await_loads(broker: Broker) -> None:
     """Wait until every offsets partition is loaded or its load has failed."""
-    count = broker.offsets_partitions
-    probes = {partition: group_in(partition, count, "probe") for partition in range(count)}
+    partitions = broker.offsets_partitions
+    probes = {partition: group_in(partition, partitions, "probe") for partition in range(partitions)}
 
     def is_over() -> bool:
         failed = {int(match[1]) for match in map(FAILED_LOAD.search, _error_lines(broker)) if match}
@@ -149,7 +150,7 @@ def await_loads(broker: Broker) -> None:
 
 def group_in(offsets_partition: int, offsets_partitions: int, name: str) -> str:
     """A group id that begins with `name` and that coordinators look for in this offsets partition."""
-    names = (f"{name}-{number}" for number in range(1000))
+    names = (f"{name}-{number}" for number in count())
     return next(group for group in names if offsets_partition_of(group, offsets_partitions) == offsets_partition)
 
 

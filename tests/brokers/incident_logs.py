@@ -1,0 +1,100 @@
+"""The logs of all incidents side by side on one broker: each in an offsets partition of its own, with groups that belong there.
+
+A story calls its group `g` and lies in partition 0, whatever a coordinator says of that. So groups get a name of the same beginning that
+leads to the partition of their log, and their members sessions that last until a broker has been asked. Nothing else of records and batches
+changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+from exhume.codecs.batch_writer import rewrite_batch
+from exhume.codecs.batches import crc_matches, walk
+from exhume.codecs.record_types import decode_record, encode_key, encode_value
+from exhume.codecs.records import Record, read_records
+from exhume.fixtures import incidents
+
+from .client import group_in
+
+#: As many as there are logs, and a few more.
+OFFSETS_PARTITIONS = 250
+_HALF_AN_HOUR_MS = 1_800_000
+
+
+@dataclass(frozen=True, slots=True)
+class IncidentLog:
+    """One offsets partition of one log of an incident, written anew as `directory`; `title` tells which."""
+
+    title: str
+    offsets_partition: int
+    directory: Path
+
+
+def write_all(directory: Path) -> Iterator[IncidentLog]:
+    """Every log of every incident, of each broker where there are several; once where incidents share it."""
+    written_already: set[tuple[bytes, ...]] = set()
+    for code, incident in incidents.INCIDENTS.items():
+        kinds: dict[incidents.Kind, int] = {
+            "hit": len(incident.hits),
+            "near miss": len(incident.near_misses),
+            "undecidable": len(incident.undecidable),
+        }
+        for kind, which in ((kind, which) for kind, most in kinds.items() for which in range(1, most + 1)):
+            title = f"{code}, {kind} {which}"
+            written = incidents.write(code, directory / title, kind=kind, which=which)
+            for data in written.data_directories:
+                for source in sorted(data.glob("__consumer_offsets-*")):
+                    content = tuple(segment.read_bytes() for segment in sorted(source.glob("*.log")))
+                    if content in written_already:
+                        continue
+                    number = len(written_already)
+                    written_already.add(content)
+                    target = directory / "all" / f"__consumer_offsets-{number}"
+                    _write_anew(source, target, number)
+                    yield IncidentLog(f"{title} ({source.relative_to(directory / title)})", number, target)
+
+
+def _write_anew(source: Path, target: Path, number: int) -> None:
+    """The segments with other groups. Indexes, which know positions, are left out: a broker makes them when it recovers a log."""
+    target.mkdir(parents=True)
+    for segment in source.glob("*.log"):
+        (target / segment.name).write_bytes(_renamed(segment.read_bytes(), number))
+    for checkpoint in source.glob("leader-epoch-checkpoint"):
+        (target / checkpoint.name).write_bytes(checkpoint.read_bytes())
+
+
+def _renamed(content: bytes, number: int) -> bytes:
+    """These batches with other groups, up to what is no sound batch; that and what follows as it is."""
+    made, end = bytearray(), 0
+    for batch in walk(content):
+        if not crc_matches(content, batch):
+            break
+        records = [record if batch.is_control else _with_group(record, number) for record in read_records(content, batch)]
+        made += rewrite_batch(batch, records, content)
+        end = batch.end_position
+    return bytes(made) + content[end:]
+
+
+def _with_group(record: Record, number: int) -> Record:
+    decoded = decode_record(record.key, record.value)
+    group = decoded.key.get("group")
+    if decoded.number is None or not isinstance(group, str):
+        return record
+    key = encode_key(decoded.number, decoded.key | {"group": _name_in(number, group)})
+    if decoded.number != 2 or decoded.value is None or decoded.value_version is None or decoded.marks:
+        return replace(record, key=key)
+    members = [
+        # None that a client can have is 0.
+        member | {"session_timeout_ms": member["session_timeout_ms"] and _HALF_AN_HOUR_MS}
+        for member in decoded.value["members"]
+    ]
+    return replace(record, key=key, value=encode_value(2, decoded.value_version, decoded.value | {"members": members}))
+
+
+@cache
+def _name_in(offsets_partition: int, group: str) -> str:
+    return group_in(offsets_partition, OFFSETS_PARTITIONS, group)
