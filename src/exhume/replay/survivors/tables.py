@@ -97,8 +97,8 @@ _LARGE_PAGES = getattr(maps, "MADV_HUGEPAGE", None)
 _LARGE_PAGES_BYTES = 2 << 20
 #: A small array becomes larger by so much at a time.
 _FIRST_TIMES, _FEW_BYTES = 8, 64 << 20
-#: So many times what is there is made room for at most.
-_MOST_EXPECTED = 16
+#: So many keys are made room for before they are there, at most: 64 MB of the index, all of which is used.
+_MOST_EXPECTED = 1 << 22
 
 #: A group record with more members than this is passed on.
 MOST_MEMBERS = 2048
@@ -255,7 +255,7 @@ def _more_names(names: Names, count: int, used_bytes: int, more: int, more_bytes
 def _roomy(slots: Words, count: int, more: int, expected: int = 0) -> Words:
     if 2 * (count + more) <= len(slots):
         return slots
-    wanted = 1 << (2 * max(count + more, min(expected, _MOST_EXPECTED * count)) - 1).bit_length()
+    wanted = 1 << (2 * max(count + more, min(expected, _MOST_EXPECTED)) - 1).bit_length()
     # All of it is used: small memory that was used before is as good.
     larger = np.zeros(wanted, np.uint64) if wanted * slots.itemsize < _LARGE_PAGES_BYTES else zeros((wanted,), np.uint64)
     move_entries(slots, larger)
