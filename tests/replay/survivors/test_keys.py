@@ -15,6 +15,7 @@ from exhume.fixtures.log_writer import PartitionWriter, offset_commit, tombstone
 from exhume.replay.survivors import offset_columns
 from exhume.replay.survivors.keys import COLUMNS, Keys, add_key, find_key, hash_of_key
 from exhume.replay.survivors.names import move_entries
+from exhume.replay.survivors.tables import new_tables, with_room
 from tests.replay.survivors.test_fast_load import assert_same
 
 _PARTITIONS = st.one_of(st.integers(0, 20), st.integers(-(1 << 31), (1 << 31) - 1))
@@ -50,6 +51,15 @@ def test_a_key_is_found_again(asked: list[tuple[int, int, int]], seed: int) -> N
         assert number == known.setdefault(key, number)
         assert number < len(known)
     assert [_number(keys, -1, key, seed) for key in known] == list(known.values()) == list(range(len(known)))
+
+
+def test_the_index_of_keys_grows_for_those_that_are_expected_to_an_end() -> None:
+    small = with_room(new_tables(7), 100, 100, 1)
+    larger, beyond = (with_room(small, 10_000, 100, 1, expected) for expected in (100_000, 1 << 62))
+
+    assert with_room(small, 100, 100, 1, 1 << 62).keys.slots is small.keys.slots
+    assert [len(each.keys.slots) for each in (small, larger)] == [256, 1 << 18]
+    assert beyond.keys.slots.nbytes == 64 << 20
 
 
 def test_keys_that_follow_one_another_in_changing_orders(tmp_path: Path) -> None:
