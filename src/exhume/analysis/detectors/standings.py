@@ -6,8 +6,8 @@ import struct
 
 import numpy as np
 
-from exhume.analysis.detectors.commit_rows import Int64s
 from exhume.analysis.detectors.commits import STANDINGS, Standing
+from exhume.analysis.detectors.following.loops import Int64s
 from exhume.analysis.rosters import Roster
 from exhume.codecs.record_types import decode_record
 

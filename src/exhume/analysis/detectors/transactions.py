@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from exhume.analysis.detectors.commit_rows import Column, Flags, Int64s
+from exhume.analysis.detectors.commit_rows import Flags
+from exhume.analysis.detectors.following.columns import Column
+from exhume.analysis.detectors.following.loops import Int64s
 
 
 @dataclass(frozen=True, slots=True)
