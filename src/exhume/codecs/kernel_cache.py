@@ -18,7 +18,7 @@ from zipfile import ZipFile
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 #: All kernels live in these directories, and take nothing but Python and numpy from elsewhere.
-KERNEL_ROOMS = ("codecs/kernels", "replay/survivors")
+KERNEL_ROOMS = ("codecs/kernels", "replay/survivors", "analysis/detectors/following")
 
 _PREFIX = "kernels-"
 _WARM = "warm"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from exhume.analysis.coverage import coverage_of
 from exhume.analysis.forecast import forecast, forecast_removals
 from exhume.analysis.group_lives import group_lives
 from exhume.analysis.growth import Growth, GrowthBy, growth_of
@@ -20,12 +21,12 @@ from exhume.analysis.positions import positions_before_rewinds, positions_lost, 
 from exhume.analysis.removals import neighbours_of
 from exhume.analysis.reset_plan import ResetPlan, TakenBack, past_findings, plan_reset
 from exhume.analysis.transactions import DEFAULT_MAX_TIMEOUT_MS, Transactions, transactions_of
-from exhume.analysis.why import coverage_of
 from exhume.analysis.why import explain as answer_why
 from exhume.codecs.chapters import chapters
 from exhume.codecs.record_sizes import record_sizes
 from exhume.errors import RequestError
 from exhume.findings import Finding, Findings
+from exhume.garbage import collected_seldom
 from exhume.replay.local import LoadOptions, load_partitions, load_state, state_of_loads
 from exhume.replay.moment import Clock, moment, refuse_lone_clock
 from exhume.replay.reading import LoadInputs
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 class TopicInvestigations(TopicGroups):
     """Answers that join all the others."""
 
+    @collected_seldom()
     def diagnose(
         self,
         inputs: Inputs | None = None,
@@ -61,7 +63,8 @@ class TopicInvestigations(TopicGroups):
         """
         from exhume.analysis.detectors import Inputs, LogFiles, condense, diagnose
 
-        case = condense(chapters(self._reader()), self._topic_names(topics_file))
+        reader = self._reader()
+        case = condense(chapters(reader), self._topic_names(topics_file), compiled=reader.is_worth_compiling)
         case.files = LogFiles(self._evidence, self._reader, self._fast_load, self.findings)
         return Findings(diagnose(case, inputs or Inputs(), codes=codes, groups=groups))
 
@@ -231,7 +234,8 @@ class TopicInvestigations(TopicGroups):
         from exhume.analysis.detectors.catalogue import DETECTORS
         from exhume.analysis.detectors.diagnose import diagnose_group
 
-        case = condense(chapters(self._reader()), names, commits_of=[group])
+        reader = self._reader()
+        case = condense(chapters(reader), names, commits_of=[group], compiled=reader.is_worth_compiling)
         return [finding for each in case.groups() if each.group == group for finding in diagnose_group(each, inputs, DETECTORS)]
 
     def _cuts(self, past: CoordinatorState) -> dict[tuple[str, int | None], tuple[int | None, int | None]]:

@@ -25,6 +25,7 @@ def warm_up() -> Path | None:
             with OffsetsTopic(discover([scratch]), ReadOptions(least_compiled_bytes=0, threads=threads)) as topic:
                 topic.state()
                 topic.history("group")
+                topic.diagnose()
                 for reader in (topic.batches(), topic.records(), topic.offset_commits(), topic.group_metadata(), topic.dump()):
                     reader.read_all()
     return kernel_cache.directory() if kernel_cache.is_warm() else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from exhume.analysis.detectors import TopicCase, condense, renamed
+from exhume.analysis.detectors.following.columns import Key
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.keys import GroupKeys
 from exhume.codecs.chapters import chapters
@@ -27,9 +28,9 @@ def _check(keys: GroupKeys) -> None:
     assert [key for key in keys if key.count_of] == [key for key in keys if key.changes]
     assert keys.with_removals() == [key for key in keys if key.removals]
     assert keys.with_dropped() == [key for key in keys if key.dropped]
-    for name, told in (("hottest_run", "hot_minutes"), ("largest_metadata", "largest_metadata_bytes"), ("commits", "commits")):
-        assert keys.with_at_least(2, name) == [key for key in keys if getattr(key, told) >= 2]
-    assert keys.total("bytes") == sum(key.commit_bytes for key in keys)
+    for column, told in ((Key.HOTTEST_RUN, "hot_minutes"), (Key.LARGEST_METADATA, "largest_metadata_bytes"), (Key.COMMITS, "commits")):
+        assert keys.with_at_least(2, column) == [key for key in keys if getattr(key, told) >= 2]
+    assert keys.total(Key.BYTES) == sum(key.commit_bytes for key in keys)
     assert keys.first_committed_offsets() == [first for key in keys if (first := key.first_committed_offset) is not None]
     lasts = [key.last for key in keys]
     assert keys.last_record_offsets == [-1 if last is None else last.record_offset for last in lasts]

@@ -46,11 +46,11 @@ def test_handovers_are_those_that_a_walk_back_through_the_steps_finds(seed: int)
     for number in range(len(steps)):
         for partition in _PARTITIONS:
             walked = _walk_back(steps[: number + 1], partition)
-            at = int(history.steps_of_handovers([partition], np.array([number]))[0])
+            at = int(history.steps_of_handovers([partition], np.array([0]), np.array([number]))[0])
             assert history.handover(partition, number) == walked
             assert (steps[at] if at >= 0 else None) == (walked and walked.step)
 
 
 def test_nobody_has_what_no_step_speaks_of() -> None:
     assert OwnerHistory([]).handover(("orders", 0), 3) is None
-    assert OwnerHistory([]).steps_of_handovers([("orders", 0)], np.array([3])).tolist() == [-1]
+    assert OwnerHistory([]).steps_of_handovers([("orders", 0)], np.array([0]), np.array([3])).tolist() == [-1]

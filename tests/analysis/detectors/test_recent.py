@@ -8,36 +8,39 @@ from statistics import median
 import numpy as np
 import pytest
 
-from exhume.analysis.detectors.commits import USUAL
+from exhume.analysis.detectors.following import loops_for
+from exhume.analysis.detectors.following.columns import USUAL
 from exhume.analysis.detectors.recent import Recent
 
-_SERIES, _RATIO = 6, 5
+_SERIES, _RATIO, _FLOOR = 6, 5, 2
 
 
+@pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("seed", range(30))
-def test_what_stands_out_of_many_series_stands_out_of_each(seed: int) -> None:
+def test_what_stands_out_of_many_series_stands_out_of_each(seed: int, *, compiled: bool) -> None:
     rng = random.Random(seed)
     recent = Recent()
     taken: list[list[int]] = [[] for _ in range(_SERIES)]
     beyond = 0
     for _ in range(30):
         recent.make_room(_SERIES)
-        block = sorted(rng.choices(range(_SERIES), k=rng.choice([0, 1, 2, 3, 40])))
+        block = rng.choices(range(_SERIES), k=rng.choice([0, 1, 2, 3, 40]))
         # Some numbers are usual for a while: what is usual last is not what is usual at all.
-        values = [rng.choice([0, 1, 2, 3, 4, 20, 100]) * rng.choice([1, 1, 1, 3]) for _ in block]
+        values = [rng.choice([-1, 0, 1, 2, 3, 4, 20, 100]) * rng.choice([1, 1, 1, 3]) for _ in block]
         expected = {}
         for place, (series, value) in enumerate(zip(block, values, strict=True)):
             before = taken[series]
+            if value < 0:
+                continue
             if len(before) >= 2:
                 usual = float(median(before[-USUAL:]))
-                if value > _RATIO * usual and value > _RATIO * median(before[-5:]) and value % 2 == 0:
+                if value > _RATIO * usual and value > _RATIO * median(before[-5:]) and value > _FLOOR:
                     expected[place] = usual
             before.append(value)
-        candidates = np.array([place for place, value in enumerate(values) if value % 2 == 0], np.int64)
 
-        assert recent.beyond(np.array(block, np.int64), np.array(values, np.int64), candidates, _RATIO) == expected
-        recent.take(np.array(block, np.int64), np.array(values, np.int64))
+        found = recent.judge(np.array(block, np.int64), np.array(values, np.int64), _FLOOR, _RATIO, loops_for(compiled=compiled))
 
+        assert {place: usual for place, usual in enumerate(found.tolist()) if usual == usual} == expected  # noqa: PLR0124
         known = [float(median(each[-USUAL:])) if len(each) > 1 else None for each in taken]
         assert recent.medians(np.arange(_SERIES)) == known
         assert [recent.last(series) for series in range(_SERIES)] == [each[-USUAL:] for each in taken]

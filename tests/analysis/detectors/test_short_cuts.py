@@ -15,7 +15,7 @@ import pytest
 from exhume.analysis.detectors import TopicCase, beyond, diagnose, moves, unread
 from exhume.analysis.detectors.cases import Silence
 from exhume.analysis.detectors.changes import ChangeTable
-from exhume.analysis.detectors.commits import USUAL
+from exhume.analysis.detectors.following.columns import USUAL
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.rosters import is_opaque, is_owned_twice, owned_together
 from exhume.codecs.chapters import chapters

@@ -62,7 +62,7 @@ class Known:
 
 def condense_log(reader: SegmentReader) -> tuple[LogFacts, PartitionCase] | None:
     """What others have to know of the one log of this reader, and its case; None where it has no record."""
-    case = condense(chapters(reader))
+    case = condense(chapters(reader), compiled=reader.is_worth_compiling)
     if not case.partitions:
         return None
     (partition,) = case.partitions

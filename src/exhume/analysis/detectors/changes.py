@@ -7,16 +7,11 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from exhume.analysis.detectors.commit_rows import COMMIT_COLUMNS, COMMIT_WITH_GROUP, Column, Flags, Int64s, Names
+from exhume.analysis.detectors.commit_rows import Flags, Names
 from exhume.analysis.detectors.commits import REASONS, STANDINGS, Change, Reason
-
-Floats = npt.NDArray[np.float64]
-
-#: Stands for no value at a step.
-NEVER = int(np.iinfo(np.int64).min)
-BITS: dict[Reason, int] = {reason: 1 << place for place, reason in enumerate(REASONS)}
+from exhume.analysis.detectors.following.columns import COMMIT_COLUMNS, COMMIT_WITH_GROUP, NEVER, Bit, Column
+from exhume.analysis.detectors.following.loops import Floats, Int64s
 
 
 class Told(IntEnum):
@@ -31,7 +26,7 @@ class Told(IntEnum):
 
 _COMMIT = len(Told)
 _BEFORE = _COMMIT + COMMIT_WITH_GROUP
-_ROWS = _BEFORE + COMMIT_COLUMNS
+_COLUMNS = _BEFORE + COMMIT_COLUMNS
 
 
 class ChangeTable:
@@ -45,32 +40,32 @@ class ChangeTable:
         return len(self.places)
 
     def told(self, told: Told) -> Int64s:
-        column: Int64s = self._rows[told]
+        column: Int64s = self._rows[:, told]
         return column
 
     def commit(self, column: Column) -> Int64s:
         """A column of the commits, one of those up to `Column.STEPS`."""
-        values: Int64s = self._rows[_COMMIT + column]
+        values: Int64s = self._rows[:, _COMMIT + column]
         return values
 
     def before(self, column: Column) -> Int64s:
         """A column of what they took the place of, one of those up to `Column.POSITION`."""
-        values: Int64s = self._rows[_BEFORE + column]
+        values: Int64s = self._rows[:, _BEFORE + column]
         return values
 
     def has(self, *reasons: Reason) -> Flags:
         """True for those that stand out for any of these reasons."""
-        flags: Flags = self._rows[Told.REASONS] & _bits(reasons) != 0
+        flags: Flags = self._rows[:, Told.REASONS] & _bits(reasons) != 0
         return flags
 
     def where(self, wanted: Flags) -> ChangeTable:
         """These alone."""
         at = np.flatnonzero(wanted)
-        return ChangeTable(self._names, self.places[at], self._rows[:, at], self._usual_rises[at])
+        return ChangeTable(self._names, self.places[at], self._rows[at], self._usual_rises[at])
 
     def changes(self) -> list[Change]:
         """All of them as objects."""
-        return [self._change(row, usual) for row, usual in zip(self._rows.T.tolist(), self._usual_rises.tolist(), strict=True)]
+        return [self._change(row, usual) for row, usual in zip(self._rows.tolist(), self._usual_rises.tolist(), strict=True)]
 
     def _change(self, row: list[int], usual_rise: float) -> Change:
         return Change(
@@ -90,19 +85,18 @@ class Changes:
 
     def __init__(self, names: Names) -> None:
         self._names = names
-        self._rows = np.empty((_ROWS, 0), np.int64)
+        self._rows = np.empty((0, _COLUMNS), np.int64)
         self._usual_rises = np.empty(0, np.float64)
         #: Where those of each key begin in the rows.
         self._starts = np.zeros(1, np.int64)
         self._waiting: list[tuple[Int64s, Floats]] = []
 
     def take(self, told: Int64s, commits: Int64s, before: Int64s, usual_rises: Floats) -> None:
-        """Add some, those of each key in their order: what `Told` names, then commits and what was in front of each as `Column` has them.
-
-        NaN is no usual rise.
+        """Add some, a row for each, those of each key in their order: what `Told` names; commits, as far as `Column.STEPS`; and what was in
+        front of each, as far as `Column.POSITION`. NaN is no usual rise.
         """
-        if told.shape[1]:
-            self._waiting.append((np.concatenate([told, commits[:COMMIT_WITH_GROUP], before[:COMMIT_COLUMNS]]), usual_rises))
+        if len(told):
+            self._waiting.append((np.concatenate([told, commits, before], axis=1), usual_rises))
 
     def of(self, keys: Int64s) -> ChangeTable:
         """Those of these keys, one key behind the other, each in its order; their places are those of the keys here."""
@@ -111,27 +105,28 @@ class Changes:
         counts = ends - starts
         places = np.repeat(np.arange(len(keys)), counts)
         at = np.arange(len(places)) + np.repeat(starts - np.cumsum(counts) + counts, counts)
-        return ChangeTable(self._names, places, self._rows[:, at], self._usual_rises[at])
+        return ChangeTable(self._names, places, self._rows[at], self._usual_rises[at])
 
     def _settle(self) -> None:
         """Sort what was taken since by keys."""
         if not self._waiting:
             return
-        rows = np.concatenate([self._rows, *(rows for rows, _ in self._waiting)], axis=1)
+        rows = np.concatenate([self._rows, *(rows for rows, _ in self._waiting)])
         usual_rises = np.concatenate([self._usual_rises, *(usual for _, usual in self._waiting)])
         self._waiting.clear()
-        order = np.argsort(rows[Told.KEY], kind="stable")
-        self._rows, self._usual_rises = rows[:, order], usual_rises[order]
-        self._starts = np.searchsorted(self._rows[Told.KEY], np.arange(self._rows[Told.KEY, -1] + 2))
+        order = np.argsort(rows[:, Told.KEY], kind="stable")
+        self._rows, self._usual_rises = rows[order], usual_rises[order]
+        keys = self._rows[:, Told.KEY]
+        self._starts = np.searchsorted(keys, np.arange(keys[-1] + 2))
 
 
 def _bits(reasons: tuple[Reason, ...]) -> int:
-    return sum(BITS[reason] for reason in reasons)
+    return sum(Bit[reason.upper()] for reason in reasons)
 
 
 @cache
 def _reasons_of(bits: int) -> frozenset[Reason]:
-    return frozenset(reason for reason, bit in BITS.items() if bits & bit)
+    return frozenset(reason for reason in REASONS if bits & Bit[reason.upper()])
 
 
 def _value_or_none(value: Any) -> int | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from enum import IntEnum, auto
 from typing import Any
 
 import numpy as np
@@ -12,51 +11,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from exhume.analysis.detectors.commits import Commit
+from exhume.analysis.detectors.following.columns import NONE, Column
+from exhume.analysis.detectors.following.loops import Int64s
 
-Int64s = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
-#: Stands for no time, no producer, no leader epoch, no expire timestamp.
-NONE = -1
 #: Codes of (group, topic) and of (that, partition) in 63 bits.
 _TOPIC_BITS, _PARTITION_BITS = 31, 32
 #: Bytes of a commit besides its texts, for each value version: lengths, numbers and versions of key and value.
 _FIXED_BYTES = np.array([28, 36, 28, 32, 28], np.int64)
-
-
-class Column(IntEnum):
-    """The rows of a table of commits, in front those that make a `Commit`.
-
-    `KEY`, `GROUP` and `TOPIC_ID` are numbers that `Names` gave out; topic id 0 is none.
-    """
-
-    @staticmethod
-    def _generate_next_value_(name: str, start: int, count: int, last_values: list[Any]) -> int:  # noqa: ARG004
-        return count
-
-    OFFSET = auto()
-    TIME = auto()
-    VALUE = auto()
-    LEADER_EPOCH = auto()
-    METADATA = auto()
-    COMMITTED_AT = auto()
-    EXPIRES_AT = auto()
-    VERSION = auto()
-    PRODUCER = auto()
-    IS_STAGED = auto()
-    TOPIC_ID = auto()
-    SETTLED = auto()
-    POSITION = auto()
-    STANDING = auto()
-    STEPS = auto()
-    KEY = auto()
-    GROUP = auto()
-    IS_TOMBSTONE = auto()
-    BYTES = auto()
-
-
-#: So many of them make a `Commit`; so many, what its group was then, too.
-COMMIT_COLUMNS, COMMIT_WITH_GROUP = Column.POSITION + 1, Column.STEPS + 1
 
 
 class _Numbering:

@@ -24,8 +24,6 @@ JUMP_FLOOR, JUMP_RATIO = 10_000, 50
 PAUSE_MS, PAUSE_RATIO = 60_000, 10
 #: Of each key so many pauses are kept, the longest.
 MOST_PAUSES = 20
-#: How many of the last rises, or intervals, tell what is usual.
-USUAL = 20
 
 #: What the log says about a group at a record: it has no record (yet); nobody is in it; it has members; its tombstone was the last word.
 Standing = Literal["unrecorded", "empty", "active", "removed"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -13,8 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from exhume.analysis.detectors.cases import Epoch, GroupCase, GroupRecord, PartitionCase, Silence, Surroundings, TopicCase
-from exhume.analysis.detectors.commit_rows import NONE, Column, Int64s, Names, or_none
+from exhume.analysis.detectors.commit_rows import Names, or_none
 from exhume.analysis.detectors.commits import Dropped
+from exhume.analysis.detectors.following import Loops, loops_for
+from exhume.analysis.detectors.following.columns import NONE, Column, Group, Silent
+from exhume.analysis.detectors.following.loops import Int64s
 from exhume.analysis.detectors.key_lives import KeyLives
 from exhume.analysis.detectors.keys import GroupKeys
 from exhume.analysis.detectors.recent import Recent
@@ -27,8 +29,8 @@ from exhume.codecs.record_types import COMMIT, decode_control_record, decode_rec
 from exhume.garbage import collected_seldom
 from exhume.replay.topic_names import TopicNames
 
-#: Commits are judged in blocks of so many.
-_BLOCK_ROWS = 1 << 18
+#: Commits are followed in blocks of so many or a few more.
+_BLOCK_ROWS = 1 << 14
 #: A group is silent when nothing comes for so many times its usual interval, and for so long.
 SILENT_RATIO, SILENT_MS = 5, 60_000
 _MOST_SILENCES = 200
@@ -39,18 +41,20 @@ _OTHER_COLUMNS = ["record_offset", "timestamp_ms", "byte_position", "partition_l
 
 
 @collected_seldom()
-def condense(chapters: Iterable[Chapter], names: TopicNames | None = None, *, commits_of: Collection[str] | None = None) -> TopicCase:
+def condense(
+    chapters: Iterable[Chapter], names: TopicNames | None = None, *, commits_of: Collection[str] | None = None, compiled: bool = False
+) -> TopicCase:
     """The case of everything in these chapters. Chapters of one offsets partition are in log order; `names` are those of topic ids.
 
     `commits_of` names the groups of which commits count: enough for what is found in these groups, and much faster. Tombstones of the
-    others are there, for what went at the same time; the values that they removed are not.
+    others are there, for what went at the same time; the values that they removed are not. `compiled`: the log is worth a compiler.
     """
-    names = names if names is not None else TopicNames()
+    names, way = names if names is not None else TopicNames(), loops_for(compiled=compiled)
     logs: dict[tuple[str, int | None], PartitionCondenser] = {}
     for chapter in chapters:
         origin = (chapter.partition.replica, chapter.partition.offsets_partition)
         if origin not in logs:
-            logs[origin] = PartitionCondenser(*origin, names)
+            logs[origin] = PartitionCondenser(*origin, names, way)
             around = logs[origin].around
             around.topic_id = chapter.partition.topic_id
             around.first_segment_offset = next((segment.base_offset for segment in chapter.partition.segments if segment.is_read), None)
@@ -62,53 +66,47 @@ def condense(chapters: Iterable[Chapter], names: TopicNames | None = None, *, co
     return case
 
 
-@dataclass(slots=True)
 class _Activity:
     """When each group, by its number, committed at all."""
 
-    first: dict[int, int] = field(default_factory=dict)
-    last: Int64s = field(default_factory=lambda: np.full(0, NONE, np.int64))
-    last_offset: Int64s = field(default_factory=lambda: np.full(0, NONE, np.int64))
-    intervals: Recent = field(default_factory=Recent)
-    silences: defaultdict[int, list[Silence]] = field(default_factory=lambda: defaultdict(list))
+    def __init__(self) -> None:
+        #: A row for each group, as `Group` has its columns.
+        self._groups = np.empty((0, len(Group)), np.int64)
+        self.intervals = Recent()
+        self.silences: defaultdict[int, list[Silence]] = defaultdict(list)
 
-    def take(self, rows: Int64s, count: int) -> None:
-        """Add these rows, in log order; groups have numbers below `count`."""
+    def make_room(self, count: int) -> None:
+        """Let there be so many groups."""
         self.intervals.make_room(count)
-        if count > len(self.last):
-            more = np.full(max(count, 2 * len(self.last)) - len(self.last), NONE, np.int64)
-            self.last, self.last_offset = np.append(self.last, more), np.append(self.last_offset, more)
-        timed = np.flatnonzero((rows[Column.TIME] != NONE) & (rows[Column.IS_TOMBSTONE] == 0))
-        if not len(timed):
-            return
-        groups = rows[Column.GROUP][timed]
-        order = timed[np.argsort(groups.astype(np.uint16) if count <= 1 << 16 else groups, kind="stable")]
-        groups, times, offsets = (rows[column][order] for column in (Column.GROUP, Column.TIME, Column.OFFSET))
-        is_first = np.ones(len(groups), np.bool_)
-        is_first[1:] = groups[1:] != groups[:-1]
-        firsts = np.flatnonzero(is_first)
-        for group, time in zip(groups[firsts].tolist(), times[firsts].tolist(), strict=True):
-            self.first.setdefault(group, time)
-        before = np.where(is_first, self.last[groups], np.concatenate([[NONE], times[:-1]]))
-        offset_before = np.where(is_first, self.last_offset[groups], np.concatenate([[NONE], offsets[:-1]]))
-        # Commits of one request have one time: it is requests that come at intervals.
-        follows = np.flatnonzero((before != NONE) & (times != before))
-        intervals = np.maximum(times[follows] - before[follows], 0)
-        candidates = np.flatnonzero(intervals >= SILENT_MS)
-        for place, usual in self.intervals.beyond(groups[follows], intervals, candidates, SILENT_RATIO).items():
-            row = follows[place]
-            silences = self.silences[int(groups[row])]
-            if len(silences) < _MOST_SILENCES:
-                silences.append(Silence(int(offset_before[row]), int(before[row]), int(offsets[row]), int(times[row]), usual))
-        self.intervals.take(groups[follows], intervals)
-        ends = np.append(firsts[1:], len(groups)) - 1
-        self.last[groups[ends]], self.last_offset[groups[ends]] = times[ends], offsets[ends]
+        room = len(self._groups)
+        if count > room:
+            self._groups = np.concatenate([self._groups, np.full((max(count, 2 * room) - room, len(Group)), NONE, np.int64)])
+
+    def take(self, rows: Int64s, count: int, loops: Loops) -> None:
+        """Add these rows, in log order; groups have numbers below `count`."""
+        self.make_room(count)
+        rows = np.ascontiguousarray(rows)
+        intervals, silent = np.empty(rows.shape[1], np.int64), np.empty((rows.shape[1], len(Silent)), np.int64)
+        with np.errstate(over="ignore"):
+            met = loops.follow_groups(rows, SILENT_MS, self._groups, intervals, silent)
+        usual = self.intervals.judge(rows[Column.GROUP], intervals, SILENT_MS - 1, SILENT_RATIO, loops)
+        for row, before, offset_before in silent[:met].tolist():
+            silences = self.silences[int(rows[Column.GROUP, row])]
+            if not np.isnan(usual[row]) and len(silences) < _MOST_SILENCES:
+                offset, time = int(rows[Column.OFFSET, row]), int(rows[Column.TIME, row])
+                silences.append(Silence(offset_before, before, offset, time, float(usual[row])))
+
+    def times(self, number: int) -> tuple[int | None, int | None]:
+        """Those of the first and of the last commit of this group; None where it never committed."""
+        first, last = self._groups[number, [Group.FIRST, Group.LAST]].tolist()
+        return or_none(first), or_none(last)
 
 
 class PartitionCondenser:
     """One offsets partition of one replica on its way past."""
 
-    def __init__(self, replica: str | None, offsets_partition: int | None, names: TopicNames) -> None:
+    def __init__(self, replica: str | None, offsets_partition: int | None, names: TopicNames, loops: Loops) -> None:
+        self._loops = loops
         self.around = Surroundings(replica, offsets_partition, NONE, NONE, NONE, None, None, 0, names=names)
         self._names = Names()
         self._lives = KeyLives(self._names)
@@ -171,7 +169,8 @@ class PartitionCondenser:
             around.last_timestamp_ms = last if around.last_timestamp_ms is None else max(last, around.last_timestamp_ms)
 
     def _note_gaps(self, offsets: Int64s) -> None:
-        gaps = np.flatnonzero(np.diff(offsets, prepend=self.around.next_offset - 1) > 1)
+        before = np.concatenate([[self.around.next_offset - 1], offsets[:-1]])
+        gaps = np.flatnonzero((offsets > before) & (offsets - 1 != before))
         if len(gaps):
             self.around.complete_from_offset = max(self.around.complete_from_offset, int(offsets[gaps[-1]]))
 
@@ -210,14 +209,15 @@ class PartitionCondenser:
 
     def _settle(self) -> None:
         """Judge what is waiting, but for commits of transactions that may still end."""
-        rows = np.concatenate([self._staged, *self._waiting], axis=1)
+        waiting = [self._staged, *self._waiting] if self._staged.shape[1] else self._waiting
+        rows = waiting[0] if len(waiting) == 1 else np.concatenate([self._staged[:, :0], *waiting], axis=1)
         offset, time, producer, is_commit = np.concatenate([np.empty((4, 0), np.int64), *self._markers], axis=1)
         markers = Markers(offset, time, producer, is_commit != 0)
         self._waiting, self._waiting_rows, self._markers = [], 0, []
-        self._activity.take(rows[:, self._staged.shape[1] :], len(self._names.groups))
+        self._activity.take(rows[:, self._staged.shape[1] :], len(self._names.groups), self._loops)
         is_staged = (rows[Column.IS_STAGED] != 0) & (rows[Column.PRODUCER] != NONE)
         if not is_staged.any():
-            self._lives.take(rows)
+            self._lives.take(rows, self._loops)
             self._staged = rows[:, :0]
             return
         staged = rows[:, np.flatnonzero(is_staged)]
@@ -229,7 +229,7 @@ class PartitionCondenser:
         committed = staged[:, ended.committed]
         committed[Column.SETTLED] = markers.offset[ended.marker[ended.committed]]
         settled = np.concatenate([rows[:, np.flatnonzero(~is_staged)], committed], axis=1)
-        self._lives.take(settled[:, np.argsort(settled[Column.SETTLED], kind="stable")])
+        self._lives.take(settled[:, np.argsort(settled[Column.SETTLED], kind="stable")], self._loops)
 
     def finish(self) -> PartitionCase:
         """The case of this partition."""
@@ -244,7 +244,8 @@ class PartitionCondenser:
         order = np.argsort(group_of_key, kind="stable")
         ends = np.searchsorted(group_of_key[order], np.arange(len(self._names.groups) + 1))
         names = [*self._names.groups]
-        usual = self._activity.intervals.medians(np.arange(min(len(names), len(self._activity.last))))
+        self._activity.make_room(len(names))
+        usual = self._activity.intervals.medians(np.arange(len(names)))
         groups = [self._group(name, number, order[ends[number] : ends[number + 1]], usual) for number, name in enumerate(names)]
         topics = self._names.topics()
         topic_of, _ = self._names.topics_and_partitions(np.array([*self._lives.removals], np.int64))
@@ -258,16 +259,16 @@ class PartitionCondenser:
 
     def _group(self, name: str, number: int, keys: Int64s, usual_intervals_ms: Sequence[float | None]) -> GroupCase:
         activity = self._activity
-        last = int(activity.last[number]) if number < len(activity.last) else NONE
+        first_ms, last_ms = activity.times(number)
         return GroupCase(
             group=name,
             around=self.around,
             keys=GroupKeys(self._lives, name, keys),
             records=self._records.get(number, []),
-            first_commit_ms=activity.first.get(number),
-            last_commit_ms=or_none(last),
-            last_intervals_ms=activity.intervals.last(number) if number < len(activity.last) else [],
-            usual_interval_ms=usual_intervals_ms[number] if number < len(activity.last) else None,
+            first_commit_ms=first_ms,
+            last_commit_ms=last_ms,
+            last_intervals_ms=activity.intervals.last(number),
+            usual_interval_ms=usual_intervals_ms[number],
             silences=activity.silences.get(number, []),
             is_kept=self._names.key_count <= _FEW_KEYS,
         )

@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 
 from exhume.analysis.detectors.cases import GroupCase
-from exhume.analysis.detectors.commit_rows import NONE
+from exhume.analysis.detectors.following.columns import NONE
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import counted, finding, span

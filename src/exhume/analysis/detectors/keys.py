@@ -10,9 +10,11 @@ from typing import overload
 import numpy as np
 
 from exhume.analysis.detectors.changes import ChangeTable
-from exhume.analysis.detectors.commit_rows import NONE, Column, Flags, Int64s, or_none
+from exhume.analysis.detectors.commit_rows import Flags, or_none
 from exhume.analysis.detectors.commits import REASONS, Change, Commit, Dropped, Pause, Reason, Removal
-from exhume.analysis.detectors.key_lives import MINUTE_MS, KeyLives
+from exhume.analysis.detectors.following.columns import NONE, Column, Key
+from exhume.analysis.detectors.following.loops import MINUTE_MS, Int64s
+from exhume.analysis.detectors.key_lives import KeyLives
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,26 +36,26 @@ class KeyLife:
     def partition(self) -> int:
         return self._keys.names[self._place][1]
 
-    def _told(self, name: str) -> int:
-        return self._keys.told(name)[self._place]
+    def _told(self, column: Key) -> int:
+        return self._keys.told(column)[self._place]
 
     @property
     def commits(self) -> int:
         """Commits that counted."""
-        return self._told("commits")
+        return self._told(Key.COMMITS)
 
     @property
     def first_record_offset(self) -> int | None:
         """The first record that counted, of whatever kind; None where there are commits of transactions only that never did."""
-        return or_none(self._told("first_offset"))
+        return or_none(self._told(Key.FIRST_OFFSET))
 
     @property
     def first_timestamp_ms(self) -> int | None:
-        return or_none(self._told("first_time"))
+        return or_none(self._told(Key.FIRST_TIME))
 
     @property
     def first_committed_offset(self) -> int | None:
-        return self._told("first_value") if self._told("has_first_value") else None
+        return self._told(Key.FIRST_VALUE) if self._told(Key.HAS_FIRST_VALUE) else None
 
     @property
     def last(self) -> Commit | None:
@@ -62,7 +64,7 @@ class KeyLife:
 
     @property
     def is_removed(self) -> bool:
-        return bool(self._told("is_removed"))
+        return bool(self._told(Key.IS_REMOVED))
 
     @property
     def holds(self) -> Commit | None:
@@ -71,16 +73,16 @@ class KeyLife:
 
     @property
     def lowest(self) -> int | None:
-        return self._told("lowest") if self._told("has_value") else None
+        return self._told(Key.LOWEST) if self._told(Key.HAS_VALUE) else None
 
     @property
     def highest(self) -> int | None:
-        return self._told("highest") if self._told("has_value") else None
+        return self._told(Key.HIGHEST) if self._told(Key.HAS_VALUE) else None
 
     @property
     def repeats(self) -> int:
         """Commits of the value that held already."""
-        return self._told("repeats")
+        return self._told(Key.REPEATS)
 
     @property
     def usual_interval_ms(self) -> float | None:
@@ -95,45 +97,45 @@ class KeyLife:
     @property
     def commit_bytes(self) -> int:
         """Key and value bytes of all commits, before compression."""
-        return self._told("bytes")
+        return self._told(Key.BYTES)
 
     @property
     def metadata_bytes(self) -> int:
         """What of them is metadata."""
-        return self._told("metadata")
+        return self._told(Key.METADATA)
 
     @property
     def largest_metadata_bytes(self) -> int:
-        return self._told("largest_metadata")
+        return self._told(Key.LARGEST_METADATA)
 
     @property
     def transactional(self) -> int:
         """Commits of transactions."""
-        return self._told("staged")
+        return self._told(Key.STAGED)
 
     @property
     def without_leader_epoch(self) -> int:
         """Commits without a leader epoch."""
-        return self._told("without_leader_epoch")
+        return self._told(Key.WITHOUT_LEADER_EPOCH)
 
     @property
     def highest_leader_epoch(self) -> int:
-        return self._told("highest_leader_epoch")
+        return self._told(Key.HIGHEST_LEADER_EPOCH)
 
     @property
     def hot_minutes(self) -> int:
         """The longest run of minutes with at least one commit a second each."""
-        return self._told("hottest_run")
+        return self._told(Key.HOTTEST_RUN)
 
     @property
     def hot_from_ms(self) -> int | None:
         """When that began."""
-        return self._told("hottest_from") * MINUTE_MS if self.hot_minutes else None
+        return self._told(Key.HOTTEST_FROM) * MINUTE_MS if self.hot_minutes else None
 
     @property
     def hot_to_ms(self) -> int | None:
         """When that was over."""
-        return (self._told("hottest_last") + 1) * MINUTE_MS if self.hot_minutes else None
+        return (self._told(Key.HOTTEST_LAST) + 1) * MINUTE_MS if self.hot_minutes else None
 
     @property
     def count_of(self) -> Mapping[Reason, int]:
@@ -180,7 +182,7 @@ class GroupKeys(Sequence[KeyLife]):
     def __init__(self, lives: KeyLives, group: str, numbers: Int64s) -> None:
         self.group = group
         self._lives, self._numbers = lives, numbers
-        self._columns: dict[str, list[int]] = {}
+        self._columns: dict[Key, list[int]] = {}
         self._lasts: dict[int, Commit | None] = {}
         self._changes: dict[int, list[Change]] = {}
 
@@ -236,7 +238,7 @@ class GroupKeys(Sequence[KeyLife]):
         met = self._met(reasons or REASONS)
         if not met:
             return []
-        has_one: Flags = np.any(self._lives.counts[:, self._numbers][met], axis=0)
+        has_one: Flags = np.any(self._lives.counts[self._numbers][:, met], axis=1)
         return self._those(has_one)
 
     def _met(self, reasons: Sequence[Reason]) -> list[int]:
@@ -245,7 +247,7 @@ class GroupKeys(Sequence[KeyLife]):
 
     @cached_property
     def _has_reason(self) -> list[bool]:
-        flags: Flags = np.any(self._lives.counts[:, self._numbers], axis=1)
+        flags: Flags = np.any(self._lives.counts[self._numbers], axis=0)
         has: list[bool] = flags.tolist()
         return has
 
@@ -273,40 +275,40 @@ class GroupKeys(Sequence[KeyLife]):
 
     def held_before(self, commit_timestamp_ms: int) -> list[KeyLife]:
         """The keys that hold what was committed before this time."""
-        holds = (self.numbers("has_value") != 0) & (self.numbers("is_removed") == 0)
-        return self._those(holds & (self._lives.last[Column.COMMITTED_AT, self._numbers] < commit_timestamp_ms))
+        holds = (self.numbers(Key.HAS_VALUE) != 0) & (self.numbers(Key.IS_REMOVED) == 0)
+        return self._those(holds & (self._lives.last[self._numbers, Column.COMMITTED_AT] < commit_timestamp_ms))
 
-    def with_at_least(self, least: float, name: str) -> list[KeyLife]:
-        """The keys of which a number, by its name in `KeyLives`, is so large."""
-        return self._those(self.numbers(name) >= least)
+    def with_at_least(self, least: float, column: Key) -> list[KeyLife]:
+        """The keys of which a number is so large."""
+        return self._those(self.numbers(column) >= least)
 
     def _those(self, wanted: Flags) -> list[KeyLife]:
         return [KeyLife(self, place) for place in np.flatnonzero(wanted).tolist()]
 
-    def numbers(self, name: str) -> Int64s:
-        """A number of each key, by its name in `KeyLives`."""
-        return self._lives.numbers[name][self._numbers]
+    def numbers(self, column: Key) -> Int64s:
+        """A number of each key."""
+        return self._lives.numbers(column, self._numbers)
 
-    def told(self, name: str) -> list[int]:
+    def told(self, column: Key) -> list[int]:
         """`numbers` as a list, which is kept."""
-        column = self._columns.get(name)
-        if column is None:
-            column = self._columns[name] = self.numbers(name).tolist()
-        return column
+        told = self._columns.get(column)
+        if told is None:
+            told = self._columns[column] = self.numbers(column).tolist()
+        return told
 
-    def total(self, name: str) -> int:
+    def total(self, column: Key) -> int:
         """The sum of these numbers."""
-        return int(self.numbers(name).sum())
+        return int(self.numbers(column).sum())
 
     def first_committed_offsets(self) -> list[int]:
         """`first_committed_offset` of each key that has one."""
-        values: list[int] = self.numbers("first_value")[self.numbers("has_first_value") != 0].tolist()
+        values: list[int] = self.numbers(Key.FIRST_VALUE)[self.numbers(Key.HAS_FIRST_VALUE) != 0].tolist()
         return values
 
     @cached_property
     def last_record_offsets(self) -> list[int]:
         """Where the last commit of each key lies; -1 where it has none."""
-        offsets: list[int] = np.where(self.numbers("has_value") != 0, self._lives.last[Column.OFFSET, self._numbers], NONE).tolist()
+        offsets: list[int] = np.where(self.numbers(Key.HAS_VALUE) != 0, self._lives.last[self._numbers, Column.OFFSET], NONE).tolist()
         return offsets
 
     def last_times(self, names: Iterable[tuple[str, int]]) -> list[int]:
@@ -316,7 +318,7 @@ class GroupKeys(Sequence[KeyLife]):
 
     @cached_property
     def _last_times(self) -> list[int]:
-        times: list[int] = np.where(np.array(self.last_record_offsets) != NONE, self._lives.last[Column.TIME, self._numbers], NONE).tolist()
+        times: list[int] = np.where(np.array(self.last_record_offsets) != NONE, self._lives.last[self._numbers, Column.TIME], NONE).tolist()
         return times
 
     def newest(self, names: Iterable[tuple[str, int]]) -> Commit | None:
@@ -330,8 +332,8 @@ class GroupKeys(Sequence[KeyLife]):
         """The last commit of a key; None where none counted."""
         if place not in self._lasts:
             number = self._number_of[place]
-            has_one = self._lives.numbers["has_value"][number]
-            self._lasts[place] = self._lives.names.commit(self._lives.last[:, number].tolist()) if has_one else None
+            has_one = self.told(Key.HAS_VALUE)[place]
+            self._lasts[place] = self._lives.names.commit(self._lives.last[number].tolist()) if has_one else None
         return self._lasts[place]
 
     @cached_property
@@ -343,7 +345,7 @@ class GroupKeys(Sequence[KeyLife]):
         return self._lives.rises.medians(self._numbers)
 
     def counts(self, place: int) -> dict[Reason, int]:
-        counts = self._lives.counts[:, self._number_of[place]].tolist()
+        counts = self._lives.counts[self._number_of[place]].tolist()
         return {reason: count for reason, count in zip(REASONS, counts, strict=True) if count}
 
     def changes(self, place: int) -> Sequence[Change]:

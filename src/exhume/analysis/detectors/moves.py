@@ -8,8 +8,9 @@ import numpy as np
 
 from exhume.analysis.detectors.cases import GroupCase
 from exhume.analysis.detectors.changes import ChangeTable
-from exhume.analysis.detectors.commit_rows import NONE, Column, Flags
-from exhume.analysis.detectors.commits import JUMP_FLOOR, JUMP_RATIO, STANDINGS, USUAL, Change, Commit
+from exhume.analysis.detectors.commit_rows import Flags
+from exhume.analysis.detectors.commits import JUMP_FLOOR, JUMP_RATIO, STANDINGS, Change, Commit
+from exhume.analysis.detectors.following.columns import NONE, USUAL, Column, Key
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.keys import KeyLife
 from exhume.analysis.detectors.owner_history import Handover
@@ -54,8 +55,7 @@ def _may_be_after_handovers(group: GroupCase, changes: ChangeTable) -> Flags:
     if not len(changes):
         return np.zeros(0, np.bool_)
     numbers = group.count_steps_before(changes.commit(Column.OFFSET)) - 1
-    names = group.keys.names
-    steps = group.owners.steps_of_handovers([names[place] for place in changes.places.tolist()], numbers)
+    steps = group.owners.steps_of_handovers(group.keys.names, changes.places, numbers)
     times = np.array([NONE if step.timestamp_ms is None else step.timestamp_ms for step in group.memberships] or [NONE], np.int64)
     began, written = times[steps], changes.commit(Column.TIME)
     after_ms = written - began
@@ -290,7 +290,7 @@ def find_lost_leader_epochs(group: GroupCase, inputs: Inputs) -> Iterator[Findin
     owner jumps, or goes back below all that the key ever held. By itself a commit without a leader epoch is no finding.
     """
     changes = group.keys.changed("rewind", "jump")
-    lost = (changes.before(Column.LEADER_EPOCH) == NONE) & (group.keys.numbers("highest_leader_epoch")[changes.places] >= 0)
+    lost = (changes.before(Column.LEADER_EPOCH) == NONE) & (group.keys.numbers(Key.HIGHEST_LEADER_EPOCH)[changes.places] >= 0)
     for key in group.keys.at(changes.where(lost).places):
         for change in key.of("rewind", "jump"):
             if not is_out_of_range(key, change):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from exhume.analysis.detectors.commit_rows import Flags, Int64s
+from exhume.analysis.detectors.commit_rows import Flags
+from exhume.analysis.detectors.following.loops import Int64s
 from exhume.analysis.memberships import Member, Membership, TopicPartition
 from exhume.analysis.rosters import owned_sets_of
 
@@ -80,7 +81,7 @@ class OwnerHistory:
         """The last change of owner of this partition up to step `number`; None where there is none, or nobody before."""
         if not 0 <= number < len(self._steps):
             return None
-        run, is_owned = (int(told[0]) for told in self._runs([partition], np.array([number])))
+        run, is_owned = (int(told[0]) for told in self._runs([partition], np.array([0]), np.array([number])))
         previous = run if not is_owned else int(self._previous[run])
         if _NONE in (run, previous):
             return None
@@ -89,18 +90,18 @@ class OwnerHistory:
         owner = self._steps[number].members[self._member_ids[self._owner[run]]] if is_owned else None
         return Handover(step, owner, previous_step.members[self._member_ids[self._owner[previous]]], previous_step)
 
-    def steps_of_handovers(self, partitions: Iterable[TopicPartition], numbers: Int64s) -> Int64s:
-        """For each partition and step the number of the step of `handover`; below 0 for none."""
-        run, is_owned = self._runs(partitions, numbers)
+    def steps_of_handovers(self, partitions: Sequence[TopicPartition], places: Int64s, numbers: Int64s) -> Int64s:
+        """For the partition in each of these places, and each step, the number of the step of `handover`; below 0 for none."""
+        run, is_owned = self._runs(partitions, places, numbers)
         if not len(self._last):
             return run
         has_one = (run != _NONE) & (~is_owned | (self._previous[run] != _NONE))
         steps: Int64s = np.where(has_one, np.where(is_owned, self._since[run], self._last[run] + 1), _NONE)
         return steps
 
-    def _runs(self, partitions: Iterable[TopicPartition], numbers: Int64s) -> tuple[Int64s, Flags]:
-        """For each partition and step the last run that began by then, or none; and whether it holds then."""
-        partition = np.array([self._partitions.get(each, _NONE) for each in partitions], np.int64)
+    def _runs(self, partitions: Sequence[TopicPartition], places: Int64s, numbers: Int64s) -> tuple[Int64s, Flags]:
+        """For the partition in each of these places, and each step, the last run that began by then, or none; and whether it holds then."""
+        partition = np.array([self._partitions.get(each, _NONE) for each in partitions], np.int64)[places]
         count = max(len(self._steps), 1)
         run = np.searchsorted(self._begin, partition * count + numbers, side="right") - 1
         is_known = (run >= 0) & (partition >= 0) & (numbers >= 0)

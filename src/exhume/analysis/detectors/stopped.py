@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from exhume.analysis.detectors.cases import GroupCase, Silence
-from exhume.analysis.detectors.commit_rows import NONE
+from exhume.analysis.detectors.following.columns import NONE, Key
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import counted, finding, span, undecidable
@@ -107,7 +107,7 @@ def _open(group: GroupCase, silence: Silence, before: Membership) -> Iterator[Fi
 
 def _repeats(group: GroupCase) -> bool:
     """True for clients that commit also what has not changed, as the Java consumer does."""
-    return group.keys.total("repeats") > 0
+    return group.keys.total(Key.REPEATS) > 0
 
 
 @dataclass(slots=True)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 
 from exhume.analysis.detectors.cases import GroupCase, PartitionCase, TopicCase
+from exhume.analysis.detectors.following.columns import Key
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.keys import KeyLife
 from exhume.analysis.detectors.registry import Detector
@@ -37,8 +38,8 @@ def find_commit_flood(partition: PartitionCase, inputs: Inputs) -> Iterator[Find
     """
     sizes: Counter[str] = Counter()
     for group in partition.groups:
-        hot = sorted(group.keys.with_at_least(_HOT_MINUTES, "hottest_run"), key=lambda key: -key.hot_minutes)
-        sizes[group.group] = group.keys.total("bytes")
+        hot = sorted(group.keys.with_at_least(_HOT_MINUTES, Key.HOTTEST_RUN), key=lambda key: -key.hot_minutes)
+        sizes[group.group] = group.keys.total(Key.BYTES)
         if hot:
             yield _flood(group, hot)
         group.forget()
@@ -173,7 +174,7 @@ def find_oversized(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # no
             not_excluded=("a message.max.bytes that somebody raised",),
             remedy="Fewer members or shorter subscriptions, no sticky assignor with user data, or a larger max.message.bytes",
         )
-    large = group.keys.with_at_least(_NEARLY * _MAX_METADATA_BYTES, "largest_metadata")
+    large = group.keys.with_at_least(_NEARLY * _MAX_METADATA_BYTES, Key.LARGEST_METADATA)
     if large:
         largest_key = max(large, key=lambda key: key.largest_metadata_bytes)
         total = sum(key.commit_bytes for key in group.keys)

@@ -14,11 +14,14 @@ import numpy as np
 from exhume.codecs.kernels import kernel
 from exhume.codecs.kernels.primitives import Int64s, Number, hash_of
 from exhume.replay.survivors import tables as columns
-from exhume.replay.survivors.keys import GROUP, PARTITION, TOPIC
+from exhume.replay.survivors.keys import GROUP, PARTITION, TOPIC, fetch_slot, hash_of_key
 from exhume.replay.survivors.names import SIZE, START, Names, add_name, enter_producer, find_name, find_producer
 from exhume.replay.survivors.numbering import key_of
 from exhume.replay.survivors.passing import pass_commit, pass_group
 from exhume.replay.survivors.tables import Tables, with_room
+
+#: So many keys ahead the processor is told where to look.
+_KEYS_AHEAD = 16
 
 
 def joined(front: Tables, behind: Tables, seed: int) -> Tables | None:
@@ -67,6 +70,10 @@ def _join(front: Tables, behind: Tables, seed: Number) -> None:
     for number in range(more[columns.PRODUCERS]):
         behind.producers[number, columns.TXN_NUMBER] = _producer_of(front, behind.producers[number, columns.TXN_PRODUCER_ID], seed)
     for number in range(more[columns.KEYS]):
+        if number + _KEYS_AHEAD < more[columns.KEYS]:
+            named = behind.keys.rows[number + _KEYS_AHEAD]
+            partition = np.int64(named[PARTITION])
+            fetch_slot(front.keys, hash_of_key(groups[named[GROUP], 0], topics[named[TOPIC], 0], partition, seed))
         named = behind.keys.rows[number]
         key = key_of(groups[named[GROUP], 0], topics[named[TOPIC], 0], np.int64(named[PARTITION]), seed, front.keys, used, front.commits)
         behind.key_numbers[number, 0] = key

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exhume.codecs.kernels import inlined
+from exhume.codecs.kernels.instructions import fetch
 from exhume.codecs.kernels.primitives import Number, Words
 
 #: A row of a key: what it names, and the key whose commit came behind its own the last time, -1 for none. The next one is mostly that
@@ -71,6 +72,12 @@ def find_key(keys: Keys, group: Number, topic: Number, partition: Number, key_ha
                 return number, at
         at = at + _ONE & mask
     return np.int64(-1), at
+
+
+@inlined
+def fetch_slot(keys: Keys, key_hash: np.uint64) -> None:
+    """Have the processor fetch the place where `find_key` begins to look."""
+    fetch(keys.slots, np.int64(key_hash >> _HALF & np.uint64(len(keys.slots) - 1)))
 
 
 @inlined

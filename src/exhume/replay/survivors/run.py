@@ -56,6 +56,7 @@ from exhume.replay.survivors.tables import (
     FIRST_LEADER_EPOCH,
     FIRST_OFFSET,
     IS_CUT,
+    KEYS,
     LAST_BATCH,
     LAST_OFFSET_SEEN,
     LEADER_EPOCH_SEEN,
@@ -292,13 +293,14 @@ def _fold_batches(
     unfolded = memory.view()
     unfolded.flags.writeable = False
     position = fetched = piece.start
+    expected = 0
     while position < piece.end and counts[STATUS] == DONE and not fast.is_stopped.is_set():
         if position >= fetched:
             fetched = min(position + _FETCHED_BYTES, piece.end)
             fetch_pages(memoryview(buffer), position, fetched)
-        tables = with_room(drop_old_metadata(tables), *_ROOM)
+        tables = with_room(drop_old_metadata(tables), *_ROOM, expected)
         room[:] = _ROOM
-        start = position
+        start, known = position, int(counts[KEYS])
         position = fold_ahead(
             content,
             position,
@@ -316,6 +318,9 @@ def _fold_batches(
             room,
         )
         fast.advance(position - start)
+        if known and position > start:
+            # Of the first keys of a log all are new: they say nothing.
+            expected = int(counts[KEYS]) + (int(counts[KEYS]) - known) * (piece.end - position) // (position - start)
         if position == start and counts[STATUS] == DONE:
             block = np.empty((_BLOCK_BATCHES, scan.COLUMNS), np.int64)
             count, _ = scan.scan(content, position, piece.end, fast.verify, block)

@@ -96,7 +96,9 @@ _MAPPED_BYTES = 64 << 10
 _LARGE_PAGES = getattr(maps, "MADV_HUGEPAGE", None)
 _LARGE_PAGES_BYTES = 2 << 20
 #: A small array becomes larger by so much at a time.
-_FIRST_TIMES, _FEW_BYTES = 8, 16 << 20
+_FIRST_TIMES, _FEW_BYTES = 8, 64 << 20
+#: So many keys are made room for before they are there, at most: 64 MB of the index, all of which is used.
+_MOST_EXPECTED = 1 << 22
 
 #: A group record with more members than this is passed on.
 MOST_MEMBERS = 2048
@@ -170,8 +172,10 @@ def new_tables(seed: int) -> Tables:
     )
 
 
-def with_room(tables: Tables, records: int, size_bytes: int, batches: int) -> Tables:
-    """These tables with room for so many more records and batches of so many bytes. What is there keeps its numbers."""
+def with_room(tables: Tables, records: int, size_bytes: int, batches: int, expected_keys: int = 0) -> Tables:
+    """These tables with room for so many more records and batches of so many bytes. What is there keeps its numbers. An index of keys that
+    has to become larger becomes so for as many as are expected.
+    """
     used = tables.counts.tolist()
 
     def rows(array: Int64s, entry: int, more: int = records) -> Int64s:
@@ -179,7 +183,7 @@ def with_room(tables: Tables, records: int, size_bytes: int, batches: int) -> Ta
 
     return Tables(
         counts=tables.counts,
-        keys=Keys(_roomy(tables.keys.slots, used[KEYS], records), _longer(tables.keys.rows, used[KEYS], records)),
+        keys=Keys(_roomy(tables.keys.slots, used[KEYS], records, expected_keys), _longer(tables.keys.rows, used[KEYS], records)),
         group_names=_more_names(tables.group_names, used[GROUPS], used[GROUP_BYTES], records, size_bytes),
         topic_names=_more_names(tables.topic_names, used[TOPICS], used[TOPIC_BYTES], records, size_bytes),
         commits=rows(tables.commits, KEYS),
@@ -248,10 +252,10 @@ def _more_names(names: Names, count: int, used_bytes: int, more: int, more_bytes
     return Names(_roomy(names.slots, count, more), places, content)
 
 
-def _roomy(slots: Words, count: int, more: int) -> Words:
+def _roomy(slots: Words, count: int, more: int, expected: int = 0) -> Words:
     if 2 * (count + more) <= len(slots):
         return slots
-    wanted = 1 << (2 * (count + more) - 1).bit_length()
+    wanted = 1 << (2 * max(count + more, min(expected, _MOST_EXPECTED)) - 1).bit_length()
     # All of it is used: small memory that was used before is as good.
     larger = np.zeros(wanted, np.uint64) if wanted * slots.itemsize < _LARGE_PAGES_BYTES else zeros((wanted,), np.uint64)
     move_entries(slots, larger)

@@ -1,0 +1,148 @@
+"""The columns of what loops work on: commits, keys, groups, and what is noted on the way."""
+
+from __future__ import annotations
+
+from enum import IntEnum, auto
+from typing import Any
+
+#: Stands for no time, no producer, no leader epoch, no expire timestamp.
+NONE = -1
+#: Stands for no value.
+NEVER = -(1 << 63)
+#: How many of the last rises, or intervals, tell what is usual.
+USUAL = 20
+
+
+class _Numbered(IntEnum):
+    @staticmethod
+    def _generate_next_value_(name: str, start: int, count: int, last_values: list[Any]) -> int:  # noqa: ARG004
+        return count
+
+
+class Column(_Numbered):
+    """The rows of a table of commits, in front those that make a `Commit`.
+
+    `KEY`, `GROUP` and `TOPIC_ID` are numbers that `Names` gave out; topic id 0 is none.
+    """
+
+    OFFSET = auto()
+    TIME = auto()
+    VALUE = auto()
+    LEADER_EPOCH = auto()
+    METADATA = auto()
+    COMMITTED_AT = auto()
+    EXPIRES_AT = auto()
+    VERSION = auto()
+    PRODUCER = auto()
+    IS_STAGED = auto()
+    TOPIC_ID = auto()
+    SETTLED = auto()
+    POSITION = auto()
+    STANDING = auto()
+    STEPS = auto()
+    KEY = auto()
+    GROUP = auto()
+    IS_TOMBSTONE = auto()
+    BYTES = auto()
+
+
+#: So many of them make a `Commit`; so many, what its group was then, too.
+COMMIT_COLUMNS, COMMIT_WITH_GROUP = Column.POSITION + 1, Column.STEPS + 1
+
+
+class Key(_Numbered):
+    """What is kept of each key, in numbers. Runs of hot minutes are as long as `…_RUN`, from the minute `…_FROM` to `…_LAST`."""
+
+    HAS_VALUE = auto()
+    IS_REMOVED = auto()
+    WAS_REWOUND = auto()
+    STEPS = auto()
+    VALUE_AT_STEP = auto()
+    VALUE_AT_STEP_BEFORE = auto()
+    LAST_INTERVAL = auto()
+    NEWEST_OFFSET = auto()
+    COMMITS = auto()
+    REPEATS = auto()
+    BYTES = auto()
+    METADATA = auto()
+    LARGEST_METADATA = auto()
+    STAGED = auto()
+    WITHOUT_LEADER_EPOCH = auto()
+    HIGHEST_LEADER_EPOCH = auto()
+    LOWEST = auto()
+    HIGHEST = auto()
+    FIRST_OFFSET = auto()
+    FIRST_TIME = auto()
+    FIRST_VALUE = auto()
+    HAS_FIRST_VALUE = auto()
+    MINUTE = auto()
+    IN_MINUTE = auto()
+    HOT_RUN = auto()
+    HOT_FROM = auto()
+    HOT_LAST = auto()
+    HOTTEST_RUN = auto()
+    HOTTEST_FROM = auto()
+    HOTTEST_LAST = auto()
+
+
+#: What each of them begins as, but for 0.
+BEGINS = {
+    Key.VALUE_AT_STEP: NEVER,
+    Key.VALUE_AT_STEP_BEFORE: NEVER,
+    Key.NEWEST_OFFSET: NONE,
+    Key.HIGHEST_LEADER_EPOCH: NONE,
+    Key.LOWEST: (1 << 63) - 1,
+    Key.HIGHEST: NEVER,
+    Key.FIRST_OFFSET: NONE,
+    Key.FIRST_TIME: NONE,
+    Key.FIRST_VALUE: NONE,
+    Key.MINUTE: NONE,
+    Key.HOT_FROM: NONE,
+    Key.HOT_LAST: NONE,
+    Key.HOTTEST_FROM: NONE,
+    Key.HOTTEST_LAST: NONE,
+}
+
+
+class Group(_Numbered):
+    """When each group committed at all: the first and the last append time, and where the last commit lies. All begin as `NONE`."""
+
+    FIRST = auto()
+    LAST = auto()
+    LAST_OFFSET = auto()
+
+
+class Noted(_Numbered):
+    """What is noted of a row: its place, its key, why it stands out (see `Bit`), and what the key was in front of it."""
+
+    ROW = auto()
+    KEY = auto()
+    WHY = auto()
+    HAS_BEFORE = auto()
+    AT_STEP = auto()
+    AT_STEP_BEFORE = auto()
+    IS_LONG = auto()
+    REMOVES = auto()
+
+
+class Silent(_Numbered):
+    """What is noted of a row that follows its group's last commit after long: its place, and that commit's time and record offset."""
+
+    ROW = auto()
+    BEFORE = auto()
+    OFFSET_BEFORE = auto()
+
+
+class Bit(IntEnum):
+    """The reasons of `commits.Reason`, as bits of one number."""
+
+    REWIND = 1
+    AFTER_REWIND = 2
+    JUMP = 4
+    WHILE_EMPTY = 8
+    BACK = 16
+    TOPIC_ID = 32
+    LEADER_EPOCH = 64
+
+
+BIT_COUNT = len(Bit)

@@ -1,0 +1,8 @@
+"""The loops as kernels."""
+
+from __future__ import annotations
+
+from exhume.analysis.detectors.following import loops
+from exhume.codecs.kernels import kernel
+
+follow, follow_groups, judge, keep = kernel(loops.follow), kernel(loops.follow_groups), kernel(loops.judge), kernel(loops.keep)

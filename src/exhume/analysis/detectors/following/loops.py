@@ -1,0 +1,229 @@
+"""What commits do to their keys and groups, one by one, in the order in which they came to count.
+
+Each function is whole in itself and takes numpy arrays and numbers only: `compiled` makes kernels of them, and small logs are followed by
+them as they are. Tables have a row for each key or group, so that what is asked of one lies side by side; commits have a column each.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from exhume.analysis.detectors.following.columns import (
+    BIT_COUNT,
+    COMMIT_COLUMNS,
+    NONE,
+    USUAL,
+    Bit,
+    Column,
+    Group,
+    Key,
+    Noted,
+    Silent,
+)
+
+Int64s = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+MINUTE_MS = 60_000
+#: What is compared with so few first: most numbers are done with then.
+_FEW = 5
+#: The number of a group without members among `commits.STANDINGS`.
+EMPTY = 1
+
+
+def follow(
+    rows: Int64s,
+    late: Any,
+    floors: Any,
+    keys: Int64s,
+    last: Int64s,
+    rises: Int64s,
+    intervals: Int64s,
+    noted: Int64s,
+    before: Int64s,
+) -> int:
+    """Bring `keys` forward by these commits, columns of `Column`, and `last` to the last one of each key.
+
+    `late` is False where all of them count, else those do that lie behind all that counted of their key. `floors` are the rise above which
+    a row is noted, the interval above which it is, by how much an interval is longer than the one before it then, and how many commits make
+    a minute a hot one. `rises` and `intervals` become those of each row, -1 where it has none. What comes back is how many rows were noted,
+    in `noted` and, with what they took the place of, in `before`.
+    """
+    jump_floor, pause_ms, pause_ratio, hot = floors
+    count = 0
+    for row in range(rows.shape[1]):
+        rises[row] = intervals[row] = -1
+        key, offset = rows[Column.KEY, row], rows[Column.OFFSET, row]
+        if late and offset <= keys[key, Key.NEWEST_OFFSET]:
+            continue
+        value, time, epoch = rows[Column.VALUE, row], rows[Column.TIME, row], rows[Column.LEADER_EPOCH, row]
+        metadata, steps = rows[Column.METADATA, row], rows[Column.STEPS, row]
+        is_tombstone = rows[Column.IS_TOMBSTONE, row] != 0
+        has_before, was_removed = keys[key, Key.HAS_VALUE] != 0, keys[key, Key.IS_REMOVED] != 0
+        if keys[key, Key.FIRST_OFFSET] == NONE:
+            keys[key, Key.FIRST_OFFSET], keys[key, Key.FIRST_TIME], keys[key, Key.FIRST_VALUE] = offset, time, value
+            keys[key, Key.HAS_FIRST_VALUE] = not is_tombstone
+        keys[key, Key.NEWEST_OFFSET] = max(keys[key, Key.NEWEST_OFFSET], offset)
+        keys[key, Key.BYTES] += rows[Column.BYTES, row]
+        keys[key, Key.METADATA] += metadata
+        keys[key, Key.LARGEST_METADATA] = max(keys[key, Key.LARGEST_METADATA], metadata)
+        keys[key, Key.HIGHEST_LEADER_EPOCH] = max(keys[key, Key.HIGHEST_LEADER_EPOCH], epoch)
+        why, is_rewind, is_long, is_noted = 0, False, False, is_tombstone
+        if not is_tombstone:
+            keys[key, Key.COMMITS] += 1
+            keys[key, Key.STAGED] += rows[Column.IS_STAGED, row]
+            keys[key, Key.LOWEST] = min(keys[key, Key.LOWEST], value)
+            keys[key, Key.HIGHEST] = max(keys[key, Key.HIGHEST], value)
+            if epoch < 0:
+                keys[key, Key.WITHOUT_LEADER_EPOCH] += 1
+            if keys[key, Key.WAS_REWOUND] != 0:
+                why |= Bit.AFTER_REWIND
+            if was_removed:
+                why |= Bit.BACK
+            if rows[Column.STANDING, row] == EMPTY:
+                why |= Bit.WHILE_EMPTY
+            if has_before:
+                topic_id, topic_id_before = rows[Column.TOPIC_ID, row], last[key, Column.TOPIC_ID]
+                if topic_id != 0 and topic_id_before != 0 and topic_id != topic_id_before:  # noqa: PLR1714
+                    why |= Bit.TOPIC_ID
+                if 0 <= epoch < last[key, Column.LEADER_EPOCH]:
+                    why |= Bit.LEADER_EPOCH
+                if steps != keys[key, Key.STEPS]:
+                    keys[key, Key.VALUE_AT_STEP_BEFORE] = keys[key, Key.VALUE_AT_STEP]
+                    keys[key, Key.VALUE_AT_STEP] = last[key, Column.VALUE]
+            if has_before and not was_removed:
+                rise = value - last[key, Column.VALUE]
+                if rise < 0:
+                    why |= Bit.REWIND
+                    is_rewind = True
+                elif rise == 0:
+                    keys[key, Key.REPEATS] += 1
+                else:
+                    rises[row] = rise
+                    is_noted = rise > jump_floor
+                if time != NONE and last[key, Column.TIME] != NONE:
+                    interval = max(time - last[key, Column.TIME], 0)
+                    intervals[row] = interval
+                    # Behind an interval that was long itself it is no pause.
+                    is_long = interval > pause_ms and (interval - 1) // pause_ratio >= keys[key, Key.LAST_INTERVAL]
+                    keys[key, Key.LAST_INTERVAL] = interval
+            if time != NONE:
+                minute = time // MINUTE_MS
+                if minute != keys[key, Key.MINUTE]:
+                    keys[key, Key.MINUTE], keys[key, Key.IN_MINUTE] = minute, 0
+                keys[key, Key.IN_MINUTE] += 1
+                if keys[key, Key.IN_MINUTE] == hot and keys[key, Key.HOT_LAST] != minute:
+                    if keys[key, Key.HOT_LAST] == minute - 1:
+                        keys[key, Key.HOT_RUN] += 1
+                    else:
+                        keys[key, Key.HOT_RUN], keys[key, Key.HOT_FROM] = 1, minute
+                    keys[key, Key.HOT_LAST] = minute
+                    if keys[key, Key.HOT_RUN] > keys[key, Key.HOTTEST_RUN]:
+                        keys[key, Key.HOTTEST_RUN], keys[key, Key.HOTTEST_FROM] = keys[key, Key.HOT_RUN], keys[key, Key.HOT_FROM]
+                        keys[key, Key.HOTTEST_LAST] = minute
+        if why != 0 or is_noted or is_long:
+            noted[count, Noted.ROW], noted[count, Noted.KEY], noted[count, Noted.WHY] = row, key, why
+            noted[count, Noted.HAS_BEFORE], noted[count, Noted.IS_LONG] = has_before, is_long
+            noted[count, Noted.AT_STEP] = keys[key, Key.VALUE_AT_STEP]
+            noted[count, Noted.AT_STEP_BEFORE] = keys[key, Key.VALUE_AT_STEP_BEFORE]
+            noted[count, Noted.REMOVES] = is_tombstone and has_before and not was_removed
+            for column in range(COMMIT_COLUMNS):
+                before[count, column] = last[key, column]
+            count += 1
+        keys[key, Key.STEPS], keys[key, Key.WAS_REWOUND], keys[key, Key.IS_REMOVED] = steps, is_rewind, is_tombstone
+        if not is_tombstone:
+            keys[key, Key.HAS_VALUE] = 1
+            for column in range(COMMIT_COLUMNS):
+                last[key, column] = rows[column, row]
+    return count
+
+
+def follow_groups(rows: Int64s, least_ms: int, groups: Int64s, intervals: Int64s, silent: Int64s) -> int:
+    """Bring `groups` forward by these commits, in log order.
+
+    `intervals` become those between commits of different times, of the group of each row, -1 where it has none. What comes back is how many
+    rows are noted in `silent`, those with an interval of `least_ms` or more.
+    """
+    count = 0
+    for row in range(rows.shape[1]):
+        intervals[row] = -1
+        group, time = rows[Column.GROUP, row], rows[Column.TIME, row]
+        if time == NONE or rows[Column.IS_TOMBSTONE, row] != 0:
+            continue
+        before = groups[group, Group.LAST]
+        if groups[group, Group.FIRST] == NONE:
+            groups[group, Group.FIRST] = time
+        # Commits of one request have one time: it is requests that come at intervals.
+        if before != NONE and before != time:  # noqa: PLR1714
+            intervals[row] = max(time - before, 0)
+            if intervals[row] >= least_ms:
+                silent[count, Silent.ROW], silent[count, Silent.BEFORE] = row, before
+                silent[count, Silent.OFFSET_BEFORE] = groups[group, Group.LAST_OFFSET]
+                count += 1
+        groups[group, Group.LAST], groups[group, Group.LAST_OFFSET] = time, rows[Column.OFFSET, row]
+    return count
+
+
+def judge(
+    series: Int64s,
+    values: Int64s,
+    floor: int,
+    ratio: float,
+    ring_of: Int64s,
+    rings: Int64s,
+    given: Int64s,
+    next_ring: int,
+    ordered: Int64s,
+    usual: Floats,
+) -> int:
+    """Add these values, 0 or more, to the last ones of their series; those below 0 are none.
+
+    `usual` becomes, for each value above `floor` that is more than `ratio` times the median of the last few, and of the last `USUAL` as
+    well (after a pause many values are large, and the first alone stands out), that median; NaN for all others. Where fewer than two are
+    in front of it, nothing is usual yet. A series without a ring is given the next one; what comes back is the one behind the last that was
+    given out.
+    """
+    for place in range(len(series)):
+        usual[place] = np.nan
+        value = values[place]
+        if value < 0:
+            continue
+        ring = ring_of[series[place]]
+        if ring == 0:
+            ring = ring_of[series[place]] = next_ring
+            next_ring += 1
+        known = min(given[ring], USUAL)
+        if value > floor and known > 1:
+            for looked_at in (min(known, _FEW), known):
+                for back in range(looked_at):
+                    number, at = rings[ring, (given[ring] - 1 - back) % USUAL], back
+                    while at > 0 and ordered[at - 1] > number:
+                        ordered[at] = ordered[at - 1]
+                        at -= 1
+                    ordered[at] = number
+                median = (np.float64(ordered[(looked_at - 1) // 2]) + np.float64(ordered[looked_at // 2])) / 2
+                if value <= ratio * median:
+                    usual[place] = np.nan
+                    break
+                usual[place] = median
+        rings[ring, given[ring] % USUAL] = value
+        given[ring] += 1
+    return next_ring
+
+
+def keep(noted: Int64s, usual_rises: Floats, counts: Int64s, most: int) -> None:
+    """Count the reasons of these rows by key, the jump of those that have a usual rise among them, and leave of each the first `most`."""
+    for number in range(len(noted)):
+        why, kept = noted[number, Noted.WHY], 0
+        if not np.isnan(usual_rises[noted[number, Noted.ROW]]):
+            why |= Bit.JUMP
+        for place in range(BIT_COUNT):
+            if why >> place & 1:
+                count = counts[noted[number, Noted.KEY], place]
+                if count < most:
+                    kept |= 1 << place
+                counts[noted[number, Noted.KEY], place] = count + 1
+        noted[number, Noted.WHY] = kept
