@@ -12,9 +12,9 @@ import pytest
 
 import exhume
 from exhume.analysis.completeness import grade_at_end
+from exhume.analysis.coverage import coverage_of
 from exhume.analysis.explanation.commands import Command, moment_arguments, shell_word
 from exhume.analysis.explanation.sentences import listed, named, numbers, often, partitions
-from exhume.analysis.why import coverage_of
 from exhume.errors import RequestError
 from exhume.fixtures import scenarios
 from exhume.fixtures.log_writer import PartitionWriter, group_metadata, offset_commit, tombstone

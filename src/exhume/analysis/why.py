@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from exhume.analysis.coverage import NOTHING_COVERED, Origin
 from exhume.analysis.removals import GROUP_RECORDS, OFFSET_COMMITS, Answer, Append, Circumstances, append_of, at, is_near, judge
 from exhume.arrow_rows import table_of
 from exhume.replay.profiles import BrokerProfile
@@ -53,22 +54,7 @@ WHY = pa.schema(
     ]
 )
 
-#: Of a log: how many of its record offsets, from 0 to the end of its last batch, no record holds; one row per offsets partition.
-COVERAGE = pa.schema(
-    [
-        ("replica", pa.string()),
-        ("offsets_partition", pa.int32()),
-        ("end_offset", pa.int64()),
-        ("missing_offsets", pa.int64()),
-        ("has_damage", pa.bool_()),
-    ]
-)
-_NOTHING_COVERED = {"end_offset": 0, "missing_offsets": 0, "has_damage": False}
-
-
 _NOT_LOADED = ("aborted", "stalled", "refused")
-#: (replica, offsets partition)
-Origin = tuple[str, int | None]
 _Row = dict[str, Any]
 #: The forecast of an offset for which nothing was committed, and something was pending: no pass touches it.
 _STILL_PENDING: _Row = {
@@ -76,22 +62,6 @@ _STILL_PENDING: _Row = {
     "is_past_due": False,
     "reason": "only a commit of an open transaction was there",
 }
-
-
-def coverage_of(batches: pa.Table) -> pa.Table:
-    """The `COVERAGE` of these `schemas.BATCHES`. A batch whose offsets go back covers nothing new."""
-    rows: dict[Origin, _Row] = {}
-    columns = ["replica", "offsets_partition", "base_offset", "last_offset", "record_count", "crc_status"]
-    for batch in batches.select(columns).to_pylist():
-        origin = (batch["replica"], batch["offsets_partition"])
-        row = rows.setdefault(origin, {"replica": origin[0], "offsets_partition": origin[1], **_NOTHING_COVERED})
-        row["has_damage"] |= batch["crc_status"] in ("mismatch", "unreadable")
-        end_offset = batch["last_offset"] + 1
-        if end_offset > row["end_offset"]:
-            new = end_offset - row["end_offset"]
-            row["missing_offsets"] += max(new - (batch["record_count"] or 0), 0)
-            row["end_offset"] = end_offset
-    return table_of(COVERAGE, list(rows.values()))
 
 
 def explain(
@@ -117,7 +87,7 @@ def explain(
         now: the `FORECAST` of the moment that is asked for.
         before: for each of `removals(history)` the `FORECAST` in front of it, at the time of its tombstones.
         neighbours: offset tombstones of other groups for the topics concerned, as `NEIGHBOURS`.
-        coverage: how much of each log is there, as `COVERAGE`.
+        coverage: how much of each log is there, as `coverage.COVERAGE`.
         topic: answer for this topic only.
         partition: answer for this partition of a topic only.
     """
@@ -140,7 +110,7 @@ def explain(
             {append: _of_group(table, group) for append, table in before.items()},
             [row for row in neighbours.to_pylist() if _is_of(row, origin)],
             [row for row in of_others if _is_of(row, origin)],
-            next(iter([row for row in coverage.to_pylist() if _is_of(row, origin)]), _NOTHING_COVERED),
+            next(iter([row for row in coverage.to_pylist() if _is_of(row, origin)]), NOTHING_COVERED),
         )
         answers += _answers(known, topic, partition)
     if not answers:

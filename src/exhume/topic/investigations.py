@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from exhume.analysis.coverage import coverage_of
 from exhume.analysis.forecast import forecast, forecast_removals
 from exhume.analysis.group_lives import group_lives
 from exhume.analysis.growth import Growth, GrowthBy, growth_of
@@ -20,7 +21,6 @@ from exhume.analysis.positions import positions_before_rewinds, positions_lost, 
 from exhume.analysis.removals import neighbours_of
 from exhume.analysis.reset_plan import ResetPlan, TakenBack, past_findings, plan_reset
 from exhume.analysis.transactions import DEFAULT_MAX_TIMEOUT_MS, Transactions, transactions_of
-from exhume.analysis.why import coverage_of
 from exhume.analysis.why import explain as answer_why
 from exhume.codecs.chapters import chapters
 from exhume.codecs.record_sizes import record_sizes

@@ -13,12 +13,12 @@ from typing import Literal
 import pyarrow as pa
 
 from exhume.analysis.completeness import grade_groups
+from exhume.analysis.coverage import coverage_of
 from exhume.analysis.diff import diff_states
 from exhume.analysis.forecast import Expiry, forecast, forecast_expiry, forecast_removals
 from exhume.analysis.history import HISTORY, group_history
 from exhume.analysis.load_check import check_loads
 from exhume.analysis.removals import neighbours_of
-from exhume.analysis.why import coverage_of
 from exhume.analysis.why import explain as answer_why
 from exhume.codecs import kernel_cache
 from exhume.codecs.segment_reader import SegmentBatch

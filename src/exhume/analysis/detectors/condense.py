@@ -169,7 +169,8 @@ class PartitionCondenser:
             around.last_timestamp_ms = last if around.last_timestamp_ms is None else max(last, around.last_timestamp_ms)
 
     def _note_gaps(self, offsets: Int64s) -> None:
-        gaps = np.flatnonzero(np.diff(offsets, prepend=self.around.next_offset - 1) > 1)
+        before = np.concatenate([[self.around.next_offset - 1], offsets[:-1]])
+        gaps = np.flatnonzero((offsets > before) & (offsets - 1 != before))
         if len(gaps):
             self.around.complete_from_offset = max(self.around.complete_from_offset, int(offsets[gaps[-1]]))
 

@@ -50,7 +50,8 @@ def _of_one_partition(group: GroupCase, life: KeyLife, pause: Pause, *, is_habit
         return None
     first = group.steps_before(pause.before.record_offset)
     steps = group.memberships[max(first - 1, 0) : group.steps_before(pause.after.record_offset)]
-    if not first or steps[0].kind == "share":
+    # Where record offsets go back, what is behind may have come before.
+    if not first or not steps or steps[0].kind == "share":
         return None
     owners = [step.owners().get((life.topic, life.partition), []) for step in steps]
     if any(len(each) != 1 or each[0].member_id != owners[0][0].member_id for each in owners):

@@ -8,6 +8,7 @@ import numpy as np
 
 from exhume.analysis.detectors.commits import STANDINGS, Standing
 from exhume.analysis.detectors.following.loops import Int64s
+from exhume.analysis.detectors.record_places import from_the_lowest
 from exhume.analysis.rosters import Roster
 from exhume.codecs.record_types import decode_record
 
@@ -69,11 +70,10 @@ class Standings:
             return standing, steps
         news = np.array(self._news, np.int64)
         self._news.clear()
-        lowest = min(int(news[:, 1].min()), int(offsets.min()) if len(offsets) else 0)
-        span = max(int(news[:, 1].max()), int(offsets.max()) if len(offsets) else 0) - lowest + 2
-        news = news[np.argsort(news[:, 0] * span + news[:, 1] - lowest, kind="stable")]
-        at = news[:, 0] * span + news[:, 1] - lowest
-        behind = np.searchsorted(at, groups * span + offsets - lowest)
+        span, (told_at, asked_at) = from_the_lowest(len(self._standing), news[:, 1], offsets)
+        order = np.argsort(news[:, 0] * span + told_at, kind="stable")
+        news, at = news[order], (news[:, 0] * span + told_at)[order]
+        behind = np.searchsorted(at, groups * span + asked_at)
         already = behind - np.searchsorted(at, groups * span)
         has_news = already > 0
         standing[has_news] = news[behind[has_news] - 1, 2]

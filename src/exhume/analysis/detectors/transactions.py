@@ -9,6 +9,7 @@ import numpy as np
 from exhume.analysis.detectors.commit_rows import Flags
 from exhume.analysis.detectors.following.columns import Column
 from exhume.analysis.detectors.following.loops import Int64s
+from exhume.analysis.detectors.record_places import from_the_lowest
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +42,8 @@ def settle(rows: Int64s, markers: Markers) -> Ended:
         none = np.empty(0, np.int64)
         return Ended(none, none, np.arange(len(producers)), np.zeros(len(producers), np.int64))
     _, codes = np.unique(np.concatenate([producers, markers.producer]), return_inverse=True)
-    lowest = min(int(offsets.min()), int(markers.offset.min()))
-    span = max(int(offsets.max()), int(markers.offset.max())) - lowest + 2
-    staged_at = codes[: len(producers)] * span + offsets - lowest
-    marked_at = codes[len(producers) :] * span + markers.offset - lowest
+    span, (staged, marked) = from_the_lowest(len(codes), offsets, markers.offset)
+    staged_at, marked_at = codes[: len(producers)] * span + staged, codes[len(producers) :] * span + marked
     order = np.argsort(marked_at, kind="stable")
     places = np.searchsorted(marked_at[order], staged_at)
     found = order[np.minimum(places, len(order) - 1)]

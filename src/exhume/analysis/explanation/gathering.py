@@ -34,8 +34,8 @@ class Gathered:
     """What was made of the logs about one group.
 
     `state` is of the moment, as are `why` and `forecast`; `history` is as `history_until` has it, `memberships` are all of the group.
-    `completeness` is None at the end of the logs. `coverage` is `why.COVERAGE`, `spans` and `starts` say how far each log reaches and where
-    it begins, `end_times_ms` when the last record of a past moment was written.
+    `completeness` is None at the end of the logs. `coverage` is `coverage.COVERAGE`, `spans` and `starts` say how far each log reaches,
+    where it begins, `end_times_ms` when the last record of a past moment was written.
     """
 
     group: str
