@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from exhume.codecs.embedded import broker_subscription_topics
 from exhume.codecs.layout import Message
@@ -79,7 +79,7 @@ def build_classic_group(record: ReplayRecord, rules: ClassicGroupRules) -> Class
             repeated = member.member_id
         members[member.member_id] = member
         leader = member.member_id if leader is None else leader
-    group = _group(record, members, leader, rules)
+    group = _group(name, record.record_offset, record.value_version, value, members=members, leader=leader, rules=rules)
     try:
         group.subscribed_topics = _subscribed_topics(group, rules.subscription)
     except DecodeError as error:
@@ -89,8 +89,7 @@ def build_classic_group(record: ReplayRecord, rules: ClassicGroupRules) -> Class
     return group
 
 
-@dataclass(frozen=True, slots=True)
-class GroupOutline:
+class GroupOutline(NamedTuple):
     """A GroupMetadata value that no release refuses: its version, the fields in front of its members, how many these are, all its bytes."""
 
     version: int
@@ -112,19 +111,26 @@ def outlined_classic_group(name: str, record_offset: int, outline: GroupOutline,
 
     if not outline.members:
         return whole()
-    read = ReplayRecord(record_offset, GROUP_METADATA, {"group": name}, version, dict(outline.front))
-    return _group(read, LaterMembers(outline.members, whole), outline.front["leader"], rules)
+    members = LaterMembers(outline.members, whole)
+    return _group(name, record_offset, version, outline.front, members=members, leader=outline.front["leader"], rules=rules)
 
 
-def _group(record: ReplayRecord, members: Mapping[str, ClassicMember], leader: str | None, rules: ClassicGroupRules) -> ClassicGroup:
-    value = record.value
-    assert value is not None
+def _group(
+    name: str,
+    record_offset: int,
+    version: int | None,
+    value: Mapping[str, Any],
+    *,
+    members: Mapping[str, ClassicMember],
+    leader: str | None,
+    rules: ClassicGroupRules,
+) -> ClassicGroup:
     # "" means no type, but the members of a record bring theirs with them, "" included.
     protocol_type = value["protocol_type"] if members else value["protocol_type"] or None
-    has_timestamp = record.value_version in rules.state_timestamp_versions
+    has_timestamp = version in rules.state_timestamp_versions
     return ClassicGroup(
-        group=record.key["group"],
-        record_offset=record.record_offset,
+        group=name,
+        record_offset=record_offset,
         generation=value["generation"],
         protocol_type=protocol_type if members or rules.keeps_memberless_protocol_type else None,
         protocol=value["protocol"],

@@ -203,7 +203,11 @@ class Diagnosis:
         """How far the cleaner came in those logs that may be in its way."""
         first_open = {(each.origin[0] or "", each.origin[1]): each.first_open for each in self._facts() if each.first_open is not None}
         newest_ms = max((each.around.last_timestamp_ms or 0 for each in self._facts()), default=0)
-        suspects = [each for each in self._logs.logs if any(map(may_have_stopped, each.partitions))]
+        suspects = [
+            self._logs.logs[number]
+            for number, facts in sorted(self._logs.facts.items())
+            if any(may_have_stopped(directory, facts.around) for directory in self._logs.logs[number].partitions)
+        ]
         if not suspects:
             return {}
         look = partial(_compaction_of, suspects, first_open, newest_ms)

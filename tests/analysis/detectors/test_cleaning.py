@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
+from typing import Any
 
-from exhume.analysis.detectors import condense, diagnose
+import pytest
+
+import exhume
+from exhume.analysis.detectors import LogFiles, condense, diagnose
 from exhume.analysis.detectors.inputs import Inputs
+from exhume.fixtures.log_writer import PartitionWriter, offset_commit
 
 from .incidents import hit, near_miss
 from .story import codes_of, evidence_offsets, said
@@ -25,6 +31,35 @@ def test_segments_that_were_never_cleaned_are_found_without_a_checkpoint(tmp_pat
 
     assert found.confidence == "possible"
     assert "12 closed segments were never cleaned, and 100% of their bytes are superseded" in found.sentence
+
+
+@pytest.mark.parametrize(("missing", "looked_at"), [((), [("broker", 3)]), ((40,), [])], ids=["complete", "cleaned"])
+def test_what_compaction_would_find_is_asked_only_of_logs_where_it_never_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: tuple[int, ...], looked_at: list[tuple[str, int]]
+) -> None:
+    asked: list[tuple[str | None, int | None]] = []
+    told = LogFiles.compaction
+
+    def noting(files: LogFiles, origins: Collection[tuple[str | None, int | None]], *known: Any) -> Any:
+        asked.extend(origins)
+        return told(files, origins, *known)
+
+    with PartitionWriter(tmp_path / "broker", 3) as log:
+        for number in range(70):
+            if number in missing:
+                log.next_offset += 1
+                continue
+            log.append([offset_commit("g", "t", 0, number, commit_timestamp_ms=number)], timestamp_ms=number)
+            if number % 10 == 9:
+                log.roll()
+    with PartitionWriter(tmp_path / "broker", 4) as log:
+        log.append([offset_commit("g", "t", 0, 1, commit_timestamp_ms=1)])
+    monkeypatch.setattr(LogFiles, "compaction", noting)
+    with exhume.open(tmp_path / "broker") as topic:
+        found = [finding.code for finding in topic.diagnose(codes=["IC-03"])]
+
+    assert asked == looked_at
+    assert found == ["IC-03"] * len(looked_at)
 
 
 def test_an_open_transaction_in_the_way_is_named_as_the_cause(tmp_path: Path) -> None:

@@ -103,3 +103,19 @@ def test_a_group_is_silent_between_commits_of_different_times(*, compiled: bool)
     assert intervals.tolist() == [-1, -1, 1000, -1, 97_000]
     assert silent[:count].tolist() == [[4, 2000, 2]]
     assert groups.tolist() == [[1000, 99_000, 4]]
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_what_is_too_far_for_a_difference_is_a_rise_and_long_ago(*, compiled: bool) -> None:
+    least, most = -2 * _FAR, 2 * _FAR - 1
+    rows = np.zeros((len(Column), 3), np.int64)
+    rows[Column.VALUE], rows[Column.TIME], rows[Column.OFFSET] = [least, most, least], [least, most, least], [0, 1, 2]
+    lives, groups, intervals = KeyLives(_Names()), np.full((1, 3), -1, np.int64), np.empty(3, np.int64)
+
+    lives.take(rows, loops_for(compiled=compiled))
+    loops_for(compiled=compiled).follow_groups(rows, 60_000, groups, intervals, np.empty((3, 3), np.int64))
+
+    assert lives.rises.last(0) == [most]
+    assert lives.intervals.last(0) == [most, 0]
+    assert intervals.tolist() == [-1, most, 0]
+    assert lives.counts[0].tolist() == [1, 0, 0, 0, 0, 0, 0]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from exhume.codecs.kernels import kernel
 from exhume.codecs.kernels.primitives import Number, Words
-from exhume.fixtures.log_writer import PartitionWriter, offset_commit, tombstone
+from exhume.fixtures.log_writer import KeyValue, PartitionWriter, group_metadata, offset_commit, tombstone
 from exhume.replay.survivors import offset_columns
 from exhume.replay.survivors.keys import COLUMNS, Keys, add_key, find_key, hash_of_key
 from exhume.replay.survivors.names import move_entries
@@ -72,6 +72,33 @@ def test_keys_that_follow_one_another_in_changing_orders(tmp_path: Path) -> None
             log.append([tombstone(offset_commit("a", "c", turn % 3, 0, commit_timestamp_ms=5))])
             log.roll()
     assert_same(tmp_path, ["2.8.2", "4.3.0"])
+
+
+def test_commits_such_as_most_are_with_others_between_them(tmp_path: Path) -> None:
+    def commit(partition: int, turn: int, *, topic: str = "orders", version: int = 3, **fields: object) -> KeyValue:
+        return offset_commit("payments", topic, partition, 100 * turn + partition, commit_timestamp_ms=5 + turn, version=version, **fields)
+
+    group = group_metadata("payments", {"protocol_type": "consumer", "generation": 1, "protocol": None, "leader": None, "members": []})
+    others: list[list[KeyValue]] = [
+        [],
+        [commit(2, 0, metadata="m")],
+        [commit(2, 0, leader_epoch=7)],
+        [commit(2, 0, topic="orderz")],
+        [tombstone(commit(2, 0))],
+        [group],
+        [tombstone(group)],
+        [commit(-1, 0)],
+        [commit(2, 0, version=version) for version in (0, 1, 2, 4)],
+        [commit(2, 0, version=1, expire_timestamp_ms=9)],
+    ]
+    with PartitionWriter(tmp_path, 0) as log:
+        for turn in range(1, 4):
+            for between in others:
+                log.append([*(commit(partition, turn) for partition in range(3)), *between, *(commit(each, turn) for each in (3, 4, 5))])
+            log.roll()
+        # Of a group that is no more, its commits are told apart by the first one behind its tombstone.
+        log.append([commit(0, 4), commit(1, 4), commit(2, 4), tombstone(group), commit(3, 4), commit(4, 4)])
+    assert_same(tmp_path, ["2.8.2", "3.7.2", "4.3.0"])
 
 
 def test_texts_that_are_too_many_for_one_array(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

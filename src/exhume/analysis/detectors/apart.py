@@ -48,7 +48,7 @@ class LogFacts:
 
     @property
     def origin(self) -> Origin:
-        return self.around.replica, self.around.offsets_partition
+        return self.around.origin
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,8 +152,13 @@ class KnownFiles(LogFiles):
     rows: Mapping[Origin, dict[str, Any]] = field(default_factory=dict)
     failed: Sequence[dict[str, Any]] | None = None
 
-    def compaction(self, open_transactions: Mapping[tuple[str, int | None], int], now_ms: int) -> dict[Origin, dict[str, Any]]:  # noqa: ARG002
-        return dict(self.rows)
+    def compaction(
+        self,
+        origins: Collection[Origin],
+        open_transactions: Mapping[tuple[str, int | None], int],  # noqa: ARG002
+        now_ms: int,  # noqa: ARG002
+    ) -> dict[Origin, dict[str, Any]]:
+        return {origin: row for origin, row in self.rows.items() if origin in origins}
 
     def given_up(self, releases: Sequence[str]) -> list[dict[str, Any]]:
         if self.failed is None:

@@ -24,7 +24,7 @@ import numpy as np
 from exhume.analysis.detectors.commits import Dropped, Standing
 from exhume.analysis.detectors.following.loops import Int64s
 from exhume.analysis.detectors.keys import GroupKeys
-from exhume.analysis.detectors.log_files import LogFiles
+from exhume.analysis.detectors.log_files import LogFiles, Origin
 from exhume.analysis.detectors.owner_history import OwnerHistory
 from exhume.analysis.detectors.strangers import Stranger
 from exhume.analysis.group_lives import lives_of_records, lives_of_rosters
@@ -144,6 +144,11 @@ class Surroundings:
     #: Names of topic ids.
     names: TopicNames = field(default_factory=TopicNames, repr=False)
 
+    @property
+    def origin(self) -> Origin:
+        """Replica and offsets partition."""
+        return self.replica, self.offsets_partition
+
     def is_complete_at(self, record_offset: int) -> bool:
         """True where no record from this one on was removed."""
         return record_offset >= self.complete_from_offset
@@ -178,7 +183,7 @@ class GroupCase:
         around = self.around
         if _is_plainly_classic(records):
             rows = ((each.record_offset, each.timestamp_ms, each.path, each.byte_position, each.roster) for each in records)
-            return lives_of_rosters(self.group, (around.replica, around.offsets_partition), rows)
+            return lives_of_rosters(self.group, around.origin, rows)
         in_hand = (
             (
                 (around.replica, around.offsets_partition, record.path, record.byte_position),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from exhume.analysis.detectors.cases import PartitionCase, TopicCase
+from exhume.analysis.detectors.cases import PartitionCase, Surroundings, TopicCase
 from exhume.analysis.detectors.commits import Dropped
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.registry import Detector
@@ -31,24 +31,26 @@ def find_compaction_stopped(case: TopicCase, inputs: Inputs) -> Iterator[Finding
     if case.files is None:
         yield undecidable("IC-03", "how far a cleaner came can only be seen in the files of the log")
         return
-    suspects = [directory for directory in case.files.directories if may_have_stopped(directory)]
+    suspects = {}
+    for partition in case.partitions:
+        directory = case.files.directory(partition.around.origin)
+        if directory is not None and may_have_stopped(directory, partition.around):
+            suspects[partition.around.origin] = directory
     if not suspects:
         return
     newest_ms = max((each.around.last_timestamp_ms or 0 for each in case.partitions), default=0)
-    compaction = case.files.compaction(first_open(case), newest_ms)
+    compaction = case.files.compaction(suspects, first_open(case), newest_ms)
     damaged = {found.path for found in case.files.damage if found.is_damage}
     for partition in case.partitions:
-        origin = (partition.around.replica, partition.around.offsets_partition)
-        directory = next((each for each in suspects if (each.replica, each.offsets_partition) == origin), None)
-        if directory is not None and origin in compaction:
-            yield from _stopped(partition, directory, compaction[origin], damaged)
+        if (origin := partition.around.origin) in compaction:
+            yield from _stopped(partition, suspects[origin], compaction[origin], damaged)
 
 
-def may_have_stopped(directory: PartitionDirectory) -> bool:
-    """Whether the files alone do not say that the cleaner of this log got on."""
+def may_have_stopped(directory: PartitionDirectory, around: Surroundings) -> bool:
+    """Whether neither the files nor missing offsets say that the cleaner of this log got on."""
     closed = [segment for segment in directory.segments if segment.is_read][:-1]
     if directory.cleaner_offset is None:
-        return len(closed) >= _LEAST_SEGMENTS
+        return len(closed) >= _LEAST_SEGMENTS and around.complete_from_offset <= around.start_offset
     dirty = sum(segment.size_bytes for segment in closed if segment.base_offset >= directory.cleaner_offset)
     return dirty > _MOST_DIRTY * sum(segment.size_bytes for segment in closed)
 
@@ -69,7 +71,7 @@ def _stopped(partition: PartitionCase, directory: PartitionDirectory, row: dict[
     closed = [segment for segment in directory.segments if segment.is_read][:-1]
     superseded = row["superseded_bytes"] / max(row["size_bytes"], 1)
     if directory.cleaner_offset is None:
-        if around.complete_from_offset > around.start_offset or superseded <= _MOST_SUPERSEDED:
+        if superseded <= _MOST_SUPERSEDED:
             return
         what = f"{counted(len(closed), 'closed segment')} were never cleaned, and {superseded:.0%} of their bytes are superseded"
     else:

@@ -52,9 +52,7 @@ def _differences(files: LogFiles, one: PartitionCase, other: PartitionCase) -> t
     """The first records at the same offset that differ, and how many there are."""
     found: list[tuple[dict[str, Any], dict[str, Any]]] = []
     count = 0
-    sides = [
-        (batch.select(_COLUMNS) for batch in files.records((each.around.replica, each.around.offsets_partition))) for each in (one, other)
-    ]
+    sides = [(batch.select(_COLUMNS) for batch in files.records(each.around.origin)) for each in (one, other)]
     for left, right in _side_by_side(*sides):
         differs = pa.array([False] * left.num_rows)
         for name in _COMPARED:
@@ -95,8 +93,7 @@ def _diverged(
     watermarks = [
         directory.high_watermark
         for each in (one, other)
-        if (directory := files.directory((each.around.replica, each.around.offsets_partition))) is not None
-        and directory.high_watermark is not None
+        if (directory := files.directory(each.around.origin)) is not None and directory.high_watermark is not None
     ]
     is_tail = bool(watermarks) and offset >= min(watermarks)
     rows = [
@@ -146,7 +143,7 @@ def find_damaged_segments(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:
         yield undecidable("IC-36", "damage can only be seen in the files of the log")
         return
     newest = {[segment for segment in each.segments if segment.is_read][-1].path for each in case.files.directories}
-    places = {(each.around.replica, each.around.offsets_partition): each for each in case.partitions}
+    places = {each.around.origin: each for each in case.partitions}
     for damage in list(case.files.damage):
         if not damage.is_damage:
             continue

@@ -42,7 +42,7 @@ def find_unloadable_order(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:
         return
     newest = profile_for(None).release
     failed = case.files.given_up(tried_releases(case.files.size_bytes))
-    places = {(each.around.replica, each.around.offsets_partition): each for each in case.partitions}
+    places = {each.around.origin: each for each in case.partitions}
     for (replica, number, _, reason), rows in groupby(sorted(failed, key=_place), key=_place):
         loads = [*rows]
         partition = places.get((replica or None, None if number == -1 else number))
@@ -136,7 +136,7 @@ def find_slow_load(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:  # noq
 
 def _empty_end(case: TopicCase, partition: PartitionCase) -> Iterator[Finding]:
     around = partition.around
-    directory = case.files.directory((around.replica, around.offsets_partition)) if case.files else None
+    directory = case.files.directory(around.origin) if case.files else None
     if directory is None:
         return
     last = [segment for segment in directory.segments if segment.is_read][-1]

@@ -4,7 +4,7 @@ damaged, where replicas differ. Nothing is read before it is asked for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -50,9 +50,12 @@ class LogFiles:
         """The bytes of all segments that are read."""
         return sum(size_bytes(directory) for directory in self.directories)
 
-    def compaction(self, open_transactions: Mapping[tuple[str, int | None], int], now_ms: int) -> dict[Origin, dict[str, Any]]:
-        """The rows of `growth.COMPACTION` by replica and offsets partition; reads everything."""
-        growth = growth_of(record_sizes(self.read()), self.directories, open_transactions, by=None, now_ms=now_ms)
+    def compaction(
+        self, origins: Collection[Origin], open_transactions: Mapping[tuple[str, int | None], int], now_ms: int
+    ) -> dict[Origin, dict[str, Any]]:
+        """The rows of `growth.COMPACTION` of these logs; reads each of them whole."""
+        sizes = record_sizes(self._reader_of(origins))
+        growth = growth_of(sizes, self.directories, open_transactions, by=None, now_ms=now_ms)
         return {(row["replica"], row["offsets_partition"]): row for row in growth.partitions.to_pylist()}
 
     def given_up(self, releases: Sequence[str]) -> list[dict[str, Any]]:
@@ -61,13 +64,17 @@ class LogFiles:
 
     def records(self, origin: Origin) -> Iterator[pa.RecordBatch]:
         """The records of one replica of an offsets partition, in log order, as `schemas.RECORDS`."""
+        reader = self._reader_of([origin])
+        return record_batches(SegmentReader(reader.evidence, replace(reader.options, progress=None), reader.findings), RecordFilter())
+
+    def _reader_of(self, origins: Collection[Origin]) -> SegmentReader:
+        """One pass over these logs alone."""
         ours = [
-            replace(directory, partitions=[each for each in directory.partitions if (each.replica, each.offsets_partition) == origin])
+            replace(directory, partitions=[each for each in directory.partitions if (each.replica, each.offsets_partition) in origins])
             for directory in self.evidence.log_directories
         ]
         reader = self.read()
-        one = SegmentReader(replace(self.evidence, log_directories=ours), replace(reader.options, progress=None), reader.findings)
-        return record_batches(one, RecordFilter())
+        return SegmentReader(replace(self.evidence, log_directories=ours), reader.options, reader.findings)
 
 
 def size_bytes(directory: PartitionDirectory) -> int:

@@ -79,4 +79,4 @@ def log_span(group: GroupCase) -> LogSpans:
     """The log of this group, as `rebalances` wants it."""
     around = group.around
     span = LogSpan(around.start_offset, around.next_offset, around.complete_from_offset, around.last_timestamp_ms)
-    return {(around.replica, around.offsets_partition): span}
+    return {around.origin: span}

@@ -28,6 +28,7 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)
 _TURN, _BACK = np.uint64(29), np.uint64(35)
 _HALF = np.uint64(32)
 _BYTE = np.uint64(0xFF)
+_NOTHING = np.uint64(0)
 _NO_ASCII = np.uint64(0x8080808080808080)
 
 
@@ -175,11 +176,27 @@ def is_same(left: Bytes, left_at: Number, right: Bytes, right_at: Number, size: 
             if left[np.uint64(left_at + index)] != right[np.uint64(right_at + index)]:
                 return False
         return True
-    last = size - 8
-    for index in range(0, last, 8):
-        if word(left, left_at + index) != word(right, right_at + index):
+    if size < 32:
+        last = size - 8
+        for index in range(0, last, 8):
+            if word(left, left_at + index) != word(right, right_at + index):
+                return False
+        return word(left, left_at + last) == word(right, right_at + last)
+    last = size - 32
+    for index in range(0, last, 32):
+        if not _is_same_run(left, left_at + index, right, right_at + index):
             return False
-    return word(left, left_at + last) == word(right, right_at + last)
+    return _is_same_run(left, left_at + last, right, right_at + last)
+
+
+@inlined
+def _is_same_run(left: Bytes, left_at: Number, right: Bytes, right_at: Number) -> Number:
+    """True when 32 bytes are equal: compared in one go."""
+    differing = word(left, left_at) ^ word(right, right_at)
+    differing |= word(left, left_at + 8) ^ word(right, right_at + 8)
+    differing |= word(left, left_at + 16) ^ word(right, right_at + 16)
+    differing |= word(left, left_at + 24) ^ word(right, right_at + 24)
+    return differing == _NOTHING
 
 
 @inlined

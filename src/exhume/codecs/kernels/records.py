@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from exhume.codecs.kernels import inlined, kernel, scan
-from exhume.codecs.kernels.primitives import NO_POSITION, Bytes, Int64s, Number, int16, varint, varlong
+from exhume.codecs.kernels.primitives import NO_POSITION, Bytes, Int64s, Number, int16, varint, varlong, word
 
 #: `BATCH` is a number of `rows`. A size of -1 is a null, a timestamp of -1 is none. Numbers that are not there are `NOT_THERE`: the type
 #: of a record of a control batch, or of one whose key is shorter than a type; the sequence in a batch that has none.
@@ -20,6 +20,13 @@ NOT_THERE = -(1 << 40)
 NO_TIMESTAMP = -1
 #: Bytes of the smallest record.
 LEAST_BYTES = 7
+
+#: Records of a batch mostly differ in deltas of a byte, names and values. This is what else one has: a mask of its first eight bytes, and
+#: what is left under it; its bytes, where deltas and key begin, the size of the key, where the value begins, its size, and the byte that
+#: says so.
+Like = tuple[Number, Number, Number, Number, Number, Number, Number, Number, Number]
+_WORD_BYTES = 8
+UNLIKE_ANY: Like = (0, 1, _WORD_BYTES, 0, 0, 0, 0, 0, 0)
 
 _MOST_SEQUENCE = 0x7FFFFFFF
 
@@ -53,6 +60,62 @@ def read_fields(data: Bytes, position: Number, end: Number) -> tuple[Number, Num
     if record_end - value_end != 1 or data[np.uint64(value_end)] != 0:
         return nothing
     return record_end, timestamp_delta, offset_delta, key_start, key_size, value_start, value_size
+
+
+@inlined
+def read_like(
+    data: Bytes, position: Number, end: Number, like: Like
+) -> tuple[Number, Number, Number, Number, Number, Number, Number, Like]:
+    """What `read_fields` gives, and what to compare the record behind this one with. `UNLIKE_ANY` is for the first one."""
+    mask, head, record_bytes, deltas_at, key_at, key_size, value_at, value_size, value_head = like
+    if (
+        record_bytes <= end - position
+        and np.int64(word(data, position) & np.uint64(mask)) == head
+        and data[np.uint64(position + value_at - 1)] == value_head
+        and data[np.uint64(position + record_bytes - 1)] == 0
+    ):
+        # All sizes are those of the record in front, the deltas a byte each.
+        timestamp_delta, offset_delta = np.int64(data[np.uint64(position + deltas_at)]), np.int64(data[np.uint64(position + deltas_at + 1)])
+        return (
+            position + record_bytes,
+            timestamp_delta >> 1 ^ -(timestamp_delta & 1),
+            offset_delta >> 1 ^ -(offset_delta & 1),
+            position + key_at,
+            key_size,
+            position + value_at,
+            value_size,
+            like,
+        )
+    record_end, timestamp_delta, offset_delta, key_start, key_size, value_start, value_size = read_fields(data, position, end)
+    like = (
+        UNLIKE_ANY
+        if record_end - position < _WORD_BYTES
+        else _like(data, position, record_end, key_start, key_size, value_start, value_size)
+    )
+    return record_end, timestamp_delta, offset_delta, key_start, key_size, value_start, value_size, like
+
+
+@inlined
+def _like(
+    data: Bytes, position: Number, record_end: Number, key_start: Number, key_size: Number, value_start: Number, value_size: Number
+) -> Like:
+    """What a record is compared with that comes behind this one; `UNLIKE_ANY` where a delta or the size of the value needs more than a
+    byte, or another size more than two.
+    """
+    first = word(data, position)
+    length_bytes = 1 + np.int64(data[np.uint64(position)] >> 7)
+    deltas_at = length_bytes + 1
+    size_bytes = key_start - position - deltas_at - 2
+    # The last byte of the length and the deltas: where all are below 0x80, each ends there.
+    last_bytes = np.int64(0x80) << 8 * (length_bytes - 1) | np.int64(0x8080) << 8 * deltas_at
+    is_short = (size_bytes == 1 or size_bytes == 2) and value_start - key_start - max(key_size, 0) == 1
+    if not is_short or first & np.uint64(last_bytes):
+        return UNLIKE_ANY
+    sizes = (np.int64(1) << 8 * length_bytes) - 1 | ((np.int64(1) << 8 * size_bytes) - 1) << 8 * (deltas_at + 2)
+    mask = sizes | last_bytes
+    value_at, value_head = value_start - position, np.int64(data[np.uint64(value_start - 1)])
+    head = np.int64(first & np.uint64(mask))
+    return mask, head, record_end - position, deltas_at, key_start - position, key_size, value_at, value_size, value_head
 
 
 @kernel

@@ -25,10 +25,10 @@ from exhume.codecs.kernels.primitives import (
     kind_of_text,
     unsigned_varint,
 )
-from exhume.codecs.kernels.records import LEAST_BYTES, read_fields
+from exhume.codecs.kernels.records import LEAST_BYTES, UNLIKE_ANY, read_fields, read_like
 from exhume.replay.survivors import tables as columns
 from exhume.replay.survivors.batch_checks import checked
-from exhume.replay.survivors.fold import fold
+from exhume.replay.survivors.fold import PLAIN_VERSION, fold, is_plain_value
 from exhume.replay.survivors.groups import fold_group
 from exhume.replay.survivors.names import Names, find_name, find_producer
 from exhume.replay.survivors.numbering import group_of
@@ -160,8 +160,9 @@ def _has_commits_of_others(
     known_start, known_size = np.int64(0), np.int64(-1)
     group_start, group_size = np.int64(0), np.int64(-1)
     accepted, topic = np.int64(0), np.int64(_UNKNOWN)
+    like = UNLIKE_ANY
     for _ in range(rows[number, scan.RECORD_COUNT]):
-        record_end, _, offset_delta, key_start, key_size, value_start, value_size = read_fields(data, position, end)
+        record_end, _, offset_delta, key_start, key_size, value_start, value_size, like = read_like(data, position, end, like)
         if record_end == NO_POSITION or key_size < _LEAST_KEY_BYTES or value_size < _LEAST_VALUE_BYTES:
             return False
         position, value_end = record_end, value_start + value_size
@@ -189,6 +190,8 @@ def _has_commits_of_others(
                 return False
 
         # As `fold` has it.
+        if accepted >> PLAIN_VERSION & 1 and is_plain_value(data, value_start, value_size):
+            continue
         version = int16(data, value_start)
         if version < 0 or version > _FLEXIBLE_SINCE or not accepted >> version & 1:
             return False

@@ -18,6 +18,7 @@ from exhume.codecs.kernels.primitives import (
     Bytes,
     Int64s,
     Number,
+    copy_bytes,
     hash_of,
     int16,
     int32,
@@ -29,7 +30,7 @@ from exhume.codecs.kernels.primitives import (
 from exhume.replay.survivors import tables as columns
 from exhume.replay.survivors.batch_checks import checked
 from exhume.replay.survivors.groups import fold_other
-from exhume.replay.survivors.keys import NEXT, is_key
+from exhume.replay.survivors.keys import NEXT, Int32s, is_key
 from exhume.replay.survivors.names import find_name
 from exhume.replay.survivors.numbering import key_of, new_names
 from exhume.replay.survivors.passing import pass_commit, pass_record
@@ -58,6 +59,10 @@ from exhume.replay.survivors.transactions import fold_marker, producer_of, read_
 _LEAST_KEY_BYTES, _PARTITION_BYTES = 10, 4
 _FLEXIBLE_SINCE = 4
 _MOST_STRING_BYTES = 0x7FFF
+
+#: The version of most commits: with a leader epoch, without a topic id. And the bytes of one without metadata.
+PLAIN_VERSION = 3
+_PLAIN_BYTES = 24
 
 
 @kernel
@@ -127,7 +132,15 @@ def _fold_records(
     # The key of the record in front, without its partition: what is the same is as good.
     known_start, known_size = np.int64(0), np.int64(-1)
     group, topic, key, accepted = np.int64(-1), np.int64(-1), np.int64(-1), np.int64(0)
-    for index in range(_counted(rows, number, rules, records)):
+    is_plain = False
+    index, count = np.int64(-1), _counted(rows, number, rules, records)
+    while True:
+        index += 1
+        if is_plain:
+            index, key = _fold_alike(records, index, count, data, known_start, known_size, group, topic, key, keys.rows, commits)
+        if index >= count:
+            return DONE
+        is_plain = False
         record = records[index]
         counts[columns.RECORDS_DONE] = index
         record_offset = record[columns.OFFSET]
@@ -260,7 +273,57 @@ def _fold_records(
         commit[columns.METADATA] = metadata
         if version >= _FLEXIBLE_SINCE:
             topic_ids[0], topic_ids[1] = first_word, second_word
-    return DONE
+        is_plain = not is_transactional and accepted >> PLAIN_VERSION & 1 != 0
+
+
+@inlined
+def is_plain_value(data: Bytes, start: Number, size: Number) -> Number:
+    """True for the value of a commit such as most are: of `PLAIN_VERSION`, without metadata."""
+    return size == _PLAIN_BYTES and int16(data, start) == PLAIN_VERSION and int16(data, start + 14) == 0
+
+
+@inlined
+def _fold_alike(
+    records: Int64s,
+    index: Number,
+    count: Number,
+    data: Bytes,
+    known_start: Number,
+    known_size: Number,
+    group: Number,
+    topic: Number,
+    key: Number,
+    rows: Int32s,
+    commits: Int64s,
+) -> tuple[Number, Number]:
+    """Fold commits from `index` on as long as they are such as most are: with a plain value, of the group and topic of the one in front,
+    and of the key that came behind its `key` the last time.
+
+    Gives the first one that is not, and the key of the one in front of it.
+    """
+    while index < count:
+        record = records[index]
+        key_start, value_start = record[columns.KEY_START], record[columns.VALUE_START]
+        if record[columns.KEY_SIZE] != known_size or not is_plain_value(data, value_start, record[columns.VALUE_SIZE]):
+            break
+        partition = int32(data, key_start + known_size - _PARTITION_BYTES)
+        following = np.int64(rows[key, NEXT])
+        if following < 0 or not is_key(rows, following, group, topic, partition):
+            break
+        if not is_same(data, known_start, data, key_start, known_size - _PARTITION_BYTES):
+            break
+        key = following
+        commit = commits[key]
+        commit[columns.COMMITTED_OFFSET] = int64(data, value_start + 2)
+        commit[columns.RECORD_OFFSET] = record[columns.OFFSET]
+        commit[columns.COMMIT_TIMESTAMP] = int64(data, value_start + 16)
+        commit[columns.EXPIRE_TIMESTAMP] = -1
+        commit[columns.LEADER_EPOCH] = int32(data, value_start + 10)
+        commit[columns.VERSION] = PLAIN_VERSION
+        commit[columns.METADATA] = 0
+        commit[columns.PRODUCER] = 0
+        index += 1
+    return index, key
 
 
 @inlined
@@ -268,8 +331,7 @@ def _keep_metadata(data: Bytes, start: Number, size: Number, tables: Tables) -> 
     if kind_of_text(data, start, size) == NOT_EXACT:
         return ODD
     place = tables.counts[columns.METADATA_BYTES]
-    for offset in range(size):
-        tables.metadata[place + offset] = data[start + offset]
+    copy_bytes(data, start, size, tables.metadata, place)
     tables.counts[columns.METADATA_BYTES] += size
     return place << columns.SIZE_BITS | size
 

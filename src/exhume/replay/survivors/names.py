@@ -32,6 +32,12 @@ class Names(NamedTuple):
     content: Bytes
 
 
+def texts_of(names: Names, count: int) -> list[str]:
+    """The first `count` names, which are exact UTF-8, by their numbers."""
+    content = names.content
+    return [content[start : start + size].tobytes().decode() for start, size in names.places[:count].tolist()]
+
+
 @inlined
 def find_name(names: Names, buffer: Bytes, start: Number, size: Number, name_hash: np.uint64) -> Number:
     """The number of the name `buffer[start:start + size]`; -1 where it is new."""

@@ -32,7 +32,7 @@ from exhume.replay.survivors.gathering import (
     repeat_sizes,
 )
 from exhume.replay.survivors.keys import Int32s
-from exhume.replay.survivors.names import Names
+from exhume.replay.survivors.names import texts_of
 from exhume.replay.survivors.settled import Settled
 
 _SCHEMA = SCHEMAS["offsets"]
@@ -71,8 +71,8 @@ class SettledOffsets:
 
 def _table(settled: Settled, rules: CommitRules, origin: Mapping[str, Any]) -> pa.Table:
     tables = settled.tables
-    groups, group_ranks = _in_order(_texts(tables.group_names, columns.GROUPS, tables))
-    topics, topic_ranks = _in_order(_texts(tables.topic_names, columns.TOPICS, tables))
+    groups, group_ranks = _in_order(texts_of(tables.group_names, int(tables.counts[columns.GROUPS])))
+    topics, topic_ranks = _in_order(texts_of(tables.topic_names, int(tables.counts[columns.TOPICS])))
     live = _live_keys(tables, group_ranks, topic_ranks)
     count = live.count
     partitions, epochs, versions = (columns.zeros((count,), kind) for kind in (np.int32, np.int32, np.int16))
@@ -166,11 +166,6 @@ def _same(value: Any, data_type: pa.DataType, count: int) -> pa.Array | pa.Chunk
 
 def _joined(parts: Iterable[pa.Array | pa.ChunkedArray]) -> pa.ChunkedArray:
     return pa.chunked_array([chunk for each in parts for chunk in (each.chunks if isinstance(each, pa.ChunkedArray) else [each])])
-
-
-def _texts(names: Names, count: int, tables: columns.Tables) -> list[str]:
-    places = names.places[: tables.counts[count]].tolist()
-    return [names.content[start : start + size].tobytes().decode() for start, size in places]
 
 
 def _in_order(texts: list[str]) -> tuple[pa.StringArray, Int64s]:

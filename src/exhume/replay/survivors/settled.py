@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import groupby
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from exhume.replay.holdings import ClassicGroup, Commit, OffsetKey, OpenTransact
 from exhume.replay.survivors import tables as columns
 from exhume.replay.survivors.gathering import span_offsets
 from exhume.replay.survivors.keys import NAMED_COLUMNS
-from exhume.replay.survivors.names import SIZE, START, Names
+from exhume.replay.survivors.names import SIZE, START, Names, texts_of
 from exhume.replay.survivors.outlines import read_outline
 from exhume.replay.survivors.tables import Tables
 
@@ -36,8 +37,7 @@ class CommitSeen:
     record_offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class SettledGroup:
+class SettledGroup(NamedTuple):
     """A group that the loader was given no record of. `value` makes the group where its last record has one; None where not.
 
     `first_tombstone` is the record offset of the first one since the last value, `first_commit` that of the first commit since the group
@@ -168,10 +168,9 @@ class Settled:
     def groups(self) -> Iterator[SettledGroup]:
         """Every group that has a record or a commit, and none that was passed on."""
         rows = self.tables.groups[: self.tables.counts[columns.GROUPS]].tolist()
-        for number, row in enumerate(rows):
+        for name, row in zip(texts_of(self.tables.group_names, len(rows)), rows, strict=True):
             if row[columns.IS_PASSED_ON]:
                 continue
-            name = _name(self.tables.group_names, number)
             kind, first = row[columns.KIND], row[columns.FIRST_COMMIT]
             yield SettledGroup(
                 name=name,
@@ -200,10 +199,8 @@ class Settled:
         count, keys = int(self.tables.counts[columns.GROUPS]), int(self.tables.counts[columns.KEYS])
         lowest, highest = np.full(count, np.iinfo(np.int64).max), np.full(count, -1, np.int64)
         span_offsets(keys, self.tables.keys.rows, self.tables.commits, lowest, highest)
-        return {
-            _name(self.tables.group_names, int(number)): (int(lowest[number]), int(highest[number]))
-            for number in np.nonzero(highest >= 0)[0]
-        }
+        spans = zip(texts_of(self.tables.group_names, count), lowest.tolist(), highest.tolist(), strict=True)
+        return {name: (first, last) for name, first, last in spans if last >= 0}
 
     def noted(self) -> dict[str, Int64s]:
         """The batches that were noted, as rows of `kernels.scan`, by the path of their segment: an array for each that was folded."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from exhume.codecs.kernels import inlined, scan
 from exhume.codecs.kernels.primitives import NO_POSITION, Bytes, Int64s, Number
-from exhume.codecs.kernels.records import LEAST_BYTES, read_fields
+from exhume.codecs.kernels.records import LEAST_BYTES, UNLIKE_ANY, read_like
 from exhume.replay.survivors import tables as columns
 from exhume.replay.survivors.rules import BAD_RECORD, DONE, OFFSETS_GO_BACK
 
@@ -14,10 +14,11 @@ def split(rows: Int64s, number: Number, data: Bytes, position: Number, end: Numb
     """Fill `records`: where key and value of each record lie."""
     base_offset, last_offset = rows[number, scan.BASE_OFFSET], rows[number, scan.LAST_OFFSET]
     next_offset, start = base_offset, position
+    like = UNLIKE_ANY
     if rows[number, scan.RECORD_COUNT] > (end - position) // LEAST_BYTES:
         return BAD_RECORD
     for index in range(rows[number, scan.RECORD_COUNT]):
-        record_end, timestamp_delta, offset_delta, key_start, key_size, value_start, value_size = read_fields(data, position, end)
+        record_end, timestamp_delta, offset_delta, key_start, key_size, value_start, value_size, like = read_like(data, position, end, like)
         if record_end == NO_POSITION:
             return BAD_RECORD
         record_offset = base_offset + offset_delta

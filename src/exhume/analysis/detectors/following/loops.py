@@ -32,6 +32,8 @@ MINUTE_MS = 60_000
 _FEW = 5
 #: The number of a group without members among `commits.STANDINGS`.
 EMPTY = 1
+#: What a difference is that does not fit: one of which the half is more than `_FAR`. The compiler takes it that none is too far.
+_FARTHEST, _FAR = (1 << 63) - 1, (1 << 62) - 1
 
 
 def follow(
@@ -95,17 +97,19 @@ def follow(
                     keys[key, Key.VALUE_AT_STEP_BEFORE] = keys[key, Key.VALUE_AT_STEP]
                     keys[key, Key.VALUE_AT_STEP] = last[key, Column.VALUE]
             if has_before and not was_removed:
-                rise = value - last[key, Column.VALUE]
-                if rise < 0:
+                if value < last[key, Column.VALUE]:
                     why |= Bit.REWIND
                     is_rewind = True
-                elif rise == 0:
+                elif value == last[key, Column.VALUE]:
                     keys[key, Key.REPEATS] += 1
                 else:
-                    rises[row] = rise
-                    is_noted = rise > jump_floor
+                    is_far = (value >> 1) - (last[key, Column.VALUE] >> 1) > _FAR
+                    rises[row] = _FARTHEST if is_far else value - last[key, Column.VALUE]
+                    is_noted = rises[row] > jump_floor
                 if time != NONE and last[key, Column.TIME] != NONE:
-                    interval = max(time - last[key, Column.TIME], 0)
+                    time_before, interval = last[key, Column.TIME], 0
+                    if time > time_before:
+                        interval = _FARTHEST if (time >> 1) - (time_before >> 1) > _FAR else time - time_before
                     intervals[row] = interval
                     # Behind an interval that was long itself it is no pause.
                     is_long = interval > pause_ms and (interval - 1) // pause_ratio >= keys[key, Key.LAST_INTERVAL]
@@ -158,7 +162,9 @@ def follow_groups(rows: Int64s, least_ms: int, groups: Int64s, intervals: Int64s
             groups[group, Group.FIRST] = time
         # Commits of one request have one time: it is requests that come at intervals.
         if before != NONE and before != time:  # noqa: PLR1714
-            intervals[row] = max(time - before, 0)
+            intervals[row] = 0
+            if time > before:
+                intervals[row] = _FARTHEST if (time >> 1) - (before >> 1) > _FAR else time - before
             if intervals[row] >= least_ms:
                 silent[count, Silent.ROW], silent[count, Silent.BEFORE] = row, before
                 silent[count, Silent.OFFSET_BEFORE] = groups[group, Group.LAST_OFFSET]
