@@ -102,7 +102,7 @@ def measure(case: Case, log: Log, results: Results, *, repetitions: int, warm_up
     """Run every subject of `case` in turn, `repetitions` times or until it took a minute, and once for its memory."""
     results.contents[case.name] = log.content
     with ExitStack() as stack:
-        runs = dict(_runs(case, log, results, stack, warm_up=warm_up, only=only))
+        runs = dict(_runs(case, log, results, stack, only=only))
         for _ in range(repetitions):
             for key, run in list(runs.items()):
                 measured = results.measured.setdefault(key, Measured())
@@ -125,9 +125,7 @@ def measure(case: Case, log: Log, results: Results, *, repetitions: int, warm_up
                 _leave_out(results, key, error)
 
 
-def _runs(
-    case: Case, log: Log, results: Results, stack: ExitStack, *, warm_up: Log, only: str
-) -> Iterator[tuple[Key, Callable[[], float]]]:
+def _runs(case: Case, log: Log, results: Results, stack: ExitStack, *, only: str) -> Iterator[tuple[Key, Callable[[], float]]]:
     """What takes one measurement of each subject. The processes are ended with the stack."""
     for cores, names in ((1, case.one_core), (2, case.two_cores)):
         wanted = [name for name in names if name == "floor" or only in name]
@@ -135,8 +133,13 @@ def _runs(
         if ours:
             worker = stack.enter_context(Worker(cores))
             for name in ours:
-                _warm_up(worker, name, warm_up)
-                yield (case.name, name, cores), _one_run(worker, name, log)
+                try:
+                    # A small log would be read without kernels.
+                    _warm_up(worker, name, log)
+                except SubjectFailed as error:
+                    _leave_out(results, (case.name, name, cores), error)
+                else:
+                    yield (case.name, name, cores), _one_run(worker, name, log)
         for name in wanted:
             try:
                 if name == DUMP:
@@ -149,10 +152,9 @@ def _runs(
                 _leave_out(results, (case.name, name, cores), reason)
 
 
-def _warm_up(worker: Worker, name: str, warm_up: Log) -> None:
-    """Have imports and machine code behind it, as a process that lives longer does. The small log is not compressed."""
-    if name != "decompression":
-        worker.run(name, warm_up)
+def _warm_up(worker: Worker, name: str, log: Log) -> None:
+    """Have imports and machine code behind it, as a process that lives longer does: a run that does not count."""
+    worker.run(name, log)
 
 
 def _one_run(worker: Worker, name: str, log: Log) -> Callable[[], float]:
@@ -164,7 +166,9 @@ def _take_memory(key: Key, run: Callable[[], float], log: Log, measured: Measure
     with ExitStack() as stack:
         if name in SUBJECTS:
             worker = stack.enter_context(Worker(cores))
-            _warm_up(worker, name, warm_up)
+            if name != "decompression":
+                # The small log is not compressed.
+                _warm_up(worker, name, warm_up)
             peak = stack.enter_context(PeakMemory(worker.process_id, having=SUBJECTS[name].process))
             worker.run(name, log)
         else:
