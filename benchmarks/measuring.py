@@ -134,8 +134,8 @@ def _runs(case: Case, log: Log, results: Results, stack: ExitStack, *, only: str
             worker = stack.enter_context(Worker(cores))
             for name in ours:
                 try:
-                    # A small log would be read without kernels.
-                    _warm_up(worker, name, log)
+                    # What does not count has imports and machine code behind it; a small log would be read without kernels.
+                    worker.run(name, log)
                 except SubjectFailed as error:
                     _leave_out(results, (case.name, name, cores), error)
                 else:
@@ -152,11 +152,6 @@ def _runs(case: Case, log: Log, results: Results, stack: ExitStack, *, only: str
                 _leave_out(results, (case.name, name, cores), reason)
 
 
-def _warm_up(worker: Worker, name: str, log: Log) -> None:
-    """Have imports and machine code behind it, as a process that lives longer does: a run that does not count."""
-    worker.run(name, log)
-
-
 def _one_run(worker: Worker, name: str, log: Log) -> Callable[[], float]:
     return lambda: worker.run(name, log)
 
@@ -168,7 +163,7 @@ def _take_memory(key: Key, run: Callable[[], float], log: Log, measured: Measure
             worker = stack.enter_context(Worker(cores))
             if name != "decompression":
                 # The small log is not compressed.
-                _warm_up(worker, name, warm_up)
+                worker.run(name, warm_up)
             peak = stack.enter_context(PeakMemory(worker.process_id, having=SUBJECTS[name].process))
             worker.run(name, log)
         else:

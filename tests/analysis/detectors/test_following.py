@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from exhume.analysis.detectors.commit_rows import Names
 from exhume.analysis.detectors.commits import REASONS, STANDINGS
 from exhume.analysis.detectors.following import Loops, loops, loops_for
-from exhume.analysis.detectors.following.columns import BEGINS, BIT_COUNT, Bit, Column, Key
-from exhume.analysis.detectors.following.loops import Int64s
+from exhume.analysis.detectors.following.columns import BEGINS, BIT_COUNT, Bit, Column, Int64s, Key
 from exhume.analysis.detectors.key_lives import KeyLives
 from tests import strategies
 

@@ -11,8 +11,7 @@ import numpy as np
 from exhume.analysis.detectors.cases import GroupCase, Surroundings, TopicCase
 from exhume.analysis.detectors.changes import ChangeTable
 from exhume.analysis.detectors.commits import Change
-from exhume.analysis.detectors.following.columns import Column
-from exhume.analysis.detectors.following.loops import Int64s
+from exhume.analysis.detectors.following.columns import Column, Int64s
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.keys import KeyLife
 from exhume.analysis.detectors.registry import Detector

@@ -22,7 +22,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from exhume.analysis.detectors.commits import Dropped, Standing
-from exhume.analysis.detectors.following.loops import Int64s
+from exhume.analysis.detectors.following.columns import Int64s
 from exhume.analysis.detectors.keys import GroupKeys
 from exhume.analysis.detectors.log_files import LogFiles, Origin
 from exhume.analysis.detectors.owner_history import OwnerHistory

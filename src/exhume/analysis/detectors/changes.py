@@ -10,8 +10,7 @@ import numpy as np
 
 from exhume.analysis.detectors.commit_rows import Flags, Names
 from exhume.analysis.detectors.commits import REASONS, STANDINGS, Change, Reason
-from exhume.analysis.detectors.following.columns import COMMIT_COLUMNS, COMMIT_WITH_GROUP, NEVER, Bit, Column
-from exhume.analysis.detectors.following.loops import Floats, Int64s
+from exhume.analysis.detectors.following.columns import COMMIT_COLUMNS, COMMIT_WITH_GROUP, NEVER, Bit, Column, Floats, Int64s
 
 
 class Told(IntEnum):

@@ -11,8 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from exhume.analysis.detectors.commits import Commit
-from exhume.analysis.detectors.following.columns import NONE, Column
-from exhume.analysis.detectors.following.loops import Int64s
+from exhume.analysis.detectors.following.columns import NONE, Column, Int64s
 
 Flags = npt.NDArray[np.bool_]
 

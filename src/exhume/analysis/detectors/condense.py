@@ -15,8 +15,7 @@ from exhume.analysis.detectors.cases import Epoch, GroupCase, GroupRecord, Parti
 from exhume.analysis.detectors.commit_rows import Names, or_none
 from exhume.analysis.detectors.commits import Dropped
 from exhume.analysis.detectors.following import Loops, loops_for
-from exhume.analysis.detectors.following.columns import NONE, Column, Group, Silent
-from exhume.analysis.detectors.following.loops import Int64s
+from exhume.analysis.detectors.following.columns import NONE, Column, Group, Int64s, Silent
 from exhume.analysis.detectors.key_lives import KeyLives
 from exhume.analysis.detectors.keys import GroupKeys
 from exhume.analysis.detectors.recent import Recent
@@ -87,8 +86,7 @@ class _Activity:
         self.make_room(count)
         rows = np.ascontiguousarray(rows)
         intervals, silent = np.empty(rows.shape[1], np.int64), np.empty((rows.shape[1], len(Silent)), np.int64)
-        with np.errstate(over="ignore"):
-            met = loops.follow_groups(rows, SILENT_MS, self._groups, intervals, silent)
+        met = loops.follow_groups(rows, SILENT_MS, self._groups, intervals, silent)
         usual = self.intervals.judge(rows[Column.GROUP], intervals, SILENT_MS - 1, SILENT_RATIO, loops)
         for row, before, offset_before in silent[:met].tolist():
             silences = self.silences[int(rows[Column.GROUP, row])]

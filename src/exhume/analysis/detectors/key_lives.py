@@ -23,8 +23,7 @@ from exhume.analysis.detectors.commits import (
     Removal,
 )
 from exhume.analysis.detectors.following import Loops
-from exhume.analysis.detectors.following.columns import BEGINS, COMMIT_COLUMNS, COMMIT_WITH_GROUP, NONE, Column, Key, Noted
-from exhume.analysis.detectors.following.loops import Floats, Int64s
+from exhume.analysis.detectors.following.columns import BEGINS, COMMIT_COLUMNS, COMMIT_WITH_GROUP, NONE, Column, Floats, Int64s, Key, Noted
 from exhume.analysis.detectors.recent import Recent
 
 #: Commits in a minute that make it a hot one.
@@ -85,8 +84,7 @@ class KeyLives:
         rises, intervals = np.empty(count, np.int64), np.empty(count, np.int64)
         noted, before = np.empty((count, len(Noted)), np.int64), np.empty((count, COMMIT_COLUMNS), np.int64)
         is_late, floors = bool(rows[Column.IS_STAGED].any()), (JUMP_FLOOR, PAUSE_MS, PAUSE_RATIO, _HOT)
-        with np.errstate(over="ignore"):
-            met = loops.follow(rows, is_late, floors, self._table, self.last, rises, intervals, noted, before)
+        met = loops.follow(rows, is_late, floors, self._table, self.last, rises, intervals, noted, before)
         noted, before = noted[:met], before[:met]
         usual_rises = self.rises.judge(rows[Column.KEY], rises, JUMP_FLOOR, JUMP_RATIO, loops)
         usual_intervals = self.intervals.judge(rows[Column.KEY], intervals, PAUSE_MS, PAUSE_RATIO, loops)

@@ -12,8 +12,8 @@ import numpy as np
 from exhume.analysis.detectors.changes import ChangeTable
 from exhume.analysis.detectors.commit_rows import Flags, or_none
 from exhume.analysis.detectors.commits import REASONS, Change, Commit, Dropped, Pause, Reason, Removal
-from exhume.analysis.detectors.following.columns import NONE, Column, Key
-from exhume.analysis.detectors.following.loops import MINUTE_MS, Int64s
+from exhume.analysis.detectors.following.columns import NONE, Column, Int64s, Key
+from exhume.analysis.detectors.following.loops import MINUTE_MS
 from exhume.analysis.detectors.key_lives import KeyLives
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from exhume.analysis.detectors.commit_rows import Flags
-from exhume.analysis.detectors.following.loops import Int64s
+from exhume.analysis.detectors.following.columns import Int64s
 from exhume.analysis.memberships import Member, Membership, TopicPartition
 from exhume.analysis.rosters import owned_sets_of
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from exhume.analysis.detectors.following import Loops
-from exhume.analysis.detectors.following.columns import USUAL
-from exhume.analysis.detectors.following.loops import Floats, Int64s
+from exhume.analysis.detectors.following.columns import USUAL, Floats, Int64s
 
 _UNKNOWN = -1
 
@@ -58,8 +57,7 @@ class Recent:
         """
         self._give_room(int(np.count_nonzero((values >= 0) & (self._row_of[series] == 0))))
         usual = np.empty(len(series), np.float64)
-        with np.errstate(over="ignore"):
-            self._rows = loops.judge(
-                series, values, floor, float(ratio), self._row_of, self._values, self._given, self._rows, self._ordered, usual
-            )
+        self._rows = loops.judge(
+            series, values, floor, float(ratio), self._row_of, self._values, self._given, self._rows, self._ordered, usual
+        )
         return usual

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-Int64s = npt.NDArray[np.int64]
+from exhume.analysis.detectors.following.columns import Int64s
 
 
 def from_the_lowest(series: int, *offsets: Int64s) -> tuple[int, list[Int64s]]:

@@ -7,7 +7,7 @@ import struct
 import numpy as np
 
 from exhume.analysis.detectors.commits import STANDINGS, Standing
-from exhume.analysis.detectors.following.loops import Int64s
+from exhume.analysis.detectors.following.columns import Int64s
 from exhume.analysis.detectors.record_places import from_the_lowest
 from exhume.analysis.rosters import Roster
 from exhume.codecs.record_types import decode_record

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from exhume.analysis.detectors.commit_rows import Flags
-from exhume.analysis.detectors.following.columns import Column
-from exhume.analysis.detectors.following.loops import Int64s
+from exhume.analysis.detectors.following.columns import Column, Int64s
 from exhume.analysis.detectors.record_places import from_the_lowest
 
 

@@ -5,6 +5,12 @@ from __future__ import annotations
 from enum import IntEnum, auto
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
+Int64s = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
 #: Stands for no time, no producer, no leader epoch, no expire timestamp.
 NONE = -1
 #: Stands for no value.

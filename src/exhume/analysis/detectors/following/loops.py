@@ -6,10 +6,7 @@ them as they are. Tables have a row for each key or group, so that what is asked
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
 from exhume.analysis.detectors.following.columns import (
     BIT_COUNT,
@@ -18,14 +15,13 @@ from exhume.analysis.detectors.following.columns import (
     USUAL,
     Bit,
     Column,
+    Floats,
     Group,
+    Int64s,
     Key,
     Noted,
     Silent,
 )
-
-Int64s = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 MINUTE_MS = 60_000
 #: What is compared with so few first: most numbers are done with then.
@@ -38,8 +34,8 @@ _FARTHEST, _FAR = (1 << 63) - 1, (1 << 62) - 1
 
 def follow(
     rows: Int64s,
-    late: Any,
-    floors: Any,
+    late: bool,
+    floors: tuple[int, int, int, int],
     keys: Int64s,
     last: Int64s,
     rises: Int64s,
