@@ -10,6 +10,9 @@ import pyarrow as pa
 #: Rows of one record batch: bounds the memory of everything that streams.
 BATCH_ROWS = 8192
 
+#: Which log a row is of: (replica, offsets partition), the first two columns of most tables.
+Origin = tuple[str | None, int | None]
+
 _LEAST, _MOST = -(2**63), 2**63 - 1
 
 

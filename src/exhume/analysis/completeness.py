@@ -26,8 +26,8 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from exhume.analysis.past import Origin, Past, read_pasts
-from exhume.arrow_rows import table_of
+from exhume.analysis.past import Past, read_pasts
+from exhume.arrow_rows import Origin, table_of
 from exhume.codecs.segment_reader import SegmentReader
 from exhume.replay.state import CoordinatorState
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from exhume.arrow_rows import table_of
+from exhume.arrow_rows import Origin, table_of
 
 #: Of a log: how many of its record offsets, from 0 to the end of its last batch, no record holds; one row per offsets partition.
 COVERAGE = pa.schema(
@@ -20,9 +20,6 @@ COVERAGE = pa.schema(
 )
 #: What a log without a batch covers.
 NOTHING_COVERED: dict[str, Any] = {"end_offset": 0, "missing_offsets": 0, "has_damage": False}
-
-#: (replica, offsets partition)
-Origin = tuple[str, int | None]
 
 
 def coverage_of(batches: pa.Table) -> pa.Table:

@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from exhume.analysis.growth_tally import NO_TIME, Tally, measures, reach_of, summed_by_hour
-from exhume.arrow_rows import table_of
+from exhume.arrow_rows import Origin, table_of
 from exhume.codecs.log_directory import PartitionDirectory
 from exhume.codecs.record_types import decode_record
 
@@ -92,7 +92,6 @@ COMPACTION = pa.schema(
 _ROWS_TOGETHER = 1 << 18
 _SHARES = ("share", "dirty_ratio", "closed_superseded_share")
 _END_TXN_MARKER = "end_txn_marker"
-_Origin = tuple[str, int | None]
 _Row = dict[str, Any]
 
 
@@ -107,7 +106,7 @@ class Growth:
 def growth_of(
     sizes: Iterable[pa.RecordBatch],
     directories: Sequence[PartitionDirectory],
-    open_transactions: Mapping[_Origin, int],
+    open_transactions: Mapping[Origin, int],
     *,
     by: GrowthBy | None,
     now_ms: int,
@@ -147,11 +146,11 @@ def growth_sentence(growth: Growth) -> str:
     return f"{size} bytes, {live} of them live; compaction would free at least {freeable}{share} now{held}"
 
 
-def _origin_of(directory: PartitionDirectory) -> _Origin:
+def _origin_of(directory: PartitionDirectory) -> Origin:
     return directory.replica, directory.offsets_partition
 
 
-def _by_partition(sizes: Iterable[pa.RecordBatch]) -> Iterator[tuple[_Origin, Iterator[pa.Table]]]:
+def _by_partition(sizes: Iterable[pa.RecordBatch]) -> Iterator[tuple[Origin, Iterator[pa.Table]]]:
     filled = (batch for batch in sizes if batch.num_rows)
     for origin, batches in groupby(filled, key=lambda batch: (batch["replica"][0].as_py(), batch["offsets_partition"][0].as_py())):
         yield origin, _together(batches)

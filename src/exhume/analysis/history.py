@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from exhume.analysis.committers import Committers
 from exhume.analysis.group_lives import GroupFold
 from exhume.analysis.memberships import Membership
-from exhume.arrow_rows import table_of
+from exhume.arrow_rows import Origin, table_of
 from exhume.codecs.json_values import to_json
 from exhume.codecs.record_types import ABORT, COMMIT, Decoded, decode_control_record, decode_record
 from exhume.codecs.records import Record
@@ -81,7 +81,6 @@ HISTORY = pa.schema(
 _OFFSET_COMMITS = (0, 1)
 _NO_PRODUCER_ID = -1
 _Row = dict[str, Any]
-_Origin = tuple[str, int | None]
 
 
 def group_history(
@@ -103,7 +102,7 @@ def group_history(
     """
     coordinators = {row["coordinator"] for row in state.loads.to_pylist()}
     by_producer_id, only_commits = "java" in coordinators, topic is not None or partition is not None
-    lives: dict[_Origin, _Life] = {}
+    lives: dict[Origin, _Life] = {}
     seen: set[str] = set()
     for batch in batches:
         origin = (batch.partition.replica, batch.partition.offsets_partition)
@@ -130,7 +129,7 @@ def _table(rows: Iterable[_Row]) -> pa.Table:
     return table_of(HISTORY, [row | {"value": None if row["value"] is None else to_json(row["value"])} for row in rows])
 
 
-def _left(state: CoordinatorState, origin: _Origin, group: str) -> dict[tuple[str, int], int]:
+def _left(state: CoordinatorState, origin: Origin, group: str) -> dict[tuple[str, int], int]:
     """Record offset of the commit that is left at the end, by topic and partition."""
     return {
         (row["topic"], row["partition"]): row["record_offset"]

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-Origin = tuple[str | None, int | None]
+from exhume.arrow_rows import Origin
 
 
 @dataclass(frozen=True, slots=True)

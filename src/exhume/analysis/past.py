@@ -6,13 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from exhume.arrow_rows import Origin
 from exhume.codecs.log_directory import PartitionDirectory, SegmentFile
 from exhume.codecs.record_types import decode_record
 from exhume.codecs.salvage import Hole
 from exhume.codecs.segment_reader import SegmentBatch, SegmentReader
-
-#: Replica and offsets partition.
-Origin = tuple[str, int | None]
 
 
 @dataclass(slots=True)

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from exhume.arrow_rows import table_of
+from exhume.arrow_rows import Origin, table_of
 from exhume.codecs.record_types import decode_record
 from exhume.replay.expiry import SUBSCRIBED
 from exhume.replay.profiles import BrokerProfile, ScalaProfile
@@ -114,9 +114,9 @@ def removals(history: pa.Table) -> list[Removal]:
     return list(found.values())
 
 
-def records_by_origin(history: pa.Table) -> dict[tuple[str, int | None], list[int]]:
+def records_by_origin(history: pa.Table) -> dict[Origin, list[int]]:
     """The record offsets of this history by replica and offsets partition."""
-    found: dict[tuple[str, int | None], list[int]] = {}
+    found: dict[Origin, list[int]] = {}
     for row in history.select(["replica", "offsets_partition", "record_offset"]).to_pylist():
         found.setdefault((row["replica"], row["offsets_partition"]), []).append(row["record_offset"])
     return found

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from exhume.analysis.positions import Position, PositionKey
 from exhume.analysis.removals import show_time
-from exhume.arrow_rows import table_of
+from exhume.arrow_rows import Origin, table_of
 from exhume.codecs.record_types import RECORD_TYPES, encode_key, encode_value
 from exhume.errors import RequestError
 from exhume.findings import Finding
@@ -72,7 +72,6 @@ _LEGAL_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _PLAIN_CELL = re.compile(r"[a-zA-Z0-9._-]+")
 _REPLACEMENT = "\ufffd"
 _Row = dict[str, Any]
-_Origin = tuple[str, int | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +104,7 @@ def plan_reset(
     newest: CoordinatorState,
     *,
     now_ms: int,
-    cuts: Mapping[_Origin, tuple[int | None, int | None]] | None = None,
+    cuts: Mapping[Origin, tuple[int | None, int | None]] | None = None,
     include_pending: bool = False,
     never_back: bool = False,
 ) -> ResetPlan:
@@ -174,7 +173,7 @@ def _problem(position: Position, topic_id: str | None) -> str | None:
     return None
 
 
-def _row(position: Position, now: _Row | None, cuts: Mapping[_Origin, tuple[int | None, int | None]]) -> _Row:
+def _row(position: Position, now: _Row | None, cuts: Mapping[Origin, tuple[int | None, int | None]]) -> _Row:
     held = None if now is None else now["committed_offset"]
     cut = cuts.get((position.replica, position.offsets_partition), (None, None))
     has_way = held is not None and position.committed_offset is not None
@@ -196,7 +195,7 @@ def _row(position: Position, now: _Row | None, cuts: Mapping[_Origin, tuple[int 
     }
 
 
-def _came_later(row: _Row, cuts: Mapping[_Origin, tuple[int | None, int | None]]) -> _Row:
+def _came_later(row: _Row, cuts: Mapping[Origin, tuple[int | None, int | None]]) -> _Row:
     """A position that is there at the end and was not at the moment: the tool can set offsets, and not remove them."""
     cut = cuts.get((row["replica"], row["offsets_partition"]), (None, None))
     return {name: row[name] for name in ("replica", "offsets_partition", "group", "topic", "partition")} | {

@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from exhume.arrow_rows import table_of
+from exhume.arrow_rows import Origin, table_of
 from exhume.codecs.log_directory import PartitionDirectory
 from exhume.codecs.record_types import COMMIT, decode_control_record, decode_record
 
@@ -83,7 +83,6 @@ _COLUMNS = (
     "value",
 )
 _Row = dict[str, Any]
-_Origin = tuple[str, int | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +152,7 @@ def transactions_of(
         max_timeout_ms: the broker's `transaction.max.timeout.ms`.
         with_finished: finished ones too.
     """
-    logs: dict[_Origin, _Log] = {(each.replica, each.offsets_partition): _Log() for each in directories}
+    logs: dict[Origin, _Log] = {(each.replica, each.offsets_partition): _Log() for each in directories}
     for batch in records:
         for origin, part in _parts(batch):
             log = logs.setdefault(origin, _Log())
@@ -184,7 +183,7 @@ def transactions_sentence(found: Transactions) -> str:
     return f"{opened} transactions are open, {late} of them late; they hold up {held_up} bytes in {places} of {len(rows)} partitions"
 
 
-def _parts(batch: pa.RecordBatch) -> Iterator[tuple[_Origin, pa.RecordBatch]]:
+def _parts(batch: pa.RecordBatch) -> Iterator[tuple[Origin, pa.RecordBatch]]:
     """The rows of each partition; they lie together."""
     start = 0
     while start < batch.num_rows:

@@ -35,7 +35,7 @@ def opened(
     from exhume.codecs import kernel_cache
     from exhume.topic import open_topic
 
-    kernel_cache.when_cold(_tell_of_compiling)
+    kernel_cache.before_compiling(_tell_of_compiling)
     with Progress("reading") as bar:
 
         def report(done_bytes: int, total_bytes: int) -> None:
@@ -53,7 +53,7 @@ def _tell_of_compiling() -> None:
 
     if sys.stderr.isatty():
         kept = "once (ahead of time: exhume warmup)" if kernel_cache.prepare() else "each time: there is no cache directory to keep them in"
-        typer.echo(f"compiling kernels for this machine: about half a minute, {kept}", err=True)
+        typer.echo(f"compiling kernels for this machine: up to half a minute, {kept}", err=True)
 
 
 def tell(findings: Findings) -> None:

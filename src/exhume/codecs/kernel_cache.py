@@ -24,7 +24,7 @@ _PREFIX = "kernels-"
 _WARM = "warm"
 _UNUSED_SECONDS = 30 * 24 * 3600
 
-#: Whoever waits to be told that the cache is cold: one, or none.
+#: Whoever waits to be told that something is compiled: one, or none.
 _waiting: list[Callable[[], None]] = []
 
 
@@ -90,8 +90,8 @@ def mark_warm() -> None:
         (place / _WARM).touch()
 
 
-def when_cold(tell: Callable[[], None]) -> None:
-    """Have `tell` called once, before the next kernel is compiled, unless the cache is warm; in the thread that needs the kernel."""
+def before_compiling(tell: Callable[[], None]) -> None:
+    """Have `tell` called once, before the next kernel is compiled; in the thread that needs the kernel."""
     _waiting[:] = [tell]
 
 
@@ -100,5 +100,4 @@ def about_to_compile() -> None:
     told = [*_waiting]
     _waiting.clear()
     for tell in told:
-        if not is_warm():
-            tell()
+        tell()

@@ -28,9 +28,9 @@ from exhume.analysis.detectors.cleaning import may_have_stopped
 from exhume.analysis.detectors.diagnose import chosen
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.loading import is_large, tried_releases
-from exhume.analysis.detectors.log_files import Origin
 from exhume.analysis.growth import COMPACTION, growth_of
 from exhume.analysis.load_check import FAILED, tried_stops
+from exhume.arrow_rows import Origin
 from exhume.codecs.compression import DEFAULT_CAP_BYTES
 from exhume.codecs.log_directory import Evidence, LogDirectory
 from exhume.codecs.record_sizes import record_sizes
@@ -201,7 +201,7 @@ class Diagnosis:
 
     def _compaction(self) -> dict[Origin, dict[str, Any]]:
         """How far the cleaner came in those logs that may be in its way."""
-        first_open = {(each.origin[0] or "", each.origin[1]): each.first_open for each in self._facts() if each.first_open is not None}
+        first_open = {each.origin: each.first_open for each in self._facts() if each.first_open is not None}
         newest_ms = max((each.around.last_timestamp_ms or 0 for each in self._facts()), default=0)
         suspects = [
             self._logs.logs[number]
@@ -240,9 +240,7 @@ def _placed(first: int, findings: Iterator[Finding]) -> Iterator[pa.RecordBatch]
         place += len(some)
 
 
-def _compaction_of(
-    logs: Sequence[OneLog], first_open: Mapping[tuple[str, int | None], int], newest_ms: int, number: int
-) -> Iterator[pa.RecordBatch]:
+def _compaction_of(logs: Sequence[OneLog], first_open: Mapping[Origin, int], newest_ms: int, number: int) -> Iterator[pa.RecordBatch]:
     log = logs[number]
     growth = growth_of(record_sizes(log.reader(Findings())), log.partitions, first_open, by=None, now_ms=newest_ms)
     yield from growth.partitions.to_batches()

@@ -22,6 +22,7 @@ from exhume.analysis.removals import neighbours_of
 from exhume.analysis.reset_plan import ResetPlan, TakenBack, past_findings, plan_reset
 from exhume.analysis.transactions import DEFAULT_MAX_TIMEOUT_MS, Transactions, transactions_of
 from exhume.analysis.why import explain as answer_why
+from exhume.arrow_rows import Origin
 from exhume.codecs.chapters import chapters
 from exhume.codecs.record_sizes import record_sizes
 from exhume.errors import RequestError
@@ -214,7 +215,7 @@ class TopicInvestigations(TopicGroups):
         """
         fast = self._fast_load()
         state = load_state(self._evidence.log_directories, LoadOptions(profile_for(None), "lenient", fast=fast), TopicNames())
-        first: dict[tuple[str, int | None], int] = {}
+        first: dict[Origin, int] = {}
         for row in state.open_transactions.to_pylist():
             origin = (row["replica"], row["offsets_partition"])
             first[origin] = min(row["first_record_offset"], first.get(origin, row["first_record_offset"]))
@@ -238,9 +239,9 @@ class TopicInvestigations(TopicGroups):
         case = condense(chapters(reader), names, commits_of=[group], compiled=reader.is_worth_compiling)
         return [finding for each in case.groups() if each.group == group for finding in diagnose_group(each, inputs, DETECTORS)]
 
-    def _cuts(self, past: CoordinatorState) -> dict[tuple[str, int | None], tuple[int | None, int | None]]:
+    def _cuts(self, past: CoordinatorState) -> dict[Origin, tuple[int | None, int | None]]:
         """The last record that counts in this state, and its time, by replica and offsets partition."""
-        cuts: dict[tuple[str, int | None], tuple[int | None, int | None]] = {}
+        cuts: dict[Origin, tuple[int | None, int | None]] = {}
         for load in past.loads.to_pylist():
             last, number = load["last_record_offset"], load["offsets_partition"]
             times = {} if last is None else self._times_of(last, number)

@@ -20,9 +20,10 @@ from exhume.analysis.detectors.condense import condense
 from exhume.analysis.detectors.copies import find_replicas_diverge
 from exhume.analysis.detectors.diagnose import chosen, diagnose_partition, diagnose_topic, is_wanted, told_names
 from exhume.analysis.detectors.inputs import Inputs
-from exhume.analysis.detectors.log_files import LogFiles, Origin
+from exhume.analysis.detectors.log_files import LogFiles
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.retention import most_likely_ms, swept_groups
+from exhume.arrow_rows import Origin
 from exhume.codecs.chapters import chapters
 from exhume.codecs.segment_reader import SegmentReader
 from exhume.findings import Finding
@@ -155,7 +156,7 @@ class KnownFiles(LogFiles):
     def compaction(
         self,
         origins: Collection[Origin],
-        open_transactions: Mapping[tuple[str, int | None], int],  # noqa: ARG002
+        open_transactions: Mapping[Origin, int],  # noqa: ARG002
         now_ms: int,  # noqa: ARG002
     ) -> dict[Origin, dict[str, Any]]:
         return {origin: row for origin, row in self.rows.items() if origin in origins}

@@ -24,12 +24,13 @@ import numpy as np
 from exhume.analysis.detectors.commits import Dropped, Standing
 from exhume.analysis.detectors.following.columns import Int64s
 from exhume.analysis.detectors.keys import GroupKeys
-from exhume.analysis.detectors.log_files import LogFiles, Origin
+from exhume.analysis.detectors.log_files import LogFiles
 from exhume.analysis.detectors.owner_history import OwnerHistory
 from exhume.analysis.detectors.strangers import Stranger
 from exhume.analysis.group_lives import lives_of_records, lives_of_rosters
 from exhume.analysis.memberships import Membership
 from exhume.analysis.rosters import Roster
+from exhume.arrow_rows import Origin
 from exhume.codecs.record_types import Decoded, decode_record
 from exhume.replay.topic_names import TopicNames
 

@@ -11,6 +11,7 @@ from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import counted, finding, span, undecidable
 from exhume.analysis.transactions import DEFAULT_MAX_TIMEOUT_MS
+from exhume.arrow_rows import Origin
 from exhume.codecs.log_directory import PartitionDirectory
 from exhume.findings import Finding
 
@@ -55,7 +56,7 @@ def may_have_stopped(directory: PartitionDirectory, around: Surroundings) -> boo
     return dirty > _MOST_DIRTY * sum(segment.size_bytes for segment in closed)
 
 
-def first_open(case: TopicCase) -> dict[tuple[str, int | None], int]:
+def first_open(case: TopicCase) -> dict[Origin, int]:
     """The record offset that the oldest open transaction began with, by replica and offsets partition, where there is one."""
     return {
         (partition.around.replica or "", partition.around.offsets_partition): min(

@@ -23,6 +23,7 @@ from exhume.analysis.detectors.standings import CLASSIC_GROUP, Standings
 from exhume.analysis.detectors.strangers import Strangers
 from exhume.analysis.detectors.transactions import Markers, settle
 from exhume.analysis.rosters import Roster, RosterReader
+from exhume.arrow_rows import Origin
 from exhume.codecs.chapters import Chapter
 from exhume.codecs.record_types import COMMIT, decode_control_record, decode_record
 from exhume.garbage import collected_seldom
@@ -49,7 +50,7 @@ def condense(
     others are there, for what went at the same time; the values that they removed are not. `compiled`: the log is worth a compiler.
     """
     names, way = names if names is not None else TopicNames(), loops_for(compiled=compiled)
-    logs: dict[tuple[str, int | None], PartitionCondenser] = {}
+    logs: dict[Origin, PartitionCondenser] = {}
     for chapter in chapters:
         origin = (chapter.partition.replica, chapter.partition.offsets_partition)
         if origin not in logs:

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from exhume.analysis.growth import growth_of
 from exhume.analysis.load_check import given_up
+from exhume.arrow_rows import Origin
 from exhume.codecs.log_directory import Evidence, PartitionDirectory
 from exhume.codecs.record_filter import RecordFilter
 from exhume.codecs.record_sizes import record_sizes
@@ -19,9 +20,6 @@ from exhume.codecs.records_table import record_batches
 from exhume.codecs.segment_reader import SegmentReader
 from exhume.findings import Findings
 from exhume.replay.reading import FastLoad
-
-#: (replica, offsets partition)
-Origin = tuple[str | None, int | None]
 
 
 @dataclass(slots=True)
@@ -50,9 +48,7 @@ class LogFiles:
         """The bytes of all segments that are read."""
         return sum(size_bytes(directory) for directory in self.directories)
 
-    def compaction(
-        self, origins: Collection[Origin], open_transactions: Mapping[tuple[str, int | None], int], now_ms: int
-    ) -> dict[Origin, dict[str, Any]]:
+    def compaction(self, origins: Collection[Origin], open_transactions: Mapping[Origin, int], now_ms: int) -> dict[Origin, dict[str, Any]]:
         """The rows of `growth.COMPACTION` of these logs; reads each of them whole."""
         sizes = record_sizes(self._reader_of(origins))
         growth = growth_of(sizes, self.directories, open_transactions, by=None, now_ms=now_ms)

@@ -9,12 +9,11 @@ from typing import Any
 
 from exhume.analysis.explanation.commands import Commands
 from exhume.analysis.memberships import Kind, Membership
+from exhume.arrow_rows import Origin
 from exhume.findings import Finding
 from exhume.replay.profiles import BrokerProfile
 
 Row = dict[str, Any]
-#: (replica, offsets partition)
-Origin = tuple[str | None, int | None]
 
 OFFSET_COMMITS = (0, 1)
 LOADED = ("loaded", "loaded_with_error", "not_shown")

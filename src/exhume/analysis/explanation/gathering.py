@@ -11,12 +11,12 @@ import pyarrow.compute as pc
 
 from exhume.analysis.completeness import grade_at_end
 from exhume.analysis.explanation.commands import Commands
-from exhume.analysis.explanation.facts import OFFSET_COMMITS, GroupFacts, Origin, Row, until
+from exhume.analysis.explanation.facts import OFFSET_COMMITS, GroupFacts, Row, until
 from exhume.analysis.history import HISTORY
 from exhume.analysis.log_spans import LogSpans
 from exhume.analysis.memberships import Membership
 from exhume.analysis.rebalances import rebalances
-from exhume.arrow_rows import batch_of, table_of
+from exhume.arrow_rows import Origin, batch_of, table_of
 from exhume.codecs import schemas
 from exhume.codecs.record_types import decode_record
 from exhume.codecs.segment_reader import SegmentBatch

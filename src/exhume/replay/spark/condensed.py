@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import lz4.frame
 import pyarrow as pa
 
+from exhume.arrow_rows import Origin
 from exhume.codecs.log_directory import Evidence, LogDirectory, PartitionDirectory
 from exhume.codecs.segment_reader import ReadOptions, SegmentReader
 from exhume.findings import Findings
@@ -106,7 +107,7 @@ class CondensedLogs:
 
 def logs_of(evidence: Evidence, options: ReadOptions) -> list[OneLog]:
     """The logs of this evidence, in its order; directories that hold a part of the same one are together."""
-    found: dict[tuple[str, int | None], list[LogDirectory]] = {}
+    found: dict[Origin, list[LogDirectory]] = {}
     total_bytes = 0
     for directory in evidence.log_directories:
         for each in directory.partitions:
