@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from exhume.analysis.detectors import Inputs
+
 from .incidents import hit, near_miss, undecidable
-from .story import said, topic_id
+from .story import Story, said, topic_id
 
 
 def test_another_topic_id_is_another_topic(tmp_path: Path) -> None:
@@ -25,6 +27,29 @@ def test_lower_leader_epochs_alone_may_be_an_unclean_election(tmp_path: Path) ->
     found = said(hit("IC-07", tmp_path, "a lower leader epoch alone"), "IC-07")
 
     assert (found.severity, found.confidence) == ("warn", "possible")
+    assert "leader epoch 12 → 3" in found.sentence
+
+
+def test_commits_without_a_topic_id_in_between_do_not_hide_another_topic(tmp_path: Path) -> None:
+    log = """
+        0 d0 10:00 OC g logs-0 = 8000 {le=12 tid=AAA}
+        1 d0 10:30 OC g logs-0 = 8100 {le=12}
+        2 d0 11:00 OC g logs-0 = 8200 {le=12 tid=BBB}
+    """
+    found = said(Story(log).findings(tmp_path, Inputs(end_offsets={}), codes=["IC-07"]), "IC-07")
+
+    assert found.confidence == "proof"
+    assert f"topic id {topic_id('AAA')} → {topic_id('BBB')}" in found.sentence
+
+
+def test_commits_without_a_leader_epoch_in_between_do_not_hide_that_it_fell(tmp_path: Path) -> None:
+    log = """
+        0 d0 10:00 OC g logs-0 = 8000 {le=12}
+        1 d0 10:30 OC g logs-0 = 8100
+        2 d0 11:00 OC g logs-0 = 8200 {le=3}
+    """
+    found = said(Story(log).findings(tmp_path, Inputs(end_offsets={}), codes=["IC-07"]), "IC-07")
+
     assert "leader epoch 12 → 3" in found.sentence
 
 

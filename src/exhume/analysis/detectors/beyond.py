@@ -102,8 +102,7 @@ def _is_collapse(change: Change) -> bool:
 def _recreated(topic: str, by_id: Sequence[_Sign], by_epoch: Sequence[_Sign], collapses: Sequence[_Sign], keys: int) -> Iterator[Finding]:
     if by_id:
         change = by_id[0].change
-        assert change.before is not None
-        ids = f"topic id {change.before.topic_id} → {change.commit.topic_id}"
+        ids = f"topic id {change.known_topic_id} → {change.commit.topic_id}"
         yield _sign_finding(topic, by_id, f"{topic} was recreated: {ids}", ("incident", "proof"))
         return
     times = [sign.change.commit.timestamp_ms for sign in collapses if sign.change.commit.timestamp_ms is not None]
@@ -115,8 +114,7 @@ def _recreated(topic: str, by_id: Sequence[_Sign], by_epoch: Sequence[_Sign], co
         yield _sign_finding(topic, [*signs.values()], sentence, ("incident", "likely"))
     elif by_epoch:
         change = by_epoch[0].change
-        assert change.before is not None
-        epochs = f"leader epoch {change.before.leader_epoch} → {change.commit.leader_epoch}"
+        epochs = f"leader epoch {change.known_leader_epoch} → {change.commit.leader_epoch}"
         sentence = f"{epochs} in the commits of {topic}: its data may have been cut by an unclean election, or the topic recreated"
         yield _sign_finding(topic, by_epoch, sentence, ("warn", "possible"))
     elif is_whole:

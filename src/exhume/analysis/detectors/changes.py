@@ -21,6 +21,8 @@ class Told(IntEnum):
     HAS_BEFORE = 2
     AT_STEP = 3
     AT_STEP_BEFORE = 4
+    KNOWN_LEADER_EPOCH = 5
+    KNOWN_TOPIC_ID = 6
 
 
 _COMMIT = len(Told)
@@ -75,6 +77,8 @@ class ChangeTable:
             group_steps=row[_COMMIT + Column.STEPS],
             value_at_last_step=_value_or_none(row[Told.AT_STEP]),
             value_at_step_before=_value_or_none(row[Told.AT_STEP_BEFORE]),
+            known_leader_epoch=row[Told.KNOWN_LEADER_EPOCH],
+            known_topic_id=self._names.topic_ids[row[Told.KNOWN_TOPIC_ID]],
             usual_rise=None if np.isnan(usual_rise) else usual_rise,
         )
 

@@ -12,8 +12,8 @@ from typing import Literal, NamedTuple
 #:     jump            it is higher by much more than the commits before it used to rise: see `JUMP_FLOOR`, `JUMP_RATIO`
 #:     while_empty     nobody was in the group, which has members at other times
 #:     back            the first one behind a tombstone
-#:     topic_id        it names another topic id than the one before
-#:     leader_epoch    its leader epoch is lower than that of the one before
+#:     topic_id        it names another topic id than the last one that named any
+#:     leader_epoch    its leader epoch is lower than that of the last one that had any
 Reason = Literal["rewind", "after_rewind", "jump", "while_empty", "back", "topic_id", "leader_epoch"]
 REASONS: tuple[Reason, ...] = ("rewind", "after_rewind", "jump", "while_empty", "back", "topic_id", "leader_epoch")
 #: Of each key, changes of so many are kept for each reason, the first ones; all are counted.
@@ -55,7 +55,8 @@ class Change:
 
     `standing` is that of the group then. `group_steps` counts the group's own records in front of it. `value_at_last_step` is what the key
     held when the last of them came, `value_at_step_before` when the one before did that brought a new value with it: what the present owner
-    began with, and the one before him. `usual_rise` is the median of the rises before it, None before two.
+    began with, and the one before him. `known_leader_epoch` and `known_topic_id` are of the last commit before it that had any, -1 and None
+    for none. `usual_rise` is the median of the rises before it, None before two.
     """
 
     reasons: frozenset[Reason]
@@ -65,6 +66,8 @@ class Change:
     group_steps: int
     value_at_last_step: int | None = None
     value_at_step_before: int | None = None
+    known_leader_epoch: int = -1
+    known_topic_id: str | None = None
     usual_rise: float | None = None
 
     @property

@@ -29,7 +29,15 @@ from exhume.analysis.detectors.recent import Recent
 #: Commits in a minute that make it a hot one.
 _HOT = 60
 _BEGIN = np.array([BEGINS.get(column, 0) for column in Key], np.int64)
-_TOLD = [Noted.KEY, Noted.WHY, Noted.HAS_BEFORE, Noted.AT_STEP, Noted.AT_STEP_BEFORE]
+_TOLD = [
+    Noted.KEY,
+    Noted.WHY,
+    Noted.HAS_BEFORE,
+    Noted.AT_STEP,
+    Noted.AT_STEP_BEFORE,
+    Noted.KNOWN_LEADER_EPOCH,
+    Noted.KNOWN_TOPIC_ID,
+]
 
 
 class KeyLives:

@@ -57,7 +57,10 @@ COMMIT_COLUMNS, COMMIT_WITH_GROUP = Column.POSITION + 1, Column.STEPS + 1
 
 
 class Key(_Numbered):
-    """What is kept of each key, in numbers. Runs of hot minutes are as long as `…_RUN`, from the minute `…_FROM` to `…_LAST`."""
+    """What is kept of each key, in numbers. Runs of hot minutes are as long as `…_RUN`, from the minute `…_FROM` to `…_LAST`.
+
+    `KNOWN_…` is what the last commit said that said it.
+    """
 
     HAS_VALUE = auto()
     IS_REMOVED = auto()
@@ -75,6 +78,8 @@ class Key(_Numbered):
     STAGED = auto()
     WITHOUT_LEADER_EPOCH = auto()
     HIGHEST_LEADER_EPOCH = auto()
+    KNOWN_LEADER_EPOCH = auto()
+    KNOWN_TOPIC_ID = auto()
     LOWEST = auto()
     HIGHEST = auto()
     FIRST_OFFSET = auto()
@@ -97,6 +102,7 @@ BEGINS = {
     Key.VALUE_AT_STEP_BEFORE: NEVER,
     Key.NEWEST_OFFSET: NONE,
     Key.HIGHEST_LEADER_EPOCH: NONE,
+    Key.KNOWN_LEADER_EPOCH: NONE,
     Key.LOWEST: (1 << 63) - 1,
     Key.HIGHEST: NEVER,
     Key.FIRST_OFFSET: NONE,
@@ -127,6 +133,8 @@ class Noted(_Numbered):
     HAS_BEFORE = auto()
     AT_STEP = auto()
     AT_STEP_BEFORE = auto()
+    KNOWN_LEADER_EPOCH = auto()
+    KNOWN_TOPIC_ID = auto()
     IS_LONG = auto()
     REMOVES = auto()
 

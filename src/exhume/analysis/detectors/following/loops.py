@@ -58,7 +58,7 @@ def follow(
         if late and offset <= keys[key, Key.NEWEST_OFFSET]:
             continue
         value, time, epoch = rows[Column.VALUE, row], rows[Column.TIME, row], rows[Column.LEADER_EPOCH, row]
-        metadata, steps = rows[Column.METADATA, row], rows[Column.STEPS, row]
+        topic_id, metadata, steps = rows[Column.TOPIC_ID, row], rows[Column.METADATA, row], rows[Column.STEPS, row]
         is_tombstone = rows[Column.IS_TOMBSTONE, row] != 0
         has_before, was_removed = keys[key, Key.HAS_VALUE] != 0, keys[key, Key.IS_REMOVED] != 0
         if keys[key, Key.FIRST_OFFSET] == NONE:
@@ -84,10 +84,10 @@ def follow(
             if rows[Column.STANDING, row] == EMPTY:
                 why |= Bit.WHILE_EMPTY
             if has_before:
-                topic_id, topic_id_before = rows[Column.TOPIC_ID, row], last[key, Column.TOPIC_ID]
-                if topic_id != 0 and topic_id_before != 0 and topic_id != topic_id_before:  # noqa: PLR1714
+                known_topic_id = keys[key, Key.KNOWN_TOPIC_ID]
+                if topic_id != 0 and known_topic_id != 0 and topic_id != known_topic_id:  # noqa: PLR1714
                     why |= Bit.TOPIC_ID
-                if 0 <= epoch < last[key, Column.LEADER_EPOCH]:
+                if 0 <= epoch < keys[key, Key.KNOWN_LEADER_EPOCH]:
                     why |= Bit.LEADER_EPOCH
                 if steps != keys[key, Key.STEPS]:
                     keys[key, Key.VALUE_AT_STEP_BEFORE] = keys[key, Key.VALUE_AT_STEP]
@@ -129,6 +129,8 @@ def follow(
             noted[count, Noted.HAS_BEFORE], noted[count, Noted.IS_LONG] = has_before, is_long
             noted[count, Noted.AT_STEP] = keys[key, Key.VALUE_AT_STEP]
             noted[count, Noted.AT_STEP_BEFORE] = keys[key, Key.VALUE_AT_STEP_BEFORE]
+            noted[count, Noted.KNOWN_LEADER_EPOCH] = keys[key, Key.KNOWN_LEADER_EPOCH]
+            noted[count, Noted.KNOWN_TOPIC_ID] = keys[key, Key.KNOWN_TOPIC_ID]
             noted[count, Noted.REMOVES] = is_tombstone and has_before and not was_removed
             for column in range(COMMIT_COLUMNS):
                 before[count, column] = last[key, column]
@@ -136,6 +138,10 @@ def follow(
         keys[key, Key.STEPS], keys[key, Key.WAS_REWOUND], keys[key, Key.IS_REMOVED] = steps, is_rewind, is_tombstone
         if not is_tombstone:
             keys[key, Key.HAS_VALUE] = 1
+            if epoch >= 0:
+                keys[key, Key.KNOWN_LEADER_EPOCH] = epoch
+            if topic_id != 0:
+                keys[key, Key.KNOWN_TOPIC_ID] = topic_id
             for column in range(COMMIT_COLUMNS):
                 last[key, column] = rows[column, row]
     return count
