@@ -171,7 +171,12 @@ class ClassicMembers(Mapping[str, Member]):
         return len(self.gifts.owned)
 
     def __getitem__(self, member_id: str) -> Member:
-        return self._members[member_id]
+        if self._made is not None:
+            return self._made[member_id]
+        try:
+            return self.roster.member(self.roster.told("member_id").index(member_id))
+        except ValueError:
+            raise KeyError(member_id) from None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.roster.told("member_id"))

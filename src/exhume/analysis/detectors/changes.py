@@ -31,56 +31,42 @@ _COLUMNS = _BEFORE + COMMIT_COLUMNS
 
 
 class ChangeTable:
-    """Some changes, in columns. `places` are those of their keys in whatever was asked for."""
+    """Some of these changes, by their rows, in columns. `places` are those of their keys in whatever was asked for."""
 
-    def __init__(self, names: Names, places: Int64s, rows: Int64s, usual_rises: Floats) -> None:
-        self._names, self.places = names, places
-        self._rows, self._usual_rises = rows, usual_rises
+    def __init__(self, kept: Changes, places: Int64s, rows: Int64s) -> None:
+        self._kept, self.places, self._rows = kept, places, rows
 
     def __len__(self) -> int:
         return len(self.places)
 
     def told(self, told: Told) -> Int64s:
-        column: Int64s = self._rows[:, told]
-        return column
+        return self._column(told)
 
     def commit(self, column: Column) -> Int64s:
         """A column of the commits, one of those up to `Column.STEPS`."""
-        values: Int64s = self._rows[:, _COMMIT + column]
-        return values
+        return self._column(_COMMIT + column)
 
     def before(self, column: Column) -> Int64s:
         """A column of what they took the place of, one of those up to `Column.POSITION`."""
-        values: Int64s = self._rows[:, _BEFORE + column]
+        return self._column(_BEFORE + column)
+
+    def _column(self, column: int) -> Int64s:
+        values: Int64s = self._kept.rows[self._rows, column]
         return values
 
     def has(self, *reasons: Reason) -> Flags:
         """True for those that stand out for any of these reasons."""
-        flags: Flags = self._rows[:, Told.REASONS] & _bits(reasons) != 0
+        flags: Flags = self.told(Told.REASONS) & _bits(reasons) != 0
         return flags
 
     def where(self, wanted: Flags) -> ChangeTable:
         """These alone."""
         at = np.flatnonzero(wanted)
-        return ChangeTable(self._names, self.places[at], self._rows[at], self._usual_rises[at])
+        return ChangeTable(self._kept, self.places[at], self._rows[at])
 
     def changes(self) -> list[Change]:
         """All of them as objects."""
-        return [self._change(row, usual) for row, usual in zip(self._rows.tolist(), self._usual_rises.tolist(), strict=True)]
-
-    def _change(self, row: list[int], usual_rise: float) -> Change:
-        return Change(
-            reasons=_reasons_of(row[Told.REASONS]),
-            commit=self._names.commit(row[_COMMIT:_BEFORE]),
-            before=self._names.commit(row[_BEFORE:]) if row[Told.HAS_BEFORE] else None,
-            standing=STANDINGS[row[_COMMIT + Column.STANDING]],
-            group_steps=row[_COMMIT + Column.STEPS],
-            value_at_last_step=_value_or_none(row[Told.AT_STEP]),
-            value_at_step_before=_value_or_none(row[Told.AT_STEP_BEFORE]),
-            known_leader_epoch=row[Told.KNOWN_LEADER_EPOCH],
-            known_topic_id=self._names.topic_ids[row[Told.KNOWN_TOPIC_ID]],
-            usual_rise=None if np.isnan(usual_rise) else usual_rise,
-        )
+        return self._kept.made(self._rows)
 
 
 class Changes:
@@ -88,9 +74,11 @@ class Changes:
 
     def __init__(self, names: Names) -> None:
         self._names = names
-        self._rows = np.empty((0, _COLUMNS), np.int64)
+        #: In the order in which they were taken.
+        self.rows = np.empty((0, _COLUMNS), np.int64)
         self._usual_rises = np.empty(0, np.float64)
-        #: Where those of each key begin in the rows.
+        #: The rows of one key behind those of another, and where those of each key begin among them.
+        self._by_key = np.empty(0, np.int64)
         self._starts = np.zeros(1, np.int64)
         self._waiting: list[tuple[Int64s, Floats]] = []
 
@@ -108,19 +96,37 @@ class Changes:
         counts = ends - starts
         places = np.repeat(np.arange(len(keys)), counts)
         at = np.arange(len(places)) + np.repeat(starts - np.cumsum(counts) + counts, counts)
-        return ChangeTable(self._names, places, self._rows[at], self._usual_rises[at])
+        return ChangeTable(self, places, self._by_key[at])
 
     def _settle(self) -> None:
         """Sort what was taken since by keys."""
         if not self._waiting:
             return
-        rows = np.concatenate([self._rows, *(rows for rows, _ in self._waiting)])
-        usual_rises = np.concatenate([self._usual_rises, *(usual for _, usual in self._waiting)])
+        self.rows = np.concatenate([self.rows, *(rows for rows, _ in self._waiting)])
+        self._usual_rises = np.concatenate([self._usual_rises, *(usual for _, usual in self._waiting)])
         self._waiting.clear()
-        order = np.argsort(rows[:, Told.KEY], kind="stable")
-        self._rows, self._usual_rises = rows[order], usual_rises[order]
-        keys = self._rows[:, Told.KEY]
+        keys = np.ascontiguousarray(self.rows[:, Told.KEY])
+        self._by_key = np.argsort(keys, kind="stable")
+        keys = keys[self._by_key]
         self._starts = np.searchsorted(keys, np.arange(keys[-1] + 2))
+
+    def made(self, rows: Int64s) -> list[Change]:
+        """These rows as objects."""
+        return [self._change(row, usual) for row, usual in zip(self.rows[rows].tolist(), self._usual_rises[rows].tolist(), strict=True)]
+
+    def _change(self, row: list[int], usual_rise: float) -> Change:
+        return Change(
+            reasons=_reasons_of(row[Told.REASONS]),
+            commit=self._names.commit(row[_COMMIT:_BEFORE]),
+            before=self._names.commit(row[_BEFORE:]) if row[Told.HAS_BEFORE] else None,
+            standing=STANDINGS[row[_COMMIT + Column.STANDING]],
+            group_steps=row[_COMMIT + Column.STEPS],
+            value_at_last_step=_value_or_none(row[Told.AT_STEP]),
+            value_at_step_before=_value_or_none(row[Told.AT_STEP_BEFORE]),
+            known_leader_epoch=row[Told.KNOWN_LEADER_EPOCH],
+            known_topic_id=self._names.topic_ids[row[Told.KNOWN_TOPIC_ID]],
+            usual_rise=None if np.isnan(usual_rise) else usual_rise,
+        )
 
 
 def _bits(reasons: tuple[Reason, ...]) -> int:

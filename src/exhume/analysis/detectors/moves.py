@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from exhume.analysis.detectors.cases import GroupCase
-from exhume.analysis.detectors.changes import ChangeTable
+from exhume.analysis.detectors.changes import ChangeTable, Told
 from exhume.analysis.detectors.commit_rows import Flags
 from exhume.analysis.detectors.commits import JUMP_FLOOR, JUMP_RATIO, STANDINGS, Change, Commit
 from exhume.analysis.detectors.following.columns import NONE, USUAL, Column, Key
@@ -35,15 +35,17 @@ def find_rewinds_at_rebalances(group: GroupCase, inputs: Inputs) -> Iterator[Fin
     the higher one again; else possible.
     """
     rewinds = group.keys.changed("rewind")
-    rewinds = rewinds.where(rewinds.commit(Column.STANDING) == _ACTIVE)
+    # As `_could_have_known`: what stands for no value is lower than any.
+    is_known = rewinds.commit(Column.VALUE) >= rewinds.told(Told.AT_STEP_BEFORE)
+    rewinds = rewinds.where((rewinds.commit(Column.STANDING) == _ACTIVE) & is_known)
     for key in group.keys.at(rewinds.where(_may_be_after_handovers(group, rewinds)).places):
         if is_sawtooth(key):
             continue
         for change in key.of("rewind"):
             if change.standing != "active" or not change.reasons.isdisjoint(("leader_epoch", "topic_id")) or is_out_of_range(key, change):
                 continue
-            handover = handover_before(group, key, change.commit.record_offset)
-            if handover is None or not _could_have_known(change):
+            handover = handover_before(group, key, change.commit.record_offset) if _could_have_known(change) else None
+            if handover is None:
                 continue
             after_ms = since_ms(handover, change)
             if after_ms is not None and 0 <= after_ms <= window_ms(handover.step):
