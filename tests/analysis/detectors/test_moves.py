@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from .incidents import ALL, hit, undecidable
-from .story import codes_of, evidence_offsets, said
+from .story import Story, codes_of, evidence_offsets, said
 
 
 def test_a_previous_owner_wrote_what_it_still_had(tmp_path: Path) -> None:
@@ -35,6 +35,22 @@ def test_two_writers_take_turns(tmp_path: Path) -> None:
     assert evidence_offsets(found) == [2, 4, 6, 8, 10, 12, 14]
 
 
+def test_a_zombie_that_commits_more_often_than_the_other(tmp_path: Path) -> None:
+    log = """
+        0 d0 10:00 OC cc ctl-0 = 105
+        1 d0 10:06 OC cc ctl-0 = 100 4 × every 30 s
+        5 d0 10:10 OC cc ctl-0 = 112
+        6 d0 10:11 OC cc ctl-0 = 100 4 × every 30 s
+        10 d0 10:15 OC cc ctl-0 = 120
+        11 d0 10:16 OC cc ctl-0 = 100 4 × every 30 s
+        15 d0 10:20 OC cc ctl-0 = 131
+    """
+    found = said(Story(log).findings(tmp_path), "IC-13")
+
+    assert "upper chain 105, 112, 120, 131; lower chain 100" in found.sentence
+    assert "a zombie with an offset in memory" in found.sentence
+
+
 def test_a_sawtooth_where_compaction_has_been_is_undecidable(tmp_path: Path) -> None:
     assert [each.confidence for each in undecidable("IC-13", tmp_path)] == ["undecidable"]
 
@@ -62,3 +78,39 @@ def test_a_commit_without_leader_epoch_and_then_out_of_range(tmp_path: Path) -> 
 
     assert codes_of(findings) == {"IC-38"}
     assert "650 was committed without a leader epoch, then B (c on /h2) took over from A (c on /h1)" in said(findings, "IC-38").sentence
+
+
+def test_a_rewind_below_what_the_previous_owner_knew_is_out_of_range(tmp_path: Path) -> None:
+    log = """
+        0 d0 09:00 OC g t-0 = 500 {le=7}
+        1 d0 10:00 OC g t-0 = 90500 {le=7}
+        2 d0 10:01 GM g gen=1 {A@h1/c: t → t-0}
+        3 d0 10:02 OC g t-0 = 90650 {le=-1}
+        4 d0 10:03 GM g gen=2 {B@h2/c: t → t-0}
+        5 d0 10:04 OC g t-0 = 40012 {le=8}
+    """
+    findings = Story(log).findings(tmp_path)
+
+    assert codes_of(findings) == {"IC-38"}
+    assert "and committed 40012 (-50638)" in said(findings, "IC-38").sentence
+
+
+def test_without_another_owner_a_jump_behind_a_commit_without_a_leader_epoch_is_a_jump(tmp_path: Path) -> None:
+    log = """
+        0 d0 10:00 GM g gen=1 {A@h1/c: t → t-0}
+        1 d0 10:01 OC g t-0 = 1{n}0 {le=5} 3 × every 60 s
+        4 d0 10:04 OC g t-0 = 130 {le=-1}
+        5 d0 10:05 OC g t-0 = 900000 {le=6}
+    """
+    assert codes_of(Story(log).findings(tmp_path)) == {"IC-16"}
+
+
+def test_a_later_commit_without_a_leader_epoch_does_not_hide_a_rewind_at_a_rebalance(tmp_path: Path) -> None:
+    log = """
+        0 d0 12:00:00 GM g gen=3 {A@h1/c: t → t-0,1}
+        1 d0 12:00:05 OC g t-1 = 100 {le=3}
+        2 d0 12:01:00 GM g gen=4 {A@h1/c: t → t-0; B@h2/c: t → t-1}
+        3 d0 12:01:05 OC g t-1 = 160 {le=-1}
+        4 d0 12:01:07 OC g t-1 = 100 {le=-1}
+    """
+    assert codes_of(Story(log).findings(tmp_path)) == {"IC-02"}

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 #: Why a commit stands out:
 #:
 #:     rewind          it is lower than the one that held before
-#:     after_rewind    it is the next one behind a rewind
+#:     after_rewind    it is the next other value behind a rewind
 #:     jump            it is higher by much more than the commits before it used to rise: see `JUMP_FLOOR`, `JUMP_RATIO`
 #:     while_empty     nobody was in the group, which has members at other times
 #:     back            the first one behind a tombstone

@@ -42,10 +42,10 @@ def find_rewinds_at_rebalances(group: GroupCase, inputs: Inputs) -> Iterator[Fin
         if is_sawtooth(key):
             continue
         for change in key.of("rewind"):
-            if change.standing != "active" or not change.reasons.isdisjoint(("leader_epoch", "topic_id")) or is_out_of_range(key, change):
+            if change.standing != "active" or not change.reasons.isdisjoint(("leader_epoch", "topic_id")):
                 continue
             handover = handover_before(group, key, change.commit.record_offset) if _could_have_known(change) else None
-            if handover is None:
+            if handover is None or _out_of_range(group, key, change) is not None:
                 continue
             after_ms = since_ms(handover, change)
             if after_ms is not None and 0 <= after_ms <= window_ms(handover.step):
@@ -73,7 +73,7 @@ def _could_have_known(change: Change) -> bool:
 def _rewind(group: GroupCase, key: KeyLife, change: Change, handover: Handover, after_ms: int) -> Finding:
     assert change.before is not None
     high, low = change.before.committed_offset, change.commit.committed_offset
-    following = next((each for each in key.of("after_rewind") if each.before == change.commit), None)
+    following = next((after for rewind, after in _rewinds(key) if rewind == change), None)
     is_above_again = following is not None and following.commit.committed_offset >= high
     was_committed = low in (change.value_at_last_step, change.value_at_step_before)
     not_excluded = []
@@ -138,7 +138,7 @@ def find_sawteeth(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
 def _with_teeth(group: GroupCase) -> list[KeyLife]:
     """The keys that may have a sawtooth, told from columns alone: with so many rewinds that the commit behind makes good."""
     changes = group.keys.changed("rewind", "after_rewind")
-    is_rewind, places, offsets = changes.has("rewind"), changes.places, changes.commit(Column.OFFSET)
+    is_rewind, places = changes.has("rewind"), changes.places
     is_good = np.zeros(len(changes), np.bool_)
     is_good[:-1] = (
         is_rewind[:-1]
@@ -146,8 +146,6 @@ def _with_teeth(group: GroupCase) -> list[KeyLife]:
         & (places[1:] == places[:-1])
         & (changes.commit(Column.VALUE)[1:] >= changes.before(Column.VALUE)[:-1])
     )
-    # Of a record offset that is there twice it cannot be told so which commit is behind which.
-    is_good[1:] |= (places[1:] == places[:-1]) & (offsets[1:] <= offsets[:-1])
     goods = np.bincount(places[is_good], minlength=len(group.keys))
     return group.keys.at(np.flatnonzero(goods >= _TEETH))
 
@@ -156,16 +154,13 @@ def _teeth(key: KeyLife, complete_from: int) -> list[Change]:
     """The rewinds, from this record on, that are made good and lie within an hour of two others."""
     if key.count_of.get("rewind", 0) < _TEETH:
         return []
-    made_good = {}
-    for following in key.of("after_rewind"):
-        if following.before is not None:
-            made_good[following.before.record_offset] = following.commit.committed_offset
     teeth = [
         change
-        for change in key.of("rewind")
+        for change, after in _rewinds(key)
         if change.before is not None
         and change.before.settled_offset >= complete_from
-        and made_good.get(change.commit.record_offset, -1) >= change.before.committed_offset
+        and after is not None
+        and after.commit.committed_offset >= change.before.committed_offset
     ]
     times = [change.commit.timestamp_ms for change in teeth]
     for first in range(len(teeth) - _TEETH + 1):
@@ -173,6 +168,17 @@ def _teeth(key: KeyLife, complete_from: int) -> list[Change]:
         if start is not None and end is not None and end - start <= _SAWTOOTH_MS:
             return teeth
     return []
+
+
+def _rewinds(key: KeyLife) -> list[tuple[Change, Change | None]]:
+    """The rewinds, each with the next commit of another value behind it: a zombie may commit what it has more often than the other."""
+    found: list[tuple[Change, Change | None]] = []
+    for change in key.of("rewind", "after_rewind"):
+        if "after_rewind" in change.reasons and found:
+            found[-1] = found[-1][0], change
+        if "rewind" in change.reasons:
+            found.append((change, None))
+    return found
 
 
 def _chains(key: KeyLife, teeth: Sequence[Change]) -> tuple[list[Commit], list[Commit]]:
@@ -226,7 +232,9 @@ def find_jumps(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
     undecided = 0
     for key in group.keys.with_changes("jump"):
         for change in key.of("jump"):
-            if change.standing == "empty" or change.before is None or is_out_of_range(key, change) or _is_catch_up(key, change):
+            if change.standing == "empty" or change.before is None or _is_catch_up(key, change):
+                continue
+            if _out_of_range(group, key, change) is not None:
                 continue
             if group.around.is_complete_at(change.before.record_offset):
                 yield _jump(group, key, change, inputs)
@@ -275,30 +283,32 @@ def _jump(group: GroupCase, key: KeyLife, change: Change, inputs: Inputs) -> Fin
     )
 
 
-def is_out_of_range(key: KeyLife, change: Change) -> bool:
-    """Whether a commit without a leader epoch was followed by a jump, or by a rewind below all that the key ever held.
-
-    Of a key that has leader epochs at other times.
+def _out_of_range(group: GroupCase, key: KeyLife, change: Change) -> Handover | None:
+    """The change of owner between a commit without a leader epoch and this one, which jumps, or goes back to where the data may begin:
+    below all that the key ever held, or that the previous owner knew of. None where it is not so, or the key never has a leader epoch.
     """
     if change.before is None or change.before.leader_epoch != -1 or key.highest_leader_epoch < 0 or change.standing != "active":
-        return False
-    return "jump" in change.reasons or ("rewind" in change.reasons and change.commit.committed_offset == key.lowest)
+        return None
+    is_back = "rewind" in change.reasons and (change.commit.committed_offset == key.lowest or not _could_have_known(change))
+    if not is_back and "jump" not in change.reasons:
+        return None
+    handover = handover_before(group, key, change.commit.record_offset)
+    return handover if handover is not None and handover.step.record_offset >= change.before.record_offset else None
 
 
 def find_lost_leader_epochs(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # noqa: ARG001
     """A key that is committed with leader epochs was committed without one, and the next owner began somewhere else.
 
     Without the epoch a consumer cannot notice that the data log was cut, and its position was out of range. The first commit of the next
-    owner jumps, or goes back below all that the key ever held. By itself a commit without a leader epoch is no finding.
+    owner jumps, or goes back below all that the key ever held, or that the previous owner knew of. By itself a commit without a leader
+    epoch is no finding.
     """
     changes = group.keys.changed("rewind", "jump")
     lost = (changes.before(Column.LEADER_EPOCH) == NONE) & (group.keys.numbers(Key.HIGHEST_LEADER_EPOCH)[changes.places] >= 0)
     for key in group.keys.at(changes.where(lost).places):
         for change in key.of("rewind", "jump"):
-            if not is_out_of_range(key, change):
-                continue
-            handover = handover_before(group, key, change.commit.record_offset)
-            if handover is None or change.before is None or handover.step.record_offset < change.before.record_offset:
+            handover = _out_of_range(group, key, change)
+            if handover is None or change.before is None:
                 continue
             low, high = change.before.committed_offset, change.commit.committed_offset
             sentence = (

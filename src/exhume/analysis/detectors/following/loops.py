@@ -77,7 +77,7 @@ def follow(
             keys[key, Key.HIGHEST] = max(keys[key, Key.HIGHEST], value)
             if epoch < 0:
                 keys[key, Key.WITHOUT_LEADER_EPOCH] += 1
-            if keys[key, Key.WAS_REWOUND] != 0:
+            if keys[key, Key.WAS_REWOUND] != 0 and value != last[key, Column.VALUE]:
                 why |= Bit.AFTER_REWIND
             if was_removed:
                 why |= Bit.BACK
@@ -98,6 +98,7 @@ def follow(
                     is_rewind = True
                 elif value == last[key, Column.VALUE]:
                     keys[key, Key.REPEATS] += 1
+                    is_rewind = keys[key, Key.WAS_REWOUND] != 0
                 else:
                     is_far = (value >> 1) - (last[key, Column.VALUE] >> 1) > _FAR
                     rises[row] = _FARTHEST if is_far else value - last[key, Column.VALUE]
