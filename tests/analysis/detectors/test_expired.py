@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from .incidents import ALL, hit, near_miss, undecidable
-from .story import codes_of, evidence_offsets, said
+from .story import Story, codes_of, evidence_offsets, said
 
 
 def test_an_idle_groups_offsets_expired_and_it_began_anew(tmp_path: Path) -> None:
@@ -59,6 +59,17 @@ def test_offsets_of_one_group_that_go_at_the_same_age_each_time_went_by_a_clock(
 
 def test_whether_a_sweep_was_early_is_undecidable_without_the_retention(tmp_path: Path) -> None:
     assert {(each.code, each.confidence) for each in undecidable("IC-28c", tmp_path)} == {("IC-28c", "undecidable")}
+
+
+def test_whether_one_offset_went_early_is_undecidable_without_the_retention(tmp_path: Path) -> None:
+    log = """
+        0 d0 10:00 OC g t-0 = 900
+        1 d3 10:05 OC g t-0 = X
+    """
+    found = said(Story(log).findings(tmp_path, codes=["IC-28"]), "IC-28c")
+
+    assert found.confidence == "undecidable"
+    assert "the offset of t-0 went 3 d 5 min after the commit" in found.sentence
 
 
 def test_the_deletion_of_one_group_is_no_early_expiry(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from .incidents import ALL, hit, near_miss, undecidable
-from .story import codes_of, evidence_offsets, said, time_ms
+from .story import Story, codes_of, evidence_offsets, said, time_ms
 
 # IC-04
 
@@ -181,6 +181,18 @@ def test_protocols_that_go_back_and_forth(tmp_path: Path) -> None:
     assert "protocol went back and forth 3 times between consumer sticky and consumer range" in finding.sentence
 
 
+def test_a_static_member_that_is_replaced_does_not_hide_a_foreign_commit(tmp_path: Path) -> None:
+    log = """
+        0 d0 10:00 GM g gen=1 {A@h1/c#i: t → t-0}
+        1 d0 10:01 OC g t-0 = 5 | OC g u-1 = 5
+        3 d0 12:01 GM g gen=1 {B@h1/c#i: t → t-0}
+        4 d0 12:02 OC g t-0 = 6
+    """
+    finding = said(Story(log).findings(tmp_path), "IC-24b")
+
+    assert (finding.topic, finding.partition) == ("u", 1)
+
+
 def test_commits_again_and_again_while_nobody_is_in_the_group(tmp_path: Path) -> None:
     assert "9 commits over 8 min while nobody was in the group (t)" in said(hit("IC-24d", tmp_path), "IC-24d").sentence
 
@@ -196,6 +208,21 @@ def test_a_member_that_waits_for_another_names_it(tmp_path: Path) -> None:
     assert "did not reach target epoch 8 for 9 min, and has not at the end of the log: it waits for" in findings[1].sentence
     assert "(m1) on t-1" in findings[1].sentence
 
+
+def test_a_member_that_never_moves_is_stuck_however_often_the_target_changes(tmp_path: Path) -> None:
+    log = """
+        0 d0 10:00:00 CG3 g epoch=7 | CG5 g m1 {t} | CG5 g m2 {t} | CG6 g target-epoch=7 | CG7 g m1 {t:[0,1]}
+        5 d0 10:00:00 CG8 g m1 epoch=7 prev=6 state=0 own{t:[0,1]}
+        6 d0 10:01:00 CG3 g epoch=8 | CG6 g target-epoch=8 | CG7 g m1 {t:[0]} | CG7 g m2 {t:[1]}
+        10 d0 10:01:05 CG8 g m1 epoch=7 prev=6 state=1 own{t:[0]} revoke{t:[1]}
+        11 d0 10:05 CG3 g epoch=9 | CG6 g target-epoch=9
+        13 d0 10:09 CG3 g epoch=10 | CG6 g target-epoch=10
+        15 d0 10:13 OC g t-0 = 5
+    """
+    stuck = [each for each in Story(log).findings(tmp_path, codes=["IC-30"]) if each.member_id == "m1"]
+
+    assert "(m1) did not reach target epoch 8 to 10 for 12 min, and has not at the end of the log" in stuck[0].sentence
+    assert "it has to give up t-1" in stuck[0].sentence
 
 # IC-31
 
@@ -231,3 +258,13 @@ def test_the_target_of_a_consumer_group_counts(tmp_path: Path) -> None:
     finding = said(hit("IC-34", tmp_path, "by the target of a consumer group"), "IC-34")
 
     assert finding.first_timestamp_ms == time_ms("d0 10:00:00")
+
+
+def test_members_that_subscribe_to_another_topic_do_not_make_it_even(tmp_path: Path) -> None:
+    log = """
+        0 d0 10:00 GM g gen=2 proto=roundrobin {A: t → t-0,1,2,3; B: t → ; C: u → u-0}
+        1 d0 10:30 GM g gen=3 proto=roundrobin {A: t → t-0,1,2,3; B: t → ; C: u → u-0}
+    """
+    finding = said(Story(log).findings(tmp_path), "IC-34")
+
+    assert "c@h (A) has 4 partitions and c@h (B) 0" in finding.sentence

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from .incidents import ALL, hit, near_miss
-from .story import codes_of, evidence_offsets, said
+from .story import Story, codes_of, evidence_offsets, said
 
 
 def test_a_group_without_offsets_was_removed_and_begins_at_one(tmp_path: Path) -> None:
@@ -61,6 +61,14 @@ def test_an_offsets_topic_that_is_younger_than_the_data(tmp_path: Path) -> None:
 
     assert (found.severity, found.confidence) == ("incident", "likely")
     assert "20 groups at generation 1 within minutes" in found.sentence
+
+
+def test_many_groups_that_begin_at_once_and_commit_nothing_leave_it_open(tmp_path: Path) -> None:
+    log = "\n".join(f"{number} d10 10:0{number // 5}:00 GM g{number} gen=1 {{A: t → t-{number}}}" for number in range(20))
+    found = said(Story(log).findings(tmp_path, codes=["IC-35"]), "IC-35")
+
+    assert found.confidence == "undecidable"
+    assert "20 groups begin at generation 1 within minutes" in found.sentence
 
 
 def test_a_new_cluster_is_no_wiped_topic(tmp_path: Path) -> None:

@@ -152,13 +152,13 @@ def _younger_than_retention(group: GroupCase, inputs: Inputs) -> Iterator[Findin
             parts.append(_Part(part.sweep, part.topic, by_rule))
     for part in parts:
         is_wide, as_old = part.sweep.is_wide(), _sweeps_of_that_age(part, parts)
-        if not is_wide and not as_old:
-            continue
-        by_clock = "at one time" if is_wide else "at the same age each time"
         if inputs.retention_ms is None:
-            who = "several groups lost offsets of several topics" if is_wide else "offsets of the group went"
-            reason = f"{who} {by_clock}, and whether that was too early depends on the retention"
+            who = "several groups lost offsets of several topics at one time" if is_wide else f"{part.offsets} went"
+            how = ", at the same age each time" if as_old and not is_wide else ""
+            reason = f"{who} {part.age} after {part.oldest.counted_from}{how}, and whether that was too early depends on the retention"
             yield undecidable("IC-28c", reason, group, remedy="Give --retention", evidence=[each.removal for each in part.removed])
+            continue
+        if not is_wide and not as_old:
             continue
         sentence = f"{part.offsets} removed {part.age} after {part.oldest.counted_from}, "
         sentence += "in a sweep of several groups and topics" if is_wide else f"as in {counted(as_old, 'other sweep')} of the group"

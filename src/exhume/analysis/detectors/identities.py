@@ -192,7 +192,7 @@ def _foreign_commits(group: GroupCase) -> Iterator[Finding]:
         if last is None or last.producer_id is not None:
             continue
         after = group.membership_after(record_offset)
-        if after is None or after.generation is None or after.generation == (wanted.step.generation or 0) + 1:
+        if after is None or after.generation is None or after.generation <= (wanted.step.generation or 0) + 1:
             found.setdefault(topic, []).append((wanted.step, partition))
     for topic, listed in found.items():
         partitions = sorted(partition for _, partition in listed)

@@ -10,7 +10,7 @@ from statistics import median
 from exhume.analysis.detectors.cases import GroupCase, GroupRecord, PartitionCase, TopicCase
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.registry import Detector
-from exhume.analysis.detectors.report import Proof, counted, finding, partitions_of, some, span
+from exhume.analysis.detectors.report import Proof, counted, finding, partitions_of, some, span, undecidable
 from exhume.analysis.detectors.retention import CHECK_MS, DAY_MS
 from exhume.analysis.detectors.sweeps import NEARBY_MS, TOGETHER_MS, Sweep, subscribed_topics, sweeps
 from exhume.analysis.memberships import Membership
@@ -277,13 +277,17 @@ def _common_beginning(partitions: Sequence[PartitionCase]) -> Iterator[Finding]:
     for group in (group for partition in partitions for group in partition.groups):
         committed += group.keys.first_committed_offsets()
         group.forget()
-    if not committed or median(committed) < _NEAR_ZERO:
+    about = next(partition.around for partition in partitions if firsts[partition.around.offsets_partition])
+    if not committed:
+        reason = f"{count} groups begin at generation 1 within minutes of the first record, as in a new cluster too, and none has committed"
+        yield undecidable("IC-35", reason, about, evidence=firsts[about.offsets_partition])
+        return
+    if median(committed) < _NEAR_ZERO:
         return
     sentence = (
         f"all logs begin at {show_time(min(begun))} with offset 0, and {count} groups at generation 1 within minutes, while half of the"
         f" first committed offsets are {int(median(committed))} or more: the data is older than the offsets topic"
     )
-    about = next(partition.around for partition in partitions if firsts[partition.around.offsets_partition])
     yield finding(
         "IC-35",
         sentence,

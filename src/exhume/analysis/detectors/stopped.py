@@ -112,9 +112,9 @@ def _repeats(group: GroupCase) -> bool:
 
 @dataclass(slots=True)
 class _Waiting:
-    """A member on its way to a target, and since when."""
+    """A member that is behind its target, at the same epoch of its own, and since when."""
 
-    target_epoch: int
+    member_epoch: int | None
     since: Membership
     latest: Membership
 
@@ -122,18 +122,18 @@ class _Waiting:
 def find_unreconciled(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # noqa: ARG001
     """A member of a consumer, share or streams group that has not reached its target for longer than its rebalance timeout.
 
-    One that has to give something up waits for itself. One that waits for others is told with those who still own what it is to have.
-    Judged when batches are done, and only where compaction took nothing.
+    It waits for as long as its own epoch stays what it is, whatever targets come meanwhile. One that has to give something up waits for
+    itself. One that waits for others is told with those who still own what it is to have. Judged when batches are done, and only where
+    compaction took nothing.
     """
     waiting: dict[str, _Waiting] = {}
     for step in judged(group):
         behind = {} if step.kind == "classic" or step.is_tombstone else {member.member_id: member for member in _behind(step)}
         for member_id in [*waiting]:
-            wait = waiting[member_id]
-            if member_id not in behind or step.target_epoch != wait.target_epoch:
+            if member_id not in behind or behind[member_id].member_epoch != waiting[member_id].member_epoch:
                 yield from _stuck(group, member_id, waiting.pop(member_id), step.timestamp_ms, step)
-        for member_id in behind:
-            waiting.setdefault(member_id, _Waiting(step.target_epoch or 0, step, step)).latest = step
+        for member_id, member in behind.items():
+            waiting.setdefault(member_id, _Waiting(member.member_epoch, step, step)).latest = step
     for member_id, wait in waiting.items():
         yield from _stuck(group, member_id, wait, group.around.last_timestamp_ms, None)
 
@@ -153,7 +153,7 @@ def _stuck(group: GroupCase, member_id: str, wait: _Waiting, until_ms: int | Non
     timeout_ms = member.rebalance_timeout_ms if (member.rebalance_timeout_ms or 0) > 0 else DEFAULT_REBALANCE_TIMEOUT_MS
     if since_ms is None or until_ms is None or until_ms - since_ms <= (timeout_ms or 0):
         return
-    sentence = f"{who(member)} did not reach target epoch {wait.target_epoch} for {span(until_ms - since_ms)}"
+    sentence = f"{who(member)} did not reach target epoch {_epochs(wait)} for {span(until_ms - since_ms)}"
     sentence += ", and has not at the end of the log" if ended is None else ""
     others = _blockers(wait.latest, member)
     if member.member_state == "unrevoked":
@@ -177,6 +177,12 @@ def _stuck(group: GroupCase, member_id: str, wait: _Waiting, until_ms: int | Non
         not_excluded=("a copy that was taken in a rebalance",) if ended is None and until_ms - since_ms < 2 * (timeout_ms or 0) else (),
         remedy="Restart the client that does not give up, or remove it from the group",
     )
+
+
+def _epochs(wait: _Waiting) -> str:
+    """The target epoch, or those that came one after the other while the member waited."""
+    first, last = wait.since.target_epoch, wait.latest.target_epoch
+    return f"{first}" if first == last else f"{first} to {last}"
 
 
 def _blockers(step: Membership, member: Member) -> list[tuple[Member, list[TopicPartition]]]:

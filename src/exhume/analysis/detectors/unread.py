@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from statistics import median
 
 from exhume.analysis.detectors.absences import absences
@@ -247,10 +249,11 @@ def _lopsided(step: Membership) -> tuple[Member, Member, int] | None:
     for member in step.members.values():
         if member.subscribed_topics and not (member.assigned is None and member.target is None):
             by_topics.setdefault(frozenset(member.subscribed_topics), []).append(member)
-    if len(by_topics) > 1:
-        # Who subscribes to less leaves more of the rest to others.
-        return None
+    subscribed = Counter(chain.from_iterable(by_topics))
     for topics, members in by_topics.items():
+        # Who subscribes to less leaves more of the rest to others.
+        if any(subscribed[topic] > 1 for topic in topics):
+            continue
         most, least = max(members, key=lambda member: len(_plan(member))), min(members, key=lambda member: len(_plan(member)))
         if len(_plan(most)) - len(_plan(least)) > 1:
             return most, least, len(topics)
@@ -279,7 +282,7 @@ LOPSIDED = (
         section="Membership and assignment",
         in_group=find_lopsided,
         traps=(
-            "Members with different subscriptions",
+            "Members whose subscriptions are different and have topics in common",
             "Topics with few partitions under range: worth knowing, as intended",
             "A cooperative rebalance under way",
         ),
