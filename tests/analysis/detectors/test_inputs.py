@@ -26,9 +26,33 @@ def test_a_live_listing(tmp_path: Path) -> None:
     file.write_text(_LIVE, encoding="utf-8")
 
     assert read_live_file(file) == [
-        LiveOffset("idle", "orders", 0, 5, 10, None),
-        LiveOffset("two words", "orders", 1, None, 10, "app-1-7f"),
+        LiveOffset("idle", "orders", 0, 5, 10),
+        LiveOffset("two words", "orders", 1, None, 10),
     ]
+
+
+@pytest.mark.parametrize("group", ["GROUPIES", "Error: none", "one \U0001f980", "\u2028", " in front", "Consumer group"])
+def test_a_live_listing_of_odd_groups(tmp_path: Path, group: str) -> None:
+    file = tmp_path / "live.txt"
+    # As Java pads: by UTF-16 code units.
+    padded = group + " " * (15 - len(group.encode("utf-16-le")) // 2)
+    rows = (
+        f"{padded} orders          0          9223372036854775806 9223372036854775807 1               a b-7f          /h              a b"
+    )
+    file.write_text("\ufeff" + _LIVE.splitlines()[3] + "\n" + rows + "\n", encoding="utf-8")
+
+    (found,) = read_live_file(file)
+
+    assert (found.group, found.topic, found.partition) == (group, "orders", 0)
+    assert (found.committed_offset, found.end_offset) == (2**63 - 2, 2**63 - 1)
+
+
+def test_another_listing_has_no_offsets(tmp_path: Path) -> None:
+    file = tmp_path / "state.txt"
+    file.write_text("GROUP           COORDINATOR (ID)          STATE\n", encoding="utf-8")
+
+    with pytest.raises(RequestError, match="line 1: no headings GROUP, TOPIC, PARTITION, CURRENT-OFFSET"):
+        read_live_file(file)
 
 
 def test_a_line_that_does_not_fit_its_headings(tmp_path: Path) -> None:

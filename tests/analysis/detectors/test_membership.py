@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from exhume.analysis.detectors import Inputs, diagnose
+
 from .incidents import ALL, hit, near_miss, undecidable
-from .story import Story, codes_of, evidence_offsets, said, time_ms
+from .story import Story, case_of, codes_of, evidence_offsets, said, time_ms
 
 # IC-04
 
@@ -128,6 +130,29 @@ def test_where_compaction_was_a_time_of_silence_is_not_judged(tmp_path: Path) ->
     assert [finding.confidence for finding in findings] == ["undecidable"]
 
 
+_BY_ID = """
+    0 d0 10:00 CG3 g epoch=7 | CG5 g m1 {t} | CG6 g target-epoch=7 | CG7 g m1 {t:[0,1]}
+    4 d0 10:00 CG8 g m1 epoch=7 prev=6 state=0 own{t:[0,1]}
+    5 d0 10:01 OC g t-0 = 5 {tid=?} | OC g t-1 = 5 {tid=?} | OC g t-2 = 5 {tid=?}
+    8 d0 12:01 OC g t-0 = 6 {tid=?} | OC g t-1 = 6 {tid=?}
+"""
+
+
+def test_topics_whose_ids_nobody_knows_are_not_missed(tmp_path: Path) -> None:
+    story = Story(_BY_ID.replace(" {tid=?}", "")).write(tmp_path)
+    found = said(diagnose(case_of(story), Inputs(), codes=["IC-20"]), "IC-20a")
+
+    assert found.confidence == "undecidable"
+    assert "assignments name topics by ids that nobody knows, and t may be among them" in found.sentence
+
+
+def test_commits_tell_the_names_of_topic_ids(tmp_path: Path) -> None:
+    story = Story(_BY_ID.replace("?", "t")).write(tmp_path)
+    found = diagnose(case_of(story), Inputs(), codes=["IC-20"])
+
+    assert [(each.topic, each.partition) for each in found if each.confidence != "undecidable"] == [("t", 2)]
+
+
 # IC-18
 
 
@@ -223,6 +248,7 @@ def test_a_member_that_never_moves_is_stuck_however_often_the_target_changes(tmp
 
     assert "(m1) did not reach target epoch 8 to 10 for 12 min, and has not at the end of the log" in stuck[0].sentence
     assert "it has to give up t-1" in stuck[0].sentence
+
 
 # IC-31
 

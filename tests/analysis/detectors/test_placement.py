@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from exhume.analysis.detectors import Inputs
+from exhume.analysis.detectors.inputs import LiveOffset
+
 from .incidents import hit, near_miss, undecidable
-from .story import said
+from .story import Story, said
 
 
 def test_a_group_that_is_left_behind_by_growth_is_found_with_what_it_lost(tmp_path: Path) -> None:
@@ -44,6 +47,27 @@ def test_what_only_one_of_them_has_is_said(tmp_path: Path, which: str, sentence:
 @pytest.mark.parametrize("which", ["the same", "later", "a moment before", "hidden for a pending commit"])
 def test_a_listing_that_agrees_leaves_nothing_open(tmp_path: Path, which: str) -> None:
     assert not near_miss("IC-22", tmp_path, which)
+
+
+def _live(group: str, committed_offset: int | None) -> LiveOffset:
+    return LiveOffset(group, "t", 0, committed_offset, 1000)
+
+
+def test_a_dash_where_the_log_has_an_offset(tmp_path: Path) -> None:
+    log = "0 d0 10:00 OC my-group t-0 = 900"
+    findings = Story(log, offsets_partition=12).findings(tmp_path, Inputs(live=[_live("my-group", None)]), codes=["IC-22"])
+
+    assert said(findings, "IC-22").sentence == "nothing is shown, and the log has 900"
+
+
+def test_a_group_that_is_shown_and_not_in_its_log(tmp_path: Path) -> None:
+    live = [_live("my-group", 900), _live("kafka-txn-0", 5), _live("billing", 7), _live("etl", None)]
+    story = Story("0 d0 10:00 OC my-group t-0 = 900", offsets_partition=12).tell("0 d0 10:00 OC z10 t-0 = 9", offsets_partition=9)
+    story.tell("0 d0 10:00 OC z16 t-0 = 9", offsets_partition=15)
+    found = said(story.findings(tmp_path, Inputs(live=live), codes=["IC-22"]), "IC-22")
+
+    assert (found.group, found.offsets_partition) == ("billing", 9)
+    assert found.sentence == "t-0 7 shown, and the log has no record of the group"
 
 
 def test_without_a_listing_it_cannot_be_decided(tmp_path: Path) -> None:

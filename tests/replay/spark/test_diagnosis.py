@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LOGS = [corpus.BUNDLED / name / "data" for name in ("2.8.2-lifecycle", "4.3.0-transactions", "random/streams-4.3-107")]
-_LIVE = [LiveOffset("billing", "orders", 0, 5, None, None)]
+_LIVE = [LiveOffset("billing", "orders", 0, 5, None)]
 
 
 def rows_of(table: pa.Table) -> Counter[str]:

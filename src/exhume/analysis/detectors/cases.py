@@ -280,6 +280,8 @@ class PartitionCase:
     markers: int = 0
     #: Records that cannot be read, or only in part.
     strangers: list[Stranger] = field(default_factory=list)
+    #: The names of topic ids that commits tell.
+    topics_by_id: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

@@ -80,6 +80,8 @@ class Names:
         self._listed_topics: list[str] = []
         self._pairs, self._keys = _Numbering(), _Numbering()
         self.topic_ids: list[str | None] = [None]
+        #: The topic that the first commit with each of these ids was for.
+        self.topics_by_id: dict[str, str] = {}
         self._topic_id_numbers: dict[str | None, int] = {None: 0}
 
     def group(self, name: str) -> int:
@@ -121,7 +123,7 @@ class Names:
         rows[Column.IS_TOMBSTONE] = _numbers(commits["is_tombstone"].cast(pa.int8()), 0)
         rows[Column.IS_STAGED] = _numbers(commits["is_transactional"].cast(pa.int8()), 0)
         rows[Column.METADATA] = _numbers(pc.binary_length(commits["metadata"]), 0)
-        rows[Column.TOPIC_ID] = self._topic_ids_of(commits["topic_id"])
+        rows[Column.TOPIC_ID] = self._topic_ids_of(commits["topic_id"], commits["topic"])
         time = rows[Column.TIME]
         has_none = time == NONE
         if has_none.any():
@@ -142,7 +144,7 @@ class Names:
         partitions = _numbers(commits["partition"], 0) & (1 << _PARTITION_BITS) - 1
         return self._keys.of(pairs << _PARTITION_BITS | partitions), groups
 
-    def _topic_ids_of(self, column: pa.Array) -> Int64s | int:
+    def _topic_ids_of(self, column: pa.Array, topics: pa.Array) -> Int64s | int:
         if column.null_count == len(column):
             return 0
         found = column.dictionary_encode()
@@ -151,6 +153,7 @@ class Names:
             numbers.append(self._topic_id_numbers.setdefault(topic_id, len(self.topic_ids)))
             if numbers[-1] == len(self.topic_ids):
                 self.topic_ids.append(topic_id)
+                self.topics_by_id[topic_id] = topics[pc.index(column, topic_id).as_py()].as_py()
         places = _numbers(found.indices, NONE)
         topic_ids: Int64s = np.array([*numbers, 0], np.int64)[places]
         return topic_ids

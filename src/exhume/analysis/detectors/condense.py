@@ -254,7 +254,8 @@ class PartitionCondenser:
             for removal in removals
             if removal.timestamp_ms is not None
         ]
-        return PartitionCase(self.around, groups, sweeps, dict(open_transactions), self._marker_count, self._strangers.found())
+        strangers, topics_by_id = self._strangers.found(), self._names.topics_by_id
+        return PartitionCase(self.around, groups, sweeps, dict(open_transactions), self._marker_count, strangers, topics_by_id)
 
     def _group(self, name: str, number: int, keys: Int64s, usual_intervals_ms: Sequence[float | None]) -> GroupCase:
         activity = self._activity

@@ -65,6 +65,7 @@ def is_wanted(finding: Finding, codes: Collection[str] | None, groups: Collectio
 def told_names(partition: PartitionCase) -> TopicNames:
     """The names of topic ids that records of this log tell."""
     names = TopicNames()
+    names.add_all("commit", partition.topics_by_id)
     for group in partition.groups:
         for record in group.records:
             if record.record_type in _TELL_NAMES:

@@ -34,7 +34,6 @@ class LiveOffset:
     partition: int
     committed_offset: int | None
     end_offset: int | None
-    consumer_id: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,48 +68,54 @@ def read_offsets_file(path: Path) -> dict[TopicPartition, int]:
 def read_live_file(path: Path) -> list[LiveOffset]:
     """The offsets of a live listing, from what kafka-consumer-groups.sh printed.
 
-    Columns are told apart by where their headings begin, since names of groups may hold blanks.
+    The group ends where the heading of the topic begins, since its name may hold blanks; what is behind it up to the lag has none.
 
     Raises:
         RequestError: the file cannot be read, a table has no headings, or a line does not fit them; names file and line.
     """
     found: list[LiveOffset] = []
-    starts: dict[str, tuple[int, int | None]] | None = None
+    headings: str | None = None
     for number, line in _lines(path, _EXPECTED_LIVE):
-        if line.startswith("GROUP"):
-            starts = _columns(line)
-            if not set(_HEADINGS) <= set(starts):
-                raise RequestError(f"{path}, line {number}: no headings {', '.join(_HEADINGS)}", remedy=_EXPECTED_LIVE)
-        elif starts is None and not line.startswith(_REMARKS):
-            raise RequestError(f"{path}, line {number}: {line.strip()!r} is in front of the line of headings", remedy=_EXPECTED_LIVE)
-        elif starts is not None and not line.startswith(_REMARKS):
-            cells = {name: line[start:end].strip() for name, (start, end) in starts.items()}
-            try:
-                found.append(_live_offset(cells))
-            except ValueError:
-                raise RequestError(f"{path}, line {number}: {line.strip()!r} does not fit the headings", remedy=_EXPECTED_LIVE) from None
-    if starts is None:
+        words = line.split()
+        if words[0] == _HEADINGS[0] and set(_HEADINGS) <= set(words):
+            headings = line
+            continue
+        try:
+            found.append(_live_offset(headings, line))
+        except ValueError:
+            if line.startswith(_REMARKS):
+                continue
+            if words[0] == _HEADINGS[0]:
+                problem = f"no headings {', '.join(_HEADINGS)}"
+            elif headings is None:
+                problem = f"{line.strip()!r} is in front of the line of headings"
+            else:
+                problem = f"{line.strip()!r} does not fit the headings"
+            raise RequestError(f"{path}, line {number}: {problem}", remedy=_EXPECTED_LIVE) from None
+    if headings is None:
         raise RequestError(f"{path}: nothing is in it", remedy=_EXPECTED_LIVE)
     return found
 
 
 def _lines(path: Path, expected: str) -> Iterator[tuple[int, str]]:
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise RequestError(f"{path}: cannot be read: {error}", remedy=expected) from error
-    return ((number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip())
+    # Names of groups may hold any character that Python, but no tool of Kafka's, breaks lines at.
+    return ((number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip())
 
 
-def _columns(headings: str) -> dict[str, tuple[int, int | None]]:
-    found = [(match[0], match.start()) for match in re.finditer(r"\S+", headings)]
-    ends = [*(start for _, start in found[1:]), None]
-    return {name: (start, end) for (name, start), end in zip(found, ends, strict=True)}
-
-
-def _live_offset(cells: Mapping[str, str]) -> LiveOffset:
-    if not cells["GROUP"] or not cells["TOPIC"]:
-        raise ValueError(cells)
-    committed, end = (None if cells.get(name, "-") in ("-", "") else int(cells[name]) for name in ("CURRENT-OFFSET", "LOG-END-OFFSET"))
-    consumer_id = cells.get("CONSUMER-ID", "-")
-    return LiveOffset(cells["GROUP"], cells["TOPIC"], int(cells["PARTITION"]), committed, end, None if consumer_id == "-" else consumer_id)
+def _live_offset(headings: str | None, line: str) -> LiveOffset:
+    """A line below these headings. Raises ValueError where it does not fit them."""
+    if headings is None:
+        raise ValueError(line)
+    names = headings.split()[1:]
+    # Java pads by UTF-16 code units.
+    units, width = line.encode("utf-16-le", "surrogatepass"), 2 * headings.index(names[0])
+    group, rest = (part.decode("utf-16-le", "surrogatepass") for part in (units[:width], units[width:]))
+    cells = dict(zip(names, rest.split(), strict=False))
+    if not group.strip(" ") or not set(_HEADINGS[1:]) <= set(cells):
+        raise ValueError(line)
+    committed, end = (None if cells.get(name, "-") == "-" else int(cells[name]) for name in ("CURRENT-OFFSET", "LOG-END-OFFSET"))
+    return LiveOffset(group.rstrip(" "), cells["TOPIC"], int(cells["PARTITION"]), committed, end)

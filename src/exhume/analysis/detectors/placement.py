@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from exhume.analysis.detectors.cases import GroupCase, PartitionCase, TopicCase
+from exhume.analysis.detectors.cases import GroupCase, PartitionCase, Surroundings, TopicCase
 from exhume.analysis.detectors.inputs import Inputs, LiveOffset
 from exhume.analysis.detectors.keys import KeyLife
 from exhume.analysis.detectors.registry import Detector
-from exhume.analysis.detectors.report import Proof, finding, undecidable
+from exhume.analysis.detectors.report import Proof, finding, some, undecidable
 from exhume.codecs.offsets_topic import DEFAULT_PARTITION_COUNT, offsets_partition_of
 from exhume.findings import Finding
 
@@ -122,8 +122,8 @@ def find_live_differs(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:
 
     The listing is one of `kafka-consumer-groups.sh`, made when the log was copied. A value that is higher than the last of the log may have
     been committed since, one that is lower by no more than the usual rise was so a moment before: neither counts. What is left is older
-    than the log, or is not in it, or is in it and not shown. Keys with commits of transactions are where coordinators that order by markers
-    go wrong.
+    than the log, or is not in it, or is in it and not shown; a group that is not in it counts where its whole partition is there. Keys with
+    commits of transactions are where coordinators that order by markers go wrong.
     """
     if inputs.live is None:
         yield undecidable("IC-22", "nothing says what a live coordinator shows", remedy="Give it with --live")
@@ -136,47 +136,71 @@ def find_live_differs(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:
             if group.group in listed:
                 yield from _live_differs(group, listed[group.group], has_transactions=partition.markers > 0)
                 group.forget()
+    yield from _not_in_the_log(case, inputs, listed)
+
+
+def _not_in_the_log(case: TopicCase, inputs: Inputs, listed: Mapping[str, Mapping[tuple[str, int], LiveOffset]]) -> Iterator[Finding]:
+    """Groups that are shown and have no record in the log that they belong into, where it is there and whole."""
+    count = inputs.offsets_partitions or DEFAULT_PARTITION_COUNT
+    places = {(group.group, partition.around.offsets_partition) for partition in case.partitions for group in partition.groups}
+    if any(offsets_partition_of(name, count) != number for name, number in places):
+        return
+    logs = {
+        partition.around.offsets_partition: partition.around
+        for partition in case.partitions
+        if partition.around.is_complete_at(partition.around.start_offset)
+    }
+    for name in sorted(listed.keys() - {name for name, _ in places}):
+        around = logs.get(offsets_partition_of(name, count))
+        shown = [
+            f"{topic}-{number} {line.committed_offset}"
+            for (topic, number), line in listed[name].items()
+            if line.committed_offset is not None
+        ]
+        if around is not None and shown:
+            yield _differs(around, f"{some(shown)} shown, and the log has no record of the group", group=name)
 
 
 def _live_differs(group: GroupCase, live: Mapping[tuple[str, int], LiveOffset], *, has_transactions: bool) -> Iterator[Finding]:
-    for place, line in live.items():
+    for place, shown in live.items():
         key = group.keys.find(*place)
-        if line.committed_offset is None:
+        if shown.committed_offset is None:
             continue
         if key is None:
             if group.around.is_complete_at(group.around.start_offset):
                 yield _differs(
-                    group, f"{line.committed_offset} is shown, and the log has no record of it", topic=place[0], partition=place[1]
+                    group, f"{shown.committed_offset} is shown, and the log has no record of it", topic=place[0], partition=place[1]
                 )
         elif key.holds is None:
             gone = key.removals[-1] if key.removals else None
             since = f"record {gone.record_offset} removed it" if gone is not None else "nothing that counts was committed"
-            yield _differs(group, f"{line.committed_offset} is shown, and in the log {since}", key, [gone] if gone is not None else [])
-        elif line.committed_offset < key.holds.committed_offset - (key.usual_rise or 0):
+            yield _differs(group, f"{shown.committed_offset} is shown, and in the log {since}", key, [gone] if gone is not None else [])
+        elif shown.committed_offset < key.holds.committed_offset - (key.usual_rise or 0):
             how = "an older value" + (", or a coordinator that orders transactions by their markers" if has_transactions else "")
-            sentence = f"{line.committed_offset} is shown, and the log has {key.holds.committed_offset}: {how}"
+            sentence = f"{shown.committed_offset} is shown, and the log has {key.holds.committed_offset}: {how}"
             yield _differs(group, sentence, key, [key.holds])
     for key in group.keys:
-        hidden = (
-            key.holds is not None and (key.topic, key.partition) not in live and not any(each.outcome == "open" for each in key.dropped)
-        )
-        if hidden and key.holds is not None:
+        line = live.get((key.topic, key.partition))
+        is_shown = line is not None and line.committed_offset is not None
+        if key.holds is not None and not is_shown and not any(each.outcome == "open" for each in key.dropped):
             yield _differs(group, f"nothing is shown, and the log has {key.holds.committed_offset}", key, [key.holds])
 
 
 def _differs(
-    group: GroupCase,
+    about: GroupCase | Surroundings,
     sentence: str,
     key: KeyLife | None = None,
     evidence: Sequence[Proof] = (),
     *,
+    group: str | None = None,
     topic: str | None = None,
     partition: int | None = None,
 ) -> Finding:
     return finding(
         "IC-22",
         sentence,
-        group,
+        about,
+        group=group,
         topic=topic if key is None else key.topic,
         partition=partition if key is None else key.partition,
         evidence=evidence,

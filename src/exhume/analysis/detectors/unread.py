@@ -14,7 +14,7 @@ from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.keys import KeyLife
 from exhume.analysis.detectors.paused import LEAST_OTHERS, find_paused
 from exhume.analysis.detectors.registry import Detector
-from exhume.analysis.detectors.report import counted, finding, span, undecidable
+from exhume.analysis.detectors.report import counted, finding, some, span, undecidable
 from exhume.analysis.detectors.steps import Stretch, judged, stretches, who
 from exhume.analysis.memberships import Member, Membership, TopicPartition
 from exhume.analysis.rosters import assigned_of, member_at, owned_together, subscribed_together
@@ -69,6 +69,11 @@ def _sizes(group: GroupCase, inputs: Inputs) -> TopicSizes:
 def _without_owner(group: GroupCase, sizes: TopicSizes) -> Iterator[Finding]:
     steps = [step for step in judged(group) if step.members and None not in assigned_of(step)]
     subscribed = [subscribed_together(step) for step in steps]
+    nameless = _nameless(group, steps, subscribed)
+    subscribed = [topics - nameless for topics in subscribed]
+    if nameless:
+        reason = f"assignments name topics by ids that nobody knows, and {some(sorted(nameless))} may be among them"
+        yield undecidable("IC-20a", reason, group, remedy="Give --topics, with topic ids", evidence=steps[-1:])
     known = {topic: sizes.of(topic, group.group) for topic in sorted(frozenset().union(*subscribed))}
     counts = {topic: size.partition_count for topic, size in known.items() if size is not None}
     found: dict[tuple[int, int | None, str], tuple[TopicSize, Stretch, list[int]]] = {}
@@ -85,11 +90,20 @@ def _without_owner(group: GroupCase, sizes: TopicSizes) -> Iterator[Finding]:
         yield _missing(group, topic, size, stretch, partitions)
     unsure = [topic for topic, size in known.items() if size is None or not size.is_exact]
     if unsure:
-        some = ", ".join(
+        told = ", ".join(
             known_size.sentence() if (known_size := known[topic]) else f"nothing is known of {topic}" for topic in unsure[:_NAMED]
         )
-        reason = f"how many partitions these topics have is not known: {some}; above that nobody's absence would show"
+        reason = f"how many partitions these topics have is not known: {told}; above that nobody's absence would show"
         yield undecidable("IC-20a", reason, group, remedy="Give --topics", evidence=steps[-1:])
+
+
+def _nameless(group: GroupCase, steps: Sequence[Membership], subscribed: Sequence[frozenset[str]]) -> frozenset[str]:
+    """The topics whose ids nobody knows, where assignments name topics by such ids: consumer and share groups do."""
+    named = group.around.names.ids().keys()
+    by_id = [number for number, step in enumerate(steps) if step.kind in ("consumer", "share")]
+    if all(topic in named for number in by_id for topic, _ in owned_together(steps[number])):
+        return frozenset()
+    return frozenset().union(*(subscribed[number] for number in by_id)) - named
 
 
 def _missing(group: GroupCase, topic: str, size: TopicSize, stretch: Stretch, partitions: Sequence[int]) -> Finding:
