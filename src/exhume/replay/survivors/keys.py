@@ -29,8 +29,10 @@ _ONE = np.uint64(1)
 _FREE = np.uint64(0)
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _TURN, _BACK = np.uint64(29), np.uint64(35)
-_IN_LINE = np.uint64(7)
 _LINE_BITS = 3
+#: Partitions of a line.
+IN_LINE = 1 << _LINE_BITS
+_PLACE_IN_LINE = np.uint64(IN_LINE - 1)
 
 
 class Keys(NamedTuple):
@@ -48,7 +50,7 @@ def hash_of_key(group: Number, topic: Number, partition: Number, seed: Number) -
     value = (value ^ value >> _HALF) * _MIX
     value ^= value >> _HALF
     # The upper half says where it belongs. All lines begin at another partition: a topic may have no more than one.
-    return value & ~(_IN_LINE << _HALF) | ((value ^ np.uint64(partition)) & _IN_LINE) << _HALF
+    return value & ~(_PLACE_IN_LINE << _HALF) | ((value ^ np.uint64(partition)) & _PLACE_IN_LINE) << _HALF
 
 
 @inlined

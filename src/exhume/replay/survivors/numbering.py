@@ -7,7 +7,7 @@ import numpy as np
 from exhume.codecs.kernels import inlined, kernel
 from exhume.codecs.kernels.primitives import NOT_EXACT, Bytes, Int64s, Number, hash_of, kind_of_text
 from exhume.replay.survivors import tables as columns
-from exhume.replay.survivors.keys import Keys, add_key, find_key, hash_of_key
+from exhume.replay.survivors.keys import IN_LINE, Keys, add_key, fetch_slot, find_key, hash_of_key
 from exhume.replay.survivors.names import add_name, find_name
 from exhume.replay.survivors.passing import pass_group
 from exhume.replay.survivors.rules import PASSED_ON
@@ -22,6 +22,8 @@ def key_of(group: Number, topic: Number, partition: Number, seed: Number, keys: 
     if key < 0:
         key = counts[columns.KEYS]
         add_key(keys, key, slot, group, topic, partition, key_hash)
+        # Where a key is new, so is mostly the next line of the index.
+        fetch_slot(keys, hash_of_key(group, topic, partition + IN_LINE, seed))
         commits[key, columns.RECORD_OFFSET] = columns.NOTHING
         counts[columns.KEYS] += 1
     return key
