@@ -86,6 +86,15 @@ def test_offsets_of_a_kip_848_group_expired_as_its_last_member_left(tmp_path: Pa
     assert "as soon as the last member had left, 9 d 4 min after the commit" in found.sentence
 
 
+def test_the_tombstone_of_the_last_member_is_enough(tmp_path: Path) -> None:
+    log = """
+        20 d0 00:00:00 OC web slow-0 = 77
+        21 d9 00:00:00 CG8 web m1 = X | CG7 web m1 = X | CG5 web m1 = X | CG3 web epoch=12
+        25 d9 00:04:00 OC web slow-0 = X
+    """
+    assert "9 d 4 min after the commit (KIP-848" in said(Story(log).findings(tmp_path), "IC-28").sentence
+
+
 def test_offsets_of_a_kip_848_group_that_was_empty_for_long_just_expired(tmp_path: Path) -> None:
     assert codes_of(near_miss("IC-28", tmp_path, codes=ALL)) == {"IC-01"}
 

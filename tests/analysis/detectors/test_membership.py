@@ -186,6 +186,19 @@ def test_two_clients_fight_for_an_identity(tmp_path: Path) -> None:
     assert evidence_offsets(finding) == [1, 2, 3]
 
 
+def test_two_clients_fight_for_an_identity_in_a_consumer_group(tmp_path: Path) -> None:
+    log = """
+        0 d0 10:00 CG3 g epoch=3 | CG5 g m1 {t} instance=i host=/h1
+        2 d0 10:01 CG5 g m1 = X | CG5 g m2 {t} instance=i host=/h2
+        4 d0 10:02 CG5 g m2 = X | CG5 g m3 {t} instance=i host=/h1
+        6 d0 10:03 CG5 g m3 = X | CG5 g m4 {t} instance=i host=/h2
+    """
+    finding = said(Story(log).findings(tmp_path, codes=["IC-19"]), "IC-19")
+
+    assert "instance i changed hands 3 times in 2 min" in finding.sentence
+    assert finding.member_id == "m4"
+
+
 # IC-24
 
 

@@ -22,6 +22,7 @@ TOGETHER_MS = 1000
 #: Tombstones of other groups that may have the same cause.
 NEARBY_MS = 60_000
 _GROUP_TOMBSTONES = (2, 3, 11, 17)
+_CONSUMER_MEMBER = 5
 
 #: Why an offset went:
 #:
@@ -171,7 +172,7 @@ def _by_membership(group: GroupCase, key: KeyLife, removal: Removal) -> Verdict:
     """Whether a pass may remove what is due from a group like this: never what its members subscribe to."""
     step = group.membership_before(removal.record_offset)
     if step is None or step.is_empty or step.is_tombstone:
-        left_ms = None if step is None or step.kind == "classic" else _last_member_left_ms(group, step)
+        left_ms = None if step is None or step.kind == "classic" else _last_member_left_ms(group, removal)
         is_sudden = left_ms is not None and removal.timestamp_ms is not None and removal.timestamp_ms - left_ms <= CHECK_MS
         return "just_emptied" if is_sudden else "expired"
     subscribed = subscribed_topics(step)
@@ -188,13 +189,11 @@ def subscribed_topics(step: Membership) -> set[str] | None:
     return None if None in subscriptions else {*chain.from_iterable(filter(None, subscriptions))}
 
 
-def _last_member_left_ms(group: GroupCase, step: Membership) -> int | None:
-    """When the last member left a group that is empty at this step; None where the log has nobody in it before."""
-    left_ms = None
-    for earlier in reversed([each for each in group.memberships if each.record_offset <= step.record_offset]):
-        if not earlier.is_empty:
-            return left_ms
-        left_ms = earlier.timestamp_ms
+def _last_member_left_ms(group: GroupCase, removal: Removal) -> int | None:
+    """When the last member left a consumer group that is empty at this removal; None where no tombstone of a member is in front of it."""
+    for record in reversed(group.records):
+        if record.record_type == _CONSUMER_MEMBER and record.value is None and record.record_offset < removal.record_offset:
+            return record.timestamp_ms
     return None
 
 
