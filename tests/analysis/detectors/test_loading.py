@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import exhume
 from exhume.analysis.detectors.load_orders import group_of, order_of
 
 from .incidents import hit, near_miss
@@ -107,3 +108,15 @@ def test_an_empty_segment_behind_a_gap_is_read_for_ever_by_old_releases(tmp_path
 
 def test_a_partition_that_is_many_times_its_siblings_is_slow_to_load(tmp_path: Path) -> None:
     assert said(hit("IC-15", tmp_path, "a partition that is many times its siblings"), "IC-15").offsets_partition == 3
+
+
+def test_a_log_of_empty_segments_alone_is_read_on_for_ever_too(tmp_path: Path) -> None:
+    partition = tmp_path / "__consumer_offsets-3"
+    partition.mkdir()
+    for base_offset in (100, 200):
+        (partition / f"{base_offset:020}.log").touch()
+    with exhume.open(tmp_path) as topic:
+        found = said(topic.diagnose(codes=["IC-15"]), "IC-15")
+
+    assert (found.offsets_partition, found.first_record_offset) == (3, 100)
+    assert "the newest segment is empty and begins at 200, behind a gap that begins at 100" in found.sentence

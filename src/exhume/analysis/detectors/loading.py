@@ -8,12 +8,13 @@ from itertools import groupby
 from statistics import median
 from typing import Any
 
-from exhume.analysis.detectors.cases import PartitionCase, TopicCase
+from exhume.analysis.detectors.cases import PartitionCase, Surroundings, TopicCase
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.load_orders import KnownOrder, group_of, order_of, owners_at_end
 from exhume.analysis.detectors.log_files import size_bytes
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import Proof, counted, finding, undecidable
+from exhume.codecs.log_directory import PartitionDirectory
 from exhume.findings import Finding, Severity
 from exhume.replay.reading import DEFAULT_LOAD_BUFFER_BYTES
 from exhume.replay.release_table import newest_of_each_line
@@ -129,18 +130,22 @@ def find_slow_load(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:  # noq
     if case.files is None:
         yield undecidable("IC-15", "sizes and ends of logs can only be seen in their files")
         return
-    for partition in case.partitions:
-        yield from _empty_end(case, partition)
+    arounds = {partition.around.origin: partition.around for partition in case.partitions if partition.around.records}
+    for directory in case.files.directories:
+        yield from _empty_end(directory, arounds.get((directory.replica, directory.offsets_partition)))
     yield from _larger_than_siblings(case)
 
 
-def _empty_end(case: TopicCase, partition: PartitionCase) -> Iterator[Finding]:
-    around = partition.around
-    directory = case.files.directory(around.origin) if case.files else None
-    if directory is None:
-        return
-    last = [segment for segment in directory.segments if segment.is_read][-1]
-    if not last.size_bytes and around.records and last.base_offset > around.next_offset:
+def _empty_end(directory: PartitionDirectory, around: Surroundings | None) -> Iterator[Finding]:
+    segments = [segment for segment in directory.segments if segment.is_read]
+    last = segments[-1]
+    if around is None:
+        if any(segment.size_bytes for segment in segments):
+            return
+        # Without a record the log begins, and ends, where its first segment does.
+        begins = segments[0].base_offset
+        around = Surroundings(directory.replica, directory.offsets_partition, begins, begins, begins, None, None, 0)
+    if not last.size_bytes and last.base_offset > around.next_offset:
         yield finding(
             "IC-15",
             f"the newest segment is empty and begins at {last.base_offset}, behind a gap that begins at {around.next_offset}: "
