@@ -18,6 +18,9 @@ question was wrong (`RequestError`). Each keeps its facts as attributes, and its
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from difflib import get_close_matches
+
 
 class ExhumeError(Exception):
     """Base of everything exhume raises on purpose. `remedy` says what the reader can do about it."""
@@ -28,7 +31,9 @@ class ExhumeError(Exception):
         self.remedy = remedy
 
     def __str__(self) -> str:
-        return f"{self.message}. {self.remedy}" if self.remedy else self.message
+        if not self.remedy:
+            return self.message
+        return f"{self.message}{'' if self.message.endswith('?') else '.'} {self.remedy}"
 
 
 class EvidenceError(ExhumeError):
@@ -101,3 +106,10 @@ class EncodeError(ExhumeError):
 
 class RequestError(ExhumeError):
     """The request cannot be answered; the message lists what could be asked instead."""
+
+
+def near_by(name: str, known: Iterable[str]) -> str | None:
+    """The remedy for a name that is not known: those that are like it, or a few where none is; None where nothing is known."""
+    names = sorted(known)
+    near = get_close_matches(name, names, n=5) or [other for other in names if name in other][:5] or names[:5]
+    return f"Near by: {', '.join(near)}" if near else None

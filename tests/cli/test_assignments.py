@@ -31,3 +31,8 @@ def test_all_groups_come_as_verdicts_with_a_sentence(capsys: pytest.CaptureFixtu
 def test_csv_of_two_tables_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["assignments", DATA, "--group", "fraud-scoring", "--output", "csv"]) == 2
     assert "Choose one with --table: verdicts, partitions" in capsys.readouterr().err
+
+
+def test_what_is_no_release_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["assignments", DATA, "--release", "banana"]) == 2
+    assert "no release 'banana'" in capsys.readouterr().err

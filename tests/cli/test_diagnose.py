@@ -49,6 +49,13 @@ def test_one_group_and_one_code(ask: Ask, log: Path) -> None:
     assert _codes(ask("diagnose", log, "--code", "IC-01", "--output", "jsonl")[1]) == ["IC-01"]
 
 
+def test_a_group_without_a_record_is_no_group_that_is_well(ask: Ask, log: Path) -> None:
+    code, out, err = ask("diagnose", log, "--group", "pya")
+
+    assert (code, out) == (2, "")
+    assert "no record of group 'pya' is here. Near by: pay" in err
+
+
 def test_what_could_not_be_decided_is_counted_and_shown_on_request(ask: Ask, log: Path) -> None:
     _, out, err = ask("diagnose", log)
     assert "undecidable" not in out

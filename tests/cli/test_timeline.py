@@ -14,6 +14,7 @@ from exhume.cli.swimlanes import lines
 from exhume.fixtures import scenarios
 from exhume.fixtures.log_writer import PartitionWriter
 from tests.analysis.test_group_lives import classic, classic_of
+from tests.judges import corpus
 
 
 @pytest.fixture
@@ -105,7 +106,17 @@ def test_two_moments_are_a_wrong_request(three: Path, capsys: pytest.CaptureFixt
     arguments = ["owners", str(three), "--topic", "orders", "--at-time", "2024-01-08", "--at-offset", "3"]
 
     assert run(arguments) == 2
-    assert "two moments" in capsys.readouterr().err
+    assert "not both" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("moment", "problem"), [("3", "of which offsets partition? Write P:3, P being one of"), ("77:3", "77 is not here")]
+)
+def test_owners_at_a_moment_that_the_log_cannot_have(moment: str, problem: str, capsys: pytest.CaptureFixture[str]) -> None:
+    data = str(corpus.BUNDLED / "4.0.0-consumer-groups" / "data")
+
+    assert run(["owners", data, "--topic", "orders", "--at-offset", moment]) == 2
+    assert problem in capsys.readouterr().err
 
 
 def test_rebalances_are_summed_up(three: Path, capsys: pytest.CaptureFixture[str]) -> None:

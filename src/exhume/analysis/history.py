@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any
 
 import pyarrow as pa
@@ -28,7 +27,7 @@ from exhume.codecs.json_values import to_json
 from exhume.codecs.record_types import ABORT, COMMIT, Decoded, decode_control_record, decode_record
 from exhume.codecs.records import Record
 from exhume.codecs.segment_reader import SegmentBatch
-from exhume.errors import RequestError
+from exhume.errors import RequestError, near_by
 from exhume.replay.state import CoordinatorState
 from exhume.replay.topic_names import TopicNames
 
@@ -111,8 +110,7 @@ def group_history(
     rows = [row for origin, life in lives.items() for row in life.finish(_left(state, origin, group))]
     if not rows:
         seen |= {*state.groups["group"].to_pylist(), *state.offsets["group"].to_pylist()}
-        near = get_close_matches(group, seen, n=5) or sorted(seen)[:5]
-        raise RequestError(f"no record of group {group!r} is here", remedy=f"Near by: {', '.join(near)}" if near else None)
+        raise RequestError(f"no record of group {group!r} is here", remedy=near_by(group, seen))
     if not only_commits:
         return _table(rows)
     commits = [row for row in rows if row["record_type"] in _OFFSET_COMMITS]

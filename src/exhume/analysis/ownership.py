@@ -16,6 +16,7 @@ import pyarrow as pa
 from exhume.analysis.log_spans import LogSpans
 from exhume.analysis.memberships import Member, Membership, TopicPartition
 from exhume.arrow_rows import table_of
+from exhume.replay.moment import Moment
 
 #: One row per interval: a partition, a group, and a member that had it all the time, or nobody.
 #:
@@ -80,15 +81,15 @@ def owners(
     return table_of(OWNERS, sorted(rows, key=_place))
 
 
-def owners_at(table: pa.Table, *, at_offset: int | Mapping[int, int] | None = None, at_time_ms: int | None = None) -> pa.Table:
-    """The rows of `OWNERS` that hold at a record offset (by offsets partition, or bare) or at a time."""
+def owners_at(table: pa.Table, at: Moment) -> pa.Table:
+    """The rows of `OWNERS` that hold at this moment, a time being one of appends."""
 
     def holds(row: _Row) -> bool:
-        if at_time_ms is not None:
+        if at.time_ms is not None:
             begin_ms, end_ms = row["from_timestamp_ms"], row["to_timestamp_ms"]
             is_open = row["to_record_offset"] is None or end_ms is None
-            return begin_ms is not None and begin_ms <= at_time_ms and (is_open or at_time_ms < end_ms)
-        offset = at_offset.get(row["offsets_partition"]) if isinstance(at_offset, Mapping) else at_offset
+            return begin_ms is not None and begin_ms <= at.time_ms and (is_open or at.time_ms < end_ms)
+        offset = at.last_offsets.get(row["offsets_partition"])
         if offset is None:
             return row["to_record_offset"] is None
         return row["from_record_offset"] <= offset and (row["to_record_offset"] is None or offset < row["to_record_offset"])

@@ -180,7 +180,8 @@ def transactions_sentence(found: Transactions) -> str:
     places = sum(row["open_transactions"] > 0 for row in rows)
     if not opened:
         return f"no transaction is open in {len(rows)} partitions"
-    return f"{opened} transactions are open, {late} of them late; they hold up {held_up} bytes in {places} of {len(rows)} partitions"
+    transactions = "transaction is" if opened == 1 else "transactions are"
+    return f"{opened} {transactions} open, {late} of them late; they hold up {held_up} bytes in {places} of {len(rows)} partitions"
 
 
 def _parts(batch: pa.RecordBatch) -> Iterator[tuple[Origin, pa.RecordBatch]]:

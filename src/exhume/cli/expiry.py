@@ -20,7 +20,9 @@ def parse_retention(text: str) -> int:
     """
     retention_ms = parse_duration(text)
     if retention_ms is None:
-        raise RequestError(f"{text!r} is no retention", remedy="Write days, hours, minutes or milliseconds, such as 7d, 168h or 10080m")
+        raise RequestError(
+            f"{text!r} is no length of time", remedy="Write days, hours, minutes or milliseconds, such as 7d, 168h or 10080m"
+        )
     return retention_ms
 
 

@@ -61,12 +61,9 @@ def owners_command(
     """
     from exhume.cli.render import refuse_unfit, render
     from exhume.cli.run import opened, tell
-    from exhume.errors import RequestError
 
     refuse_unfit(None, output=output, output_file=output_file, evidence=paths)
     offsets = record_offsets(at_offset, "--at-offset")
-    if offsets is not None and at_time is not None:
-        raise RequestError("--at-offset and --at-time are two moments", remedy="Give one of them")
     with opened(paths, temp_dir=temp_dir) as evidence:
         answer = evidence.owners(groups=groups or None, topic=topic, partition=partition, at_offset=offsets, at_time_ms=at_time)
         render(answer, output=output, output_file=output_file, csv_raw=csv_raw, columns=_SHOWN, evidence=paths)

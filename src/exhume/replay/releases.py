@@ -295,6 +295,11 @@ def _newest_known(numbers: tuple[int, ...], span: BrokerProfile) -> str:
     return ".".join(str(number) for number in numbers)
 
 
+def is_release(text: str) -> bool:
+    """True for what is spelt as a release, known or not."""
+    return _RELEASE.fullmatch(text.strip()) is not None
+
+
 def is_newer_than_known(release: str) -> bool:
     """True for a release behind the newest one whose rules are known."""
     match = _RELEASE.fullmatch(release.strip())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from exhume.errors import RequestError
+from exhume.errors import RequestError, near_by
 from exhume.findings import Findings
 from exhume.replay.state_tables import SCHEMAS
 
@@ -131,9 +130,8 @@ class CoordinatorState:
             for table in ("groups", "members", "assignments", "offsets", "pending_offsets")
         }
         if not any(found.values()):
-            known = sorted({*self.groups["group"].to_pylist(), *self.offsets["group"].to_pylist()})
-            near = difflib.get_close_matches(name, known, n=5) or [other for other in known if name in other][:5] or known[:5]
-            raise RequestError(f"no group {name!r} in this state", remedy=f"Near by: {', '.join(near)}" if near else None)
+            known = {*self.groups["group"].to_pylist(), *self.offsets["group"].to_pylist()}
+            raise RequestError(f"no group {name!r} in this state", remedy=near_by(name, known))
         return GroupState(
             name,
             found["groups"][0] if found["groups"] else None,

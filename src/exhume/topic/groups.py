@@ -17,10 +17,10 @@ from exhume.analysis.log_spans import log_spans
 from exhume.analysis.memberships import Membership
 from exhume.analysis.ownership import owners, owners_at
 from exhume.analysis.rebalances import rebalances, storm_findings
-from exhume.errors import RequestError
+from exhume.errors import RequestError, near_by
 from exhume.replay.local import LoadOptions, load_state
 from exhume.replay.moment import moment
-from exhume.replay.releases import profile_for
+from exhume.replay.releases import is_release, profile_for
 from exhume.replay.topic_names import TopicNames, read_topics_file
 from exhume.topic.states import TopicStates
 from exhume.topic.tables import Place
@@ -57,7 +57,7 @@ class TopicGroups(TopicStates):
         that the log holds, not only the last one. Moments are as for `state`; a time is that of the group's own records.
 
         Raises:
-            RequestError: no such assignor, no such group, or a moment that this log cannot have.
+            RequestError: no such assignor, release or group, or a moment that this log cannot have.
         """
         from exhume.analysis.assignment_rounds import TOPIC_RECORD_TYPES, FactsOverTime, check_every, check_latest
         from exhume.analysis.assignment_trials import Expectation
@@ -67,6 +67,8 @@ class TopicGroups(TopicStates):
         known = sorted({variant.assignor for variant in VARIANTS})
         if expected != "auto" and expected not in known:
             raise RequestError(f"no assignor {expected!r} is known", remedy=f"Choose auto, or one of {', '.join(known)}")
+        if release is not None and not is_release(release):
+            raise RequestError(f"no release {release!r}", remedy="Write a release such as 2.8.2 or 4.3")
         at = moment(self._offsets_partitions(), at_offset=at_offset, at_time_ms=at_time_ms)
         names = self._learned_names(topics_file)
         topics = read_topics_file(Path(topics_file)) if topics_file is not None else []
@@ -103,8 +105,10 @@ class TopicGroups(TopicStates):
         `at_offset` is the last record offset that counts, by offsets partition or bare; `at_time_ms` a time of appends.
 
         Raises:
-            RequestError: no group record of one of these groups, or nobody ever owned a partition of this topic; lists what is near by.
+            RequestError: no group record of one of these groups, or nobody ever owned a partition of this topic, which lists what is near
+                by; or a moment that this log cannot have.
         """
+        at = moment(self._offsets_partitions(), at_offset=at_offset, at_time_ms=at_time_ms)
         known: set[tuple[str, int]] = set()
 
         def is_wanted(name: str, number: int) -> bool:
@@ -118,9 +122,7 @@ class TopicGroups(TopicStates):
             near = sorted(f"{name} {number}" for name, number in known if name == topic) or get_close_matches(topic or "", topics, n=5)
             remedy = f"Near by: {', '.join((near or sorted(topics))[:10])}" if topics else "No group here says who owns what"
             raise RequestError(f"nobody ever owned {place} here", remedy=remedy)
-        if at_offset is None and at_time_ms is None:
-            return answer
-        return owners_at(answer, at_offset=at_offset, at_time_ms=at_time_ms)
+        return answer if at is None else owners_at(answer, at)
 
     def _learned_names(self, topics_file: Place | None) -> TopicNames:
         """Names of topic ids, those that the commits of these logs tell included: they are learned by loading."""
@@ -145,5 +147,4 @@ class TopicGroups(TopicStates):
         if missing:
             known = {step.group for step in group_lives(self.records(types=GROUP_RECORD_TYPES))}
             group = min(missing)
-            near = get_close_matches(group, known, n=5) or sorted(known)[:5]
-            raise RequestError(f"no group record of {group!r} is here", remedy=f"Near by: {', '.join(near)}" if near else None)
+            raise RequestError(f"no group record of {group!r} is here", remedy=near_by(group, known))

@@ -25,7 +25,7 @@ from exhume.analysis.why import explain as answer_why
 from exhume.arrow_rows import Origin
 from exhume.codecs.chapters import chapters
 from exhume.codecs.record_sizes import record_sizes
-from exhume.errors import RequestError
+from exhume.errors import RequestError, near_by
 from exhume.findings import Finding, Findings
 from exhume.garbage import collected_seldom
 from exhume.replay.local import LoadOptions, load_partitions, load_state, state_of_loads
@@ -60,14 +60,18 @@ class TopicInvestigations(TopicGroups):
         finding, somebody has looked and found nothing. What is damaged is in `findings` of this topic.
 
         Raises:
-            RequestError: no such code.
+            RequestError: no such code, or no record of one of these groups, which lists what is near by.
         """
         from exhume.analysis.detectors import Inputs, LogFiles, condense, diagnose
 
         reader = self._reader()
         case = condense(chapters(reader), self._topic_names(topics_file), compiled=reader.is_worth_compiling)
         case.files = LogFiles(self._evidence, self._reader, self._fast_load, self.findings)
-        return Findings(diagnose(case, inputs or Inputs(), codes=codes, groups=groups))
+        inputs = inputs or Inputs()
+        known = {group.group for group in case.groups()} | {line.group for line in inputs.live or ()}
+        for group in sorted({*(groups or ())} - known):
+            raise RequestError(f"no record of group {group!r} is here", remedy=near_by(group, known))
+        return Findings(diagnose(case, inputs, codes=codes, groups=groups))
 
     def explain(
         self,

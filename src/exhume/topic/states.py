@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from pathlib import Path
 from threading import Lock
 from typing import Literal
@@ -22,7 +21,7 @@ from exhume.analysis.removals import neighbours_of
 from exhume.analysis.why import explain as answer_why
 from exhume.codecs import kernel_cache
 from exhume.codecs.segment_reader import SegmentBatch
-from exhume.errors import RequestError
+from exhume.errors import RequestError, near_by
 from exhume.replay.broker_log import Stop
 from exhume.replay.local import LoadOptions, Mode, PartitionLoad, load_partitions, load_state
 from exhume.replay.moment import Clock, moment, refuse_lone_clock
@@ -308,6 +307,5 @@ def retention_of_ms(retention_ms: int | None, profile: BrokerProfile) -> int:
 def _refuse_unknown(groups: Collection[str], forecast: pa.Table, loads: Sequence[PartitionLoad]) -> None:
     for group in sorted(set(groups) - set(forecast["group"].to_pylist())):
         held = [load.holdings.whole() for load in loads]
-        known = sorted({name for holdings in held for name in (*holdings.groups, *(key[0] for key in holdings.offsets))})
-        near = get_close_matches(group, known, n=5) or known[:5]
-        raise RequestError(f"no group {group!r} in this state", remedy=f"Near by: {', '.join(near)}" if near else None)
+        known = {name for holdings in held for name in (*holdings.groups, *(key[0] for key in holdings.offsets))}
+        raise RequestError(f"no group {group!r} in this state", remedy=near_by(group, known))

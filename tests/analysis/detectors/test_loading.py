@@ -116,7 +116,7 @@ def test_a_log_of_empty_segments_alone_is_read_on_for_ever_too(tmp_path: Path) -
     for base_offset in (100, 200):
         (partition / f"{base_offset:020}.log").touch()
     with exhume.open(tmp_path) as topic:
-        found = said(topic.diagnose(codes=["IC-15"]), "IC-15")
+        found = said([*topic.diagnose(codes=["IC-15"])], "IC-15")
 
     assert (found.offsets_partition, found.first_record_offset) == (3, 100)
     assert "the newest segment is empty and begins at 200, behind a gap that begins at 100" in found.sentence
