@@ -248,21 +248,20 @@ def _partition_row(tally: Tally) -> _Row:
     reach = tally.reach
     columns = {name: column[: len(tally.keys)] for name, column in tally.columns.items()}
     summed = {name: float(values.sum()) for name, values in measures(columns).items()}
-    size = sum(size for _, size in reach.segments)
     clean, dirty = reach.bytes_between(0, reach.first_dirty), reach.bytes_between(reach.first_dirty, reach.first_uncleanable)
     closed = float(columns["cleanable_records"].sum())
     return {
         **{name: summed[name] for name in ("live_bytes", "superseded_bytes", "freeable_records", "freeable_bytes")},
         "segments": len(reach.segments),
-        "size_bytes": size,
+        "size_bytes": reach.size_bytes,
         "records": summed["records"] + tally.marker_records,
         "keys": len(tally.keys),
         "marker_bytes": tally.marker_bytes,
-        "other_bytes": max(size - summed["size_bytes"] - tally.marker_bytes, 0),
+        "other_bytes": max(reach.size_bytes - summed["size_bytes"] - tally.marker_bytes, 0),
         "active_segment_bytes": reach.segments[-1][1] if reach.segments else 0,
         "first_dirty_offset": reach.first_dirty,
         "first_uncleanable_offset": reach.first_uncleanable,
-        "stopped_by": "open_transaction" if reach.is_stopped_by_transaction else "active_segment",
+        "stopped_by": reach.stopped_by,
         "open_transaction_offset": reach.open_transaction,
         "dirty_bytes": dirty,
         "dirty_ratio": round(dirty / (clean + dirty), 4) if clean + dirty else None,

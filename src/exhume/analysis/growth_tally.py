@@ -44,6 +44,16 @@ class Reach:
     def is_stopped_by_transaction(self) -> bool:
         return bool(self.segments) and self.first_uncleanable < self.segments[-1][0]
 
+    @property
+    def stopped_by(self) -> str:
+        """What the cleaner has to stop at."""
+        return "open_transaction" if self.is_stopped_by_transaction else "active_segment"
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of all segments."""
+        return sum(size for _, size in self.segments)
+
     def bytes_between(self, first: int, end: int) -> int:
         """The size of the segments that begin at `first` or behind it, and in front of `end`."""
         return sum(size for base, size in self.segments if first <= base < end)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import chain, groupby
 from typing import TYPE_CHECKING
@@ -17,7 +17,12 @@ from exhume.codecs.records_table import tables_of_batches
 from exhume.codecs.segment_reader import SegmentBatch, SegmentReader
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
     from exhume.codecs.columns.pieces import Piece
+
+    _Floats = npt.NDArray[np.float64]
 
 _OFFSET_COMMITS = pa.array([0, 1], pa.int16())
 _GROUP_METADATA = 2
@@ -35,6 +40,8 @@ class Chapter:
     commits: pa.RecordBatch
     groups: pa.RecordBatch
     others: pa.RecordBatch
+    #: The bytes on disk of `commits` and of `others`, as `record_sizes` shares them out; None where batches are read one by one.
+    sizes: Callable[[], tuple[_Floats, _Floats]] | None = None
 
 
 def chapters(reader: SegmentReader) -> Iterator[Chapter]:
@@ -70,6 +77,7 @@ def _split(piece: Piece) -> Chapter:
     import numpy as np
 
     from exhume.codecs.columns.record_columns import record_table
+    from exhume.codecs.columns.sized import sizes_of
     from exhume.codecs.columns.typed import commit_table, group_table
     from exhume.codecs.kernels import records, scan
 
@@ -78,4 +86,10 @@ def _split(piece: Piece) -> Chapter:
     is_commit = ~is_control & ((numbers == 0) | (numbers == 1))
     commits = piece if is_commit.all() else piece.only(np.flatnonzero(is_commit))
     groups = piece.only(np.flatnonzero(~is_control & (numbers == _GROUP_METADATA)))
-    return Chapter(piece.run.partition, commit_table(commits), group_table(groups), record_table(piece.only(np.flatnonzero(~is_commit))))
+    others = piece.only(np.flatnonzero(~is_commit))
+
+    def sizes() -> tuple[_Floats, _Floats]:
+        of_all = sizes_of(piece)
+        return of_all[is_commit], of_all[~is_commit]
+
+    return Chapter(piece.run.partition, commit_table(commits), group_table(groups), record_table(others), sizes)

@@ -11,7 +11,13 @@ import pytest
 import exhume
 from exhume.analysis.detectors import LogFiles, condense, diagnose
 from exhume.analysis.detectors.inputs import Inputs
-from exhume.fixtures.log_writer import PartitionWriter, offset_commit
+from exhume.analysis.growth import growth_of
+from exhume.codecs.chapters import chapters
+from exhume.codecs.log_directory import discover
+from exhume.codecs.record_sizes import record_sizes
+from exhume.codecs.segment_reader import ReadOptions, SegmentReader
+from exhume.findings import Findings
+from exhume.fixtures.log_writer import PartitionWriter, group_metadata, offset_commit, tombstone, write_checkpoint
 
 from .incidents import hit, near_miss
 from .story import codes_of, evidence_offsets, said
@@ -60,6 +66,46 @@ def test_what_compaction_would_find_is_asked_only_of_logs_where_it_never_was(
 
     assert asked == looked_at
     assert found == ["IC-03"] * len(looked_at)
+
+
+@pytest.mark.parametrize("checkpoint", [None, 100], ids=["never cleaned", "behind a checkpoint"])
+def test_what_is_counted_in_passing_is_what_a_second_look_counts(tmp_path: Path, checkpoint: int | None) -> None:
+    group = {"protocol_type": "consumer", "generation": 1, "protocol": None, "leader": None, "current_state_timestamp_ms": 0, "members": []}
+    with PartitionWriter(tmp_path, 3) as log:
+        for number in range(70):
+            key, value = offset_commit("g", "t", number % 2, number, commit_timestamp_ms=number)
+            assert key is not None
+            of_version_0 = (b"\0\0" + key[2:], value)
+            removed = tombstone(offset_commit("g", "t", 2, 0, commit_timestamp_ms=number))
+            log.append([(key, value), of_version_0, removed, group_metadata("g", group)], timestamp_ms=number * 10_000_000)
+            if number % 10 == 9:
+                log.roll()
+        log.append_marker(producer_id=7, producer_epoch=0, timestamp_ms=1)
+    if checkpoint is not None:
+        write_checkpoint(tmp_path / "cleaner-offset-checkpoint", [("__consumer_offsets", 3, checkpoint)])
+    with discover([tmp_path]) as evidence:
+        options, [directory] = ReadOptions(least_compiled_bytes=0), evidence.partitions
+        [case] = condense(chapters(SegmentReader(evidence, options, Findings()))).partitions
+        looked = growth_of(record_sizes(SegmentReader(evidence, options, Findings())), [directory], {}, by=None, now_ms=0)
+
+    assert case.uncleaned is not None
+    counted = case.uncleaned.row(directory, None)
+    assert counted["superseded_bytes"] > 0
+    assert counted == {name: looked.partitions[name][0].as_py() for name in counted}
+
+
+def test_what_one_batch_hides_is_left_to_a_second_look(tmp_path: Path) -> None:
+    key, value = offset_commit("g", "t", 0, 1, commit_timestamp_ms=0)
+    assert key is not None
+    with PartitionWriter(tmp_path, 3) as log:
+        for number in range(6):
+            log.append([(key + b"more" if number == 3 else key, value)], timestamp_ms=number)
+            log.roll()
+    with discover([tmp_path]) as evidence:
+        reader = SegmentReader(evidence, ReadOptions(least_compiled_bytes=0), Findings())
+        [case] = condense(chapters(reader)).partitions
+
+    assert case.uncleaned is None
 
 
 def test_an_open_transaction_in_the_way_is_named_as_the_cause(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from exhume.analysis.detectors.keys import GroupKeys
 from exhume.analysis.detectors.log_files import LogFiles
 from exhume.analysis.detectors.owner_history import OwnerHistory
 from exhume.analysis.detectors.strangers import Stranger
+from exhume.analysis.detectors.superseded import Uncleaned
 from exhume.analysis.group_lives import lives_of_records, lives_of_rosters
 from exhume.analysis.memberships import Membership
 from exhume.analysis.rosters import Roster
@@ -282,6 +283,8 @@ class PartitionCase:
     strangers: list[Stranger] = field(default_factory=list)
     #: The names of topic ids that commits tell.
     topics_by_id: dict[str, str] = field(default_factory=dict)
+    #: What a cleaner left; None where nobody counted it.
+    uncleaned: Uncleaned | None = None
 
 
 @dataclass(slots=True)

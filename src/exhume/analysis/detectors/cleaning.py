@@ -10,6 +10,7 @@ from exhume.analysis.detectors.commits import Dropped
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import counted, finding, span, undecidable
+from exhume.analysis.detectors.superseded import may_be_uncleaned
 from exhume.analysis.transactions import DEFAULT_MAX_TIMEOUT_MS
 from exhume.arrow_rows import Origin
 from exhume.codecs.log_directory import PartitionDirectory
@@ -18,7 +19,7 @@ from exhume.findings import Finding
 _DAY_MS = 86_400_000
 #: As of the brokers' metric for late transactions.
 _PADDING_MS = 5 * 60_000
-_MOST_DIRTY, _MOST_SUPERSEDED, _LEAST_SEGMENTS = 0.5, 0.9, 5
+_MOST_SUPERSEDED = 0.9
 _NAMED = 5
 
 
@@ -39,8 +40,15 @@ def find_compaction_stopped(case: TopicCase, inputs: Inputs) -> Iterator[Finding
             suspects[partition.around.origin] = directory
     if not suspects:
         return
+    opened = first_open(case)
+    compaction = {
+        origin: each.uncleaned.row(suspects[origin], opened.get(origin))
+        for each in case.partitions
+        if (origin := each.around.origin) in suspects and each.uncleaned is not None
+    }
     newest_ms = max((each.around.last_timestamp_ms or 0 for each in case.partitions), default=0)
-    compaction = case.files.compaction(suspects, first_open(case), newest_ms)
+    if uncounted := suspects.keys() - compaction.keys():
+        compaction |= case.files.compaction(uncounted, opened, newest_ms)
     damaged = {found.path for found in case.files.damage if found.is_damage}
     for partition in case.partitions:
         if (origin := partition.around.origin) in compaction:
@@ -49,11 +57,8 @@ def find_compaction_stopped(case: TopicCase, inputs: Inputs) -> Iterator[Finding
 
 def may_have_stopped(directory: PartitionDirectory, around: Surroundings) -> bool:
     """Whether neither the files nor missing offsets say that the cleaner of this log got on."""
-    closed = [segment for segment in directory.segments if segment.is_read][:-1]
-    if directory.cleaner_offset is None:
-        return len(closed) >= _LEAST_SEGMENTS and around.complete_from_offset <= around.start_offset
-    dirty = sum(segment.size_bytes for segment in closed if segment.base_offset >= directory.cleaner_offset)
-    return dirty > _MOST_DIRTY * sum(segment.size_bytes for segment in closed)
+    is_whole = around.complete_from_offset <= around.start_offset
+    return may_be_uncleaned(directory) and (directory.cleaner_offset is not None or is_whole)
 
 
 def first_open(case: TopicCase) -> dict[Origin, int]:

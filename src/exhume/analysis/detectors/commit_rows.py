@@ -119,10 +119,10 @@ class Names:
             return rows
         rows[Column.KEY], rows[Column.GROUP] = self._numbered(commits)
         for column, name in _PLAIN.items():
-            rows[column] = _numbers(commits[name], NONE)
-        rows[Column.IS_TOMBSTONE] = _numbers(commits["is_tombstone"].cast(pa.int8()), 0)
-        rows[Column.IS_STAGED] = _numbers(commits["is_transactional"].cast(pa.int8()), 0)
-        rows[Column.METADATA] = _numbers(pc.binary_length(commits["metadata"]), 0)
+            rows[column] = numbers_of(commits[name], NONE)
+        rows[Column.IS_TOMBSTONE] = numbers_of(commits["is_tombstone"].cast(pa.int8()), 0)
+        rows[Column.IS_STAGED] = numbers_of(commits["is_transactional"].cast(pa.int8()), 0)
+        rows[Column.METADATA] = numbers_of(pc.binary_length(commits["metadata"]), 0)
         rows[Column.TOPIC_ID] = self._topic_ids_of(commits["topic_id"], commits["topic"])
         time = rows[Column.TIME]
         has_none = time == NONE
@@ -131,7 +131,7 @@ class Names:
         texts = pc.add(pc.binary_length(commits["group"]), pc.binary_length(commits["topic"]))
         # What is newer than all that is known has the fields of the newest.
         fixed = _FIXED_BYTES[np.minimum(rows[Column.VERSION], len(_FIXED_BYTES) - 1)]
-        rows[Column.BYTES] = _numbers(texts, 0) + rows[Column.METADATA] + np.where(rows[Column.VERSION] < 0, 10, fixed)
+        rows[Column.BYTES] = numbers_of(texts, 0) + rows[Column.METADATA] + np.where(rows[Column.VERSION] < 0, 10, fixed)
         rows[Column.SETTLED] = rows[Column.OFFSET]
         rows[Column.STANDING] = rows[Column.STEPS] = 0
         return rows
@@ -141,7 +141,7 @@ class Names:
         groups = _places(commits["group"], self.group)
         topics = _places(commits["topic"], lambda name: self._topics.setdefault(name, len(self._topics)))
         pairs = self._pairs.of(groups << _TOPIC_BITS | topics)
-        partitions = _numbers(commits["partition"], 0) & (1 << _PARTITION_BITS) - 1
+        partitions = numbers_of(commits["partition"], 0) & (1 << _PARTITION_BITS) - 1
         return self._keys.of(pairs << _PARTITION_BITS | partitions), groups
 
     def _topic_ids_of(self, column: pa.Array, topics: pa.Array) -> Int64s | int:
@@ -154,7 +154,7 @@ class Names:
             if numbers[-1] == len(self.topic_ids):
                 self.topic_ids.append(topic_id)
                 self.topics_by_id[topic_id] = topics[pc.index(column, topic_id).as_py()].as_py()
-        places = _numbers(found.indices, NONE)
+        places = numbers_of(found.indices, NONE)
         topic_ids: Int64s = np.array([*numbers, 0], np.int64)[places]
         return topic_ids
 
@@ -193,11 +193,12 @@ def _places(column: pa.Array, number: Callable[[str], int]) -> Int64s:
     """The number of each of these names."""
     encoded = column.dictionary_encode()
     numbers = np.array([number(name) for name in encoded.dictionary.to_pylist()], np.int64)
-    places: Int64s = numbers[_numbers(encoded.indices, 0)]
+    places: Int64s = numbers[numbers_of(encoded.indices, 0)]
     return places
 
 
-def _numbers(column: pa.Array, none: int) -> npt.NDArray[Any]:
+def numbers_of(column: pa.Array, none: int) -> npt.NDArray[Any]:
+    """This column as 64-bit numbers, with this one for null."""
     if column.null_count:
         column = pc.fill_null(column, pa.scalar(none, column.type))
     numbers: npt.NDArray[Any] = column.to_numpy(zero_copy_only=False)

@@ -21,6 +21,7 @@ from exhume.analysis.detectors.keys import GroupKeys
 from exhume.analysis.detectors.recent import Recent
 from exhume.analysis.detectors.standings import CLASSIC_GROUP, Standings
 from exhume.analysis.detectors.strangers import Strangers
+from exhume.analysis.detectors.superseded import SupersededBytes, may_be_uncleaned
 from exhume.analysis.detectors.transactions import Markers, settle
 from exhume.analysis.rosters import Roster, RosterReader
 from exhume.arrow_rows import Origin
@@ -58,6 +59,8 @@ def condense(
             around = logs[origin].around
             around.topic_id = chapter.partition.topic_id
             around.first_segment_offset = next((segment.base_offset for segment in chapter.partition.segments if segment.is_read), None)
+            if commits_of is None and may_be_uncleaned(chapter.partition):
+                logs[origin].superseded = SupersededBytes(chapter.partition)
         logs[origin].take(chapter, commits_of)
     case = TopicCase([log.finish() for log in logs.values()])
     sweeps = sorted(sweep for partition in case.partitions for sweep in partition.sweeps)
@@ -113,6 +116,8 @@ class PartitionCondenser:
         self._activity = _Activity()
         self._strangers = Strangers()
         self._rosters = RosterReader()
+        #: Of logs of which somebody will ask.
+        self.superseded: SupersededBytes | None = None
         self._records: defaultdict[int, list[GroupRecord]] = defaultdict(list)
         self._waiting: list[Int64s] = []
         self._waiting_rows = 0
@@ -129,6 +134,8 @@ class PartitionCondenser:
             is_of = pc.is_in(commits["group"], value_set=pa.array(sorted(commits_of), pa.string()))
             commits = commits.filter(pc.or_kleene(is_of, commits["is_tombstone"]))
         rows = self._names.rows(commits)
+        if self.superseded is not None and not self.superseded.take(chapter, rows[Column.KEY]):
+            self.superseded = None
         is_control = others["is_control"].to_numpy(zero_copy_only=False)
         if is_control.any():
             self._note_markers(others.filter(others["is_control"]))
@@ -255,7 +262,8 @@ class PartitionCondenser:
             if removal.timestamp_ms is not None
         ]
         strangers, topics_by_id = self._strangers.found(), self._names.topics_by_id
-        return PartitionCase(self.around, groups, sweeps, dict(open_transactions), self._marker_count, strangers, topics_by_id)
+        uncleaned = None if self.superseded is None else self.superseded.told()
+        return PartitionCase(self.around, groups, sweeps, dict(open_transactions), self._marker_count, strangers, topics_by_id, uncleaned)
 
     def _group(self, name: str, number: int, keys: Int64s, usual_intervals_ms: Sequence[float | None]) -> GroupCase:
         activity = self._activity

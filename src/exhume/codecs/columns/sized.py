@@ -23,11 +23,12 @@ def _column(piece: Piece, field: pa.Field) -> pa.Array:
         case "is_tombstone":
             return flags(piece.records[records.VALUE_SIZE] < 0)
         case "size_bytes":
-            return numbers(_sizes(piece), field.type)
+            return numbers(sizes_of(piece), field.type)
     return record_column(piece, field)
 
 
-def _sizes(piece: Piece) -> npt.NDArray[np.float64]:
+def sizes_of(piece: Piece) -> npt.NDArray[np.float64]:
+    """The bytes of each of these records, which are whole batches or what a piece has of them."""
     batches = piece.records[records.BATCH]
     keys, values = np.maximum(piece.records[records.KEY_SIZE], 0), np.maximum(piece.records[records.VALUE_SIZE], 0)
     weights = keys + values + RECORD_OVERHEAD_BYTES
