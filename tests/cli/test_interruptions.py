@@ -6,6 +6,7 @@ import os
 import signal
 import struct
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -75,6 +76,30 @@ def test_an_interrupt_ends_a_command_within_a_second_with_one_word(
 
     assert (code, said) == (130, "interrupted\n")
     assert seconds < 1
+
+
+def test_an_interrupt_is_not_lost_while_an_object_is_taken_apart() -> None:
+    program = """
+import signal, time
+from exhume.cli import app
+
+class Fragile:
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+
+def work(arguments):
+    try:
+        Fragile()
+        time.sleep(20)
+    except KeyboardInterrupt:
+        return 130
+
+app.run = work
+app.main()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=15)
+
+    assert (done.returncode, done.stderr) == (130, "")
 
 
 def test_an_interrupt_leaves_no_half_written_file(

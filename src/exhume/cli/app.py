@@ -6,8 +6,10 @@ Exit codes: 0 clean, 1 damage made the answer partial (`diff`: or something diff
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
+from threading import Timer
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -98,10 +100,19 @@ def _interrupt(*_: object) -> NoReturn:
     raise Interrupted
 
 
+def _interrupt_again(lost: sys.UnraisableHookArgs) -> None:
+    """What is raised while an object is taken apart goes no further: an interrupt that was has to come once more."""
+    if isinstance(lost.exc_value, Interrupted):
+        Timer(0.01, os.kill, (os.getpid(), signal.SIGINT)).start()
+    else:
+        sys.__unraisablehook__(lost)
+
+
 def main() -> None:
     """Run the command line and exit with its code; every error we raise on purpose is one line on standard error."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _interrupt)
+        sys.unraisablehook = _interrupt_again
     without_pandas.keep_out()
     # A command keeps most of what it makes until it ends: to look for garbage among it takes a tenth of a short one.
     with collected_seldom():
