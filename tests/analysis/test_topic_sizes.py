@@ -95,6 +95,30 @@ def test_a_topics_file_that_cannot_be_right_is_refused_with_its_line(tmp_path: P
         read_topics_file(file)
 
 
+def test_a_topics_file_that_a_spreadsheet_wrote(tmp_path: Path) -> None:
+    file = tmp_path / "topics.csv"
+    file.write_bytes(b'\xef\xbb\xbf"topic","topic_id","partitions"\r\n"t","","4"\r\n')
+
+    assert [(row.topic, row.partition_count) for row in read_topics_file(file)] == [("t", 4)]
+
+
+@pytest.mark.parametrize(
+    ("header", "row", "problem"),
+    [
+        ("topic,topic_id,partitions", ",AAAAAAAAAAAAAAAAAAAAAQ,4", "a topic without a name"),
+        ("topic_id,topic,partitions", "AAAAAAAAAAAAAAAAAAAAAQ", "a topic without a name"),
+        ("topic,topic_id,partitions", "t,,4,5,6", "more cells than the header has columns"),
+        ("topic,topic_id,partitions", "t,,four", "a topic of four partitions"),
+    ],
+)
+def test_a_row_that_names_no_topic_rightly_is_refused(tmp_path: Path, header: str, row: str, problem: str) -> None:
+    file = tmp_path / "topics.csv"
+    file.write_text(f"{header}\n{row}\n", encoding="utf-8")
+
+    with pytest.raises(RequestError, match=f"line 2: {problem}"):
+        read_topics_file(file)
+
+
 def test_a_partition_that_no_topic_can_have_says_nothing_about_its_size() -> None:
     far = 2**31 - 2
     sizes = TopicSizes()

@@ -140,7 +140,7 @@ def read_topics_file(path: Path) -> list[Topic]:
     """
     expected = "Expected CSV with the header topic,topic_id,partitions[,racks]"
     try:
-        with path.open(encoding="utf-8", newline="") as file:
+        with path.open(encoding="utf-8-sig", newline="") as file:
             return list(_topics(csv.DictReader(file), path, expected))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise RequestError(f"{path}: cannot be read as a topics file: {error}", remedy=expected) from error
@@ -151,14 +151,23 @@ def _topics(rows: csv.DictReader[str], path: Path, expected: str) -> Iterable[To
         raise RequestError(f"{path}, line 1: no columns topic and topic_id", remedy=expected)
     for row in rows:
         try:
+            if None in row:
+                raise ValueError("more cells than the header has columns")
+            if not row["topic"]:
+                raise ValueError("a topic without a name")
             topic_id = format_uuid(parse_uuid(row["topic_id"])) if row["topic_id"] else None
-            partitions = int(row["partitions"]) if row.get("partitions") else None
-            if partitions is not None and not 1 <= partitions <= MOST_PARTITIONS:
-                raise ValueError(f"a topic of {partitions} partitions")
+            partitions = _count(row["partitions"]) if row.get("partitions") else None
             racks = _racks(row["racks"], partitions) if row.get("racks") else None
         except (EncodeError, ValueError) as error:
             raise RequestError(f"{path}, line {rows.line_num}: {error}", remedy=expected) from error
         yield Topic(row["topic"], topic_id, partitions, racks)
+
+
+def _count(text: str) -> int:
+    """A number of partitions. Raises ValueError where it is none that a topic can have."""
+    if not text.strip().isdecimal() or not 1 <= int(text) <= MOST_PARTITIONS:
+        raise ValueError(f"a topic of {text} partitions")
+    return int(text)
 
 
 def _racks(text: str, partitions: int | None) -> tuple[frozenset[str], ...]:
