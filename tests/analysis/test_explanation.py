@@ -18,6 +18,7 @@ from exhume.analysis.explanation.sentences import listed, named, numbers, often,
 from exhume.errors import RequestError
 from exhume.fixtures import scenarios
 from exhume.fixtures.log_writer import PartitionWriter, group_metadata, offset_commit, tombstone
+from exhume.fixtures.story import Story
 from exhume.topic import OffsetsTopic
 from tests.judges import corpus
 
@@ -160,6 +161,17 @@ def test_groups_that_are_gone_and_one_that_began_anew(lab: Path) -> None:
     assert "campaign-1 was the last that the log has, gone with record 7" in said(campaign, "members")
     assert "It was removed once before, and began anew" in said(returns, "what_it_is")
     assert "3 generations of 2 lives" in said(returns, "rebalances")
+
+
+def test_a_group_that_began_anew_with_the_generation_that_it_ended_with_had_two_lives(tmp_path: Path) -> None:
+    story = """
+        0 08:00 GM g gen=1 {A: t → t-0}
+        1 08:10 GM g = X
+        2 08:20 GM g gen=1 {A: t → t-0}
+        3 08:30 GM g gen=2 {A: t → t-0; B: t → t-1}
+    """
+
+    assert "3 generations of 2 lives" in said(explained(Story(story).write(tmp_path), "g"), "rebalances")
 
 
 def test_a_group_that_is_nothing_but_offsets(lab: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import pairwise
 
 from exhume.analysis.detectors.report import counted, span
 from exhume.analysis.explanation.facts import GroupFacts, Row
@@ -15,6 +14,8 @@ from exhume.analysis.storms import storms
 #: The last ones that get a sentence of their own.
 _MOST_REBALANCES = 5
 _MOST_CLIENTS = 5
+#: Causes of the first row of each life of a group.
+_BEGINNINGS = frozenset({"group_began", "first_seen"})
 _CAUSES: Mapping[str, str] = {
     "group_began": "the group began",
     "first_seen": "what was before it is not in the log",
@@ -50,7 +51,7 @@ def _summary(facts: GroupFacts, rows: list[Row]) -> Sentence:
     first, last = rows[0], rows[-1]
     lost = sum(row["skipped"] or 0 for row in rows if row["is_complete"])
     unsure = sum(row["skipped"] or 0 for row in rows if not row["is_complete"])
-    lives = 1 + sum(_number(after) < _number(before) for before, after in pairwise(rows))
+    lives = sum(not _BEGINNINGS.isdisjoint(row["causes"]) for row in rows)
     if len(rows) == 1:
         parts = [f"The log has {word} {_number(last)} of it"]
     elif lives > 1:
