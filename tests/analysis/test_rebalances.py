@@ -163,6 +163,93 @@ def test_an_empty_group_has_no_assignment_until_somebody_joins(tmp_path: Path) -
     ]
 
 
+def of_story(directory: Path, story: str) -> Rows:
+    return rebalances(Story(story).write(directory))
+
+
+def test_a_static_member_that_takes_its_place_again_stops_nobody(tmp_path: Path) -> None:
+    # The record says since when the group was Stable, not since when it waited for its leader.
+    story = """
+        0 08:00 GM g gen=1 st=08:00 leader=B {A1@h1/c#i: t → t-0; B@h2/c: t → t-1}
+        1 09:00 GM g gen=1 st=08:00 leader=B {A2@h1/c#i: t → t-0; B@h2/c: t → t-1}
+    """
+
+    assert told(of_story(tmp_path, story), "event", "no_assignment_ms") == [("rebalance", 0), ("static_replacement", None)]
+
+
+def test_who_came_and_went_without_an_assignment_does_not_end_the_time_without_one(tmp_path: Path) -> None:
+    story = """
+        0 08:00 GM g gen=1 {A: t → t-0}
+        1 09:00 GM g gen=2 empty st=09:00
+        2 09:30 GM g gen=4 empty st=09:30
+        3 10:00 GM g gen=5 st=09:59:57 {A: t → t-0}
+    """
+
+    assert told(of_story(tmp_path, story)[3:], "no_assignment_ms", "no_assignment_is") == [(60 * MINUTE_MS, "exactly")]
+
+
+def test_after_lost_generations_nobody_knows_how_long_an_empty_group_had_no_assignment(tmp_path: Path) -> None:
+    story = """
+        0 09:00 GM g gen=2 empty st=09:00
+        5 10:00 GM g gen=5 st=09:59:57 {A: t → t-0}
+    """
+
+    assert told(of_story(tmp_path, story)[1:], "no_assignment_ms", "no_assignment_is") == [(3000, "at_least")]
+
+
+def test_an_empty_consumer_group_has_no_assignment_until_somebody_has_a_partition(tmp_path: Path) -> None:
+    story = """
+        0 08:00 CG3 g epoch=1 | CG5 g a {t} | CG6 g target-epoch=1 | CG7 g a {t:[0]} | CG8 g a epoch=1 state=0 own{t:[0]}
+        5 09:00 CG5 g a = X | CG7 g a = X | CG8 g a = X | CG3 g epoch=2 | CG6 g target-epoch=2
+        10 09:30 CG3 g epoch=3 | CG5 g b {t} | CG6 g target-epoch=3 | CG7 g b {t:[0]} | CG8 g b epoch=3 state=2 own{}
+        15 09:31 CG8 g b epoch=3 state=0 own{t:[0]}
+    """
+
+    assert told(of_story(tmp_path, story), "event", "no_assignment_ms", "no_assignment_is") == [
+        ("rebalance", 0, "at_least"),
+        ("emptied", None, None),
+        ("rebalance", 31 * MINUTE_MS, "exactly"),
+    ]
+
+
+def test_where_nothing_is_missing_the_first_record_of_a_group_is_its_beginning(tmp_path: Path) -> None:
+    # Its first generation never got an assignment.
+    story = """
+        0 08:00 GM g gen=2 empty
+        1 08:10 GM g = X
+        2 08:20 GM g gen=2 {A: t → t-0}
+    """
+
+    assert told(of_story(tmp_path, story), "event", "causes", "skipped") == [
+        ("emptied", ["group_began"], 1),
+        ("removed", [], None),
+        ("rebalance", ["group_began"], 1),
+    ]
+
+
+@pytest.mark.parametrize("generation", [1, 2])
+def test_a_count_that_begins_anew_is_another_life_of_the_group(tmp_path: Path, generation: int) -> None:
+    story = f"""
+        0 08:00 GM g gen=2 {{A@h/c: t → t-0,1}}
+        5 10:00 GM g gen={generation} st=10:00 {{B@h/c: t → t-1,0}}
+    """
+
+    (_, row) = of_story(tmp_path, story)
+
+    assert told([row], "event", "skipped", "joined", "left", "partitions_moved") == [("rebalance", None, ["B"], [], None)]
+    assert row["causes"] == (["group_began"] if generation == 1 else ["first_seen"])
+
+
+def test_epochs_that_lie_in_front_of_a_hole_may_have_left_records(tmp_path: Path) -> None:
+    story = """
+        0 08:00 CG3 g epoch=1 | CG5 g a {t} | CG8 g a epoch=1 state=0 own{t:[0]}
+        9 08:05 CG8 g a epoch=1 state=0 own{t:[0]}
+        10 08:06 CG3 g epoch=4 | CG8 g a epoch=4 state=0 own{t:[0]}
+    """
+
+    assert told(of_story(tmp_path, story), "group_epoch", "skipped", "is_complete") == [(1, None, False), (4, 2, False)]
+
+
 def storm(log: PartitionWriter, *, minutes: int, flaps: bool = True) -> None:
     generation = 100
     for number in range(2 * minutes):

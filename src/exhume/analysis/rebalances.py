@@ -131,12 +131,15 @@ class _Life:
     complete_from: int | None
     rows: list[_Row] = field(default_factory=list)
     before: Membership | None = None
+    #: Since when the group has had no member, and nobody can have been in it unseen.
+    empty_since_ms: int | None = None
     _epoch: _Epoch | None = None
 
     def take(self, step: Membership) -> None:
         before, self.before = self.before, step
         if step.is_tombstone:
             self._end_epoch()
+            self.empty_since_ms = None
             self.rows.append(self._row(step, before, "removed"))
         elif step.kind == "classic":
             self._end_epoch()
@@ -172,26 +175,37 @@ class _Life:
         }
 
     def _classic_row(self, step: Membership, before: Membership | None) -> _Row:
-        changes = member_changes(before, step)
-        is_new_life = before is None or before.is_tombstone or before.is_placeholder
         if step.is_placeholder:
             return self._row(step, before, "created", causes=["converted"] if step.converted_from else [])
-        is_same_generation = not is_new_life and before is not None and before.generation == step.generation
+        known = None if before is None or _began_anew(before, step) else before
+        changes = member_changes(known, step)
+        is_new_life = known is None or known.is_tombstone or known.is_placeholder
         if step.converted_from:
             event = "converted"
-        elif is_same_generation:
+        elif known is not None and not is_new_life and known.generation == step.generation:
             event = "static_replacement" if changes.restarted else "rewritten"
         else:
             event = "emptied" if step.is_empty else "rebalance"
-        duration, how = _no_assignment(step, before)
-        row = self._row(step, before, event, no_assignment_ms=duration, no_assignment_is=how, **_changed(changes))
-        row |= _moves(before, step, changes)
-        row["causes"] = _classic_causes(step, before, changes, row) if event in REBALANCE_EVENTS else []
-        row["skipped"] = _skipped(step, before)
-        if is_new_life and (before is not None or row["is_complete"]):
+        row = self._row(step, before, event, skipped=_skipped(step, known), **_changed(changes))
+        if is_new_life and (known is not None or row["is_complete"]):
             # The count of a life begins at 0.
             row["skipped"] = max((step.generation or 0) - 1, 0)
+        row |= _moves(known, step, changes)
+        row["causes"] = _classic_causes(step, known, changes, row) if event in REBALANCE_EVENTS else []
+        self._note_hidden(row)
+        if step.is_empty:
+            if self.empty_since_ms is None:
+                self.empty_since_ms = step.timestamp_ms if step.state_timestamp_ms is None else step.state_timestamp_ms
+        else:
+            if event == "rebalance":
+                row |= _no_assignment(self.empty_since_ms, step.state_timestamp_ms, step.timestamp_ms)
+            self.empty_since_ms = None
         return row
+
+    def _note_hidden(self, row: _Row) -> None:
+        """Where generations, or epochs, in front of this row may be lost, somebody may have had partitions in them."""
+        if not row["is_complete"] and row["skipped"] != 0:
+            self.empty_since_ms = None
 
     def _take_modern(self, step: Membership, before: Membership | None) -> None:
         epoch = self._epoch
@@ -204,11 +218,12 @@ class _Life:
             baseline = epoch.opened_by if epoch is not None else before
             changes = member_changes(baseline, step)
             event = "converted" if step.converted_from else "emptied" if step.is_empty else "rebalance"
-            row = self._row(step, before, event, **_changed(changes))
-            row["causes"] = _modern_causes(step, baseline, changes)
-            row["skipped"] = _skipped(step, baseline)
+            row = self._row(step, baseline, event, skipped=_skipped(step, baseline), **_changed(changes))
+            row["causes"] = _modern_causes(step, baseline, changes, row)
+            self._note_hidden(row)
             self._end_epoch()
-            self._epoch = epoch = _Epoch(step, step.group_epoch, step.kind, row, {} if before is None else before.owners())
+            owners_before = {} if before is None else before.owners()
+            self._epoch = epoch = _Epoch(step, step.group_epoch, step.kind, row, owners_before, self.empty_since_ms)
         elif before is not None:
             changes = member_changes(before, step)
             away = [member for member in step.members.values() if member.is_away and not _was_away(before, member)]
@@ -216,6 +231,10 @@ class _Life:
                 event = "static_replacement" if changes.restarted else "static_away"
                 self.rows.append(self._row(step, before, event, **_changed(changes)))
         epoch.take(step)
+        if step.is_empty:
+            self.empty_since_ms = step.timestamp_ms if self.empty_since_ms is None else self.empty_since_ms
+        elif step.owners() or step.is_opaque:
+            self.empty_since_ms = None
 
     def _end_epoch(self) -> None:
         if self._epoch is not None:
@@ -232,6 +251,7 @@ class _Epoch:
     kind: str
     row: _Row
     owners_before: Mapping[TopicPartition, list[Member]]
+    empty_since_ms: int | None
     latest: Membership | None = None
 
     def take(self, step: Membership) -> None:
@@ -248,9 +268,7 @@ class _Epoch:
             self.row["reconciled_record_offset"] = step.record_offset
             self.row["reconciliation_ms"] = None if began_ms is None or done_ms is None else max(done_ms - began_ms, 0)
         if "no_assignment_ms" not in self.row and not self.owners_before and step.owners():
-            began_ms, done_ms = self.opened_by.timestamp_ms, step.timestamp_ms
-            if began_ms is not None and done_ms is not None:
-                self.row |= {"no_assignment_ms": max(done_ms - began_ms, 0), "no_assignment_is": "at_least"}
+            self.row |= _no_assignment(self.empty_since_ms, self.opened_by.timestamp_ms, step.timestamp_ms)
 
     def finish(self) -> _Row:
         if self.latest is not None:
@@ -291,14 +309,23 @@ def _skipped(step: Membership, before: Membership | None) -> int | None:
     return max(step.epoch - before.epoch - 1, 0)
 
 
-def _no_assignment(step: Membership, before: Membership | None) -> tuple[int | None, str | None]:
-    if step.is_empty or step.timestamp_ms is None:
-        return None, None
-    if before is not None and before.kind == "classic" and before.is_empty and not (before.is_tombstone or before.is_placeholder):
-        since_ms, how = before.state_timestamp_ms if before.state_timestamp_ms is not None else before.timestamp_ms, "exactly"
-    else:
-        since_ms, how = step.state_timestamp_ms, "at_least"
-    return (None, None) if since_ms is None else (max(step.timestamp_ms - since_ms, 0), how)
+def _no_assignment(empty_since_ms: int | None, began_ms: int | None, done_ms: int | None) -> _Row:
+    """From when the group was Empty, or else from when this rebalance is known to have begun, until it is done."""
+    since_ms, how = (began_ms, "at_least") if empty_since_ms is None else (empty_since_ms, "exactly")
+    if since_ms is None or done_ms is None:
+        return {}
+    return {"no_assignment_ms": max(done_ms - since_ms, 0), "no_assignment_is": how}
+
+
+def _began_anew(before: Membership, step: Membership) -> bool:
+    """True where this generation is of another life of the group, and no record tells of the end of the one before.
+
+    The count began anew; within a generation nobody joins but a static member, in its own place.
+    """
+    if before.generation is None or step.generation is None or before.is_placeholder or step.generation > before.generation:
+        return False
+    joined = member_changes(before, step).joined
+    return step.generation < before.generation or any(member.group_instance_id is None for member in joined)
 
 
 def _moves(before: Membership | None, step: Membership, changes: MemberChanges) -> _Row:
@@ -325,10 +352,9 @@ def _targets(step: Membership) -> dict[TopicPartition, set[str]]:
 
 def _classic_causes(step: Membership, before: Membership | None, changes: MemberChanges, row: _Row) -> list[str]:
     if before is None or before.is_tombstone or before.is_placeholder:
-        return ["group_began" if step.generation == 1 or (before is not None and not before.is_tombstone) else "first_seen"]
+        is_first = step.generation == 1 or row["is_complete"] or (before is not None and before.is_placeholder)
+        return ["group_began" if is_first else "first_seen"]
     causes = ["converted"] if step.converted_from else []
-    if before.generation is not None and step.generation is not None and step.generation < before.generation:
-        return [*causes, "group_began" if step.generation == 1 else "first_seen"]
     causes += changes.causes
     if before.protocol != step.protocol and before.protocol is not None and step.protocol is not None:
         causes.append("protocol_changed")
@@ -343,9 +369,9 @@ def _has_cooperative_members(step: Membership) -> bool:
     return any(member.claimed is not None for member in step.members.values())
 
 
-def _modern_causes(step: Membership, before: Membership | None, changes: MemberChanges) -> list[str]:
+def _modern_causes(step: Membership, before: Membership | None, changes: MemberChanges, row: _Row) -> list[str]:
     if before is None or before.is_tombstone:
-        return ["group_began" if step.group_epoch in (1, 2) else "first_seen"]
+        return ["group_began" if step.group_epoch in (1, 2) or row["is_complete"] else "first_seen"]
     causes = ["converted"] if step.converted_from else []
     causes += changes.causes
     if before.topology_epoch is not None and step.topology_epoch != before.topology_epoch:
