@@ -28,7 +28,6 @@ _ASKED: dict[Callable[[Membership], Sequence[object]], str] = {
     rosters.claimed_of: "claimed",
     rosters.subscriptions_of: "subscribed_topics",
     rosters.client_ids_of: "client_id",
-    rosters.instance_ids_of: "group_instance_id",
 }
 
 
@@ -51,6 +50,7 @@ def _check(key: bytes, value: bytes, roster: rosters.Roster) -> None:
     assert (len(at_once), [*at_once]) == (len(members), [*members])
     for ask, name in _ASKED.items():
         assert [*ask(step)] == [getattr(member, name) for member in members.values()]
+    assert rosters.has_static_members(step) == any(member.group_instance_id is not None for member in members.values())
     assert [rosters.member_at(step, place) for place in range(len(members))] == [*members.values()]
     assert at_once == members
 

@@ -58,6 +58,7 @@ class _Columns:
     """Members of many records, one behind the other: a list for each of their fields, and the numbers of what they asked for and got."""
 
     fields: Mapping[str, list[Any]]
+    has_static_members: bool
     wishes: _Numbers
     gifts: _Numbers
     all_wishes: list[Wish]
@@ -79,6 +80,11 @@ class Roster:
     def told(self, name: str) -> list[Any]:
         """A field of each member, by its name in the layout."""
         return self._columns.fields[name][self._start : self._end]
+
+    @property
+    def has_static_members(self) -> bool:
+        """Whether any of them has an instance id."""
+        return self._columns.has_static_members and any(instance is not None for instance in self.told("group_instance_id"))
 
     def wish_numbers(self) -> bytes:
         """The same for all records of one reader of which the members asked for the same, in this order."""
@@ -212,6 +218,8 @@ class RosterReader:
         fields = {name: _encoded(members.field(name)) for name in _FIELDS}
         columns = _Columns(
             {name: _listed(*encoded) for name, encoded in fields.items()},
+            # None is always among the different values.
+            len(fields["group_instance_id"][0]) > 1,
             self._wishes.numbers(members.field("subscription"), by_protocol, of_member),
             self._gifts.numbers(members.field("assignment"), by_protocol, of_member),
             self._wishes.told,
@@ -344,11 +352,11 @@ def client_ids_of(step: Membership) -> list[str | None]:
     return [member.client_id for member in step.members.values()]
 
 
-def instance_ids_of(step: Membership) -> list[str | None]:
-    """`Member.group_instance_id` of each."""
+def has_static_members(step: Membership) -> bool:
+    """Whether any `Member.group_instance_id` is there."""
     if isinstance(step.members, ClassicMembers):
-        return step.members.roster.told("group_instance_id")
-    return [member.group_instance_id for member in step.members.values()]
+        return step.members.roster.has_static_members
+    return any(member.group_instance_id is not None for member in step.members.values())
 
 
 def member_at(step: Membership, place: int) -> Member:

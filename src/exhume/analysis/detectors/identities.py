@@ -19,7 +19,7 @@ from exhume.analysis.detectors.resets import find_replicated_positions
 from exhume.analysis.detectors.steps import judged, stretches, who
 from exhume.analysis.detectors.sweeps import subscribed_topics
 from exhume.analysis.memberships import Member, Membership, TopicPartition
-from exhume.analysis.rosters import client_ids_of, instance_ids_of, member_at, owned_together, subscriptions_of
+from exhume.analysis.rosters import client_ids_of, has_static_members, member_at, owned_together, subscriptions_of
 from exhume.findings import Finding
 
 #: A fight is so many changes in this time.
@@ -48,7 +48,7 @@ def find_identity_fights(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
     turns: dict[str, list[_Turn]] = {}
     holders: dict[str, Member] = {}
     for step in group.memberships:
-        for member in step.members.values() if {*instance_ids_of(step)} - {None} else ():
+        for member in step.members.values() if has_static_members(step) else ():
             instance = member.group_instance_id
             if instance is None:
                 continue
