@@ -12,6 +12,7 @@ import exhume
 from exhume.errors import RequestError
 from exhume.fixtures import scenarios
 from exhume.fixtures.log_writer import PartitionWriter, tombstone
+from exhume.fixtures.story import Story, time_ms
 from tests.analysis.test_group_lives import TOPIC_ID, classic, consumer, current
 from tests.judges import corpus
 
@@ -93,6 +94,36 @@ def test_an_interval_ends_earlier_where_generations_left_no_record(tmp_path: Pat
     assert [(row["member_id"], row["ended"]) for row in rows] == [("a", "earlier"), ("b", None)]
 
 
+def test_where_the_count_began_anew_an_interval_ended_earlier(tmp_path: Path) -> None:
+    def append(log: PartitionWriter) -> None:
+        log.append([classic(5, a=[0])])
+        log.roll(7)
+        log.append([classic(1, b=[0])])
+
+    assert [(row["member_id"], row["ended"]) for row in owners(tmp_path, append)] == [("a", "earlier"), ("b", None)]
+
+
+@pytest.mark.parametrize(
+    ("generations", "began"),
+    [
+        # Nothing is missing.
+        ({0: 3, 1: 7}, ["then", "then"]),
+        # Nothing but the first generation can have been before the first.
+        ({5: 1, 6: 2}, ["then", "then"]),
+        ({5: 2, 6: 3}, ["earlier", "then"]),
+        # One generation follows the other, whatever the hole between them held.
+        ({0: 1, 5: 2}, ["then", "then"]),
+        ({0: 1, 5: 3}, ["then", "earlier"]),
+    ],
+)
+def test_an_interval_may_have_begun_earlier_where_records_are_missing(
+    tmp_path: Path, generations: dict[int, int], began: list[str]
+) -> None:
+    lines = [f"{offset} 08:0{offset} GM g gen={generation} {{M{generation}: t → t-0}}" for offset, generation in generations.items()]
+
+    assert [row["began"] for row in owners(Story("\n".join(lines)).write(tmp_path))] == began
+
+
 def test_what_a_member_has_to_give_up_is_its_own_until_it_did(tmp_path: Path) -> None:
     def append(log: PartitionWriter) -> None:
         log.append([consumer(3, {"group_epoch": 1}), current("a", 1, 0, [0, 1], [])])
@@ -126,6 +157,28 @@ def test_a_moment_shows_who_had_it_then(tmp_path: Path, moment: dict[str, Any], 
         log.append([classic(2, b=[0])], timestamp_ms=30)
 
     assert [row["member_id"] for row in owners(tmp_path, append, **moment)] == owner
+
+
+@pytest.mark.parametrize(("minute", "owner"), [(10, ["A"]), (40, ["A"]), (60, ["C"])])
+def test_where_time_goes_back_a_moment_ends_in_front_of_the_first_later_record(tmp_path: Path, minute: int, owner: list[str]) -> None:
+    story = Story("""
+        0 08:00 GM g gen=1 {A: t → t-0}
+        1 09:00 GM g gen=2 {B: t → t-0}
+        2 08:30 GM g gen=3 {C: t → t-0}
+    """)
+    at_time_ms = time_ms(f"{8 + minute // 60}:{minute % 60}")
+    with exhume.open(story.write(tmp_path)) as topic:
+        held = topic.state(at_time_ms=at_time_ms, view="held").members["member_id"].to_pylist()
+
+    assert [row["member_id"] for row in owners(tmp_path, at_time_ms=at_time_ms)] == held == owner
+
+
+def test_where_no_record_has_a_time_the_end_is_every_moment(tmp_path: Path) -> None:
+    def append(log: PartitionWriter) -> None:
+        log.append([classic(1, a=[0])], magic=0, timestamp_ms=None)
+        log.append([classic(2, b=[0])], magic=0, timestamp_ms=None)
+
+    assert [row["member_id"] for row in owners(tmp_path, append, at_time_ms=30)] == ["b"]
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -48,6 +48,17 @@ def member_changes(before: Membership | None, after: Membership) -> MemberChange
     return MemberChanges(joined, left, restarted, resubscribed)
 
 
+def began_anew(before: Membership, after: Membership) -> bool:
+    """True where a generation is of another life of the group, and no record tells of the end of the one before.
+
+    The count began anew; within a generation nobody joins but a static member, in its own place.
+    """
+    if before.generation is None or after.generation is None or before.is_placeholder or after.generation > before.generation:
+        return False
+    joined = member_changes(before, after).joined
+    return after.generation < before.generation or any(member.group_instance_id is None for member in joined)
+
+
 def client_of(member: Member) -> str:
     """A member as people know it: `#instance`, or client id and host."""
     if member.group_instance_id is not None:

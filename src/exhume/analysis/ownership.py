@@ -14,8 +14,9 @@ from typing import Any
 import pyarrow as pa
 
 from exhume.analysis.log_spans import LogSpans
+from exhume.analysis.member_changes import began_anew
 from exhume.analysis.memberships import Member, Membership, TopicPartition
-from exhume.arrow_rows import table_of
+from exhume.arrow_rows import Origin, table_of
 from exhume.replay.moment import Moment
 
 #: One row per interval: a partition, a group, and a member that had it all the time, or nobody.
@@ -27,8 +28,8 @@ from exhume.replay.moment import Moment
 #: `holding` is assigned, away (kept for a static member of a consumer group that left for now), pending_revocation (it has to give it up,
 #: and nobody else may have it yet), or nobody, with a `reason`: empty (the group has no member), unassigned, removed (the group is gone),
 #: unknown (members whose bytes tell nothing). Nobody is told only of partitions that somebody had before. `overlaps` are members that had
-#: it as well for a while, which is an error but in a share group. `ended` is then, or earlier where generations without a record lie in
-#: between; null where it has not ended.
+#: it as well for a while, which is an error but in a share group. `began` is then, or earlier where records may be missing in front of it;
+#: `ended` is then, or earlier where generations without a record lie in between; null where it has not ended.
 OWNERS = pa.schema(
     [
         ("replica", pa.string()),
@@ -52,6 +53,7 @@ OWNERS = pa.schema(
         ("last_generation", pa.int32()),
         ("group_epoch", pa.int32()),
         ("last_group_epoch", pa.int32()),
+        ("began", pa.string()),
         ("ended", pa.string()),
         ("overlaps", pa.list_(pa.string())),
     ]
@@ -65,36 +67,44 @@ def owners(
     spans: LogSpans,
     *,
     wanted: Callable[[str, int], bool] | None = None,
+    at: Moment | None = None,
 ) -> pa.Table:
-    """Who had which partition when, as `OWNERS`, by group, topic, partition and time.
+    """Who had which partition when, as `OWNERS`, by group, topic, partition and time; with a moment only what held then.
 
-    `memberships` are the steps of any number of groups, those of each in the order of the log. `spans` say when logs end. `wanted` says of
-    which topic and partition; default: all.
+    `memberships` are the steps of any number of groups, those of each in the order of the log. `spans` say from where on logs are complete,
+    and when they end. `wanted` says of which topic and partition; default: all. A time ends each log in front of its first step that is
+    later, whatever those behind it say.
     """
     lives: dict[tuple[str | None, int | None, str], _Life] = {}
+    cuts: dict[Origin, int] = {}
     for step in memberships:
-        lives.setdefault((*step.origin, step.group), _Life(wanted)).take(step)
+        slot = (*step.origin, step.group)
+        if slot not in lives:
+            span = spans.get(step.origin)
+            lives[slot] = _Life(wanted, None if span is None else span.complete_from_offset)
+        lives[slot].take(step)
+        if at is not None and step.origin not in cuts and _is_later(step, at):
+            cuts[step.origin] = step.record_offset
     rows: list[_Row] = []
     for (replica, number, _), life in lives.items():
         span = spans.get((replica, number))
         rows += life.finish(None if span is None else span.last_timestamp_ms)
+    if at is not None:
+        rows = [row for row in rows if _holds(row, cuts.get((row["replica"], row["offsets_partition"])))]
     return table_of(OWNERS, sorted(rows, key=_place))
 
 
-def owners_at(table: pa.Table, at: Moment) -> pa.Table:
-    """The rows of `OWNERS` that hold at this moment, a time being one of appends."""
+def _is_later(step: Membership, at: Moment) -> bool:
+    if at.time_ms is not None:
+        return step.timestamp_ms is not None and step.timestamp_ms > at.time_ms
+    last_offset = at.last_offsets.get(step.offsets_partition)
+    return last_offset is not None and step.record_offset > last_offset
 
-    def holds(row: _Row) -> bool:
-        if at.time_ms is not None:
-            begin_ms, end_ms = row["from_timestamp_ms"], row["to_timestamp_ms"]
-            is_open = row["to_record_offset"] is None or end_ms is None
-            return begin_ms is not None and begin_ms <= at.time_ms and (is_open or at.time_ms < end_ms)
-        offset = at.last_offsets.get(row["offsets_partition"])
-        if offset is None:
-            return row["to_record_offset"] is None
-        return row["from_record_offset"] <= offset and (row["to_record_offset"] is None or offset < row["to_record_offset"])
 
-    return table.filter(pa.array([holds(row) for row in table.to_pylist()], pa.bool_()))
+def _holds(row: _Row, cut: int | None) -> bool:
+    """Whether this interval lasts where the log is cut off, in front of this record offset or, without one, at its end."""
+    end = row.get("to_record_offset")
+    return end is None if cut is None else row["from_record_offset"] < cut and (end is None or end >= cut)
 
 
 @dataclass(slots=True)
@@ -102,13 +112,15 @@ class _Life:
     """One group on its way past: the intervals that are open, by partition and then by member id, None for nobody."""
 
     wanted: Callable[[str, int], bool] | None
+    complete_from: int | None
     rows: list[_Row] = field(default_factory=list)
     _open: dict[TopicPartition, dict[str | None, _Row]] = field(default_factory=dict)
     _before: Membership | None = None
 
     def take(self, step: Membership) -> None:
         owners = self._owners(step)
-        skipped = _has_gap(self._before, step)
+        began = "then" if self._is_seen_to_begin(step) else "earlier"
+        ended = "earlier" if _has_gap(self._before, step) else "then"
         self._before = step
         for topic_partition in [*self._open, *(new for new in owners if new not in self._open)]:
             held = self._open.setdefault(topic_partition, {})
@@ -118,12 +130,12 @@ class _Life:
             for member_id in [*held]:
                 row = held[member_id]
                 if member_id not in now or row["holding"] != now[member_id][1] or (member_id is None and row["reason"] != _reason(step)):
-                    self._end(held.pop(member_id), step, "earlier" if skipped else "then")
+                    self._end(held.pop(member_id), step, ended)
             for member_id, (member, holding) in now.items():
                 if member_id in held:
                     held[member_id] |= {"last_generation": step.generation, "last_group_epoch": step.group_epoch}
                 else:
-                    held[member_id] = _begun(step, topic_partition, member, holding)
+                    held[member_id] = _begun(step, topic_partition, member, holding) | {"began": began}
             if len(now) > 1:
                 for member_id, row in held.items():
                     row["overlaps"] = sorted({*row["overlaps"], *(str(other) for other in now if other != member_id)})
@@ -135,6 +147,17 @@ class _Life:
                 duration_ms = None if end_ms is None or began_ms is None else max(end_ms - began_ms, 0)
                 self.rows.append({**row, "to_timestamp_ms": end_ms, "duration_ms": duration_ms})
         return self.rows
+
+    def _is_seen_to_begin(self, step: Membership) -> bool:
+        """Whether no record is missing that could have given somebody what this step gives."""
+        before = self._before
+        if self.complete_from is not None and (0 if before is None else before.record_offset) >= self.complete_from:
+            return True
+        if step.generation is None:
+            return False
+        if before is None or before.is_tombstone:
+            return step.generation <= 1
+        return not _has_gap(before, step)
 
     def _owners(self, step: Membership) -> dict[TopicPartition, dict[str | None, tuple[Member | None, str]]]:
         owners: dict[TopicPartition, dict[str | None, tuple[Member | None, str]]] = {}
@@ -194,7 +217,7 @@ def _has_gap(before: Membership | None, step: Membership) -> bool:
     """True where a classic group had generations in between that left no record."""
     if before is None or before.generation is None or step.generation is None:
         return False
-    return step.generation > before.generation + 1
+    return step.generation > before.generation + 1 or began_anew(before, step)
 
 
 def _place(row: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from exhume.analysis.log_spans import LogSpans
-from exhume.analysis.member_changes import MemberChanges, client_of, member_changes, moved_partitions
+from exhume.analysis.member_changes import MemberChanges, began_anew, client_of, member_changes, moved_partitions
 from exhume.analysis.memberships import Member, Membership, TopicPartition
 from exhume.analysis.storms import storm_rows, storms
 from exhume.arrow_rows import table_of
@@ -177,7 +177,7 @@ class _Life:
     def _classic_row(self, step: Membership, before: Membership | None) -> _Row:
         if step.is_placeholder:
             return self._row(step, before, "created", causes=["converted"] if step.converted_from else [])
-        known = None if before is None or _began_anew(before, step) else before
+        known = None if before is None or began_anew(before, step) else before
         changes = member_changes(known, step)
         is_new_life = known is None or known.is_tombstone or known.is_placeholder
         if step.converted_from:
@@ -315,17 +315,6 @@ def _no_assignment(empty_since_ms: int | None, began_ms: int | None, done_ms: in
     if since_ms is None or done_ms is None:
         return {}
     return {"no_assignment_ms": max(done_ms - since_ms, 0), "no_assignment_is": how}
-
-
-def _began_anew(before: Membership, step: Membership) -> bool:
-    """True where this generation is of another life of the group, and no record tells of the end of the one before.
-
-    The count began anew; within a generation nobody joins but a static member, in its own place.
-    """
-    if before.generation is None or step.generation is None or before.is_placeholder or step.generation > before.generation:
-        return False
-    joined = member_changes(before, step).joined
-    return step.generation < before.generation or any(member.group_instance_id is None for member in joined)
 
 
 def _moves(before: Membership | None, step: Membership, changes: MemberChanges) -> _Row:

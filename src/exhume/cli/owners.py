@@ -32,6 +32,7 @@ _SHOWN = (
     "client_host",
     "generation",
     "group_epoch",
+    "began",
     "ended",
     "overlaps",
     "from_record_offset",

@@ -15,7 +15,7 @@ import pyarrow as pa
 from exhume.analysis.group_lives import GROUP_RECORD_TYPES, group_lives
 from exhume.analysis.log_spans import log_spans
 from exhume.analysis.memberships import Membership
-from exhume.analysis.ownership import owners, owners_at
+from exhume.analysis.ownership import owners
 from exhume.analysis.rebalances import rebalances, storm_findings
 from exhume.errors import RequestError, near_by
 from exhume.replay.local import LoadOptions, load_state
@@ -102,7 +102,8 @@ class TopicGroups(TopicStates):
     ) -> pa.Table:
         """Who owned which partition when, as `ownership.OWNERS`; with a moment only what held then.
 
-        `at_offset` is the last record offset that counts, by offsets partition or bare; `at_time_ms` a time of appends.
+        `at_offset` is the last record offset that counts, by offsets partition or bare; `at_time_ms` a time of appends, that of the groups'
+        own records.
 
         Raises:
             RequestError: no group record of one of these groups, or nobody ever owned a partition of this topic, which lists what is near
@@ -115,14 +116,15 @@ class TopicGroups(TopicStates):
             known.add((name, number))
             return topic in (None, name) and partition in (None, number)
 
-        answer = owners(self._lives_of(groups), log_spans(self.batches()), wanted=is_wanted)
-        if not answer.num_rows and (topic is not None or partition is not None):
+        answer = owners(self._lives_of(groups), log_spans(self.batches()), wanted=is_wanted, at=at)
+        is_named = topic is not None or partition is not None
+        if is_named and not any(is_wanted(*topic_partition) for topic_partition in [*known]):
             place = " ".join(str(part) for part in (topic, partition) if part is not None)
             topics = {name for name, _ in known}
             near = sorted(f"{name} {number}" for name, number in known if name == topic) or get_close_matches(topic or "", topics, n=5)
             remedy = f"Near by: {', '.join((near or sorted(topics))[:10])}" if topics else "No group here says who owns what"
             raise RequestError(f"nobody ever owned {place} here", remedy=remedy)
-        return answer if at is None else owners_at(answer, at)
+        return answer
 
     def _learned_names(self, topics_file: Place | None) -> TopicNames:
         """Names of topic ids, those that the commits of these logs tell included: they are learned by loading."""
