@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from numba import config
 
 from exhume.codecs.kernels import inlined, kernel
+from exhume.codecs.kernels.instructions import RUN_BYTES, are_equal, is_ascii
 
 Bytes = npt.NDArray[np.uint8]
 Int64s = npt.NDArray[np.int64]
@@ -24,11 +26,13 @@ NO_POSITION = -1
 #: Kinds of text, from the most common on.
 ASCII, UTF8, NOT_EXACT = 0, 1, 2
 
+#: Whether bounds are checked. Those of runs are not, so there are none then.
+_CHECKS_BOUNDS = bool(config.BOUNDSCHECK)  # type: ignore[attr-defined]
+
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _TURN, _BACK = np.uint64(29), np.uint64(35)
 _HALF = np.uint64(32)
 _BYTE = np.uint64(0xFF)
-_NOTHING = np.uint64(0)
 _NO_ASCII = np.uint64(0x8080808080808080)
 
 
@@ -176,27 +180,17 @@ def is_same(left: Bytes, left_at: Number, right: Bytes, right_at: Number, size: 
             if left[np.uint64(left_at + index)] != right[np.uint64(right_at + index)]:
                 return False
         return True
-    if size < 32:
+    if size < RUN_BYTES or _CHECKS_BOUNDS:
         last = size - 8
         for index in range(0, last, 8):
             if word(left, left_at + index) != word(right, right_at + index):
                 return False
         return word(left, left_at + last) == word(right, right_at + last)
-    last = size - 32
-    for index in range(0, last, 32):
-        if not _is_same_run(left, left_at + index, right, right_at + index):
+    last = size - RUN_BYTES
+    for index in range(0, last, RUN_BYTES):
+        if not are_equal(left, left_at + index, right, right_at + index):
             return False
-    return _is_same_run(left, left_at + last, right, right_at + last)
-
-
-@inlined
-def _is_same_run(left: Bytes, left_at: Number, right: Bytes, right_at: Number) -> Number:
-    """True when 32 bytes are equal: compared in one go."""
-    differing = word(left, left_at) ^ word(right, right_at)
-    differing |= word(left, left_at + 8) ^ word(right, right_at + 8)
-    differing |= word(left, left_at + 16) ^ word(right, right_at + 16)
-    differing |= word(left, left_at + 24) ^ word(right, right_at + 24)
-    return differing == _NOTHING
+    return are_equal(left, left_at + last, right, right_at + last)
 
 
 @inlined
@@ -205,15 +199,23 @@ def hash_of(buffer: Bytes, position: Number, size: Number, seed: Number) -> np.u
     value = (np.uint64(seed) ^ np.uint64(size)) * _MIX
     if size < 8:
         for index in range(size):
-            value = (_turned(value) ^ np.uint64(buffer[np.uint64(position + index)])) * _MIX
+            value = _mixed(value, np.uint64(buffer[np.uint64(position + index)]))
     else:
-        last = size - 8
-        for index in range(0, last, 8):
-            value = (_turned(value) ^ word(buffer, position + index)) * _MIX
-        value = (_turned(value) ^ word(buffer, position + last)) * _MIX
+        # Two words at a time, each in a value of its own: neither waits for the other.
+        other, last = _turned(value), size - 8
+        for index in range(0, last - 8, 16):
+            value = _mixed(value, word(buffer, position + index))
+            other = _mixed(other, word(buffer, position + index + 8))
+        value = _mixed(value, word(buffer, position + max(last - 8, 0)))
+        value ^= _turned(_mixed(other, word(buffer, position + last)))
     value ^= value >> _HALF
     value *= _MIX
     return value ^ value >> _HALF
+
+
+@inlined
+def _mixed(value: np.uint64, text: np.uint64) -> np.uint64:
+    return (_turned(value) ^ text) * _MIX
 
 
 @inlined
@@ -225,6 +227,12 @@ def _turned(value: np.uint64) -> np.uint64:
 def kind_of_text(buffer: Bytes, position: Number, size: Number) -> Number:
     """`ASCII`, `UTF8`, or `NOT_EXACT`: no valid UTF-8, or a U+FFFD that text which was no valid UTF-8 could read as, too."""
     at, end = position, position + size
+    if size >= RUN_BYTES and not _CHECKS_BOUNDS:
+        while end - at > RUN_BYTES:
+            if not is_ascii(buffer, at):
+                return _kind_of_other_text(buffer, at, end)
+            at += RUN_BYTES
+        return ASCII if is_ascii(buffer, end - RUN_BYTES) else _kind_of_other_text(buffer, at, end)
     if size >= 8:
         while end - at > 8:
             if word(buffer, at) & _NO_ASCII:

@@ -22,11 +22,11 @@ NO_TIMESTAMP = -1
 LEAST_BYTES = 7
 
 #: Records of a batch mostly differ in deltas of a byte, names and values. This is what else one has: a mask of its first eight bytes, and
-#: what is left under it; its bytes, where deltas and key begin, the size of the key, where the value begins, its size, and the byte that
-#: says so.
-Like = tuple[Number, Number, Number, Number, Number, Number, Number, Number, Number]
+#: what is left under it; which bits of the second one are of its length; where deltas and key begin, the size of the key, and where the
+#: value begins.
+Like = tuple[Number, Number, Number, Number, Number, Number, Number]
 _WORD_BYTES = 8
-UNLIKE_ANY: Like = (0, 1, _WORD_BYTES, 0, 0, 0, 0, 0, 0)
+UNLIKE_ANY: Like = (0, 1, 0, 0, 0, 0, _WORD_BYTES)
 
 _MOST_SEQUENCE = 0x7FFFFFFF
 
@@ -67,55 +67,61 @@ def read_like(
     data: Bytes, position: Number, end: Number, like: Like
 ) -> tuple[Number, Number, Number, Number, Number, Number, Number, Like]:
     """What `read_fields` gives, and what to compare the record behind this one with. `UNLIKE_ANY` is for the first one."""
-    mask, head, record_bytes, deltas_at, key_at, key_size, value_at, value_size, value_head = like
-    if (
-        record_bytes <= end - position
-        and np.int64(word(data, position) & np.uint64(mask)) == head
-        and data[np.uint64(position + value_at - 1)] == value_head
-        and data[np.uint64(position + record_bytes - 1)] == 0
-    ):
-        # All sizes are those of the record in front, the deltas a byte each.
-        timestamp_delta, offset_delta = np.int64(data[np.uint64(position + deltas_at)]), np.int64(data[np.uint64(position + deltas_at + 1)])
-        return (
-            position + record_bytes,
-            timestamp_delta >> 1 ^ -(timestamp_delta & 1),
-            offset_delta >> 1 ^ -(offset_delta & 1),
-            position + key_at,
-            key_size,
-            position + value_at,
-            value_size,
-            like,
-        )
+    mask, head, length_bits, deltas_at, key_at, key_size, value_at = like
+    if value_at < end - position:
+        first, value_head = np.int64(word(data, position)), np.int64(data[np.uint64(position + value_at - 1)])
+        value_size = value_head >> 1 ^ -(value_head & 1)
+        record_end = position + value_at + max(value_size, 0) + 1
+        if (
+            first & mask == head
+            and value_head < 0x80
+            and record_end == end_of(position, first, length_bits, deltas_at)
+            and record_end <= end
+            and data[np.uint64(record_end - 1)] == 0
+        ):
+            timestamp_delta = np.int64(data[np.uint64(position + deltas_at)])
+            return (
+                record_end,
+                timestamp_delta >> 1 ^ -(timestamp_delta & 1),
+                np.int64(data[np.uint64(position + deltas_at + 1)]) >> 1,
+                position + key_at,
+                key_size,
+                position + value_at,
+                value_size,
+                like,
+            )
     record_end, timestamp_delta, offset_delta, key_start, key_size, value_start, value_size = read_fields(data, position, end)
-    like = (
-        UNLIKE_ANY
-        if record_end - position < _WORD_BYTES
-        else _like(data, position, record_end, key_start, key_size, value_start, value_size)
-    )
+    like = _like(data, position, record_end, key_start, key_size, value_start)
     return record_end, timestamp_delta, offset_delta, key_start, key_size, value_start, value_size, like
 
 
 @inlined
-def _like(
-    data: Bytes, position: Number, record_end: Number, key_start: Number, key_size: Number, value_start: Number, value_size: Number
-) -> Like:
+def end_of(position: Number, first: Number, length_bits: Number, deltas_at: Number) -> Number:
+    """Where a record ends, by its length in the word it begins with."""
+    return position + deltas_at - 1 + ((first & 0x7F | first >> 1 & length_bits) >> 1)
+
+
+@inlined
+def _like(data: Bytes, position: Number, record_end: Number, key_start: Number, key_size: Number, value_start: Number) -> Like:
     """What a record is compared with that comes behind this one; `UNLIKE_ANY` where a delta or the size of the value needs more than a
-    byte, or another size more than two.
+    byte, another size more than two, the offset delta is negative, or the key next to nothing.
     """
-    first = word(data, position)
-    length_bytes = 1 + np.int64(data[np.uint64(position)] >> 7)
+    value_at = value_start - position
+    if record_end == NO_POSITION or value_at < _WORD_BYTES:
+        return UNLIKE_ANY
+    first = np.int64(word(data, position))
+    length_bytes = 1 + (first >> 7 & 1)
     deltas_at = length_bytes + 1
     size_bytes = key_start - position - deltas_at - 2
-    # The last byte of the length and the deltas: where all are below 0x80, each ends there.
-    last_bytes = np.int64(0x80) << 8 * (length_bytes - 1) | np.int64(0x8080) << 8 * deltas_at
+    # The last byte of the length and the deltas: where all are below 0x80, each ends there. And the sign of the offset delta.
+    last_bytes = np.int64(0x80) << 8 * (length_bytes - 1) | np.int64(0x8180) << 8 * deltas_at
     is_short = (size_bytes == 1 or size_bytes == 2) and value_start - key_start - max(key_size, 0) == 1
-    if not is_short or first & np.uint64(last_bytes):
+    if not is_short or first & last_bytes:
         return UNLIKE_ANY
-    sizes = (np.int64(1) << 8 * length_bytes) - 1 | ((np.int64(1) << 8 * size_bytes) - 1) << 8 * (deltas_at + 2)
-    mask = sizes | last_bytes
-    value_at, value_head = value_start - position, np.int64(data[np.uint64(value_start - 1)])
-    head = np.int64(first & np.uint64(mask))
-    return mask, head, record_end - position, deltas_at, key_start - position, key_size, value_at, value_size, value_head
+    # The length is not negative, and has as many bytes.
+    mask = np.int64(0x81) | last_bytes | ((np.int64(1) << 8 * size_bytes) - 1) << 8 * (deltas_at + 2)
+    length_bits = np.int64(0x3F80) * (length_bytes - 1)
+    return mask, first & mask, length_bits, deltas_at, key_start - position, key_size, value_at
 
 
 @kernel

@@ -24,11 +24,12 @@ from exhume.codecs.kernels.primitives import (
     is_same,
     kind_of_text,
     unsigned_varint,
+    word,
 )
-from exhume.codecs.kernels.records import LEAST_BYTES, UNLIKE_ANY, read_fields, read_like
+from exhume.codecs.kernels.records import LEAST_BYTES, UNLIKE_ANY, Like, end_of, read_fields, read_like
 from exhume.replay.survivors import tables as columns
 from exhume.replay.survivors.batch_checks import checked
-from exhume.replay.survivors.fold import PLAIN_VERSION, fold, is_plain_value
+from exhume.replay.survivors.fold import PLAIN_BYTES, PLAIN_VERSION, fold
 from exhume.replay.survivors.groups import fold_group
 from exhume.replay.survivors.names import Names, find_name, find_producer
 from exhume.replay.survivors.numbering import group_of
@@ -50,6 +51,8 @@ from exhume.replay.survivors.transactions import producer_of
 _LEAST_KEY_BYTES, _LEAST_VALUE_BYTES = 10, 20
 _PARTITION_BYTES = 4
 _FLEXIBLE_SINCE = 4
+#: Where the size of the metadata lies in a plain value, and up to which one the size of the value is a varint of one byte.
+_METADATA_SIZE_AT, _MOST_SHORT_METADATA = 14, 0x3F - PLAIN_BYTES
 _UNKNOWN = -2
 
 #: Entries of `room`: how many records, bytes and batches there is still room for.
@@ -153,15 +156,15 @@ def _has_commits_of_others(
 ) -> Number:
     """True for a batch with nothing but commits of groups that are known and not asked for, and that no load has anything to say about."""
     base_offset, last_offset = rows[number, scan.BASE_OFFSET], rows[number, scan.LAST_OFFSET]
-    next_offset = base_offset
-    if rows[number, scan.RECORD_COUNT] > (end - position) // LEAST_BYTES:
+    left, next_offset = rows[number, scan.RECORD_COUNT], base_offset
+    if left > (end - position) // LEAST_BYTES:
         return False
     # The key of the record in front, without its partition: what is the same is as good.
     known_start, known_size = np.int64(0), np.int64(-1)
     group_start, group_size = np.int64(0), np.int64(-1)
     accepted, topic = np.int64(0), np.int64(_UNKNOWN)
     like = UNLIKE_ANY
-    for _ in range(rows[number, scan.RECORD_COUNT]):
+    while left > 0:
         record_end, _, offset_delta, key_start, key_size, value_start, value_size, like = read_like(data, position, end, like)
         if record_end == NO_POSITION or key_size < _LEAST_KEY_BYTES or value_size < _LEAST_VALUE_BYTES:
             return False
@@ -169,7 +172,7 @@ def _has_commits_of_others(
         record_offset = base_offset + offset_delta
         if record_offset < next_offset or record_offset > last_offset:
             return False
-        next_offset = record_offset + 1
+        left, next_offset = left - 1, record_offset + 1
 
         named = key_size - _PARTITION_BYTES
         if named != known_size or not is_same(data, known_start, data, key_start, named):
@@ -190,7 +193,10 @@ def _has_commits_of_others(
                 return False
 
         # As `fold` has it.
-        if accepted >> PLAIN_VERSION & 1 and is_plain_value(data, value_start, value_size):
+        if accepted >> PLAIN_VERSION & 1 and _is_exact_plain_value(data, value_start, value_size):
+            least, most = next_offset - base_offset, last_offset - base_offset
+            left, position, least = _pass_alike(data, position, end, left, like, known_start, known_size, least, most)
+            next_offset = base_offset + least
             continue
         version = int16(data, value_start)
         if version < 0 or version > _FLEXIBLE_SINCE or not accepted >> version & 1:
@@ -222,6 +228,53 @@ def _has_commits_of_others(
                     return False
         position = record_end
     return position == end
+
+
+@inlined
+def _pass_alike(
+    data: Bytes,
+    position: Number,
+    end: Number,
+    left: Number,
+    like: Like,
+    known_start: Number,
+    known_size: Number,
+    least_delta: Number,
+    most_delta: Number,
+) -> tuple[Number, Number, Number]:
+    """Pass over commits as long as they are such as most are: like the one in front, with its names, and with a plain value.
+
+    Gives how many of the batch are left, where they begin, and the least offset delta that may come.
+    """
+    mask, head, length_bits, deltas_at, key_at, _, value_at = like
+    while left > 0 and value_at + PLAIN_BYTES < end - position:
+        first, value_start = np.int64(word(data, position)), position + value_at
+        metadata_size = int16(data, value_start + _METADATA_SIZE_AT)
+        record_end = value_start + PLAIN_BYTES + metadata_size + 1
+        if first & mask != head or metadata_size < 0 or metadata_size > _MOST_SHORT_METADATA:
+            break
+        if data[np.uint64(value_start - 1)] != 2 * (PLAIN_BYTES + metadata_size) or int16(data, value_start) != PLAIN_VERSION:
+            break
+        if record_end != end_of(position, first, length_bits, deltas_at) or record_end > end or data[np.uint64(record_end - 1)] != 0:
+            break
+        offset_delta = np.int64(data[np.uint64(position + deltas_at + 1)]) >> 1
+        if offset_delta < least_delta or offset_delta > most_delta:
+            break
+        if not is_same(data, known_start, data, position + key_at, known_size):
+            break
+        if metadata_size and kind_of_text(data, value_start + _METADATA_SIZE_AT + 2, metadata_size) == NOT_EXACT:
+            break
+        left, position, least_delta = left - 1, record_end, offset_delta + 1
+    return left, position, least_delta
+
+
+@inlined
+def _is_exact_plain_value(data: Bytes, start: Number, size: Number) -> Number:
+    """True for the value of a commit of `PLAIN_VERSION` with nothing behind its fields, and without metadata or with exact metadata."""
+    metadata_size = size - PLAIN_BYTES
+    if metadata_size < 0 or int16(data, start) != PLAIN_VERSION or int16(data, start + _METADATA_SIZE_AT) != metadata_size:
+        return False
+    return metadata_size == 0 or kind_of_text(data, start + _METADATA_SIZE_AT + 2, metadata_size) != NOT_EXACT
 
 
 @inlined

@@ -62,7 +62,7 @@ _MOST_STRING_BYTES = 0x7FFF
 
 #: The version of most commits: with a leader epoch, without a topic id. And the bytes of one without metadata.
 PLAIN_VERSION = 3
-_PLAIN_BYTES = 24
+PLAIN_BYTES = 24
 
 
 @kernel
@@ -277,9 +277,9 @@ def _fold_records(
 
 
 @inlined
-def is_plain_value(data: Bytes, start: Number, size: Number) -> Number:
+def _is_plain_value(data: Bytes, start: Number, size: Number) -> Number:
     """True for the value of a commit such as most are: of `PLAIN_VERSION`, without metadata."""
-    return size == _PLAIN_BYTES and int16(data, start) == PLAIN_VERSION and int16(data, start + 14) == 0
+    return size == PLAIN_BYTES and int16(data, start) == PLAIN_VERSION and int16(data, start + 14) == 0
 
 
 @inlined
@@ -304,7 +304,7 @@ def _fold_alike(
     while index < count:
         record = records[index]
         key_start, value_start = record[columns.KEY_START], record[columns.VALUE_START]
-        if record[columns.KEY_SIZE] != known_size or not is_plain_value(data, value_start, record[columns.VALUE_SIZE]):
+        if record[columns.KEY_SIZE] != known_size or not _is_plain_value(data, value_start, record[columns.VALUE_SIZE]):
             break
         partition = int32(data, key_start + known_size - _PARTITION_BYTES)
         following = np.int64(rows[key, NEXT])

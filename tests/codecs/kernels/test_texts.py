@@ -1,0 +1,58 @@
+"""Runs of bytes that are compared, judged and hashed some at a time, against each byte by itself."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+
+from exhume.codecs.kernels import kernel
+from exhume.codecs.kernels.primitives import ASCII, NOT_EXACT, UTF8, Bytes, Number, hash_of, is_same, kind_of_text
+
+_SIZES = (*range(72), 95, 96, 97, 128, 200)
+
+
+@kernel
+def _same(left: Bytes, left_at: Number, right: Bytes, right_at: Number, size: Number) -> Number:
+    return is_same(left, left_at, right, right_at, size)
+
+
+@kernel
+def _kind(text: Bytes, position: Number, size: Number) -> Number:
+    return kind_of_text(text, position, size)
+
+
+@kernel
+def _hash(text: Bytes, position: Number, size: Number, seed: Number) -> np.uint64:
+    return hash_of(text, position, size, seed)
+
+
+def _array(content: bytes) -> Bytes:
+    return np.frombuffer(content, np.uint8)
+
+
+def test_one_byte_that_differs_is_seen() -> None:
+    draw = random.Random(1)
+    for size in _SIZES:
+        content = draw.randbytes(size)
+        left, right = _array(b"ab" + content), _array(b"c" + content + b"d")
+        assert _same(left, 2, right, 1, size)
+        hashed = _hash(left, 2, size, 9)
+        assert hashed == _hash(right, 1, size, 9)
+        for at in range(size):
+            other = bytearray(content)
+            other[at] ^= 1 << draw.randrange(8)
+            assert not _same(left, 2, _array(bytes(other)), 0, size)
+            assert hashed != _hash(_array(bytes(other)), 0, size, 9)
+
+
+def test_one_character_that_is_odd_is_seen() -> None:
+    for size in _SIZES:
+        text = b"\xff" + b"x" * size + b"\xff"
+        assert _kind(_array(text), 1, size) == ASCII
+        for at in range(1, size + 1):
+            assert _kind(_array(text[:at] + b"\x80" + text[at + 1 :]), 1, size) == NOT_EXACT
+            if at < size:
+                assert _kind(_array(text[:at] + "ü".encode() + text[at + 2 :]), 1, size) == UTF8
+            else:
+                assert _kind(_array(text[:at] + "ü".encode()), 1, size) == NOT_EXACT

@@ -1,0 +1,73 @@
+"""Commits of groups that nobody asks for, damaged byte by byte: what ends a fold of all groups ends that of others, too."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from exhume.codecs.kernels import scan
+from exhume.fixtures.log_writer import PartitionWriter, offset_commit
+from exhume.replay.reading import LoadInputs
+from exhume.replay.releases import profile_for
+from exhume.replay.survivors.asked import ask_for, fold_asked
+from exhume.replay.survivors.fold import fold
+from exhume.replay.survivors.rules import BEYOND_OFFSET, DONE, LARGEST, rules_of
+from exhume.replay.survivors.stretches import readable
+from exhume.replay.survivors.tables import GROUPS, NEXT_OFFSET, RECORDS, STATUS, new_tables, with_room
+
+_TOPICS = ("t", "orders.of-a-shop", "prod.eu-west-1.inventory.changed.avro.v1")
+_METADATA = ("", "at 7", "", "", "checkpoint 12", "ünder way", "m" * 33, "")
+
+
+def _log(directory: Path, topic: str, version: int) -> bytes:
+    """Two batches of commits of a group."""
+    with PartitionWriter(directory, 0) as log:
+        for number in range(2):
+            log.append(
+                [
+                    offset_commit("a-service", topic, partition, 100 * number, metadata=metadata, commit_timestamp_ms=5, version=version)
+                    for partition, metadata in enumerate(_METADATA)
+                ]
+            )
+    (segment,) = directory.glob("*/*.log")
+    return segment.read_bytes()
+
+
+def _folded(content: bytes, *, asked: bool) -> tuple[int, ...]:
+    rules = rules_of(profile_for("4.3.0"), LoadInputs(), 0, None)
+    rules[BEYOND_OFFSET] = LARGEST
+    tables = new_tables(7)
+    if asked:
+        tables = ask_for(["another"], tables, rules)
+    tables = with_room(tables, 64, 4096, 4)
+    rows = np.empty((4, scan.COLUMNS), np.int64)
+    data = readable(content)
+    count, _ = scan.scan(data, 0, len(data), False, rows)
+    bodies = np.stack([rows[:, scan.POSITION] + scan.HEADER_BYTES, rows[:, scan.POSITION] + rows[:, scan.SIZE]], axis=1)
+    if asked:
+        done = fold_asked(rows, 0, count, data, bodies, 0, rules, tables, np.full(3, LARGEST))
+    else:
+        done = fold(rows, 0, count, data, bodies, 0, rules, tables)
+    counts = tables.counts
+    return int(done), int(counts[STATUS]), int(counts[RECORDS]), int(counts[NEXT_OFFSET]), int(counts[GROUPS]) - asked
+
+
+@pytest.mark.parametrize("topic", _TOPICS)
+@pytest.mark.parametrize("version", [0, 1, 3])
+def test_damage_is_seen_in_what_is_passed_over(topic: str, version: int, tmp_path: Path) -> None:
+    whole = _log(tmp_path, topic, version)
+    rows = np.empty((4, scan.COLUMNS), np.int64)
+    scan.scan(readable(whole), 0, len(whole), False, rows)
+    start = int(rows[1, scan.POSITION]) + scan.HEADER_BYTES
+    assert _folded(whole, asked=True) == _folded(whole, asked=False) == (2, DONE, 2 * len(_METADATA), 2 * len(_METADATA), 1)
+    ended = 0
+    for position in range(start, len(whole)):
+        byte = whole[position]
+        for changed in {byte ^ 1, byte ^ 2, byte ^ 0x80, byte - 2 & 0xFF, byte + 2 & 0xFF, 0, 0xFF} - {byte}:
+            content = whole[:position] + bytes([changed]) + whole[position + 1 :]
+            expected = _folded(content, asked=False)
+            assert _folded(content, asked=True) == expected, (position - start, byte, changed)
+            ended += expected[1] != DONE
+    assert ended > 100
