@@ -132,6 +132,7 @@ class LocalVolume:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.findings = Findings()
+        self._shown: dict[str, str] = {}
 
     def entries(self, directory: str) -> list[Entry]:
         try:
@@ -181,7 +182,10 @@ class LocalVolume:
             return bytes(buffer[start : start + size_bytes])
 
     def shown(self, path: str) -> str:
-        return as_text(str(self._local(path)))
+        # Asked of every record.
+        if path not in self._shown:
+            self._shown[path] = as_text(str(self._local(path)))
+        return self._shown[path]
 
     def identity(self, path: str) -> str:
         return os.path.realpath(self._local(path))
