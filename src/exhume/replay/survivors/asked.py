@@ -29,7 +29,7 @@ from exhume.codecs.kernels.primitives import (
 from exhume.codecs.kernels.records import LEAST_BYTES, UNLIKE_ANY, Like, end_of, read_fields, read_like
 from exhume.replay.survivors import tables as columns
 from exhume.replay.survivors.batch_checks import checked
-from exhume.replay.survivors.fold import PLAIN_BYTES, PLAIN_VERSION, fold
+from exhume.replay.survivors.fold import PLAIN_BYTES, PLAIN_METADATA_AT, PLAIN_VERSION, fold, plain_metadata_size
 from exhume.replay.survivors.groups import fold_group
 from exhume.replay.survivors.names import Names, find_name, find_producer
 from exhume.replay.survivors.numbering import group_of
@@ -51,8 +51,8 @@ from exhume.replay.survivors.transactions import producer_of
 _LEAST_KEY_BYTES, _LEAST_VALUE_BYTES = 10, 20
 _PARTITION_BYTES = 4
 _FLEXIBLE_SINCE = 4
-#: Where the size of the metadata lies in a plain value, and up to which one the size of the value is a varint of one byte.
-_METADATA_SIZE_AT, _MOST_SHORT_METADATA = 14, 0x3F - PLAIN_BYTES
+#: With no more metadata the size of a plain value is a varint of one byte.
+_MOST_SHORT_METADATA = 0x3F - PLAIN_BYTES
 _UNKNOWN = -2
 
 #: Entries of `room`: how many records, bytes and batches there is still room for.
@@ -249,7 +249,7 @@ def _pass_alike(
     mask, head, length_bits, deltas_at, key_at, _, value_at = like
     while left > 0 and value_at + PLAIN_BYTES < end - position:
         first, value_start = np.int64(word(data, position)), position + value_at
-        metadata_size = int16(data, value_start + _METADATA_SIZE_AT)
+        metadata_size = int16(data, value_start + PLAIN_METADATA_AT - 2)
         record_end = value_start + PLAIN_BYTES + metadata_size + 1
         if first & mask != head or metadata_size < 0 or metadata_size > _MOST_SHORT_METADATA:
             break
@@ -262,7 +262,7 @@ def _pass_alike(
             break
         if not is_same(data, known_start, data, position + key_at, known_size):
             break
-        if metadata_size and kind_of_text(data, value_start + _METADATA_SIZE_AT + 2, metadata_size) == NOT_EXACT:
+        if metadata_size and kind_of_text(data, value_start + PLAIN_METADATA_AT, metadata_size) == NOT_EXACT:
             break
         left, position, least_delta = left - 1, record_end, offset_delta + 1
     return left, position, least_delta
@@ -270,11 +270,9 @@ def _pass_alike(
 
 @inlined
 def _is_exact_plain_value(data: Bytes, start: Number, size: Number) -> Number:
-    """True for the value of a commit of `PLAIN_VERSION` with nothing behind its fields, and without metadata or with exact metadata."""
-    metadata_size = size - PLAIN_BYTES
-    if metadata_size < 0 or int16(data, start) != PLAIN_VERSION or int16(data, start + _METADATA_SIZE_AT) != metadata_size:
-        return False
-    return metadata_size == 0 or kind_of_text(data, start + _METADATA_SIZE_AT + 2, metadata_size) != NOT_EXACT
+    """True for the value of a commit such as most are, without metadata or with exact metadata."""
+    metadata_size = plain_metadata_size(data, start, size)
+    return metadata_size == 0 or (metadata_size > 0 and kind_of_text(data, start + PLAIN_METADATA_AT, metadata_size) != NOT_EXACT)
 
 
 @inlined

@@ -30,7 +30,7 @@ from exhume.codecs.kernels.primitives import (
 from exhume.replay.survivors import tables as columns
 from exhume.replay.survivors.batch_checks import checked
 from exhume.replay.survivors.groups import fold_other
-from exhume.replay.survivors.keys import NEXT, Int32s, is_key
+from exhume.replay.survivors.keys import NEXT, is_key
 from exhume.replay.survivors.names import find_name
 from exhume.replay.survivors.numbering import key_of, new_names
 from exhume.replay.survivors.passing import pass_commit, pass_record
@@ -60,9 +60,9 @@ _LEAST_KEY_BYTES, _PARTITION_BYTES = 10, 4
 _FLEXIBLE_SINCE = 4
 _MOST_STRING_BYTES = 0x7FFF
 
-#: The version of most commits: with a leader epoch, without a topic id. And the bytes of one without metadata.
+#: The version of most commits: with a leader epoch, without a topic id. The bytes of one without metadata, and where that lies.
 PLAIN_VERSION = 3
-PLAIN_BYTES = 24
+PLAIN_BYTES, PLAIN_METADATA_AT = 24, 16
 
 
 @kernel
@@ -137,7 +137,7 @@ def _fold_records(
     while True:
         index += 1
         if is_plain:
-            index, key = _fold_alike(records, index, count, data, known_start, known_size, group, topic, key, keys.rows, commits)
+            index, key = _fold_alike(records, index, count, data, known_start, known_size, group, topic, key, tables)
         if index >= count:
             return DONE
         is_plain = False
@@ -277,9 +277,12 @@ def _fold_records(
 
 
 @inlined
-def _is_plain_value(data: Bytes, start: Number, size: Number) -> Number:
-    """True for the value of a commit such as most are: of `PLAIN_VERSION`, without metadata."""
-    return size == PLAIN_BYTES and int16(data, start) == PLAIN_VERSION and int16(data, start + 14) == 0
+def plain_metadata_size(data: Bytes, start: Number, size: Number) -> Number:
+    """How many bytes of metadata a value has that is such as most are: of `PLAIN_VERSION`, with nothing behind its fields. Else below 0."""
+    metadata_size = size - PLAIN_BYTES
+    if metadata_size < 0 or int16(data, start) != PLAIN_VERSION or int16(data, start + PLAIN_METADATA_AT - 2) != metadata_size:
+        return -1
+    return metadata_size
 
 
 @inlined
@@ -293,18 +296,19 @@ def _fold_alike(
     group: Number,
     topic: Number,
     key: Number,
-    rows: Int32s,
-    commits: Int64s,
+    tables: Tables,
 ) -> tuple[Number, Number]:
     """Fold commits from `index` on as long as they are such as most are: with a plain value, of the group and topic of the one in front,
     and of the key that came behind its `key` the last time.
 
     Gives the first one that is not, and the key of the one in front of it.
     """
+    rows, commits = tables.keys.rows, tables.commits
     while index < count:
         record = records[index]
         key_start, value_start = record[columns.KEY_START], record[columns.VALUE_START]
-        if record[columns.KEY_SIZE] != known_size or not _is_plain_value(data, value_start, record[columns.VALUE_SIZE]):
+        metadata_size = plain_metadata_size(data, value_start, record[columns.VALUE_SIZE])
+        if record[columns.KEY_SIZE] != known_size or metadata_size < 0:
             break
         partition = int32(data, key_start + known_size - _PARTITION_BYTES)
         following = np.int64(rows[key, NEXT])
@@ -312,15 +316,20 @@ def _fold_alike(
             break
         if not is_same(data, known_start, data, key_start, known_size - _PARTITION_BYTES):
             break
+        metadata = np.int64(0)
+        if metadata_size:
+            metadata = _keep_metadata(data, value_start + PLAIN_METADATA_AT, metadata_size, tables)
+            if metadata == ODD:
+                break
         key = following
         commit = commits[key]
         commit[columns.COMMITTED_OFFSET] = int64(data, value_start + 2)
         commit[columns.RECORD_OFFSET] = record[columns.OFFSET]
-        commit[columns.COMMIT_TIMESTAMP] = int64(data, value_start + 16)
+        commit[columns.COMMIT_TIMESTAMP] = int64(data, value_start + PLAIN_METADATA_AT + metadata_size)
         commit[columns.EXPIRE_TIMESTAMP] = -1
         commit[columns.LEADER_EPOCH] = int32(data, value_start + 10)
         commit[columns.VERSION] = PLAIN_VERSION
-        commit[columns.METADATA] = 0
+        commit[columns.METADATA] = metadata
         commit[columns.PRODUCER] = 0
         index += 1
     return index, key
