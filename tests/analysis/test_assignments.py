@@ -17,8 +17,7 @@ from exhume.analysis.assignments import ASSIGNMENT_VERDICTS, Check, check_group,
 from exhume.analysis.memberships import Member, Membership, TopicPartition
 from exhume.analysis.topic_sizes import TopicSizes
 from exhume.errors import RequestError
-from exhume.fixtures.story import Story
-from exhume.replay.moment import Moment
+from exhume.fixtures.story import Story, time_ms
 from exhume.replay.topic_names import Topic, TopicNames
 from tests.conftest import Compared
 from tests.judges import corpus
@@ -213,11 +212,19 @@ def test_the_moment_decides_which_assignment_is_judged() -> None:
     assert tables_of(checks).partitions.num_rows == 2
 
 
-def test_a_time_leaves_out_all_that_lies_behind_a_later_record() -> None:
-    steps = [step(member("a", parts("t", 0)), generation=number, timestamp_ms=time) for number, time in ((1, 10), (2, 30), (3, 20))]
+@pytest.mark.parametrize("groups", [None, ["g"]])
+@pytest.mark.parametrize("every", [False, True])
+def test_a_time_leaves_out_all_that_lies_behind_a_later_record(tmp_path: Path, groups: list[str] | None, every: bool) -> None:
+    story = Story("""
+        0 08:00 GM g gen=1 {A: t → t-0}
+        1 09:00 OC other t-0 = 1
+        2 08:30 GM g gen=2 {A: t → t-0; B: t → }
+        3 08:31 GM late gen=1 {A: t → t-0}
+    """)
+    with exhume.open(story.write(tmp_path)) as topic:
+        found = topic.assignments(at_time_ms=time_ms("08:40"), groups=groups, every=every).verdicts.to_pylist()
 
-    found = rounds(steps, FactsOverTime([], [], TopicNames()), Moment(time_ms=20))
-    assert [now.generation for now, _, _ in found] == [1]
+    assert [(row["group"], row["generation"], row["members"]) for row in found] == [("g", 1, 1)]
 
 
 def test_the_coordinators_record_says_which_topics_there_are() -> None:

@@ -163,8 +163,8 @@ def test_a_moment_shows_who_had_it_then(tmp_path: Path, moment: dict[str, Any], 
 def test_where_time_goes_back_a_moment_ends_in_front_of_the_first_later_record(tmp_path: Path, minute: int, owner: list[str]) -> None:
     story = Story("""
         0 08:00 GM g gen=1 {A: t → t-0}
-        1 09:00 GM g gen=2 {B: t → t-0}
-        2 08:30 GM g gen=3 {C: t → t-0}
+        1 09:00 OC other t-0 = 1
+        2 08:30 GM g gen=2 {C: t → t-0}
     """)
     at_time_ms = time_ms(f"{8 + minute // 60}:{minute % 60}")
     with exhume.open(story.write(tmp_path)) as topic:

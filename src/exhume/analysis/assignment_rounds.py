@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import groupby
 from typing import Any
 
 from exhume.analysis.assignment_questions import TopicFacts
@@ -15,7 +14,6 @@ from exhume.analysis.memberships import Membership
 from exhume.analysis.topic_sizes import TopicSizes
 from exhume.codecs.wire import parse_uuid
 from exhume.errors import EncodeError
-from exhume.replay.moment import Moment
 from exhume.replay.topic_names import Topic, TopicNames
 
 #: Record types that say how many partitions topics have, and which of them share groups can use.
@@ -79,52 +77,32 @@ def _bare_ids(step: Membership, names: Collection[str]) -> dict[str, bytes]:
     return ids
 
 
-def rounds(
-    steps: Iterable[Membership], facts: FactsOverTime, at: Moment | None = None
-) -> Iterator[tuple[Membership, Membership | None, TopicFacts]]:
-    """Every step up to the moment that brought a group a new assignment, the step of the group in front of it, and what was known."""
+def rounds(steps: Iterable[Membership], facts: FactsOverTime) -> Iterator[tuple[Membership, Membership | None, TopicFacts]]:
+    """Every step that brought a group a new assignment, the step of the group in front of it, and what was known."""
     before: dict[tuple[Any, ...], Membership] = {}
-    for _, of_partition in groupby(steps, key=lambda step: step.origin):
-        for step in of_partition:
-            if _is_later(step, at):
-                if at is not None and at.time_ms is not None:
-                    # What lies behind a later record is later, whatever it says itself.
-                    break
-                continue
-            slot = (*step.origin, step.group)
-            known = facts.at(step)
-            if is_round(step, before.get(slot)):
-                yield step, before.get(slot), known
-            before[slot] = step
+    for step in steps:
+        slot = (*step.origin, step.group)
+        known = facts.at(step)
+        if is_round(step, before.get(slot)):
+            yield step, before.get(slot), known
+        before[slot] = step
 
 
-def _is_later(step: Membership, at: Moment | None) -> bool:
-    if at is None:
-        return False
-    if at.time_ms is not None:
-        return step.timestamp_ms is not None and step.timestamp_ms > at.time_ms
-    last_offset = at.last_offsets.get(step.offsets_partition)
-    return last_offset is not None and step.last_record_offset > last_offset
-
-
-def check_every(steps: Iterable[Membership], facts: FactsOverTime, wanted: Expectation, at: Moment | None = None) -> list[Check]:
+def check_every(steps: Iterable[Membership], facts: FactsOverTime, wanted: Expectation) -> list[Check]:
     """Every assignment of every group, in the order of the log."""
-    return [check_group(step, before, known, wanted) for step, before, known in rounds(steps, facts, at)]
+    return [check_group(step, before, known, wanted) for step, before, known in rounds(steps, facts)]
 
 
-def check_latest(
-    steps: Iterable[Membership], facts: FactsOverTime, wanted: Expectation, at: Moment | None = None, *, with_empty: bool = False
-) -> list[Check]:
-    """The assignment that each group has at the moment, by group. Groups that nobody is in are left out, or come `with_empty` too."""
+def check_latest(steps: Iterable[Membership], facts: FactsOverTime, wanted: Expectation, *, with_empty: bool = False) -> list[Check]:
+    """The assignment that each group has in the end, by group. Groups that nobody is in are left out, or come `with_empty` too."""
     latest: dict[tuple[Any, ...], Membership] = {}
 
     def noted() -> Iterator[Membership]:
         for step in steps:
-            if not _is_later(step, at):
-                latest[*step.origin, step.group] = step
+            latest[*step.origin, step.group] = step
             yield step
 
-    found = {(*step.origin, step.group): (step, before, known) for step, before, known in rounds(noted(), facts, at)}
+    found = {(*step.origin, step.group): (step, before, known) for step, before, known in rounds(noted(), facts)}
     checks = []
     for slot, step in sorted(latest.items(), key=lambda item: (item[1].group, str(item[0]))):
         if slot in found and step.members and not step.is_tombstone:

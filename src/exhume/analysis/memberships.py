@@ -7,10 +7,11 @@ leave no record. A consumer, share or streams group takes a step with every batc
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+from exhume.arrow_rows import Origin
 from exhume.codecs.embedded import Payload
 
 #: (topic, partition). The topic is its id, in Kafka's spelling, where nobody knows its name.
@@ -148,3 +149,8 @@ class Membership(NamedTuple):
                 else:
                     owners[topic_partition] = [member]
         return owners
+
+
+def up_to(steps: Iterable[Membership], ends: Mapping[Origin, int]) -> Iterator[Membership]:
+    """The steps that are complete where each log is cut off, in front of this record offset; a log that is not in `ends` is whole."""
+    return (step for step in steps if step.origin not in ends or step.last_record_offset < ends[step.origin])

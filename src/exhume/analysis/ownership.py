@@ -17,7 +17,6 @@ from exhume.analysis.log_spans import LogSpans
 from exhume.analysis.member_changes import began_anew
 from exhume.analysis.memberships import Member, Membership, TopicPartition
 from exhume.arrow_rows import Origin, table_of
-from exhume.replay.moment import Moment
 
 #: One row per interval: a partition, a group, and a member that had it all the time, or nobody.
 #:
@@ -67,13 +66,13 @@ def owners(
     spans: LogSpans,
     *,
     wanted: Callable[[str, int], bool] | None = None,
-    at: Moment | None = None,
+    ends: Mapping[Origin, int] | None = None,
 ) -> pa.Table:
-    """Who had which partition when, as `OWNERS`, by group, topic, partition and time; with a moment only what held then.
+    """Who had which partition when, as `OWNERS`, by group, topic, partition and time.
 
     `memberships` are the steps of any number of groups, those of each in the order of the log. `spans` say from where on logs are complete,
-    and when they end. `wanted` says of which topic and partition; default: all. A time ends each log in front of its first step that is
-    later, whatever those behind it say.
+    and when they end. `wanted` says of which topic and partition; default: all. `ends`, where they are given, leave what holds where each
+    log is cut off, in front of such a record offset; a log that is not among them is whole.
     """
     lives: dict[tuple[str | None, int | None, str], _Life] = {}
     cuts: dict[Origin, int] = {}
@@ -83,26 +82,19 @@ def owners(
             span = spans.get(step.origin)
             lives[slot] = _Life(wanted, None if span is None else span.complete_from_offset)
         lives[slot].take(step)
-        if at is not None and step.origin not in cuts and _is_later(step, at):
-            cuts[step.origin] = step.record_offset
+        if ends is not None and step.last_record_offset >= ends.get(step.origin, step.last_record_offset + 1):
+            cuts.setdefault(step.origin, step.record_offset)
     rows: list[_Row] = []
     for (replica, number, _), life in lives.items():
         span = spans.get((replica, number))
         rows += life.finish(None if span is None else span.last_timestamp_ms)
-    if at is not None:
+    if ends is not None:
         rows = [row for row in rows if _holds(row, cuts.get((row["replica"], row["offsets_partition"])))]
     return table_of(OWNERS, sorted(rows, key=_place))
 
 
-def _is_later(step: Membership, at: Moment) -> bool:
-    if at.time_ms is not None:
-        return step.timestamp_ms is not None and step.timestamp_ms > at.time_ms
-    last_offset = at.last_offsets.get(step.offsets_partition)
-    return last_offset is not None and step.record_offset > last_offset
-
-
 def _holds(row: _Row, cut: int | None) -> bool:
-    """Whether this interval lasts where the log is cut off, in front of this record offset or, without one, at its end."""
+    """Whether this interval lasts where the log is cut off: in front of the step that begins here or, without one, at its end."""
     end = row.get("to_record_offset")
     return end is None if cut is None else row["from_record_offset"] < cut and (end is None or end >= cut)
 

@@ -11,15 +11,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from exhume.analysis.group_lives import GROUP_RECORD_TYPES, group_lives
 from exhume.analysis.log_spans import log_spans
-from exhume.analysis.memberships import Membership
+from exhume.analysis.memberships import Membership, up_to
 from exhume.analysis.ownership import owners
 from exhume.analysis.rebalances import rebalances, storm_findings
+from exhume.arrow_rows import Origin
 from exhume.errors import RequestError, near_by
 from exhume.replay.local import LoadOptions, load_state
-from exhume.replay.moment import moment
+from exhume.replay.moment import Moment, moment
 from exhume.replay.releases import is_release, profile_for
 from exhume.replay.topic_names import TopicNames, read_topics_file
 from exhume.topic.states import TopicStates
@@ -54,7 +56,7 @@ class TopicGroups(TopicStates):
 
         `expected` is the name of an assignor, or `auto` for every one; `release` that of the Java client that leads a classic group, or of
         the coordinator of another. `topics_file` says how many partitions topics have, and their racks. `every` judges every assignment
-        that the log holds, not only the last one. Moments are as for `state`; a time is that of the group's own records.
+        that the log holds, not only the last one. Moments are as for `state`, of the append clock.
 
         Raises:
             RequestError: no such assignor, release or group, or a moment that this log cannot have.
@@ -74,9 +76,9 @@ class TopicGroups(TopicStates):
         topics = read_topics_file(Path(topics_file)) if topics_file is not None else []
         rows = [row for name in TOPIC_RECORD_TYPES for row in self.decoded(name, groups=groups).read_all().to_pylist()]
         facts = FactsOverTime(topics, rows, names)
-        steps = self._lives_of(groups, names)
+        steps = up_to(self._lives_of(groups, names), self._ends_at(at))
         wanted = Expectation(expected, release)
-        checks = check_every(steps, facts, wanted, at) if every else check_latest(steps, facts, wanted, at, with_empty=groups is not None)
+        checks = check_every(steps, facts, wanted) if every else check_latest(steps, facts, wanted, with_empty=groups is not None)
         return tables_of(checks)
 
     def rebalances(self, groups: Collection[str] | None = None) -> pa.Table:
@@ -102,8 +104,7 @@ class TopicGroups(TopicStates):
     ) -> pa.Table:
         """Who owned which partition when, as `ownership.OWNERS`; with a moment only what held then.
 
-        `at_offset` is the last record offset that counts, by offsets partition or bare; `at_time_ms` a time of appends, that of the groups'
-        own records.
+        `at_offset` is the last record offset that counts, by offsets partition or bare; `at_time_ms` a time of appends.
 
         Raises:
             RequestError: no group record of one of these groups, or nobody ever owned a partition of this topic, which lists what is near
@@ -116,7 +117,8 @@ class TopicGroups(TopicStates):
             known.add((name, number))
             return topic in (None, name) and partition in (None, number)
 
-        answer = owners(self._lives_of(groups), log_spans(self.batches()), wanted=is_wanted, at=at)
+        ends = None if at is None else self._ends_at(at)
+        answer = owners(self._lives_of(groups), log_spans(self.batches()), wanted=is_wanted, ends=ends)
         is_named = topic is not None or partition is not None
         if is_named and not any(is_wanted(*topic_partition) for topic_partition in [*known]):
             place = " ".join(str(part) for part in (topic, partition) if part is not None)
@@ -125,6 +127,21 @@ class TopicGroups(TopicStates):
             remedy = f"Near by: {', '.join((near or sorted(topics))[:10])}" if topics else "No group here says who owns what"
             raise RequestError(f"nobody ever owned {place} here", remedy=remedy)
         return answer
+
+    def _ends_at(self, at: Moment | None) -> dict[Origin, int]:
+        """The first record offset behind this moment, by replica and offsets partition, of logs that it does not take to their end."""
+        if at is None:
+            return {}
+        if at.time_ms is None:
+            named = ((directory, at.last_offsets.get(directory.offsets_partition)) for directory in self._evidence.partitions)
+            return {(directory.replica, directory.offsets_partition): last + 1 for directory, last in named if last is not None}
+        ends: dict[Origin, int] = {}
+        for batch in self.records(from_time_ms=at.time_ms):
+            later = pa.Table.from_batches([batch.filter(pc.greater(batch["timestamp_ms"], at.time_ms))])
+            first = later.group_by(["replica", "offsets_partition"]).aggregate([("record_offset", "min")])
+            for row in first.to_pylist():
+                ends.setdefault((row["replica"], row["offsets_partition"]), row["record_offset_min"])
+        return ends
 
     def _learned_names(self, topics_file: Place | None) -> TopicNames:
         """Names of topic ids, those that the commits of these logs tell included: they are learned by loading."""
