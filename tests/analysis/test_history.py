@@ -15,6 +15,7 @@ from exhume.codecs.embedded import encode_assignment, encode_subscription
 from exhume.codecs.record_types import ABORT, COMMIT, encode_key, encode_value
 from exhume.errors import RequestError
 from exhume.fixtures.log_writer import KeyValue, PartitionWriter, group_metadata, offset_commit, tombstone
+from exhume.fixtures.story import Story
 from tests.judges import corpus
 
 NOW_MS = 1_700_000_000_000
@@ -239,6 +240,18 @@ def test_of_one_member_the_author_is_proven_once_the_next_generation_follows(tmp
         ("only_member", "likely"),
     ]
     assert [(row["owner_client_id"], row["owner_client_host"]) for row in rows if row["record_type"] == 1][:1] == [("c", "/h")]
+
+
+def test_where_the_count_began_anew_somebody_else_may_have_had_the_partition_before(tmp_path: Path) -> None:
+    story = """
+        0 08:00 GM g gen=5 {A: t → t-0}
+        1 08:01 OC g t-0 = 5
+        7 09:00 GM g gen=1 {B: t → t-0}
+    """
+    with exhume.open(Story(story).write(tmp_path)) as topic:
+        rows = topic.history("g", topic="t").to_pylist()
+
+    assert committers(rows) == [("only_member", "possible")]
 
 
 def test_nobody_in_the_group_means_that_somebody_outside_committed(tmp_path: Path) -> None:

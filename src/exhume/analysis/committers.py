@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from exhume.analysis.member_changes import began_anew
 from exhume.analysis.memberships import Member, Membership, TopicPartition
 
 _Row = dict[str, Any]
@@ -39,8 +40,9 @@ class Committers:
                 row |= {"committer": "unknown", "committer_confidence": "undecidable"}
         elif self.step.generation is not None and step.generation is not None:
             follows = step.generation - self.step.generation
+            is_hidden = follows > 1 or began_anew(self.step, step)
             for row in self._rows:
-                if follows > 1 and row["committer"] != "unknown":
+                if is_hidden and row["committer"] != "unknown":
                     row["committer_confidence"] = "possible"
                 elif follows == 1 and row["committer"] == "only_member" and row.get("producer_id") is None:
                     row["committer_confidence"] = "proof"
