@@ -20,7 +20,7 @@ from exhume.findings import Findings
 from exhume.fixtures.log_writer import PartitionWriter, group_metadata, offset_commit, tombstone, write_checkpoint
 
 from .incidents import hit, near_miss
-from .story import codes_of, evidence_offsets, said
+from .story import Story, codes_of, evidence_offsets, said
 
 
 def test_a_cleaner_that_stands_still_for_days_is_found_with_how_much_is_not_clean(tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_a_transaction_without_a_marker_that_is_hours_old_hangs(tmp_path: Path) 
     found = said(hit("IC-08", tmp_path), "IC-08")
 
     assert (found.severity, found.first_record_offset) == ("incident", 500)
-    assert "producer 42 has been open since record 500, and idle for 1 d 15 h" in found.sentence
+    assert "producer 42 (epoch 3) has been open since record 500, and idle for 1 d 15 h" in found.sentence
     assert "etl in-4" in found.sentence
     assert "in front of the 41 records" in found.sentence
 
@@ -133,3 +133,29 @@ def test_a_transaction_without_a_marker_that_is_hours_old_hangs(tmp_path: Path) 
 def test_the_greatest_timeout_and_five_minutes_are_given(tmp_path: Path) -> None:
     assert "IC-08" not in codes_of(near_miss("IC-08", tmp_path / "20", "for 20 minutes"))
     assert "IC-08" in codes_of(hit("IC-08", tmp_path / "21", "for 21 minutes"))
+
+
+def test_a_transaction_goes_on_however_often_it_committed_a_key_before(tmp_path: Path) -> None:
+    """Of each key a few hundred are kept: how long the producer was idle follows from its very last commit."""
+    story = "0 d0 03:00 [T pid=42 ep=3] OC etl in-4 = {n} 600 × every 60 s\n600 d0 13:05 OC other in-0 = 6"
+
+    assert "IC-08" not in codes_of(Story(story).findings(tmp_path))
+
+
+def test_aborts_before_it_do_not_hide_an_open_transaction(tmp_path: Path) -> None:
+    times = [f"d0 03:{second // 60:02}:{second % 60:02}" for second in range(300)]
+    aborted = [
+        f"{2 * n} {time} [T pid=42 ep=3] OC etl in-4 = {n}\n{2 * n + 1} {time} MARK pid=42 ep=3 ABORT" for n, time in enumerate(times)
+    ]
+    opened = ["600 d0 04:00:00 [T pid=42 ep=4] OC etl in-4 = 5", "601 d0 06:00:00 OC other in-0 = 6"]
+    found = said(Story("\n".join([*aborted, *opened])).findings(tmp_path), "IC-08")
+
+    assert "producer 42 (epoch 4) has been open since record 600, and idle for 2 h: no stable offset for etl in-4" in found.sentence
+
+
+def test_a_marker_of_an_older_coordinator_of_the_same_producer_is_told(tmp_path: Path) -> None:
+    found = said(hit("IC-08", tmp_path, "a coordinator that was succeeded writes on"), "IC-08")
+
+    assert (found.severity, found.confidence, found.first_record_offset) == ("warn", "proof", 3)
+    assert "the ABORT marker at record 3" in found.sentence
+    assert "producer 42 for coordinator epoch 6, where record 1 had 7 already" in found.sentence

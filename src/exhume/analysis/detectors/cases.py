@@ -17,17 +17,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from exhume.analysis.detectors.commits import Dropped, Standing
+from exhume.analysis.detectors.commits import Standing
 from exhume.analysis.detectors.following.columns import Int64s
 from exhume.analysis.detectors.keys import GroupKeys
 from exhume.analysis.detectors.log_files import LogFiles
 from exhume.analysis.detectors.owner_history import OwnerHistory
 from exhume.analysis.detectors.strangers import Stranger
 from exhume.analysis.detectors.superseded import Uncleaned
+from exhume.analysis.detectors.transactions import LateMarker, OpenTransaction
 from exhume.analysis.group_lives import lives_of_records, lives_of_rosters
 from exhume.analysis.memberships import Membership
 from exhume.analysis.rosters import Roster
@@ -105,18 +106,6 @@ class Epoch:
     first_record_offset: int
     first_timestamp_ms: int | None
     silent_since_ms: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Marker:
-    """The end of a transaction."""
-
-    record_offset: int
-    timestamp_ms: int | None
-    producer_id: int
-    producer_epoch: int
-    outcome: Literal["ABORT", "COMMIT"]
-    coordinator_epoch: int | None
 
 
 @dataclass(slots=True)
@@ -276,9 +265,10 @@ class PartitionCase:
     groups: list[GroupCase]
     #: When tombstones of offsets were written: (time, group, topic).
     sweeps: list[tuple[int, str, str]] = field(default_factory=list, repr=False)
-    #: Producers with commits that no marker ended: producer id to what they staged.
-    open_transactions: dict[int, list[Dropped]] = field(default_factory=dict)
+    open_transactions: list[OpenTransaction] = field(default_factory=list)
     markers: int = 0
+    #: Those of transaction coordinators that had been succeeded.
+    late_markers: list[LateMarker] = field(default_factory=list)
     #: Records that cannot be read, or only in part.
     strangers: list[Stranger] = field(default_factory=list)
     #: The names of topic ids that commits tell.

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import Any
 
 from exhume.analysis.detectors.cases import PartitionCase, Surroundings, TopicCase
-from exhume.analysis.detectors.commits import Dropped
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.registry import Detector
-from exhume.analysis.detectors.report import counted, finding, span, undecidable
+from exhume.analysis.detectors.report import Proof, counted, finding, span, undecidable
 from exhume.analysis.detectors.superseded import may_be_uncleaned
+from exhume.analysis.detectors.transactions import LateMarker, OpenTransaction
 from exhume.analysis.transactions import DEFAULT_MAX_TIMEOUT_MS
 from exhume.arrow_rows import Origin
 from exhume.codecs.log_directory import PartitionDirectory
@@ -65,7 +66,7 @@ def first_open(case: TopicCase) -> dict[Origin, int]:
     """The record offset that the oldest open transaction began with, by replica and offsets partition, where there is one."""
     return {
         (partition.around.replica or "", partition.around.offsets_partition): min(
-            each.commit.record_offset for staged in partition.open_transactions.values() for each in staged
+            each.first_record_offset for each in partition.open_transactions
         )
         for partition in case.partitions
         if partition.open_transactions
@@ -117,38 +118,65 @@ def find_hanging_transaction(partition: PartitionCase, inputs: Inputs) -> Iterat
     """A producer with commits that no marker ends, whose last one is older than the greatest timeout of transactions and five minutes.
 
     The timeout is taken to be 15 minutes, as by default; the age counts up to the newest record of the partition. While the transaction is
-    open, fetches of stable offsets are refused for what it staged, and the cleaner stops in front of it.
+    open, fetches of stable offsets are refused for what it staged, and the cleaner stops in front of it. And markers with a lower
+    coordinator epoch than an earlier one of the same producer: no other has to do with that epoch.
     """
-    around = partition.around
-    if around.last_timestamp_ms is None:
-        return
-    for producer_id, staged in sorted(partition.open_transactions.items()):
-        times = [each.commit.timestamp_ms for each in staged if each.commit.timestamp_ms is not None]
-        if times and around.last_timestamp_ms - max(times) > DEFAULT_MAX_TIMEOUT_MS + _PADDING_MS:
-            yield _hanging(partition, producer_id, staged, around.last_timestamp_ms - max(times))
+    last_ms = partition.around.last_timestamp_ms
+    for transaction in partition.open_transactions:
+        if last_ms is not None and transaction.last_timestamp_ms is not None:
+            idle_ms = last_ms - transaction.last_timestamp_ms
+            if idle_ms > DEFAULT_MAX_TIMEOUT_MS + _PADDING_MS:
+                yield _hanging(partition, transaction, idle_ms)
+    for _, markers in groupby(sorted(partition.late_markers, key=_producer), key=_producer):
+        yield _late(partition, [*markers])
 
 
-def _hanging(partition: PartitionCase, producer_id: int, staged: Sequence[Dropped], age_ms: int) -> Finding:
+def _producer(marker: LateMarker) -> int:
+    return marker.producer_id
+
+
+def _hanging(partition: PartitionCase, transaction: OpenTransaction, idle_ms: int) -> Finding:
     around = partition.around
-    first = min(each.commit.record_offset for each in staged)
-    offsets = {each.commit.record_offset for each in staged}
+    first, producer = transaction.first_record_offset, transaction.producer_id
     keys = [
         f"{key.group} {key.topic}-{key.partition}"
         for group in partition.groups
         for key in group.keys.with_dropped()
-        if any(each.outcome == "open" and each.commit.record_offset in offsets for each in key.dropped)
+        if any(each.outcome == "open" and each.commit.producer_id == producer for each in key.dropped)
     ]
     named = ", ".join(keys[:_NAMED]) + (f" and {len(keys) - _NAMED} more" if len(keys) > _NAMED else "")
     return finding(
         "IC-08",
-        f"the transaction of producer {producer_id} has been open since record {first}, and idle for {span(age_ms)}: no stable offset for "
-        f"{named}, and the cleaner stops in front of the {counted(around.next_offset - first, 'record')} from there on",
+        f"the transaction of producer {producer} (epoch {transaction.producer_epoch}) has been open since record {first}, and idle for "
+        f"{span(idle_ms)}: no stable offset for {named}, and the cleaner stops in front of the "
+        f"{counted(around.next_offset - first, 'record')} from there on",
         around,
         severity="incident",
-        evidence=staged,
+        evidence=transaction.staged,
         not_excluded=("a transaction.max.timeout.ms of more than 15 minutes",),
         remedy="exhume transactions shows all of it; kafka-transactions.sh abort ends it",
     )
+
+
+def _late(partition: PartitionCase, markers: Sequence[LateMarker]) -> Finding:
+    first = markers[0]
+    others = f", and {counted(len(markers) - 1, 'marker')} of it behind that" if len(markers) > 1 else ""
+    return finding(
+        "IC-08",
+        f"the {first.outcome} marker at record {first.record_offset} ends a transaction of producer {first.producer_id} for coordinator "
+        f"epoch {first.coordinator_epoch}, where record {first.highest_since} had {first.highest_epoch} already{others}: "
+        "a transaction coordinator that had been succeeded went on writing",
+        partition.around,
+        severity="warn",
+        confidence="proof",
+        evidence=[_proof(marker) for marker in markers],
+        remedy="exhume transactions shows what these markers ended; compare it with what the producer was told",
+    )
+
+
+def _proof(marker: LateMarker) -> Proof:
+    what = f"{marker.outcome} marker of coordinator epoch {marker.coordinator_epoch}"
+    return {"record_offset": marker.record_offset, "timestamp_ms": marker.timestamp_ms, "what": what}
 
 
 DETECTORS = (
@@ -174,6 +202,7 @@ DETECTORS = (
             "A copy that ends inside a transaction that goes on: its age is small",
             "Empty batches that the cleaner keeps for what they say of a producer are no transaction",
             "A marker without commits in front of it is normal: other partitions had them, or they were cleaned",
+            "Coordinator epochs of several producers say nothing about one another: each may have another coordinator",
         ),
     ),
 )

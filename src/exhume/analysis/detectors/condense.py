@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,6 @@ import pyarrow.compute as pc
 
 from exhume.analysis.detectors.cases import Epoch, GroupCase, GroupRecord, PartitionCase, Silence, Surroundings, TopicCase
 from exhume.analysis.detectors.commit_rows import Names, or_none
-from exhume.analysis.detectors.commits import Dropped
 from exhume.analysis.detectors.following import Loops, loops_for
 from exhume.analysis.detectors.following.columns import NONE, Column, Group, Int64s, Silent
 from exhume.analysis.detectors.key_lives import KeyLives
@@ -22,11 +22,11 @@ from exhume.analysis.detectors.recent import Recent
 from exhume.analysis.detectors.standings import CLASSIC_GROUP, Standings
 from exhume.analysis.detectors.strangers import Strangers
 from exhume.analysis.detectors.superseded import SupersededBytes, may_be_uncleaned
-from exhume.analysis.detectors.transactions import Markers, settle
+from exhume.analysis.detectors.transactions import MarkerReader, ProducerEpochs, open_transactions, settle
 from exhume.analysis.rosters import Roster, RosterReader
 from exhume.arrow_rows import Origin
 from exhume.codecs.chapters import Chapter
-from exhume.codecs.record_types import COMMIT, decode_control_record, decode_record
+from exhume.codecs.record_types import decode_record
 from exhume.garbage import collected_seldom
 from exhume.replay.topic_names import TopicNames
 
@@ -122,9 +122,8 @@ class PartitionCondenser:
         self._waiting: list[Int64s] = []
         self._waiting_rows = 0
         self._staged = np.empty((len(Column), 0), np.int64)
-        #: Offset, time, producer, and whether they commit.
-        self._markers: list[Int64s] = []
-        self._marker_count = 0
+        self._markers = MarkerReader()
+        self._epochs = ProducerEpochs()
 
     def take(self, chapter: Chapter, commits_of: Collection[str] | None = None) -> None:
         """Add the next records; of commits those of these groups, and tombstones, where some are named."""
@@ -136,9 +135,12 @@ class PartitionCondenser:
         rows = self._names.rows(commits)
         if self.superseded is not None and not self.superseded.take(chapter, rows[Column.KEY]):
             self.superseded = None
+        is_staged = rows[Column.IS_STAGED] != 0
+        if is_staged.any():
+            self._epochs.take(rows[Column.PRODUCER, is_staged], _numbers(commits["producer_epoch"])[is_staged])
         is_control = others["is_control"].to_numpy(zero_copy_only=False)
         if is_control.any():
-            self._note_markers(others.filter(others["is_control"]))
+            self._markers.take(others.filter(others["is_control"]))
             others = others.filter(pa.array(~is_control))
         self._strangers.take(commits, others)
         self._note_group_records(others, self._rosters.read(chapter.groups))
@@ -189,15 +191,6 @@ class PartitionCondenser:
             before_ms = or_none(int(times[place - 1])) if place else self.around.last_timestamp_ms
             kept.append(Epoch(int(epochs[place]), int(offsets[place]), or_none(int(times[place])), before_ms))
 
-    def _note_markers(self, controls: pa.RecordBatch) -> None:
-        keys = controls["key"].dictionary_encode()
-        outcomes = np.array([decode_control_record(key, None).number for key in keys.dictionary.to_pylist()], dtype=object)
-        number = outcomes[keys.indices.to_numpy(zero_copy_only=False)]
-        is_end = np.array([each in (0, 1) for each in number], np.bool_)
-        columns = [_numbers(controls[name])[is_end] for name in ("record_offset", "timestamp_ms", "producer_id")]
-        self._markers.append(np.stack([*columns, np.array([each == COMMIT for each in number[is_end]], np.int64)]))
-        self._marker_count += int(is_end.sum())
-
     def _note_group_records(self, others: pa.RecordBatch, of_classic: Iterable[Roster | None]) -> None:
         types, of_classic = others["record_type"].to_pylist(), iter(of_classic)
         columns = [others[name].to_pylist() for name in _OTHER_COLUMNS]
@@ -217,9 +210,8 @@ class PartitionCondenser:
         """Judge what is waiting, but for commits of transactions that may still end."""
         waiting = [self._staged, *self._waiting] if self._staged.shape[1] else self._waiting
         rows = waiting[0] if len(waiting) == 1 else np.concatenate([self._staged[:, :0], *waiting], axis=1)
-        offset, time, producer, is_commit = np.concatenate([np.empty((4, 0), np.int64), *self._markers], axis=1)
-        markers = Markers(offset, time, producer, is_commit != 0)
-        self._waiting, self._waiting_rows, self._markers = [], 0, []
+        markers = self._markers.taken()
+        self._waiting, self._waiting_rows = [], 0
         self._activity.take(rows[:, self._staged.shape[1] :], len(self._names.groups), self._loops)
         is_staged = (rows[Column.IS_STAGED] != 0) & (rows[Column.PRODUCER] != NONE)
         if not is_staged.any():
@@ -242,10 +234,7 @@ class PartitionCondenser:
         self._settle()
         none = [NONE] * self._staged.shape[1]
         self._lives.drop(self._staged, none, none)
-        open_transactions: defaultdict[int, list[Dropped]] = defaultdict(list)
-        for dropped in (each for kept in self._lives.dropped.values() for each in kept):
-            if dropped.outcome == "open" and dropped.commit.producer_id is not None:
-                open_transactions[dropped.commit.producer_id].append(dropped)
+        opened = open_transactions(self._staged, self._epochs, chain.from_iterable(self._lives.dropped.values()))
         group_of_key = self._names.groups_of_keys()
         order = np.argsort(group_of_key, kind="stable")
         ends = np.searchsorted(group_of_key[order], np.arange(len(self._names.groups) + 1))
@@ -263,7 +252,8 @@ class PartitionCondenser:
         ]
         strangers, topics_by_id = self._strangers.found(), self._names.topics_by_id
         uncleaned = None if self.superseded is None else self.superseded.told()
-        return PartitionCase(self.around, groups, sweeps, dict(open_transactions), self._marker_count, strangers, topics_by_id, uncleaned)
+        markers = self._markers
+        return PartitionCase(self.around, groups, sweeps, opened, markers.count, markers.late, strangers, topics_by_id, uncleaned)
 
     def _group(self, name: str, number: int, keys: Int64s, usual_intervals_ms: Sequence[float | None]) -> GroupCase:
         activity = self._activity

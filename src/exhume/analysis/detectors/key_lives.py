@@ -77,7 +77,8 @@ class KeyLives:
         for number, (offset, time) in enumerate(zip(marker_offsets, marker_times, strict=True)):
             key = int(rows[Column.KEY, number])
             kept = self.dropped[key]
-            if len(kept) < MOST_CHANGES:
+            # Aborted ones, however many, leave room for what is open.
+            if len(kept) < (2 * MOST_CHANGES if offset == NONE else MOST_CHANGES):
                 commit = self.names.commit(rows[:, number].tolist())
                 kept.append(Dropped(commit, "open", None, None) if offset == NONE else Dropped(commit, "ABORT", offset, or_none(time)))
 
