@@ -174,6 +174,44 @@ def test_a_group_that_began_anew_with_the_generation_that_it_ended_with_had_two_
     assert "3 generations of 2 lives" in said(explained(Story(story).write(tmp_path), "g"), "rebalances")
 
 
+def test_in_front_of_its_first_record_nothing_is_said_of_what_the_group_is(tmp_path: Path) -> None:
+    Story("0 08:00 OC other t-0 = 1\n1 08:10 GM g gen=1 {A: t → t-0}").write(tmp_path)
+
+    page = explained(tmp_path, "g", at_offset=0)
+
+    assert "the log has no record of it: its first one comes later" in said(page, "state")
+    assert "It was" not in said(page, "what_it_is")
+
+
+def test_a_moment_behind_what_aborts_the_load_is_told_as_where_the_log_is_cut_off(tmp_path: Path) -> None:
+    # No coordinator removes a member in front of its current assignment.
+    lines = """
+        0 08:00 CG5 g A {t} | CG3 g epoch=1 | CG6 g target-epoch=1 | CG8 g A epoch=1 own{t:[0]}
+        4 08:10 CG5 g A = X | CG3 g epoch=2
+        6 08:20 CG5 g B {t} | CG3 g epoch=3 | CG6 g target-epoch=3 | CG8 g B epoch=3 own{t:[0]}
+        10 08:30 OC g t-0 = 1
+    """.strip().splitlines()
+    Story("\n".join(lines)).write(tmp_path / "whole")
+    Story("\n".join(lines[:3])).write(tmp_path / "cut")
+
+    moment, cut = explained(tmp_path / "whole", "g", at_offset=9), explained(tmp_path / "cut", "g")
+
+    for section in ("what_it_is", "members", "rebalances", "commits"):
+        assert said(moment, section) == said(cut, section)
+    assert "As of record 9 of 2024-01-08 08:20:00.000Z a coordinator" in said(moment, "state")
+    assert "At the end of the log a coordinator" in said(cut, "state")
+    assert "the load is aborted at record 4" in said(moment, "state")
+
+
+def test_a_group_that_was_converted_had_generations_and_epochs(tmp_path: Path) -> None:
+    story = """
+        0 08:00 GM g gen=1 {A: t → t-0}
+        1 08:10 GM g = X | CG5 g A {t} | CG3 g epoch=1 | CG6 g target-epoch=1 | CG8 g A epoch=1 own{t:[0]}
+    """
+
+    assert "2 generations and epochs of it" in said(explained(Story(story).write(tmp_path), "g"), "rebalances")
+
+
 def test_a_group_that_is_nothing_but_offsets(lab: Path) -> None:
     page = explained(lab / "active-groups", "export")
 

@@ -113,11 +113,14 @@ class TopicInvestigations(TopicGroups):
         records: list[pa.RecordBatch] = []
         history = group_history(noting(self._batches_about(group, fast), group, records), whole, names, group)
         origins = list(dict.fromkeys((row["replica"], row["offsets_partition"]) for row in history.to_pylist()))
-        history = history_until(history, state)
+        is_read_through = at is None or {load.outcome for load in loads} == {"loaded"}
+        reach = state if is_read_through else load_state(self._evidence.log_directories, replace(options, mode="lenient"), names)
+        ends = cuts(reach)
+        history = history_until(history, ends)
         batches = self.batches().read_all()
         spans = log_spans(batches.to_batches())
-        ends = {origin: end for origin, end in cuts(state).items() if origin in origins and end is not None and end >= 0}
-        end_times_ms = {origin: self._times_of(end, origin[1]).get(str(origin[0])) for origin, end in ends.items()}
+        known_ends = {origin: end for origin, end in ends.items() if origin in origins and end is not None and end >= 0}
+        end_times_ms = {origin: self._times_of(end, origin[1]).get(str(origin[0])) for origin, end in known_ends.items()}
         times_ms = (*end_times_ms.values(), *(span.last_timestamp_ms for span in spans.values()))
         newest_ms = max((time_ms for time_ms in times_ms if time_ms is not None), default=0)
         expected = forecast([load.of_all_held() for load in loads], profile, newest_ms, retention_ms, groups=[group])
@@ -136,6 +139,7 @@ class TopicInvestigations(TopicGroups):
             group=group,
             state=state,
             history=history,
+            ends=ends,
             memberships=[*group_lives(records, names)],
             why=why,
             forecast=expected,

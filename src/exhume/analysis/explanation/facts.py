@@ -27,7 +27,8 @@ class GroupFacts:
     memberships, `rebalances` rows of `REBALANCES`, all up to the moment and in the order of the log. `why` are rows of `WHY`, `forecast` of
     `FORECAST`, both of the moment; `findings` is what was found about the group, `damage` about the log. `grade` says how much the log
     still knows of the moment, `missing_offsets` how many record offsets up to it no record holds, `complete_from` from which record offset
-    on every record is there. `end_ms` is the time of the last record of any group up to the moment.
+    on every record is there. `last_record_offset` is the last record of any group up to the moment, or that a load came to, `end_ms` the
+    time of the last one up to the moment.
     """
 
     group: str
@@ -45,6 +46,7 @@ class GroupFacts:
     grade_reason: str
     missing_offsets: int
     complete_from: int
+    last_record_offset: int | None
     end_ms: int | None
     is_past: bool
     profile: BrokerProfile

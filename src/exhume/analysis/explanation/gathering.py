@@ -34,13 +34,14 @@ class Gathered:
     """What was made of the logs about one group.
 
     `state` is of the moment, as are `why` and `forecast`; `history` is as `history_until` has it, `memberships` are all of the group.
-    `completeness` is None at the end of the logs. `coverage` is `coverage.COVERAGE`, `spans` and `starts` say how far each log reaches,
-    where it begins, `end_times_ms` when the last record of a past moment was written.
+    `ends` are `cuts`. `completeness` is None at the end of the logs. `coverage` is `coverage.COVERAGE`, `spans` and `starts` say how far
+    each log reaches, where it begins, `end_times_ms` when the last record of a past moment was written.
     """
 
     group: str
     state: CoordinatorState
     history: pa.Table
+    ends: Mapping[Origin, int | None]
     memberships: Sequence[Membership]
     why: pa.Table
     forecast: pa.Table
@@ -83,7 +84,10 @@ def _own_records(batch: SegmentBatch, group: str) -> Iterator[Row]:
 
 
 def cuts(state: CoordinatorState) -> dict[Origin, int | None]:
-    """The last record offset that counts in each log, -1 for none; None where it is taken to its end."""
+    """The last record offset up to the moment in each log, -1 for none; None where it is taken to its end.
+
+    A load that is aborted does not come to its moment: the state has to be of one that cannot be.
+    """
     found: dict[Origin, int | None] = {}
     for load in state.loads.to_pylist():
         is_past = load["at_offset"] is not None or load["at_time_ms"] is not None
@@ -92,9 +96,8 @@ def cuts(state: CoordinatorState) -> dict[Origin, int | None]:
     return found
 
 
-def history_until(history: pa.Table, state: CoordinatorState) -> pa.Table:
-    """This `HISTORY` as it was at the moment of this state."""
-    ends = cuts(state)
+def history_until(history: pa.Table, ends: Mapping[Origin, int | None]) -> pa.Table:
+    """This `HISTORY` as it was where these `cuts` are."""
     if set(ends.values()) == {None}:
         return history
     rows: list[Row] = []
@@ -111,7 +114,7 @@ def facts_of(gathered: Gathered, origins: Sequence[Origin]) -> Iterator[GroupFac
     history = _by_origin(gathered.history.to_pylist())
     why, forecast = (_by_origin(table.to_pylist()) for table in (gathered.why, gathered.forecast))
     coverage = {origin: rows[0] for origin, rows in _by_origin(gathered.coverage.to_pylist()).items()}
-    ends = cuts(state)
+    ends = gathered.ends
     for origin in origins:
         steps = [step for step in gathered.memberships if step.origin == origin and _is_in(step.last_record_offset, ends[origin])]
         own = {name: rows.get(origin, []) for name, rows in held.items()}
@@ -134,12 +137,20 @@ def facts_of(gathered: Gathered, origins: Sequence[Origin]) -> Iterator[GroupFac
             grade_reason=reason,
             missing_offsets=missing,
             complete_from=0 if span is None else span.complete_from_offset,
+            last_record_offset=_last_record_offset(loads[origin], ends[origin]),
             end_ms=gathered.end_times_ms.get(origin) if is_past else None if span is None else span.last_timestamp_ms,
             is_past=is_past,
             profile=gathered.profile,
             retention_ms=gathered.retention_ms,
             commands=Commands(group, origin[1], gathered.release, gathered.moment),
         )
+
+
+def _last_record_offset(load: Row, end: int | None) -> int | None:
+    if end is not None:
+        return end if end >= 0 else None
+    last: int | None = load["last_record_offset"]
+    return last
 
 
 def _held_rows(state: CoordinatorState, name: str, group: str) -> list[Row]:

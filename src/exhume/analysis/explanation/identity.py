@@ -25,7 +25,8 @@ _KINDS: Mapping[str, str] = {
 
 def identity(facts: GroupFacts) -> Iterator[Sentence]:
     """What kind of group it is, since when the log knows it, its earlier lives, and its place."""
-    yield _kind(facts)
+    if facts.history:
+        yield _kind(facts)
     yield from _begin(facts)
     yield from _lives(facts)
     yield from _place(facts)

@@ -46,7 +46,8 @@ def rebalances(facts: GroupFacts) -> Iterator[Sentence]:
 
 
 def _summary(facts: GroupFacts, rows: list[Row]) -> Sentence:
-    word = "generation" if rows[-1]["group_type"] == "classic" else "epoch"
+    words = {"generation" if row["group_type"] == "classic" else "epoch" for row in rows}
+    word, many = (*words, f"{next(iter(words))}s") if len(words) == 1 else ("generation or epoch", "generations and epochs")
     command = facts.commands.of("rebalances", purpose="See its rebalances, one by one")
     first, last = rows[0], rows[-1]
     lost = sum(row["skipped"] or 0 for row in rows if row["is_complete"])
@@ -55,13 +56,13 @@ def _summary(facts: GroupFacts, rows: list[Row]) -> Sentence:
     if len(rows) == 1:
         parts = [f"The log has {word} {_number(last)} of it"]
     elif lives > 1:
-        parts = [f"The log has {counted(len(rows), word)} of {lives} lives of it"]
+        parts = [f"The log has {counted(len(rows), word, many)} of {lives} lives of it"]
     else:
-        parts = [f"The log has {counted(len(rows), word)} of it, from {_number(first)} to {_number(last)}"]
+        parts = [f"The log has {counted(len(rows), word, many)} of it, from {_number(first)} to {_number(last)}"]
     if lost:
-        parts.append(f"{counted(lost, word)} besides never got an assignment, and left no record")
+        parts.append(f"{counted(lost, word, many)} besides never got an assignment, and left no record")
     if unsure:
-        parts.append(f"of {counted(unsure, word)} besides no record is left, or there never was one")
+        parts.append(f"of {counted(unsure, word, many)} besides no record is left, or there never was one")
     return Sentence("; ".join(parts), records_of([first, last]), next_command=command)
 
 

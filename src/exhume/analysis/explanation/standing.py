@@ -48,11 +48,13 @@ def standing(facts: GroupFacts) -> Iterator[Sentence]:
 
 
 def _moment(facts: GroupFacts) -> str:
-    last = facts.load["last_record_offset"]
+    last = facts.last_record_offset
     if last is None:
         return "In front of the first record" if facts.is_past else "In this log"
     record = f"record {last}{at(facts.end_ms)}"
-    return f"As of {record}" if facts.is_past else f"At the end of the log ({record})"
+    if facts.is_past:
+        return f"As of {record}"
+    return f"At the end of the log ({record})" if facts.is_loaded else "At the end of the log"
 
 
 def _holder(facts: GroupFacts) -> str:
