@@ -167,6 +167,25 @@ def test_a_difference_needs_a_moment_to_begin_with(tmp_path: Path) -> None:
         diff(tmp_path, to_offset=0)
 
 
+@pytest.mark.parametrize(
+    "moments", [{"from_offset": 2, "to_offset": 1}, {"from_time_ms": 200, "to_time_ms": 100}], ids=["offsets", "times"]
+)
+def test_moments_in_the_wrong_order_are_refused(tmp_path: Path, moments: dict[str, int]) -> None:
+    write(tmp_path, lambda log: [log.append([commit(n)], timestamp_ms=100 * n) for n in range(5)])
+
+    with pytest.raises(RequestError, match="lies behind the one to end with"):
+        diff(tmp_path, **moments)
+
+
+def test_a_group_that_neither_moment_has_is_refused_with_the_nearest_names(tmp_path: Path) -> None:
+    write(tmp_path, lambda log: [log.append([commit(n)]) for n in range(3)])
+
+    with pytest.raises(RequestError, match="no group 'bill' in these states") as refused:
+        diff(tmp_path, from_offset=1, groups=["bill"])
+    assert "billing" in (refused.value.remedy or "")
+    assert diff(tmp_path, from_offset=1, to_offset=1, groups=["billing"]) == []
+
+
 def test_two_copies_of_one_log_do_not_differ_whatever_their_names_are(tmp_path: Path) -> None:
     copies = [write(tmp_path / name, lambda log: log.append([group(1, "m1"), commit(5)])) for name in ("before", "after")]
 
@@ -216,6 +235,13 @@ def test_one_path_without_two_moments_is_a_wrong_request(tmp_path: Path, argumen
     write(tmp_path, lambda log: log.append([commit(5)]))
 
     assert run(["diff", str(tmp_path), *arguments]) == 2
+
+
+def test_a_group_that_neither_copy_has_is_a_wrong_request(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(tmp_path, lambda log: log.append([commit(5)]))
+
+    assert run(["diff", str(tmp_path), str(tmp_path), "--group", "typo"]) == 2
+    assert "no group 'typo'" in capsys.readouterr().err
 
 
 def test_state_at_a_moment_is_one_document_with_the_grades_of_the_past(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -76,6 +76,7 @@ def diff_command(
     from exhume.cli.run import opened, tell
     from exhume.errors import RequestError
     from exhume.replay.moment import refuse_lone_clock
+    from exhume.replay.state import refuse_unknown_groups
 
     refuse_unfit(None, output=output, output_file=output_file, evidence=paths)
     earlier, later = record_offsets(from_offset, "--from-offset"), record_offsets(to_offset, "--to-offset")
@@ -102,6 +103,7 @@ def diff_command(
         else:
             with opened(others, temp_dir=temp_dir) as other:
                 states = [each.state(release=release, groups=groups or None) for each in (topic, other)]
+                refuse_unknown_groups(groups or (), *states)
                 answer = diff_states(*states)
                 topic.findings.extend(other.findings)
         render(answer, output=output, output_file=output_file, csv_raw=csv_raw, columns=_SHOWN, evidence=paths)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -197,6 +196,7 @@ def state_command(
     from exhume.cli.run import opened, tell
     from exhume.errors import RequestError
     from exhume.replay.reading import DEFAULT_GROUP_MAX_SIZE, DEFAULT_LOAD_BUFFER_BYTES, LoadInputs
+    from exhume.replay.state import refuse_unknown_groups
     from exhume.replay.state_tables import SCHEMAS
 
     names = [*SCHEMAS, "completeness", "findings"]
@@ -223,7 +223,7 @@ def state_command(
         if groups:
             # A group that may have been there is an answer, too.
             may_have_been = set() if completeness is None else set(completeness["group"].to_pylist())
-            _refuse_unknown_groups(state, set(groups) - may_have_been)
+            refuse_unknown_groups(sorted(set(groups) - may_have_been), state)
             state = state.only(groups)
             if completeness is not None:
                 completeness = completeness.filter(pc.is_in(completeness["group"], value_set=pa.array(groups, pa.string())))
@@ -241,13 +241,6 @@ def state_command(
                 everything["completeness"] = completeness
             render(everything, output=output, output_file=output_file, csv_raw=csv_raw, evidence=paths)
         tell(topic.findings)
-
-
-def _refuse_unknown_groups(state: CoordinatorState, groups: Iterable[str]) -> None:
-    """An unknown group is a wrong request, unless a load that failed may have hidden it."""
-    if set(state.loads["outcome"].to_pylist()) <= {"loaded", "loaded_with_error"}:
-        for group in groups:
-            state.group(group)
 
 
 def _render_summary(state: CoordinatorState, is_detailed: bool, output_file: Path | None, paths: list[str]) -> None:

@@ -81,6 +81,16 @@ def refuse_lone_clock(clock: Clock | None, *times_ms: int | None) -> None:
         raise RequestError("a clock says how to read a time, and there is none", remedy="Name a time, or leave the clock out")
 
 
+def refuse_wrong_order(earlier: Moment, later: Moment | None) -> None:
+    """Raises `RequestError` where both are times, or record offsets of one partition, and the earlier one lies behind the later one."""
+    if later is None:
+        return
+    pairs = [(earlier.time_ms, later.time_ms)]
+    pairs += [(last_offset, later.last_offsets.get(partition)) for partition, last_offset in earlier.last_offsets.items()]
+    if any(first is not None and second is not None and first > second for first, second in pairs):
+        raise RequestError("the moment to begin with lies behind the one to end with", remedy="Exchange them")
+
+
 def moment(
     offsets_partitions: Collection[int | None],
     *,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,6 +12,9 @@ import pyarrow.compute as pc
 from exhume.errors import RequestError, near_by
 from exhume.findings import Findings
 from exhume.replay.state_tables import SCHEMAS
+
+#: Every group that a state has is in one of them.
+_NAMING = ("groups", "offsets", "pending_offsets")
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,3 +147,14 @@ class CoordinatorState:
     def only(self, groups: Collection[str]) -> CoordinatorState:
         """This state with the rows of these groups; open transactions that touch one of them, and every load, stay."""
         return replace(self, tables=self.tables.only(groups))
+
+
+def refuse_unknown_groups(groups: Iterable[str], *states: CoordinatorState) -> None:
+    """Raises `RequestError` for a group that none of these states has, with the nearest names; a load that failed may hide any."""
+    outcomes = {outcome for state in states for outcome in state.loads["outcome"].to_pylist()}
+    if outcomes <= {"loaded", "loaded_with_error"}:
+        known = {name for state in states for table in _NAMING for name in state.tables[table]["group"].unique().to_pylist()}
+        for group in groups:
+            if group not in known:
+                where = "this state" if len(states) == 1 else "these states"
+                raise RequestError(f"no group {group!r} in {where}", remedy=near_by(group, known))

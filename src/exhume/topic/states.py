@@ -24,12 +24,12 @@ from exhume.codecs.segment_reader import SegmentBatch
 from exhume.errors import RequestError, near_by
 from exhume.replay.broker_log import Stop
 from exhume.replay.local import LoadOptions, Mode, PartitionLoad, load_partitions, load_state
-from exhume.replay.moment import Clock, moment, refuse_lone_clock
+from exhume.replay.moment import Clock, moment, refuse_lone_clock, refuse_wrong_order
 from exhume.replay.profiles import BrokerProfile
 from exhume.replay.reading import FastLoad, LoadInputs
 from exhume.replay.release_table import newest_of_each_line
 from exhume.replay.releases import newer_release_findings, profile_for
-from exhume.replay.state import CoordinatorState
+from exhume.replay.state import CoordinatorState, refuse_unknown_groups
 from exhume.replay.topic_names import TopicNames, names_beside
 from exhume.topic.tables import Place, TopicTables
 
@@ -102,7 +102,7 @@ class TopicStates(TopicTables):
         """What differs between two moments of these logs, as `diff.DIFF`; the later moment is the end where it is left out.
 
         Raises:
-            RequestError: no earlier moment, or one that this log cannot have.
+            RequestError: no earlier moment, one that this log cannot have or that lies behind the later one, or a group of neither moment.
         """
         known, profile, names = self._offsets_partitions(), profile_for(release), self._topic_names(topics_file)
         earlier = moment(known, at_offset=from_offset, at_time_ms=from_time_ms, clock=None if from_time_ms is None else clock)
@@ -111,6 +111,7 @@ class TopicStates(TopicTables):
         self._note_unknown_releases(release)
         if earlier is None:
             raise RequestError("a difference from which moment on?", remedy="Name a record offset or a time to begin with")
+        refuse_wrong_order(earlier, later)
         fast = self._fast_load()
         # The later one first: it knows every topic name that the earlier one knows, and a name that is learned is no difference.
         after, before = (
@@ -118,6 +119,8 @@ class TopicStates(TopicTables):
         )
         self._look_for_damage(mode, fast)
         self.findings.extend([*before.findings, *after.findings])
+        if groups is not None:
+            refuse_unknown_groups(groups, before, after)
         return diff_states(*(state if groups is None else state.only(groups) for state in (before, after)))
 
     def history(self, group: str, *, topic: str | None = None, partition: int | None = None, release: str | None = None) -> pa.Table:
