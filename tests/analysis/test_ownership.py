@@ -12,7 +12,7 @@ import exhume
 from exhume.errors import RequestError
 from exhume.fixtures import scenarios
 from exhume.fixtures.log_writer import PartitionWriter, tombstone
-from exhume.fixtures.story import Story, time_ms
+from exhume.fixtures.story import Story, time_ms, topic_id
 from tests.analysis.test_group_lives import TOPIC_ID, classic, consumer, current
 from tests.judges import corpus
 
@@ -157,6 +157,32 @@ def test_a_moment_shows_who_had_it_then(tmp_path: Path, moment: dict[str, Any], 
         log.append([classic(2, b=[0])], timestamp_ms=30)
 
     assert [row["member_id"] for row in owners(tmp_path, append, **moment)] == owner
+
+
+CONVERTED = """
+    0 08:00 GM g gen=3 {A: t → t-0; B: t → t-1}
+    1 08:10 GM g = X | CG5 g A {t} | CG3 g epoch=3 | CG7 g A {t:[0,1]} | CG6 g target-epoch=3 | CG8 g A epoch=3 own{t:[0,1]}
+    7 08:20 CG8 g A = X | CG7 g A = X | CG6 g = X | CG5 g A = X | CG3 g = X | GM g gen=4 {A: t → t-0,1}
+"""
+
+
+def test_a_topic_that_goes_by_an_id_without_a_name_is_not_without_an_owner(tmp_path: Path) -> None:
+    rows = [row for row in owners(Story(CONVERTED).write(tmp_path)) if row["partition"] == 0]
+
+    assert [(row["topic"], row["from_record_offset"], row["member_id"], row["reason"]) for row in rows] == [
+        (topic_id("t"), 1, "A", None),
+        (topic_id("t"), 7, None, "unknown"),
+        ("t", 0, "A", None),
+        ("t", 1, None, "unknown"),
+        ("t", 7, "A", None),
+    ]
+
+
+def test_where_a_commit_names_the_topic_of_an_id_its_owner_goes_on(tmp_path: Path) -> None:
+    story = f"{CONVERTED}\n 13 08:30 OC g t-0 = 1 {{tid=t}}"
+    rows = [row for row in owners(Story(story).write(tmp_path)) if row["partition"] == 0]
+
+    assert [(row["topic"], row["from_record_offset"], row["to_record_offset"], row["member_id"]) for row in rows] == [("t", 0, None, "A")]
 
 
 @pytest.mark.parametrize(("minute", "owner"), [(10, ["A"]), (40, ["A"]), (60, ["C"])])

@@ -342,6 +342,16 @@ def test_conversions_stand_between_the_protocols() -> None:
     ]
 
 
+def test_partitions_of_a_topic_without_a_name_are_not_lost_in_a_conversion(tmp_path: Path) -> None:
+    story = """
+        0 08:00 GM g gen=3 {A: t → t-0}
+        1 08:10 GM g = X | CG5 g A {t} | CG3 g epoch=3 | CG7 g A {t:[0]} | CG6 g target-epoch=3 | CG8 g A epoch=3 own{t:[0]}
+        7 08:20 CG8 g A = X | CG7 g A = X | CG6 g = X | CG5 g A = X | CG3 g = X | GM g gen=4 {A: t → t-0}
+    """
+
+    assert told(of_story(tmp_path, story)[1:], "event", "partitions_moved", "partitions_lost") == [("converted", None, None)] * 2
+
+
 def test_a_group_without_records_is_a_wrong_request(tmp_path: Path) -> None:
     with pytest.raises(RequestError, match="checkout"):
         rebalances(tmp_path, lambda log: log.append([classic(1, group="checkout", a=[0])]), groups=["chekout"])

@@ -23,8 +23,9 @@ class Committers:
     """The membership of one group as its records pass, and what it says of the commits between them.
 
     `committer` of a row is only_member, owner (the member that had the partition), one_of_several (that had it at once), member (nobody
-    had it, and there were members), outside (nobody was in the group), or unknown. `committer_confidence` is proof, likely, possible (a
-    generation that left no record came before the next one: owners had changed by then), or undecidable.
+    had it, or its topic goes by an id without a name, and there were members), outside (nobody was in the group), or unknown.
+    `committer_confidence` is proof, likely, possible (a generation that left no record, or another life, came before the next one: owners
+    had changed by then), or undecidable.
     """
 
     step: Membership | None = None

@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple
 
 from exhume.arrow_rows import Origin
 from exhume.codecs.embedded import Payload
+from exhume.codecs.wire import is_uuid
 
 #: (topic, partition). The topic is its id, in Kafka's spelling, where nobody knows its name.
 TopicPartition = tuple[str, int]
@@ -138,6 +139,15 @@ class Membership(NamedTuple):
     def is_opaque(self) -> bool:
         """True when there are members and nothing tells who has which partition: another protocol type, or bytes that nothing fits."""
         return bool(self.members) and all(member.assigned is None for member in self.members.values())
+
+    @property
+    def has_nameless_topics(self) -> bool:
+        """True where members have, or are to have, partitions of topics of which the log tells nothing but the id."""
+        if self.kind == "classic":
+            return False
+        topics = {topic for member in self.members.values() for topic, _ in (*member.owned, *(member.target or ()))}
+        subscribed = {topic for member in self.members.values() for topic in member.subscribed_topics or ()}
+        return any(is_uuid(topic) for topic in topics - subscribed)
 
     def owners(self) -> dict[TopicPartition, list[Member]]:
         """The members that own each partition: more than one where it is owned twice, or where the group is a share group."""

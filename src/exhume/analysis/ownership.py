@@ -17,6 +17,7 @@ from exhume.analysis.log_spans import LogSpans
 from exhume.analysis.member_changes import began_anew
 from exhume.analysis.memberships import Member, Membership, TopicPartition
 from exhume.arrow_rows import Origin, table_of
+from exhume.codecs.wire import is_uuid
 
 #: One row per interval: a partition, a group, and a member that had it all the time, or nobody.
 #:
@@ -26,9 +27,10 @@ from exhume.arrow_rows import Origin, table_of
 #:
 #: `holding` is assigned, away (kept for a static member of a consumer group that left for now), pending_revocation (it has to give it up,
 #: and nobody else may have it yet), or nobody, with a `reason`: empty (the group has no member), unassigned, removed (the group is gone),
-#: unknown (members whose bytes tell nothing). Nobody is told only of partitions that somebody had before. `overlaps` are members that had
-#: it as well for a while, which is an error but in a share group. `began` is then, or earlier where records may be missing in front of it;
-#: `ended` is then, or earlier where generations without a record lie in between; null where it has not ended.
+#: unknown (members whose bytes tell nothing, or topics that go by ids without a name). Nobody is told only of partitions that somebody had
+#: before. `overlaps` are members that had it as well for a while, which is an error but in a share group. `began` is then, or earlier where
+#: records may be missing in front of it; `ended` is then, or earlier where generations without a record lie in between; null where it has
+#: not ended.
 OWNERS = pa.schema(
     [
         ("replica", pa.string()),
@@ -108,26 +110,33 @@ class _Life:
     rows: list[_Row] = field(default_factory=list)
     _open: dict[TopicPartition, dict[str | None, _Row]] = field(default_factory=dict)
     _before: Membership | None = None
+    #: Topics by their names, or their ids where these are all that is known, of steps that have ids.
+    _by_id: set[str] = field(default_factory=set)
 
     def take(self, step: Membership) -> None:
         owners = self._owners(step)
         began = "then" if self._is_seen_to_begin(step) else "earlier"
+        if step.kind != "classic":
+            self._by_id.update(topic for topic, _ in owners)
+        has_nameless = step.has_nameless_topics
         ended = "earlier" if _has_gap(self._before, step) else "then"
         self._before = step
         for topic_partition in [*self._open, *(new for new in owners if new not in self._open)]:
             held = self._open.setdefault(topic_partition, {})
+            reason = _reason(step, is_hidden=self._may_go_by_another_name(step, topic_partition[0], has_nameless=has_nameless))
             now: dict[str | None, tuple[Member | None, str]] = {**owners.get(topic_partition, {})}
             if not now and held:
                 now = {None: (None, "nobody")}
             for member_id in [*held]:
                 row = held[member_id]
-                if member_id not in now or row["holding"] != now[member_id][1] or (member_id is None and row["reason"] != _reason(step)):
+                if member_id not in now or row["holding"] != now[member_id][1] or (member_id is None and row["reason"] != reason):
                     self._end(held.pop(member_id), step, ended)
             for member_id, (member, holding) in now.items():
                 if member_id in held:
                     held[member_id] |= {"last_generation": step.generation, "last_group_epoch": step.group_epoch}
                 else:
-                    held[member_id] = _begun(step, topic_partition, member, holding) | {"began": began}
+                    held[member_id] = _begun(step, topic_partition, member, holding)
+                    held[member_id] |= {"began": began, "reason": reason if member is None else None}
             if len(now) > 1:
                 for member_id, row in held.items():
                     row["overlaps"] = sorted({*row["overlaps"], *(str(other) for other in now if other != member_id)})
@@ -150,6 +159,12 @@ class _Life:
         if before is None or before.is_tombstone:
             return step.generation <= 1
         return not _has_gap(before, step)
+
+    def _may_go_by_another_name(self, step: Membership, topic: str, *, has_nameless: bool) -> bool:
+        """Whether this step may mean the topic by its name where others mean it by its id, or the other way round."""
+        if step.kind == "classic":
+            return topic in self._by_id and is_uuid(topic)
+        return has_nameless and topic not in self._by_id
 
     def _owners(self, step: Membership) -> dict[TopicPartition, dict[str | None, tuple[Member | None, str]]]:
         owners: dict[TopicPartition, dict[str | None, tuple[Member | None, str]]] = {}
@@ -185,7 +200,6 @@ def _begun(step: Membership, topic_partition: TopicPartition, member: Member | N
         "from_record_offset": step.record_offset,
         "from_timestamp_ms": step.timestamp_ms,
         "holding": holding,
-        "reason": _reason(step) if member is None else None,
         "generation": step.generation,
         "last_generation": step.generation,
         "group_epoch": step.group_epoch,
@@ -197,12 +211,13 @@ def _begun(step: Membership, topic_partition: TopicPartition, member: Member | N
     return row
 
 
-def _reason(step: Membership) -> str:
+def _reason(step: Membership, *, is_hidden: bool) -> str:
+    """Why nobody has a partition; `is_hidden` where somebody may have it by the id of its topic."""
     if step.is_tombstone:
         return "removed"
     if step.is_empty:
         return "empty"
-    return "unknown" if step.is_opaque else "unassigned"
+    return "unknown" if step.is_opaque or is_hidden else "unassigned"
 
 
 def _has_gap(before: Membership | None, step: Membership) -> bool:

@@ -67,6 +67,14 @@ def format_uuid(raw: Buffer) -> str:
     return base64.urlsafe_b64encode(raw).rstrip(b"=").decode("ascii")
 
 
+def is_uuid(text: str) -> bool:
+    """Whether this is an id in Kafka's spelling, or could be one."""
+    try:
+        return format_uuid(parse_uuid(text)) == text
+    except EncodeError:
+        return False
+
+
 def parse_uuid(text: str) -> bytes:
     """The 16 bytes of a UUID in Kafka's spelling, or in the usual hexadecimal one with or without dashes."""
     plain = text.replace("-", "")
