@@ -13,6 +13,7 @@ from exhume.cli.app import run
 from exhume.cli.swimlanes import lines
 from exhume.fixtures import scenarios
 from exhume.fixtures.log_writer import PartitionWriter
+from exhume.fixtures.story import Story
 from tests.analysis.test_group_lives import classic, classic_of
 from tests.judges import corpus
 
@@ -41,6 +42,18 @@ def test_a_timeline_draws_a_lane_for_each_partition(three: Path, capsys: pytest.
         )
     ]
     assert "A  checkout-1@10.0.0.1  generations 1 to 3" in "\n".join(shown)
+
+
+def test_where_time_goes_back_lanes_are_drawn_by_changes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    story = """
+        0 08:00 GM g gen=1 {A@h1: t → t-0; B@h2: t → t-1}
+        1 07:00 GM g gen=2 {A@h1: t → ; B@h2: t → t-0,1}
+    """
+    assert run(["timeline", str(Story(story).write(tmp_path)), "--group", "g"]) == 0
+
+    shown = capsys.readouterr().out.splitlines()
+    assert "2 changes, each as wide as any other" in shown[1]
+    assert [[lane.count(owner) for owner in "AB"] for lane in (line.removeprefix("t-") for line in shown[2:4])] == [[47, 48], [0, 95]]
 
 
 def test_lanes_of_members_count_partitions(three: Path, capsys: pytest.CaptureFixture[str]) -> None:

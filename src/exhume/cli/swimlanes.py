@@ -138,9 +138,17 @@ class _Scale:
     def __init__(self, rows: Sequence[_Row], *, by_changes: bool) -> None:
         times = [row[name] for row in rows for name in ("from_timestamp_ms", "to_timestamp_ms")]
         self.begin_ms, self.end_ms = min(filter(None, times), default=None), max(filter(None, times), default=None)
-        self.by_changes = by_changes or None in times or self.begin_ms == self.end_ms
-        offsets = {row[name] for row in rows for name in ("from_record_offset", "to_record_offset")} - {None}
-        self._numbers = {offset: number for number, offset in enumerate(sorted(offsets))}
+        changes = {row[f"{side}_record_offset"]: row[f"{side}_timestamp_ms"] for row in rows for side in ("from", "to")}
+        changes.pop(None, None)
+        offsets = sorted(changes)
+        self._numbers = {offset: number for number, offset in enumerate(offsets)}
+        # Where time goes back, what came later would be drawn in front of what it ended.
+        self.by_changes = (
+            by_changes
+            or None in times
+            or self.begin_ms == self.end_ms
+            or any(changes[earlier] > changes[later] for earlier, later in pairwise(offsets))
+        )
         self._begin, self._end = (0.0, float(len(offsets))) if self.by_changes else (float(self.begin_ms or 0), float(self.end_ms or 0))
 
     def caption(self, cells: int) -> str:
