@@ -212,6 +212,18 @@ def test_the_moment_decides_which_assignment_is_judged() -> None:
     assert tables_of(checks).partitions.num_rows == 2
 
 
+def test_a_static_member_that_came_back_is_told_by_its_present_member_id(tmp_path: Path) -> None:
+    story = Story("""
+        0 08:00 GM g gen=1 leader=B {A1@h1/c#i: t → t-0; B@h2/c: t → t-1}
+        1 09:00 GM g gen=1 leader=B {A2@h1/c#i: t → t-0; B@h2/c: t → t-1}
+    """)
+    with exhume.open(story.write(tmp_path)) as topic:
+        before, after = (topic.assignments(at_offset=offset).partitions.to_pylist() for offset in (0, 1))
+
+    assert [(row["actual"], row["current"], row["differences"]) for row in before] == [(["A1"], None, []), (["B"], None, [])]
+    assert [(row["actual"], row["current"], row["differences"]) for row in after] == [(["A1"], ["A2"], []), (["B"], ["B"], [])]
+
+
 @pytest.mark.parametrize("groups", [None, ["g"]])
 @pytest.mark.parametrize("every", [False, True])
 def test_a_time_leaves_out_all_that_lies_behind_a_later_record(tmp_path: Path, groups: list[str] | None, every: bool) -> None:

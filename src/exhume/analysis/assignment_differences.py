@@ -14,9 +14,10 @@ from exhume.analysis.topic_sizes import TopicSize
 
 #: One row per partition, assigned or not. `actual` are the members it is assigned to (in the target, where the group has one), `expected`
 #: those that it should be; null where nothing is expected for sure. `previous` had it before, `current` has it now, as far as the
-#: coordinator of a consumer or share group has come. `differences` say what is odd: lost (nobody has it), doubled, moved (somebody else
-#: should have it), moved_needlessly (the one who had it before should), unsubscribed (its member does not ask for this topic), beyond_count
-#: (the topic has no such partition), withheld (a cooperative assignor waits for its owner to let go), unreconciled.
+#: coordinator of a consumer or share group has come, or by the member id with which a static member of a classic group came back.
+#: `differences` say what is odd: lost (nobody has it), doubled, moved (somebody else should have it), moved_needlessly (the one who had it
+#: before should), unsubscribed (its member does not ask for this topic), beyond_count (the topic has no such partition), withheld (a
+#: cooperative assignor waits for its owner to let go), unreconciled.
 ASSIGNMENT_PARTITIONS = pa.schema(
     [
         ("replica", pa.string()),
@@ -43,7 +44,8 @@ def partition_rows(case: Case, sizes: Mapping[str, TopicSize], plan: Plan | None
     expected = None if plan is None else _owners(plan.assigned)
     withheld = {each for partitions in (plan.withheld.values() if plan else ()) for each in partitions}
     claimed = {each for member in step.members.values() for each in (*(member.claimed or ()), *member.pending_revocation)}
-    current = None if step.kind == "classic" else _owners({each.member_id: list(each.owned) for each in case.latest.members.values()})
+    is_told = step.kind != "classic" or case.latest is not step
+    current = _owners({each.member_id: list(each.owned) for each in case.latest.members.values()}) if is_told else None
     topics = {member.member_id: member.subscribed_topics for member in step.members.values()}
     exist = {(topic, partition) for topic, size in sizes.items() for partition in range(size.partition_count)}
     is_shared = step.kind == "share"
@@ -63,7 +65,7 @@ def partition_rows(case: Case, sizes: Mapping[str, TopicSize], plan: Plan | None
             odd.append("unsubscribed")
         if topic in sizes and sizes[topic].is_exact and partition >= sizes[topic].partition_count:
             odd.append("beyond_count")
-        if current is not None and set(current.get(each, ())) != set(mine):
+        if step.kind != "classic" and current is not None and set(current.get(each, ())) != set(mine):
             odd.append("unreconciled")
         yield {
             "replica": step.replica,
