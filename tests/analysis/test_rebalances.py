@@ -352,6 +352,27 @@ def test_partitions_of_a_topic_without_a_name_are_not_lost_in_a_conversion(tmp_p
     assert told(of_story(tmp_path, story)[1:], "event", "partitions_moved", "partitions_lost") == [("converted", None, None)] * 2
 
 
+def test_only_what_was_given_up_makes_a_cooperative_follow_up(tmp_path: Path) -> None:
+    # Consumers of every assignor say what they own, and eager ones that it is nothing. A partition that is new was not given up.
+    story = """
+        0 08:00 GM g gen=1 proto=cooperative-sticky {A@h1: t → t-0,1}
+        1 08:01 GM g gen=2 proto=cooperative-sticky {A@h1: t (t-0,1) → t-0; B@h2: t → }
+        2 08:02 GM g gen=3 proto=cooperative-sticky {A@h1: t (t-0) → t-0; B@h2: t → t-1}
+        3 08:03 GM g gen=4 proto=cooperative-sticky {A@h1: t (t-0) → t-0; B@h2: t (t-1) → t-1,2}
+        4 08:04 GM e gen=1 {A@h1: t → t-0,1}
+        5 08:05 GM e gen=2 {A@h1: t → t-0,1,2}
+    """
+
+    assert told(of_story(tmp_path, story), "group", "causes") == [
+        ("e", ["group_began"]),
+        ("e", ["unknown"]),
+        ("g", ["group_began"]),
+        ("g", ["member_joined"]),
+        ("g", ["cooperative_follow_up"]),
+        ("g", ["unknown"]),
+    ]
+
+
 def test_a_group_without_records_is_a_wrong_request(tmp_path: Path) -> None:
     with pytest.raises(RequestError, match="checkout"):
         rebalances(tmp_path, lambda log: log.append([classic(1, group="checkout", a=[0])]), groups=["chekout"])

@@ -350,13 +350,14 @@ def _classic_causes(step: Membership, before: Membership | None, changes: Member
         causes.append("protocol_changed")
     if before.leader != step.leader and before.leader is not None and step.leader is not None:
         causes.append("leader_changed")
-    if not causes and row.get("partitions", 0) > len(before.owners()) and not step.is_opaque:
-        causes.append("cooperative_follow_up" if _has_cooperative_members(step) else "unknown")
+    if not causes and any(topic_partition in step.owners() for topic_partition in _given_up(before)):
+        causes.append("cooperative_follow_up")
     return causes or ["unknown"]
 
 
-def _has_cooperative_members(step: Membership) -> bool:
-    return any(member.claimed is not None for member in step.members.values())
+def _given_up(step: Membership) -> set[TopicPartition]:
+    """What members had when they joined this generation, and nobody got in it."""
+    return {topic_partition for member in step.members.values() for topic_partition in member.claimed or ()} - step.owners().keys()
 
 
 def _modern_causes(step: Membership, before: Membership | None, changes: MemberChanges, row: _Row) -> list[str]:
