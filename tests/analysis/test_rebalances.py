@@ -272,6 +272,19 @@ def test_a_storm_stands_out_and_names_who_comes_and_goes(tmp_path: Path) -> None
     assert "39 generations in 19 minutes, 2.0 a minute; came or went most often: b@h 39 times" in finding.sentence
 
 
+def test_members_that_join_again_and_again_are_a_storm(tmp_path: Path) -> None:
+    with PartitionWriter(tmp_path, 7) as log:
+        for number in range(40):
+            log.append([classic_of(100 + number, {"a": [0], "b": [1]})], timestamp_ms=number * MINUTE_MS // 2)
+    with exhume.open(tmp_path) as topic:
+        rows = topic.rebalances().to_pylist()
+        (finding,) = [finding for finding in topic.findings if finding.code == "rebalance_storm"]
+
+    assert all(row["is_storm"] for row in rows)
+    assert finding.confidence == "likely"
+    assert finding.sentence == "39 generations in 19 minutes, 2.0 a minute; in 39 of them nobody came, went or changed"
+
+
 def test_a_rolling_restart_is_no_storm(tmp_path: Path) -> None:
     rows = rebalances(tmp_path, lambda log: storm(log, minutes=20, flaps=False))
 

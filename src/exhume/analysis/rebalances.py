@@ -39,7 +39,8 @@ from exhume.findings import Finding
 #: `no_assignment_ms` is for how long nobody had a partition: `exactly`, from the moment the group became Empty on; `at_least`, from the
 #: choice of the leader on (what came before it, while members joined, is not in the log). `reconciliation_ms` counts from the epoch to the
 #: batch in which every member had reached its target; where that never came, `waiting` are the members that had not, at the next epoch or
-#: at the end. A row is part of a storm where generations rose by one a minute or faster for ten minutes, and somebody came and went.
+#: at the end. A row is part of a storm where generations rose by one a minute or faster for ten minutes, and somebody came and went, or
+#: most of them came without any change.
 REBALANCES = pa.schema(
     [
         ("replica", pa.string()),

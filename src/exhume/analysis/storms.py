@@ -1,8 +1,9 @@
 """Rebalance storms: generations that follow one another for longer than any restart takes.
 
 A group is in a storm where its generation, or epoch, rose by one a minute or faster over ten minutes or more, and the same client came or
-went three times meanwhile. A rolling restart rebalances often, too, but everybody comes and goes once. Where compaction took the records
-between, the numbers alone tell: they go on counting.
+went three times meanwhile, or most generations came without anybody who came, went or changed: members that join again and again. A rolling
+restart rebalances often, too, but everybody comes and goes once. Where compaction took the records between, the numbers alone tell: they
+go on counting.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ class Storm:
     """Rows of `rebalances.REBALANCES` that are a storm together.
 
     `flappers` are the clients that came and went most often, with how often; none where the log has lost the records in between.
-    `never_stored` generations got no assignment; of `unknown` ones the records may be gone, too.
+    `never_stored` generations got no assignment; of `unknown` ones the records may be gone, too. In those `without_change`, of a classic
+    group, nobody came, went or changed.
     """
 
     rows: tuple[_Row, ...]
@@ -34,6 +36,7 @@ class Storm:
     duration_ms: int
     never_stored: int
     unknown: int
+    without_change: int
     flappers: tuple[tuple[str, int], ...]
 
     @property
@@ -46,6 +49,8 @@ class Storm:
         """The storm in words."""
         lost = f"; {self.never_stored} of them never got an assignment" if self.never_stored else ""
         lost += f"; {self.unknown} of them are not in the log" if self.unknown else ""
+        if self.without_change and not self.flappers:
+            lost += f"; in {self.without_change} of them nobody came, went or changed"
         who = ", ".join(f"{client} {count} times" for client, count in self.flappers)
         came = f"; came or went most often: {who}" if who else ""
         return f"{self.generations} generations in {self.duration_ms // 60_000} minutes, {self.per_minute:.1f} a minute{lost}{came}"
@@ -101,11 +106,15 @@ def _storm(rows: list[_Row]) -> Storm | None:
     generations = _number(rows[-1]) - _number(rows[0])
     never_stored = sum(row.get("skipped") or 0 for row in rows[1:] if row["is_complete"])
     unknown = sum(row.get("skipped") or 0 for row in rows[1:] if not row["is_complete"])
+    # Epochs rise with topics too, and before 4.1 no record of the group itself says so.
+    without_change = sum(row["group_type"] == "classic" and row.get("causes") == ["unknown"] for row in rows[1:])
     # Of generations that left no record nobody knows who made them.
-    if max(changes.values(), default=0) < LEAST_CHANGES and (never_stored + unknown) * 2 <= generations:
+    if max(changes.values(), default=0) < LEAST_CHANGES and (never_stored + unknown + without_change) * 2 <= generations:
         return None
     flappers = tuple((client, count) for client, count in changes.most_common(3) if count >= LEAST_CHANGES)
-    return Storm(tuple(rows), generations, rows[-1]["timestamp_ms"] - rows[0]["timestamp_ms"], never_stored, unknown, flappers)
+    return Storm(
+        tuple(rows), generations, rows[-1]["timestamp_ms"] - rows[0]["timestamp_ms"], never_stored, unknown, without_change, flappers
+    )
 
 
 def _number(row: _Row) -> Any:
