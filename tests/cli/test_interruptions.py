@@ -102,6 +102,29 @@ app.main()
     assert (done.returncode, done.stderr) == (130, "")
 
 
+def test_a_compiler_that_fails_because_it_was_interrupted_is_an_interrupt() -> None:
+    program = """
+import ctypes, signal, sys
+from exhume.cli import app
+
+@app.app.command()
+def compiling():
+    # A compiler written in C goes on without what was raised by the Python that it calls.
+    @ctypes.CFUNCTYPE(None)
+    def take_object_code():
+        signal.raise_signal(signal.SIGINT)
+
+    take_object_code()
+    raise RuntimeError("no compiled object yet")
+
+sys.argv = ["exhume", "compiling"]
+app.main()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=15)
+
+    assert (done.returncode, done.stderr) == (130, "interrupted\n")
+
+
 def test_an_interrupt_leaves_no_half_written_file(
     interrupted: Callable[..., tuple[int, str, float]], large_log: Path, tmp_path: Path
 ) -> None:
@@ -138,3 +161,26 @@ def test_colours_stay_off_where_nobody_watches(segment: Path) -> None:
     for arguments in (("inspect", segment.parent.parent), ("--help",), ("nonsense",)):
         done = subprocess.run(command(*arguments), capture_output=True, text=True, check=False, env=any_colour)
         assert "\x1b" not in done.stdout + done.stderr
+
+
+#: An interrupt comes when the import of the command line begins.
+_INTERRUPTED_IMPORT = """
+import sys
+
+class Interrupting:
+    @staticmethod
+    def find_spec(name, *_):
+        if name == "exhume.cli.app":
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupting)
+
+from exhume.__main__ import main
+main()
+"""
+
+
+def test_an_interrupt_before_the_command_line_is_there_ends_it_as_quietly() -> None:
+    done = subprocess.run([sys.executable, "-c", _INTERRUPTED_IMPORT], check=False, capture_output=True, text=True)
+
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from threading import Timer
+from threading import Event, Timer
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -96,12 +96,16 @@ def _options(
     pass
 
 
+_is_interrupted = Event()
+
+
 def _interrupt(*_: object) -> NoReturn:
+    _is_interrupted.set()
     raise Interrupted
 
 
 def _interrupt_again(lost: sys.UnraisableHookArgs) -> None:
-    """What is raised while an object is taken apart goes no further: an interrupt that was has to come once more."""
+    """What is raised while an object is taken apart, or by what a compiler calls, goes no further: an interrupt has to come once more."""
     if isinstance(lost.exc_value, Interrupted):
         Timer(0.01, os.kill, (os.getpid(), signal.SIGINT)).start()
     else:
@@ -117,6 +121,9 @@ def main() -> None:
     # A command keeps most of what it makes until it ends: to look for garbage among it takes a tenth of a short one.
     with collected_seldom():
         code = run(sys.argv[1:])
+    if _is_interrupted.is_set():
+        # One that comes once more has nothing left to end.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
     sys.exit(code)
 
 
@@ -144,4 +151,9 @@ def invoke(arguments: list[str]) -> int:
     except ExhumeError as error:
         typer.echo(f"exhume: {printable(str(error))}", err=True)
         return EXIT_WRONG_REQUEST if isinstance(error, RequestError) else EXIT_UNREADABLE
+    except Exception:
+        if not _is_interrupted.is_set():
+            raise
+        # A compiler whose work was interrupted fails by what it lacks.
+        return EXIT_INTERRUPTED
     return code if isinstance(code, int) else 0
