@@ -266,3 +266,8 @@ def test_the_command_writes_the_plan_alone_to_standard_output(tmp_path: Path, ca
 def test_the_command_wants_one_moment(tmp_path: Path, arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["reset-plan", str(tmp_path), "--group", "pay", *arguments]) == 2
     assert "--before-rewind" in capsys.readouterr().err
+
+
+def test_a_time_for_records_that_are_not_asked_for_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["reset-plan", str(tmp_path), "--group", "pay", "--lost", "--now", "2024-02-01"]) == 2
+    assert "--as-records" in capsys.readouterr().err

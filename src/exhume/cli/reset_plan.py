@@ -78,6 +78,8 @@ def reset_plan_command(
         raise RequestError("a plan for which groups?", remedy="Name each with --group")
     if sum(named) != 1:
         raise RequestError("back to which moment?", remedy="Choose one of --at-time, --at-offset, --before-rewind and --lost")
+    if now is not None and not as_records:
+        raise RequestError("--now is the commit time of records, and none are asked for", remedy="Add --as-records, or leave --now out")
     refuse_unfit(None, output=output or Output.table, output_file=output_file, evidence=paths)
     with opened(paths, temp_dir=temp_dir) as topic:
         plan = topic.reset_plan(
