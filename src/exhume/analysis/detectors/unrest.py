@@ -15,7 +15,8 @@ from exhume.findings import Finding
 
 
 def find_storms(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # noqa: ARG001
-    """The generation, or group epoch, rises by one a minute or faster for ten minutes or more, and one client comes or goes three times.
+    """The generation, or group epoch, rises by one a minute or faster for ten minutes or more, and one client comes or goes three times, or
+    most generations of a classic group come without any change: members that join again and again.
 
     The number goes on counting whatever compaction takes, so the rate is known where records are gone. Who it was is only known where they
     are not: clients are told apart by instance id, else by client id and host, since every join makes a new member id. Numbers that are
@@ -28,7 +29,12 @@ def find_storms(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # noqa:
     for storm in storms(rows):
         not_excluded = []
         if not storm.flappers:
-            not_excluded.append("a rolling restart: who came and went is not in the log")
+            is_unchanged = storm.without_change * 2 > storm.generations
+            not_excluded.append(
+                "partitions that were added again and again: members join anew for them"
+                if is_unchanged
+                else "a rolling restart: who came and went is not in the log"
+            )
         if any("topics_changed" in (row["causes"] or ()) for row in storm.rows):
             not_excluded.append("topics or partitions that were added: they raise the epoch, too")
         yield finding(
