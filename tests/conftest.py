@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections import Counter
 from collections.abc import Generator, Iterator
 from typing import Any
@@ -18,6 +19,9 @@ _COMPARED = pytest.StashKey[Compared]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # As in what a shell runs in the background: tests of interrupts, and the programs that they start, would never see one.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     config.stash[_COMPARED] = Counter()
 
 

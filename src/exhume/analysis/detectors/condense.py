@@ -135,9 +135,7 @@ class PartitionCondenser:
         rows = self._names.rows(commits)
         if self.superseded is not None and not self.superseded.take(chapter, rows[Column.KEY]):
             self.superseded = None
-        is_staged = rows[Column.IS_STAGED] != 0
-        if is_staged.any():
-            self._epochs.take(rows[Column.PRODUCER, is_staged], _numbers(commits["producer_epoch"])[is_staged])
+        self._epochs.take(commits)
         is_control = others["is_control"].to_numpy(zero_copy_only=False)
         if is_control.any():
             self._markers.take(others.filter(others["is_control"]))

@@ -145,9 +145,13 @@ class ProducerEpochs:
     def __init__(self) -> None:
         self._epochs: dict[int, int] = {}
 
-    def take(self, producers: Int64s, epochs: Int64s) -> None:
-        """Add those of the next staged commits, in log order."""
-        last = np.flatnonzero(np.append(producers[1:] != producers[:-1], True)) if len(producers) else producers
+    def take(self, commits: pa.RecordBatch) -> None:
+        """Add those of the next commits, in log order."""
+        is_staged = commits["is_transactional"].to_numpy(zero_copy_only=False)
+        if not is_staged.any():
+            return
+        producers, epochs = (numbers_of(commits[name], NONE)[is_staged] for name in ("producer_id", "producer_epoch"))
+        last = np.flatnonzero(np.append(producers[1:] != producers[:-1], True))
         self._epochs.update(zip(producers[last].tolist(), epochs[last].tolist(), strict=True))
 
     def of(self, producer: int) -> int:
