@@ -65,9 +65,7 @@ def may_have_stopped(directory: PartitionDirectory, around: Surroundings) -> boo
 def first_open(case: TopicCase) -> dict[Origin, int]:
     """The record offset that the oldest open transaction began with, by replica and offsets partition, where there is one."""
     return {
-        (partition.around.replica or "", partition.around.offsets_partition): min(
-            each.first_record_offset for each in partition.open_transactions
-        )
+        partition.around.origin: min(each.first_record_offset for each in partition.open_transactions)
         for partition in case.partitions
         if partition.open_transactions
     }

@@ -6,14 +6,13 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from itertools import chain
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from exhume.analysis.detectors.cases import Epoch, GroupCase, GroupRecord, PartitionCase, Silence, Surroundings, TopicCase
-from exhume.analysis.detectors.commit_rows import Names, or_none
+from exhume.analysis.detectors.commit_rows import Names, numbers_of, or_none
 from exhume.analysis.detectors.following import Loops, loops_for
 from exhume.analysis.detectors.following.columns import NONE, Column, Group, Int64s, Silent
 from exhume.analysis.detectors.key_lives import KeyLives
@@ -155,7 +154,7 @@ class PartitionCondenser:
         if not count:
             return
         offsets, times, epochs = (
-            np.concatenate([_numbers(table[name]) for table in (commits, others)])
+            np.concatenate([numbers_of(table[name], NONE) for table in (commits, others)])
             for name in ("record_offset", "timestamp_ms", "partition_leader_epoch")
         )
         lowest, highest = int(offsets.min()), int(offsets.max())
@@ -275,8 +274,3 @@ def _group_of(key: bytes) -> str | None:
     """The group that this key names; None where it cannot be read."""
     group = decode_record(key, None).key.get("group")
     return group if isinstance(group, str) else None
-
-
-def _numbers(column: pa.Array) -> Any:
-    values = column.fill_null(pa.scalar(NONE, column.type)) if column.null_count else column
-    return values.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)

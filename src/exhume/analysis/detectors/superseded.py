@@ -15,16 +15,16 @@ from exhume.analysis.growth_tally import reach_of
 from exhume.codecs.chapters import Chapter
 from exhume.codecs.log_directory import PartitionDirectory
 
-MOST_DIRTY, LEAST_SEGMENTS = 0.5, 5
+_MOST_DIRTY, _LEAST_SEGMENTS = 0.5, 5
 
 
 def may_be_uncleaned(directory: PartitionDirectory) -> bool:
     """Whether the files alone let it seem so that a cleaner did not get on here."""
     closed = [segment for segment in directory.segments if segment.is_read][:-1]
     if directory.cleaner_offset is None:
-        return len(closed) >= LEAST_SEGMENTS
+        return len(closed) >= _LEAST_SEGMENTS
     dirty = sum(segment.size_bytes for segment in closed if segment.base_offset >= directory.cleaner_offset)
-    return dirty > MOST_DIRTY * sum(segment.size_bytes for segment in closed)
+    return dirty > _MOST_DIRTY * sum(segment.size_bytes for segment in closed)
 
 
 @dataclass(frozen=True, slots=True)
