@@ -49,7 +49,7 @@ def partition_rows(case: Case, sizes: Mapping[str, TopicSize], plan: Plan | None
     topics = {member.member_id: member.subscribed_topics for member in step.members.values()}
     exist = {(topic, partition) for topic, size in sizes.items() for partition in range(size.partition_count)}
     is_shared = step.kind == "share"
-    nameless = nameless_topics(case)
+    nameless = step.nameless_topics
     for each in sorted(exist.union(actual, current or ())):
         topic, partition = each
         mine, theirs = actual.get(each, []), None if expected is None else expected.get(each, [])
@@ -88,11 +88,3 @@ def _owners(assigned: Assigned) -> dict[TopicPartition, list[str]]:
         for each in dict.fromkeys(partitions):
             owners.setdefault(each, []).append(member_id)
     return owners
-
-
-def nameless_topics(case: Case) -> set[str]:
-    """Ids of assigned topics whose name nobody knows."""
-    if case.step.kind == "classic":
-        return set()
-    known = {topic for member in case.step.members.values() for topic in member.subscribed_topics or ()}
-    return {topic for partitions in case.actual.values() for topic, _ in partitions if topic not in known and topic not in case.facts.names}

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from exhume.analysis.assignment_differences import ASSIGNMENT_PARTITIONS, COUNTED, nameless_topics, partition_rows
+from exhume.analysis.assignment_differences import ASSIGNMENT_PARTITIONS, COUNTED, partition_rows
 from exhume.analysis.assignment_questions import TopicFacts, said_counts, subscribed_topics
 from exhume.analysis.assignment_trials import Case, Expectation, titles, try_eras
 from exhume.analysis.assignors import Plan, Side, TopicPartition
@@ -192,7 +192,7 @@ def _unexplained(case: Case) -> Check:
     if own and len(failures) == len(own):
         sentence = f"{titles([failures[-1].variant])} fails here: {failures[-1].failure}"
         return _finished(case, "not_explained", sentence, sizes=sizes)
-    nameless = sorted(nameless_topics(case))
+    nameless = sorted(case.step.nameless_topics & {topic for partitions in case.actual.values() for topic, _ in partitions})
     if nameless:
         sentence = f"undecidable, because the name of topic id {nameless[0]} is not known; name it in a topics file"
         return _finished(case, "undecidable", sentence, sizes=sizes)

@@ -141,13 +141,13 @@ class Membership(NamedTuple):
         return bool(self.members) and all(member.assigned is None for member in self.members.values())
 
     @property
-    def has_nameless_topics(self) -> bool:
-        """True where members have, or are to have, partitions of topics of which the log tells nothing but the id."""
+    def nameless_topics(self) -> set[str]:
+        """Topics that members have partitions of, or are to have, and of which nothing is known but the id."""
         if self.kind == "classic":
-            return False
+            return set()
         topics = {topic for member in self.members.values() for topic, _ in (*member.owned, *(member.target or ()))}
         subscribed = {topic for member in self.members.values() for topic in member.subscribed_topics or ()}
-        return any(is_uuid(topic) for topic in topics - subscribed)
+        return {topic for topic in topics - subscribed if is_uuid(topic)}
 
     def owners(self) -> dict[TopicPartition, list[Member]]:
         """The members that own each partition: more than one where it is owned twice, or where the group is a share group."""

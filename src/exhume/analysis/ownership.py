@@ -118,7 +118,7 @@ class _Life:
         began = "then" if self._is_seen_to_begin(step) else "earlier"
         if step.kind != "classic":
             self._by_id.update(topic for topic, _ in owners)
-        has_nameless = step.has_nameless_topics
+        has_nameless = bool(step.nameless_topics)
         ended = "earlier" if _has_gap(self._before, step) else "then"
         self._before = step
         for topic_partition in [*self._open, *(new for new in owners if new not in self._open)]:

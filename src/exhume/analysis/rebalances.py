@@ -262,7 +262,7 @@ class _Epoch:
         if "target_record_offset" not in self.row and step.target_epoch >= self.group_epoch:
             targets = _targets(step)
             self.row |= {"target_epoch": step.target_epoch, "target_record_offset": step.record_offset, "partitions": len(targets)}
-            is_comparable = "converted" not in self.row["causes"] or not step.has_nameless_topics
+            is_comparable = "converted" not in self.row["causes"] or not step.nameless_topics
             if self.kind != "share" and self.owners_before and is_comparable:
                 self.row |= moved_partitions(_ids(self.owners_before), targets, {})
         if "reconciled_record_offset" not in self.row and step.members and not waiting_members(step):
@@ -324,7 +324,7 @@ def _moves(before: Membership | None, step: Membership, changes: MemberChanges) 
         return {}
     owners = _ids(step.owners())
     row: _Row = {"partitions": len(owners)}
-    if before is not None and not before.is_opaque and not before.has_nameless_topics:
+    if before is not None and not before.is_opaque and not before.nameless_topics:
         row |= moved_partitions(_ids(before.owners()), owners, changes.restarted)
     return row
 
