@@ -265,11 +265,9 @@ def _between(first_ms: int | None, last_ms: int | None) -> int | None:
 def _bytes_from(row: _Row, directories: Sequence[PartitionDirectory]) -> int:
     """The bytes from the batch of this record to the end of its log."""
     for directory in directories:
-        read = [segment for segment in directory.segments if segment.is_read]
-        for number, segment in enumerate(read):
+        for segment in directory.segments:
             if segment.path == row["path"]:
-                behind = sum(later.size_bytes for later in read[number + 1 :])
-                return int(segment.size_bytes - row["byte_position"] + behind)
+                return directory.bytes_from(segment, row["byte_position"])
     return 0
 
 

@@ -58,6 +58,11 @@ class PartitionDirectory(Checkpointed):
         first = next((segment.base_offset for segment in self.segments if segment.is_read), 0)
         return max(first, self.log_start_offset or 0)
 
+    def bytes_from(self, segment: SegmentFile, byte_position: int) -> int:
+        """The bytes of the log from this byte of a segment on, as far as segments are read."""
+        read = [each for each in self.segments if each.is_read]
+        return sum(each.size_bytes for each in read[read.index(segment) :]) - byte_position
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:

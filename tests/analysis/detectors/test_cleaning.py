@@ -20,7 +20,7 @@ from exhume.findings import Findings
 from exhume.fixtures.log_writer import PartitionWriter, group_metadata, offset_commit, tombstone, write_checkpoint
 
 from .incidents import hit, near_miss
-from .story import Story, codes_of, evidence_offsets, said
+from .story import DAY_0_MS, HOUR_MS, Story, codes_of, evidence_offsets, said
 
 
 def test_a_cleaner_that_stands_still_for_days_is_found_with_how_much_is_not_clean(tmp_path: Path) -> None:
@@ -127,7 +127,24 @@ def test_a_transaction_without_a_marker_that_is_hours_old_hangs(tmp_path: Path) 
     assert (found.severity, found.first_record_offset) == ("incident", 500)
     assert "producer 42 (epoch 3) has been open since record 500, and idle for 1 d 15 h" in found.sentence
     assert "etl in-4" in found.sentence
-    assert "in front of the 41 records" in found.sentence
+    assert "in front of the 41 records (" in found.sentence
+
+
+@pytest.mark.parametrize("rolls", [(), (5,), (0, 5, 9)], ids=str)
+def test_an_open_transaction_holds_up_as_many_bytes_as_transactions_say(tmp_path: Path, rolls: Collection[int]) -> None:
+    with PartitionWriter(tmp_path, 7) as log:
+        for hour in range(12):
+            staged = {"producer_id": 42, "producer_epoch": 3, "is_transactional": True} if hour == 4 else {}
+            now_ms = DAY_0_MS + hour * HOUR_MS
+            log.append([offset_commit("etl", "in", hour, 5, commit_timestamp_ms=now_ms)], timestamp_ms=now_ms, **staged)
+            if hour in rolls:
+                log.roll()
+
+    with exhume.open(tmp_path) as topic:
+        [held_up] = topic.transactions().table["held_up_bytes"].to_pylist()
+        found = said([*topic.diagnose(codes=["IC-08"])], "IC-08")
+
+    assert f"in front of the 8 records ({held_up} bytes) from there on" in found.sentence
 
 
 def test_the_greatest_timeout_and_five_minutes_are_given(tmp_path: Path) -> None:

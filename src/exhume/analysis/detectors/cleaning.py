@@ -147,7 +147,7 @@ def _hanging(partition: PartitionCase, transaction: OpenTransaction, idle_ms: in
         "IC-08",
         f"the transaction of producer {producer} (epoch {transaction.producer_epoch}) has been open since record {first}, and idle for "
         f"{span(idle_ms)}: no stable offset for {named}, and the cleaner stops in front of the "
-        f"{counted(around.next_offset - first, 'record')} from there on",
+        f"{counted(around.next_offset - first, 'record')} ({counted(transaction.held_up_bytes, 'byte')}) from there on",
         around,
         severity="incident",
         evidence=transaction.staged,

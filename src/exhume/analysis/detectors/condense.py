@@ -25,6 +25,7 @@ from exhume.analysis.detectors.transactions import MarkerReader, ProducerEpochs,
 from exhume.analysis.rosters import Roster, RosterReader
 from exhume.arrow_rows import Origin
 from exhume.codecs.chapters import Chapter
+from exhume.codecs.log_directory import PartitionDirectory
 from exhume.codecs.record_types import decode_record
 from exhume.garbage import collected_seldom
 from exhume.replay.topic_names import TopicNames
@@ -54,10 +55,7 @@ def condense(
     for chapter in chapters:
         origin = (chapter.partition.replica, chapter.partition.offsets_partition)
         if origin not in logs:
-            logs[origin] = PartitionCondenser(*origin, names, way)
-            around = logs[origin].around
-            around.topic_id = chapter.partition.topic_id
-            around.first_segment_offset = next((segment.base_offset for segment in chapter.partition.segments if segment.is_read), None)
+            logs[origin] = PartitionCondenser(chapter.partition, names, way)
             if commits_of is None and may_be_uncleaned(chapter.partition):
                 logs[origin].superseded = SupersededBytes(chapter.partition)
         logs[origin].take(chapter, commits_of)
@@ -106,9 +104,12 @@ class _Activity:
 class PartitionCondenser:
     """One offsets partition of one replica on its way past."""
 
-    def __init__(self, replica: str | None, offsets_partition: int | None, names: TopicNames, loops: Loops) -> None:
+    def __init__(self, directory: PartitionDirectory, names: TopicNames, loops: Loops) -> None:
         self._loops = loops
-        self.around = Surroundings(replica, offsets_partition, NONE, NONE, NONE, None, None, 0, names=names)
+        self._directory = directory
+        self.around = Surroundings(directory.replica, directory.offsets_partition, NONE, NONE, NONE, None, None, 0, names=names)
+        self.around.topic_id = directory.topic_id
+        self.around.first_segment_offset = next((segment.base_offset for segment in directory.segments if segment.is_read), None)
         self._names = Names()
         self._lives = KeyLives(self._names)
         self._standings = Standings()
@@ -127,6 +128,7 @@ class PartitionCondenser:
     def take(self, chapter: Chapter, commits_of: Collection[str] | None = None) -> None:
         """Add the next records; of commits those of these groups, and tombstones, where some are named."""
         commits, others = chapter.commits, chapter.others
+        self._directory = chapter.partition
         self._note_place(commits, others)
         if commits_of is not None:
             is_of = pc.is_in(commits["group"], value_set=pa.array(sorted(commits_of), pa.string()))
@@ -231,7 +233,7 @@ class PartitionCondenser:
         self._settle()
         none = [NONE] * self._staged.shape[1]
         self._lives.drop(self._staged, none, none)
-        opened = open_transactions(self._staged, self._epochs, chain.from_iterable(self._lives.dropped.values()))
+        opened = open_transactions(self._staged, self._epochs, chain.from_iterable(self._lives.dropped.values()), self._directory)
         group_of_key = self._names.groups_of_keys()
         order = np.argsort(group_of_key, kind="stable")
         ends = np.searchsorted(group_of_key[order], np.arange(len(self._names.groups) + 1))

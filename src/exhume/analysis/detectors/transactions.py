@@ -14,6 +14,7 @@ from exhume.analysis.detectors.commit_rows import Flags, numbers_of, or_none
 from exhume.analysis.detectors.commits import Dropped
 from exhume.analysis.detectors.following.columns import NONE, Column, Int64s
 from exhume.analysis.detectors.record_places import from_the_lowest
+from exhume.codecs.log_directory import PartitionDirectory
 from exhume.codecs.record_types import ABORT, COMMIT, decode_control_record, encode_control_record
 
 #: So many markers of coordinators that had been succeeded are kept, the first ones.
@@ -37,11 +38,15 @@ class LateMarker:
 
 @dataclass(frozen=True, slots=True)
 class OpenTransaction:
-    """What a producer staged and no marker ended. `last_timestamp_ms` is of the newest commit, None where none has a time."""
+    """What a producer staged and no marker ended. `last_timestamp_ms` is of the newest commit, None where none has a time.
+
+    `held_up_bytes` lie between the batch of its first commit and the end of the log.
+    """
 
     producer_id: int
     producer_epoch: int
     first_record_offset: int
+    held_up_bytes: int
     last_timestamp_ms: int | None
     #: The first ones of every key.
     staged: list[Dropped]
@@ -159,7 +164,9 @@ class ProducerEpochs:
         return self._epochs[producer]
 
 
-def open_transactions(rows: Int64s, epochs: ProducerEpochs, dropped: Iterable[Dropped]) -> list[OpenTransaction]:
+def open_transactions(
+    rows: Int64s, epochs: ProducerEpochs, dropped: Iterable[Dropped], directory: PartitionDirectory
+) -> list[OpenTransaction]:
     """The transactions that hold these staged commits, in log order, by producer. `dropped` has what is kept of them."""
     staged: defaultdict[int, list[Dropped]] = defaultdict(list)
     for each in dropped:
@@ -168,7 +175,14 @@ def open_transactions(rows: Int64s, epochs: ProducerEpochs, dropped: Iterable[Dr
     producers, starts = np.unique(rows[Column.PRODUCER], return_index=True)
     latest = np.full(len(producers), NONE, np.int64)
     np.maximum.at(latest, np.searchsorted(producers, rows[Column.PRODUCER]), rows[Column.TIME])
+    firsts, positions = rows[Column.OFFSET, starts].tolist(), rows[Column.POSITION, starts].tolist()
     return [
-        OpenTransaction(producer, epochs.of(producer), first, or_none(time), staged[producer])
-        for producer, first, time in zip(producers.tolist(), rows[Column.OFFSET, starts].tolist(), latest.tolist(), strict=True)
+        OpenTransaction(producer, epochs.of(producer), first, _bytes_from(directory, first, position), or_none(time), staged[producer])
+        for producer, first, position, time in zip(producers.tolist(), firsts, positions, latest.tolist(), strict=True)
     ]
+
+
+def _bytes_from(directory: PartitionDirectory, record_offset: int, byte_position: int) -> int:
+    """The bytes from here to the end of the log; 0 where damage has this offset in front of all segments."""
+    segments = [segment for segment in directory.segments if segment.is_read and segment.base_offset <= record_offset]
+    return directory.bytes_from(segments[-1], byte_position) if segments else 0
