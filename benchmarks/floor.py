@@ -7,7 +7,6 @@ of no batches.
 
 from __future__ import annotations
 
-import mmap
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,12 +16,13 @@ import numpy as np
 from exhume.codecs.batches import HEADER_BYTES, LOG_OVERHEAD
 from exhume.codecs.kernels import kernel
 from exhume.codecs.kernels.crc32c import crc32c
+from exhume.codecs.kernels.pages import readable, touch_pages
 from exhume.codecs.kernels.primitives import Bytes
+from exhume.codecs.volumes import map_file
 
 MEGABYTE = 1 << 20
 _HEADER_BYTES = HEADER_BYTES[2]
-# Linux alone can fetch all pages at once.
-_POPULATE = getattr(mmap, "MAP_POPULATE", 0)
+_MAPPED_BYTES = 32 * 1024
 
 
 class Floor(NamedTuple):
@@ -41,8 +41,10 @@ def _int32_at(buffer: Bytes, position: int) -> int:
 
 @kernel
 def _walk(buffer: Bytes) -> tuple[int, int, int]:
-    position = batches = records = damaged = 0
+    position = batches = records = damaged = touched = 0
     while len(buffer) - position >= _HEADER_BYTES:
+        if position >= touched:
+            touched = touch_pages(buffer, position, len(buffer))
         end = position + LOG_OVERHEAD + _int32_at(buffer, position + 8)
         if end > len(buffer) or end < position + _HEADER_BYTES or buffer[position + 16] != 2:
             break
@@ -58,7 +60,7 @@ def walk_segments(partition: Path) -> Floor:
     """The floor over all segments of this directory, which hold format 2 and no damage."""
     met = Floor(0, 0, 0)
     for segment in sorted(partition.glob("*.log")):
-        met = Floor(*(before + here for before, here in zip(met, _walk(mapped(segment)), strict=True)))
+        met = Floor(*(before + here for before, here in zip(met, _walk(readable(map_file(segment))), strict=True)))
     return met
 
 
@@ -66,15 +68,11 @@ def in_one_call_per_megabyte(partition: Path) -> int:
     """Run all bytes through the package, a megabyte at a time; the number of bytes."""
     size = 0
     for segment in sorted(partition.glob("*.log")):
-        buffer = mapped(segment)
+        buffer = readable(map_file(segment))
         for start in range(0, len(buffer), MEGABYTE):
-            package.crc32c(buffer[start : start + MEGABYTE].data)
+            megabyte = buffer[start : start + MEGABYTE]
+            # As the floor does: its pages are mapped first.
+            megabyte[::_MAPPED_BYTES].max()
+            package.crc32c(megabyte.data)
         size += len(buffer)
     return size
-
-
-def mapped(segment: Path) -> Bytes:
-    """The bytes of this file, its pages at hand at once; the file is let go together with the array."""
-    with segment.open("rb") as file:
-        content = mmap.mmap(file.fileno(), 0, flags=mmap.MAP_SHARED | _POPULATE, prot=mmap.PROT_READ)
-    return np.frombuffer(content, dtype=np.uint8)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from exhume.codecs.volumes import LocalVolume, fetch_pages
+from exhume.codecs.volumes import LocalVolume
 from exhume.errors import EvidenceError
 
 SEGMENT = "00000000000000000000.log"
@@ -55,15 +55,6 @@ def test_an_empty_file_opens_as_an_empty_buffer(tmp_path: Path) -> None:
     (tmp_path / "f").touch()
 
     assert len(LocalVolume(tmp_path).open("f")) == 0
-
-
-def test_fetching_pages_changes_nothing_and_never_fails(tmp_path: Path) -> None:
-    (tmp_path / SEGMENT).write_bytes(bytes(range(256)) * 64)
-    with LocalVolume(tmp_path).open(SEGMENT) as buffer:
-        for start, end in ((0, len(buffer)), (5000, 5001), (4096, 4096), (9000, len(buffer) + (1 << 20))):
-            fetch_pages(buffer, start, end)
-        assert buffer == bytes(range(256)) * 64
-    fetch_pages(memoryview(b"no mapping"), 0, 5)
 
 
 def test_a_buffer_outlives_the_volume_and_can_be_let_go(tmp_path: Path) -> None:

@@ -13,18 +13,14 @@ import os
 import stat
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
-from typing import IO, Protocol, cast
+from typing import IO, Protocol
 
 from exhume.codecs.file_names import as_text, matters
 from exhume.errors import EvidenceError, RequestError
 from exhume.findings import Finding, Findings
-
-#: Of Linux; the module `mmap` has no name for it.
-_MADV_POPULATE_READ = 22
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,29 +261,6 @@ def temporary_file(temp_dir: Path | None) -> IO[bytes]:
     except OSError as error:
         message = f"no temporary file can be made in {temp_dir or tempfile.gettempdir()}: {reason(error)}"
         raise RequestError(message, remedy="Name a directory with room for what is unpacked or fetched (--temp-dir)") from error
-
-
-def fetch_pages(buffer: memoryview, start: int, end: int) -> None:
-    """Have the pages of `buffer[start:end]` of a mapped file at hand at once, where the system can do that. Reading goes without, too."""
-    if isinstance(buffer.obj, mmap.mmap) and sys.platform == "linux" and start < end:
-        # Not for those who only list files.
-        import numpy as np
-
-        wanted = np.frombuffer(buffer, np.uint8)[start:end]
-        address = wanted.__array_interface__["data"][0]
-        before = address % mmap.PAGESIZE
-        # Systems before Linux 5.14 do not know how.
-        _madvise()(address - before, len(wanted) + before, _MADV_POPULATE_READ)
-
-
-@cache
-def _madvise() -> Callable[[int, int, int], int]:
-    """The function of the C library: the method of a mapping lets no other thread run meanwhile."""
-    import ctypes
-
-    function = ctypes.CDLL(None).madvise
-    function.argtypes = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
-    return cast("Callable[[int, int, int], int]", function)
 
 
 def unreadable(path: str, error: OSError) -> EvidenceError:

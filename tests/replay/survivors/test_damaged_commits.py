@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from exhume.codecs.kernels import scan
+from exhume.codecs.kernels.pages import readable
 from exhume.fixtures.log_writer import PartitionWriter, offset_commit
 from exhume.replay.reading import LoadInputs
 from exhume.replay.releases import profile_for
 from exhume.replay.survivors.asked import ask_for, fold_asked
 from exhume.replay.survivors.fold import fold
 from exhume.replay.survivors.rules import BEYOND_OFFSET, DONE, LARGEST, rules_of
-from exhume.replay.survivors.stretches import readable
 from exhume.replay.survivors.tables import GROUPS, NEXT_OFFSET, RECORDS, STATUS, new_tables, with_room
 
 _TOPICS = ("t", "orders.of-a-shop", "prod.eu-west-1.inventory.changed.avro.v1")

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from exhume.codecs import schemas
 from exhume.codecs.batches import CODEC_NAMES
-from exhume.codecs.columns.arrow import ROWS, choices, flags, numbers
+from exhume.codecs.columns.arrow import ROWS, Flags, choices, flags, numbers
 from exhume.codecs.columns.runs import Run
 from exhume.codecs.kernels import scan
 from exhume.codecs.kernels.primitives import Int64s
@@ -36,20 +36,19 @@ def batch_column(run: Run, selected: Selected, field: pa.Field) -> pa.Array:
 
 
 _Column = Callable[[Run, Selected, pa.DataType], pa.Array]
-_Test = Callable[[Any], Any]
 
 
 def _count(run: Run, selected: Selected) -> int:
     return len(range(*selected.indices(len(run)))) if isinstance(selected, slice) else len(selected)
 
 
-def _only_value(run: Run, selected: Selected, column: int) -> int | None:
-    """The value of this column that all of these batches have; None where they differ. Numbers of batches rise."""
-    if not _count(run, selected):
-        return None
-    span = selected if isinstance(selected, slice) else slice(selected[0], selected[-1] + 1)
-    values = run.columns[column][span]
-    return int(values[0]) if (values == values[0]).all() else None
+def _bounds(run: Run, selected: Selected, column: int) -> tuple[int, int]:
+    """The least and the greatest value of this column, of these batches or of some around them. Numbers of batches rise."""
+    least, greatest = run.bounds(column)
+    if least == greatest or isinstance(selected, slice):
+        return least, greatest
+    values = run.columns[column][selected[0] : selected[-1] + 1] if len(selected) else run.columns[column]
+    return int(values.min()), int(values.max())
 
 
 def _same(value: Callable[[Run], Any]) -> _Column:
@@ -63,42 +62,54 @@ def _number(column: int) -> _Column:
     return make
 
 
-def _nullable(column: int, null_column: int, is_null: _Test) -> _Column:
-    """Null where the other column says so."""
+def _nullable(column: int, null: int, *, of: int | None = None) -> _Column:
+    """Null where this column, or that `of` which it is, has this value."""
+    null_column = column if of is None else of
 
     def make(run: Run, selected: Selected, data_type: pa.DataType) -> pa.Array:
-        only = _only_value(run, selected, null_column)
-        if only is not None and is_null(only):
-            return run.same(None, data_type, _count(run, selected))
-        return numbers(run.columns[column][selected], data_type, ~is_null(run.columns[null_column][selected]))
+        least, greatest = _bounds(run, selected, null_column)
+        values = run.columns[column][selected]
+        if not least <= null <= greatest:
+            return numbers(values, data_type)
+        if least == greatest:
+            return run.same(None, data_type, len(values))
+        return numbers(values, data_type, run.columns[null_column][selected] != null)
 
     return make
 
 
-def _is_none(values: Any) -> Any:
-    return values == _NONE
-
-
-def _has_no_horizon(attributes: Any) -> Any:
-    return attributes & scan.DELETE_HORIZON == 0
-
-
-def _has_no_epoch(leader_epochs: Any) -> Any:
-    return leader_epochs == scan.NO_LEADER_EPOCH
-
-
 def _base_timestamp(run: Run, selected: Selected, data_type: pa.DataType) -> pa.Array:
+    """Null where it is a delete horizon instead."""
+    if not _some_have(run, selected, scan.DELETE_HORIZON):
+        return _nullable(scan.BASE_TIMESTAMP, _NONE)(run, selected, data_type)
     timestamps = run.columns[scan.BASE_TIMESTAMP][selected]
-    return numbers(timestamps, data_type, _has_no_horizon(run.columns[scan.ATTRIBUTES][selected]) & (timestamps != _NONE))
+    return numbers(timestamps, data_type, ~_have_horizon(run, selected) & (timestamps != _NONE))
+
+
+def _delete_horizon(run: Run, selected: Selected, data_type: pa.DataType) -> pa.Array:
+    if not _some_have(run, selected, scan.DELETE_HORIZON):
+        return run.same(None, data_type, _count(run, selected))
+    return numbers(run.columns[scan.BASE_TIMESTAMP][selected], data_type, _have_horizon(run, selected))
+
+
+def _have_horizon(run: Run, selected: Selected) -> Flags:
+    have: Flags = run.columns[scan.ATTRIBUTES][selected] & scan.DELETE_HORIZON != 0
+    return have
+
+
+def _some_have(run: Run, selected: Selected, bit: int) -> bool:
+    """False where surely no batch has this attribute."""
+    least, greatest = _bounds(run, selected, scan.ATTRIBUTES)
+    return least != greatest or bool(least & bit)
 
 
 def _of_attributes(name: Callable[[Any], Any], make_array: Callable[[Int64s], pa.Array]) -> _Column:
     """What the attributes of a batch say: one value where they are the same for all, else an array."""
 
     def make(run: Run, selected: Selected, data_type: pa.DataType) -> pa.Array:
-        only = _only_value(run, selected, scan.ATTRIBUTES)
-        if only is not None:
-            return run.same(name(only), data_type, _count(run, selected))
+        least, greatest = _bounds(run, selected, scan.ATTRIBUTES)
+        if least == greatest:
+            return run.same(name(least), data_type, _count(run, selected))
         return make_array(run.columns[scan.ATTRIBUTES][selected])
 
     return make
@@ -115,9 +126,9 @@ def _choice(names: list[str], bits: int, shift: int) -> _Column:
 
 
 def _timestamp_type(run: Run, selected: Selected, data_type: pa.DataType) -> pa.Array:
-    has_none = run.columns[scan.MAGIC][selected] == 0
-    if not has_none.any():
+    if _bounds(run, selected, scan.MAGIC)[0] > 0:
         return _choice(_TIMESTAMP_TYPES, 1, 3)(run, selected, data_type)
+    has_none = run.columns[scan.MAGIC][selected] == 0
     is_stamped = run.columns[scan.ATTRIBUTES][selected] >> 3 & 1
     return choices(_TIMESTAMP_TYPES, np.where(has_none, _TIMESTAMP_TYPES.index("NoTimestampType"), is_stamped))
 
@@ -135,14 +146,14 @@ BATCH_COLUMNS: Mapping[str, _Column] = {
     "codec": _choice(_CODECS, scan.CODEC, 0),
     "timestamp_type": _timestamp_type,
     "base_timestamp_ms": _base_timestamp,
-    "max_timestamp_ms": _nullable(scan.MAX_TIMESTAMP, scan.MAX_TIMESTAMP, _is_none),
-    "partition_leader_epoch": _nullable(scan.LEADER_EPOCH, scan.LEADER_EPOCH, _has_no_epoch),
-    "producer_id": _nullable(scan.PRODUCER_ID, scan.PRODUCER_ID, _is_none),
-    "producer_epoch": _nullable(scan.PRODUCER_EPOCH, scan.PRODUCER_ID, _is_none),
-    "base_sequence": _nullable(scan.BASE_SEQUENCE, scan.BASE_SEQUENCE, _is_none),
+    "max_timestamp_ms": _nullable(scan.MAX_TIMESTAMP, _NONE),
+    "partition_leader_epoch": _nullable(scan.LEADER_EPOCH, scan.NO_LEADER_EPOCH),
+    "producer_id": _nullable(scan.PRODUCER_ID, _NONE),
+    "producer_epoch": _nullable(scan.PRODUCER_EPOCH, _NONE, of=scan.PRODUCER_ID),
+    "base_sequence": _nullable(scan.BASE_SEQUENCE, _NONE),
     "is_transactional": _bit(scan.TRANSACTIONAL),
     "is_control": _bit(scan.CONTROL),
-    "delete_horizon_ms": _nullable(scan.BASE_TIMESTAMP, scan.ATTRIBUTES, _has_no_horizon),
+    "delete_horizon_ms": _delete_horizon,
     "record_count": _number(scan.RECORD_COUNT),
     "crc": _number(scan.CRC),
     "crc_status": _same(lambda run: run.crc_status),

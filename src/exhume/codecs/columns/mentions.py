@@ -10,10 +10,11 @@ import numpy as np
 
 from exhume.codecs.columns.arrow import ROWS, SameValues
 from exhume.codecs.columns.pieces import PIECE_BYTES, Piece, pieces_of
-from exhume.codecs.columns.runs import Run, Scratch, content_of, runs_of
+from exhume.codecs.columns.runs import Run, Scratch, runs_of
 from exhume.codecs.columns.selection import Selection
 from exhume.codecs.kernels import records, scan
 from exhume.codecs.kernels.mentions import mark_mentions
+from exhume.codecs.kernels.pages import readable
 from exhume.codecs.kernels.primitives import Int64s
 from exhume.codecs.log_directory import PartitionDirectory, SegmentFile
 from exhume.codecs.record_filter import RecordFilter
@@ -100,7 +101,7 @@ class _About:
             return
         buffer = segment.open()
         columns = np.ascontiguousarray(rows.T)
-        run = Run(self._reader, partition, segment, buffer, content_of(buffer), rows, columns, SameValues())
+        run = Run(self._reader, partition, segment, buffer, readable(buffer), rows, columns, SameValues())
         # Between these batches lies what is not read.
         for found in pieces_of(run, most_bytes=len(run.content)):
             if not isinstance(found, Piece):

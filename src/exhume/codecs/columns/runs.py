@@ -16,18 +16,16 @@ from exhume.codecs.columns.arrow import SameValues
 from exhume.codecs.columns.sections import Sections
 from exhume.codecs.file_content import looks_like
 from exhume.codecs.kernels import scan
+from exhume.codecs.kernels.pages import readable
 from exhume.codecs.kernels.primitives import Bytes, Int64s
 from exhume.codecs.log_directory import PartitionDirectory, SegmentFile
 from exhume.codecs.salvage import Found, Hole
 from exhume.codecs.segment_reader import SegmentBatch, SegmentReader
-from exhume.codecs.volumes import fetch_pages
 
 _Columns = TypeVar("_Columns")
 
 _BLOCK_BATCHES = 8192
 _LARGEST_OFFSET = 2**63 - 1
-#: Page by page, fetching a mapping takes longer than verifying it.
-_FETCHED_BYTES = 64 * 1024 * 1024
 
 
 @dataclass(slots=True)
@@ -46,6 +44,7 @@ class Run:
     rows: Int64s
     columns: Int64s
     same: SameValues = field(repr=False)
+    _bounds: dict[int, tuple[int, int]] = field(init=False, repr=False, default_factory=dict)
 
     def __len__(self) -> int:
         return int(self.columns.shape[1])
@@ -53,6 +52,13 @@ class Run:
     @property
     def crc_status(self) -> CrcStatus:
         return "ok" if self.reader.options.verify else "not_checked"
+
+    def bounds(self, column: int) -> tuple[int, int]:
+        """The least and the greatest value of this column."""
+        if column not in self._bounds:
+            values = self.columns[column]
+            self._bounds[column] = int(values.min()), int(values.max())
+        return self._bounds[column]
 
     def sections(self) -> Sections:
         """Where the records of these batches lie, once they are asked for."""
@@ -135,7 +141,7 @@ class OpenSegment:
         self.reader.finish(self.segment)
 
     def _whole(self, scratch: Scratch) -> Run:
-        content = content_of(self.buffer)
+        content = readable(self.buffer)
         return Run(self.reader, self.partition, self.segment, self.buffer, content, scratch.rows, scratch.columns, scratch.same)
 
 
@@ -176,20 +182,12 @@ def stretches(found: Iterable[_Columns | SegmentBatch]) -> Iterator[_Columns | I
             yield from cast("Iterator[_Columns]", stretch)
 
 
-def content_of(buffer: memoryview) -> Bytes:
-    """The bytes of a segment for kernels."""
-    content = np.frombuffer(buffer, np.uint8) if len(buffer) else np.empty(0, np.uint8)
-    # Kernels are compiled for one kind of array only.
-    content.flags.writeable = False
-    return content
-
-
 def _scanned(whole: Run, next_base_offset: int | None, behind: SegmentBatch | None) -> Iterator[Run]:
     """The batches of a segment from its first one on, or from the one behind this batch; ends in front of what is odd. The rows are filled
     again for each run.
     """
     content = whole.content
-    position = fetched = 0
+    position = 0
     window = whole.segment.window
     before = None if behind is None else behind.batch
     if before is None and window is None and looks_like(whole.buffer) is not None:
@@ -200,9 +198,6 @@ def _scanned(whole: Run, next_base_offset: int | None, behind: SegmentBatch | No
     if before is not None:
         position = before.end_position
     while position < len(content):
-        if fetched < min(position + _FETCHED_BYTES // 2, len(content)):
-            fetch_pages(whole.buffer, max(fetched, position), min(position + _FETCHED_BYTES, len(content)))
-            fetched = position + _FETCHED_BYTES
         count, position = scan.scan(content, position, len(content), whole.reader.options.verify, whole.rows)
         sound = scan.in_order(whole.rows, count, lowest, beyond, epoch, whole.columns)
         if sound:

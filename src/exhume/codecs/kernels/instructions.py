@@ -42,6 +42,19 @@ def fetch(typing_context: Any, array: Any, place: Any) -> Any:  # noqa: ARG001
     return types.void(array, types.int64), generate
 
 
+@emitted
+def touch(typing_context: Any, array: Any, place: Any) -> Any:  # noqa: ARG001
+    """Read a byte of an array of bytes, for the sake of reading it."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        target = context.make_array(signature.args[0])(context, builder, arguments[0])
+        # A plain one the compiler leaves out, since nothing comes of it.
+        builder.load_atomic(builder.gep(target.data, [arguments[1]]), "monotonic", 1)
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64), generate
+
+
 # The compiler compares word by word, with a branch for each, where it is told to compare `RUN_BYTES`.
 
 _RUN = ir.IntType(8 * RUN_BYTES)

@@ -12,6 +12,7 @@ import numpy as np
 from exhume.codecs.kernels import inlined, kernel
 from exhume.codecs.kernels.crc32 import crc32
 from exhume.codecs.kernels.crc32c import crc32c
+from exhume.codecs.kernels.pages import touch_pages
 from exhume.codecs.kernels.primitives import Bytes, Int64s, Number, int16, int32, int64
 
 POSITION, SIZE, BASE_OFFSET, LAST_OFFSET, ATTRIBUTES, RECORD_COUNT, BASE_TIMESTAMP, MAX_TIMESTAMP = range(8)
@@ -41,8 +42,10 @@ def scan(buffer: Bytes, position: Number, end: Number, verifies: bool, rows: Int
     Ends when `rows` is full, and in front of what is neither a whole batch of format 2 nor a plain message. `IS_SOUND` is 1 where the
     checksum matches, 0 where not; 1 where `verifies` is False.
     """
-    count = np.int64(0)
+    count, touched = np.int64(0), position
     while count < rows.shape[0] and end - position >= LEAST_MESSAGE_BYTES:
+        if position >= touched:
+            touched = touch_pages(buffer, position, end)
         size = _OVERHEAD + int32(buffer, position + 8)
         if size > end - position:
             break

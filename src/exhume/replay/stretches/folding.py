@@ -9,8 +9,8 @@ import numpy as np
 
 from exhume.codecs.file_content import looks_like
 from exhume.codecs.kernels import scan
+from exhume.codecs.kernels.pages import readable
 from exhume.codecs.kernels.primitives import Int64s
-from exhume.codecs.volumes import fetch_pages
 from exhume.errors import DecompressionError
 from exhume.replay.broker_log import StrictLog, find_end
 from exhume.replay.profiles import BrokerProfile
@@ -21,7 +21,6 @@ from exhume.replay.stretches.shipping import BatchPlace, pack
 from exhume.replay.survivors.fold import fold
 from exhume.replay.survivors.rules import DONE, IS_PART, SEED, rules_of
 from exhume.replay.survivors.run import bound_offsets, runs, with_room_for
-from exhume.replay.survivors.stretches import readable
 from exhume.replay.survivors.tables import (
     FIRST_BASE_OFFSET,
     FIRST_OFFSET,
@@ -35,7 +34,6 @@ from exhume.replay.survivors.tables import (
 )
 
 _BLOCK_BATCHES = 1024
-_FETCHED_BYTES = 16 * 1024 * 1024
 
 
 @dataclass(slots=True)
@@ -147,11 +145,8 @@ class _StretchFold:
         buffer = readable(segment.buffer)
         rows = np.empty((_BLOCK_BATCHES, scan.COLUMNS), np.int64)
         self._tables.counts[LEADER_EPOCH_SEEN] = -1
-        position, fetched = start, start
+        position = start
         while position < end:
-            if position >= fetched:
-                fetch_pages(memoryview(segment.buffer), position, min(position + _FETCHED_BYTES, end))
-                fetched = position + _FETCHED_BYTES
             count, position_behind = scan.scan(buffer, position, end, self._options.verify, rows)
             if not count:
                 raise _GivenUp

@@ -20,6 +20,7 @@ from exhume.codecs.batches import HEADER_BYTES, Batch, end_reason, first_offset,
 from exhume.codecs.compression import decompress
 from exhume.codecs.kernels import scan
 from exhume.codecs.kernels.messages import as_records
+from exhume.codecs.kernels.pages import readable
 from exhume.codecs.kernels.primitives import Bytes, Int64s
 from exhume.codecs.record_types import encode_key, encode_value
 from exhume.codecs.records import Record, read_records, read_records_leniently
@@ -45,7 +46,6 @@ from exhume.replay.survivors.rules import (
 from exhume.replay.survivors.run import with_room_for
 from exhume.replay.survivors.served import hide_behind
 from exhume.replay.survivors.settled import MendedBatch, mended_position
-from exhume.replay.survivors.stretches import readable
 from exhume.replay.survivors.tables import Tables
 
 #: What writing records anew can mend.

@@ -17,10 +17,10 @@ from exhume.codecs.columns.sections import Sections
 from exhume.codecs.file_content import looks_like
 from exhume.codecs.kernels import scan
 from exhume.codecs.kernels.lz4 import SLACK_BYTES
+from exhume.codecs.kernels.pages import readable
 from exhume.codecs.kernels.primitives import Bytes, Int64s
 from exhume.codecs.kernels.records import LEAST_BYTES
 from exhume.codecs.kernels.times import read_times
-from exhume.codecs.volumes import fetch_pages
 from exhume.codecs.wire import Buffer
 from exhume.errors import DecompressionError
 from exhume.replay.broker_log import StrictLog
@@ -49,7 +49,7 @@ from exhume.replay.survivors.rules import (
     rules_of,
 )
 from exhume.replay.survivors.settled import Settled, read_topic_ids
-from exhume.replay.survivors.stretches import Piece, readable, stretches
+from exhume.replay.survivors.stretches import Piece, stretches
 from exhume.replay.survivors.tables import (
     BEGINS_WITHIN,
     FIRST_BASE_OFFSET,
@@ -80,8 +80,8 @@ _NEAR_BATCHES = 128
 _ROOM = (1 << 15, 8 << 20, 1 << 12)
 #: What does not lie in its segment as it is folded is folded in runs of about so many bytes.
 _RUN_BYTES = 8 * 1024 * 1024
-#: Page by page, fetching a mapping takes longer than verifying it.
-_FETCHED_BYTES = 16 * 1024 * 1024
+#: How much a kernel folds until it is seen to how far it came.
+_STEP_BYTES = 16 * 1024 * 1024
 
 
 def fold_log(
@@ -292,19 +292,16 @@ def _fold_batches(
     memory = np.empty(_RUN_BYTES + SLACK_BYTES, np.uint8)
     unfolded = memory.view()
     unfolded.flags.writeable = False
-    position = fetched = piece.start
+    position = piece.start
     expected = 0
     while position < piece.end and counts[STATUS] == DONE and not fast.is_stopped.is_set():
-        if position >= fetched:
-            fetched = min(position + _FETCHED_BYTES, piece.end)
-            fetch_pages(memoryview(buffer), position, fetched)
         tables = with_room(drop_old_metadata(tables), *_ROOM, expected)
         room[:] = _ROOM
         start, known = position, int(counts[KEYS])
         position = fold_ahead(
             content,
             position,
-            fetched,
+            min(position + _STEP_BYTES, piece.end),
             piece.end,
             fast.verify,
             rows,
@@ -368,11 +365,8 @@ def _blocks(
     content = readable(buffer)
     end = len(content) if end is None else end
     rows = np.empty((_BLOCK_BATCHES, scan.COLUMNS), np.int64)
-    position = fetched = start
+    position = start
     while position < end and not fast.is_stopped.is_set():
-        if position >= fetched:
-            fetch_pages(memoryview(buffer), position, min(position + _FETCHED_BYTES, end))
-            fetched = position + _FETCHED_BYTES
         count, position = scan.scan(content, position, end, verifies, rows)
         yield rows, count, content
         if not count:

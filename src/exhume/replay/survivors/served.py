@@ -6,6 +6,7 @@ import numpy as np
 
 from exhume.codecs.batches import checksum, read_header_fields
 from exhume.codecs.kernels import scan
+from exhume.codecs.kernels.pages import readable
 from exhume.codecs.log_directory import PartitionDirectory
 from exhume.replay.broker_log import (
     FileWalk,
@@ -20,7 +21,6 @@ from exhume.replay.broker_log import (
     open_strictly,
     valid_bytes,
 )
-from exhume.replay.survivors.stretches import readable
 
 _BLOCK_BATCHES = 1024
 

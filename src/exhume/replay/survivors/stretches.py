@@ -11,11 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
-import numpy as np
-
 from exhume.codecs.kernels.borders import NOWHERE, next_batch
-from exhume.codecs.kernels.primitives import Bytes
-from exhume.codecs.wire import Buffer
+from exhume.codecs.kernels.pages import readable
 from exhume.replay.broker_log import StrictLog
 
 #: Every stretch meets all keys anew, so what is small is not cut. Threads begin and end at different times: of a large log there is more
@@ -64,10 +61,3 @@ def _pieces(segments: Sequence[int], borders: Sequence[int], start: int, end: in
         for number, (first, last) in zip(segments, pairwise(borders), strict=True)
         if start < last and first < end
     ]
-
-
-def readable(buffer: Buffer) -> Bytes:
-    """These bytes for kernels, which are compiled for one kind of array only."""
-    content = np.frombuffer(buffer, np.uint8) if len(buffer) else np.empty(0, np.uint8)
-    content.flags.writeable = False
-    return content
