@@ -11,8 +11,9 @@ import pytest
 import exhume
 from exhume.errors import RequestError
 from exhume.fixtures import scenarios
-from exhume.fixtures.log_writer import PartitionWriter, tombstone
+from exhume.fixtures.log_writer import PartitionWriter, offset_commit, tombstone
 from exhume.fixtures.story import Story, time_ms, topic_id
+from exhume.topic import OffsetsTopic
 from tests.analysis.test_group_lives import TOPIC_ID, classic, consumer, current
 from tests.judges import corpus
 
@@ -159,6 +160,27 @@ def test_a_moment_shows_who_had_it_then(tmp_path: Path, moment: dict[str, Any], 
     assert [row["member_id"] for row in owners(tmp_path, append, **moment)] == owner
 
 
+@pytest.mark.parametrize(
+    ("moment", "told"),
+    [
+        ({"at_time_ms": 19}, [("moment_too_early", 1)]),
+        ({"at_time_ms": 20}, []),
+        ({"at_offset": 0}, [("moment_too_early", 1)]),
+        ({"at_offset": 1}, []),
+    ],
+)
+def test_a_moment_in_front_of_all_groups_is_told(tmp_path: Path, moment: dict[str, Any], told: list[tuple[str, int]]) -> None:
+    with PartitionWriter(tmp_path, 7) as log:
+        log.append([offset_commit("g", "t", 0, 1, commit_timestamp_ms=10)], timestamp_ms=10)
+        log.append([classic(1, a=[0])], timestamp_ms=20)
+
+    for question in (OffsetsTopic.owners, OffsetsTopic.assignments):
+        with exhume.open(tmp_path) as topic:
+            question(topic, **moment)
+
+            assert [(finding.code, finding.first_record_offset) for finding in topic.findings if finding.severity == "warn"] == told
+
+
 CONVERTED = """
     0 08:00 GM g gen=3 {A: t → t-0; B: t → t-1}
     1 08:10 GM g = X | CG5 g A {t} | CG3 g epoch=3 | CG7 g A {t:[0,1]} | CG6 g target-epoch=3 | CG8 g A epoch=3 own{t:[0,1]}
@@ -195,8 +217,13 @@ def test_where_time_goes_back_a_moment_ends_in_front_of_the_first_later_record(t
     at_time_ms = time_ms(f"{8 + minute // 60}:{minute % 60}")
     with exhume.open(story.write(tmp_path)) as topic:
         held = topic.state(at_time_ms=at_time_ms, view="held").members["member_id"].to_pylist()
+        doubts = [*topic.findings]
+    with exhume.open(tmp_path) as topic:
+        owned = topic.owners(at_time_ms=at_time_ms)["member_id"].to_pylist()
 
-    assert [row["member_id"] for row in owners(tmp_path, at_time_ms=at_time_ms)] == held == owner
+        assert [*topic.findings] == doubts
+    assert owned == held == owner
+    assert ("time_goes_back" in {finding.code for finding in doubts}) == (minute == 40)
 
 
 def test_where_no_record_has_a_time_the_end_is_every_moment(tmp_path: Path) -> None:

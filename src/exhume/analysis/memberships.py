@@ -163,4 +163,9 @@ class Membership(NamedTuple):
 
 def up_to(steps: Iterable[Membership], ends: Mapping[Origin, int]) -> Iterator[Membership]:
     """The steps that are complete where each log is cut off, in front of this record offset; a log that is not in `ends` is whole."""
-    return (step for step in steps if step.origin not in ends or step.last_record_offset < ends[step.origin])
+    return (step for step in steps if is_in_front(step, ends))
+
+
+def is_in_front(step: Membership, ends: Mapping[Origin, int]) -> bool:
+    """Whether the step is complete in front of where its log is cut off; of a log that is not in `ends`, every step is."""
+    return step.origin not in ends or step.last_record_offset < ends[step.origin]

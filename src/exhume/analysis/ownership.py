@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from exhume.analysis.log_spans import LogSpans
 from exhume.analysis.member_changes import began_anew
-from exhume.analysis.memberships import Member, Membership, TopicPartition
+from exhume.analysis.memberships import Member, Membership, TopicPartition, is_in_front
 from exhume.arrow_rows import Origin, table_of
 from exhume.codecs.wire import is_uuid
 
@@ -84,7 +84,7 @@ def owners(
             span = spans.get(step.origin)
             lives[slot] = _Life(wanted, None if span is None else span.complete_from_offset)
         lives[slot].take(step)
-        if ends is not None and step.last_record_offset >= ends.get(step.origin, step.last_record_offset + 1):
+        if ends is not None and not is_in_front(step, ends):
             cuts.setdefault(step.origin, step.record_offset)
     rows: list[_Row] = []
     for (replica, number, _), life in lives.items():

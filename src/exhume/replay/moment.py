@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, fields, replace
 from itertools import islice, takewhile
 from typing import Any, Literal
 
+from exhume.codecs.log_directory import PartitionDirectory
 from exhume.codecs.record_types import decode_record
 from exhume.codecs.records import Record
 from exhume.errors import RequestError
@@ -147,18 +148,24 @@ def cut_log(log: StrictLog, at: Moment | None, *, lenient: bool) -> StrictLog:
 
 def taken_to(cut: Cut, log: StrictLog, at: Moment, order: ClockOrder | None = None) -> CutLog:
     """This log, ending at the cut that belongs to the moment; `order` is that of its records, where the moment is a time."""
-    findings: list[Finding] = []
     columns: dict[str, Any]
     if order is not None:
         columns = {"at_time_ms": at.time_ms, "clock": at.clock, **order.columns}
-        findings = order.findings(log, at.clock)
     else:
         columns = {"at_offset": at.last_offsets.get(log.partition.offsets_partition)}
-        if columns["at_offset"] is None:
-            findings = [_finding(log, "taken_to_its_end", "info", "no record offset is given for this partition: it is taken to its end")]
     same = {each.name: getattr(log, each.name) for each in fields(log)}
     end_offset = log.end_offset if cut.end_offset is None else cut.end_offset
+    findings = doubts(log.partition, at, order)
     return CutLog(**same | {"end_offset": end_offset}, cut=cut, columns=columns, findings=findings)
+
+
+def doubts(partition: PartitionDirectory, at: Moment, order: ClockOrder | None) -> list[Finding]:
+    """What makes this moment of this log doubtful; `order` is that of its records, where the moment is a time."""
+    if order is not None:
+        return order.findings(partition, at.clock)
+    if partition.offsets_partition in at.last_offsets:
+        return []
+    return [_finding(partition, "taken_to_its_end", "info", "no record offset is given for this partition: it is taken to its end")]
 
 
 def lenient_batches(log: StrictLog) -> Iterator[LoadedBatch]:
@@ -203,6 +210,7 @@ class ClockOrder:
     """How a whole log is ordered by its clock: how many records have a time, or none, how many are earlier than one in front of them.
 
     `first_later` are record offset and time of the first record later than the moment, `left_out` counts those behind it that are not.
+    `greatest_ms` is the latest time; None where no record has one.
     """
 
     timed: int = 0
@@ -210,6 +218,20 @@ class ClockOrder:
     out_of_order: int = 0
     first_later: tuple[int, int] | None = None
     left_out: int = 0
+    greatest_ms: int | None = None
+
+    def take(self, record_offset: int, time_ms: int | None, moment_ms: int) -> None:
+        """Add the next record, in the order of the log."""
+        if time_ms is None:
+            self.untimed += 1
+            return
+        self.timed += 1
+        self.out_of_order += self.greatest_ms is not None and time_ms < self.greatest_ms
+        self.greatest_ms = time_ms if self.greatest_ms is None else max(time_ms, self.greatest_ms)
+        if self.first_later is not None:
+            self.left_out += time_ms <= moment_ms
+        elif time_ms > moment_ms:
+            self.first_later = record_offset, time_ms
 
     @property
     def columns(self) -> dict[str, Any]:
@@ -217,20 +239,20 @@ class ClockOrder:
         is_ordered = None if not self.timed else not self.out_of_order
         return {"is_ordered_by_clock": is_ordered, "out_of_order_records": self.out_of_order if self.timed else None}
 
-    def findings(self, log: StrictLog, clock: Clock) -> list[Finding]:
+    def findings(self, partition: PartitionDirectory, clock: Clock) -> list[Finding]:
         """What makes the answer of this clock doubtful."""
         if self.untimed and not self.timed:
             sentence = f"no record says when it was written, by the {clock} clock: the log is taken to its end"
-            return [_finding(log, "no_times", "warn", sentence, remedy="Use a record offset, or the other clock")]
+            return [_finding(partition, "no_times", "warn", sentence, remedy="Use a record offset, or the other clock")]
         if self.first_later is None or not self.left_out:
             return []
         record_offset, later_ms = self.first_later
         sentence = (
-            f"the {clock} clock goes back: the state ends in front of record {record_offset}, the first that is later "
+            f"the {clock} clock goes back: the log is cut off in front of record {record_offset}, the first that is later "
             f"({later_ms}); {self.left_out} records behind it say that they are not later than the moment"
         )
         remedy = "Use a record offset to place the cut yourself"
-        return [_finding(log, "time_goes_back", "warn", sentence, first_record_offset=record_offset, remedy=remedy)]
+        return [_finding(partition, "time_goes_back", "warn", sentence, first_record_offset=record_offset, remedy=remedy)]
 
 
 @dataclass(slots=True)
@@ -242,7 +264,6 @@ class _TimeScan:
     end_offset: int
     cut: Cut = field(default_factory=Cut)
     order: ClockOrder = field(default_factory=ClockOrder)
-    _greatest_ms: int | None = None
 
     def read(self, batches: Iterable[LoadedBatch]) -> None:
         """Read every record that can be read: the order of those behind the cut counts too."""
@@ -256,25 +277,14 @@ class _TimeScan:
             return
 
     def _read_batch(self, index: int, batch: LoadedBatch) -> None:
-        end_offset = self.end_offset
+        end_offset, was_cut = self.end_offset, self.order.first_later is not None
         for number, record in enumerate(batch.records()):
-            time_ms = _time_of(record, self.clock, is_control=batch.is_control)
-            self._count(time_ms)
+            self.order.take(record.record_offset, _time_of(record, self.clock, is_control=batch.is_control), self.time_ms)
             if self.order.first_later is None:
-                if time_ms is not None and time_ms > self.time_ms:
-                    self.order.first_later = record.record_offset, time_ms
-                    self.cut = Cut(index, number, end_offset)
                 end_offset = record.record_offset + 1
+            elif not was_cut:
+                self.cut, was_cut = Cut(index, number, end_offset), True
         self.end_offset = batch.next_offset
-
-    def _count(self, time_ms: int | None) -> None:
-        if time_ms is None:
-            self.order.untimed += 1
-            return
-        self.order.timed += 1
-        self.order.out_of_order += self._greatest_ms is not None and time_ms < self._greatest_ms
-        self._greatest_ms = time_ms if self._greatest_ms is None else max(time_ms, self._greatest_ms)
-        self.order.left_out += self.order.first_later is not None and time_ms <= self.time_ms
 
 
 def _time_of(record: Record, clock: Clock, *, is_control: bool) -> int | None:
@@ -287,13 +297,13 @@ def _time_of(record: Record, clock: Clock, *, is_control: bool) -> int | None:
     return record.timestamp_ms
 
 
-def _finding(log: StrictLog, code: str, severity: Literal["info", "warn"], sentence: str, **fields: Any) -> Finding:
+def _finding(partition: PartitionDirectory, code: str, severity: Literal["info", "warn"], sentence: str, **fields: Any) -> Finding:
     return Finding(
         code=code,
         severity=severity,
         sentence=sentence,
-        replica=log.partition.replica,
-        offsets_partition=log.partition.offsets_partition,
-        path=log.partition.path,
+        replica=partition.replica,
+        offsets_partition=partition.offsets_partition,
+        path=partition.path,
         **fields,
     )

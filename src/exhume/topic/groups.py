@@ -5,23 +5,24 @@ What takes long to import is imported by the question that needs it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from exhume.analysis.group_lives import GROUP_RECORD_TYPES, group_lives
 from exhume.analysis.log_spans import log_spans
-from exhume.analysis.memberships import Membership, up_to
+from exhume.analysis.memberships import Membership, is_in_front, up_to
 from exhume.analysis.ownership import owners
 from exhume.analysis.rebalances import rebalances, storm_findings
 from exhume.arrow_rows import Origin
 from exhume.errors import RequestError, near_by
+from exhume.findings import Finding
+from exhume.replay.append_order import append_orders
 from exhume.replay.local import LoadOptions, load_state
-from exhume.replay.moment import Moment, moment
+from exhume.replay.moment import Moment, doubts, moment
 from exhume.replay.releases import is_release, profile_for
 from exhume.replay.topic_names import TopicNames, read_topics_file
 from exhume.topic.states import TopicStates
@@ -58,6 +59,8 @@ class TopicGroups(TopicStates):
         the coordinator of another. `topics_file` says how many partitions topics have, and their racks. `every` judges every assignment
         that the log holds, not only the last one. Moments are as for `state`, of the append clock.
 
+        `findings` gets what makes the moment doubtful, and that it comes too early for an answer.
+
         Raises:
             RequestError: no such assignor, release or group, or a moment that this log cannot have.
         """
@@ -76,7 +79,8 @@ class TopicGroups(TopicStates):
         topics = read_topics_file(Path(topics_file)) if topics_file is not None else []
         rows = [row for name in TOPIC_RECORD_TYPES for row in self.decoded(name, groups=groups).read_all().to_pylist()]
         facts = FactsOverTime(topics, rows, names)
-        steps = up_to(self._lives_of(groups, names), self._ends_at(at))
+        ends = self._ends_at(at)
+        steps = up_to(self._noting_late(self._lives_of(groups, names), ends), ends)
         wanted = Expectation(expected, release)
         checks = check_every(steps, facts, wanted) if every else check_latest(steps, facts, wanted, with_empty=groups is not None)
         return tables_of(checks)
@@ -104,7 +108,8 @@ class TopicGroups(TopicStates):
     ) -> pa.Table:
         """Who owned which partition when, as `ownership.OWNERS`; with a moment only what held then.
 
-        `at_offset` is the last record offset that counts, by offsets partition or bare; `at_time_ms` a time of appends.
+        `at_offset` is the last record offset that counts, by offsets partition or bare; `at_time_ms` a time of appends. `findings` gets
+        what makes the moment doubtful, and that it comes too early for an answer.
 
         Raises:
             RequestError: no group record of one of these groups, or nobody ever owned a partition of this topic, which lists what is near
@@ -117,8 +122,9 @@ class TopicGroups(TopicStates):
             known.add((name, number))
             return topic in (None, name) and partition in (None, number)
 
-        ends = None if at is None else self._ends_at(at)
-        answer = owners(self._lives_of(groups), log_spans(self.batches()), wanted=is_wanted, ends=ends)
+        ends = self._ends_at(at)
+        steps = self._noting_late(self._lives_of(groups), ends)
+        answer = owners(steps, log_spans(self.batches()), wanted=is_wanted, ends=None if at is None else ends)
         is_named = topic is not None or partition is not None
         if is_named and not any(is_wanted(*topic_partition) for topic_partition in [*known]):
             place = " ".join(str(part) for part in (topic, partition) if part is not None)
@@ -129,19 +135,45 @@ class TopicGroups(TopicStates):
         return answer
 
     def _ends_at(self, at: Moment | None) -> dict[Origin, int]:
-        """The first record offset behind this moment, by replica and offsets partition, of logs that it does not take to their end."""
+        """The first record offset behind this moment, by replica and offsets partition, of logs that it does not take to their end.
+
+        What makes the moment doubtful is added to `findings`.
+        """
         if at is None:
             return {}
-        if at.time_ms is None:
-            named = ((directory, at.last_offsets.get(directory.offsets_partition)) for directory in self._evidence.partitions)
-            return {(directory.replica, directory.offsets_partition): last + 1 for directory, last in named if last is not None}
+        orders = {} if at.time_ms is None else append_orders(self._reader(), at.time_ms)
         ends: dict[Origin, int] = {}
-        for batch in self.records(from_time_ms=at.time_ms):
-            later = pa.Table.from_batches([batch.filter(pc.greater(batch["timestamp_ms"], at.time_ms))])
-            first = later.group_by(["replica", "offsets_partition"]).aggregate([("record_offset", "min")])
-            for row in first.to_pylist():
-                ends.setdefault((row["replica"], row["offsets_partition"]), row["record_offset_min"])
+        for directory in self._evidence.partitions:
+            origin = directory.replica, directory.offsets_partition
+            order, last_offset = orders.get(origin), at.last_offsets.get(directory.offsets_partition)
+            if order is not None and order.first_later is not None:
+                ends[origin] = order.first_later[0]
+            elif last_offset is not None:
+                ends[origin] = last_offset + 1
+            if order is not None or at.time_ms is None:
+                self.findings.extend(doubts(directory, at, order))
         return ends
+
+    def _noting_late(self, steps: Iterable[Membership], ends: Mapping[Origin, int]) -> Iterator[Membership]:
+        """The same steps. Where all of them lie behind these ends, `findings` gets that the moment comes too early for an answer."""
+        first: Membership | None = None
+        is_late = True
+        for step in steps:
+            first = step if first is None else first
+            is_late = is_late and not is_in_front(step, ends)
+            yield step
+        if first is not None and is_late:
+            finding = Finding(
+                code="moment_too_early",
+                sentence="no group has a record in front of this moment: the first one comes later",
+                replica=first.replica,
+                offsets_partition=first.offsets_partition,
+                path=first.path,
+                byte_position=first.byte_position,
+                first_record_offset=first.record_offset,
+                first_timestamp_ms=first.timestamp_ms,
+            )
+            self.findings.add(finding)
 
     def _learned_names(self, topics_file: Place | None) -> TopicNames:
         """Names of topic ids, those that the commits of these logs tell included: they are learned by loading."""

@@ -158,18 +158,17 @@ class JoinedLog:
     def _order(self, number: int) -> ClockOrder:
         """What one look at every record of the log, in order, comes to."""
         order = ClockOrder()
-        greatest_ms: int | None = None
         for facts in self.facts:
             clock = facts.clock
             assert clock is not None
-            out_of_order = clock.out_of_order_behind(greatest_ms)
+            out_of_order = clock.out_of_order_behind(order.greatest_ms)
             if out_of_order is None:
                 raise NotFolded
             order.timed += clock.timed
             order.untimed += clock.untimed
             order.out_of_order += out_of_order
             if clock.greatest_ms is not None:
-                greatest_ms = clock.greatest_ms if greatest_ms is None else max(greatest_ms, clock.greatest_ms)
+                order.greatest_ms = clock.greatest_ms if order.greatest_ms is None else max(order.greatest_ms, clock.greatest_ms)
             if order.first_later is not None:
                 order.left_out += clock.not_later[number]
             elif clock.first_later[number] is not None:
