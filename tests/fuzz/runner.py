@@ -51,6 +51,7 @@ _ENTRIES: dict[str, Any] = {
     "read_commits": values.read_commits,
     "read_groups": values.read_groups,
     "copy_texts": texts.copy_texts,
+    "number_texts": texts.number_texts,
     "find_escapes": texts.find_escapes,
     "write_texts": json_texts.write_texts,
     "find_gaps": gaps.find_gaps,

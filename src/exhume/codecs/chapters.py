@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from exhume.codecs import schemas
 from exhume.codecs.decoded_tables import decode_table
 from exhume.codecs.log_directory import PartitionDirectory
 from exhume.codecs.record_filter import RecordFilter
@@ -26,14 +27,18 @@ if TYPE_CHECKING:
 
 _OFFSET_COMMITS = pa.array([0, 1], pa.int16())
 _GROUP_METADATA = 2
+#: A group commits one topic after the other, partition by partition: each name comes many times in a row.
+_TEXTS = pa.dictionary(pa.int32(), pa.string())
+_COMMITS = pa.schema([field.with_type(_TEXTS) if field.name in ("group", "topic") else field for field in schemas.DECODED["offset_commit"]])
 
 
 @dataclass(frozen=True, slots=True)
 class Chapter:
     """Some records of one offsets partition that follow one another.
 
-    `commits` are rows of `schemas.DECODED["offset_commit"]`, `others` all other records, control records too, as `schemas.RECORDS`; those
-    of classic groups among them are in `groups`, too, as `schemas.DECODED["group_metadata"]`.
+    `commits` are rows of `schemas.DECODED["offset_commit"]`, where groups and topics may be dictionaries. `others` are all other records,
+    control records too, as `schemas.RECORDS`. Those of classic groups among them are in `groups`, too, as
+    `schemas.DECODED["group_metadata"]`.
     """
 
     partition: PartitionDirectory
@@ -92,4 +97,4 @@ def _split(piece: Piece) -> Chapter:
         of_all = sizes_of(piece)
         return of_all[is_commit], of_all[~is_commit]
 
-    return Chapter(piece.run.partition, commit_table(commits), group_table(groups), record_table(others), sizes)
+    return Chapter(piece.run.partition, commit_table(commits, _COMMITS), group_table(groups), record_table(others), sizes)

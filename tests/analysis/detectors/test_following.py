@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exhume.analysis.detectors.commit_rows import Names
+from exhume.analysis.detectors.commit_rows import Names, _Numbering
 from exhume.analysis.detectors.commits import REASONS, STANDINGS
 from exhume.analysis.detectors.following import Loops, loops, loops_for
 from exhume.analysis.detectors.following.columns import BEGINS, BIT_COUNT, Bit, Column, Int64s, Key
@@ -83,6 +83,21 @@ def test_kernels_and_blocks_of_any_size_follow_alike(seed: int, count: int, bloc
 
     assert _told(rows, count, loops_for(compiled=True)) == whole
     assert _told(rows, block, loops_for(compiled=True)) == whole
+
+
+@strategies.examples(25)
+@given(st.integers(0, 2**32), st.integers(1, 400), st.integers(1, 90), st.booleans())
+def test_codes_have_numbers_as_they_are_met(seed: int, count: int, block: int, compiled: bool) -> None:
+    rng = np.random.default_rng(seed)
+    codes = np.maximum(rng.choice([0, 1 << 31, (1 << 62) + 7], count) + np.cumsum(rng.choice([0, 1, 1, 1, -9, 1 << 32], count)), 0)
+    numbers, numbering = dict[int, int](), _Numbering(loops_for(compiled=compiled))
+    for first in range(0, count, block):
+        asked = codes[first : first + block].tolist()
+        for code in sorted({*asked} - {*numbers}):
+            numbers[code] = len(numbers)
+
+        assert numbering.of(codes[first : first + block]).tolist() == [numbers[code] for code in asked]
+    assert numbering.codes.tolist() == [*numbers]
 
 
 def test_reasons_have_a_bit_each() -> None:

@@ -97,6 +97,11 @@ def _copy(buffer: npt.NDArray[np.uint8], table: npt.NDArray[np.int64], starts: l
         offsets, content = np.empty(len(sizes) + 1, np.int32), np.empty(int(np.maximum(sizes, 0).sum()), np.uint8)
         texts.copy_texts(buffer, table[start], sizes, offsets, content)
         assert offsets[-1] == len(content)
+        is_there = sizes >= 0
+        places, sizes = table[start][is_there], sizes[is_there]
+        numbers, firsts = np.empty(len(sizes), np.int32), np.empty(len(sizes), np.int64)
+        count = texts.number_texts(buffer, places, sizes, 1, np.full(2 << len(sizes).bit_length(), -1, np.int32), numbers, firsts)
+        assert (sizes == sizes[firsts[:count]][numbers]).all()
 
 
 def fuzz(rounds: int) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import random
 
 import numpy as np
+import pyarrow as pa
 
+from exhume.codecs.columns.arrow import numbered_texts, texts
 from exhume.codecs.kernels import kernel
 from exhume.codecs.kernels.primitives import ASCII, NOT_EXACT, UTF8, Bytes, Number, hash_of, is_same, kind_of_text
 
@@ -56,3 +58,18 @@ def test_one_character_that_is_odd_is_seen() -> None:
                 assert _kind(_array(text[:at] + "ü".encode() + text[at + 2 :]), 1, size) == UTF8
             else:
                 assert _kind(_array(text[:at] + "ü".encode()), 1, size) == NOT_EXACT
+
+
+def test_texts_are_there_once_however_often_they_come() -> None:
+    draw = random.Random(1)
+    different = ["", "a", "b", "ü" * 30, *("x" * 40 + str(number) for number in range(300))]
+    for count in (0, 1, 2, 1000):
+        told = [text for text in draw.choices(different, k=count) for _ in range(draw.randrange(1, 4))]
+        sizes = np.array([len(text.encode()) for text in told], np.int64)
+        starts = np.cumsum(sizes) - sizes
+        content = _array("".join(told).encode() + b"-")
+
+        numbered = numbered_texts(content, starts, sizes)
+
+        assert numbered.to_pylist() == texts(content, starts, sizes, pa.string()).to_pylist() == told
+        assert numbered.dictionary.to_pylist() == [*dict.fromkeys(told)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,74 +12,62 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from exhume.analysis.detectors.commits import Commit
+from exhume.analysis.detectors.following import Loops
 from exhume.analysis.detectors.following.columns import NONE, Column, Int64s
 
 Flags = npt.NDArray[np.bool_]
 
 #: Codes of (group, topic) and of (that, partition) in 63 bits.
 _TOPIC_BITS, _PARTITION_BITS = 31, 32
+#: Codes have so many slots each to be found in, or more.
+_SLOTS = 2
 #: Bytes of a commit besides its texts, for each value version: lengths, numbers and versions of key and value.
 _FIXED_BYTES = np.array([28, 36, 28, 32, 28], np.int64)
 
 
 class _Numbering:
-    """Numbers for 64-bit codes, given out as they are met."""
+    """Numbers for 64-bit codes, given out as they are met. No code is negative."""
 
-    def __init__(self) -> None:
+    def __init__(self, loops: Loops) -> None:
+        self._loops = loops
         #: The codes in the order of their numbers.
         self.codes = np.empty(0, np.int64)
-        self._sorted = np.empty(0, np.int64)
-        self._numbers = np.empty(0, np.int64)
+        self._slots = np.full(1, NONE, np.int64)
 
     def of(self, codes: Int64s) -> Int64s:
-        """The numbers of these codes; those that are new get the next ones, the lowest code first.
-
-        Codes that follow one another mostly have numbers that do: others are looked up one by one.
-        """
-        if not len(codes):
-            return codes
-        steps = np.diff(codes)
-        heads = np.flatnonzero(np.concatenate([[True], (steps < 0) | (steps > 1)]))
-        numbers = np.repeat(self._looked_up(codes[heads]) - codes[heads], np.diff(np.append(heads, len(codes)))) + codes
-        wrong = np.flatnonzero(self._codes_of(numbers) != codes)
-        if len(wrong):
-            numbers[wrong] = self._looked_up(codes[wrong])
-            new = np.unique(codes[wrong][numbers[wrong] == NONE])
-            if len(new):
-                self._add(new)
-                numbers[wrong] = self._looked_up(codes[wrong])
+        """The numbers of these codes; those that are new get the next ones, the lowest code first."""
+        numbers = self._looked_up(codes)
+        is_new = numbers == NONE
+        if is_new.any():
+            self._add(np.unique(codes[is_new]))
+            numbers[is_new] = self._looked_up(codes[is_new])
         return numbers
-
-    def _codes_of(self, numbers: Int64s) -> Int64s:
-        """What has these numbers; -1 for numbers that were not given out."""
-        if not len(self.codes):
-            return np.full(len(numbers), NONE, np.int64)
-        is_one = (numbers >= 0) & (numbers < len(self.codes))
-        return np.where(is_one, self.codes[np.where(is_one, numbers, 0)], NONE)
 
     def _looked_up(self, codes: Int64s) -> Int64s:
         """The numbers of these codes; -1 for those that have none."""
-        if not len(self._sorted):
-            return np.full(len(codes), NONE, np.int64)
-        places = np.minimum(np.searchsorted(self._sorted, codes), len(self._sorted) - 1)
-        return np.where(self._sorted[places] == codes, self._numbers[places], NONE)
+        numbers = np.empty(len(codes), np.int64)
+        self._loops.look_up(codes, self.codes, self._slots, numbers)
+        return numbers
 
     def _add(self, new: Int64s) -> None:
-        """Give numbers to these codes, which are sorted."""
-        at = np.searchsorted(self._sorted, new)
-        self._sorted = np.insert(self._sorted, at, new)
-        self._numbers = np.insert(self._numbers, at, len(self.codes) + np.arange(len(new)))
+        """Give numbers to these codes."""
+        count = len(self.codes)
         self.codes = np.append(self.codes, new)
+        if len(self._slots) < _SLOTS * len(self.codes):
+            count, room = 0, 2 * _SLOTS * len(self.codes)
+            # Nobody who writes a log is to choose codes that fall together.
+            self._slots = np.full(room + secrets.randbelow(room), NONE, np.int64)
+        self._loops.enter(self.codes, count, self._slots)
 
 
 class Names:
     """Numbers for groups, for keys and for topic ids, given out as they are met."""
 
-    def __init__(self) -> None:
+    def __init__(self, loops: Loops) -> None:
         self.groups: dict[str, int] = {}
         self._topics: dict[str, int] = {}
         self._listed_topics: list[str] = []
-        self._pairs, self._keys = _Numbering(), _Numbering()
+        self._pairs, self._keys = _Numbering(loops), _Numbering(loops)
         self.topic_ids: list[str | None] = [None]
         #: The topic that the first commit with each of these ids was for.
         self.topics_by_id: dict[str, str] = {}
@@ -117,7 +106,8 @@ class Names:
         rows = np.empty((len(Column), commits.num_rows), np.int64)
         if not commits.num_rows:
             return rows
-        rows[Column.KEY], rows[Column.GROUP] = self._numbered(commits)
+        groups, topics = (commits[name].dictionary_encode() for name in ("group", "topic"))
+        rows[Column.KEY], rows[Column.GROUP] = self._numbered(groups, topics, numbers_of(commits["partition"], 0))
         for column, name in _PLAIN.items():
             rows[column] = numbers_of(commits[name], NONE)
         rows[Column.IS_TOMBSTONE] = numbers_of(commits["is_tombstone"].cast(pa.int8()), 0)
@@ -128,21 +118,20 @@ class Names:
         has_none = time == NONE
         if has_none.any():
             time[has_none] = rows[Column.COMMITTED_AT][has_none]
-        texts = pc.add(pc.binary_length(commits["group"]), pc.binary_length(commits["topic"]))
+        texts = _sizes(groups) + _sizes(topics)
         # What is newer than all that is known has the fields of the newest.
         fixed = _FIXED_BYTES[np.minimum(rows[Column.VERSION], len(_FIXED_BYTES) - 1)]
-        rows[Column.BYTES] = numbers_of(texts, 0) + rows[Column.METADATA] + np.where(rows[Column.VERSION] < 0, 10, fixed)
+        rows[Column.BYTES] = texts + rows[Column.METADATA] + np.where(rows[Column.VERSION] < 0, 10, fixed)
         rows[Column.SETTLED] = rows[Column.OFFSET]
         rows[Column.STANDING] = rows[Column.STEPS] = 0
         return rows
 
-    def _numbered(self, commits: pa.RecordBatch) -> tuple[Int64s, Int64s]:
+    def _numbered(self, group_names: pa.DictionaryArray, topic_names: pa.DictionaryArray, partitions: Int64s) -> tuple[Int64s, Int64s]:
         """The numbers of keys and of groups."""
-        groups = _places(commits["group"], self.group)
-        topics = _places(commits["topic"], lambda name: self._topics.setdefault(name, len(self._topics)))
+        groups = _places(group_names, self.group)
+        topics = _places(topic_names, lambda name: self._topics.setdefault(name, len(self._topics)))
         pairs = self._pairs.of(groups << _TOPIC_BITS | topics)
-        partitions = numbers_of(commits["partition"], 0) & (1 << _PARTITION_BITS) - 1
-        return self._keys.of(pairs << _PARTITION_BITS | partitions), groups
+        return self._keys.of(pairs << _PARTITION_BITS | partitions & (1 << _PARTITION_BITS) - 1), groups
 
     def _topic_ids_of(self, column: pa.Array, topics: pa.Array) -> Int64s | int:
         if column.null_count == len(column):
@@ -189,12 +178,20 @@ _PLAIN = {
 }
 
 
-def _places(column: pa.Array, number: Callable[[str], int]) -> Int64s:
+def _places(names: pa.DictionaryArray, number: Callable[[str], int]) -> Int64s:
     """The number of each of these names."""
-    encoded = column.dictionary_encode()
-    numbers = np.array([number(name) for name in encoded.dictionary.to_pylist()], np.int64)
-    places: Int64s = numbers[numbers_of(encoded.indices, 0)]
-    return places
+    return _told(names, np.array([number(name) for name in names.dictionary.to_pylist()], np.int64))
+
+
+def _sizes(names: pa.DictionaryArray) -> Int64s:
+    """The bytes of each of these names."""
+    return _told(names, numbers_of(pc.binary_length(names.dictionary), 0))
+
+
+def _told(names: pa.DictionaryArray, of_different: Int64s) -> Int64s:
+    """What is told of each of these names, by what is told of those that differ."""
+    told: Int64s = of_different[numbers_of(names.indices, 0)]
+    return told
 
 
 def numbers_of(column: pa.Array, none: int) -> npt.NDArray[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from functools import lru_cache
 from typing import Any
 
@@ -10,13 +11,15 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from exhume.codecs.kernels.primitives import Bytes, Int64s
-from exhume.codecs.kernels.texts import copy_texts
+from exhume.codecs.kernels.texts import copy_texts, number_texts
 
 #: Rows of a record batch at most.
 ROWS = 32_768
 
 _FEW = 8192
 _SHORT = 16
+#: Of the hashes that texts are found by.
+_SEED = secrets.randbits(62)
 
 Flags = npt.NDArray[np.bool_]
 
@@ -40,6 +43,14 @@ def texts(data: Bytes, starts: Int64s, sizes: Int64s, data_type: pa.DataType) ->
     is_there = sizes >= 0
     validity = None if is_there.all() else bits(is_there)
     return pa.Array.from_buffers(data_type, len(starts), [validity, pa.py_buffer(offsets), pa.py_buffer(content)])
+
+
+def numbered_texts(data: Bytes, starts: Int64s, sizes: Int64s) -> pa.DictionaryArray:
+    """As `texts`, of strings none of which is null: each different one there once."""
+    slots = np.full(2 << len(starts).bit_length(), -1, np.int32)
+    places, firsts = np.empty(len(starts), np.int32), np.empty(len(starts), np.int64)
+    firsts = firsts[: number_texts(data, starts, sizes, _SEED, slots, places, firsts)]
+    return pa.DictionaryArray.from_arrays(places, texts(data, starts[firsts], sizes[firsts], pa.string()))
 
 
 def lists(counts: Int64s, elements: pa.Array, is_there: Flags) -> pa.Array:

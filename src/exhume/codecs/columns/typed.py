@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from exhume.codecs import schemas
-from exhume.codecs.columns.arrow import Flags, flags, lists, no_elements, numbers, texts
+from exhume.codecs.columns.arrow import Flags, flags, lists, no_elements, numbered_texts, numbers, texts
 from exhume.codecs.columns.pieces import Piece
 from exhume.codecs.columns.record_columns import record_column, record_table
 from exhume.codecs.columns.versions import read_group_fields
@@ -24,11 +24,15 @@ from exhume.codecs.wire import format_uuid
 _UUID = pa.binary(16)
 
 
-def commit_table(piece: Piece) -> pa.RecordBatch:
-    """These records, of types 0 and 1 only, as rows of `schemas.DECODED["offset_commit"]`."""
+def commit_table(piece: Piece, schema: pa.Schema = schemas.DECODED["offset_commit"]) -> pa.RecordBatch:
+    """These records, of types 0 and 1 only, as rows of this schema, in which groups and topics may be dictionaries."""
     commits = np.empty((values.COMMIT_COLUMNS, len(piece)), np.int64)
     values.read_commits(piece.data, piece.records, commits)
-    return _with_odd_ones("offset_commit", piece, commits, lambda piece, fields, field: COMMITS[field.name](piece, fields, field.type))
+
+    def column(piece: Piece, fields: Int64s, field: pa.Field) -> pa.Array:
+        return COMMITS[field.name](piece, fields, field.type)
+
+    return _with_odd_ones("offset_commit", schema, piece, commits, column)
 
 
 def group_table(piece: Piece) -> pa.RecordBatch:
@@ -41,12 +45,13 @@ def group_table(piece: Piece) -> pa.RecordBatch:
             return lists(fields[values.MEMBERS], structs, fields[values.VERSION] >= 0)
         return _GROUPS[field.name](piece, fields, field.type)
 
-    return _with_odd_ones("group_metadata", piece, groups, column)
+    return _with_odd_ones("group_metadata", schemas.DECODED["group_metadata"], piece, groups, column)
 
 
-def _with_odd_ones(name: str, piece: Piece, fields: Int64s, column: Callable[[Piece, Int64s, pa.Field], pa.Array]) -> pa.RecordBatch:
+def _with_odd_ones(
+    name: str, schema: pa.Schema, piece: Piece, fields: Int64s, column: Callable[[Piece, Int64s, pa.Field], pa.Array]
+) -> pa.RecordBatch:
     """The typed table of these records, whose columns `column` makes of those that were read."""
-    schema = schemas.DECODED[name]
     is_read = fields[keys.IS_READ] != 0
     read, odd = np.flatnonzero(is_read), np.flatnonzero(~is_read)
     plain = piece.only(read) if len(odd) else piece
@@ -54,7 +59,7 @@ def _with_odd_ones(name: str, piece: Piece, fields: Int64s, column: Callable[[Pi
     own = {*COMMITS, *_GROUPS, "members"}
     arrays = [column(plain, fields, field) if field.name in own else record_column(plain, field) for field in schema]
     table = pa.RecordBatch.from_arrays(arrays, schema=schema)
-    return put_together(read, table, odd, lambda: decode_table(name, record_table(piece.only(odd))))
+    return put_together(read, table, odd, lambda: decode_table(name, record_table(piece.only(odd))).cast(schema))
 
 
 def put_together(read: Int64s, table: pa.RecordBatch, odd: Int64s, odd_table: Callable[[], pa.RecordBatch]) -> pa.RecordBatch:
@@ -69,7 +74,12 @@ _Column = Callable[[Piece, Int64s, pa.DataType], pa.Array]
 
 
 def _text(start: int, size: int) -> _Column:
-    return lambda piece, fields, data_type: texts(piece.data, fields[start], fields[size], data_type)
+    def make(piece: Piece, fields: Int64s, data_type: pa.DataType) -> pa.Array:
+        if pa.types.is_dictionary(data_type):
+            return numbered_texts(piece.data, fields[start], fields[size])
+        return texts(piece.data, fields[start], fields[size], data_type)
+
+    return make
 
 
 def _number(column: int, versions: range = range(5)) -> _Column:

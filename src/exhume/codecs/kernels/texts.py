@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exhume.codecs.kernels import inlined, kernel
-from exhume.codecs.kernels.primitives import Bytes, Int64s, Number, copy_bytes, word
+from exhume.codecs.kernels.primitives import Bytes, Int64s, Number, copy_bytes, hash_of, is_same, word
 
 Int32s = npt.NDArray[np.int32]
 
@@ -27,6 +27,32 @@ def copy_texts(data: Bytes, starts: Int64s, sizes: Int64s, offsets: Int32s, cont
         copy_bytes(data, start, size, content, place)
         place += max(size, 0)
         offsets[number + 1] = place
+
+
+@kernel
+def number_texts(data: Bytes, starts: Int64s, sizes: Int64s, seed: Number, slots: Int32s, numbers: Int32s, firsts: Int64s) -> Number:
+    """Number these texts as they are met: `numbers` become those of each, `firsts` where each number was met first; how many there are.
+
+    No size is negative. `slots` are -1, a power of two of them, more than there are texts. A text is compared with the one in front first.
+    """
+    count, last_slot = np.int64(0), np.uint64(len(slots) - 1)
+    for at in range(len(starts)):
+        start, size = starts[at], sizes[at]
+        if at > 0 and size == sizes[at - 1] and is_same(data, starts[at - 1], data, start, size):
+            numbers[at] = numbers[at - 1]
+            continue
+        slot = hash_of(data, start, size, seed) & last_slot
+        while slots[slot] >= 0:
+            first = firsts[slots[slot]]
+            if sizes[first] == size and is_same(data, starts[first], data, start, size):
+                break
+            slot = slot + np.uint64(1) & last_slot
+        if slots[slot] < 0:
+            slots[slot] = count
+            firsts[count] = at
+            count += 1
+        numbers[at] = slots[slot]
+    return count
 
 
 @kernel

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 class Loops(NamedTuple):
     """The functions of `loops`, of whichever kind."""
 
+    look_up: Callable[..., None]
+    enter: Callable[..., None]
     follow: Callable[..., int]
     follow_groups: Callable[..., int]
     judge: Callable[..., int]
@@ -27,4 +29,4 @@ def loops_for(*, compiled: bool) -> Loops:
         from exhume.analysis.detectors.following import compiled as module
     else:
         from exhume.analysis.detectors.following import loops as module
-    return Loops(module.follow, module.follow_groups, module.judge, module.keep)
+    return Loops(*(getattr(module, name) for name in Loops._fields))

@@ -32,6 +32,37 @@ EMPTY = 1
 _FARTHEST, _FAR = (1 << 63) - 1, (1 << 62) - 1
 
 
+def look_up(codes: Int64s, known: Int64s, slots: Int64s, numbers: Int64s) -> None:
+    """`numbers` become the places of these codes, none of them below 0, in `known`; -1 for those that are not there.
+
+    `slots` are places in `known`, as `enter` puts them, or -1. Codes that follow one another mostly have places that do.
+    """
+    number = NONE
+    for at in range(len(codes)):
+        code = codes[at]
+        if number >= 0 and known[number] == code:
+            numbers[at] = number
+            continue
+        if 0 <= number < len(known) - 1 and known[number + 1] == code:
+            number += 1
+        else:
+            slot = code % len(slots)
+            number = slots[slot]
+            while number >= 0 and known[number] != code:
+                slot = slot + 1 if slot + 1 < len(slots) else 0
+                number = slots[slot]
+        numbers[at] = number
+
+
+def enter(known: Int64s, first: int, slots: Int64s) -> None:
+    """Put the places of these different codes, from `first` on, into `slots`, of which there are more."""
+    for number in range(first, len(known)):
+        slot = known[number] % len(slots)
+        while slots[slot] >= 0:
+            slot = slot + 1 if slot + 1 < len(slots) else 0
+        slots[slot] = number
+
+
 def follow(
     rows: Int64s,
     late: bool,
