@@ -268,6 +268,19 @@ def test_in_front_of_the_first_group_record_nobody_knows_the_author(tmp_path: Pa
     assert committers(rows) == [("unknown", "undecidable")]
 
 
+def test_a_first_generation_had_nobody_in_front_of_it(tmp_path: Path) -> None:
+    """A member commits when its generation is stored, and generations are counted from 1."""
+    rows = history(tmp_path, lambda log: log.append([commit(10), classic_group(1, a=0), commit(11)]))
+
+    assert committers(rows) == [("outside", "likely"), ("only_member", "likely")]
+
+
+def test_nobody_knows_who_was_in_a_group_in_front_of_its_tombstone(tmp_path: Path) -> None:
+    rows = history(tmp_path, lambda log: log.append([commit(10), (encode_key(2, {"group": "billing"}), None)]))
+
+    assert committers(rows) == [("unknown", "undecidable")]
+
+
 def test_a_group_that_nobody_ever_joined_is_committed_to_from_outside(tmp_path: Path) -> None:
     assert committers(history(tmp_path, lambda log: log.append([commit(10)]))) == [("outside", "likely")]
 

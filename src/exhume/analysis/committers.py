@@ -37,7 +37,7 @@ class Committers:
     def take(self, step: Membership) -> None:
         """Go on to the next step; how its generation follows the one before settles how sure the commits in between are."""
         if self.step is None:
-            for row in self._before_any:
+            for row in self._before_any if not step.is_beginning else ():
                 row |= {"committer": "unknown", "committer_confidence": "undecidable"}
         elif self.step.generation is not None and step.generation is not None:
             follows = step.generation - self.step.generation
@@ -55,7 +55,7 @@ class Committers:
         step = self.step
         if step is None:
             self._before_any.append(row)
-            # Settled by the first record of the group; where none ever comes, nobody ever joined it.
+            # Settled by the first record of the group; where none ever comes, or the group begins with it, nobody had joined it.
             return {"committer": "outside", "committer_confidence": "likely"}
         self._rows.append(row)
         owners = self._owners.get((row["topic"], row["partition"]), [])

@@ -131,6 +131,11 @@ class Membership(NamedTuple):
         return self.generation if self.kind == "classic" else self.group_epoch
 
     @property
+    def is_beginning(self) -> bool:
+        """True where the group began with this step, by the number that grows with every change."""
+        return self.epoch is not None and self.epoch <= 1
+
+    @property
     def is_empty(self) -> bool:
         """True when nobody is in the group."""
         return not self.members
