@@ -94,6 +94,10 @@ def test_of_several_rewinds_the_last_is_undone_and_the_highest_is_named(tmp_path
     assert "the last of 2 rewinds, in front of which it had come to 200" in made.table["reason"][0].as_py()
 
 
+def test_what_was_removed_and_began_anew_lower_is_lost_and_not_set_back(tmp_path: Path) -> None:
+    assert plan(tmp_path, expired_and_begun_anew, taken_back="before_rewind").table.num_rows == 0
+
+
 def test_a_commit_that_counts_late_is_no_rewind(tmp_path: Path) -> None:
     def append(log: PartitionWriter) -> None:
         log.append([commit(50)], **TRANSACTION)

@@ -43,8 +43,15 @@ def reset_plan_command(
     at_time: AtTime = None,
     at_offset: AtOffset = None,
     clock: WhichClock = None,
-    before_rewind: Annotated[bool, typer.Option("--before-rewind", help="To where each key was before it was last set back.")] = False,
-    lost: Annotated[bool, typer.Option("--lost", help="To the last values of offsets that were removed.")] = False,
+    before_rewind: Annotated[
+        bool,
+        typer.Option(
+            "--before-rewind", help="To where each key was before a commit last set it back; where it was removed first, see --lost."
+        ),
+    ] = False,
+    lost: Annotated[
+        bool, typer.Option("--lost", help="To the last values of offsets that were removed, whether or not they began anew since.")
+    ] = False,
     include_pending: Annotated[
         bool, typer.Option("--include-pending", help="Restore keys too that an open transaction has a commit for.")
     ] = False,

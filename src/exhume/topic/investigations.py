@@ -169,8 +169,9 @@ class TopicInvestigations(TopicGroups):
         now_ms: int | None = None,
         release: str | None = None,
     ) -> ResetPlan:
-        """The plan that takes these groups back to where they were: at a moment, before their offsets were set back (`before_rewind`), or
-        before they were removed (`lost`). Its text is what `kafka-consumer-groups.sh --reset-offsets --from-file` takes.
+        """The plan that takes these groups back to where they were: at a moment, before a commit set their offsets back (`before_rewind`),
+        or before these were removed (`lost`), also where they began anew since. Its text is what
+        `kafka-consumer-groups.sh --reset-offsets --from-file` takes.
 
         `now_ms` is the commit timestamp of the plan's records (default: this moment). `reset_plan.plan_reset` says the rest.
 
