@@ -52,6 +52,7 @@ def _check(key: bytes, value: bytes, roster: rosters.Roster) -> None:
         assert [*ask(step)] == [getattr(member, name) for member in members.values()]
     assert rosters.has_static_members(step) == any(member.group_instance_id is not None for member in members.values())
     assert [rosters.member_at(step, place) for place in range(len(members))] == [*members.values()]
+    assert [rosters.name_at(step, place) for place in range(len(members))] == [member.name for member in members.values()]
     assert at_once == members
 
 

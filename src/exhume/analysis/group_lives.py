@@ -91,8 +91,9 @@ def lives_of_rosters(
     ]
 
 
-@lru_cache(maxsize=16_384)
-def _decoded_key(key: bytes) -> Decoded:
+@lru_cache(maxsize=65_536)
+def decoded_key(key: bytes) -> Decoded:
+    """What this key says: of a group there are many records with the same."""
     return decode_record(key, None)
 
 
@@ -131,7 +132,7 @@ class GroupFold:
         self, record_offset: int, timestamp_ms: int | None, key: bytes, value: bytes | None, roster: Roster | None = None
     ) -> Iterator[Membership]:
         """Take up a record of the present batch, with its roster where that is known; a step comes back where it ends one."""
-        told = _decoded_key(key)
+        told = decoded_key(key)
         group, number = told.key.get("group"), told.number
         if group is None or number is None or "undecodable_key" in told.marks:
             return

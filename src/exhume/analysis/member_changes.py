@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from exhume.analysis.memberships import Member, Membership, TopicPartition
+from exhume.analysis.memberships import Member, MemberName, Membership, TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ def began_anew(before: Membership, after: Membership) -> bool:
     return after.generation < before.generation or any(member.group_instance_id is None for member in joined)
 
 
-def client_of(member: Member) -> str:
+def client_of(member: Member | MemberName) -> str:
     """A member as people know it: `#instance`, or client id and host."""
     if member.group_instance_id is not None:
         return f"#{member.group_instance_id}"

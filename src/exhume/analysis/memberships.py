@@ -29,6 +29,15 @@ MemberState = Literal["stable", "unrevoked", "unreleased", "unknown"]
 AWAY_EPOCH = -2
 
 
+class MemberName(NamedTuple):
+    """What a member is called."""
+
+    member_id: str
+    group_instance_id: str | None
+    client_id: str | None
+    client_host: str | None
+
+
 @dataclass(frozen=True, slots=True)
 class Member:
     """A member as the log has it. None is for what the log does not say, or says in bytes that nothing known fits.
@@ -67,6 +76,11 @@ class Member:
     #: What the bytes of a classic member hold, user data too.
     subscription: Payload | None = field(default=None, compare=False, repr=False)
     assignment: Payload | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def name(self) -> MemberName:
+        """What it is called."""
+        return MemberName(self.member_id, self.group_instance_id, self.client_id, self.client_host)
 
     @property
     def owned(self) -> tuple[TopicPartition, ...]:

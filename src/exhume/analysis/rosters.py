@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from exhume.analysis.classic_members import Gift, Wish, gift_of, member_of, wish_of
-from exhume.analysis.memberships import Member, Membership, TopicPartition
+from exhume.analysis.memberships import Member, MemberName, Membership, TopicPartition
 
 _FRONT = ("protocol_type", "generation", "protocol", "leader", "current_state_timestamp_ms")
 _Read = TypeVar("_Read", Wish, Gift)
@@ -40,9 +40,10 @@ class _Said(Generic[_Read]):
         """The number of each of these bytes; `of_member` says by which of these protocols it came."""
         encoded = column.dictionary_encode()
         different, places = encoded.dictionary.to_pylist(), encoded.indices.to_numpy()
-        codes, which = np.unique(of_member.astype(np.int64) * max(len(different), 1) + places, return_inverse=True)
-        found = [self._number(protocols[code // len(different)], different[code % len(different)]) for code in codes.tolist()]
-        return np.array(found, np.int32)[which]
+        codes = pa.array(of_member.astype(np.int64) * max(len(different), 1) + places).dictionary_encode()
+        found = [self._number(protocols[code // len(different)], different[code % len(different)]) for code in codes.dictionary.to_pylist()]
+        numbers: _Numbers = np.array(found, np.int32)[codes.indices.to_numpy()]
+        return numbers
 
     def _number(self, protocol: _Protocol, raw: bytes) -> int:
         numbers = self._numbers.setdefault(protocol, {})
@@ -55,14 +56,30 @@ class _Said(Generic[_Read]):
 
 @dataclass(frozen=True, slots=True)
 class _Columns:
-    """Members of many records, one behind the other: a list for each of their fields, and the numbers of what they asked for and got."""
+    """Members of many records, one behind the other: for each of their fields the different values, and which of them each member has; and
+    the numbers of what they asked for and got.
+    """
 
-    fields: Mapping[str, list[Any]]
+    fields: Mapping[str, tuple[list[Any], _Numbers]]
     has_static_members: bool
     wishes: _Numbers
     gifts: _Numbers
     all_wishes: list[Wish]
     all_gifts: list[Gift]
+    _listed: dict[str, list[Any]] = field(default_factory=dict)
+
+    def listed(self, name: str) -> list[Any]:
+        """This field of every member."""
+        listed = self._listed.get(name)
+        if listed is None:
+            different, places = self.fields[name]
+            listed = self._listed[name] = [different[place] for place in places.tolist()]
+        return listed
+
+    def told(self, name: str, at: int) -> Any:
+        """This field of one member."""
+        different, places = self.fields[name]
+        return different[places[at]]
 
 
 @dataclass(slots=True, eq=False)
@@ -79,7 +96,7 @@ class Roster:
 
     def told(self, name: str) -> list[Any]:
         """A field of each member, by its name in the layout."""
-        return self._columns.fields[name][self._start : self._end]
+        return self._columns.listed(name)[self._start : self._end]
 
     @property
     def has_static_members(self) -> bool:
@@ -104,9 +121,17 @@ class Roster:
 
     def member(self, place: int) -> Member:
         """The member in this place."""
-        at = range(self._start, self._end)[place]
-        fields = {name: column[at] for name, column in self._columns.fields.items()}
+        at = self._at(place)
+        fields = {name: self._columns.told(name, at) for name in _FIELDS}
         return member_of(fields, self._columns.all_wishes[self._columns.wishes[at]], self._columns.all_gifts[self._columns.gifts[at]])
+
+    def name(self, place: int) -> MemberName:
+        """What the member in this place is called."""
+        at = self._at(place)
+        return MemberName(*(self._columns.told(name, at) for name in MemberName._fields))
+
+    def _at(self, place: int) -> int:
+        return range(self._start, self._end)[place]
 
 
 class Wishes:
@@ -217,7 +242,7 @@ class RosterReader:
         by_protocol, of_member = [*protocols], np.repeat(np.array(numbered, np.int32), counts)
         fields = {name: _encoded(members.field(name)) for name in _FIELDS}
         columns = _Columns(
-            {name: _listed(*encoded) for name, encoded in fields.items()},
+            fields,
             # None is always among the different values.
             len(fields["group_instance_id"][0]) > 1,
             self._wishes.numbers(members.field("subscription"), by_protocol, of_member),
@@ -243,10 +268,6 @@ def _encoded(column: pa.Array) -> tuple[list[Any], _Numbers]:
     encoded = column.dictionary_encode()
     different = [*encoded.dictionary.to_pylist(), None]
     return different, encoded.indices.fill_null(len(different) - 1).to_numpy()
-
-
-def _listed(different: Sequence[Any], places: _Numbers) -> list[Any]:
-    return [different[place] for place in places.tolist()]
 
 
 def _has_twice(places: _Numbers, counts: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
@@ -364,3 +385,10 @@ def member_at(step: Membership, place: int) -> Member:
     if isinstance(step.members, ClassicMembers):
         return step.members.roster.member(place)
     return next(islice(step.members.values(), place, None))
+
+
+def name_at(step: Membership, place: int) -> MemberName:
+    """What the member in this place is called."""
+    if isinstance(step.members, ClassicMembers):
+        return step.members.roster.name(place)
+    return member_at(step, place).name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
 
 from exhume.analysis.memberships import Membership, TopicPartition
 from exhume.analysis.rosters import owned_sets_of
@@ -16,9 +17,8 @@ def absences(
 
     `subscribed` are the topics of each step, `counts` their partitions.
     """
-    names = sorted((topic, partition) for topic in frozenset().union(*subscribed) for partition in range(counts.get(topic, 0)))
-    places = {name: place for place, name in enumerate(names)}
-    expected = {topics: _bits_of((name for name in names if name[0] in topics), places) for topics in {*subscribed}}
+    places = _Places({topic: counts.get(topic, 0) for topic in sorted(frozenset().union(*subscribed))})
+    expected = {topics: places.of_topics(topics) for topics in {*subscribed}}
     owned: dict[frozenset[TopicPartition], int] = {}
     #: What is missing now, by the number of the step since when.
     since: dict[int, int] = {}
@@ -27,30 +27,47 @@ def absences(
         had = 0
         for each in owned_sets_of(step):
             if each not in owned:
-                owned[each] = _bits_of(each, places)
+                owned[each] = places.of(each)
             had |= owned[each]
         before, missing = missing, expected[topics] & ~had
         if ended := before & ~missing:
             for first, those in [*since.items()]:
                 if gone := those & ended:
-                    yield first, number, _names_of(gone, names)
+                    yield first, number, places.names(gone)
                     since[first] = those & missing
                     if not since[first]:
                         del since[first]
         if new := missing & ~before:
             since[number] = new
     for first, those in since.items():
-        yield first, len(steps), _names_of(those, names)
+        yield first, len(steps), places.names(those)
 
 
-def _bits_of(partitions: Iterable[TopicPartition], places: Mapping[TopicPartition, int]) -> int:
-    """These partitions as a number: one bit for each, where its place is."""
-    bits = bytearray(len(places) // 8 + 1)
-    for partition in partitions:
-        if (place := places.get(partition)) is not None:
-            bits[place >> 3] |= 1 << (place & 7)
-    return int.from_bytes(bits, "little")
+class _Places:
+    """Partitions of topics as numbers: one bit for each, in their order."""
 
+    def __init__(self, counts: Mapping[str, int]) -> None:
+        self._names = [(topic, partition) for topic, count in counts.items() for partition in range(count)]
+        #: Where the partitions of each topic begin, and end.
+        self._spans = {topic: (end - count, end) for (topic, count), end in zip(counts.items(), accumulate(counts.values()), strict=True)}
 
-def _names_of(bits: int, names: Sequence[TopicPartition]) -> list[TopicPartition]:
-    return [name for name, digit in zip(names, reversed(f"{bits:b}"), strict=False) if digit == "1"]
+    def of_topics(self, topics: Iterable[str]) -> int:
+        """All partitions of these."""
+        return sum((1 << end) - (1 << start) for start, end in map(self._spans.__getitem__, topics))
+
+    def of(self, partitions: Iterable[TopicPartition]) -> int:
+        """These partitions, but for those that their topics do not have."""
+        bits = bytearray(len(self._names) // 8 + 1)
+        for topic, partition in partitions:
+            start, end = self._spans.get(topic, (0, 0))
+            if 0 <= partition < end - start:
+                place = start + partition
+                bits[place >> 3] |= 1 << (place & 7)
+        return int.from_bytes(bits, "little")
+
+    def names(self, bits: int) -> list[TopicPartition]:
+        """The partitions again."""
+        digits, place, found = f"{bits:b}"[::-1], -1, []
+        while (place := digits.find("1", place + 1)) >= 0:
+            found.append(self._names[place])
+        return found

@@ -29,7 +29,7 @@ from exhume.analysis.detectors.owner_history import OwnerHistory
 from exhume.analysis.detectors.strangers import Stranger
 from exhume.analysis.detectors.superseded import Uncleaned
 from exhume.analysis.detectors.transactions import LateMarker, OpenTransaction
-from exhume.analysis.group_lives import lives_of_records, lives_of_rosters
+from exhume.analysis.group_lives import decoded_key, lives_of_records, lives_of_rosters
 from exhume.analysis.memberships import Membership
 from exhume.analysis.rosters import Roster
 from exhume.arrow_rows import Origin
@@ -245,7 +245,7 @@ class GroupCase:
 
 def _is_plainly_classic(records: Sequence[GroupRecord]) -> bool:
     """Whether each of these is a classic group whole, in a batch of its own, under one and the same key; or its tombstone."""
-    if not records or records[0].record_type != _CLASSIC or decode_record(records[0].key, None).marks:
+    if not records or records[0].record_type != _CLASSIC or decoded_key(records[0].key).marks:
         return False
     key, before = records[0].key, None
     for record in records:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from exhume.analysis.detectors.commits import Commit
 from exhume.analysis.detectors.following import Loops
-from exhume.analysis.detectors.following.columns import NONE, Column, Int64s
+from exhume.analysis.detectors.following.columns import COMMIT_COLUMNS, NONE, Column, Int64s
 
 Flags = npt.NDArray[np.bool_]
 
@@ -149,19 +149,22 @@ class Names:
 
     def commit(self, values: Sequence[int]) -> Commit:
         """The values of one commit, in the order of `Column` as far as `POSITION`, as an object."""
+        offset, time, value, epoch, metadata, committed_at, expires_at, version, producer, is_staged, topic_id, settled, position = values[
+            :COMMIT_COLUMNS
+        ]
         return Commit(
-            record_offset=values[Column.OFFSET],
-            timestamp_ms=or_none(values[Column.TIME]),
-            committed_offset=values[Column.VALUE],
-            leader_epoch=values[Column.LEADER_EPOCH],
-            metadata_bytes=values[Column.METADATA],
-            commit_timestamp_ms=values[Column.COMMITTED_AT],
-            expire_timestamp_ms=values[Column.EXPIRES_AT] if values[Column.VERSION] == 1 else None,
-            value_version=values[Column.VERSION],
-            topic_id=self.topic_ids[values[Column.TOPIC_ID]],
-            producer_id=values[Column.PRODUCER] if values[Column.IS_STAGED] else None,
-            settled_offset=values[Column.SETTLED],
-            byte_position=values[Column.POSITION],
+            offset,
+            or_none(time),
+            value,
+            epoch,
+            metadata,
+            committed_at,
+            expires_at if version == 1 else None,
+            version,
+            self.topic_ids[topic_id],
+            producer if is_staged else None,
+            settled,
+            position,
         )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
-from functools import lru_cache
 from itertools import chain
 
 import numpy as np
@@ -22,11 +21,11 @@ from exhume.analysis.detectors.standings import CLASSIC_GROUP, Standings
 from exhume.analysis.detectors.strangers import Strangers
 from exhume.analysis.detectors.superseded import SupersededBytes, may_be_uncleaned
 from exhume.analysis.detectors.transactions import MarkerReader, ProducerEpochs, open_transactions, settle
+from exhume.analysis.group_lives import decoded_key
 from exhume.analysis.rosters import Roster, RosterReader
 from exhume.arrow_rows import Origin
 from exhume.codecs.chapters import Chapter
 from exhume.codecs.log_directory import PartitionDirectory
-from exhume.codecs.record_types import decode_record
 from exhume.garbage import collected_seldom
 from exhume.replay.topic_names import TopicNames
 
@@ -271,8 +270,7 @@ class PartitionCondenser:
         )
 
 
-@lru_cache(maxsize=65_536)
 def _group_of(key: bytes) -> str | None:
     """The group that this key names; None where it cannot be read."""
-    group = decode_record(key, None).key.get("group")
+    group = decoded_key(key).key.get("group")
     return group if isinstance(group, str) else None

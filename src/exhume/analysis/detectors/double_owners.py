@@ -11,7 +11,7 @@ from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import counted, finding, span, undecidable
 from exhume.analysis.detectors.steps import Stretch, judged, stretches, who
 from exhume.analysis.memberships import Membership
-from exhume.analysis.rosters import claimed_of, is_claimed_twice, is_owned_twice, is_there_twice, member_at, owned_of
+from exhume.analysis.rosters import claimed_of, is_claimed_twice, is_owned_twice, is_there_twice, name_at, owned_of
 from exhume.findings import Finding
 
 #: Assignors that never give a partition to two members. Of others nobody knows what they mean to do.
@@ -53,7 +53,7 @@ def _found(group: GroupCase, stretch: Stretch, code: str, doubled: Mapping[_Owne
     places = [*dict.fromkeys(chain.from_iterable(doubled.values()))]
     some = ", ".join(f"{topic}-{partition}" for topic, partition in names[:_NAMED])
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    which = " and ".join(who(member_at(stretch.first, place)) for place in places[:_NAMED])
+    which = " and ".join(who(name_at(stretch.first, place)) for place in places[:_NAMED])
     lasted = f"for {span(stretch.length_ms)}" + ("" if stretch.is_over else ", until the end of the log")
     if code == "IC-11b":
         sentence = f"{some}{more} claimed by {which} when they joined: a stale claim of at least one of them"

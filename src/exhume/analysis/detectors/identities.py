@@ -19,7 +19,7 @@ from exhume.analysis.detectors.resets import find_replicated_positions
 from exhume.analysis.detectors.steps import judged, stretches, who
 from exhume.analysis.detectors.sweeps import subscribed_topics
 from exhume.analysis.memberships import Member, Membership, TopicPartition
-from exhume.analysis.rosters import client_ids_of, has_static_members, member_at, owned_together, subscriptions_of
+from exhume.analysis.rosters import client_ids_of, has_static_members, name_at, owned_together, subscriptions_of
 from exhume.findings import Finding
 
 #: A fight is so many changes in this time.
@@ -120,11 +120,13 @@ def find_shared_ids(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
 
 def _disjoint_subscriptions(group: GroupCase, steps: Sequence[Membership]) -> Iterator[Finding]:
     for stretch in stretches(group, steps, lambda step: _strangers(step) is not None):
-        one, other = (member_at(stretch.first, place) for place in _strangers(stretch.first) or ())
+        places = _strangers(stretch.first) or ()
+        one, other = (name_at(stretch.first, place) for place in places)
+        topics = [_topics(subscriptions_of(stretch.first)[place] or ()) for place in places]
         is_same_client = _stem(one.client_id) == _stem(other.client_id)
         yield finding(
             "IC-24a",
-            f"{who(one)} subscribes to {_topics(one)}, {who(other)} to {_topics(other)}: nothing in common",
+            f"{who(one)} subscribes to {topics[0]}, {who(other)} to {topics[1]}: nothing in common",
             group,
             confidence="possible" if is_same_client else "likely",
             severity="info" if is_same_client else "warn",
@@ -164,13 +166,14 @@ def _apart(subscriptions: tuple[tuple[str, ...] | None, ...]) -> tuple[tuple[str
     return None if one is None or other is None else (one, other)
 
 
+@lru_cache(maxsize=1024)
 def _stem(client_id: str | None) -> str:
     """A client id without what tells instances of one application apart: `billing` of `billing-7`."""
     return re.sub(r"[-_.]?([0-9]+|[0-9a-f]{8}-[0-9a-f-]{27})$", "", client_id or "")
 
 
-def _topics(member: Member) -> str:
-    topics = sorted(member.subscribed_topics or ())
+def _topics(subscribed: Sequence[str]) -> str:
+    topics = sorted(subscribed)
     return ", ".join(topics[:_NAMED]) + (f" and {len(topics) - _NAMED} more" if len(topics) > _NAMED else "")
 
 

@@ -16,6 +16,9 @@ from exhume.analysis.detectors.following.columns import NONE, Column, Int64s, Ke
 from exhume.analysis.detectors.following.loops import MINUTE_MS
 from exhume.analysis.detectors.key_lives import KeyLives
 
+#: What a `GroupKeys` keeps, until it forgets it.
+_MADE = ("names", "_places", "last_record_offsets", "_last_times", "usual_intervals_ms", "usual_rises", "_number_of", "_all_changes")
+
 
 @dataclass(frozen=True, slots=True)
 class KeyLife:
@@ -191,7 +194,7 @@ class GroupKeys(Sequence[KeyLife]):
         self._columns.clear()
         self._lasts.clear()
         self._changes.clear()
-        for name in ("names", "_places", "last_record_offsets", "_last_times", "usual_intervals_ms", "usual_rises", "_number_of"):
+        for name in _MADE:
             self.__dict__.pop(name, None)
 
     def __len__(self) -> int:
@@ -255,8 +258,11 @@ class GroupKeys(Sequence[KeyLife]):
         """The commits that stand out for any of these reasons as columns, key by key; `places` are those of the keys here."""
         if not self._met(reasons):
             return self._lives.changes.of(self._numbers[:0])
-        found = self._lives.changes.of(self._numbers)
-        return found.where(found.has(*reasons))
+        return self._all_changes.where(self._all_changes.has(*reasons))
+
+    @cached_property
+    def _all_changes(self) -> ChangeTable:
+        return self._lives.changes.of(self._numbers)
 
     def with_pauses(self) -> list[KeyLife]:
         """The keys that were not committed for much longer than usual, and then were again."""

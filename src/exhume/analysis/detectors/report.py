@@ -102,14 +102,18 @@ def counted(number: int, one: str, many: str | None = None) -> str:
 def _rows(proof: Proof) -> list[dict[str, Any]]:
     """A record, or what a change is made of, as rows: where it lies, when it was written, what it says."""
     match proof:
-        case dict():
-            return [proof]
-        case Change():
-            return [row for commit in (proof.before, proof.commit) if commit is not None for row in _rows(commit)]
+        case Membership():
+            number = proof.generation if proof.kind == "classic" else proof.group_epoch
+            text = "group removed" if proof.is_tombstone else f"{proof.kind} group at {number}, {counted(len(proof.members), 'member')}"
+            return [_row(proof.record_offset, proof.timestamp_ms, text)]
         case Commit():
             detail = [f"leader epoch {proof.leader_epoch}"] if proof.leader_epoch >= 0 else []
             detail += [f"producer {proof.producer_id}"] if proof.producer_id is not None else []
             return [_row(proof.record_offset, proof.timestamp_ms, ", ".join([f"commit of {proof.committed_offset}", *detail]))]
+        case dict():
+            return [proof]
+        case Change():
+            return [row for commit in (proof.before, proof.commit) if commit is not None for row in _rows(commit)]
         case Removal():
             before = [] if proof.value is None else _rows(proof.value)
             return [*before, _row(proof.record_offset, proof.timestamp_ms, "tombstone")]
@@ -121,10 +125,6 @@ def _rows(proof: Proof) -> list[dict[str, Any]]:
             return rows
         case GroupRecord():
             return [_row(proof.record_offset, proof.timestamp_ms, _group_text(proof))]
-        case Membership():
-            number = proof.generation if proof.kind == "classic" else proof.group_epoch
-            text = "group removed" if proof.is_tombstone else f"{proof.kind} group at {number}, {counted(len(proof.members), 'member')}"
-            return [_row(proof.record_offset, proof.timestamp_ms, text)]
 
 
 def _group_text(record: GroupRecord) -> str:

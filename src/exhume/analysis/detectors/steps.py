@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from exhume.analysis.detectors.cases import GroupCase
 from exhume.analysis.log_spans import LogSpan, LogSpans
 from exhume.analysis.member_changes import client_of
-from exhume.analysis.memberships import Member, Membership
+from exhume.analysis.memberships import Member, MemberName, Membership
 
 #: What lasts as long, or over more than one generation, is no rebalance under way.
 LASTING_MS = 5 * 60_000
@@ -70,7 +70,7 @@ def stretches(group: GroupCase, steps: Sequence[Membership], is_so: Callable[[Me
         yield Stretch(run, None, group.around.last_timestamp_ms)
 
 
-def who(member: Member) -> str:
+def who(member: Member | MemberName) -> str:
     """A member in a sentence: `c@h (member id)`."""
     return f"{client_of(member)} ({member.member_id})"
 

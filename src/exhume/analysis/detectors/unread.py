@@ -137,7 +137,7 @@ def _missing(group: GroupCase, topic: str, size: TopicSize, stretch: Stretch, pa
 
 def _silent(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
     steps = group.memberships
-    if not steps or steps[-1].kind == "share":
+    if not steps or steps[-1].kind == "share" or not _may_be_silent(group.keys.last_times(group.keys.names)):
         return
     for place, assigned in enumerate(assigned_of(steps[-1])):
         owned = dict.fromkeys(assigned or ())
@@ -152,7 +152,7 @@ def _silent(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
 
 
 def _may_be_silent(last_times: Sequence[int]) -> bool:
-    """Whether one key with such a last commit may lie far enough behind two others."""
+    """Whether one key among those with these last commits may lie far enough behind two others."""
     return len(last_times) > LEAST_OTHERS and max(last_times) - min(last_times) > PAUSE_MS
 
 
