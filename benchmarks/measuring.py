@@ -8,7 +8,7 @@ import os
 import shutil
 import statistics
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -16,6 +16,7 @@ from pathlib import Path
 from benchmarks import generate as generator
 from benchmarks.memory import PeakMemory
 from benchmarks.rivals.kafka_itself import BROKER_MAIN, BROKER_RELEASES, DUMP_RELEASE, BrokerLoad, Dump, NotHere, find
+from benchmarks.stages import STAGES
 from benchmarks.subjects import SUBJECTS, Log
 from benchmarks.worker import SubjectFailed, Worker
 
@@ -52,9 +53,12 @@ Key = tuple[str, str, int]
 
 @dataclass(slots=True)
 class Measured:
-    """Seconds of every repetition, and the peaks of a run in a process of its own (None where there was none)."""
+    """Seconds of every repetition, those of its stages in some more (one core), and the peaks of a run in a process of its own (None where
+    there was none).
+    """
 
     seconds: list[float] = field(default_factory=list)
+    stages: list[Mapping[str, float]] = field(default_factory=list)
     anonymous_bytes: int | None = None
     resident_bytes: int | None = None
 
@@ -118,11 +122,23 @@ def measure(case: Case, log: Log, results: Results, *, repetitions: int, warm_up
                     del runs[key]
                 else:
                     say(f"  {_named(key):60} {measured.seconds[-1]:10.4f} s")
+        _time_stages(log, runs, results)
         for key, run in runs.items():
             try:
                 _take_memory(key, run, log, results.measured[key], warm_up)
             except SubjectFailed as error:
                 _leave_out(results, key, error)
+
+
+def _time_stages(log: Log, measured: Collection[Key], results: Results) -> None:
+    """Of every subject that has stages, and was measured on one core."""
+    with Worker(1) as worker:
+        for key in measured:
+            _, subject, cores = key
+            if cores == 1 and subject in STAGES:
+                worker.run(subject, log)
+                repetitions = _TIMES_IF_SHORT if results.measured[key].median < _SHORT_SECONDS else 1
+                results.measured[key].stages += [worker.stages(subject, log) for _ in range(repetitions)]
 
 
 def _runs(case: Case, log: Log, results: Results, stack: ExitStack, *, only: str) -> Iterator[tuple[Key, Callable[[], float]]]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import platform
+import statistics
 import subprocess
 from collections.abc import Iterable, Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from benchmarks.measuring import Results
+from benchmarks.stages import REST, STAGES
 from benchmarks.targets import NotMeasured, Targets
 from exhume.codecs.kernels.crc32c import INSTRUCTIONS
 
@@ -23,6 +25,7 @@ def report(results: Results) -> str:
     parts = ["### Ratios", table(("what", "log", "cores", "measured", "to reach", "reached"), _targets(results))]
     columns = ("log", "subject", "cores", "MB/s", "min s", "median s", "max s", "runs", "RssAnon MB", "RSS MB")
     parts += ["### Measurements", table(columns, _measurements(results))]
+    parts += ["### Stages", table(("log", "subject", "stage", "ms", "share"), _stages(results))]
     parts += ["### Logs", table(("log", "MB", "batches", "records", "of groups", "live offsets"), _logs(results))]
     if results.missing or results.failures:
         parts += ["### Not measured", "\n".join(f"- {remark}" for remark in [*results.failures, *results.missing])]
@@ -69,6 +72,15 @@ def _measurements(results: Results) -> Iterator[Sequence[str]]:
                 _megabytes(measured.anonymous_bytes),
                 _megabytes(measured.resident_bytes),
             )
+
+
+def _stages(results: Results) -> Iterator[Sequence[str]]:
+    """Each stage by its median, beside what they are together."""
+    for (case, subject, _), measured in results.measured.items():
+        if measured.stages:
+            medians = {stage: statistics.median(run.get(stage, 0.0) for run in measured.stages) for stage in (*STAGES[subject], REST)}
+            for stage, seconds in medians.items():
+                yield (case, subject, stage, f"{seconds * 1000:,.1f}", f"{seconds / sum(medians.values()):.0%}")
 
 
 def _logs(results: Results) -> Iterator[Sequence[str]]:

@@ -53,22 +53,29 @@ class Worker:
         Raises:
             SubjectFailed: it ended in an error, or its answer is not what the log holds.
         """
+        return float(self._ask(subject, log)["seconds"])
+
+    def stages(self, subject: str, log: Log) -> dict[str, float]:
+        """The seconds of each stage of this subject for this log; errors as for `run`."""
+        return dict(self._ask(subject, log, stages=True)["stages"])
+
+    def _ask(self, subject: str, log: Log, *, stages: bool = False) -> dict[str, Any]:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        request = {"subject": subject, "directory": str(log.directory), "content": asdict(log.content)}
+        request = {"subject": subject, "directory": str(log.directory), "content": asdict(log.content), "stages": stages}
         self._process.stdin.write(json.dumps(request) + "\n")
         self._process.stdin.flush()
         line = self._process.stdout.readline()
         if not line:
             raise SubjectFailed(f"{subject}: the process ended with status {self._process.wait()}")
-        reply = json.loads(line)
+        reply: dict[str, Any] = json.loads(line)
         if "error" in reply:
             raise SubjectFailed(f"{subject}: {reply['error']}")
         held = expected(log)
         wrong = {name: (value, held[name]) for name, value in reply["answer"].items() if value != held[name]}
         if wrong:
             raise SubjectFailed(f"{subject} of {log.directory}: answered, and should have: {wrong}")
-        return float(reply["seconds"])
+        return reply
 
 
 def expected(log: Log) -> dict[str, Any]:
@@ -100,12 +107,18 @@ def _serve(cores: int) -> None:
 
 def _measure(request: dict[str, Any]) -> dict[str, Any]:
     from benchmarks.generate import Content
+    from benchmarks.stages import timed
     from benchmarks.subjects import SUBJECTS, Log
 
     subject = SUBJECTS[request["subject"]]
     log = Log(Path(request["directory"]), Content(**request["content"]))
     subject.prepare(log)
     gc.collect()
+    if request["stages"]:
+        with timed(request["subject"]) as clock:
+            result = subject.run(log)
+            stages = clock.stop()
+        return {"stages": stages, "answer": dict(subject.answer(result))}
     start = time.perf_counter()
     result = subject.run(log)
     seconds = time.perf_counter() - start

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from time import perf_counter, sleep
 
 import pyarrow.compute as pc
 import pytest
@@ -12,7 +14,9 @@ from benchmarks import floor
 from benchmarks.generate import VARIANTS, Content, generate
 from benchmarks.measuring import Measured, Results
 from benchmarks.report import BEGIN, END, report, write_into
+from benchmarks.stages import REST, STAGES, Clock, timed, timed_items
 from exhume.codecs.batches import CODEC_NAMES
+from exhume.replay import local
 
 
 def _files(directory: Path) -> dict[str, bytes]:
@@ -107,3 +111,40 @@ def test_ratios_are_of_medians_and_what_was_not_run_is_said(tmp_path: Path) -> N
 
 def test_a_report_of_nothing_is_a_report() -> None:
     assert "not run" in report(Results())
+
+
+def test_stages_share_the_time_of_a_run_and_leave_nothing_behind(tmp_path: Path) -> None:
+    generate(tmp_path, megabytes=1)
+    whole = local.state_of_loads
+
+    start = perf_counter()
+    with timed("state") as clock, exhume.open(tmp_path) as topic:
+        topic.state()
+        seconds = clock.stop()
+    took = perf_counter() - start
+
+    assert seconds["tables"] > 0
+    assert seconds[REST] > 0
+    assert set(seconds) <= {*STAGES["state"], REST}
+    assert sum(seconds.values()) <= took
+    assert local.state_of_loads is whole
+
+
+@pytest.mark.parametrize("subject", STAGES)
+def test_the_functions_of_every_stage_are_there(subject: str) -> None:
+    with timed(subject) as clock:
+        assert clock.stop()[REST] > 0
+
+
+def test_what_a_stage_gives_one_by_one_is_of_that_stage() -> None:
+    clock = Clock()
+
+    def numbers() -> Iterator[int]:
+        sleep(0.01)
+        yield 1
+
+    items = timed_items(numbers(), "given", clock)
+    assert clock.stop().get("given", 0) == 0
+
+    assert list(items) == [1]
+    assert clock.stop()["given"] >= 0.01

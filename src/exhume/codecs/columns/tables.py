@@ -7,6 +7,7 @@ behind the first odd place of a segment is read by the thread of the reader alon
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -22,6 +23,9 @@ from exhume.codecs.kernels import scan
 from exhume.codecs.record_filter import RecordFilter
 from exhume.codecs.salvage import Hole
 from exhume.codecs.segment_reader import SegmentBatch, SegmentReader
+
+#: Memory that was filled before is at hand sooner than new one, so a few megabytes of it stay.
+_spare: list[Scratch] = []
 
 #: The plain reading: what it makes of batches.
 Plainly = Callable[[Iterator[SegmentBatch]], Iterable[pa.RecordBatch]]
@@ -50,14 +54,14 @@ def _segments(reader: SegmentReader, offsets_partitions: Collection[int] | None 
 
 
 def _scanned(opened: OpenSegment, plainly: Plainly) -> Made:
-    for run in opened.runs(Scratch()):
-        yield from batch_tables_of(run)
+    with _spare_scratch() as scratch:
+        for run in opened.runs(scratch):
+            yield from batch_tables_of(run)
     yield from _rest(opened, batch_tables_of, plainly)
 
 
 def _decoded(reader: SegmentReader, wanted: RecordFilter, of_piece: Callable[[Piece], pa.RecordBatch], plainly: Plainly) -> Iterator[Made]:
     selection = Selection(wanted)
-    scratch = Scratch()
 
     def decoded(part: Run) -> Made:
         for found in stretches(pieces_of(part)):
@@ -69,19 +73,33 @@ def _decoded(reader: SegmentReader, wanted: RecordFilter, of_piece: Callable[[Pi
         yield PAUSE
         reader.advance(int(part.columns[scan.POSITION, -1] + part.columns[scan.SIZE, -1]))
 
-    for opened in _segments(reader, wanted.offsets_partitions):
-        for run in opened.runs(scratch):
-            for part in _parts(run):
-                yield decoded(part)
-        yield _rest(opened, decoded, plainly)
+    with _spare_scratch() as scratch:
+        for opened in _segments(reader, wanted.offsets_partitions):
+            for run in opened.runs(scratch):
+                for part in _parts(run):
+                    yield decoded(part)
+            yield _rest(opened, decoded, plainly)
 
 
 def _rest(opened: OpenSegment, made_of: Callable[[Run], Made], plainly: Plainly) -> Made:
     yield PAUSE
     # Not what the runs were found with: by now it may hold a run of a later segment.
-    found_or_hole = opened.rest(Scratch())
-    for found in stretches(item for item in found_or_hole if not isinstance(item, Hole)):
-        yield from made_of(found) if isinstance(found, Run) else plainly(found)
+    with _spare_scratch() as scratch:
+        for found in stretches(item for item in opened.rest(scratch) if not isinstance(item, Hole)):
+            yield from made_of(found) if isinstance(found, Run) else plainly(found)
+
+
+@contextmanager
+def _spare_scratch() -> Iterator[Scratch]:
+    """For whoever fills it, alone: several threads do at a time."""
+    try:
+        scratch = _spare.pop()
+    except IndexError:
+        scratch = Scratch()
+    try:
+        yield scratch
+    finally:
+        _spare.append(scratch)
 
 
 def _parts(run: Run) -> Iterator[Run]:
