@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from exhume.codecs.batch_writer import NewRecord, encode_batch
 from exhume.codecs.batches import Batch, crc_matches, read_batch_header, walk
 from exhume.codecs.compression import compress, xxh32
-from exhume.codecs.records import Record, read_records, read_records_leniently
+from exhume.codecs.lenient_records import read_records_leniently
+from exhume.codecs.records import Record, read_records
 from exhume.codecs.wire import Writer
 from exhume.errors import DecodeError, DecompressionError, LengthOverrun, Underflow
 

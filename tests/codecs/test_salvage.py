@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from exhume.codecs.batch_writer import NewRecord, encode_batch
 from exhume.codecs.batches import read_batch_header
 from exhume.codecs.damage import Context, DamageReport, to_findings
-from exhume.codecs.records import read_records_leniently
+from exhume.codecs.lenient_records import read_records_leniently
 from exhume.codecs.salvage import Found, Hole, salvage
 from exhume.findings import Finding
 

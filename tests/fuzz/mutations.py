@@ -11,7 +11,8 @@ from random import Random
 from exhume.codecs.batch_writer import rewrite_batch
 from exhume.codecs.batches import HEADER_BYTES, HEADER_UP_TO_MAGIC, LOG_OVERHEAD, Batch, checksum, read_header_fields, walk
 from exhume.codecs.compression import compress
-from exhume.codecs.records import read_records_leniently, record_section
+from exhume.codecs.lenient_records import read_records_leniently
+from exhume.codecs.records import record_section
 from exhume.errors import EvidenceError
 
 #: Where what every record has to itself begins, by format: behind the header of format 2, with the key of a message.

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from exhume.codecs.batches import MOST_OFFSETS_IN_SEGMENT, Batch, first_offset
-from exhume.codecs.records import Problem
+from exhume.codecs.lenient_records import Problem
 from exhume.codecs.salvage import Found, Hole
 from exhume.findings import Finding, Severity
 

@@ -1,4 +1,4 @@
-"""The records of a batch: strictly, as Kafka reads them, or leniently, as far as they can be read.
+"""The records of a batch, as Kafka reads them.
 
     format 2, each record    length varint | attributes int8 | timestamp delta varlong | offset delta varint
                              key varint+bytes | value varint+bytes | header count varint | headers: key varint+bytes, value varint+bytes
@@ -14,21 +14,19 @@ Source: DefaultRecord, DefaultRecordBatch, AbstractLegacyRecordBatch.DeepRecords
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from exhume.codecs.batch_search import BatchSearch
 from exhume.codecs.batches import (
     HEADER_BYTES,
     LOG_OVERHEAD,
     Batch,
     TimestampType,
     crc_matches,
-    end_reason,
     read_header_fields,
     timestamp_or_none,
     wrap_int64,
 )
-from exhume.codecs.compression import DEFAULT_CAP_BYTES, BeyondCap, DamagedStream, decompress
+from exhume.codecs.compression import DEFAULT_CAP_BYTES, decompress
 from exhume.codecs.wire import Buffer, Reader, decode_utf8
 from exhume.errors import DecodeError, DecompressionError, LengthOverrun, UnknownVersion
 
@@ -63,20 +61,6 @@ class Record:
     stored_timestamp_ms: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """Something in a batch that Kafka would refuse or that was lost.
-
-    `code` is one of `undecodable_records`, `record_count_lies`, `decompression_bomb`, `refused_stream` (all was read, but Kafka refuses
-    it), `inner_crc_mismatch`, `uncertain_offsets`. `lost_records` is None where nobody can count them.
-    """
-
-    code: str
-    message: str
-    byte_position: int | None = None
-    lost_records: int | None = None
-
-
 def read_records(buffer: Buffer, batch: Batch, *, cap_bytes: int = DEFAULT_CAP_BYTES) -> Iterator[Record]:
     """The records of `batch` in file order, exactly those that Kafka's own reader hands out.
 
@@ -95,7 +79,7 @@ def read_records(buffer: Buffer, batch: Batch, *, cap_bytes: int = DEFAULT_CAP_B
     elif batch.codec:
         yield from _read_wrapper(buffer, batch, cap_bytes)
     else:
-        yield _message(buffer, batch, batch.last_offset, None)
+        yield read_message(buffer, batch, batch.last_offset, None)
 
 
 def _read_format_2(buffer: Buffer, batch: Batch, cap_bytes: int) -> Iterator[Record]:
@@ -112,7 +96,7 @@ def _read_format_2(buffer: Buffer, batch: Batch, cap_bytes: int) -> Iterator[Rec
     for index in range(count):
         reader.end = end
         try:
-            yield _record(reader, batch, is_compressed=batch.codec != 0)
+            yield read_record(reader, batch, is_compressed=batch.codec != 0)
         except DecodeError as error:
             raise _placed(error, batch, f"record {index + 1} of {count}") from error
     if reader.position != end:
@@ -127,8 +111,8 @@ def read_record_at(section: Buffer, batch: Batch, place: int) -> Record:
         DecodeError: no record begins there.
     """
     if batch.magic < 2:
-        return _message(section, read_header_fields(section, place), batch.last_offset, None)
-    return _record(Reader(section, place), batch, is_compressed=batch.codec != 0)
+        return read_message(section, read_header_fields(section, place), batch.last_offset, None)
+    return read_record(Reader(section, place), batch, is_compressed=batch.codec != 0)
 
 
 def record_section(buffer: Buffer, batch: Batch, *, cap_bytes: int = DEFAULT_CAP_BYTES) -> Buffer:
@@ -158,8 +142,12 @@ def _placed(error: DecodeError, batch: Batch, what: str) -> DecodeError:
     return type(error)(f"{what}{place}: {error.message}", byte_position=position)
 
 
-def _record(reader: Reader, batch: Batch, *, is_compressed: bool) -> Record:
-    """The format 2 record at the cursor; leaves `reader.end` at its end."""
+def read_record(reader: Reader, batch: Batch, *, is_compressed: bool) -> Record:
+    """The format 2 record at the cursor; leaves `reader.end` at its end.
+
+    Raises:
+        DecodeError: there is none, or more than its fields.
+    """
     start = reader.position
     size = reader.varint()
     if not 0 <= size <= reader.remaining:
@@ -227,8 +215,12 @@ def _headers(reader: Reader) -> list[tuple[str, bytes | None]]:
 # --- Formats 0 and 1
 
 
-def _message(section: Buffer, entry: Batch, record_offset: int, wrapper: Batch | None) -> Record:
-    """The record of one log entry of format 0 or 1; `wrapper` is what it lay in, whose timestamp type rules those of format 1."""
+def read_message(section: Buffer, entry: Batch, record_offset: int, wrapper: Batch | None) -> Record:
+    """The record of one log entry of format 0 or 1; `wrapper` is what it lay in, whose timestamp type rules those of format 1.
+
+    Raises:
+        DecodeError: its key or value does not lie within it.
+    """
     start = entry.byte_position + HEADER_BYTES[entry.magic] - 8
     if start > entry.end_position:
         raise DecodeError(f"a batch of format {entry.magic} cannot have {entry.size_bytes} bytes", byte_position=entry.byte_position)
@@ -265,11 +257,11 @@ def _read_wrapper(buffer: Buffer, batch: Batch, cap_bytes: int) -> Iterator[Reco
         entries = list(_entries(section))
         if not entries:
             raise DecodeError("a compressed message without inner messages", byte_position=0)
-        base = _wrapper_base(batch, entries[-1].last_offset)
+        base = wrapper_base(batch, entries[-1].last_offset)
         for entry in entries:
             if entry.codec:
                 raise DecodeError("an inner message is compressed itself", byte_position=entry.byte_position)
-            yield _message(section, entry, wrap_int64(base + entry.last_offset), batch)
+            yield read_message(section, entry, wrap_int64(base + entry.last_offset), batch)
     except DecodeError as error:
         raise _placed(error, batch, f"the compressed message at offset {batch.last_offset}") from error
 
@@ -292,160 +284,15 @@ def _entries(section: bytes) -> Iterator[Batch]:
         position += LOG_OVERHEAD + size
 
 
-def _wrapper_base(batch: Batch, last_inner_offset: int) -> int:
-    """What to add to inner offsets."""
+def wrapper_base(batch: Batch, last_inner_offset: int) -> int:
+    """What to add to inner offsets.
+
+    Raises:
+        DecodeError: the wrapper's offset is below its last inner one.
+    """
     if batch.magic == 0 or batch.last_offset == 0:
         # Old librdkafka left 0 in wrappers of format 1: their inner offsets are taken as they are.
         return 0
     if batch.last_offset < last_inner_offset:
         raise DecodeError(f"the wrapper has offset {batch.last_offset}, its last inner message {last_inner_offset}", byte_position=0)
     return batch.last_offset - last_inner_offset
-
-
-# --- Lenient reading
-
-
-def read_records_leniently(
-    buffer: Buffer, batch: Batch, *, cap_bytes: int = DEFAULT_CAP_BYTES, first_offset: int | None = None
-) -> tuple[list[Record], list[Problem]]:
-    """All records of `batch` that can be read, and what is wrong with it. Never raises on damage.
-
-    Of a damaged format 2 batch those before the damage. Of a damaged wrapper also those behind it: inner entries have checksums
-    of their own; one that fails its checksum but keeps its form is handed out with `crc_ok` False. `first_offset` is where the batch
-    should begin (behind the previous one): it places the messages of a format 1 wrapper that lost its last one.
-    """
-    if batch.magic == 2:
-        return _format_2_leniently(buffer, batch, cap_bytes)
-    problems: list[Problem] = []
-    try:
-        records = list(read_records(buffer, batch, cap_bytes=cap_bytes))
-    except (DecodeError, DecompressionError) as error:
-        if batch.codec == 0:
-            return [], [Problem("undecodable_records", error.message, error.byte_position, lost_records=1)]
-        records = _wrapper_leniently(buffer, batch, cap_bytes, first_offset, problems)
-    if batch.codec:
-        for record in records:
-            if not record.crc_ok:
-                sentence = f"the inner message at record offset {record.record_offset} fails its own checksum"
-                problems.append(Problem("inner_crc_mismatch", sentence, batch.byte_position, lost_records=0))
-    return records, problems
-
-
-def _format_2_leniently(buffer: Buffer, batch: Batch, cap_bytes: int) -> tuple[list[Record], list[Problem]]:
-    problems: list[Problem] = []
-    end = min(batch.end_position, len(buffer))
-    reader = Reader(buffer, min(batch.byte_position + HEADER_BYTES[2], end), end)
-    if batch.codec and reader.remaining:
-        pieces = _pieces(batch, buffer[reader.position : reader.end], cap_bytes, problems)
-        reader = Reader(pieces[0] if pieces else b"")
-    end = reader.end
-    records: list[Record] = []
-    failure: DecodeError | None = None
-    while reader.position < end and failure is None:
-        reader.end = end
-        try:
-            records.append(_record(reader, batch, is_compressed=batch.codec != 0))
-        except DecodeError as error:
-            failure = error
-    count = batch.record_count or 0
-    lost = max(count - len(records), 0)
-    if failure is not None and len(records) >= count > 0:
-        # The records that were promised are there; what lies behind them only looked like more.
-        del records[count:]
-        problems.append(Problem("record_count_lies", f"{count} records are followed by bytes that are none", batch.byte_position, 0))
-    elif problems:
-        problems[-1] = replace(problems[-1], lost_records=lost)
-    elif failure is not None:
-        place = batch.byte_position if batch.codec else failure.byte_position
-        problems.append(Problem("undecodable_records", f"record {len(records) + 1} of {count}: {failure.message}", place, lost))
-    elif len(records) != count:
-        sentence = f"the header counts {count} records, {len(records)} fill the batch"
-        problems.append(Problem("record_count_lies", sentence, batch.byte_position, None if lost else 0))
-    return records, problems
-
-
-def _pieces(batch: Batch, stream: Buffer, cap_bytes: int, problems: list[Problem]) -> list[bytes]:
-    """What the stream unfolds to: one piece where it is whole or Kafka's rules alone forbid it, else the runs between its damage."""
-    place = batch.byte_position
-    try:
-        return [decompress(batch.codec, stream, magic=batch.magic, cap_bytes=cap_bytes)]
-    except DecompressionError as error:
-        refusal = error
-    try:
-        section = decompress(batch.codec, stream, magic=batch.magic, cap_bytes=cap_bytes, lenient=True)
-    except DamagedStream as damage:
-        problems.append(Problem("undecodable_records", damage.message, place))
-        return [damage.partial, *damage.later]
-    except BeyondCap as bomb:
-        problems.append(Problem("decompression_bomb", bomb.message, place))
-    except DecompressionError as error:
-        problems.append(Problem("undecodable_records", error.message, place))
-    else:
-        problems.append(Problem("refused_stream", refusal.message, place, lost_records=0))
-        return [section]
-    return []
-
-
-def _wrapper_leniently(buffer: Buffer, batch: Batch, cap_bytes: int, first_offset: int | None, problems: list[Problem]) -> list[Record]:
-    pieces = _pieces(batch, _wrapper_stream(buffer, batch), cap_bytes, problems)
-    found = [(piece, entry) for piece in pieces for entry in _surviving_entries(piece, problems, batch.byte_position)]
-    if not found:
-        if not problems:
-            problems.append(Problem("undecodable_records", "a compressed message without inner messages", batch.byte_position))
-        return []
-    last_piece, last = found[-1]
-    base = 0
-    try:
-        base = _wrapper_base(batch, last.last_offset)
-    except DecodeError as error:
-        problems.append(Problem("uncertain_offsets", f"{error.message}; inner offsets are shown as they are", batch.byte_position, 0))
-    if batch.magic == 1 and base and (last_piece is not pieces[-1] or last.end_position != len(last_piece)):
-        # At least one message is lost behind the last one found, so these lie below the wrapper's offset.
-        base = base - 1 if first_offset is None else first_offset
-        problems.append(
-            Problem("uncertain_offsets", "the last inner message is lost, and with it the offsets of the others", batch.byte_position)
-        )
-    return [_message(piece, entry, wrap_int64(base + entry.last_offset), batch) for piece, entry in found]
-
-
-def _wrapper_stream(buffer: Buffer, batch: Batch) -> Buffer:
-    """The wrapper's value; where its lengths lie, all that stands behind a null key."""
-    start, end = batch.byte_position + HEADER_BYTES[batch.magic] - 8, min(batch.end_position, len(buffer))
-    reader = Reader(buffer, min(start, end), end)
-    try:
-        _, stream = reader.nullable_blob(), reader.nullable_blob()
-    except DecodeError:
-        stream = None
-    return buffer[min(start + 8, end) : end] if stream is None else stream
-
-
-def _surviving_entries(piece: bytes, problems: list[Problem], place: int) -> Iterator[Batch]:
-    """The inner entries of an unfolded run that hold together, going on behind damage at the next one whose checksum matches."""
-    search = BatchSearch(piece, len(piece))
-    position = 0
-    while position < len(piece):
-        entry = _sound_entry(piece, position)
-        if entry is not None:
-            yield entry
-            position = entry.end_position
-            continue
-        behind = search.first_from(position + 1)
-        while behind is not None and behind.magic > 1:
-            behind = search.first_from(behind.byte_position + 1)
-        stop = len(piece) if behind is None else behind.byte_position
-        problems.append(Problem("undecodable_records", f"bytes {position} to {stop} of the unfolded messages hold none", place))
-        position = stop
-
-
-def _sound_entry(piece: bytes, position: int) -> Batch | None:
-    """The plain entry at `position` if its lengths agree with its size, or its checksum with its bytes."""
-    if end_reason(piece, position, len(piece)) is not None or piece[position + 16] > 1:
-        return None
-    entry = read_header_fields(piece, position)
-    reader = Reader(piece, position + HEADER_BYTES[entry.magic] - 8, entry.end_position)
-    try:
-        reader.nullable_blob()
-        reader.nullable_blob()
-    except DecodeError:
-        return None
-    return entry if entry.codec == 0 and (reader.remaining == 0 or crc_matches(piece, entry)) else None

@@ -12,8 +12,9 @@ from exhume.codecs.batches import Batch, CrcStatus, read_header_fields
 from exhume.codecs.compression import DEFAULT_CAP_BYTES
 from exhume.codecs.damage import Context, DamageReport
 from exhume.codecs.file_content import looks_like
+from exhume.codecs.lenient_records import read_records_leniently
 from exhume.codecs.log_directory import Evidence, PartitionDirectory, SegmentFile
-from exhume.codecs.records import Record, read_records_leniently
+from exhume.codecs.records import Record
 from exhume.codecs.salvage import Found, Grade, Hole, salvage
 from exhume.codecs.wire import Buffer
 from exhume.findings import Finding, Findings

@@ -16,9 +16,10 @@ from typing import Literal
 
 from exhume.codecs.batches import HEADER_BYTES, Batch, BatchWalk, EndReason, checksum, first_offset, read_header_fields
 from exhume.codecs.indexes import last_indexed_position
+from exhume.codecs.lenient_records import read_records_leniently
 from exhume.codecs.log_directory import PartitionDirectory, SegmentFile
 from exhume.codecs.record_types import CONTROL_TYPES, decode_control_record
-from exhume.codecs.records import Record, read_records, read_records_leniently
+from exhume.codecs.records import Record, read_records
 from exhume.codecs.salvage import Found, salvage
 from exhume.codecs.wire import Buffer
 from exhume.errors import EvidenceError

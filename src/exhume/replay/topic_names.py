@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from exhume.codecs.cluster_metadata import topic_of
+from exhume.codecs.lenient_records import read_records_leniently
 from exhume.codecs.log_directory import LogDirectory, SegmentFile
-from exhume.codecs.records import read_records_leniently
 from exhume.codecs.salvage import Found, salvage
 from exhume.codecs.wire import format_uuid, parse_uuid
 from exhume.errors import EncodeError, RequestError

@@ -22,8 +22,9 @@ from exhume.codecs.kernels import scan
 from exhume.codecs.kernels.messages import as_records
 from exhume.codecs.kernels.pages import readable
 from exhume.codecs.kernels.primitives import Bytes, Int64s
+from exhume.codecs.lenient_records import read_records_leniently
 from exhume.codecs.record_types import encode_key, encode_value
-from exhume.codecs.records import Record, read_records, read_records_leniently
+from exhume.codecs.records import Record, read_records
 from exhume.codecs.salvage import Found, salvage
 from exhume.errors import DecodeError, DecompressionError, EncodeError, EvidenceError
 from exhume.replay.broker_log import LoadedBatch, StrictLog

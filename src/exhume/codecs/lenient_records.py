@@ -1,0 +1,173 @@
+"""The records of a batch that may be damaged: all that can be read, and what is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from exhume.codecs.batch_search import BatchSearch
+from exhume.codecs.batches import HEADER_BYTES, Batch, crc_matches, end_reason, read_header_fields, wrap_int64
+from exhume.codecs.compression import DEFAULT_CAP_BYTES, BeyondCap, DamagedStream, decompress
+from exhume.codecs.records import Record, read_message, read_record, read_records, wrapper_base
+from exhume.codecs.wire import Buffer, Reader
+from exhume.errors import DecodeError, DecompressionError
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something in a batch that Kafka would refuse or that was lost.
+
+    `code` is one of `undecodable_records`, `record_count_lies`, `decompression_bomb`, `refused_stream` (all was read, but Kafka refuses
+    it), `inner_crc_mismatch`, `uncertain_offsets`. `lost_records` is None where nobody can count them.
+    """
+
+    code: str
+    message: str
+    byte_position: int | None = None
+    lost_records: int | None = None
+
+
+def read_records_leniently(
+    buffer: Buffer, batch: Batch, *, cap_bytes: int = DEFAULT_CAP_BYTES, first_offset: int | None = None
+) -> tuple[list[Record], list[Problem]]:
+    """All records of `batch` that can be read, and what is wrong with it. Never raises on damage.
+
+    Of a damaged format 2 batch those before the damage. Of a damaged wrapper also those behind it: inner entries have checksums
+    of their own; one that fails its checksum but keeps its form is handed out with `crc_ok` False. `first_offset` is where the batch
+    should begin (behind the previous one): it places the messages of a format 1 wrapper that lost its last one.
+    """
+    if batch.magic == 2:
+        return _format_2_leniently(buffer, batch, cap_bytes)
+    problems: list[Problem] = []
+    try:
+        records = list(read_records(buffer, batch, cap_bytes=cap_bytes))
+    except (DecodeError, DecompressionError) as error:
+        if batch.codec == 0:
+            return [], [Problem("undecodable_records", error.message, error.byte_position, lost_records=1)]
+        records = _wrapper_leniently(buffer, batch, cap_bytes, first_offset, problems)
+    if batch.codec:
+        for record in records:
+            if not record.crc_ok:
+                sentence = f"the inner message at record offset {record.record_offset} fails its own checksum"
+                problems.append(Problem("inner_crc_mismatch", sentence, batch.byte_position, lost_records=0))
+    return records, problems
+
+
+def _format_2_leniently(buffer: Buffer, batch: Batch, cap_bytes: int) -> tuple[list[Record], list[Problem]]:
+    problems: list[Problem] = []
+    end = min(batch.end_position, len(buffer))
+    reader = Reader(buffer, min(batch.byte_position + HEADER_BYTES[2], end), end)
+    if batch.codec and reader.remaining:
+        pieces = _pieces(batch, buffer[reader.position : reader.end], cap_bytes, problems)
+        reader = Reader(pieces[0] if pieces else b"")
+    end = reader.end
+    records: list[Record] = []
+    failure: DecodeError | None = None
+    while reader.position < end and failure is None:
+        reader.end = end
+        try:
+            records.append(read_record(reader, batch, is_compressed=batch.codec != 0))
+        except DecodeError as error:
+            failure = error
+    count = batch.record_count or 0
+    lost = max(count - len(records), 0)
+    if failure is not None and len(records) >= count > 0:
+        # The records that were promised are there; what lies behind them only looked like more.
+        del records[count:]
+        problems.append(Problem("record_count_lies", f"{count} records are followed by bytes that are none", batch.byte_position, 0))
+    elif problems:
+        problems[-1] = replace(problems[-1], lost_records=lost)
+    elif failure is not None:
+        place = batch.byte_position if batch.codec else failure.byte_position
+        problems.append(Problem("undecodable_records", f"record {len(records) + 1} of {count}: {failure.message}", place, lost))
+    elif len(records) != count:
+        sentence = f"the header counts {count} records, {len(records)} fill the batch"
+        problems.append(Problem("record_count_lies", sentence, batch.byte_position, None if lost else 0))
+    return records, problems
+
+
+def _pieces(batch: Batch, stream: Buffer, cap_bytes: int, problems: list[Problem]) -> list[bytes]:
+    """What the stream unfolds to: one piece where it is whole or Kafka's rules alone forbid it, else the runs between its damage."""
+    place = batch.byte_position
+    try:
+        return [decompress(batch.codec, stream, magic=batch.magic, cap_bytes=cap_bytes)]
+    except DecompressionError as error:
+        refusal = error
+    try:
+        section = decompress(batch.codec, stream, magic=batch.magic, cap_bytes=cap_bytes, lenient=True)
+    except DamagedStream as damage:
+        problems.append(Problem("undecodable_records", damage.message, place))
+        return [damage.partial, *damage.later]
+    except BeyondCap as bomb:
+        problems.append(Problem("decompression_bomb", bomb.message, place))
+    except DecompressionError as error:
+        problems.append(Problem("undecodable_records", error.message, place))
+    else:
+        problems.append(Problem("refused_stream", refusal.message, place, lost_records=0))
+        return [section]
+    return []
+
+
+def _wrapper_leniently(buffer: Buffer, batch: Batch, cap_bytes: int, first_offset: int | None, problems: list[Problem]) -> list[Record]:
+    pieces = _pieces(batch, _wrapper_stream(buffer, batch), cap_bytes, problems)
+    found = [(piece, entry) for piece in pieces for entry in _surviving_entries(piece, problems, batch.byte_position)]
+    if not found:
+        if not problems:
+            problems.append(Problem("undecodable_records", "a compressed message without inner messages", batch.byte_position))
+        return []
+    last_piece, last = found[-1]
+    base = 0
+    try:
+        base = wrapper_base(batch, last.last_offset)
+    except DecodeError as error:
+        problems.append(Problem("uncertain_offsets", f"{error.message}; inner offsets are shown as they are", batch.byte_position, 0))
+    if batch.magic == 1 and base and (last_piece is not pieces[-1] or last.end_position != len(last_piece)):
+        # At least one message is lost behind the last one found, so these lie below the wrapper's offset.
+        base = base - 1 if first_offset is None else first_offset
+        problems.append(
+            Problem("uncertain_offsets", "the last inner message is lost, and with it the offsets of the others", batch.byte_position)
+        )
+    return [read_message(piece, entry, wrap_int64(base + entry.last_offset), batch) for piece, entry in found]
+
+
+def _wrapper_stream(buffer: Buffer, batch: Batch) -> Buffer:
+    """The wrapper's value; where its lengths lie, all that stands behind a null key."""
+    start, end = batch.byte_position + HEADER_BYTES[batch.magic] - 8, min(batch.end_position, len(buffer))
+    reader = Reader(buffer, min(start, end), end)
+    try:
+        _, stream = reader.nullable_blob(), reader.nullable_blob()
+    except DecodeError:
+        stream = None
+    return buffer[min(start + 8, end) : end] if stream is None else stream
+
+
+def _surviving_entries(piece: bytes, problems: list[Problem], place: int) -> Iterator[Batch]:
+    """The inner entries of an unfolded run that hold together, going on behind damage at the next one whose checksum matches."""
+    search = BatchSearch(piece, len(piece))
+    position = 0
+    while position < len(piece):
+        entry = _sound_entry(piece, position)
+        if entry is not None:
+            yield entry
+            position = entry.end_position
+            continue
+        behind = search.first_from(position + 1)
+        while behind is not None and behind.magic > 1:
+            behind = search.first_from(behind.byte_position + 1)
+        stop = len(piece) if behind is None else behind.byte_position
+        problems.append(Problem("undecodable_records", f"bytes {position} to {stop} of the unfolded messages hold none", place))
+        position = stop
+
+
+def _sound_entry(piece: bytes, position: int) -> Batch | None:
+    """The plain entry at `position` if its lengths agree with its size, or its checksum with its bytes."""
+    if end_reason(piece, position, len(piece)) is not None or piece[position + 16] > 1:
+        return None
+    entry = read_header_fields(piece, position)
+    reader = Reader(piece, position + HEADER_BYTES[entry.magic] - 8, entry.end_position)
+    try:
+        reader.nullable_blob()
+        reader.nullable_blob()
+    except DecodeError:
+        return None
+    return entry if entry.codec == 0 and (reader.remaining == 0 or crc_matches(piece, entry)) else None
