@@ -23,10 +23,10 @@ import numpy as np
 from exhume.codecs.batches import BatchWalk, read_header_fields
 from exhume.codecs.kernels import borders, gaps, json_texts, kernel, keys, lz4, mentions, messages, records, scan, texts, times, values
 from exhume.codecs.kernels.primitives import Bytes, Number
-from exhume.codecs.records import read_records_leniently
+from exhume.codecs.lenient_records import read_records_leniently
 from exhume.fixtures.log_writer import PartitionWriter, group_metadata, offset_commit, tombstone
 from exhume.replay import local
-from exhume.replay.local import Mode
+from exhume.replay.partition_load import Mode
 from exhume.replay.survivors import ahead, fold, gathering, joining, names, run, stretches
 from exhume.replay.survivors import asked as asked_groups
 from exhume.replay.survivors import tables as fold_tables

@@ -19,7 +19,8 @@ from exhume.codecs.log_directory import discover
 from exhume.replay.broker_log import Stop
 from exhume.replay.expiry import Expired, expire
 from exhume.replay.holdings import Holdings
-from exhume.replay.local import LoadOptions, PartitionLoad, load_partitions
+from exhume.replay.local import load_partitions
+from exhume.replay.partition_load import LoadOptions, PartitionLoad
 from exhume.replay.reading import LoadInputs
 from exhume.replay.releases import profile_for
 from exhume.replay.state_rows import state_rows

@@ -26,8 +26,9 @@ from exhume.replay.holdings import (
     ShareGroup,
     Target,
 )
-from exhume.replay.local import LoadOptions, load_partitions
+from exhume.replay.local import load_partitions
 from exhume.replay.moment import Moment
+from exhume.replay.partition_load import LoadOptions
 from exhume.replay.reading import LoadInputs
 from exhume.replay.releases import profile_for
 from exhume.replay.topic_names import TopicNames

@@ -14,8 +14,9 @@ from exhume.codecs.record_types import ABORT, COMMIT
 from exhume.fixtures.log_writer import KeyValue, PartitionWriter, offset_commit, tombstone
 from exhume.replay.group_moments import holdings_in_front
 from exhume.replay.holdings import Holdings
-from exhume.replay.local import LoadOptions, load_partitions
+from exhume.replay.local import load_partitions
 from exhume.replay.moment import Moment
+from exhume.replay.partition_load import LoadOptions
 from exhume.replay.reading import LoadInputs
 from exhume.replay.releases import profile_for
 from exhume.replay.topic_names import TopicNames

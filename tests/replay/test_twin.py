@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from exhume.replay.broker_log import LoadedBatch, StrictLog
 from exhume.replay.holdings import Holdings
 from exhume.replay.java.loader import JavaLoad
-from exhume.replay.local import LoadOptions, load_partitions
+from exhume.replay.local import load_partitions
 from exhume.replay.moment import Moment
+from exhume.replay.partition_load import LoadOptions
 from exhume.replay.profiles import BrokerProfile, JavaProfile, ScalaProfile
 from exhume.replay.reading import LoadInputs, read_chunks
 from exhume.replay.refusals import Refusals

@@ -16,7 +16,7 @@ from exhume.findings import Finding
 from exhume.replay.expiry import Due, Tombstone, due_groups, due_offsets, expire
 from exhume.replay.group_moments import holdings_in_front
 from exhume.replay.holdings import Holdings, OffsetKey
-from exhume.replay.local import PartitionLoad
+from exhume.replay.partition_load import PartitionLoad
 from exhume.replay.profiles import BrokerProfile
 from exhume.replay.reading import LoadInputs
 

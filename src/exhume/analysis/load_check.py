@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 from exhume.arrow_rows import table_of
 from exhume.codecs.log_directory import LogDirectory
 from exhume.replay.broker_log import Stop
-from exhume.replay.local import LoadOptions, PartitionLoad, load_partitions, load_state
+from exhume.replay.local import load_partitions, load_state
+from exhume.replay.partition_load import LoadOptions, PartitionLoad
 from exhume.replay.reading import FastLoad, LoadInputs
 from exhume.replay.releases import profile_for
 from exhume.replay.state import CoordinatorState

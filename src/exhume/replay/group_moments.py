@@ -14,7 +14,7 @@ from dataclasses import replace
 from exhume.codecs.log_directory import PartitionDirectory
 from exhume.replay.broker_log import LoadedBatch, salvaged_batches
 from exhume.replay.holdings import Holdings
-from exhume.replay.local import new_load
+from exhume.replay.partition_load import new_load
 from exhume.replay.profiles import BrokerProfile
 from exhume.replay.reading import LoadInputs
 from exhume.replay.refusals import Refusals

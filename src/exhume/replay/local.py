@@ -3,109 +3,30 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
-from itertools import islice
-from typing import TYPE_CHECKING, Literal
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from exhume.codecs.compression import DEFAULT_CAP_BYTES
 from exhume.codecs.log_directory import LogDirectory, PartitionDirectory
-from exhume.findings import Finding, Findings
+from exhume.findings import Findings
 from exhume.replay import load_findings
-from exhume.replay.broker_log import LoadedBatch, Stop, StrictLog, hidden_findings, open_strictly
-from exhume.replay.holdings import ClassicGroup, Holdings
-from exhume.replay.java.loader import JavaLoad
-from exhume.replay.moment import CutLog, Moment, cut_log, lenient_batches
+from exhume.replay.broker_log import Stop, StrictLog, open_strictly
+from exhume.replay.moment import cut_log
 from exhume.replay.offset_fetch import fetch_error
-from exhume.replay.profiles import BrokerProfile, JavaProfile, ScalaProfile
-from exhume.replay.reading import FastLoad, LoadInputs, read_chunks
+from exhume.replay.partition_load import LoadOptions, PartitionLoad, load_log, load_settled, refused_load
 from exhume.replay.reduce import why_not_reducible
-from exhume.replay.reduce_facts import Passed, ReducedBatch
-from exhume.replay.refusals import Refusals
-from exhume.replay.scala import ScalaLoad
 from exhume.replay.state import CoordinatorState
 from exhume.replay.state_builder import StateTables
-from exhume.replay.state_tables import Row
 from exhume.replay.topic_names import TopicNames
-from exhume.replay.verdict import LoadAborted, LoadStalled, Outcome
 
 if TYPE_CHECKING:
     from exhume.replay.survivors.settled import Settled
 
-Mode = Literal["strict", "lenient"]
-
-
-@dataclass(slots=True)
-class PartitionLoad:
-    """The load of one offsets partition: what is held, and the row of `loads` that says how it went."""
-
-    partition: PartitionDirectory
-    holdings: Holdings
-    outcome: Outcome
-    row: Row
-    findings: list[Finding] = field(default_factory=list)
-    #: What requests see, and all that is held, where a gap at the end of the log sets them apart; None: both are `holdings`.
-    snapshots: tuple[Holdings, Holdings] | None = None
-    #: The groups whose committed offsets may be left out, since they were not asked for.
-    left_out: frozenset[str] = frozenset()
-    #: Those of them that findings and outcome hang on.
-    more_groups: frozenset[str] = frozenset()
-
-    def of_all_held(self) -> PartitionLoad:
-        """This load with all that is held for its holdings, whatever requests see."""
-        return self if self.snapshots is None else replace(self, holdings=self.snapshots[1])
-
 
 #: The log that was folded, and its load with the topic names in it; None where it is to be loaded record by record.
 _Folded = tuple[StrictLog | None, tuple[PartitionLoad, TopicNames] | None]
-
-
-@dataclass(slots=True)
-class _Progress:
-    """What has passed through a load."""
-
-    records: int = 0
-    bytes: int = 0
-    first_offset: int | None = None
-    last_offset: int | None = None
-
-    def pass_over(self, passed: Passed) -> None:
-        """Count what was dropped in front of a batch."""
-        self.records += passed.records
-        self.bytes += passed.bytes
-        if self.first_offset is None:
-            self.first_offset = passed.first_offset
-        if passed.last_offset is not None:
-            self.last_offset = passed.last_offset
-
-    def count(self, batch: LoadedBatch) -> None:
-        self.bytes += batch.batch.size_bytes
-        self.last_offset = batch.last_offset
-        if self.first_offset is None:
-            self.first_offset = batch.batch.base_offset if batch.batch.base_offset is not None else batch.first_read_offset
-        self.records += batch.records_read
-
-
-@dataclass(frozen=True, slots=True)
-class LoadOptions:
-    """How to load.
-
-    `stop` says how the broker stopped; by default as each directory says (`LogDirectory.clean_shutdown`), clean where it does not.
-    `view` is `shown` for what requests are answered from, `held` for what is in memory: they differ only for the Java coordinator, and
-    only where the log ends in a gap; never in open transactions and pending offsets, which show in fetches that require stable offsets,
-    and those see what is held. `at` cuts the logs off at a moment; None takes them to their end. `groups` are the only ones that are asked
-    for: committed offsets of others may be left out, and nothing else.
-    """
-
-    profile: BrokerProfile
-    mode: Mode = "strict"
-    stop: Stop | None = None
-    view: Literal["shown", "held"] = "shown"
-    inputs: LoadInputs = field(default_factory=LoadInputs)
-    at: Moment | None = None
-    fast: FastLoad | None = None
-    groups: Collection[str] | None = None
 
 
 def load_state(directories: Sequence[LogDirectory], options: LoadOptions, names: TopicNames) -> CoordinatorState:
@@ -237,193 +158,3 @@ def _load_in_columns(settled: Settled, options: LoadOptions) -> tuple[PartitionL
         if options.fast.noted is not None and options.at is None and options.groups and not settled.odd_segments:
             options.fast.noted |= settled.noted()
     return loaded
-
-
-def load_settled(settled: Settled, options: LoadOptions) -> tuple[PartitionLoad, TopicNames] | None:
-    """The load of a log that was folded, and the topic names in it; None where it is to be loaded record by record all the same."""
-    from exhume.replay.survivors.offset_columns import SettledOffsets
-    from exhume.replay.survivors.settled import CommitSeen
-
-    log, learned = settled.log, TopicNames()
-    learned.add_all("commit", settled.topic_ids)
-    refusals = Refusals(lenient=options.mode == "lenient")
-    loader = new_load(options.profile, refusals, learned, log.end_offset, options.inputs)
-    progress = _Progress(settled.records, settled.size_bytes, settled.first_offset, settled.last_offset)
-    for passed in settled.passed():
-        if isinstance(passed, CommitSeen):
-            loader.note_commit(passed)
-            continue
-        refusals.path, refusals.byte_position = passed.path, passed.batch.byte_position
-        try:
-            loader.apply(passed)
-        except LoadAborted:
-            # It ends at this batch already.
-            shorter = settled.up_to(settled.place_of(passed)) if settled.up_to is not None else None
-            return None if shorter is None else load_settled(shorter, options)
-    if settled.ends_at is not None:
-        return _load_to_the_error(settled, loader, progress)
-    tolerated = len(refusals.tolerated)
-    try:
-        loader.settle(settled)
-        held = loader.finish()
-    except LoadAborted:
-        return None
-    if len(refusals.tolerated) > tolerated or learned.differs_from("commit", settled.topic_ids):
-        return None
-    held[0].offset_columns = SettledOffsets(settled, loader.commit_rules)
-    load = _loaded(log, options, loader, held, progress)
-    load.left_out = frozenset(settled.left_out())
-    load.more_groups = frozenset(group for group in load.left_out if loader.hangs_on_offsets(group))
-    return load, learned
-
-
-def _load_to_the_error(settled: Settled, loader: ScalaLoad | JavaLoad, progress: _Progress) -> tuple[PartitionLoad, TopicNames] | None:
-    """The same where the load ends in an error: at which record of the last batch, and why, can hang on the groups that there are."""
-    refusals = loader.refusals
-    try:
-        loader.settle(settled)
-    except LoadAborted:
-        return None
-    try:
-        for batch in islice(settled.last_batches(), 1):
-            refusals.path, refusals.byte_position = batch.path, batch.batch.byte_position
-            loader.apply(batch)
-    except LoadAborted as aborted:
-        if not loader.names.differs_from("commit", settled.topic_ids):
-            return _aborted(settled.log, loader, aborted, progress), loader.names
-    return None
-
-
-def load_log(log: StrictLog, options: LoadOptions, names: TopicNames) -> PartitionLoad:
-    """The load of a log record by record, as the mode says; `names` learns what its records know."""
-    return (_load_leniently if options.mode == "lenient" else _load_strictly)(log, options, names)
-
-
-def refused_load(log: StrictLog, profile: BrokerProfile, reason: str) -> PartitionLoad:
-    """What comes of a log in a directory that a broker does not start on: one bad partition keeps it from starting, so none is loaded."""
-    return _not_loaded(log, profile, "refused", reason, _Progress())
-
-
-def _load_strictly(log: StrictLog, options: LoadOptions, names: TopicNames) -> PartitionLoad:
-    profile = options.profile
-    progress = _Progress()
-    loader = new_load(profile, Refusals(lenient=False), names, log.end_offset, options.inputs)
-    try:
-        _fold(read_chunks(log, profile, options.inputs), loader, progress)
-        held = loader.finish()
-    except LoadAborted as aborted:
-        return _aborted(log, loader, aborted, progress)
-    load = _loaded(log, options, loader, held, progress)
-    if isinstance(loader, JavaLoad) and progress.last_offset is not None and loader.shown_offset <= progress.last_offset:
-        load.snapshots = _shown(log, loader, load.holdings, names), load.holdings
-    if load.snapshots is not None and options.view == "shown":
-        reason = f"the log ends in a gap: {log.end_offset} is its end, {(progress.last_offset or 0) + 1} the end of its last batch"
-        reason = f"{reason}; requests see the state at {max(load.row['shown_offset'], 0)} until the next write"
-        load.holdings = load.snapshots[0]
-        load.outcome = "not_shown"
-        load.row |= {"outcome": load.outcome, "reason": reason}
-        load.findings.append(load_findings.partition(log, "not_shown", "warn", reason, "Compare with --view held"))
-    return load
-
-
-def _aborted(log: StrictLog, loader: ScalaLoad | JavaLoad, aborted: LoadAborted, progress: _Progress) -> PartitionLoad:
-    is_stalled = isinstance(aborted, LoadStalled)
-    load = _not_loaded(log, loader.profile, "stalled" if is_stalled else "aborted", aborted.reason, progress)
-    load.holdings = Holdings() if is_stalled else loader.held_after_abort()
-    load.row |= {"record_offset": aborted.record_offset, "path": aborted.path, "byte_position": aborted.byte_position}
-    load.findings.append(load_findings.aborted(log, loader.profile, aborted))
-    return load
-
-
-def _shown(log: StrictLog, loader: JavaLoad, held: Holdings, names: TopicNames) -> Holdings:
-    """The snapshot that requests see. What the end of the load did is not in there, except to classic groups, which have no snapshots.
-
-    Fetches that require stable offsets see all that is held, so open transactions are the same.
-    """
-    earlier = JavaLoad(loader.profile, Refusals(lenient=False), names, log.end_offset)
-    _fold([[batch for batch in log.batches() if batch.last_offset < loader.shown_offset]], earlier, _Progress())
-    shown = earlier.snapshot()
-    for name, group in shown.groups.items():
-        last = held.groups.get(name)
-        if isinstance(group, ClassicGroup) and isinstance(last, ClassicGroup) and group.record_offset == last.record_offset:
-            group.rebalanced_at_load = last.rebalanced_at_load
-    return replace(shown, transactions=held.transactions)
-
-
-def _load_leniently(log: StrictLog, options: LoadOptions, names: TopicNames) -> PartitionLoad:
-    progress = _Progress()
-    refusals = Refusals(lenient=True)
-    loader = new_load(options.profile, refusals, names, log.end_offset, options.inputs)
-    _fold(([batch] for batch in lenient_batches(log)), loader, progress)
-    held = loader.finish()
-    return _loaded(log, options, loader, held, progress)
-
-
-def _loaded(
-    log: StrictLog, options: LoadOptions, loader: ScalaLoad | JavaLoad, held: tuple[Holdings, str | None], progress: _Progress
-) -> PartitionLoad:
-    """The load that came to an end, with what is to be said of it."""
-    profile = options.profile
-    holdings, late_error = held
-    outcome: Outcome = "loaded_with_error" if late_error else "loaded"
-    row = _row(log, profile, outcome, late_error, progress)
-    if options.mode == "lenient":
-        row |= {"mode": "lenient", "tolerated_records": len(loader.refusals.tolerated)}
-        findings = [*_cut_findings(log), *load_findings.tolerated_records(log, profile, loader.refusals)]
-    else:
-        findings = [*log.losses, *hidden_findings(log), *_cut_findings(log)]
-    if isinstance(loader, JavaLoad):
-        row["shown_offset"] = loader.shown_offset
-        findings += load_findings.java_load(log, loader)
-    return PartitionLoad(log.partition, holdings, outcome, row, findings)
-
-
-def new_load(profile: BrokerProfile, refusals: Refusals, names: TopicNames, end_offset: int, inputs: LoadInputs) -> ScalaLoad | JavaLoad:
-    """A load by the rules of this release that has read nothing yet; `end_offset` is that of the log."""
-    if isinstance(profile, ScalaProfile):
-        return ScalaLoad(profile, refusals, names, inputs)
-    assert isinstance(profile, JavaProfile)
-    return JavaLoad(profile, refusals, names, end_offset, inputs)
-
-
-def _fold(chunks: Iterable[Iterable[LoadedBatch]], loader: ScalaLoad | JavaLoad, progress: _Progress) -> None:
-    """Apply these chunks, batch by batch."""
-    for chunk in chunks:
-        for batch in chunk:
-            loader.refusals.path, loader.refusals.byte_position = batch.path, batch.batch.byte_position
-            if isinstance(batch, ReducedBatch):
-                progress.pass_over(batch.passed)
-            loader.apply(batch)
-            progress.count(batch)
-        loader.end_chunk()
-
-
-def _not_loaded(log: StrictLog, profile: BrokerProfile, outcome: Outcome, reason: str, progress: _Progress) -> PartitionLoad:
-    load = PartitionLoad(log.partition, Holdings(), outcome, _row(log, profile, outcome, reason, progress))
-    load.findings += [*log.losses, *_cut_findings(log)]
-    if outcome == "refused":
-        load.findings.append(
-            load_findings.partition(log, "broker_refuses_to_start", "incident", reason, "Use --mode lenient to see what the log holds")
-        )
-    return load
-
-
-def _row(log: StrictLog, profile: BrokerProfile, outcome: Outcome, reason: str | None, progress: _Progress) -> Row:
-    return {
-        "release": profile.release,
-        "coordinator": profile.coordinator,
-        "mode": "strict",
-        "stop": log.stop,
-        "outcome": outcome,
-        "reason": reason,
-        "records_read": progress.records,
-        "bytes_read": progress.bytes,
-        "first_record_offset": progress.first_offset,
-        "last_record_offset": progress.last_offset,
-        "end_offset": log.end_offset,
-        **(log.columns if isinstance(log, CutLog) else {}),
-    }
-
-
-def _cut_findings(log: StrictLog) -> list[Finding]:
-    return log.findings if isinstance(log, CutLog) else []

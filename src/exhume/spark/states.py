@@ -12,8 +12,8 @@ from exhume.codecs.log_directory import Evidence
 from exhume.errors import RequestError
 from exhume.findings import Findings
 from exhume.replay.broker_log import Stop
-from exhume.replay.local import Mode
 from exhume.replay.moment import Clock, Moment, moment
+from exhume.replay.partition_load import Mode
 from exhume.replay.reading import LoadInputs
 from exhume.replay.releases import newer_release_findings, profile_for
 from exhume.replay.snapshot_times import snapshot_times

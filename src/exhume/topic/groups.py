@@ -21,8 +21,9 @@ from exhume.arrow_rows import Origin
 from exhume.errors import RequestError, near_by
 from exhume.findings import Finding
 from exhume.replay.append_order import append_orders
-from exhume.replay.local import LoadOptions, load_state
+from exhume.replay.local import load_state
 from exhume.replay.moment import Moment, doubts, moment
+from exhume.replay.partition_load import LoadOptions
 from exhume.replay.releases import is_release, profile_for
 from exhume.replay.topic_names import TopicNames, read_topics_file
 from exhume.topic.states import TopicStates

@@ -28,8 +28,9 @@ from exhume.codecs.record_sizes import record_sizes
 from exhume.errors import RequestError, near_by
 from exhume.findings import Finding, Findings
 from exhume.garbage import collected_seldom
-from exhume.replay.local import LoadOptions, load_partitions, load_state, state_of_loads
+from exhume.replay.local import load_partitions, load_state, state_of_loads
 from exhume.replay.moment import Clock, moment, refuse_lone_clock
+from exhume.replay.partition_load import LoadOptions
 from exhume.replay.reading import LoadInputs
 from exhume.replay.releases import profile_for
 from exhume.replay.state import CoordinatorState

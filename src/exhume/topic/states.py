@@ -23,8 +23,9 @@ from exhume.codecs import kernel_cache
 from exhume.codecs.segment_reader import SegmentBatch
 from exhume.errors import RequestError, near_by
 from exhume.replay.broker_log import Stop
-from exhume.replay.local import LoadOptions, Mode, PartitionLoad, load_partitions, load_state
+from exhume.replay.local import load_partitions, load_state
 from exhume.replay.moment import Clock, moment, refuse_lone_clock, refuse_wrong_order
+from exhume.replay.partition_load import LoadOptions, Mode, PartitionLoad
 from exhume.replay.profiles import BrokerProfile
 from exhume.replay.reading import FastLoad, LoadInputs
 from exhume.replay.release_table import newest_of_each_line

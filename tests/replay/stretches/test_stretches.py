@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from exhume.codecs.compression import DEFAULT_CAP_BYTES
 from exhume.codecs.log_directory import PartitionDirectory, discover
 from exhume.replay.broker_log import Stop, list_log, open_strictly, salvaged_batches
-from exhume.replay.local import LoadOptions, PartitionLoad, load_log, state_of_loads
+from exhume.replay.local import state_of_loads
 from exhume.replay.moment import Clock, Moment, cut_log
+from exhume.replay.partition_load import LoadOptions, PartitionLoad, load_log
 from exhume.replay.releases import profile_for
 from exhume.replay.stretches.cuts import cutter_for
 from exhume.replay.stretches.folding import FoldOptions, Piece, StretchFacts, fold_stretch

@@ -16,7 +16,7 @@ from exhume.codecs.log_directory import discover
 from exhume.codecs.segment_reader import ReadOptions
 from exhume.errors import RequestError
 from exhume.fixtures.log_writer import PartitionWriter, group_metadata, offset_commit, tombstone
-from exhume.replay.local import Mode
+from exhume.replay.partition_load import Mode
 from exhume.replay.state import CoordinatorState
 from exhume.replay.survivors import run, stretches
 from exhume.topic import OffsetsTopic

@@ -24,7 +24,7 @@ from exhume.codecs.segment_reader import ReadOptions
 from exhume.fixtures.log_writer import PartitionWriter, group_metadata, offset_commit, tombstone, write_checkpoint
 from exhume.replay import local
 from exhume.replay.broker_log import Stop
-from exhume.replay.local import Mode
+from exhume.replay.partition_load import Mode
 from exhume.topic import OffsetsTopic
 from tests import strategies
 from tests.conftest import Compared

@@ -14,7 +14,7 @@ from exhume.codecs.batch_writer import NewRecord, encode_batch
 from exhume.codecs.log_directory import discover
 from exhume.codecs.segment_reader import ReadOptions
 from exhume.fixtures.log_writer import PartitionWriter, group_metadata, offset_commit, tombstone, write_checkpoint
-from exhume.replay.local import Mode
+from exhume.replay.partition_load import Mode
 from exhume.topic import OffsetsTopic
 from tests.conftest import Compared
 from tests.fuzz.mutations import sealed

@@ -15,7 +15,7 @@ from exhume.codecs.batches import checksum, read_header_fields, walk
 from exhume.codecs.record_types import encode_key, encode_value
 from exhume.fixtures.log_writer import KeyValue, PartitionWriter, group_metadata, offset_commit, tombstone, write_checkpoint
 from exhume.replay.broker_log import Stop
-from exhume.replay.local import Mode
+from exhume.replay.partition_load import Mode
 from tests import strategies
 from tests.judges import corpus
 from tests.replay.survivors import test_fast_load as held

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Literal
 from exhume.codecs.compression import DEFAULT_CAP_BYTES
 from exhume.codecs.log_directory import LogDirectory
 from exhume.replay.broker_log import Stop, served_files
-from exhume.replay.local import Mode
 from exhume.replay.moment import Moment
+from exhume.replay.partition_load import Mode
 from exhume.replay.reading import LoadInputs
 from exhume.replay.reduce import is_reducible
 from exhume.replay.releases import profile_for

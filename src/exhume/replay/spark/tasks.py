@@ -21,8 +21,9 @@ from exhume.codecs.log_directory import Evidence, LogDirectory, PartitionDirecto
 from exhume.codecs.segment_reader import ReadOptions, SegmentBatch, SegmentReader
 from exhume.findings import Findings
 from exhume.replay.broker_log import Stop, list_log, open_strictly
-from exhume.replay.local import LoadOptions, Mode, PartitionLoad, load_partitions, refused_load, state_of_loads
+from exhume.replay.local import load_partitions, state_of_loads
 from exhume.replay.moment import Moment, cut_log
+from exhume.replay.partition_load import LoadOptions, Mode, PartitionLoad, refused_load
 from exhume.replay.reading import FastLoad, LoadInputs
 from exhume.replay.reduce import NotReducible
 from exhume.replay.releases import profile_for

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from exhume.replay.broker_log import StrictLog
-from exhume.replay.local import LoadOptions, PartitionLoad, load_log, load_settled
 from exhume.replay.moment import ClockOrder, Cut, Moment, taken_to
+from exhume.replay.partition_load import LoadOptions, PartitionLoad, load_log, load_settled
 from exhume.replay.stretches.folding import Piece, StretchFacts
 from exhume.replay.stretches.shipping import KeptRecords, ShippedFold, places_of, unpack
 from exhume.replay.survivors.joining import joined

@@ -14,7 +14,7 @@ from exhume.codecs.records import Record
 from exhume.errors import EvidenceError
 from exhume.findings import Finding
 from exhume.replay.broker_log import LoadedBatch, StrictLog, find_end, hidden_findings
-from exhume.replay.local import LoadOptions, PartitionLoad, load_log
+from exhume.replay.partition_load import LoadOptions, PartitionLoad, load_log
 from exhume.replay.reduce import NotReducible, Reduced, load_order, reduce
 from exhume.replay.reduce_facts import Passed, ReducedBatch
 from exhume.replay.stretches.plan import Stretch

@@ -14,7 +14,7 @@ from exhume.replay.survivors.served import hides_batches, likely_log, recovered_
 from exhume.replay.survivors.settled import Settled
 
 if TYPE_CHECKING:
-    from exhume.replay.local import LoadOptions
+    from exhume.replay.partition_load import LoadOptions
 
 
 def fold_partition(partition: PartitionDirectory, stop: Stop, fast: FastLoad, options: LoadOptions) -> Settled | None:
