@@ -62,8 +62,8 @@ class _Columns:
 
     fields: Mapping[str, tuple[list[Any], _Numbers]]
     has_static_members: bool
-    wishes: _Numbers
-    gifts: _Numbers
+    wishes: memoryview
+    gifts: memoryview
     all_wishes: list[Wish]
     all_gifts: list[Gift]
     _listed: dict[str, list[Any]] = field(default_factory=dict)
@@ -245,8 +245,9 @@ class RosterReader:
             fields,
             # None is always among the different values.
             len(fields["group_instance_id"][0]) > 1,
-            self._wishes.numbers(members.field("subscription"), by_protocol, of_member),
-            self._gifts.numbers(members.field("assignment"), by_protocol, of_member),
+            # A roster has few of them: parts of an array would cost more than what is done with them.
+            self._wishes.numbers(members.field("subscription"), by_protocol, of_member).data,
+            self._gifts.numbers(members.field("assignment"), by_protocol, of_member).data,
             self._wishes.told,
             self._gifts.told,
         )

@@ -74,20 +74,28 @@ class Changes:
 
     def __init__(self, names: Names) -> None:
         self._names = names
-        #: In the order in which they were taken.
+        #: In the order in which they were taken, the first `_count` of them; the others are room for more.
         self.rows = np.empty((0, _COLUMNS), np.int64)
         self._usual_rises = np.empty(0, np.float64)
+        self._count = 0
         #: The rows of one key behind those of another, and where those of each key begin among them.
         self._by_key = np.empty(0, np.int64)
         self._starts = np.zeros(1, np.int64)
-        self._waiting: list[tuple[Int64s, Floats]] = []
+        #: No change at all.
+        self.none = ChangeTable(self, self._by_key, self._by_key)
 
     def take(self, told: Int64s, commits: Int64s, before: Int64s, usual_rises: Floats) -> None:
         """Add some, a row for each, those of each key in their order: what `Told` names; commits, as far as `Column.STEPS`; and what was in
         front of each, as far as `Column.POSITION`. NaN is no usual rise.
         """
-        if len(told):
-            self._waiting.append((np.concatenate([told, commits, before], axis=1), usual_rises))
+        first, self._count = self._count, self._count + len(told)
+        if self._count > len(self.rows):
+            rows, usual, room = self.rows, self._usual_rises, max(self._count, 2 * len(self.rows))
+            self.rows, self._usual_rises = np.empty((room, _COLUMNS), np.int64), np.empty(room, np.float64)
+            self.rows[:first], self._usual_rises[:first] = rows[:first], usual[:first]
+        taken = self.rows[first : self._count]
+        taken[:, :_COMMIT], taken[:, _COMMIT:_BEFORE], taken[:, _BEFORE:] = told, commits, before
+        self._usual_rises[first : self._count] = usual_rises
 
     def of(self, keys: Int64s) -> ChangeTable:
         """Those of these keys, one key behind the other, each in its order; their places are those of the keys here."""
@@ -100,12 +108,9 @@ class Changes:
 
     def _settle(self) -> None:
         """Sort what was taken since by keys."""
-        if not self._waiting:
+        if self._count == len(self._by_key):
             return
-        self.rows = np.concatenate([self.rows, *(rows for rows, _ in self._waiting)])
-        self._usual_rises = np.concatenate([self._usual_rises, *(usual for _, usual in self._waiting)])
-        self._waiting.clear()
-        keys = np.ascontiguousarray(self.rows[:, Told.KEY])
+        keys = np.ascontiguousarray(self.rows[: self._count, Told.KEY])
         self._by_key = np.argsort(keys, kind="stable")
         keys = keys[self._by_key]
         self._starts = np.searchsorted(keys, np.arange(keys[-1] + 2))

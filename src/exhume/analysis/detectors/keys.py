@@ -234,7 +234,7 @@ class GroupKeys(Sequence[KeyLife]):
 
     def at(self, places: Int64s) -> list[KeyLife]:
         """The keys in these places, each once, in their order here."""
-        return [KeyLife(self, place) for place in np.unique(places).tolist()]
+        return [] if not len(places) else [KeyLife(self, place) for place in np.unique(places).tolist()]
 
     def with_changes(self, *reasons: Reason) -> list[KeyLife]:
         """The keys with a commit that stands out for any of these reasons; for whatever reason where none is named."""
@@ -257,7 +257,7 @@ class GroupKeys(Sequence[KeyLife]):
     def changed(self, *reasons: Reason) -> ChangeTable:
         """The commits that stand out for any of these reasons as columns, key by key; `places` are those of the keys here."""
         if not self._met(reasons):
-            return self._lives.changes.of(self._numbers[:0])
+            return self._lives.changes.none
         return self._all_changes.where(self._all_changes.has(*reasons))
 
     @cached_property

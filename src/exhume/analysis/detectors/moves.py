@@ -35,6 +35,8 @@ def find_rewinds_at_rebalances(group: GroupCase, inputs: Inputs) -> Iterator[Fin
     the higher one again; else possible.
     """
     rewinds = group.keys.changed("rewind")
+    if not len(rewinds):
+        return
     # As `_could_have_known`: what stands for no value is lower than any.
     is_known = rewinds.commit(Column.VALUE) >= rewinds.told(Told.AT_STEP_BEFORE)
     rewinds = rewinds.where((rewinds.commit(Column.STANDING) == _ACTIVE) & is_known)
@@ -138,6 +140,8 @@ def find_sawteeth(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
 def _with_teeth(group: GroupCase) -> list[KeyLife]:
     """The keys that may have a sawtooth, told from columns alone: with so many rewinds that the commit behind makes good."""
     changes = group.keys.changed("rewind", "after_rewind")
+    if not len(changes):
+        return []
     is_rewind, places = changes.has("rewind"), changes.places
     is_good = np.zeros(len(changes), np.bool_)
     is_good[:-1] = (
@@ -304,6 +308,8 @@ def find_lost_leader_epochs(group: GroupCase, inputs: Inputs) -> Iterator[Findin
     epoch is no finding.
     """
     changes = group.keys.changed("rewind", "jump")
+    if not len(changes):
+        return
     lost = (changes.before(Column.LEADER_EPOCH) == NONE) & (group.keys.numbers(Key.HIGHEST_LEADER_EPOCH)[changes.places] >= 0)
     for key in group.keys.at(changes.where(lost).places):
         for change in key.of("rewind", "jump"):

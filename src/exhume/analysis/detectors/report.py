@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
+from operator import itemgetter
 from typing import Any
 
 from exhume.analysis.detectors.cases import GroupCase, GroupRecord, Surroundings
@@ -19,6 +21,7 @@ Proof = Commit | Change | Removal | Dropped | GroupRecord | Membership | dict[st
 _MOST_EVIDENCE = 50
 #: How many of many things a sentence names.
 _NAMED = 5
+_record_offset = itemgetter("record_offset")
 _MINUTE_S, _HOUR_S, _DAY_S = 60, 3600, 86_400
 
 
@@ -44,7 +47,7 @@ def finding(
     out.
     """
     where = about.around if isinstance(about, GroupCase) else about if isinstance(about, Surroundings) else around
-    rows = sorted((row for proof in evidence for row in _rows(proof)), key=lambda row: row["record_offset"])
+    rows = sorted(chain.from_iterable(map(_rows, evidence)), key=_record_offset)
     rows = [row for number, row in enumerate(rows) if number == 0 or row != rows[number - 1]]
     times = [row["timestamp_ms"] for row in rows if row["timestamp_ms"] is not None]
     if isinstance(about, KeyLife):
