@@ -348,3 +348,16 @@ def test_words() -> None:
     assert often(10, 5000) == "2.0 a second"
     assert often(10, 300_000) == "2.0 a minute"
     assert often(1, 2 * 86_400_000) == "0.5 a day"
+
+
+@pytest.mark.parametrize("group", ["pay", "web"])
+def test_keys_that_are_cut_off_behind_their_group_are_no_commits(tmp_path: Path, group: str) -> None:
+    cut_key, value = b"\0\1\0\3web", commit("web", "orders", 0, 7)[1]
+    with PartitionWriter(tmp_path, 0) as log:
+        log.append([group_metadata("web", {"protocol_type": "consumer", "generation": 1})])
+        log.append([commit("pay", "orders", 0, 5), (cut_key, value), (cut_key, None)])
+        log.append([tombstone(commit("pay", "orders", 0, 5)), tombstone(commit("web", "orders", 0, 5))])
+
+    assert "orders 0 is gone" in said(explained(tmp_path, group), "missing")
+    with exhume.open(tmp_path) as topic:
+        assert [finding.group for finding in topic.diagnose(codes=["IC-09"])] == [None, None]

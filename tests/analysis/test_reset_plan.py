@@ -13,6 +13,7 @@ import exhume
 from exhume.analysis.reset_plan import RESET_PLAN, RESET_RECORDS, ResetPlan
 from exhume.cli.app import run
 from exhume.codecs.record_types import decode_record
+from exhume.codecs.wire import InvalidUtf8
 from exhume.errors import RequestError
 from exhume.fixtures.log_writer import KeyValue, PartitionWriter, group_metadata, offset_commit, tombstone
 
@@ -218,6 +219,32 @@ def test_records_say_the_same_in_the_value_version_of_the_log(tmp_path: Path) ->
         "commit_timestamp_ms": T0_MS,
         "topic_id": TOPIC_IDS[0],
     }
+
+
+def test_metadata_that_is_no_text_is_restored_byte_for_byte(tmp_path: Path) -> None:
+    metadata = InvalidUtf8(b"\xff\xfeat least bytes")
+
+    def append(log: PartitionWriter) -> None:
+        log.append([commit(10, metadata=metadata)])
+        log.append([tombstone(commit(0))])
+
+    made = plan(tmp_path, append, taken_back="lost")
+
+    assert made.text == "orders,0,10\n"
+    [row] = made.records.to_pylist()
+    value = decode_record(row["key"], row["value"]).value
+    assert value is not None
+    assert value["metadata"].raw == metadata.raw
+
+
+@pytest.mark.parametrize("taken_back", ["lost", "before_rewind"])
+def test_keys_that_are_cut_off_behind_their_group_are_not_planned_for(tmp_path: Path, taken_back: str) -> None:
+    def append(log: PartitionWriter) -> None:
+        log.append([commit(10), (b"\0\1\0\3pay", commit(20)[1]), (b"\0\1\0\3pay", commit(5)[1])])
+        log.append([commit(7), (b"\0\1\0\3pay", None)])
+        log.append([tombstone(commit(0))] if taken_back == "lost" else [commit(8)])
+
+    assert plan(tmp_path, append, taken_back=taken_back).text == f"orders,0,{7 if taken_back == 'lost' else 10}\n"
 
 
 def test_a_past_that_compaction_took_a_part_of_is_a_finding(tmp_path: Path) -> None:

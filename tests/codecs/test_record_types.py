@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import pickle
+from collections.abc import Callable, Iterator
+from copy import copy, deepcopy
 from typing import Any
 
 import pytest
@@ -23,6 +25,7 @@ from exhume.codecs.record_types import (
     encode_key,
     encode_value,
 )
+from exhume.codecs.wire import InvalidUtf8
 from tests.conftest import Compared
 from tests.judges import corpus
 
@@ -435,3 +438,10 @@ def _is_same_again(key: bytes | None, value: bytes | None, *, is_control: bool, 
         again = encode_value(decoded.number, decoded.value_version, decoded.value, layout=decoded.layout)
         assert again == value if by_broker else decode_record(key, again).value == decoded.value
     return True
+
+
+@pytest.mark.parametrize("remade", [copy, deepcopy, lambda text: pickle.loads(pickle.dumps(text))], ids=["copy", "deepcopy", "pickle"])
+def test_a_name_that_is_no_utf8_keeps_its_bytes_in_a_copy_and_in_another_process(remade: Callable[[InvalidUtf8], InvalidUtf8]) -> None:
+    name = InvalidUtf8(b"caf\xe9")
+
+    assert (remade(name), remade(name).raw) == ("caf\ufffd", b"caf\xe9")

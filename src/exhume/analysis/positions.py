@@ -5,13 +5,13 @@ A commit counts when it is read, one of a transaction when its COMMIT marker is;
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
+from exhume.codecs.json_values import from_json
 from exhume.replay.state import CoordinatorState
 
 #: (group, topic, partition)
@@ -130,6 +130,8 @@ def _in_order(history: Iterable[_Row]) -> list[_Row]:
         row
         for row in history
         if row["record_type"] in _OFFSET_COMMITS
+        # Of a key that is cut off, less is known.
+        and None not in (row["topic"], row["partition"])
         and row["fate"] not in ("aborted", "pending")
         and (row["is_tombstone"] or row["committed_offset"] is not None)
     ]
@@ -156,7 +158,7 @@ def _position(row: _Row, reason: str, *, is_pending: bool) -> Position:
 
 
 def _from_history(group: str, row: _Row, reason: str, *, ended_by: _Row | None) -> Position:
-    value = json.loads(row["value"]) if row["value"] is not None else {}
+    value = from_json(row["value"]) if row["value"] is not None else {}
     leader_epoch = value.get("leader_epoch")
     return Position(
         replica=row["replica"],

@@ -32,6 +32,15 @@ def json_ready(value: Any) -> Any:
     return value
 
 
+def from_json(text: str) -> Any:
+    """The value that `to_json` wrote, but that bytes stay base64 text."""
+    return json.loads(text, object_hook=_with_its_bytes)
+
+
+def _with_its_bytes(value: dict[str, Any]) -> Any:
+    return InvalidUtf8(base64.b64decode(value["invalid_utf8"])) if [*value] == ["invalid_utf8"] else value
+
+
 def to_json(value: Any) -> str:
     """This decoded value as compact JSON text, fields in their own order."""
     return json.dumps(json_ready(value), ensure_ascii=False, separators=(",", ":"))

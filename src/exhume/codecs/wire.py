@@ -35,6 +35,10 @@ class InvalidUtf8(str):
         self.raw = raw
         return self
 
+    def __reduce__(self) -> tuple[type[Self], tuple[bytes]]:
+        # What it reads as would not make it again, in a copy or in another process.
+        return type(self), (self.raw,)
+
 
 def decode_utf8(raw: bytes) -> str:
     """These bytes as text; as `InvalidUtf8` where they are no valid UTF-8."""

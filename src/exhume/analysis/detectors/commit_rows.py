@@ -100,7 +100,8 @@ class Names:
 
     def rows(self, commits: pa.RecordBatch) -> Int64s:
         """These commits (of `schemas.DECODED["offset_commit"]`) as columns, in their order, but for those that cannot be read."""
-        is_read = pc.and_(pc.is_valid(commits["group"]), pc.or_(commits["is_tombstone"], pc.is_valid(commits["committed_offset"])))
+        is_named = pc.and_(pc.is_valid(commits["group"]), pc.and_(pc.is_valid(commits["topic"]), pc.is_valid(commits["partition"])))
+        is_read = pc.and_(is_named, pc.or_(commits["is_tombstone"], pc.is_valid(commits["committed_offset"])))
         if not pc.all(is_read, min_count=0).as_py():
             commits = commits.filter(is_read)
         rows = np.empty((len(Column), commits.num_rows), np.int64)
