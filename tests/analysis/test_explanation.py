@@ -351,8 +351,9 @@ def test_words() -> None:
 
 
 @pytest.mark.parametrize("group", ["pay", "web"])
-def test_keys_that_are_cut_off_behind_their_group_are_no_commits(tmp_path: Path, group: str) -> None:
-    cut_key, value = b"\0\1\0\3web", commit("web", "orders", 0, 7)[1]
+@pytest.mark.parametrize("cut_key", [b"\0\1\0\3web", b"\0\1\0\3web\0\6orders\0\0"], ids=["topic", "partition"])
+def test_keys_that_are_cut_off_behind_their_group_are_no_commits(tmp_path: Path, cut_key: bytes, group: str) -> None:
+    value = commit("web", "orders", 0, 7)[1]
     with PartitionWriter(tmp_path, 0) as log:
         log.append([group_metadata("web", {"protocol_type": "consumer", "generation": 1})])
         log.append([commit("pay", "orders", 0, 5), (cut_key, value), (cut_key, None)])

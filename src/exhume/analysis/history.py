@@ -33,7 +33,8 @@ from exhume.replay.topic_names import TopicNames
 
 #: One row per record. `fate` is live (the last of its key), superseded (a later value took its place), deleted (a tombstone did),
 #: aborted, or pending (its transaction is open at the end); a tombstone that nothing came after is live. `ended_by_record_offset` is
-#: the record that superseded, deleted or aborted it. A transaction's outcome is COMMIT, ABORT or open, with its marker's place and time.
+#: the record that superseded, deleted or aborted it. A commit whose key is cut off has neither topic nor partition.
+#: A transaction's outcome is COMMIT, ABORT or open, with its marker's place and time.
 #:
 #: `generation` is that of the classic group, `group_epoch` that of a modern one, as the log has them when the batch of this record is done.
 #: `owner_member_id` is the member that had the partition of a commit then, `owner_member_epoch` its epoch. Null where the log does not say.
@@ -195,12 +196,14 @@ class _Life:
         is_commit = decoded.number in _OFFSET_COMMITS
         waits = is_commit and (producer_id != _NO_PRODUCER_ID if self.by_producer_id else batch.batch.is_transactional)
         value = decoded.value or {}
+        partition = decoded.key.get("partition")
+        is_whole = not is_commit or partition is not None
         row: _Row = position | {
             "record_type": decoded.number,
             "type": decoded.name,
             "member_id": decoded.key.get("member_id"),
-            "topic": decoded.key.get("topic"),
-            "partition": decoded.key.get("partition"),
+            "topic": decoded.key.get("topic") if is_whole else None,
+            "partition": partition,
             "is_tombstone": is_tombstone,
             "value": decoded.value,
             # Types 0 and 1 are one key.
@@ -232,6 +235,8 @@ class _Life:
 
     def _hold(self, row: _Row) -> None:
         key = (row["topic"], row["partition"])
+        if None in key:
+            return
         held = self.holding.get(key)
         if row["is_tombstone"]:
             self.holding.pop(key, None)

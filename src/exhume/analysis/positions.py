@@ -130,8 +130,7 @@ def _in_order(history: Iterable[_Row]) -> list[_Row]:
         row
         for row in history
         if row["record_type"] in _OFFSET_COMMITS
-        # Of a key that is cut off, less is known.
-        and None not in (row["topic"], row["partition"])
+        and row["topic"] is not None
         and row["fate"] not in ("aborted", "pending")
         and (row["is_tombstone"] or row["committed_offset"] is not None)
     ]
