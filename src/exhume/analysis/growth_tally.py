@@ -61,7 +61,7 @@ class Reach:
 
 def reach_of(directory: PartitionDirectory, open_transaction: int | None) -> Reach:
     """How far it may look here, where the oldest open transaction begins at this record offset; None: there is none."""
-    segments = tuple((each.base_offset, each.size_bytes) for each in directory.segments if each.is_read)
+    segments = tuple((each.base_offset, each.size_bytes) for each in directory.read_segments)
     bases = [base for base, _ in segments]
     start = max(bases[0] if bases else 0, directory.log_start_offset or 0)
     active = bases[-1] if bases else 0

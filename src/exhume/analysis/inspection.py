@@ -254,8 +254,8 @@ def _partition_row(count: _PartitionCount) -> dict[str, Any]:
         **count.origin,
         "path": partition.path,
         **count.span.columns(),
-        "segment_count": sum(segment.is_read for segment in partition.segments),
-        "size_bytes": sum(segment.size_bytes for segment in partition.segments if segment.is_read),
+        "segment_count": len(partition.read_segments),
+        "size_bytes": partition.size_bytes,
         "missing_offsets": sum(gap["missing_offsets"] for gap in count.gaps),
         "log_start_offset": partition.log_start_offset,
         "high_watermark": partition.high_watermark,
@@ -290,7 +290,7 @@ def _lacks(count: _PartitionCount) -> Iterable[Finding]:
     """What this partition lacks, as far as reading it shows."""
     partition = count.partition
     common: dict[str, Any] = {**count.origin, "path": partition.path}
-    newest = max((segment.base_offset for segment in partition.segments if segment.is_read), default=None)
+    newest = max((segment.base_offset for segment in partition.read_segments), default=None)
     for segment in partition.segments:
         if segment.is_read and segment.size_bytes == 0:
             is_newest = segment.base_offset == newest

@@ -100,7 +100,7 @@ def given_up(directories: Sequence[LogDirectory], releases: Sequence[str], *, fa
     """
     stops = tried_stops(directories)
     fast = fast and replace(fast.for_loads(len(releases)), read_whole=set(), folded={})
-    segments = {segment.path for each in directories for partition in each.partitions for segment in partition.segments if segment.is_read}
+    segments = {segment.path for each in directories for partition in each.partitions for segment in partition.read_segments}
     rows: dict[str, list[dict[str, Any]]] = {release: [] for release in releases}
     # What a newer release takes, an older one may fold alike.
     for release in reversed(releases):

@@ -73,7 +73,7 @@ class _Phases:
         self._total_bytes = 0
 
     def begin(self, name: str, partitions: Iterable[PartitionDirectory]) -> None:
-        sizes = [segment.size_bytes for partition in partitions for segment in partition.segments if segment.is_read]
+        sizes = [segment.size_bytes for partition in partitions for segment in partition.read_segments]
         segments, self._total_bytes = len(sizes), sum(sizes)
         self.end()
         if segments:

@@ -89,6 +89,11 @@ class Evidence:
         """The partition directories of all log directories."""
         return [partition for directory in self.log_directories for partition in directory.partitions]
 
+    @property
+    def offsets_partitions(self) -> list[int | None]:
+        """The offsets partitions of which a segment is read; None for one whose number nothing tells."""
+        return [partition.offsets_partition for partition in self.partitions if partition.read_segments]
+
     def close(self) -> None:
         """Let go of unpacked archives."""
         for volume in self.volumes:

@@ -53,14 +53,24 @@ class PartitionDirectory(Checkpointed):
     side_files: list[EvidenceFile] = field(default_factory=list)
 
     @property
+    def read_segments(self) -> list[SegmentFile]:
+        """The segments that are part of the answer."""
+        return [segment for segment in self.segments if segment.is_read]
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of the segments that are read."""
+        return sum(segment.size_bytes for segment in self.read_segments)
+
+    @property
     def start_offset(self) -> int:
         """The first record offset that belongs to the log; 0 where no segment is read."""
-        first = next((segment.base_offset for segment in self.segments if segment.is_read), 0)
+        first = next((segment.base_offset for segment in self.read_segments), 0)
         return max(first, self.log_start_offset or 0)
 
     def bytes_from(self, segment: SegmentFile, byte_position: int) -> int:
         """The bytes of the log from this byte of a segment on, as far as segments are read."""
-        read = [each for each in self.segments if each.is_read]
+        read = self.read_segments
         return sum(each.size_bytes for each in read[read.index(segment) :]) - byte_position
 
 

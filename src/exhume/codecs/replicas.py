@@ -27,7 +27,7 @@ def choose_replicas(evidence: Evidence, rule: ReplicaRule) -> Evidence:
     """
     seen: defaultdict[int, list[PartitionDirectory]] = defaultdict(list)
     for partition in evidence.partitions:
-        if partition.offsets_partition is not None and any(segment.is_read for segment in partition.segments):
+        if partition.offsets_partition is not None and partition.read_segments:
             seen[partition.offsets_partition].append(partition)
     if rule == "all" or all(len(copies) == 1 for copies in seen.values()):
         return evidence
@@ -58,7 +58,7 @@ def choose_replicas(evidence: Evidence, rule: ReplicaRule) -> Evidence:
 
 def log_end_offset(partition: PartitionDirectory) -> int:
     """The record offset behind the last batch of this log, as far as its newest segments can be walked; 0 for an empty log."""
-    for segment in reversed([segment for segment in partition.segments if segment.is_read]):
+    for segment in reversed(partition.read_segments):
         try:
             start = last_indexed_position(segment, segment.size_bytes)
             tail = memoryview(segment.read(start, segment.size_bytes - start))
@@ -67,11 +67,11 @@ def log_end_offset(partition: PartitionDirectory) -> int:
         last = max((batch.last_offset for batch in BatchWalk(tail)), default=None)
         if last is not None:
             return last + 1
-    return max((segment.base_offset for segment in partition.segments if segment.is_read), default=0)
+    return max((segment.base_offset for segment in partition.read_segments), default=0)
 
 
 def _rank(copy: PartitionDirectory, ends: dict[int, int]) -> tuple[int, int, int, str]:
-    first = min(segment.base_offset for segment in copy.segments if segment.is_read)
+    first = min(segment.base_offset for segment in copy.read_segments)
     return -ends.get(id(copy), 0), first, len(copy.replica), copy.replica
 
 

@@ -118,7 +118,7 @@ class SegmentReader:
         for partition in self.evidence.partitions:
             if offsets_partitions is not None and partition.offsets_partition not in offsets_partitions:
                 continue
-            read = [segment for segment in partition.segments if segment.is_read]
+            read = partition.read_segments
             for index, segment in enumerate(read):
                 if self.only_paths is not None and segment.path not in self.only_paths:
                     continue

@@ -156,7 +156,7 @@ def _reader(buffer: Buffer, batch: Batch) -> Callable[[], Iterable[Record]]:
 
 def served_files(partition: PartitionDirectory) -> list[SegmentFile]:
     """The segments that a broker goes on with: no leftovers beside the log, whatever was asked to be read, unless there is nothing else."""
-    read = [file for file in partition.segments if file.is_read]
+    read = partition.read_segments
     logs = {file.base_offset for file in read if file.origin == "log"}
     stand_in = [file for file in read if file.origin == "log" or (file.origin == "swap" and file.base_offset not in logs)]
     return stand_in or read

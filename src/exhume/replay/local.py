@@ -73,7 +73,7 @@ def _load_directories(directories: Sequence[LogDirectory], options: LoadOptions,
     loads: list[PartitionLoad] = []
     for directory in directories:
         stop: Stop = options.stop or ("unclean" if directory.clean_shutdown is False else "clean")
-        partitions = [partition for partition in directory.partitions if any(segment.is_read for segment in partition.segments)]
+        partitions = [partition for partition in directory.partitions if partition.read_segments]
         loads += _load_directory(partitions, options, stop, names)
     return loads
 

@@ -110,7 +110,7 @@ class _Files:
         damage = Findings(self.damage)
         evidence = Evidence([*self.directories], Findings())
         options = self.options
-        size_bytes = sum(segment.size_bytes for each in evidence.partitions for segment in each.segments if segment.is_read)
+        size_bytes = sum(each.size_bytes for each in evidence.partitions)
         return KnownFiles(
             evidence,
             lambda: SegmentReader(evidence, options, damage),
@@ -172,7 +172,7 @@ class Diagnosis:
     # What detectors would read again
 
     def _files(self) -> _Files:
-        size_bytes = sum(segment.size_bytes for each in self.evidence.partitions for segment in each.segments if segment.is_read)
+        size_bytes = sum(each.size_bytes for each in self.evidence.partitions)
         damage = Findings([*self.evidence.findings, *self._logs.damage])
         codes = {detector.code for detector in chosen(self.asked.codes)}
         # Small logs are loaded where they are looked at.

@@ -62,7 +62,7 @@ def reconstruct(
     """
     wanted = _known_tables(tables)
     evidence = found(places, include, filesystem_options)
-    at = moment(_offsets_partitions(evidence), at_offset=at_offset, at_time_ms=at_time_ms, clock=clock)
+    at = moment(evidence.offsets_partitions, at_offset=at_offset, at_time_ms=at_time_ms, clock=clock)
     profile = profile_for(release)
     request = Request(
         release=profile.release,
@@ -151,10 +151,6 @@ def snapshots(
     findings = Findings([*evidence.findings, *newer_release_findings([release])])
     loaded = load_logs(spark, evidence.log_directories, request)
     return StateFrames(spark, loaded, request, names=names, findings=findings, groups=groups, has_moments=True)
-
-
-def _offsets_partitions(evidence: Evidence) -> list[int | None]:
-    return [partition.offsets_partition for partition in evidence.partitions if any(file.is_read for file in partition.segments)]
 
 
 def _known_tables(tables: Collection[str] | None) -> list[str]:

@@ -75,7 +75,7 @@ class TopicGroups(TopicStates):
             raise RequestError(f"no assignor {expected!r} is known", remedy=f"Choose auto, or one of {', '.join(known)}")
         if release is not None and not is_release(release):
             raise RequestError(f"no release {release!r}", remedy="Write a release such as 2.8.2 or 4.3")
-        at = moment(self._offsets_partitions(), at_offset=at_offset, at_time_ms=at_time_ms)
+        at = moment(self._evidence.offsets_partitions, at_offset=at_offset, at_time_ms=at_time_ms)
         names = self._learned_names(topics_file)
         topics = read_topics_file(Path(topics_file)) if topics_file is not None else []
         rows = [row for name in TOPIC_RECORD_TYPES for row in self.decoded(name, groups=groups).read_all().to_pylist()]
@@ -116,7 +116,7 @@ class TopicGroups(TopicStates):
             RequestError: no group record of one of these groups, or nobody ever owned a partition of this topic, which lists what is near
                 by; or a moment that this log cannot have.
         """
-        at = moment(self._offsets_partitions(), at_offset=at_offset, at_time_ms=at_time_ms)
+        at = moment(self._evidence.offsets_partitions, at_offset=at_offset, at_time_ms=at_time_ms)
         known: set[tuple[str, int]] = set()
 
         def is_wanted(name: str, number: int) -> bool:

@@ -101,7 +101,7 @@ class TopicInvestigations(TopicGroups):
         profile, inputs = profile_for(release), Inputs(retention_ms=retention_ms)
         retention_ms = retention_of_ms(retention_ms, profile)
         names, fast = self._topic_names(topics_file), self._fast_load()
-        at = moment(self._offsets_partitions(), at_offset=at_offset, at_time_ms=at_time_ms, clock=clock)
+        at = moment(self._evidence.offsets_partitions, at_offset=at_offset, at_time_ms=at_time_ms, clock=clock)
         self._note_unknown_releases(release)
         options = LoadOptions(profile, inputs=LoadInputs(retention_minutes=retention_ms // MS_PER_MINUTE), at=at, fast=fast)
         loads = load_partitions(self._evidence.log_directories, options, names)
@@ -236,7 +236,7 @@ class TopicInvestigations(TopicGroups):
 
         `max_timeout_ms` is the brokers' `transaction.max.timeout.ms`: what is idle for longer is late.
         """
-        read = [directory for directory in self._evidence.partitions if any(file.is_read for file in directory.segments)]
+        read = [directory for directory in self._evidence.partitions if directory.read_segments]
         return transactions_of(self.records(), read, max_timeout_ms=max_timeout_ms, with_finished=with_finished)
 
     def _diagnosed(self, group: str, names: TopicNames, inputs: Inputs) -> list[Finding]:

@@ -69,7 +69,7 @@ class TopicStates(TopicTables):
         Raises:
             RequestError: no such release, or a moment that this log cannot have.
         """
-        at = moment(self._offsets_partitions(), at_offset=at_offset, at_time_ms=at_time_ms, clock=clock)
+        at = moment(self._evidence.offsets_partitions, at_offset=at_offset, at_time_ms=at_time_ms, clock=clock)
         options = LoadOptions(profile_for(release), mode, stop, view, inputs or LoadInputs(), at, groups=asked_exactly(groups))
         self._note_unknown_releases(release)
         options = replace(options, fast=self._fast_load())
@@ -105,7 +105,7 @@ class TopicStates(TopicTables):
         Raises:
             RequestError: no earlier moment, one that this log cannot have or that lies behind the later one, or a group of neither moment.
         """
-        known, profile, names = self._offsets_partitions(), profile_for(release), self._topic_names(topics_file)
+        known, profile, names = self._evidence.offsets_partitions, profile_for(release), self._topic_names(topics_file)
         earlier = moment(known, at_offset=from_offset, at_time_ms=from_time_ms, clock=None if from_time_ms is None else clock)
         later = moment(known, at_offset=to_offset, at_time_ms=to_time_ms, clock=None if to_time_ms is None else clock)
         refuse_lone_clock(clock, from_time_ms, to_time_ms)
@@ -243,9 +243,6 @@ class TopicStates(TopicTables):
         from exhume.codecs.columns.mentions import batches_about
 
         return batches_about(reader, group, fast.read_whole, noted=fast.noted, key=key)
-
-    def _offsets_partitions(self) -> list[int | None]:
-        return [partition.offsets_partition for partition in self._evidence.partitions if any(file.is_read for file in partition.segments)]
 
     def _note_unknown_releases(self, *releases: str | None) -> None:
         self.findings.extend(newer_release_findings(releases))

@@ -73,7 +73,7 @@ def first_open(case: TopicCase) -> dict[Origin, int]:
 
 def _stopped(partition: PartitionCase, directory: PartitionDirectory, row: dict[str, Any], damaged: set[str | None]) -> Iterator[Finding]:
     around = partition.around
-    closed = [segment for segment in directory.segments if segment.is_read][:-1]
+    closed = directory.read_segments[:-1]
     superseded = row["superseded_bytes"] / max(row["size_bytes"], 1)
     if directory.cleaner_offset is None:
         if superseded <= _MOST_SUPERSEDED:

@@ -108,7 +108,7 @@ class PartitionCondenser:
         self._directory = directory
         self.around = Surroundings(directory.replica, directory.offsets_partition, NONE, NONE, NONE, None, None, 0, names=names)
         self.around.topic_id = directory.topic_id
-        self.around.first_segment_offset = next((segment.base_offset for segment in directory.segments if segment.is_read), None)
+        self.around.first_segment_offset = next((segment.base_offset for segment in directory.read_segments), None)
         self._names = Names(loops)
         self._lives = KeyLives(self._names)
         self._standings = Standings()

@@ -142,7 +142,7 @@ def find_damaged_segments(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:
     if case.files is None:
         yield undecidable("IC-36", "damage can only be seen in the files of the log")
         return
-    newest = {[segment for segment in each.segments if segment.is_read][-1].path for each in case.files.directories}
+    newest = {each.read_segments[-1].path for each in case.files.directories}
     places = {each.around.origin: each for each in case.partitions}
     for damage in list(case.files.damage):
         if not damage.is_damage:

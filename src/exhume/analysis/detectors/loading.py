@@ -11,7 +11,6 @@ from typing import Any
 from exhume.analysis.detectors.cases import PartitionCase, Surroundings, TopicCase
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.load_orders import KnownOrder, group_of, order_of, owners_at_end
-from exhume.analysis.detectors.log_files import size_bytes
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import Proof, counted, finding, undecidable
 from exhume.codecs.log_directory import PartitionDirectory
@@ -137,7 +136,7 @@ def find_slow_load(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:  # noq
 
 
 def _empty_end(directory: PartitionDirectory, around: Surroundings | None) -> Iterator[Finding]:
-    segments = [segment for segment in directory.segments if segment.is_read]
+    segments = directory.read_segments
     last = segments[-1]
     if around is None:
         if any(segment.size_bytes for segment in segments):
@@ -160,7 +159,7 @@ def _empty_end(directory: PartitionDirectory, around: Surroundings | None) -> It
 
 def _larger_than_siblings(case: TopicCase) -> Iterator[Finding]:
     assert case.files is not None
-    sizes = {(each.replica, each.offsets_partition): size_bytes(each) for each in case.files.directories}
+    sizes = {(each.replica, each.offsets_partition): each.size_bytes for each in case.files.directories}
     for partition in case.partitions:
         around = partition.around
         own = sizes.get((around.replica or "", around.offsets_partition), 0)

@@ -36,7 +36,7 @@ class LogFiles:
     def directories(self) -> list[PartitionDirectory]:
         """The partition directories of which segments are read."""
         if not self._directories:
-            self._directories = [each for each in self.evidence.partitions if any(segment.is_read for segment in each.segments)]
+            self._directories = [each for each in self.evidence.partitions if each.read_segments]
         return self._directories
 
     def directory(self, origin: Origin) -> PartitionDirectory | None:
@@ -46,7 +46,7 @@ class LogFiles:
     @property
     def size_bytes(self) -> int:
         """The bytes of all segments that are read."""
-        return sum(size_bytes(directory) for directory in self.directories)
+        return sum(directory.size_bytes for directory in self.directories)
 
     def compaction(self, origins: Collection[Origin], open_transactions: Mapping[Origin, int], now_ms: int) -> dict[Origin, dict[str, Any]]:
         """The rows of `growth.COMPACTION` of these logs; reads each of them whole."""
@@ -71,8 +71,3 @@ class LogFiles:
         ]
         reader = self.read()
         return SegmentReader(replace(self.evidence, log_directories=ours), reader.options, reader.findings)
-
-
-def size_bytes(directory: PartitionDirectory) -> int:
-    """The bytes of the segments of this directory that are read."""
-    return sum(segment.size_bytes for segment in directory.segments if segment.is_read)

@@ -20,7 +20,7 @@ _MOST_DIRTY, _LEAST_SEGMENTS = 0.5, 5
 
 def may_be_uncleaned(directory: PartitionDirectory) -> bool:
     """Whether the files alone let it seem so that a cleaner did not get on here."""
-    closed = [segment for segment in directory.segments if segment.is_read][:-1]
+    closed = directory.read_segments[:-1]
     if directory.cleaner_offset is None:
         return len(closed) >= _LEAST_SEGMENTS
     dirty = sum(segment.size_bytes for segment in closed if segment.base_offset >= directory.cleaner_offset)

@@ -184,5 +184,5 @@ def open_transactions(
 
 def _bytes_from(directory: PartitionDirectory, record_offset: int, byte_position: int) -> int:
     """The bytes from here to the end of the log; 0 where damage has this offset in front of all segments."""
-    segments = [segment for segment in directory.segments if segment.is_read and segment.base_offset <= record_offset]
+    segments = [segment for segment in directory.read_segments if segment.base_offset <= record_offset]
     return directory.bytes_from(segments[-1], byte_position) if segments else 0

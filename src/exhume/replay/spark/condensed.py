@@ -111,10 +111,10 @@ def logs_of(evidence: Evidence, options: ReadOptions) -> list[OneLog]:
     total_bytes = 0
     for directory in evidence.log_directories:
         for each in directory.partitions:
-            if any(segment.is_read for segment in each.segments):
+            if each.read_segments:
                 alone = replace(directory, partitions=[each], topic_ids={}, cluster_metadata=[])
                 found.setdefault((each.replica, each.offsets_partition), []).append(alone)
-                total_bytes += sum(segment.size_bytes for segment in each.segments if segment.is_read)
+                total_bytes += each.size_bytes
     options = replace(options, least_compiled_bytes=least_compiled_bytes(total_bytes), threads=1)
     return [OneLog(tuple(directories), options) for directories in found.values()]
 

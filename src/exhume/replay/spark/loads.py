@@ -83,7 +83,7 @@ def _logs(directories: Sequence[LogDirectory], stop: Stop | None) -> list[tuple[
     for number, directory in enumerate(directories):
         its_stop: Stop = stop or ("unclean" if directory.clean_shutdown is False else "clean")
         for partition in directory.partitions:
-            if any(segment.is_read for segment in partition.segments):
+            if partition.read_segments:
                 alone = replace(directory, partitions=[partition], topic_ids={}, cluster_metadata=[])
                 logs.append((number, Log(len(logs), alone, its_stop)))
     return logs
