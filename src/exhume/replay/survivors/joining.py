@@ -19,6 +19,7 @@ from exhume.replay.survivors.names import SIZE, START, Names, add_name, enter_pr
 from exhume.replay.survivors.numbering import key_of
 from exhume.replay.survivors.passing import pass_commit, pass_group
 from exhume.replay.survivors.tables import Tables, with_room
+from exhume.replay.survivors.transactions import free_place, install, let_go
 
 #: So many keys ahead the processor is told where to look.
 _KEYS_AHEAD = 16
@@ -162,7 +163,7 @@ def _producer_of(front: Tables, producer_id: Number, seed: Number) -> Number:
 @kernel
 def _end_in_front(front: Tables, behind: Tables, number: Number) -> None:
     """The first marker of this producer behind: what it makes of the transaction that is open in front."""
-    counts, staged, commits = front.counts, front.staged, front.commits
+    staged = front.staged
     row = behind.producers[number, columns.TXN_NUMBER]
     marker_offset = behind.producers[number, columns.TXN_FIRST_MARKER]
     if front.producers[row, columns.TXN_FIRST_MARKER] == columns.NOTHING:
@@ -176,7 +177,7 @@ def _end_in_front(front: Tables, behind: Tables, number: Number) -> None:
         key, record_offset = staged[place, columns.STAGED_KEY], staged[place, columns.RECORD_OFFSET]
         other = abs(front.key_numbers[key, 0]) - 1
         is_installed = behind.producers[number, columns.TXN_FIRST_IS_COMMIT] != 0 and record_offset >= front.void_below[key, 0]
-        present = commits[key, columns.RECORD_OFFSET]
+        present = front.commits[key, columns.RECORD_OFFSET]
         if other >= 0:
             # What was written behind lies behind this commit: it stays, and its tombstone came before the marker or after it.
             tombstone = behind.void_below[other, columns.LAST_TOMBSTONE]
@@ -191,32 +192,20 @@ def _end_in_front(front: Tables, behind: Tables, number: Number) -> None:
                     present = columns.NOTHING
                 front.key_numbers[key, 0] = -other - 1
         if is_installed and (present == columns.NOTHING or present < record_offset):
-            for column in range(columns.COMMIT_COLUMNS):
-                commits[key, column] = staged[place, column]
-            front.key_topic_ids[key, 0] = front.staged_topic_ids[place, 0]
-            front.key_topic_ids[key, 1] = front.staged_topic_ids[place, 1]
-        following = staged[place, columns.NEXT]
-        staged[place, columns.NEXT] = counts[columns.FREE_STAGED]
-        staged[place, columns.METADATA] = 0
-        counts[columns.FREE_STAGED] = place
-        place = following
+            install(place, front)
+        place = let_go(place, front)
 
 
 @kernel
 def _join_transaction(front: Tables, behind: Tables, number: Number) -> None:
     """What this producer left open behind: the rest of what is open in front, or a transaction of its own."""
-    counts, staged = front.counts, front.staged
+    staged = front.staged
     mine, its = front.producers[behind.producers[number, columns.TXN_NUMBER]], behind.producers[number]
     if not its[columns.TXN_IS_OPEN]:
         return
     other = its[columns.TXN_FIRST_STAGED]
     while other >= 0:
-        place = counts[columns.FREE_STAGED]
-        if place >= 0:
-            counts[columns.FREE_STAGED] = staged[place, columns.NEXT]
-        else:
-            place = counts[columns.STAGED]
-            counts[columns.STAGED] += 1
+        place = free_place(front)
         _join_commit(staged[place], front.staged_topic_ids[place], front, behind, behind.staged[other], behind.staged_topic_ids[other])
         staged[place, columns.STAGED_KEY] = behind.key_numbers[behind.staged[other, columns.STAGED_KEY], 0]
         staged[place, columns.NEXT] = -1

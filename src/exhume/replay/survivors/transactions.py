@@ -34,18 +34,45 @@ def producer_of(rows: Int64s, number: Number, rules: Int64s, tables: Tables) -> 
 
 
 @inlined
+def free_place(tables: Tables) -> Number:
+    """A row of `staged` that nothing lies in."""
+    place = tables.counts[columns.FREE_STAGED]
+    if place >= 0:
+        tables.counts[columns.FREE_STAGED] = tables.staged[place, columns.NEXT]
+    else:
+        place = tables.counts[columns.STAGED]
+        tables.counts[columns.STAGED] += 1
+    return place
+
+
+@inlined
+def install(place: Number, tables: Tables) -> None:
+    """From here on the commit in this row of `staged` is that of its key."""
+    key = tables.staged[place, columns.STAGED_KEY]
+    for column in range(columns.COMMIT_COLUMNS):
+        tables.commits[key, column] = tables.staged[place, column]
+    tables.key_topic_ids[key, 0] = tables.staged_topic_ids[place, 0]
+    tables.key_topic_ids[key, 1] = tables.staged_topic_ids[place, 1]
+
+
+@inlined
+def let_go(place: Number, tables: Tables) -> Number:
+    """Nothing lies in this row of `staged` any more; the row that comes behind it in its transaction."""
+    following = tables.staged[place, columns.NEXT]
+    tables.staged[place, columns.NEXT] = tables.counts[columns.FREE_STAGED]
+    tables.staged[place, columns.METADATA] = 0
+    tables.counts[columns.FREE_STAGED] = place
+    return following
+
+
+@inlined
 def stage(
     rows: Int64s, number: Number, key: Number, record_offset: Number, timestamp: Number, rules: Int64s, tables: Tables
 ) -> tuple[Number, Number]:
     """A row of `staged` for a commit of this batch's transaction, and the row of its producer in front."""
-    counts, producers, staged = tables.counts, tables.producers, tables.staged
+    producers, staged = tables.producers, tables.staged
     row = producer_of(rows, number, rules, tables)
-    place = counts[columns.FREE_STAGED]
-    if place >= 0:
-        counts[columns.FREE_STAGED] = staged[place, columns.NEXT]
-    else:
-        place = counts[columns.STAGED]
-        counts[columns.STAGED] += 1
+    place = free_place(tables)
     staged[place, columns.STAGED_KEY] = key
     staged[place, columns.NEXT] = -1
     if producers[row, columns.TXN_IS_OPEN]:
@@ -110,19 +137,12 @@ def read_marker(rows: Int64s, number: Number, data: Bytes, position: Number, end
 @kernel
 def _end_transaction(row: Number, is_commit: bool, marker_decides: bool, tables: Tables) -> None:
     """Install what is staged, or drop it; a commit gives way to one that lies behind it."""
-    counts, staged, commits = tables.counts, tables.staged, tables.commits
+    staged = tables.staged
     place = tables.producers[row, columns.TXN_FIRST_STAGED]
     while place >= 0:
         key, record_offset = staged[place, columns.STAGED_KEY], staged[place, columns.RECORD_OFFSET]
-        present = commits[key, columns.RECORD_OFFSET]
+        present = tables.commits[key, columns.RECORD_OFFSET]
         is_void = record_offset < tables.void_below[key, 0]
         if is_commit and not is_void and (marker_decides or present == columns.NOTHING or present < record_offset):
-            for column in range(columns.COMMIT_COLUMNS):
-                commits[key, column] = staged[place, column]
-            tables.key_topic_ids[key, 0] = tables.staged_topic_ids[place, 0]
-            tables.key_topic_ids[key, 1] = tables.staged_topic_ids[place, 1]
-        following = staged[place, columns.NEXT]
-        staged[place, columns.NEXT] = counts[columns.FREE_STAGED]
-        staged[place, columns.METADATA] = 0
-        counts[columns.FREE_STAGED] = place
-        place = following
+            install(place, tables)
+        place = let_go(place, tables)
