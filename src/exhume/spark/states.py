@@ -77,10 +77,7 @@ def reconstruct(
         least_bytes=least_bytes,
         stretch_bytes=stretch_bytes,
     )
-    names = names_beside(evidence.log_directories, None if topics_file is None else Path(topics_file))
-    findings = Findings([*evidence.findings, *newer_release_findings([release])])
-    loaded = load_logs(spark, evidence.log_directories, request)
-    state = StateFrames(spark, loaded, request, names=names, findings=findings, groups=groups)
+    state = _loaded(spark, evidence, request, release=release, groups=groups, topics_file=topics_file)
     if strict:
         state.refuse_damage()
     return state
@@ -147,10 +144,24 @@ def snapshots(
         least_bytes=least_bytes,
         stretch_bytes=stretch_bytes,
     )
+    return _loaded(spark, evidence, request, release=release, groups=groups, topics_file=topics_file, has_moments=True)
+
+
+def _loaded(
+    spark: SparkSession,
+    evidence: Evidence,
+    request: Request,
+    *,
+    release: str | None,
+    groups: Collection[str] | None,
+    topics_file: Place | None,
+    has_moments: bool = False,
+) -> StateFrames:
+    """What comes of this request; `release` as it was asked for."""
     names = names_beside(evidence.log_directories, None if topics_file is None else Path(topics_file))
     findings = Findings([*evidence.findings, *newer_release_findings([release])])
     loaded = load_logs(spark, evidence.log_directories, request)
-    return StateFrames(spark, loaded, request, names=names, findings=findings, groups=groups, has_moments=True)
+    return StateFrames(spark, loaded, request, names=names, findings=findings, groups=groups, has_moments=has_moments)
 
 
 def _known_tables(tables: Collection[str] | None) -> list[str]:

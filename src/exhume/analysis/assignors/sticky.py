@@ -18,6 +18,7 @@ Source: AbstractStickyAssignor, StickyAssignor and CooperativeStickyAssignor, Ka
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from exhume.analysis.assignors.group import Assigned, AssignorThrows, Member, Plan, Question, TopicPartition
 from exhume.analysis.assignors.java_order import hash_order, partition_hash, sort_key, string_hash
@@ -30,26 +31,11 @@ ERA_0_11 = StickyEra(constrained="no", knows_generations=False, places_new_first
 ERA_2_3 = StickyEra(constrained="no", places_new_first=False)
 ERA_2_4 = StickyEra(constrained="no")
 ERA_2_5 = StickyEra(constrained="filled")
-ERA_2_8 = StickyEra(constrained="filled", conflicts="newest", reads_cooperative_user_data=True)
-ERA_3_0 = StickyEra(constrained="quotas", conflicts="newest", reads_cooperative_user_data=True)
-ERA_3_4 = StickyEra(constrained="quotas", conflicts="last_visited", reads_cooperative_user_data=True, reads_generation_field=True)
-ERA_3_5 = StickyEra(
-    constrained="quotas",
-    conflicts="holder",
-    reads_cooperative_user_data=True,
-    reads_generation_field=True,
-    is_rack_aware=True,
-    tolerates_one=True,
-)
-ERA_3_7 = StickyEra(
-    constrained="quotas",
-    conflicts="holder",
-    reads_cooperative_user_data=True,
-    reads_generation_field=True,
-    is_rack_aware=True,
-    tolerates_one=True,
-    sorts_owned=True,
-)
+ERA_2_8 = replace(ERA_2_5, conflicts="newest", reads_cooperative_user_data=True)
+ERA_3_0 = replace(ERA_2_8, constrained="quotas")
+ERA_3_4 = replace(ERA_3_0, conflicts="last_visited", reads_generation_field=True)
+ERA_3_5 = replace(ERA_3_4, conflicts="holder", is_rack_aware=True, tolerates_one=True)
+ERA_3_7 = replace(ERA_3_5, sorts_owned=True)
 
 
 def sticky(question: Question, era: StickyEra, *, cooperative: bool) -> Plan:
