@@ -37,7 +37,7 @@ from typing import Any
 import numpy as np
 
 from exhume.codecs.batch_writer import NewRecord, encode_batch
-from exhume.codecs.batches import CODEC_NAMES, walk
+from exhume.codecs.batches import CODEC_NAMES, BatchWalk
 from exhume.codecs.embedded.consumer import encode_assignment, encode_subscription
 from exhume.codecs.record_types import ABORT, COMMIT, decode_record, encode_control_record, encode_key, encode_value
 from exhume.fixtures.log_writer import KeyValue, PartitionWriter, group_metadata
@@ -376,7 +376,7 @@ def _write_segments(partition: Path, count: int, offsets: int) -> None:
     """
     first = partition / f"{0:020d}.log"
     content = np.fromfile(first, dtype=np.uint8)
-    positions = np.array([batch.byte_position for batch in walk(content.data)], dtype=np.int64)
+    positions = np.array([batch.byte_position for batch in BatchWalk(content.data)], dtype=np.int64)
     places = positions[:, None] + np.arange(8)
     stored = content[places].view(">i8")
     for number in range(count):

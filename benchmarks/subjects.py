@@ -24,7 +24,7 @@ import exhume
 from benchmarks import floor
 from benchmarks.generate import Content
 from benchmarks.rivals.plain_python import decode_partition
-from exhume.codecs.batches import HEADER_BYTES, walk
+from exhume.codecs.batches import HEADER_BYTES, BatchWalk
 from exhume.findings import Findings
 
 RELEASE = "4.3.0"
@@ -125,7 +125,7 @@ def _streams(log: Log) -> list[bytes]:
     streams = []
     for segment in sorted(log.partition.glob("*.log")):
         content = segment.read_bytes()
-        streams += [content[batch.byte_position + _BATCH_HEAD : batch.end_position] for batch in walk(content)]
+        streams += [content[batch.byte_position + _BATCH_HEAD : batch.end_position] for batch in BatchWalk(content)]
     return streams
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from exhume.codecs.batch_writer import NewRecord, encode_batch
-from exhume.codecs.batches import Batch, walk
+from exhume.codecs.batches import Batch, BatchWalk
 from exhume.codecs.records import read_records
 
 KeyValue = tuple[bytes | None, bytes | None]
@@ -54,7 +54,7 @@ def encode_log(batches: Sequence[Written], magic: int | None = None) -> tuple[by
             )
         elif records and not written.is_control:
             content += encode_batch(records, base_offset=base_offset, magic=own_magic, codec=min(written.codec, 3))
-    return bytes(content), list(walk(bytes(content)))
+    return bytes(content), list(BatchWalk(bytes(content)))
 
 
 def first_offset_of(content: bytes, header: Batch) -> int:

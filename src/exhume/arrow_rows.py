@@ -39,12 +39,12 @@ def column(data_type: pa.DataType, values: Sequence[Any]) -> pa.Array:
         return pa.array([value and max(_LEAST, min(value, _MOST)) for value in values], data_type)
 
 
-def batches_of(schema: pa.Schema, rows: Iterable[Mapping[str, Any]], *, size: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
-    """These rows as record batches of at most `size` rows, none of them empty."""
+def batches_of(schema: pa.Schema, rows: Iterable[Mapping[str, Any]]) -> Iterator[pa.RecordBatch]:
+    """These rows as record batches of at most `BATCH_ROWS` rows, none of them empty."""
     pending: list[Mapping[str, Any]] = []
     for row in rows:
         pending.append(row)
-        if len(pending) >= size:
+        if len(pending) >= BATCH_ROWS:
             yield batch_of(schema, pending)
             pending = []
     if pending:

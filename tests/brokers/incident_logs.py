@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 
 from exhume.codecs.batch_writer import rewrite_batch
-from exhume.codecs.batches import crc_matches, walk
+from exhume.codecs.batches import BatchWalk, crc_matches
 from exhume.codecs.record_types import decode_record, encode_key, encode_value
 from exhume.codecs.records import Record, read_records
 from exhume.fixtures import incidents
@@ -70,7 +70,7 @@ def _write_anew(source: Path, target: Path, number: int) -> None:
 def _renamed(content: bytes, number: int) -> bytes:
     """These batches with other groups, up to what is no sound batch; that and what follows as it is."""
     made, end = bytearray(), 0
-    for batch in walk(content):
+    for batch in BatchWalk(content):
         if not crc_matches(content, batch):
             break
         records = [record if batch.is_control else _with_group(record, number) for record in read_records(content, batch)]

@@ -12,7 +12,7 @@ import pytest
 
 import exhume
 from exhume.codecs.batch_writer import NewRecord, encode_batch, rewrite_batch
-from exhume.codecs.batches import CODEC_NAMES, walk
+from exhume.codecs.batches import CODEC_NAMES, BatchWalk
 from exhume.codecs.record_types import (
     ABORT,
     COMMIT,
@@ -82,7 +82,7 @@ def rewritten(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
 def _rewrite_segment(data: bytes, records: Counter[str], batches: Counter[tuple[int, int]]) -> bytes:
     """This segment, every batch decoded to the last field of its records and encoded again; what is no batch stays as it is."""
     written = b""
-    batch_walk = walk(data)
+    batch_walk = BatchWalk(data)
     for batch in batch_walk:
         rewrite = _rewrite_control_record if batch.is_control else _rewrite_data_record
         written += rewrite_batch(batch, [rewrite(record, records) for record in read_records(data, batch)], data)

@@ -16,7 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.text import Text
 
-from exhume.cli.render import Output, render
+from exhume.cli.options import Output
+from exhume.cli.render import render
 from exhume.cli.tables import PLAIN_PAGE_ROWS
 from exhume.errors import EvidenceError, RequestError
 
@@ -390,7 +391,9 @@ def test_a_reader_that_leaves_ends_the_program_without_a_word(output: Output) ->
     program = """
 import sys
 import pyarrow as pa
-from exhume.cli.render import Output, quiet_when_reader_leaves, render
+from exhume.cli.destination import quiet_when_reader_leaves
+from exhume.cli.options import Output
+from exhume.cli.render import render
 batch = pa.record_batch({"n": list(range(1000)), "text": [f"{n * 7919:x}" for n in range(1000)]})
 endless = pa.RecordBatchReader.from_batches(batch.schema, iter(lambda: batch, None))
 with quiet_when_reader_leaves():

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import exhume
 from exhume.cli.demo import DEMO_LOG
 from exhume.codecs.annotation import ANNOTATION, annotate
-from exhume.codecs.batches import walk
+from exhume.codecs.batches import BatchWalk
 from exhume.codecs.record_types import COMMIT, encode_key, encode_value
 from exhume.codecs.records import read_records
 from exhume.codecs.wire import InvalidUtf8
@@ -256,7 +256,7 @@ def test_any_key_and_any_value_are_covered(key: bytes | None, value: bytes | Non
     from exhume.codecs.batch_writer import NewRecord, encode_batch
 
     data = encode_batch([NewRecord(5, 0, key, value)], base_offset=5, magic=magic)
-    [batch] = walk(data)
+    [batch] = BatchWalk(data)
     [record] = read_records(data, batch)
     rows = [{"path": "", **row} for row in annotate(data, batch, record)]
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exhume.codecs.batch_writer import NewRecord, encode_batch, rewrite_batch
-from exhume.codecs.batches import HEADER_BYTES, Batch, crc_matches, read_batch_header, walk
+from exhume.codecs.batches import HEADER_BYTES, Batch, BatchWalk, crc_matches, read_batch_header
 from exhume.codecs.compression import decompress
 from exhume.codecs.records import read_records
 from exhume.codecs.wire import Reader
@@ -160,7 +160,7 @@ def test_inner_offsets_of_format_0_are_absolute() -> None:
 
 
 def test_an_uncompressed_run_of_old_messages_is_one_entry_each() -> None:
-    assert [batch.last_offset for batch in walk(encode_batch(PAIR, base_offset=10, magic=1))] == [10, 11]
+    assert [batch.last_offset for batch in BatchWalk(encode_batch(PAIR, base_offset=10, magic=1))] == [10, 11]
 
 
 def test_record_timestamps_under_a_delete_horizon_stay_exact() -> None:
@@ -225,7 +225,7 @@ def record_runs(draw: st.DrawFn, *, headers: bool = True) -> list[NewRecord]:
 def as_new(data: bytes) -> list[NewRecord]:
     return [
         NewRecord(record.record_offset, record.timestamp_ms, record.key, record.value, record.headers)
-        for batch in walk(data)
+        for batch in BatchWalk(data)
         for record in read_records(data, batch)
     ]
 
@@ -266,8 +266,8 @@ def test_formats_0_and_1_say_back_what_they_were_told(records: list[NewRecord], 
     expected = [replace(record, timestamp_ms=record.timestamp_ms if magic else None) for record in records]
 
     assert as_new(data) == expected
-    assert all(crc_matches(data, batch) for batch in walk(data))
-    assert b"".join(rewrite_batch(batch, list(read_records(data, batch)), data) for batch in walk(data)) == data
+    assert all(crc_matches(data, batch) for batch in BatchWalk(data))
+    assert b"".join(rewrite_batch(batch, list(read_records(data, batch)), data) for batch in BatchWalk(data)) == data
 
 
 # --- All that real brokers wrote
@@ -287,7 +287,7 @@ DAMAGED = {
 
 def verdict(data: bytes, counts: Counter[str]) -> str:
     """What is wrong with the first batch of this log that is not whole; writes every batch again that is."""
-    batches = walk(data)
+    batches = BatchWalk(data)
     for batch in batches:
         if not crc_matches(data, batch):
             return "checksum"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from exhume.codecs.batch_search import BatchSearch, is_plausible, plausible_positions
 from exhume.codecs.batch_writer import NewRecord, encode_batch
-from exhume.codecs.batches import crc_matches, read_batch_header, walk
+from exhume.codecs.batches import BatchWalk, crc_matches, read_batch_header
 from exhume.errors import DecodeError, Underflow, UnknownVersion
 
 T = 1_600_000_000_000
@@ -148,7 +148,7 @@ def test_a_cut_header_underflows_at_every_length(magic: int) -> None:
 
 
 def ends_of_walk(data: bytes, end: int | None = None) -> tuple[list[int], int, str]:
-    batches = walk(data, 0, end)
+    batches = BatchWalk(data, 0, end)
     offsets = [batch.last_offset for batch in batches]
     assert batches.end is not None
     return offsets, batches.end.byte_position, batches.end.reason
@@ -168,7 +168,7 @@ def test_a_walk_over_nothing_ends_at_once() -> None:
 
 
 def test_the_end_is_unknown_before_the_walk_is_over() -> None:
-    batches = walk(TWO)
+    batches = BatchWalk(TWO)
     next(batches)
 
     assert batches.end is None
@@ -210,14 +210,14 @@ def test_a_size_between_14_and_the_header_of_its_format_ends_a_walk() -> None:
 
 
 def test_a_walk_keeps_within_its_bounds() -> None:
-    batches = walk(TWO + TWO, len(TWO) // 2, len(TWO))
+    batches = BatchWalk(TWO + TWO, len(TWO) // 2, len(TWO))
 
     assert [batch.byte_position for batch in batches] == [len(TWO) // 2]
 
 
 @given(st.binary(max_size=400))
 def test_a_walk_over_any_bytes_ends_with_a_reason(data: bytes) -> None:
-    batches = walk(data)
+    batches = BatchWalk(data)
     for batch in batches:
         assert batch.end_position <= len(data)
 

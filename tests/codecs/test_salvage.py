@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from exhume.codecs.batch_writer import NewRecord, encode_batch
 from exhume.codecs.batches import read_batch_header
-from exhume.codecs.damage import Context, DamageReport, to_findings
+from exhume.codecs.damage import Context, DamageReport
 from exhume.codecs.lenient_records import read_records_leniently
 from exhume.codecs.salvage import Found, Hole, salvage
 from exhume.findings import Finding
@@ -56,7 +56,14 @@ def short(items: list[Found | Hole]) -> list[tuple[int, str]]:
 
 def codes(data: bytes, *, base_offset: int | None = None, next_base_offset: int | None = None) -> list[str]:
     items = found_in(data, base_offset=base_offset, next_base_offset=next_base_offset)
-    return [finding.code for finding in to_findings(items, CONTEXT, base_offset=base_offset, next_base_offset=next_base_offset)]
+    return [
+        finding.code for finding in findings_of(items, DamageReport(CONTEXT, base_offset=base_offset, next_base_offset=next_base_offset))
+    ]
+
+
+def findings_of(items: Iterable[Found | Hole], report: DamageReport | None = None) -> list[Finding]:
+    report = DamageReport(CONTEXT) if report is None else report
+    return [finding for item in items for finding in report.findings(item)]
 
 
 def offsets_read(data: bytes) -> list[int]:
@@ -87,7 +94,7 @@ def test_without_verification_batches_are_taken_as_they_come() -> None:
 
 
 def test_only_the_asked_range_is_looked_at() -> None:
-    items = list(salvage(THREE, position=SIZE, end=2 * SIZE))
+    items = list(salvage(THREE[: 2 * SIZE], position=SIZE))
 
     assert short(items) == [(3, "verified")]
 
@@ -106,7 +113,7 @@ def test_a_short_tail_is_a_hole_and_a_cut(size: int) -> None:
 @pytest.mark.parametrize("size", [1, 17, 18, 4096])
 def test_zeros_up_to_the_end_are_preallocation_and_no_damage(size: int) -> None:
     items = found_in(THREE + bytes(size))
-    findings = list(to_findings(items, CONTEXT))
+    findings = findings_of(items)
 
     assert short(items) == [*WHOLE, (size, "zero_tail")]
     assert [(finding.code, finding.severity, finding.is_damage) for finding in findings] == [("zero_tail", "info", False)]
@@ -292,7 +299,7 @@ def test_a_batch_between_two_holes_keeps_its_place() -> None:
 
 
 def test_an_offset_that_goes_back_is_worth_a_look_and_no_damage() -> None:
-    findings = list(to_findings(found_in(FIRST + SECOND + FIRST), CONTEXT))
+    findings = findings_of(found_in(FIRST + SECOND + FIRST))
 
     assert [(finding.code, finding.severity, finding.is_damage) for finding in findings] == [("offsets_go_back", "warn", False)]
 
@@ -318,7 +325,7 @@ def test_offsets_more_than_an_int32_above_the_base_are_worth_a_look() -> None:
 
 
 def test_findings_name_file_place_offsets_and_remedy() -> None:
-    (finding,) = to_findings(found_in(patched(THREE, SIZE + 70, b"\xff")), CONTEXT)
+    (finding,) = findings_of(found_in(patched(THREE, SIZE + 70, b"\xff")))
 
     assert (finding.path, finding.replica, finding.offsets_partition) == ("00000000000000000000.log", "broker-1", 7)
     assert (finding.byte_position, finding.size_bytes, finding.first_record_offset, finding.last_record_offset) == (SIZE, SIZE, 2, 3)

@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 
 from exhume.codecs.batch_writer import rewrite_batch
-from exhume.codecs.batches import HEADER_BYTES, HEADER_UP_TO_MAGIC, LOG_OVERHEAD, Batch, checksum, read_header_fields, walk
+from exhume.codecs.batches import HEADER_BYTES, HEADER_UP_TO_MAGIC, LOG_OVERHEAD, Batch, BatchWalk, checksum, read_header_fields
 from exhume.codecs.compression import compress
 from exhume.codecs.lenient_records import read_records_leniently
 from exhume.codecs.records import record_section
@@ -52,7 +52,7 @@ def segments_of(root: Path) -> list[list[bytes]]:
     found = []
     for path in sorted(root.rglob("*.log")):
         content = path.read_bytes()
-        batches = [content[batch.byte_position : batch.end_position] for batch in walk(content)]
+        batches = [content[batch.byte_position : batch.end_position] for batch in BatchWalk(content)]
         if batches:
             found.append(batches)
     return found

@@ -14,7 +14,7 @@ from exhume.codecs.log_directory import LogDirectory
 from exhume.replay.broker_log import Stop
 from exhume.replay.local import load_partitions, load_state
 from exhume.replay.partition_load import LoadOptions, PartitionLoad
-from exhume.replay.reading import FastLoad, LoadInputs
+from exhume.replay.reading import FastLoad
 from exhume.replay.releases import profile_for
 from exhume.replay.state import CoordinatorState
 from exhume.replay.topic_names import TopicNames
@@ -72,7 +72,6 @@ def check_loads(
     releases: Sequence[str],
     *,
     stop: Stop | None = None,
-    inputs: LoadInputs | None = None,
     fast: FastLoad | None = None,
 ) -> pa.Table:
     """What each of these releases would make of these logs, as `LOAD_CHECK`.
@@ -86,7 +85,7 @@ def check_loads(
     for release in releases:
         profile = profile_for(release)
         for tried in stops:
-            options = LoadOptions(profile, "strict", tried, "shown", inputs or LoadInputs(), fast=fast)
+            options = LoadOptions(profile, stop=tried, fast=fast)
             state = load_state(directories, options, TopicNames())
             rows += _rows(release, state, kept_on)
     return table_of(LOAD_CHECK, rows)

@@ -45,7 +45,7 @@ from exhume.cli.run import Interrupted
 from exhume.errors import ExhumeError, RequestError
 from exhume.garbage import collected_seldom
 
-EXIT_FINDINGS, EXIT_WRONG_REQUEST, EXIT_UNREADABLE, EXIT_INTERRUPTED = 1, 2, 3, 130
+EXIT_WRONG_REQUEST, EXIT_UNREADABLE, EXIT_INTERRUPTED = 2, 3, 130
 
 # typer carries click under a name of its own, or depends on it, by version; the class is the same.
 _UsageError: Any = typer.BadParameter.__base__

@@ -16,12 +16,10 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from exhume.cli.arrow_json import dump, is_json, json_column, json_rows
-from exhume.cli.destination import Sink, open_destination, quiet_when_reader_leaves, refuse_inside
+from exhume.cli.destination import Sink, open_destination, refuse_inside
 from exhume.cli.escape import printable
 from exhume.cli.options import Output
 from exhume.errors import RequestError
-
-__all__ = ["Output", "Source", "quiet_when_reader_leaves", "refuse_inside", "refuse_unfit", "render"]
 
 Source: TypeAlias = pa.Table | pa.RecordBatchReader
 

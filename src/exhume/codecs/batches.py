@@ -128,11 +128,6 @@ class BatchWalk:
         return batch
 
 
-def walk(buffer: Buffer, position: int = 0, end: int | None = None) -> BatchWalk:
-    """The batches of `buffer[position:end]` in file order; how the walk ended is in `.end` of what comes back."""
-    return BatchWalk(buffer, position, end)
-
-
 def end_reason(buffer: Buffer, position: int, end: int) -> EndReason | None:
     """Why no batch can be taken from `position`; None where one can."""
     if end - position <= HEADER_UP_TO_MAGIC:
@@ -149,14 +144,14 @@ def end_reason(buffer: Buffer, position: int, end: int) -> EndReason | None:
     return "size_too_small" if LOG_OVERHEAD + size < HEADER_BYTES[magic] else None
 
 
-def read_batch_header(buffer: Buffer, position: int, end: int | None = None) -> Batch:
-    """The header of the batch at `position`. The body may reach beyond `end`, the header may not.
+def read_batch_header(buffer: Buffer, position: int) -> Batch:
+    """The header of the batch at `position`. The body may reach beyond the end of the buffer, the header may not.
 
     Raises:
         UnknownVersion: the magic is not 0, 1 or 2.
         DecodeError: the size is too small for a batch of that format, or the header is cut (`Underflow`).
     """
-    end = len(buffer) if end is None else end
+    end = len(buffer)
     if end - position < HEADER_UP_TO_MAGIC:
         raise Underflow(f"a batch header is cut: {end - position} bytes are left", byte_position=position)
     size = _OFFSET_AND_SIZE.unpack_from(buffer, position)[1]

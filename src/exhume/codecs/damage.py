@@ -116,15 +116,6 @@ class DamageReport:
             yield self._finding("offsets_outside_segment", sentence, batch, severity="warn", is_damage=False, remedy=_ORDER_REMEDY)
 
 
-def to_findings(
-    items: Iterable[Found | Hole], context: Context, *, base_offset: int | None = None, next_base_offset: int | None = None
-) -> Iterator[Finding]:
-    """The findings about all that `salvage` yielded, in order."""
-    report = DamageReport(context, base_offset=base_offset, next_base_offset=next_base_offset)
-    for item in items:
-        yield from report.findings(item)
-
-
 _ZERO_TAIL_REMEDY = "Nothing is lost; a broker cuts the file there after an unclean stop, and refuses to start after a clean one"
 _CUT_REMEDY = "Look for the rest in another replica; a broker takes this for the end of its log"
 _HOLE_REMEDY = "Look for these offsets in another replica or a .deleted copy of the segment"

@@ -27,14 +27,11 @@ class Problem:
     lost_records: int | None = None
 
 
-def read_records_leniently(
-    buffer: Buffer, batch: Batch, *, cap_bytes: int = DEFAULT_CAP_BYTES, first_offset: int | None = None
-) -> tuple[list[Record], list[Problem]]:
+def read_records_leniently(buffer: Buffer, batch: Batch, *, cap_bytes: int = DEFAULT_CAP_BYTES) -> tuple[list[Record], list[Problem]]:
     """All records of `batch` that can be read, and what is wrong with it. Never raises on damage.
 
     Of a damaged format 2 batch those before the damage. Of a damaged wrapper also those behind it: inner entries have checksums
-    of their own; one that fails its checksum but keeps its form is handed out with `crc_ok` False. `first_offset` is where the batch
-    should begin (behind the previous one): it places the messages of a format 1 wrapper that lost its last one.
+    of their own; one that fails its checksum but keeps its form is handed out with `crc_ok` False.
     """
     if batch.magic == 2:
         return _format_2_leniently(buffer, batch, cap_bytes)
@@ -44,7 +41,7 @@ def read_records_leniently(
     except (DecodeError, DecompressionError) as error:
         if batch.codec == 0:
             return [], [Problem("undecodable_records", error.message, error.byte_position, lost_records=1)]
-        records = _wrapper_leniently(buffer, batch, cap_bytes, first_offset, problems)
+        records = _wrapper_leniently(buffer, batch, cap_bytes, problems)
     if batch.codec:
         for record in records:
             if not record.crc_ok:
@@ -108,7 +105,7 @@ def _pieces(batch: Batch, stream: Buffer, cap_bytes: int, problems: list[Problem
     return []
 
 
-def _wrapper_leniently(buffer: Buffer, batch: Batch, cap_bytes: int, first_offset: int | None, problems: list[Problem]) -> list[Record]:
+def _wrapper_leniently(buffer: Buffer, batch: Batch, cap_bytes: int, problems: list[Problem]) -> list[Record]:
     pieces = _pieces(batch, _wrapper_stream(buffer, batch), cap_bytes, problems)
     found = [(piece, entry) for piece in pieces for entry in _surviving_entries(piece, problems, batch.byte_position)]
     if not found:
@@ -123,7 +120,7 @@ def _wrapper_leniently(buffer: Buffer, batch: Batch, cap_bytes: int, first_offse
         problems.append(Problem("uncertain_offsets", f"{error.message}; inner offsets are shown as they are", batch.byte_position, 0))
     if batch.magic == 1 and base and (last_piece is not pieces[-1] or last.end_position != len(last_piece)):
         # At least one message is lost behind the last one found, so these lie below the wrapper's offset.
-        base = base - 1 if first_offset is None else first_offset
+        base -= 1
         problems.append(
             Problem("uncertain_offsets", "the last inner message is lost, and with it the offsets of the others", batch.byte_position)
         )

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Self
 
-from exhume.codecs.archives import ArchiveLimits
 from exhume.codecs.checkpoints import (
     MetaProperties,
     read_clean_shutdown,
@@ -111,7 +110,6 @@ def discover(
     *,
     include: frozenset[str] = frozenset(),
     temp_dir: str | Path | None = None,
-    archive_limits: ArchiveLimits | None = None,
     filesystem_options: Mapping[str, str] | None = None,
 ) -> Evidence:
     """The log directories that these paths hold, with their partitions of `__consumer_offsets`.
@@ -121,7 +119,6 @@ def discover(
             of this machine, or URIs (`codecs.uris`).
         include: the leftovers to read as well, of `LEFTOVERS`. Without it they are listed, and `is_read` of their segments is False.
         temp_dir: where what is needed of archives is unpacked, and what is fetched from elsewhere kept, under no name.
-        archive_limits: how far an archive may unfold.
         filesystem_options: options for the file systems of URIs (`codecs.file_systems.OPTIONS`), before those in the URIs.
 
     Raises:
@@ -133,7 +130,7 @@ def discover(
         raise RequestError(f"there are no leftovers named {', '.join(unknown)}", remedy=f"Known are {', '.join(sorted(LEFTOVERS))}")
     findings = Findings()
     parsed = [path if isinstance(path, Path) else parse_place(path, filesystem_options) for path in paths]
-    places, volumes = find_places(parsed, findings, Path(temp_dir) if temp_dir else None, archive_limits)
+    places, volumes = find_places(parsed, findings, Path(temp_dir) if temp_dir else None)
     labels: Counter[str] = Counter()
     directories = [_read_log_directory(place, labels, include, findings) for place in places]
     for volume in volumes:

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from exhume.codecs.archive_streams import archive_kind
-from exhume.codecs.archives import ArchiveLimits, ArchiveVolume
+from exhume.codecs.archives import ArchiveVolume
 from exhume.codecs.file_content import begins_like_a_log, looks_like
 from exhume.codecs.file_names import (
     OFFSETS_TOPIC,
@@ -82,15 +82,13 @@ class Place:
     given: dict[str, Given] = field(default_factory=dict)
 
 
-def find_places(
-    paths: Sequence[Path | Uri], findings: Findings, temp_dir: Path | None = None, archive_limits: ArchiveLimits | None = None
-) -> tuple[list[Place], list[Volume]]:
+def find_places(paths: Sequence[Path | Uri], findings: Findings, temp_dir: Path | None = None) -> tuple[list[Place], list[Volume]]:
     """The log directories among these paths in the order they were met, and the volumes that they lie in.
 
     Raises:
         EvidenceError: a path that is missing, unreadable or no evidence, or nothing of the offsets topic anywhere.
     """
-    search = _Search(findings, temp_dir, archive_limits)
+    search = _Search(findings, temp_dir)
     for path in paths:
         search.add(path)
     search.require_partition(paths)
@@ -100,12 +98,11 @@ def find_places(
 class _Search:
     """Collects places; a directory that is reached twice is one place."""
 
-    def __init__(self, findings: Findings, temp_dir: Path | None, archive_limits: ArchiveLimits | None) -> None:
+    def __init__(self, findings: Findings, temp_dir: Path | None) -> None:
         self.places: dict[str, Place] = {}
         self.volumes: list[Volume] = []
         self._findings = findings
         self._temp_dir = temp_dir
-        self._archive_limits = archive_limits
         self._archives: set[str] = set()
         self._found_partition = False
         self._other_topics: set[str] = set()
@@ -190,7 +187,7 @@ class _Search:
             self._report_twice(as_text(shown))
             return
         self._archives.add(identity)
-        self._search(ArchiveVolume(archive, self._temp_dir, self._archive_limits), _ARCHIVE_SUFFIX.sub("", name))
+        self._search(ArchiveVolume(archive, self._temp_dir), _ARCHIVE_SUFFIX.sub("", name))
 
     def _add_segment_file(self, path: Path) -> None:
         directory = _named(path.parent)

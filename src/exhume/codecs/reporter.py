@@ -17,13 +17,13 @@ class Reporter:
 
     def info(self, code: str, path: str, sentence: str, *, remedy: str | None = None) -> None:
         """Something to know; the answer does not suffer from it."""
-        self._add(code, path, sentence, "info", remedy, is_damage=False)
+        self._add(code, path, sentence, "info", remedy)
 
-    def warn(self, code: str, path: str, sentence: str, *, remedy: str | None = None, is_damage: bool = False) -> None:
-        """Something to look at. `is_damage`: evidence is missing from the answer because of it."""
-        self._add(code, path, sentence, "warn", remedy, is_damage=is_damage)
+    def warn(self, code: str, path: str, sentence: str, *, remedy: str | None = None) -> None:
+        """Something to look at; the answer has all that there is nevertheless."""
+        self._add(code, path, sentence, "warn", remedy)
 
-    def _add(self, code: str, path: str, sentence: str, severity: Severity, remedy: str | None, *, is_damage: bool) -> None:
+    def _add(self, code: str, path: str, sentence: str, severity: Severity, remedy: str | None) -> None:
         finding = Finding(
             code=code,
             severity=severity,
@@ -32,6 +32,5 @@ class Reporter:
             path=path,
             sentence=sentence,
             remedy=remedy,
-            is_damage=is_damage,
         )
         self.findings.add(finding)

@@ -87,30 +87,29 @@ def salvage(
     buffer: Buffer,
     *,
     position: int = 0,
-    end: int | None = None,
     base_offset: int | None = None,
     next_base_offset: int | None = None,
     verify_crc: bool = True,
 ) -> Iterator[Found | Hole]:
-    """Every batch and every hole of `buffer[position:end]`, in file order and without a gap between them. Never raises on damage.
+    """Every batch and every hole of `buffer[position:]`, in file order and without a gap between them. Never raises on damage.
 
     `base_offset` (of the segment) and `next_base_offset` (of the next one) bound the offsets that batches behind a hole may have. Without
     `verify_crc` batches are taken as the walk meets them, and checksums are taken only where it fails.
     """
-    return _Salvage(buffer, len(buffer) if end is None else end, base_offset, next_base_offset, verify_crc=verify_crc).run(position)
+    return _Salvage(buffer, base_offset, next_base_offset, verify_crc=verify_crc).run(position)
 
 
 class _Salvage:
-    def __init__(self, buffer: Buffer, end: int, base_offset: int | None, next_base_offset: int | None, *, verify_crc: bool) -> None:
-        self._buffer = buffer if end == len(buffer) else memoryview(buffer)[:end]
-        self._end = end
+    def __init__(self, buffer: Buffer, base_offset: int | None, next_base_offset: int | None, *, verify_crc: bool) -> None:
+        self._buffer = buffer
+        self._end = len(buffer)
         self._base_offset = base_offset or 0
         self._lowest_offset = base_offset
         self._next_base_offset = next_base_offset
         self._verify_crc = verify_crc
-        self._search = BatchSearch(self._buffer, end)
+        self._search = BatchSearch(buffer, self._end)
         # A hostile file could have every failing batch tried up to its end.
-        self._allowance_bytes = _TRIAL_ALLOWANCE_BYTES + _TRIAL_PASSES * end
+        self._allowance_bytes = _TRIAL_ALLOWANCE_BYTES + _TRIAL_PASSES * self._end
         self._is_off_the_walk = False
 
     def run(self, position: int) -> Iterator[Found | Hole]:

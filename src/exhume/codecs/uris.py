@@ -55,11 +55,6 @@ class Uri:
         return replace(self, path=f"{self.path}/{path}".strip("/"))
 
 
-def is_uri(text: str) -> bool:
-    """True for texts that begin with a scheme."""
-    return _SCHEME.match(text) is not None
-
-
 def has_lost_a_slash(path: Path) -> bool:
     """True for a URI that was made a path, which leaves it one slash."""
     return _LOST_SLASH.match(str(path)) is not None

@@ -52,9 +52,9 @@ def why_not_reducible(profile: BrokerProfile, *, ends_in_gap: bool = False) -> s
     return None
 
 
-def is_reducible(profile: BrokerProfile, *, ends_in_gap: bool = False) -> bool:
+def is_reducible(profile: BrokerProfile) -> bool:
     """True where a load of this release may read reduced stretches; `why_not_reducible` has the reason where not."""
-    return why_not_reducible(profile, ends_in_gap=ends_in_gap) is None
+    return why_not_reducible(profile) is None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import pytest
 from exhume.analysis.detectors import diagnose
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.record_places import from_the_lowest
-from exhume.codecs.batches import walk
+from exhume.codecs.batches import BatchWalk
 
 from .story import case_of
 from .troubles import troubles
@@ -45,7 +45,7 @@ def test_a_log_with_record_offsets_far_out_is_diagnosed(tmp_path: Path, seed: in
     troubles(seed, events=80).write(tmp_path)
     for segment in tmp_path.rglob("*.log"):
         content = bytearray(segment.read_bytes())
-        for batch in walk(bytes(content)):
+        for batch in BatchWalk(bytes(content)):
             if rng.random() < 0.05:
                 content[batch.byte_position : batch.byte_position + 8] = rng.choice(_EXTREMES).to_bytes(8, "big", signed=True)
         segment.write_bytes(content)

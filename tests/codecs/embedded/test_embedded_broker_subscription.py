@@ -55,15 +55,6 @@ def test_the_error_tells_unknown_topics_from_an_aborted_load(data: str, error: t
     assert type(caught.value) is error
 
 
-def test_a_tolerant_broker_takes_every_failure_for_unknown_topics() -> None:
-    for data in ("", "0000 000003e8 0006 6f7264657273", "0000 00000001 fffe ffffffff"):
-        assert broker_subscription_topics(bytes.fromhex(data), tolerant=True) is None
-
-
-def test_a_tolerant_broker_reads_good_topics_like_any_other() -> None:
-    assert broker_subscription_topics(TWO_TOPICS, tolerant=True) == ["orders", "c"]
-
-
 def test_every_cut_is_an_underflow_or_an_overrun() -> None:
     for size in range(len(TWO_TOPICS)):
         with pytest.raises((Underflow, LengthOverrun)):

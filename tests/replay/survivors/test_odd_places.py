@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from exhume.codecs.batch_writer import NewRecord, encode_batch
-from exhume.codecs.batches import checksum, read_header_fields, walk
+from exhume.codecs.batches import BatchWalk, checksum, read_header_fields
 from exhume.codecs.record_types import encode_key, encode_value
 from exhume.fixtures.log_writer import KeyValue, PartitionWriter, group_metadata, offset_commit, tombstone, write_checkpoint
 from exhume.replay.broker_log import Stop
@@ -37,7 +37,7 @@ def _segments(directory: Path) -> list[Path]:
 
 
 def _positions(path: Path) -> list[int]:
-    return [batch.byte_position for batch in walk(path.read_bytes())]
+    return [batch.byte_position for batch in BatchWalk(path.read_bytes())]
 
 
 def _change(path: Path, change: Callable[[bytearray], None]) -> None:

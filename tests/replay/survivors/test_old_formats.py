@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from exhume.codecs.batches import Batch, checksum, walk
+from exhume.codecs.batches import Batch, BatchWalk, checksum
 from exhume.fixtures.log_writer import KeyValue, PartitionWriter, group_metadata, offset_commit, tombstone
 from tests.codecs import test_fast_tables
 from tests.replay.survivors.test_asked import assert_same_histories
@@ -73,7 +73,7 @@ def test_compressed_messages_are_read_by_plain_code(magics: tuple[int, ...], cod
 
 
 def _odd_message(content: bytearray) -> Batch:
-    return next(batch for batch in walk(content) if b"odd" in content[batch.byte_position : batch.end_position])
+    return next(batch for batch in BatchWalk(content) if b"odd" in content[batch.byte_position : batch.end_position])
 
 
 @pytest.mark.parametrize("magic", [0, 1])

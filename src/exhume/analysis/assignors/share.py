@@ -174,7 +174,6 @@ class _Shares(Generic[Key]):
     _due: dict[int, int] = field(init=False)
     _by_partition: dict[Key, dict[int, None]] = field(init=False, default_factory=dict)
     _by_member: dict[int, dict[Key, None]] = field(init=False, default_factory=dict)
-    _seen_by_partition: dict[Key, int] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         count, members = len(self.partitions), len(self.members)

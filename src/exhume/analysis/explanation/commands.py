@@ -47,11 +47,6 @@ class Commands:
         """A command about the group, by the rules of the same release."""
         return self.of(subcommand, *(("--release", self.release) if self.release else ()), *arguments, purpose=purpose)
 
-    def at_record(self, record_offset: int) -> tuple[str, ...]:
-        """The options that say: as of this record."""
-        number = self.offsets_partition
-        return "--at-offset", str(record_offset) if number is None else f"{number}:{record_offset}"
-
 
 def moment_arguments(at_offset: int | Mapping[int, int] | None, at_time_ms: int | None, clock: Clock | None) -> tuple[str, ...]:
     """The options that ask for this moment; none for the end."""

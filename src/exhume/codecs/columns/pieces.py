@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,9 +41,9 @@ class Piece:
         return None if length < 0 else self.data[first : first + length].tobytes()
 
 
-def pieces(reader: SegmentReader, offsets_partitions: Collection[int] | None = None) -> Iterator[Piece | SegmentBatch]:
+def pieces(reader: SegmentReader) -> Iterator[Piece | SegmentBatch]:
     """Every record in order: of runs in pieces; batches that are in no run, or hold anything odd, as they are."""
-    for found in runs(reader, offsets_partitions):
+    for found in runs(reader):
         if isinstance(found, Run):
             yield from pieces_of(found)
         else:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, overload
+from typing import Any
 
 from exhume.codecs.embedded.payload import Kind, Payload, leading_fields, mark_invalid_utf8, read_versioned, undecoded, write_versioned
 from exhume.codecs.embedded.streams import read_streams_assignment_info, read_streams_subscription_info
@@ -169,24 +169,14 @@ def subscribed_topics(payload: Payload) -> list[str] | None:
     return list(dict.fromkeys(payload.value["topics"])) if payload.kind == "consumer_subscription" else None
 
 
-@overload
-def broker_subscription_topics(data: bytes, *, tolerant: Literal[False] = ...) -> list[str]: ...
-@overload
-def broker_subscription_topics(data: bytes, *, tolerant: bool) -> list[str] | None: ...
-def broker_subscription_topics(data: bytes, *, tolerant: bool = False) -> list[str] | None:
+def broker_subscription_topics(data: bytes) -> list[str]:
     """The topics that a broker finds in the subscription of a member whose protocol type is `consumer`.
 
     A broker takes the version off, does not look at it, and reads the body as version 0: topics, then user data, whose content
     it ignores; what follows is never touched. A negative length of the user data means null.
 
-    Args:
-        data: the subscription.
-        tolerant: brokers up to 2.6, and from 4.2.2, 4.3.2 and 4.4 on, take every failure for "topics unknown".
-
-    Returns:
-        The topics as written; None if `tolerant` and the bytes cannot be read: topics unknown.
-
     Raises:
+        DecodeError: they cannot be read. Brokers up to 2.6, and from 4.2.2, 4.3.2 and 4.4 on, take every failure for "topics unknown".
         Underflow: the bytes end inside the version, the count or a length. Every broker takes that for "topics unknown".
         UnexpectedNull: a negative topic count, or a negative length of a name. Other brokers abort the load of the partition.
         LengthOverrun: a count, name or user data longer than what is left. Other brokers abort the load, from 2.8.2, 3.0.2,
@@ -196,15 +186,10 @@ def broker_subscription_topics(data: bytes, *, tolerant: bool = False) -> list[s
     those releases did with such bytes.
     """
     reader = Reader(data)
-    try:
-        reader.int16()
-        count = reader.nullable_count()
-        if count is None:
-            raise UnexpectedNull("the topics are null where null is not allowed", byte_position=2)
-        topics = [reader.string() for _ in range(count)]
-        reader.nullable_blob()
-    except DecodeError:
-        if tolerant:
-            return None
-        raise
+    reader.int16()
+    count = reader.nullable_count()
+    if count is None:
+        raise UnexpectedNull("the topics are null where null is not allowed", byte_position=2)
+    topics = [reader.string() for _ in range(count)]
+    reader.nullable_blob()
     return topics

@@ -20,7 +20,6 @@ from exhume.codecs.kernels.texts import Int32s
 LITERAL, TEXT, READY, NUMBER, UUID = range(5)
 #: A row of `steps`: its kind; where a literal begins and how long it is, or the row of `fields` where its numbers begin.
 KIND, FIRST, SIZE = range(3)
-STEP_COLUMNS = 3
 #: What `choices` holds for a row that is null.
 NULL = -1
 
