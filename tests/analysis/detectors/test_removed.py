@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from exhume.analysis.detectors.report import span
+
 from .incidents import ALL, hit, near_miss
 from .story import Story, codes_of, evidence_offsets, said
 
@@ -92,3 +94,7 @@ def test_a_log_that_lost_its_first_segments(tmp_path: Path) -> None:
     found = said(hit("IC-35", tmp_path, "a log that lost its first segments"), "IC-35")
 
     assert "begins with a segment at offset 500" in found.sentence
+
+
+def test_a_time_that_goes_back_is_told_in_the_units_of_others() -> None:
+    assert (span(90_061_000), span(-90_061_000), span(-250)) == ("1 d 1 h", "-1 d 1 h", "-250 ms")

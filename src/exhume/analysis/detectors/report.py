@@ -86,7 +86,9 @@ def undecidable(
 
 
 def span(length_ms: float) -> str:
-    """A length of time for people, in two units at most: `7 d 6 min`, `2 h 5 min`, `80 s`, `250 ms`."""
+    """A length of time for people, in two units at most: `7 d 6 min`, `2 h 5 min`, `80 s`, `250 ms`; `-80 s` where clocks went back."""
+    if length_ms < 0:
+        return f"-{span(-length_ms)}"
     if length_ms < 1000:
         return f"{length_ms:.0f} ms"
     seconds = round(length_ms / 1000)
