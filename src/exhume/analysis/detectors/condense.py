@@ -118,6 +118,8 @@ class PartitionCondenser:
         #: Of logs of which somebody will ask.
         self.superseded: SupersededBytes | None = None
         self._records: defaultdict[int, list[GroupRecord]] = defaultdict(list)
+        #: The numbers of the groups that keys of these records name.
+        self._groups_of_keys: dict[bytes, int | None] = {}
         self._waiting: list[Int64s] = []
         self._waiting_rows = 0
         self._staged = np.empty((len(Column), 0), np.int64)
@@ -197,10 +199,12 @@ class PartitionCondenser:
             if record_type not in _GROUP_TYPES:
                 continue
             offset, time, position, epoch, path, key, value = row
-            name = _group_of(key)
-            if name is None:
+            if key not in self._groups_of_keys:
+                name = _group_of(key)
+                self._groups_of_keys[key] = None if name is None else self._names.group(name)
+            group = self._groups_of_keys[key]
+            if group is None:
                 continue
-            group = self._names.group(name)
             standing, group_epoch = self._standings.take(group, offset, key, value, roster)
             self._records[group].append(GroupRecord(offset, time, position, epoch, path, key, value, standing, group_epoch, roster))
 

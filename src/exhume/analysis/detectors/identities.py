@@ -11,6 +11,7 @@ from itertools import pairwise
 import numpy as np
 
 from exhume.analysis.detectors.cases import GroupCase
+from exhume.analysis.detectors.commits import Commit
 from exhume.analysis.detectors.following.columns import NONE
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.registry import Detector
@@ -178,7 +179,7 @@ def _topics(subscribed: Sequence[str]) -> str:
 
 
 def _foreign_commits(group: GroupCase) -> Iterator[Finding]:
-    found: dict[str, list[tuple[Membership, int]]] = {}
+    found: dict[str, list[tuple[Membership, int, Commit]]] = {}
     #: What holds in front of a commit, by the number of steps that lie there.
     before: dict[int, _Wanted | None] = {}
     offsets = group.keys.last_record_offsets
@@ -196,10 +197,9 @@ def _foreign_commits(group: GroupCase) -> Iterator[Finding]:
             continue
         after = group.membership_after(record_offset)
         if after is None or after.generation is None or after.generation <= (wanted.step.generation or 0) + 1:
-            found.setdefault(topic, []).append((wanted.step, partition))
+            found.setdefault(topic, []).append((wanted.step, partition, last))
     for topic, listed in found.items():
-        partitions = sorted(partition for _, partition in listed)
-        own = [life for partition in partitions if (life := group.keys.find(topic, partition)) is not None]
+        partitions = sorted(partition for _, partition, _ in listed)
         members = listed[0][0].members
         some = ", ".join(str(partition) for partition in partitions[:_NAMED]) + (" …" if len(partitions) > _NAMED else "")
         yield finding(
@@ -207,7 +207,7 @@ def _foreign_commits(group: GroupCase) -> Iterator[Finding]:
             f"{counted(len(partitions), 'partition')} of {topic} ({some}) committed while {counted(len(members), 'member')} had the group, "
             f"of which none subscribes to it",
             group,
-            evidence=[listed[0][0], *(life.last for life in own if life.last is not None)],
+            evidence=[listed[0][0], *(last for _, _, last in listed)],
             topic=topic,
             partition=partitions[0] if len(partitions) == 1 else None,
             not_excluded=("offsets that are copied from another cluster", "a subscription that just changed"),

@@ -7,7 +7,7 @@ import struct
 import numpy as np
 
 from exhume.analysis.detectors.commits import STANDINGS, Standing
-from exhume.analysis.detectors.following.columns import Int64s
+from exhume.analysis.detectors.following.columns import NONE, Int64s
 from exhume.analysis.detectors.record_places import from_the_lowest
 from exhume.analysis.rosters import Roster
 from exhume.codecs.record_types import decode_record
@@ -73,12 +73,16 @@ class Standings:
         span, (told_at, asked_at) = from_the_lowest(len(self._standing), news[:, 1], offsets)
         order = np.argsort(news[:, 0] * span + told_at, kind="stable")
         news, at = news[order], (news[:, 0] * span + told_at)[order]
-        behind = np.searchsorted(at, groups * span + asked_at)
-        already = behind - np.searchsorted(at, groups * span)
-        has_news = already > 0
-        standing[has_news] = news[behind[has_news] - 1, 2]
-        steps += already
         last = np.flatnonzero(np.append(news[1:, 0] != news[:-1, 0], True))
+        # Where the news of each group begin.
+        first = np.full(len(self._standing), NONE, np.int64)
+        first[news[last, 0]] = np.append(0, last[:-1] + 1)
+        told = np.flatnonzero(first[groups] != NONE)
+        behind = np.searchsorted(at, groups[told] * span + asked_at[told])
+        already = behind - first[groups[told]]
+        has_news = already > 0
+        standing[told[has_news]] = news[behind[has_news] - 1, 2]
+        steps[told] += already
         self._standing[news[last, 0]] = news[last, 2]
         np.add.at(self._steps, news[:, 0], 1)
         return standing, steps
