@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -43,6 +44,8 @@ def _check(key: bytes, value: bytes, roster: rosters.Roster) -> None:
     read = classic_group(key, value)
     assert read is not None
     front, members = read
+    # As it gets to another process.
+    roster = pickle.loads(pickle.dumps(roster))
     at_once = rosters.ClassicMembers(roster, rosters.Sayings())
     step = Membership("", 0, "g", "classic", 0, 0, None, "", 0, at_once)
 

@@ -26,6 +26,7 @@ _Protocol = tuple[str | None, str | None]
 _Numbers = npt.NDArray[np.int32]
 _FIELDS = ("member_id", "group_instance_id", "client_id", "client_host", "session_timeout_ms", "rebalance_timeout_ms")
 _NO_STATE_TIMESTAMP_MS = -1
+_NUMBER_BYTES = 4
 
 
 class _Said(Generic[_Read]):
@@ -62,8 +63,9 @@ class _Columns:
 
     fields: Mapping[str, tuple[list[Any], _Numbers]]
     has_static_members: bool
-    wishes: memoryview
-    gifts: memoryview
+    #: 32-bit numbers as they lie in memory: parts of arrays would cost more than what is done with them, and views cannot be shipped.
+    wishes: bytes
+    gifts: bytes
     all_wishes: list[Wish]
     all_gifts: list[Gift]
     _listed: dict[str, list[Any]] = field(default_factory=dict)
@@ -80,6 +82,15 @@ class _Columns:
         """This field of one member."""
         different, places = self.fields[name]
         return different[places[at]]
+
+
+def _part(numbers: bytes, start: int, end: int) -> bytes:
+    """Some of these 32-bit numbers."""
+    return numbers[_NUMBER_BYTES * start : _NUMBER_BYTES * end]
+
+
+def _read(numbers: bytes) -> list[int]:
+    return memoryview(numbers).cast("i").tolist()
 
 
 @dataclass(slots=True, eq=False)
@@ -105,25 +116,26 @@ class Roster:
 
     def wish_numbers(self) -> bytes:
         """The same for all records of one reader of which the members asked for the same, in this order."""
-        return self._columns.wishes[self._start : self._end].tobytes()
+        return _part(self._columns.wishes, self._start, self._end)
 
     def gift_numbers(self) -> bytes:
         """The same for all records of one reader of which the members got the same, in this order."""
-        return self._columns.gifts[self._start : self._end].tobytes()
+        return _part(self._columns.gifts, self._start, self._end)
 
     @property
     def wishes(self) -> list[Wish]:
-        return [self._columns.all_wishes[number] for number in self._columns.wishes[self._start : self._end].tolist()]
+        return [self._columns.all_wishes[number] for number in _read(self.wish_numbers())]
 
     @property
     def gifts(self) -> list[Gift]:
-        return [self._columns.all_gifts[number] for number in self._columns.gifts[self._start : self._end].tolist()]
+        return [self._columns.all_gifts[number] for number in _read(self.gift_numbers())]
 
     def member(self, place: int) -> Member:
         """The member in this place."""
         at = self._at(place)
+        wish, gift = (_read(_part(numbers, at, at + 1))[0] for numbers in (self._columns.wishes, self._columns.gifts))
         fields = {name: self._columns.told(name, at) for name in _FIELDS}
-        return member_of(fields, self._columns.all_wishes[self._columns.wishes[at]], self._columns.all_gifts[self._columns.gifts[at]])
+        return member_of(fields, self._columns.all_wishes[wish], self._columns.all_gifts[gift])
 
     def name(self, place: int) -> MemberName:
         """What the member in this place is called."""
@@ -245,9 +257,8 @@ class RosterReader:
             fields,
             # None is always among the different values.
             len(fields["group_instance_id"][0]) > 1,
-            # A roster has few of them: parts of an array would cost more than what is done with them.
-            self._wishes.numbers(members.field("subscription"), by_protocol, of_member).data,
-            self._gifts.numbers(members.field("assignment"), by_protocol, of_member).data,
+            self._wishes.numbers(members.field("subscription"), by_protocol, of_member).tobytes(),
+            self._gifts.numbers(members.field("assignment"), by_protocol, of_member).tobytes(),
             self._wishes.told,
             self._gifts.told,
         )

@@ -90,13 +90,13 @@ def test_kernels_and_blocks_of_any_size_follow_alike(seed: int, count: int, bloc
 def test_codes_have_numbers_as_they_are_met(seed: int, count: int, block: int, compiled: bool) -> None:
     rng = np.random.default_rng(seed)
     codes = np.maximum(rng.choice([0, 1 << 31, (1 << 62) + 7], count) + np.cumsum(rng.choice([0, 1, 1, 1, -9, 1 << 32], count)), 0)
-    numbers, numbering = dict[int, int](), _Numbering(loops_for(compiled=compiled))
+    numbers, numbering, way = dict[int, int](), _Numbering(), loops_for(compiled=compiled)
     for first in range(0, count, block):
         asked = codes[first : first + block].tolist()
         for code in sorted({*asked} - {*numbers}):
             numbers[code] = len(numbers)
 
-        assert numbering.of(codes[first : first + block]).tolist() == [numbers[code] for code in asked]
+        assert numbering.of(codes[first : first + block], way).tolist() == [numbers[code] for code in asked]
     assert numbering.codes.tolist() == [*numbers]
 
 

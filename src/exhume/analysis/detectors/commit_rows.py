@@ -28,28 +28,27 @@ _FIXED_BYTES = np.array([28, 36, 28, 32, 28], np.int64)
 class _Numbering:
     """Numbers for 64-bit codes, given out as they are met. No code is negative."""
 
-    def __init__(self, loops: Loops) -> None:
-        self._loops = loops
+    def __init__(self) -> None:
         #: The codes in the order of their numbers.
         self.codes = np.empty(0, np.int64)
         self._slots = np.full(1, NONE, np.int64)
 
-    def of(self, codes: Int64s) -> Int64s:
+    def of(self, codes: Int64s, loops: Loops) -> Int64s:
         """The numbers of these codes; those that are new get the next ones, the lowest code first."""
-        numbers = self._looked_up(codes)
+        numbers = self._looked_up(codes, loops)
         is_new = numbers == NONE
         if is_new.any():
-            self._add(np.unique(codes[is_new]))
-            numbers[is_new] = self._looked_up(codes[is_new])
+            self._add(np.unique(codes[is_new]), loops)
+            numbers[is_new] = self._looked_up(codes[is_new], loops)
         return numbers
 
-    def _looked_up(self, codes: Int64s) -> Int64s:
+    def _looked_up(self, codes: Int64s, loops: Loops) -> Int64s:
         """The numbers of these codes; -1 for those that have none."""
         numbers = np.empty(len(codes), np.int64)
-        self._loops.look_up(codes, self.codes, self._slots, numbers)
+        loops.look_up(codes, self.codes, self._slots, numbers)
         return numbers
 
-    def _add(self, new: Int64s) -> None:
+    def _add(self, new: Int64s, loops: Loops) -> None:
         """Give numbers to these codes."""
         count = len(self.codes)
         self.codes = np.append(self.codes, new)
@@ -57,17 +56,17 @@ class _Numbering:
             count, room = 0, 2 * _SLOTS * len(self.codes)
             # Nobody who writes a log is to choose codes that fall together.
             self._slots = np.full(room + secrets.randbelow(room), NONE, np.int64)
-        self._loops.enter(self.codes, count, self._slots)
+        loops.enter(self.codes, count, self._slots)
 
 
 class Names:
     """Numbers for groups, for keys and for topic ids, given out as they are met."""
 
-    def __init__(self, loops: Loops) -> None:
+    def __init__(self) -> None:
         self.groups: dict[str, int] = {}
         self._topics: dict[str, int] = {}
         self._listed_topics: list[str] = []
-        self._pairs, self._keys = _Numbering(loops), _Numbering(loops)
+        self._pairs, self._keys = _Numbering(), _Numbering()
         self.topic_ids: list[str | None] = [None]
         #: The topic that the first commit with each of these ids was for.
         self.topics_by_id: dict[str, str] = {}
@@ -98,7 +97,7 @@ class Names:
         pairs = self._pairs.codes[codes >> _PARTITION_BITS]
         return pairs & (1 << _TOPIC_BITS) - 1, partitions - (partitions >> _PARTITION_BITS - 1 << _PARTITION_BITS)
 
-    def rows(self, commits: pa.RecordBatch) -> Int64s:
+    def rows(self, commits: pa.RecordBatch, loops: Loops) -> Int64s:
         """These commits (of `schemas.DECODED["offset_commit"]`) as columns, in their order, but for those that cannot be read."""
         is_named = pc.and_(pc.is_valid(commits["group"]), pc.and_(pc.is_valid(commits["topic"]), pc.is_valid(commits["partition"])))
         is_read = pc.and_(is_named, pc.or_(commits["is_tombstone"], pc.is_valid(commits["committed_offset"])))
@@ -108,7 +107,7 @@ class Names:
         if not commits.num_rows:
             return rows
         groups, topics = (commits[name].dictionary_encode() for name in ("group", "topic"))
-        rows[Column.KEY], rows[Column.GROUP] = self._numbered(groups, topics, numbers_of(commits["partition"], 0))
+        rows[Column.KEY], rows[Column.GROUP] = self._numbered(groups, topics, numbers_of(commits["partition"], 0), loops)
         for column, name in _PLAIN.items():
             rows[column] = numbers_of(commits[name], NONE)
         rows[Column.IS_TOMBSTONE] = numbers_of(commits["is_tombstone"].cast(pa.int8()), 0)
@@ -127,12 +126,14 @@ class Names:
         rows[Column.STANDING] = rows[Column.STEPS] = 0
         return rows
 
-    def _numbered(self, group_names: pa.DictionaryArray, topic_names: pa.DictionaryArray, partitions: Int64s) -> tuple[Int64s, Int64s]:
+    def _numbered(
+        self, group_names: pa.DictionaryArray, topic_names: pa.DictionaryArray, partitions: Int64s, loops: Loops
+    ) -> tuple[Int64s, Int64s]:
         """The numbers of keys and of groups."""
         groups = _places(group_names, self.group)
         topics = _places(topic_names, lambda name: self._topics.setdefault(name, len(self._topics)))
-        pairs = self._pairs.of(groups << _TOPIC_BITS | topics)
-        return self._keys.of(pairs << _PARTITION_BITS | partitions & (1 << _PARTITION_BITS) - 1), groups
+        pairs = self._pairs.of(groups << _TOPIC_BITS | topics, loops)
+        return self._keys.of(pairs << _PARTITION_BITS | partitions & (1 << _PARTITION_BITS) - 1, loops), groups
 
     def _topic_ids_of(self, column: pa.Array, topics: pa.Array) -> Int64s | int:
         if column.null_count == len(column):

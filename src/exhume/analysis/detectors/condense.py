@@ -109,7 +109,7 @@ class PartitionCondenser:
         self.around = Surroundings(directory.replica, directory.offsets_partition, NONE, NONE, NONE, None, None, 0, names=names)
         self.around.topic_id = directory.topic_id
         self.around.first_segment_offset = next((segment.base_offset for segment in directory.read_segments), None)
-        self._names = Names(loops)
+        self._names = Names()
         self._lives = KeyLives(self._names)
         self._standings = Standings()
         self._activity = _Activity()
@@ -134,7 +134,7 @@ class PartitionCondenser:
         if commits_of is not None:
             is_of = pc.is_in(commits["group"], value_set=pa.array(sorted(commits_of), pa.string()))
             commits = commits.filter(pc.or_kleene(is_of, commits["is_tombstone"]))
-        rows = self._names.rows(commits)
+        rows = self._names.rows(commits, self._loops)
         if self.superseded is not None and not self.superseded.take(chapter, rows[Column.KEY]):
             self.superseded = None
         self._epochs.take(commits)
