@@ -14,9 +14,10 @@ import crc32c as package
 import numpy as np
 
 from exhume.codecs.batches import HEADER_BYTES, LOG_OVERHEAD
+from exhume.codecs.columns.runs import readable
 from exhume.codecs.kernels import kernel
 from exhume.codecs.kernels.crc32c import crc32c
-from exhume.codecs.kernels.pages import readable, touch_pages
+from exhume.codecs.kernels.pages import touch_pages
 from exhume.codecs.kernels.primitives import Bytes
 from exhume.codecs.volumes import map_file
 

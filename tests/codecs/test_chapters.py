@@ -15,7 +15,7 @@ from exhume.fixtures.log_writer import PartitionWriter, group_metadata, offset_c
 _NEVER = 1 << 60
 
 
-def _told(directory: Path, least_bytes: int) -> list[list[dict[str, Any]]]:
+def told(directory: Path, least_bytes: int) -> list[list[dict[str, Any]]]:
     """All commits and all other records, as rows."""
     found: list[list[dict[str, Any]]] = [[], []]
     for chapter in chapters(SegmentReader(discover([str(directory)]), ReadOptions(least_compiled_bytes=least_bytes), Findings())):
@@ -43,7 +43,7 @@ def test_kernels_and_the_plain_reading_tell_the_same(tmp_path: Path) -> None:
                     ]
                 )
 
-    by_kernels, plainly = _told(tmp_path, 0), _told(tmp_path, _NEVER)
+    by_kernels, plainly = told(tmp_path, 0), told(tmp_path, _NEVER)
 
     assert by_kernels == plainly
     assert len(plainly[0]) == 40 * 9 + 6 * 4

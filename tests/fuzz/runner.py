@@ -30,6 +30,7 @@ from exhume.replay.partition_load import Mode
 from exhume.replay.survivors import ahead, fold, gathering, joining, names, run, stretches
 from exhume.replay.survivors import asked as asked_groups
 from exhume.replay.survivors import tables as fold_tables
+from tests.codecs.test_chapters import told as told_chapters
 from tests.codecs.test_fast_tables import READERS, tables
 from tests.fuzz.mutations import mutated, segments_of, write
 from tests.judges import corpus
@@ -185,6 +186,7 @@ def compare(random: Random, directory: Path, releases: Sequence[str] = RELEASES,
             in_columns = everything(directory, least_bytes=0, release=release, mode=mode, threads=threads, asked=asked)
             assert in_columns == plainly, (release, mode, threads, asked)
     assert tables(directory, least_bytes=0, readers=READERS) == tables(directory, least_bytes=_NEVER, readers=READERS)
+    assert told_chapters(directory, least_bytes=0) == told_chapters(directory, least_bytes=_NEVER)
     for path in directory.rglob("*.log"):
         compare_mentions(path.read_bytes())
 

@@ -83,7 +83,8 @@ def _commits_of_groups(directory: Path) -> Iterator[list[dict[str, Any]]]:
     with discover([directory]) as evidence:
         for chapter in chapters(SegmentReader(evidence, ReadOptions(), Findings())):
             for row in chapter.commits.to_pylist():
-                if row["group"] is not None and row["committed_offset"] is not None and not row["is_tombstone"]:
+                is_named = None not in (row["group"], row["topic"], row["partition"])
+                if is_named and row["committed_offset"] is not None and not row["is_tombstone"]:
                     commits[row["replica"], row["offsets_partition"], row["group"]].append(row)
     yield from (commits[place] for place in sorted(commits, key=str))
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from exhume.codecs.columns.runs import readable
 from exhume.codecs.kernels import scan
-from exhume.codecs.kernels.pages import readable
 from exhume.fixtures.log_writer import PartitionWriter, offset_commit
 from exhume.replay.reading import LoadInputs
 from exhume.replay.releases import profile_for

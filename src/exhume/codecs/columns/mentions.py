@@ -10,11 +10,10 @@ import numpy as np
 
 from exhume.codecs.columns.arrow import ROWS, SameValues
 from exhume.codecs.columns.pieces import PIECE_BYTES, Piece, pieces_of
-from exhume.codecs.columns.runs import Run, Scratch, runs_of
+from exhume.codecs.columns.runs import Run, Scratch, readable, runs_of
 from exhume.codecs.columns.selection import Selection
 from exhume.codecs.kernels import records, scan
 from exhume.codecs.kernels.mentions import mark_mentions
-from exhume.codecs.kernels.pages import readable
 from exhume.codecs.kernels.primitives import Int64s
 from exhume.codecs.log_directory import PartitionDirectory, SegmentFile
 from exhume.codecs.record_filter import RecordFilter

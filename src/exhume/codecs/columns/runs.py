@@ -16,16 +16,23 @@ from exhume.codecs.columns.arrow import SameValues
 from exhume.codecs.columns.sections import Sections
 from exhume.codecs.file_content import looks_like
 from exhume.codecs.kernels import scan
-from exhume.codecs.kernels.pages import readable
 from exhume.codecs.kernels.primitives import Bytes, Int64s
 from exhume.codecs.log_directory import PartitionDirectory, SegmentFile
 from exhume.codecs.salvage import Found, Hole
 from exhume.codecs.segment_reader import SegmentBatch, SegmentReader
+from exhume.codecs.wire import Buffer
 
 _Columns = TypeVar("_Columns")
 
 _BLOCK_BATCHES = 8192
 _LARGEST_OFFSET = 2**63 - 1
+
+
+def readable(buffer: Buffer) -> Bytes:
+    """These bytes as an array of uint8 that cannot be written: kernels are compiled for one kind of array only."""
+    content = np.frombuffer(buffer, np.uint8) if len(buffer) else np.empty(0, np.uint8)
+    content.flags.writeable = False
+    return content
 
 
 @dataclass(slots=True)

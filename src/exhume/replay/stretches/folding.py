@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from exhume.codecs.columns.runs import readable
 from exhume.codecs.file_content import looks_like
 from exhume.codecs.kernels import scan
-from exhume.codecs.kernels.pages import readable
 from exhume.codecs.kernels.primitives import Int64s
 from exhume.errors import DecompressionError
 from exhume.replay.broker_log import StrictLog, find_end

@@ -17,10 +17,10 @@ import numpy as np
 
 from exhume.codecs.batch_writer import NewRecord, encode_batch
 from exhume.codecs.batches import HEADER_BYTES, Batch, end_reason, first_offset, read_header_fields
+from exhume.codecs.columns.runs import readable
 from exhume.codecs.compression import decompress
 from exhume.codecs.kernels import scan
 from exhume.codecs.kernels.messages import as_records
-from exhume.codecs.kernels.pages import readable
 from exhume.codecs.kernels.primitives import Bytes, Int64s
 from exhume.codecs.lenient_records import read_records_leniently
 from exhume.codecs.record_types import encode_key, encode_value

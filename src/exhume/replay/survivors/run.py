@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from exhume.codecs.batches import MOST_OFFSETS_IN_SEGMENT
+from exhume.codecs.columns.runs import readable
 from exhume.codecs.columns.sections import Sections
 from exhume.codecs.file_content import looks_like
 from exhume.codecs.kernels import scan
 from exhume.codecs.kernels.lz4 import SLACK_BYTES
-from exhume.codecs.kernels.pages import readable
 from exhume.codecs.kernels.primitives import Bytes, Int64s
 from exhume.codecs.kernels.records import LEAST_BYTES
 from exhume.codecs.kernels.times import read_times

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
+from exhume.codecs.columns.runs import readable
 from exhume.codecs.kernels.borders import NOWHERE, next_batch
-from exhume.codecs.kernels.pages import readable
 from exhume.replay.broker_log import StrictLog
 
 #: Every stretch meets all keys anew, so what is small is not cut. Threads begin and end at different times: of a large log there is more
