@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 _LOOK_SECONDS = 0.25
 #: How long whoever cancels waits for jobs to end.
 _CANCEL_SECONDS = 5
+#: When nothing runs at so many looks in a row, nothing will.
+_IDLE_LOOKS = 2
 
 
 @dataclass(slots=True)
@@ -67,11 +69,18 @@ class JobWatch:
         if self._is_cancelled:
             # What it would log is what was asked for.
             self._context.setLogLevel("OFF")
-            self._context.cancelAllJobs()
-            waited = threading.Event()
+            idle_looks, waited = 0, threading.Event()
             for _ in range(round(_CANCEL_SECONDS / _LOOK_SECONDS)):
-                if not tracker.getActiveJobsIds() or waited.wait(_LOOK_SECONDS):
+                # A call that is cut off goes on in Spark, and may begin its job only now.
+                self._context.cancelAllJobs()
+                idle_looks = 0 if tracker.getActiveJobsIds() or self._running_tasks() else idle_looks + 1
+                if idle_looks == _IDLE_LOOKS or waited.wait(_LOOK_SECONDS):
                     break
+
+    def _running_tasks(self) -> int:
+        """Tasks outlive the job that they were for until they see that they are killed, and may write until then."""
+        executors = self._context._jsc.sc().statusTracker().getExecutorInfos()  # noqa: SLF001  # PySpark's tracker knows jobs and stages alone
+        return sum(executor.numRunningTasks() for executor in executors)
 
     def _count(self, tracker: Any) -> None:
         while not self._is_over.wait(_LOOK_SECONDS):
