@@ -39,7 +39,8 @@ def test_what_is_missing_is_what_no_member_has(seed: int) -> None:
     steps = [_step(rng, offset) for offset in range(rng.randint(0, 12))]
     subscribed = [frozenset(rng.sample(_TOPICS, rng.randint(0, 2))) for _ in steps]
 
-    found = [*absences(steps, subscribed, _COUNTS)]
+    found = [(first, end, missed()) for first, end, missed in absences(steps, subscribed, _COUNTS)]
 
-    assert [(first, end, each) for first, end, together in found for each in together] == _seen(steps, subscribed)
+    told = [(first, end, (topic, each)) for first, end, missed in found for topic, partitions in missed.items() for each in partitions]
+    assert told == _seen(steps, subscribed)
     assert len({(first, end) for first, end, _ in found}) == len(found)

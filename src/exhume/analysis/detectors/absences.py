@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import accumulate
 
 from exhume.analysis.memberships import Membership, TopicPartition
@@ -11,9 +12,9 @@ from exhume.analysis.rosters import owned_sets_of
 
 def absences(
     steps: Sequence[Membership], subscribed: Sequence[frozenset[str]], counts: Mapping[str, int]
-) -> Iterator[tuple[int, int, list[TopicPartition]]]:
-    """What was in nobody's assignment over the same steps: from the first one to the one that ended it, by their numbers, and the
-    partitions, sorted. What is still so has the number of steps for its end. Those that ended first come first.
+) -> Iterator[tuple[int, int, Callable[[], dict[str, list[int]]]]]:
+    """What was in nobody's assignment over the same steps: from the first one to the one that ended it, by their numbers, and what gives
+    the partitions by their topics, both sorted. What is still so has the number of steps for its end. Those that ended first come first.
 
     `subscribed` are the topics of each step, `counts` their partitions.
     """
@@ -33,21 +34,21 @@ def absences(
         if ended := before & ~missing:
             for first, those in [*since.items()]:
                 if gone := those & ended:
-                    yield first, number, places.names(gone)
+                    yield first, number, partial(places.by_topic, gone)
                     since[first] = those & missing
                     if not since[first]:
                         del since[first]
         if new := missing & ~before:
             since[number] = new
     for first, those in since.items():
-        yield first, len(steps), places.names(those)
+        yield first, len(steps), partial(places.by_topic, those)
 
 
 class _Places:
     """Partitions of topics as numbers: one bit for each, in their order."""
 
     def __init__(self, counts: Mapping[str, int]) -> None:
-        self._names = [(topic, partition) for topic, count in counts.items() for partition in range(count)]
+        self._size_bytes = sum(counts.values()) // 8 + 1
         #: Where the partitions of each topic begin, and end.
         self._spans = {topic: (end - count, end) for (topic, count), end in zip(counts.items(), accumulate(counts.values()), strict=True)}
 
@@ -57,7 +58,7 @@ class _Places:
 
     def of(self, partitions: Iterable[TopicPartition]) -> int:
         """These partitions, but for those that their topics do not have."""
-        bits = bytearray(len(self._names) // 8 + 1)
+        bits = bytearray(self._size_bytes)
         for topic, partition in partitions:
             start, end = self._spans.get(topic, (0, 0))
             if 0 <= partition < end - start:
@@ -65,9 +66,11 @@ class _Places:
                 bits[place >> 3] |= 1 << (place & 7)
         return int.from_bytes(bits, "little")
 
-    def names(self, bits: int) -> list[TopicPartition]:
+    def by_topic(self, bits: int) -> dict[str, list[int]]:
         """The partitions again."""
-        digits, place, found = f"{bits:b}"[::-1], -1, []
-        while (place := digits.find("1", place + 1)) >= 0:
-            found.append(self._names[place])
+        found = {}
+        for topic, (start, end) in self._spans.items():
+            if own := bits >> start & (1 << end - start) - 1:
+                digits = f"{own:b}"[::-1]
+                found[topic] = [partition for partition, digit in enumerate(digits) if digit == "1"]
         return found

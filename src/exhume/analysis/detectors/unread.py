@@ -76,17 +76,13 @@ def _without_owner(group: GroupCase, sizes: TopicSizes) -> Iterator[Finding]:
         yield undecidable("IC-20a", reason, group, remedy="Give --topics, with topic ids", evidence=steps[-1:])
     known = {topic: sizes.of(topic, group.group) for topic in sorted(frozenset().union(*subscribed))}
     counts = {topic: size.partition_count for topic, size in known.items() if size is not None}
-    found: dict[tuple[int, int | None, str], tuple[TopicSize, Stretch, list[int]]] = {}
+    found: list[tuple[str, TopicSize, Stretch, list[int]]] = []
     for first, end, missed in absences(steps, subscribed, counts):
         ended = steps[end] if end < len(steps) else None
         stretch = Stretch(steps[first:end], ended, group.around.last_timestamp_ms if ended is None else ended.timestamp_ms)
-        if not stretch.lasts:
-            continue
-        for topic, partition in missed:
-            if (size := known[topic]) is not None:
-                key = (stretch.first.record_offset, stretch.next.record_offset if stretch.next else None, topic)
-                found.setdefault(key, (size, stretch, []))[2].append(partition)
-    for (_, _, topic), (size, stretch, partitions) in sorted(found.items(), key=lambda item: item[0][0]):
+        if stretch.lasts:
+            found += ((topic, size, stretch, partitions) for topic, partitions in missed().items() if (size := known[topic]) is not None)
+    for topic, size, stretch, partitions in sorted(found, key=lambda each: each[2].first.record_offset):
         yield _missing(group, topic, size, stretch, partitions)
     unsure = [topic for topic, size in known.items() if size is None or not size.is_exact]
     if unsure:
