@@ -70,8 +70,8 @@ def _without_owner(group: GroupCase, sizes: TopicSizes) -> Iterator[Finding]:
     steps = [step for step in judged(group) if step.members and None not in assigned_of(step)]
     subscribed = [subscribed_together(step) for step in steps]
     nameless = _nameless(group, steps, subscribed)
-    subscribed = [topics - nameless for topics in subscribed]
     if nameless:
+        subscribed = [topics - nameless for topics in subscribed]
         reason = f"assignments name topics by ids that nobody knows, and {some(sorted(nameless))} may be among them"
         yield undecidable("IC-20a", reason, group, remedy="Give --topics, with topic ids", evidence=steps[-1:])
     known = {topic: sizes.of(topic, group.group) for topic in sorted(frozenset().union(*subscribed))}
