@@ -1,7 +1,8 @@
 """Where the time of a subject goes: functions that it comes through, timed within one run, without what each calls of the others.
 
 A stage is a name for some functions. They are replaced, where their callers find them, by ones that look at the clock; all on one thread.
-What is in no stage is `the rest`: opening files, room for what comes, letting go of the log.
+What is in no stage is `the rest`: opening files, room for what comes, letting go of the log; of zstd and of formats 0 and 1 the fold, too,
+which goes block by block there.
 """
 
 from __future__ import annotations

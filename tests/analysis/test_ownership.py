@@ -181,6 +181,31 @@ def test_a_moment_in_front_of_all_groups_is_told(tmp_path: Path, moment: dict[st
             assert [(finding.code, finding.first_record_offset) for finding in topic.findings if finding.severity == "warn"] == told
 
 
+def test_of_groups_that_are_asked_for_others_may_have_been_there(tmp_path: Path) -> None:
+    with PartitionWriter(tmp_path, 7) as log:
+        log.append([classic(1, a=[0])], timestamp_ms=10)
+        log.append([classic(1, "late", a=[0])], timestamp_ms=20)
+
+    for question in (OffsetsTopic.owners, OffsetsTopic.assignments):
+        with exhume.open(tmp_path) as topic:
+            question(topic, groups=["late"], at_time_ms=15)
+
+            [told] = [finding for finding in topic.findings if finding.severity == "warn"]
+            assert (told.code, told.group, told.first_record_offset) == ("moment_too_early", "late", 1)
+            assert told.sentence == "no group that is asked for has a record in front of this moment"
+
+
+def test_a_partition_without_a_segment_has_no_moment(tmp_path: Path) -> None:
+    with PartitionWriter(tmp_path, 7) as log:
+        log.append([classic(1, a=[0])], timestamp_ms=10)
+    (tmp_path / "__consumer_offsets-3").mkdir()
+
+    with exhume.open(tmp_path) as topic:
+        topic.owners(at_offset={7: 0})
+
+        assert not [finding for finding in topic.findings if finding.offsets_partition == 3 and finding.code == "taken_to_its_end"]
+
+
 CONVERTED = """
     0 08:00 GM g gen=3 {A: t → t-0; B: t → t-1}
     1 08:10 GM g = X | CG5 g A {t} | CG3 g epoch=3 | CG7 g A {t:[0,1]} | CG6 g target-epoch=3 | CG8 g A epoch=3 own{t:[0,1]}

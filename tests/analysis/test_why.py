@@ -235,6 +235,20 @@ def test_a_topic_that_went_from_every_group_at_once_was_deleted(tmp_path: Path) 
     assert (answer["code"], answer["confidence"], answer["records"]) == ("topic_deleted", "likely", [0, 2, 3])
 
 
+@pytest.mark.parametrize("missing_bytes", range(5))
+def test_a_key_that_is_cut_off_names_no_offset_that_went_with_the_topic(tmp_path: Path, missing_bytes: int) -> None:
+    def append(log: PartitionWriter) -> None:
+        key, _ = commit(group="search")
+        assert key is not None
+        log.append([commit()], timestamp_ms=T0_MS)
+        log.append([tombstone(commit())], timestamp_ms=T0_MS + 1000)
+        log.append([(key[: len(key) - missing_bytes], None)], timestamp_ms=T0_MS + 1500)
+
+    answer = why(tmp_path, append, **ORDERS_0)[0]
+
+    assert (answer["code"] == "topic_deleted") == (missing_bytes == 0)
+
+
 def test_a_topic_that_another_group_still_has_offsets_of_was_not_deleted(tmp_path: Path) -> None:
     def append(log: PartitionWriter) -> None:
         log.append([commit(), commit(group="search")], timestamp_ms=T0_MS)

@@ -18,9 +18,10 @@ _NEVER = 1 << 60
 def told(directory: Path, least_bytes: int) -> list[list[dict[str, Any]]]:
     """All commits and all other records, as rows."""
     found: list[list[dict[str, Any]]] = [[], []]
-    for chapter in chapters(SegmentReader(discover([str(directory)]), ReadOptions(least_compiled_bytes=least_bytes), Findings())):
-        found[0] += chapter.commits.cast(schemas.DECODED["offset_commit"]).to_pylist()
-        found[1] += chapter.others.to_pylist()
+    with discover([str(directory)]) as evidence:
+        for chapter in chapters(SegmentReader(evidence, ReadOptions(least_compiled_bytes=least_bytes), Findings())):
+            found[0] += chapter.commits.cast(schemas.DECODED["offset_commit"]).to_pylist()
+            found[1] += chapter.others.to_pylist()
     return found
 
 

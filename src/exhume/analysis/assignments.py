@@ -192,7 +192,8 @@ def _unexplained(case: Case) -> Check:
     if own and len(failures) == len(own):
         sentence = f"{titles([failures[-1].variant])} fails here: {failures[-1].failure}"
         return _finished(case, "not_explained", sentence, sizes=sizes)
-    nameless = sorted(case.step.nameless_topics & {topic for partitions in case.actual.values() for topic, _ in partitions})
+    assigned = {topic for partitions in case.actual.values() for topic, _ in partitions}
+    nameless = sorted(case.step.nameless_topics.intersection(assigned).difference(case.facts.names))
     if nameless:
         sentence = f"undecidable, because the name of topic id {nameless[0]} is not known; name it in a topics file"
         return _finished(case, "undecidable", sentence, sizes=sizes)

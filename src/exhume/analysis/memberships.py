@@ -161,7 +161,10 @@ class Membership(NamedTuple):
 
     @property
     def nameless_topics(self) -> set[str]:
-        """Topics that members have partitions of, or are to have, and of which nothing is known but the id."""
+        """Topics that members have partitions of, or are to have, and of which nothing is known but the id.
+
+        A name may have the form of an id: whoever knows the names of topics takes those away.
+        """
         if self.kind == "classic":
             return set()
         topics = {topic for member in self.members.values() for topic, _ in (*member.owned, *(member.target or ()))}

@@ -133,8 +133,8 @@ def neighbours_of(commits: Iterable[pa.RecordBatch], group: str, history: pa.Tab
     for batch in commits:
         for row in batch.filter(pc.is_null(batch["value"])).select([*NEIGHBOURS.names[:4], "key"]).to_pylist():
             told = decode_record(row.pop("key"), None).key
-            # Of a key that is cut off, less may be known.
-            if told.get("group") not in (group, None) and "topic" in told:
+            # A key that is cut off names no partition.
+            if told.get("group") not in (group, None) and "partition" in told:
                 rows.append(row | {"group": told["group"], "topic": told["topic"]})
     return table_of(NEIGHBOURS, rows)
 

@@ -36,7 +36,8 @@ _COMMITS = pa.schema([field.with_type(_TEXTS) if field.name in ("group", "topic"
 class Chapter:
     """Some records of one offsets partition that follow one another.
 
-    `commits` are rows of `schemas.DECODED["offset_commit"]`, where groups and topics may be dictionaries. `others` are all other records,
+    `commits` are rows of `schemas.DECODED["offset_commit"]`, where groups and topics may be dictionaries, as they
+    come with a choice of their rows, too: then not every name is that of a row. `others` are all other records,
     control records too, as `schemas.RECORDS`. Those of classic groups among them are in `groups`, too, as
     `schemas.DECODED["group_metadata"]`.
     """

@@ -81,7 +81,7 @@ class TopicGroups(TopicStates):
         rows = [row for name in TOPIC_RECORD_TYPES for row in self.decoded(name, groups=groups).read_all().to_pylist()]
         facts = FactsOverTime(topics, rows, names)
         ends = self._ends_at(at)
-        steps = up_to(self._noting_late(self._lives_of(groups, names), ends), ends)
+        steps = up_to(self._noting_late(self._lives_of(groups, names), ends, groups), ends)
         wanted = Expectation(expected, release)
         checks = check_every(steps, facts, wanted) if every else check_latest(steps, facts, wanted, with_empty=groups is not None)
         return tables_of(checks)
@@ -124,7 +124,7 @@ class TopicGroups(TopicStates):
             return topic in (None, name) and partition in (None, number)
 
         ends = self._ends_at(at)
-        steps = self._noting_late(self._lives_of(groups), ends)
+        steps = self._noting_late(self._lives_of(groups), ends, groups)
         answer = owners(steps, log_spans(self.batches()), wanted=is_wanted, ends=None if at is None else ends)
         is_named = topic is not None or partition is not None
         if is_named and not any(is_wanted(*topic_partition) for topic_partition in [*known]):
@@ -145,6 +145,8 @@ class TopicGroups(TopicStates):
         orders = {} if at.time_ms is None else append_orders(self._reader(), at.time_ms)
         ends: dict[Origin, int] = {}
         for directory in self._evidence.partitions:
+            if not directory.read_segments:
+                continue
             origin = directory.replica, directory.offsets_partition
             order, last_offset = orders.get(origin), at.last_offsets.get(directory.offsets_partition)
             if order is not None and order.first_later is not None:
@@ -155,8 +157,10 @@ class TopicGroups(TopicStates):
                 self.findings.extend(doubts(directory, at, order))
         return ends
 
-    def _noting_late(self, steps: Iterable[Membership], ends: Mapping[Origin, int]) -> Iterator[Membership]:
-        """The same steps. Where all of them lie behind these ends, `findings` gets that the moment comes too early for an answer."""
+    def _noting_late(self, steps: Iterable[Membership], ends: Mapping[Origin, int], groups: Collection[str] | None) -> Iterator[Membership]:
+        """The same steps, of these groups. Where all of them lie behind these ends, `findings` gets that the moment comes too early for an
+        answer.
+        """
         first: Membership | None = None
         is_late = True
         for step in steps:
@@ -166,9 +170,10 @@ class TopicGroups(TopicStates):
         if first is not None and is_late:
             finding = Finding(
                 code="moment_too_early",
-                sentence="no group has a record in front of this moment: the first one comes later",
+                sentence=f"{'no group' if groups is None else 'no group that is asked for'} has a record in front of this moment",
                 replica=first.replica,
                 offsets_partition=first.offsets_partition,
+                group=first.group if groups is not None and len(groups) == 1 else None,
                 path=first.path,
                 byte_position=first.byte_position,
                 first_record_offset=first.record_offset,

@@ -12,6 +12,7 @@ import exhume
 from exhume.analysis.detectors import LogFiles, condense, diagnose
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.growth import growth_of
+from exhume.codecs.batches import BatchWalk
 from exhume.codecs.chapters import chapters
 from exhume.codecs.log_directory import discover
 from exhume.codecs.record_sizes import record_sizes
@@ -145,6 +146,27 @@ def test_an_open_transaction_holds_up_as_many_bytes_as_transactions_say(tmp_path
         found = said([*topic.diagnose(codes=["IC-08"])], "IC-08")
 
     assert f"in front of the 8 records ({held_up} bytes) from there on" in found.sentence
+
+
+def test_bytes_behind_a_damaged_base_offset_are_never_negative(tmp_path: Path) -> None:
+    with PartitionWriter(tmp_path, 7) as log:
+        for hour in range(12):
+            staged = {"producer_id": 42, "producer_epoch": 3, "is_transactional": True} if hour == 4 else {}
+            now_ms = DAY_0_MS + hour * HOUR_MS
+            log.append([offset_commit("etl", "in", hour, 5, commit_timestamp_ms=now_ms)], timestamp_ms=now_ms, **staged)
+            if hour == 9:
+                log.roll()
+    first = min(tmp_path.rglob("*.log"))
+    content = bytearray(first.read_bytes())
+    [at] = [batch.byte_position for batch in BatchWalk(bytes(content)) if batch.base_offset == 4]
+    content[at : at + 8] = (11).to_bytes(8, "big")
+    first.write_bytes(content)
+
+    with exhume.open(tmp_path) as topic:
+        found = [finding.sentence for finding in topic.diagnose(codes=["IC-08"])]
+
+    assert found
+    assert not [sentence for sentence in found if "(-" in sentence]
 
 
 def test_the_greatest_timeout_and_five_minutes_are_given(tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ class Names:
         rows = np.empty((len(Column), commits.num_rows), np.int64)
         if not commits.num_rows:
             return rows
-        groups, topics = (commits[name].dictionary_encode() for name in ("group", "topic"))
+        groups, topics = (_encoded(commits[name]) for name in ("group", "topic"))
         rows[Column.KEY], rows[Column.GROUP] = self._numbered(groups, topics, numbers_of(commits["partition"], 0), loops)
         for column, name in _PLAIN.items():
             rows[column] = numbers_of(commits[name], NONE)
@@ -181,6 +181,16 @@ _PLAIN = {
     Column.PRODUCER: "producer_id",
     Column.POSITION: "byte_position",
 }
+
+
+def _encoded(names: pa.Array) -> pa.DictionaryArray:
+    """Each of these names there once, in the order in which they come first."""
+    encoded = names.dictionary_encode()
+    news = np.diff(np.maximum.accumulate(numbers_of(encoded.indices, 0)), prepend=-1)
+    if news.max() <= 1 and news.sum() == len(encoded.dictionary):
+        return encoded
+    # The dictionary knows rows that were left out since.
+    return encoded.cast(pa.string()).dictionary_encode()
 
 
 def _places(names: pa.DictionaryArray, number: Callable[[str], int]) -> Int64s:

@@ -183,6 +183,7 @@ def open_transactions(
 
 
 def _bytes_from(directory: PartitionDirectory, record_offset: int, byte_position: int) -> int:
-    """The bytes from here to the end of the log; 0 where damage has this offset in front of all segments."""
-    segments = [segment for segment in directory.read_segments if segment.base_offset <= record_offset]
+    """The bytes from here to the end of the log; 0 where damage has this offset in front of all segments that are long enough."""
+    read = directory.read_segments
+    segments = [segment for segment in read if segment.base_offset <= record_offset and byte_position < segment.size_bytes]
     return directory.bytes_from(segments[-1], byte_position) if segments else 0

@@ -55,8 +55,8 @@ class JobWatch:
             self._group = f"exhume: {name}"
 
     def cancel(self) -> None:
-        """Cancel all jobs, and wait for them to end. May be called by a signal handler: the thread of the watch does the talking, since
-        that of the handler may be in the midst of a word with Spark.
+        """Cancel all jobs of the session, and those that begin meanwhile, until nothing runs. May be called by a signal handler: the thread
+        of the watch does the talking, since that of the handler may be in the midst of a word with Spark.
         """
         self._is_cancelled = True
         self._is_over.set()
