@@ -18,7 +18,8 @@ _MOST_BYTES = 8 * 1024 * 1024
 def append_orders(reader: SegmentReader, time_ms: int) -> dict[Origin, ClockOrder]:
     """How the records of each log are ordered by their append times, and which is the first one later than this time.
 
-    By replica and offsets partition; those without a batch are left out.
+    By replica and offsets partition; those without a batch are left out. What lies in front of the log start counts, as it does for whoever
+    reads records; a load leaves it out.
     """
     orders: dict[Origin, ClockOrder] = {}
     if not reader.is_worth_compiling:
