@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -252,6 +252,19 @@ def test_a_topics_file_names_what_the_log_only_has_ids_of(tmp_path: Path) -> Non
     with exhume.open(corpus.BUNDLED / "4.3.0-consumer-groups" / "data") as topic:
         found = topic.assignments(groups=["clickstream-all"], every=True, topics_file=tmp_path / "topics.csv")
     assert [row["verdict"] for row in found.verdicts.to_pylist() if row["generation"] >= 5] == ["as_expected"] * 3
+
+
+@pytest.mark.parametrize(("names", "verdict"), [((), "undecidable"), (("payments-eu-west-1-log",), "not_explained")])
+def test_a_name_in_the_form_of_an_id_is_a_name_where_it_is_known(names: Collection[str], verdict: str) -> None:
+    doubled = parts("payments-eu-west-1-log", 0)
+    members = (member(name, doubled, ["orders"], target=tuple(doubled)) for name in ("A", "B"))
+    now = step(*members, kind="consumer", protocol=None, group_epoch=1, target_epoch=1)
+    sizes = TopicSizes([Topic("payments-eu-west-1-log", None, 2, None)])
+
+    found = check_group(now, None, TopicFacts(sizes, {}, names), Expectation())
+
+    assert found.verdict["verdict"] == verdict
+    assert ("unsubscribed" in odd(found)["payments-eu-west-1-log", 0]) == bool(names)
 
 
 def test_a_request_that_cannot_be_answered_says_what_could_be() -> None:
