@@ -49,7 +49,7 @@ def partition_rows(case: Case, sizes: Mapping[str, TopicSize], plan: Plan | None
     topics = {member.member_id: member.subscribed_topics for member in step.members.values()}
     exist = {(topic, partition) for topic, size in sizes.items() for partition in range(size.partition_count)}
     is_shared = step.kind == "share"
-    nameless = step.nameless_topics.difference(case.facts.names)
+    nameless = case.nameless_topics
     for each in sorted(exist.union(actual, current or ())):
         topic, partition = each
         mine, theirs = actual.get(each, []), None if expected is None else expected.get(each, [])

@@ -61,6 +61,11 @@ class Case:
         self.actual = outcome_of(self.step)
         self.assignor = assignor_of(self.step)
 
+    @property
+    def nameless_topics(self) -> set[str]:
+        """Those of the step; a name in the form of an id is none where it is known."""
+        return self.step.nameless_topics.difference(self.facts.names)
+
 
 def try_eras(case: Case, side: Side) -> None:
     """Run every era that may be meant, on every set of partition counts that may be right, until one fits."""

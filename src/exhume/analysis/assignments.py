@@ -193,7 +193,7 @@ def _unexplained(case: Case) -> Check:
         sentence = f"{titles([failures[-1].variant])} fails here: {failures[-1].failure}"
         return _finished(case, "not_explained", sentence, sizes=sizes)
     assigned = {topic for partitions in case.actual.values() for topic, _ in partitions}
-    nameless = sorted(case.step.nameless_topics.intersection(assigned).difference(case.facts.names))
+    nameless = sorted(case.nameless_topics & assigned)
     if nameless:
         sentence = f"undecidable, because the name of topic id {nameless[0]} is not known; name it in a topics file"
         return _finished(case, "undecidable", sentence, sizes=sizes)
