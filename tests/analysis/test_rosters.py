@@ -84,6 +84,18 @@ def test_so_it_is_of_a_log_of_many_groups(tmp_path: Path) -> None:
         _check(key, value, roster)
 
 
+def test_what_was_listed_is_not_shipped(tmp_path: Path) -> None:
+    generate(tmp_path / "log", megabytes=1)
+    reader = SegmentReader(discover([tmp_path / "log"]), ReadOptions(least_compiled_bytes=0), Findings())
+    roster = next(roster for _, _, roster in _with_rosters(reader) if roster is not None)
+    shipped = pickle.dumps(roster)
+
+    listed = roster.told("client_host")
+
+    assert pickle.dumps(roster) == shipped
+    assert pickle.loads(shipped).told("client_host") == listed
+
+
 def test_of_a_member_that_is_there_twice_there_is_none() -> None:
     member = {"member_id": "a", "client_id": "c", "client_host": "/h", "session_timeout_ms": 1, "subscription": b"", "assignment": b""}
     value = {"protocol_type": "consumer", "generation": 1, "protocol": "range", "leader": "a", "members": [member, member]}

@@ -68,7 +68,11 @@ class _Columns:
     gifts: bytes
     all_wishes: list[Wish]
     all_gifts: list[Gift]
-    _listed: dict[str, list[Any]] = field(default_factory=dict)
+    _listed: dict[str, list[Any]] = field(default_factory=dict, init=False)
+
+    def __reduce__(self) -> tuple[type[_Columns], tuple[Any, ...]]:
+        """What was listed follows from the rest, and is not shipped with it."""
+        return _Columns, (self.fields, self.has_static_members, self.wishes, self.gifts, self.all_wishes, self.all_gifts)
 
     def listed(self, name: str) -> list[Any]:
         """This field of every member."""
