@@ -262,23 +262,29 @@ def test_nobody_in_the_group_means_that_somebody_outside_committed(tmp_path: Pat
     assert committers(history(tmp_path, append)) == [("outside", "likely")]
 
 
-def test_in_front_of_the_first_group_record_nobody_knows_the_author(tmp_path: Path) -> None:
-    rows = history(tmp_path, lambda log: log.append([commit(10), classic_group(3, a=0)]))
-
-    assert committers(rows) == [("unknown", "undecidable")]
-
-
-def test_a_first_generation_had_nobody_in_front_of_it(tmp_path: Path) -> None:
-    """A member commits when its generation is stored, and generations are counted from 1."""
-    rows = history(tmp_path, lambda log: log.append([commit(10), classic_group(1, a=0), commit(11)]))
-
-    assert committers(rows) == [("outside", "likely"), ("only_member", "likely")]
-
-
-def test_nobody_knows_who_was_in_a_group_in_front_of_its_tombstone(tmp_path: Path) -> None:
-    rows = history(tmp_path, lambda log: log.append([commit(10), (encode_key(2, {"group": "billing"}), None)]))
-
-    assert committers(rows) == [("unknown", "undecidable")]
+@pytest.mark.parametrize(
+    ("record", "of_whole_log", "of_rest"),
+    [
+        # Generations are counted from 1, and a member commits when its own is stored.
+        ("GM g gen=1 {A: t → t-0}", ("outside", "likely"), ("outside", "likely")),
+        # Members of a generation without a record may have been there, but had no assignment.
+        ("GM g gen=3 {A: t → t-0}", ("outside", "possible"), ("unknown", "undecidable")),
+        ("GM g = X", ("outside", "likely"), ("unknown", "undecidable")),
+        ("CG3 g epoch=1 | CG5 g a {t}", ("outside", "likely"), ("outside", "likely")),
+        # The first epoch since 4.3, the second before.
+        ("CG3 g epoch=2 | CG5 g a {t}", ("outside", "likely"), ("unknown", "undecidable")),
+    ],
+)
+def test_who_committed_in_front_of_the_first_group_record(
+    tmp_path: Path, record: str, of_whole_log: tuple[str, str], of_rest: tuple[str, str]
+) -> None:
+    for first, expected in ((0, of_whole_log), (3, of_rest)):
+        story = f"""
+            {first} 08:00 OC g t-0 = 5
+            {first + 1} 08:01 {record}
+        """
+        with exhume.open(Story(story).write(tmp_path / str(first))) as topic:
+            assert committers(topic.history("g").to_pylist()) == [expected]
 
 
 def test_a_group_that_nobody_ever_joined_is_committed_to_from_outside(tmp_path: Path) -> None:

@@ -125,6 +125,15 @@ def test_an_interval_may_have_begun_earlier_where_records_are_missing(
     assert [row["began"] for row in owners(Story("\n".join(lines)).write(tmp_path))] == began
 
 
+@pytest.mark.parametrize(("epoch", "began"), [(1, "then"), (2, "earlier")])
+def test_nothing_is_in_front_of_a_first_epoch(tmp_path: Path, epoch: int, began: str) -> None:
+    story = f"""
+        5 08:00 CG3 g epoch={epoch} | CG5 g a {{t}} | CG8 g a epoch={epoch} state=0 own{{t:[0]}}
+    """
+
+    assert [row["began"] for row in owners(Story(story).write(tmp_path))] == [began]
+
+
 def test_what_a_member_has_to_give_up_is_its_own_until_it_did(tmp_path: Path) -> None:
     def append(log: PartitionWriter) -> None:
         log.append([consumer(3, {"group_epoch": 1}), current("a", 1, 0, [0, 1], [])])

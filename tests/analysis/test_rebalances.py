@@ -240,6 +240,16 @@ def test_a_count_that_begins_anew_is_another_life_of_the_group(tmp_path: Path, g
     assert row["causes"] == (["group_began"] if generation == 1 else ["first_seen"])
 
 
+@pytest.mark.parametrize(
+    ("first", "epoch", "cause"), [(0, 1, "group_began"), (0, 2, "group_began"), (5, 1, "group_began"), (5, 2, "first_seen")]
+)
+def test_behind_a_hole_only_epoch_1_is_known_to_be_the_first(tmp_path: Path, first: int, epoch: int, cause: str) -> None:
+    """Since 4.3 groups begin with epoch 2, which was the second before."""
+    (row,) = of_story(tmp_path, f"{first} 08:00 CG3 g epoch={epoch} | CG5 g a {{t}}")
+
+    assert row["causes"] == [cause]
+
+
 def test_epochs_that_lie_in_front_of_a_hole_may_have_left_records(tmp_path: Path) -> None:
     story = """
         0 08:00 CG3 g epoch=1 | CG5 g a {t} | CG8 g a epoch=1 state=0 own{t:[0]}

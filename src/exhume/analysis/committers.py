@@ -8,7 +8,7 @@ leave out what makes it a member.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,8 +26,12 @@ class Committers:
     had it, or its topic goes by an id without a name, and there were members), outside (nobody was in the group), or unknown.
     `committer_confidence` is proof, likely, possible (a generation that left no record, or another life, came before the next one: owners
     had changed by then), or undecidable.
+
+    `is_whole` says whether the log has every record that was ever written to it, which takes a look at all of it: it is called once at most,
+    where commits lie in front of the first record of a group that may have had others.
     """
 
+    is_whole: Callable[[], bool]
     step: Membership | None = None
     _owners: Mapping[TopicPartition, list[Member]] = field(default_factory=dict)
     #: Rows of commits since the last record of the group.
@@ -37,8 +41,7 @@ class Committers:
     def take(self, step: Membership) -> None:
         """Go on to the next step; how its generation follows the one before settles how sure the commits in between are."""
         if self.step is None:
-            for row in self._before_any if not step.is_beginning else ():
-                row |= {"committer": "unknown", "committer_confidence": "undecidable"}
+            self._settle_in_front(step)
         elif self.step.generation is not None and step.generation is not None:
             follows = step.generation - self.step.generation
             is_hidden = follows > 1 or began_anew(self.step, step)
@@ -49,6 +52,16 @@ class Committers:
                     row["committer_confidence"] = "proof"
         self._rows.clear()
         self.step, self._owners = step, step.owners()
+
+    def _settle_in_front(self, first: Membership) -> None:
+        if first.is_beginning or not self._before_any:
+            return
+        if not self.is_whole():
+            told = {"committer": "unknown", "committer_confidence": "undecidable"}
+        else:
+            told = {"committer_confidence": "possible"} if (first.generation or 0) > 1 else {}
+        for row in self._before_any:
+            row |= told
 
     def note(self, row: _Row) -> _Row:
         """Owner and committer of a commit, as columns; `row` is kept until it is clear how sure that is."""

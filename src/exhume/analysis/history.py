@@ -12,8 +12,9 @@ release, since coordinators disagree where a tombstone meets a pending commit.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache, partial
 from typing import Any
 
 import pyarrow as pa
@@ -21,6 +22,7 @@ import pyarrow.compute as pc
 
 from exhume.analysis.committers import Committers
 from exhume.analysis.group_lives import GroupFold
+from exhume.analysis.log_spans import LogSpans
 from exhume.analysis.memberships import Membership
 from exhume.arrow_rows import Origin, table_of
 from exhume.codecs.json_values import to_json
@@ -88,6 +90,7 @@ def group_history(
     state: CoordinatorState,
     names: TopicNames,
     group: str,
+    spans: Callable[[], LogSpans],
     *,
     topic: str | None = None,
     partition: int | None = None,
@@ -95,7 +98,8 @@ def group_history(
     """The history of this group as `HISTORY`; of its commits for a topic, or one partition, where these are given.
 
     `batches` are all that have a record of this group or end a transaction, in log order. `state` is a load of the whole of the same logs;
-    its release decides what is transactional and what is left.
+    its release decides what is transactional and what is left. `spans`, those of these logs, are asked for where it hangs on them who can
+    have made a commit.
 
     Raises:
         RequestError: no such record; lists groups of similar names, or the topics that the group has commits for.
@@ -103,11 +107,14 @@ def group_history(
     coordinators = {row["coordinator"] for row in state.loads.to_pylist()}
     by_producer_id, only_commits = "java" in coordinators, topic is not None or partition is not None
     lives: dict[Origin, _Life] = {}
+    spans = cache(spans)
     seen: set[str] = set()
     for batch in batches:
         origin = (batch.partition.replica, batch.partition.offsets_partition)
-        life = lives.setdefault(origin, _Life(group, GroupFold(names), by_producer_id=by_producer_id, only_commits=only_commits))
-        seen.update(life.read(batch))
+        if origin not in lives:
+            committers = Committers(partial(_is_whole, spans, origin))
+            lives[origin] = _Life(group, GroupFold(names), committers, by_producer_id=by_producer_id, only_commits=only_commits)
+        seen.update(lives[origin].read(batch))
     rows = [row for origin, life in lives.items() for row in life.finish(_left(state, origin, group))]
     if not rows:
         seen |= {*state.groups["group"].to_pylist(), *state.offsets["group"].to_pylist()}
@@ -128,6 +135,11 @@ def _table(rows: Iterable[_Row]) -> pa.Table:
     return table_of(HISTORY, [row | {"value": None if row["value"] is None else to_json(row["value"])} for row in rows])
 
 
+def _is_whole(spans: Callable[[], LogSpans], origin: Origin) -> bool:
+    span = spans().get(origin)
+    return span is not None and span.is_complete_behind(None)
+
+
 def _left(state: CoordinatorState, origin: Origin, group: str) -> dict[tuple[str, int], int]:
     """Record offset of the commit that is left at the end, by topic and partition."""
     return {
@@ -143,10 +155,10 @@ class _Life:
 
     group: str
     fold: GroupFold
+    committers: Committers
     by_producer_id: bool
     #: Rows of other records tell that they are there, and have no value.
     only_commits: bool
-    committers: Committers = field(default_factory=Committers)
     rows: list[_Row] = field(default_factory=list)
     #: Producer id to its rows that wait for a marker.
     open: dict[int, list[_Row]] = field(default_factory=dict)

@@ -25,6 +25,10 @@ class LogSpan:
     complete_from_offset: int
     last_timestamp_ms: int | None
 
+    def is_complete_behind(self, record_offset: int | None) -> bool:
+        """Whether every record that was ever written behind this one is here; None: every record."""
+        return (0 if record_offset is None else record_offset) >= self.complete_from_offset
+
 
 #: By replica and offsets partition.
 LogSpans = Mapping[Origin, LogSpan]

@@ -146,8 +146,12 @@ class Membership(NamedTuple):
 
     @property
     def is_beginning(self) -> bool:
-        """True where the group began with this step, by the number that grows with every change."""
-        return self.epoch is not None and self.epoch <= 1
+        """True where its number alone says that nothing was in front of this step: no other comes before generation 1, or epoch 1.
+
+        Epoch 2 is the first since 4.3 and was the second before, and members may come and go in generations that leave no record: ask
+        `LogSpan.is_complete_behind` as well.
+        """
+        return self.epoch is not None and self.epoch <= 1 and self.converted_from is None
 
     @property
     def is_empty(self) -> bool:

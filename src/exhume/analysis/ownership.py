@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from exhume.analysis.log_spans import LogSpans
+from exhume.analysis.log_spans import LogSpan, LogSpans
 from exhume.analysis.member_changes import began_anew
 from exhume.analysis.memberships import Member, Membership, TopicPartition, is_in_front
 from exhume.arrow_rows import Origin, table_of
@@ -81,15 +81,13 @@ def owners(
     for step in memberships:
         slot = (*step.origin, step.group)
         if slot not in lives:
-            span = spans.get(step.origin)
-            lives[slot] = _Life(wanted, None if span is None else span.complete_from_offset)
+            lives[slot] = _Life(wanted, spans.get(step.origin))
         lives[slot].take(step)
         if ends is not None and not is_in_front(step, ends):
             cuts.setdefault(step.origin, step.record_offset)
     rows: list[_Row] = []
-    for (replica, number, _), life in lives.items():
-        span = spans.get((replica, number))
-        rows += life.finish(None if span is None else span.last_timestamp_ms)
+    for life in lives.values():
+        rows += life.finish()
     if ends is not None:
         rows = [row for row in rows if _holds(row, cuts.get((row["replica"], row["offsets_partition"])))]
     return table_of(OWNERS, sorted(rows, key=_place))
@@ -106,7 +104,7 @@ class _Life:
     """One group on its way past: the intervals that are open, by partition and then by member id, None for nobody."""
 
     wanted: Callable[[str, int], bool] | None
-    complete_from: int | None
+    span: LogSpan | None
     rows: list[_Row] = field(default_factory=list)
     _open: dict[TopicPartition, dict[str | None, _Row]] = field(default_factory=dict)
     _before: Membership | None = None
@@ -141,7 +139,8 @@ class _Life:
                 for member_id, row in held.items():
                     row["overlaps"] = sorted({*row["overlaps"], *(str(other) for other in now if other != member_id)})
 
-    def finish(self, end_ms: int | None) -> list[_Row]:
+    def finish(self) -> list[_Row]:
+        end_ms = None if self.span is None else self.span.last_timestamp_ms
         for held in self._open.values():
             for row in held.values():
                 began_ms = row["from_timestamp_ms"]
@@ -152,13 +151,12 @@ class _Life:
     def _is_seen_to_begin(self, step: Membership) -> bool:
         """Whether no record is missing that could have given somebody what this step gives."""
         before = self._before
-        if self.complete_from is not None and (0 if before is None else before.record_offset) >= self.complete_from:
+        if self.span is not None and self.span.is_complete_behind(None if before is None else before.record_offset):
             return True
-        if step.generation is None:
-            return False
         if before is None or before.is_tombstone:
-            return step.generation <= 1
-        return not _has_gap(before, step)
+            return step.is_beginning
+        # A member of another kind may have got it within an epoch, by a record that a later one has replaced.
+        return step.generation is not None and not _has_gap(before, step)
 
     def _may_go_by_another_name(self, step: Membership, topic: str, *, has_nameless: bool) -> bool:
         """Whether this step may mean the topic by its name where others mean it by its id, or the other way round."""

@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from exhume.analysis.log_spans import LogSpans
+from exhume.analysis.log_spans import LogSpan, LogSpans
 from exhume.analysis.member_changes import MemberChanges, began_anew, client_of, member_changes, moved_partitions
 from exhume.analysis.memberships import Member, Membership, TopicPartition
 from exhume.analysis.storms import storm_rows, storms
@@ -27,8 +27,8 @@ from exhume.findings import Finding
 #: shared out anew), static_away (it left for now), rewritten (the same once more), created (a record without anybody), converted (to this
 #: group type), or removed.
 #:
-#: `causes` are, as far as two records tell: group_began, first_seen (what was before is not in the log), member_joined, member_left,
-#: member_restarted (the same client and host, or instance, under another member id), subscription_changed, protocol_changed,
+#: `causes` are, as far as two records tell: group_began, first_seen (what was before, if anything, is not in the log), member_joined,
+#: member_left, member_restarted (the same client and host, or instance, under another member id), subscription_changed, protocol_changed,
 #: leader_changed, cooperative_follow_up (partitions given up in the generation before find their owners), topics_changed, converted,
 #: unknown. The number of `skipped` generations, or epochs, between this row and the one before: where `is_complete` says that nothing
 #: can be missing in between, they are rebalances that never got an assignment.
@@ -95,8 +95,7 @@ def rebalances(memberships: Iterable[Membership], spans: LogSpans) -> pa.Table:
     for step in memberships:
         slot = (*step.origin, step.group)
         if slot not in lives:
-            span = spans.get(step.origin)
-            lives[slot] = _Life(None if span is None else span.complete_from_offset)
+            lives[slot] = _Life(spans.get(step.origin))
         lives[slot].take(step)
     rows: list[_Row] = []
     for life in lives.values():
@@ -129,7 +128,7 @@ def storm_findings(table: pa.Table) -> Iterator[Finding]:
 class _Life:
     """One group on its way past."""
 
-    complete_from: int | None
+    span: LogSpan | None
     rows: list[_Row] = field(default_factory=list)
     before: Membership | None = None
     #: Since when the group has had no member, and nobody can have been in it unseen.
@@ -153,7 +152,7 @@ class _Life:
         return self.rows
 
     def _row(self, step: Membership, before: Membership | None, event: str, **more: Any) -> _Row:
-        is_complete = self.complete_from is not None and (0 if before is None else before.record_offset) >= self.complete_from
+        is_complete = self.span is not None and self.span.is_complete_behind(None if before is None else before.record_offset)
         return {
             "replica": step.replica,
             "offsets_partition": step.offsets_partition,
@@ -343,7 +342,7 @@ def _targets(step: Membership) -> dict[TopicPartition, set[str]]:
 
 def _classic_causes(step: Membership, before: Membership | None, changes: MemberChanges, row: _Row) -> list[str]:
     if before is None or before.is_tombstone or before.is_placeholder:
-        is_first = step.generation == 1 or row["is_complete"] or (before is not None and before.is_placeholder)
+        is_first = step.is_beginning or row["is_complete"] or (before is not None and before.is_placeholder)
         return ["group_began" if is_first else "first_seen"]
     causes = ["converted"] if step.converted_from else []
     causes += changes.causes
@@ -363,7 +362,7 @@ def _given_up(step: Membership) -> set[TopicPartition]:
 
 def _modern_causes(step: Membership, before: Membership | None, changes: MemberChanges, row: _Row) -> list[str]:
     if before is None or before.is_tombstone:
-        return ["group_began" if step.group_epoch in (1, 2) or row["is_complete"] else "first_seen"]
+        return ["group_began" if step.is_beginning or row["is_complete"] else "first_seen"]
     causes = ["converted"] if step.converted_from else []
     causes += changes.causes
     if before.topology_epoch is not None and step.topology_epoch != before.topology_epoch:

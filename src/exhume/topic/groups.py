@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from exhume.analysis.group_lives import GROUP_RECORD_TYPES, group_lives
-from exhume.analysis.log_spans import log_spans
 from exhume.analysis.memberships import Membership, is_in_front, up_to
 from exhume.analysis.ownership import owners
 from exhume.analysis.rebalances import rebalances, storm_findings
@@ -94,7 +93,7 @@ class TopicGroups(TopicStates):
         Raises:
             RequestError: no group record of one of these groups; lists what is near by.
         """
-        answer = rebalances(self._lives_of(groups), log_spans(self.batches()))
+        answer = rebalances(self._lives_of(groups), self._spans())
         self.findings.extend(storm_findings(answer))
         return answer
 
@@ -125,7 +124,7 @@ class TopicGroups(TopicStates):
 
         ends = self._ends_at(at)
         steps = self._noting_late(self._lives_of(groups), ends, groups)
-        answer = owners(steps, log_spans(self.batches()), wanted=is_wanted, ends=None if at is None else ends)
+        answer = owners(steps, self._spans(), wanted=is_wanted, ends=None if at is None else ends)
         is_named = topic is not None or partition is not None
         if is_named and not any(is_wanted(*topic_partition) for topic_partition in [*known]):
             place = " ".join(str(part) for part in (topic, partition) if part is not None)

@@ -111,15 +111,15 @@ class TopicInvestigations(TopicGroups):
         is_whole = at is None and not self.findings.has_damage and {load.outcome for load in loads} == {"loaded"}
         # A lenient load of such a log comes to the same.
         whole = state if is_whole else load_state(self._evidence.log_directories, replace(options, mode="lenient", at=None), names)
+        batches = self.batches().read_all()
+        spans = log_spans(batches.to_batches())
         records: list[pa.RecordBatch] = []
-        history = group_history(noting(self._batches_about(group, fast), group, records), whole, names, group)
+        history = group_history(noting(self._batches_about(group, fast), group, records), whole, names, group, lambda: spans)
         origins = list(dict.fromkeys((row["replica"], row["offsets_partition"]) for row in history.to_pylist()))
         is_read_through = at is None or {load.outcome for load in loads} == {"loaded"}
         reach = state if is_read_through else load_state(self._evidence.log_directories, replace(options, mode="lenient"), names)
         ends = cuts(reach)
         history = history_until(history, ends)
-        batches = self.batches().read_all()
-        spans = log_spans(batches.to_batches())
         known_ends = {origin: end for origin, end in ends.items() if origin in origins and end is not None and end >= 0}
         end_times_ms = {origin: self._times_of(end, origin[1]).get(str(origin[0])) for origin, end in known_ends.items()}
         times_ms = (*end_times_ms.values(), *(span.last_timestamp_ms for span in spans.values()))

@@ -17,6 +17,7 @@ from exhume.analysis.diff import diff_states
 from exhume.analysis.forecast import Expiry, forecast, forecast_expiry, forecast_removals
 from exhume.analysis.history import HISTORY, group_history
 from exhume.analysis.load_check import check_loads
+from exhume.analysis.log_spans import LogSpans, log_spans
 from exhume.analysis.removals import neighbours_of
 from exhume.analysis.why import explain as answer_why
 from exhume.codecs import kernel_cache
@@ -144,7 +145,7 @@ class TopicStates(TopicTables):
         names, fast = self._topic_names(None), replace(self._fast_load(), noted={})
         options = LoadOptions(profile_for(release), "lenient", fast=fast, groups=groups)
         state = load_state(self._evidence.log_directories, options, names)
-        return group_history(self._batches_about(group, fast, key), state, names, group, topic=key[0], partition=key[1])
+        return group_history(self._batches_about(group, fast, key), state, names, group, self._spans, topic=key[0], partition=key[1])
 
     def expiry(
         self,
@@ -206,7 +207,7 @@ class TopicStates(TopicTables):
         options = LoadOptions(profile, "lenient", inputs=inputs, fast=noting, groups=asked_exactly([group]))
         lenient = load_state(self._evidence.log_directories, options, names)
         try:
-            history = group_history(self._batches_about(group, noting), lenient, names, group)
+            history = group_history(self._batches_about(group, noting), lenient, names, group, self._spans)
         except RequestError:
             # That nothing is here is an answer, too.
             history = HISTORY.empty_table()
@@ -226,6 +227,10 @@ class TopicStates(TopicTables):
             topic=topic,
             partition=partition,
         )
+
+    def _spans(self) -> LogSpans:
+        """How far these logs reach; reads the headers of all batches."""
+        return log_spans(self.batches())
 
     def load_check(self, releases: Collection[str] | None = None, *, stop: Stop | None = None) -> pa.Table:
         """What each of these releases (default: the newest of every span) would make of these logs, as `load_check.LOAD_CHECK`."""
