@@ -27,8 +27,8 @@ class Committers:
     `committer_confidence` is proof, likely, possible (a generation that left no record, or another life, came before the next one: owners
     had changed by then), or undecidable.
 
-    `is_whole` says whether the log has every record that was ever written to it, which takes a look at all of it: it is called once at most,
-    where commits lie in front of the first record of a group that may have had others.
+    `is_whole` says whether the log has every record that was ever written to it. To find that out takes a look at all of it: it is asked
+    once at most, where commits lie in front of the first record of a group that may have had others.
     """
 
     is_whole: Callable[[], bool]
