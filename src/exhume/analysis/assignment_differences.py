@@ -33,6 +33,8 @@ ASSIGNMENT_PARTITIONS = pa.schema(
         ("differences", pa.list_(pa.string())),
     ]
 )
+#: Protocols of classic groups whose leader withholds what members have to let go of first.
+_COOPERATIVE = ("cooperative-sticky", "stream")
 #: The differences that verdicts count.
 COUNTED = ("lost", "doubled", "moved_needlessly", "unsubscribed", "beyond_count", "withheld", "unreconciled")
 
@@ -55,7 +57,7 @@ def partition_rows(case: Case, sizes: Mapping[str, TopicSize], plan: Plan | None
         mine, theirs = actual.get(each, []), None if expected is None else expected.get(each, [])
         odd = []
         if not mine and each in exist and not is_shared:
-            odd.append("withheld" if each in withheld or (case.assignor == "cooperative-sticky" and each in claimed) else "lost")
+            odd.append("withheld" if each in withheld or (case.assignor in _COOPERATIVE and each in claimed) else "lost")
         if len(mine) > 1 and not is_shared:
             odd.append("doubled")
         if theirs is not None and set(mine) != set(theirs) and mine and theirs:

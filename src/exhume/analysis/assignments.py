@@ -19,16 +19,10 @@ import pyarrow as pa
 
 from exhume.analysis.assignment_differences import ASSIGNMENT_PARTITIONS, COUNTED, partition_rows
 from exhume.analysis.assignment_questions import TopicFacts, said_counts, subscribed_topics
+from exhume.analysis.assignment_structures import STREAMS_PROTOCOL, judge_structure
 from exhume.analysis.assignment_trials import Case, Expectation, titles, try_eras
 from exhume.analysis.assignors import Plan, Side, TopicPartition
-from exhume.analysis.assignors.structure import (
-    connect_delay_ms,
-    connect_oddities,
-    connect_running,
-    streams_group_oddities,
-    streams_oddities,
-    unbalanced_by,
-)
+from exhume.analysis.assignors.structure import unbalanced_by
 from exhume.analysis.memberships import Membership
 from exhume.analysis.topic_sizes import TopicSize, TopicSizes
 from exhume.arrow_rows import table_of
@@ -73,8 +67,6 @@ _LEADERS_BY_VERSION = {
     1: "Java clients 2.4-3.3, or other libraries",
     3: "Java clients 3.4 and later",
 }
-#: Protocols of classic consumer groups whose leader is Kafka Streams.
-_STREAMS_PROTOCOLS = ("stream",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +104,9 @@ def check_group(
     """
     case = Case(step, before, facts, wanted or Expectation(), latest or step)
     side = _SIDES.get(step.kind)
-    if step.kind == "streams" or step.protocol in _STREAMS_PROTOCOLS or step.protocol_type == "connect":
-        return _structural(case)
+    if step.kind == "streams" or step.protocol == STREAMS_PROTOCOL or step.protocol_type == "connect":
+        found = judge_structure(case)
+        return _finished(case, found.verdict, found.sentence, sizes=found.sizes)
     if step.kind == "classic" and (step.protocol_type != "consumer" or step.is_opaque):
         return _finished(case, "undecidable", f"protocol type {step.protocol_type!r} assigns no partitions that are known")
     if any(member.subscribed_topics is None for member in step.members.values()):
@@ -237,29 +230,6 @@ def _is_sound(case: Case, held: Mapping[str, set[TopicPartition]]) -> bool:
     return all(topic in topics[member_id] for member_id, partitions in held.items() for topic, _ in partitions)
 
 
-def _structural(case: Case) -> Check:
-    """The verdict on a group of which only the structure can be checked."""
-    members = list(case.step.members.values())
-    if case.step.protocol_type == "connect":
-        if not any(connect_running(member) is not None for member in members):
-            return _finished(case, "undecidable", "no worker's assignment can be read")
-        oddities = list(connect_oddities(members))
-        delay_ms = connect_delay_ms(members)
-        fine = "no work runs twice and workers run about as much"
-        fine += f"; lost work waits up to {delay_ms} ms" if delay_ms else ""
-    elif case.step.kind == "streams":
-        oddities = list(streams_group_oddities(members))
-        fine = "every active task runs once"
-    else:
-        oddities = list(streams_oddities(members))
-        fine = "every task runs once and has its partitions"
-    who = "Kafka Connect" if case.step.protocol_type == "connect" else "Kafka Streams"
-    note = f"{who}: only the structure can be checked"
-    if oddities:
-        return _finished(case, "not_explained", f"{note}; {'; '.join(oddities[:3])}")
-    return _finished(case, "consistent", f"{note}; {fine}")
-
-
 def _finished(
     case: Case,
     verdict: Verdict,
@@ -276,7 +246,7 @@ def _finished(
     counts = {kind: sum(kind in row["differences"] for row in rows) for kind in COUNTED}
     bases = [size.basis for size in sizes.values()]
     listed = list(step.members.values())
-    is_plain = step.kind in ("classic", "consumer") and step.protocol_type != "connect" and step.protocol not in _STREAMS_PROTOCOLS
+    is_plain = step.kind in ("classic", "consumer") and step.protocol_type != "connect" and step.protocol != STREAMS_PROTOCOL
     row = {
         "replica": step.replica,
         "offsets_partition": step.offsets_partition,

@@ -40,16 +40,32 @@ def unbalanced_by(members: Sequence[Member], held: Mapping[str, Sequence[TopicPa
     return worst
 
 
+def streams_info(member: Member) -> Mapping[str, Any] | None:
+    """What the leader of a classic group of Kafka Streams told a member besides its partitions; None where its tasks cannot be read."""
+    info = None if member.assignment is None else member.assignment.user_data
+    is_read = info is not None and info.kind == "streams_assignment_info" and "active_tasks" in info.value
+    return info.value if info is not None and is_read else None
+
+
+def streams_may_follow_up(members: Iterable[Member]) -> bool:
+    """Whether the leader may have asked for a rebalance at once, to give away what somebody has to let go of first.
+
+    Before version 7 it has no word for that.
+    """
+    infos = [info for info in map(streams_info, members) if info is not None]
+    return any(not info.get("next_rebalance_ms") for info in infos)
+
+
 def streams_oddities(members: Iterable[Member]) -> Iterator[str]:
     """Of a classic group of Kafka Streams: tasks that two members run, tasks that do not fit their partitions, errors of the leader."""
     runs: dict[Any, list[str]] = {}
     for member in members:
-        info = None if member.assignment is None else member.assignment.user_data
-        if info is None or info.kind != "streams_assignment_info" or "active_tasks" not in info.value:
+        info = streams_info(member)
+        if info is None:
             continue
-        if info.value.get("error_code"):
-            yield f"the leader told member {member.member_id} error {info.value['error_code']}"
-        tasks = [(task["subtopology"], task["partition"]) for task in info.value["active_tasks"]]
+        if info.get("error_code"):
+            yield f"the leader told member {member.member_id} error {info['error_code']}"
+        tasks = [(task["subtopology"], task["partition"]) for task in info["active_tasks"]]
         partitions = sorted(member.assigned or ())
         if len(tasks) != len(partitions):
             yield f"member {member.member_id} has {len(tasks)} active tasks for {len(partitions)} partitions"
@@ -84,32 +100,64 @@ def connect_running(member: Member) -> list[Work] | None:
         return None
     if not assignment.version:
         return _work(assignment.value["assigned"])
-    allocation = None if member.subscription is None else member.subscription.user_data
-    before = [] if allocation is None or allocation.kind != "connect_assignment" else _work(allocation.value["assigned"])
+    before = _allocation(member)
+    if before is None:
+        return None
     revoked = set(_work(assignment.value["revoked"]))
     return list(dict.fromkeys([*(work for work in before if work not in revoked), *_work(assignment.value["assigned"])]))
 
 
+def _allocation(member: Member) -> list[Work] | None:
+    """What a Connect worker said that it ran when it joined; None where that cannot be read."""
+    state = member.subscription
+    if state is None or state.kind != "connect_config_state":
+        return None
+    allocation = state.user_data
+    if allocation is None:
+        return []
+    return _work(allocation.value["assigned"]) if allocation.kind == "connect_assignment" else None
+
+
+def connect_is_settled(members: Iterable[Member]) -> bool:
+    """Whether nothing is being revoked or delayed: then workers run about as much. An eager leader gives everything away at once."""
+    told = [member.assignment.value for member in members if member.assignment is not None]
+    return not any(value.get("revoked") or value.get("delay_ms") for value in told)
+
+
 def connect_oddities(members: Sequence[Member]) -> Iterator[str]:
-    """Of a Connect group: errors, work that two workers run, revocations of what nobody has, and how unequal the workers are."""
+    """Of a Connect group: errors, workers that follow different leaders, work that two workers run, revocations of what a worker has not,
+    and how unequal the workers are.
+    """
     payloads: list[Payload] = [
         member.assignment for member in members if member.assignment and member.assignment.kind == "connect_assignment"
     ]
     for error in sorted({payload.value["error"] for payload in payloads} - {0}):
         yield f"the leader told workers error {error}: nobody gets work until they have the same configuration"
-    running = {member.member_id: connect_running(member) or [] for member in members}
+    leaders = sorted({payload.value["leader_url"] for payload in payloads})
+    if len(leaders) > 1:
+        yield f"workers were told of {len(leaders)} leaders: {', '.join(leaders)}"
+    running = {member.member_id: work for member in members if (work := connect_running(member)) is not None}
     counts = Counter(chain.from_iterable(running.values()))
     for (connector, task), count in sorted(counts.items()):
         if count > 1:
             yield f"{_spelt(connector, task)} runs on {count} workers"
-    is_settled = all(payload.version and not payload.value.get("revoked") and not payload.value.get("delay_ms") for payload in payloads)
-    if is_settled and len(members) > 1:
+    for member in members:
+        for connector, task in _revoked_in_vain(member):
+            yield f"worker {member.member_id} has to give up {_spelt(connector, task)}, which it does not run"
+    if connect_is_settled(members) and len(running) > 1:
         for kind, sizes in (
             ("connectors", [sum(task < 0 for _, task in works) for works in running.values()]),
             ("tasks", [sum(task >= 0 for _, task in works) for works in running.values()]),
         ):
             if max(sizes) - min(sizes) > 1:
                 yield f"workers run between {min(sizes)} and {max(sizes)} {kind}, though nothing is being revoked or delayed"
+
+
+def _revoked_in_vain(member: Member) -> list[Work]:
+    assignment, before = member.assignment, _allocation(member)
+    if assignment is None or assignment.kind != "connect_assignment" or before is None:
+        return []
+    return sorted(set(_work(assignment.value.get("revoked"))).difference(before))
 
 
 def connect_delay_ms(members: Iterable[Member]) -> int:
