@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from .incidents import hit
 from .story import said
 
@@ -14,3 +16,10 @@ def test_an_application_got_another_group_id(tmp_path: Path) -> None:
     assert (found.severity, found.confidence, found.group) == ("warn", "likely", "app-v2")
     assert "group app-v1 was last active, with the same topics and client ids" in found.sentence
     assert "t-0 900 → 20 (-880)" in found.sentence
+
+
+@pytest.mark.parametrize(
+    ("title", "said_when"), [("ten minutes later, at the end of the log", "10 min after"), ("days later", "5 d 10 min after")]
+)
+def test_members_that_left_are_gone_and_days_do_not_make_it_another_application(title: str, said_when: str, tmp_path: Path) -> None:
+    assert said(hit("IC-25", tmp_path, title), "IC-25").sentence.startswith(f"began {said_when} group app-v1 was last active")

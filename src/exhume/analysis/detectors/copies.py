@@ -171,7 +171,7 @@ def find_damaged_segments(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:
 def find_silence(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:  # noqa: ARG001
     """An offsets partition in which nothing was written for ten minutes and longer up to a new leader, while others went on.
 
-    At least two of its groups wrote before and after it, and at least two groups of other partitions of the same replica wrote during it.
+    At least two of its groups wrote before and after it, and a group of another partition of the same replica wrote during it.
     Why a partition is without a coordinator is not in the log: no leader, or a load that failed.
     """
     for partition in case.partitions:
@@ -198,7 +198,7 @@ def _silence(case: TopicCase, partition: PartitionCase, epoch: Epoch, before: in
         if _spans(group.first_commit_ms, group.last_commit_ms, since_ms, until_ms)
         and not any(each.from_timestamp_ms <= since_ms + length_ms // 4 and each.to_timestamp_ms >= until_ms for each in group.silences)
     ]
-    if len(stopped) < _LEAST_GROUPS or len(went_on) < _LEAST_GROUPS:
+    if len(stopped) < _LEAST_GROUPS or not went_on:
         return None
     around = partition.around
     what = f"the first record of leader epoch {epoch.leader_epoch}"

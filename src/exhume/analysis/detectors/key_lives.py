@@ -26,8 +26,8 @@ from exhume.analysis.detectors.following import Loops
 from exhume.analysis.detectors.following.columns import BEGINS, COMMIT_COLUMNS, COMMIT_WITH_GROUP, NONE, Column, Floats, Int64s, Key, Noted
 from exhume.analysis.detectors.recent import Recent
 
-#: Commits in a minute that make it a hot one.
-_HOT = 60
+#: Commits in a minute that make it a hot one: more than one a second.
+_HOT = 61
 _BEGIN = np.array([BEGINS.get(column, 0) for column in Key], np.int64)
 _TOLD = [
     Noted.KEY,

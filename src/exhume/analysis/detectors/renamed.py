@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ _DAY_MS = 24 * _HOUR_MS
 #: A group is new that begins so long behind its log, and gone when it has been silent for so long.
 _NEW_MS, _GONE_MS = _HOUR_MS // 6, _HOUR_MS
 _ALIKE = 0.8
+_LEFT = ("empty", "removed")
 #: Where one group has more successors than this, ids are made up as they are needed (IC-14).
 _MOST_SUCCESSORS = 3
 _LEAST_PREFIX = 3
@@ -36,6 +36,7 @@ class _Traits:
     first_ms: int
     last_ms: int
     is_new: bool
+    is_left: bool
     topics: frozenset[str]
     firsts: Mapping[tuple[str, int], int]
     lasts: Mapping[tuple[str, int], Commit]
@@ -46,10 +47,11 @@ class _Traits:
 
 
 def find_renamed_groups(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:  # noqa: ARG001
-    """A group that begins within a day and an hour of another's last sign of life, and reads the same topics.
+    """A group that begins behind another's last sign of life, or up to an hour before it, and reads the same topics.
 
-    The other one is never active again, four fifths of their topics are the same, and so is a client id (but for its ending), a subnet, or
-    the assignor. The new group began anew: what the old one had committed is not its own.
+    The other one is never active again: silent for an hour, or left by its members. Four fifths of their topics are the same, and so is a
+    client id (but for its ending); or, within a day, a subnet or the assignor. The new group began anew: what the old one had committed is
+    not its own.
     """
     if not _is_taken_up(case):
         return
@@ -75,15 +77,11 @@ def find_renamed_groups(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:  
 
 def _is_taken_up(case: TopicCase) -> bool:
     """Whether any group begins about when another one ended, by their times alone: where none does, nobody has to be recognised."""
-    spans = [(group.around, min(times), max(times)) for group in case.groups() if (times := _times(group))]
-    now_ms = max((around.last_timestamp_ms or 0 for around, _, _ in spans), default=0)
-    ends_ms = sorted(last_ms for _, _, last_ms in spans if now_ms - last_ms >= _GONE_MS)
-    for around, first_ms, _ in spans:
-        if first_ms - (around.first_timestamp_ms or 0) >= _NEW_MS:
-            place = bisect_left(ends_ms, first_ms - _DAY_MS)
-            if place < len(ends_ms) and ends_ms[place] <= first_ms + _HOUR_MS:
-                return True
-    return False
+    spans = [(group.around, min(times), max(times), group.standing in _LEFT) for group in case.groups() if (times := _times(group))]
+    now_ms = max((around.last_timestamp_ms or 0 for around, *_ in spans), default=0)
+    gone_ms = [last_ms for _, _, last_ms, is_left in spans if is_left or now_ms - last_ms >= _GONE_MS]
+    new_ms = [first_ms for around, first_ms, _, _ in spans if first_ms - (around.first_timestamp_ms or 0) >= _NEW_MS]
+    return bool(gone_ms and new_ms) and min(gone_ms) <= max(new_ms) + _HOUR_MS
 
 
 def _times(group: GroupCase) -> list[int]:
@@ -107,6 +105,7 @@ def _traits(group: GroupCase) -> _Traits | None:
         last_ms=max(times),
         # What was there before the log begins, or lies where compaction has been, may be older than it looks.
         is_new=around.is_complete_at(first_offset) and min(times) - (around.first_timestamp_ms or 0) >= _NEW_MS,
+        is_left=group.standing in _LEFT,
         topics=frozenset(key.topic for key in keys),
         firsts={(key.topic, key.partition): key.first_committed_offset for key in keys if key.first_committed_offset is not None},
         lasts={(key.topic, key.partition): key.last for key in keys if key.last is not None},
@@ -118,11 +117,16 @@ def _traits(group: GroupCase) -> _Traits | None:
 
 
 def _is_successor(old: _Traits, new: _Traits, now_ms: int) -> bool:
-    if old.first_ms >= new.first_ms or not -_HOUR_MS <= new.first_ms - old.last_ms <= _DAY_MS or now_ms - old.last_ms < _GONE_MS:
+    elapsed_ms, silent_ms = new.first_ms - old.last_ms, now_ms - old.last_ms
+    if old.first_ms >= new.first_ms or elapsed_ms < -_HOUR_MS or (silent_ms < _GONE_MS and not old.is_left):
         return False
     if len(old.topics & new.topics) < _ALIKE * len(old.topics | new.topics):
         return False
-    return bool(old.clients & new.clients or old.subnets & new.subnets or old.assignors & new.assignors)
+    if old.clients & new.clients:
+        return True
+    # Many applications share a network or an assignor: these count for what follows soon, and is seen for long.
+    is_soon = elapsed_ms <= _DAY_MS and silent_ms >= _GONE_MS
+    return is_soon and bool(old.subnets & new.subnets or old.assignors & new.assignors)
 
 
 def _renamed(old: _Traits, new: _Traits) -> Finding:
