@@ -39,6 +39,29 @@ def test_an_offset_expired_while_the_group_was_rebalancing(tmp_path: Path) -> No
     assert codes_of(near_miss("IC-28b", tmp_path / "no gap", codes=["IC-01", "IC-17", "IC-28"])) == {"IC-17"}
 
 
+def test_an_expire_timestamp_that_is_none_leaves_it_to_the_retention(tmp_path: Path) -> None:
+    title = "commits of the version that can hold an expire timestamp, and holds none"
+    found = said(hit("IC-01", tmp_path / "expired", title, codes=ALL), "IC-01")
+
+    assert "2 offsets of orders (0, 1) expired 7 d 6 min after the group became Empty" in found.sentence
+    deleted = """
+        0 d0 10:00 OC g t-0 = 900 {v=1 xt=-1}
+        1 d0 10:21 OC g t-0 = X
+    """
+    assert "21 min after the last commit" in said(Story(deleted).findings(tmp_path / "deleted"), "IC-05a").sentence
+
+
+def test_of_tombstones_alone_nobody_knows_how_old_it_was(tmp_path: Path) -> None:
+    found = said(undecidable("IC-01", tmp_path), "IC-01")
+
+    assert found.sentence == (
+        "undecidable, because 2 offsets of orders (0, 1) removed, and compaction took what was there before: how old it was is not known"
+    )
+    assert evidence_offsets(found) == [104, 105]
+    # Where every record is there, they removed nothing.
+    assert not [each for each in Story("0 d0 10:00 OC g t-0 = X").findings(tmp_path / "nothing") if each.code == "IC-01"]
+
+
 def test_a_sweep_before_the_retention_is_over(tmp_path: Path) -> None:
     found = [each for each in hit("IC-28c", tmp_path) if each.code == "IC-28c"]
 
@@ -70,6 +93,14 @@ def test_whether_one_offset_went_early_is_undecidable_without_the_retention(tmp_
 
     assert found.confidence == "undecidable"
     assert "the offset of t-0 went 3 d 5 min after the commit" in found.sentence
+
+
+def test_one_offset_went_early(tmp_path: Path) -> None:
+    found = hit("IC-28c", tmp_path, "one offset", codes=ALL)
+
+    assert said(found, "IC-28c").sentence == "the offset of a-0 removed 3 d 5 h after the commit; the retention is 7 d"
+    assert "a request to delete them (IC-05a)" in str(said(found, "IC-28c").not_excluded)
+    assert codes_of(found) == {"IC-05a", "IC-28c"}
 
 
 def test_the_deletion_of_one_group_is_no_early_expiry(tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from exhume.analysis.detectors.report import span
 
 from .incidents import ALL, hit, near_miss
@@ -39,6 +41,14 @@ def test_a_topic_was_deleted(tmp_path: Path) -> None:
     assert found.topic == "tmp"
     assert "topic tmp was deleted" in found.sentence
     assert "2 groups lost offsets of it" in found.sentence
+
+
+def test_a_topic_was_deleted_that_had_been_quiet_for_longer_than_the_retention(tmp_path: Path) -> None:
+    title = "a topic that members subscribe to, and that had been quiet for longer than the retention"
+    found = hit("IC-05a", tmp_path, title, codes=["IC-01", "IC-05a", "IC-17", "IC-28"])
+
+    assert "topic slow was deleted at 2024-01-16 00:00:00.000Z: 2 groups lost offsets of it" in said(found, "IC-05a").sentence
+    assert codes_of(found) == {"IC-05a"}
 
 
 def test_offsets_of_a_group_were_deleted(tmp_path: Path) -> None:
@@ -82,6 +92,20 @@ def test_a_partition_that_is_younger_than_its_siblings(tmp_path: Path) -> None:
 
     assert (found.offsets_partition, found.severity) == (3, "warn")
     assert "5 d after its siblings" in found.sentence
+
+
+@pytest.mark.parametrize("first", ['GM {g} gen=0 pt="" empty | GM {g} gen=1 {A: t → t-0}', "CG5 {g} m {t} | CG3 {g} epoch=1"])
+def test_groups_begin_with_a_placeholder_or_a_member_where_coordinators_are_new(first: str, tmp_path: Path) -> None:
+    story = Story()
+    for number in (1, 2):
+        story.tell("0 d0 00:00 OC old t-0 = 5\n1 d6 00:00 OC old t-0 = 6", offsets_partition=number)
+    records = [f"{2 * number} d5 00:00 {first.replace('{g}', f'g{number}')}" for number in range(3)]
+    story.tell("\n".join(records), offsets_partition=3)
+
+    found = said(story.findings(tmp_path, codes=["IC-35"]), "IC-35")
+
+    assert "begins at offset 0, 5 d after its siblings, with groups at generation 1" in found.sentence
+    assert evidence_offsets(found) == [1, 3, 5]
 
 
 def test_partitions_with_different_topic_ids(tmp_path: Path) -> None:

@@ -12,14 +12,12 @@ from exhume.analysis.detectors.keys import KeyLife
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import Proof, counted, finding, partitions_of, some, span, undecidable
 from exhume.analysis.detectors.retention import CHECK_MS, DAY_MS, DEFAULTS_MS
-from exhume.analysis.detectors.sweeps import Removed, Sweep, Verdict, subscribed_topics, sweeps
+from exhume.analysis.detectors.sweeps import Removed, Sweep, Verdict, new_leader, subscribed_topics, sweeps
 from exhume.analysis.removals import show_time
-from exhume.findings import Confidence, Finding
+from exhume.findings import Confidence, Finding, Severity
 
 #: What goes sooner than that went on request: passes come by a retention of hours at least.
 _LEAST_AGE_MS = 60 * 60_000
-#: How soon after a change of leader a removal is laid to its load.
-_SOON_MS = 30 * 60_000
 
 
 def find_expired_while_idle(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
@@ -27,10 +25,31 @@ def find_expired_while_idle(group: GroupCase, inputs: Inputs) -> Iterator[Findin
 
     The age counts from when the group became Empty, for groups without members of their own and KIP-848 groups from the commit. Without
     `--retention`, what most removals of all groups speak for is taken, or a default of Kafka: 7 days, 1 day before 2.0. It is an incident
-    where the group commits to one of the keys again: it began anew, from wherever its clients begin.
+    where the group commits to one of the keys again: it began anew, from wherever its clients begin. Where compaction took what tombstones
+    removed, nobody knows how old that was.
     """
     for part in _parts(group, inputs, "expired"):
         yield _expired(part, inputs)
+    yield from _of_unknown_age(group, inputs)
+
+
+def _of_unknown_age(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
+    around = group.around
+    if around.start_offset == 0 and around.is_complete_at(0):
+        return
+    removed = [
+        each
+        for part in _parts(group, inputs, "unknown")
+        for each in part.removed
+        if each.age_ms is None and each.removal.value is None and each.removal == each.key.removals[0]
+    ]
+    if removed:
+        topics = [
+            partitions_of(topic, [each.key.partition for each in removed if each.key.topic == topic])
+            for topic in sorted({each.key.topic for each in removed})
+        ]
+        reason = f"{some(topics)} removed, and compaction took what was there before: how old it was is not known"
+        yield undecidable("IC-01", reason, group, evidence=[each.removal for each in removed])
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +130,10 @@ def find_expired_too_early(group: GroupCase, inputs: Inputs) -> Iterator[Finding
 
     (a) Old enough, but the group was Stable and members subscribe to the topic. (b) The same of a topic that the last stored generation
     does not subscribe to, while generations that the log does not have lie around it: the group was rebalancing. (c) Younger than
-    `--retention`, in a sweep of several topics of several groups, or of one group at the same age again and again. (d) The value says that
-    it never expires, and the partition had just got another leader. And, allowed but a surprise: offsets of a KIP-848 group whose last
-    member had just left, since its offsets count from their commits, not from when the group became empty.
+    `--retention`, in a sweep of several topics of several groups, or of one group at the same age again and again, or
+    by itself, which a request can have done as well. (d) The value says that it never expires, and the partition had just got another
+    leader. And, allowed but a surprise: offsets of a KIP-848 group whose last member had just left, since its offsets count from their
+    commits, not from when the group became empty.
     """
     yield from _forbidden(group, inputs)
     for part in _parts(group, inputs, "rebalancing"):
@@ -121,12 +141,10 @@ def find_expired_too_early(group: GroupCase, inputs: Inputs) -> Iterator[Finding
         yield _early("IC-28b", sentence, part, "possible", ["subscriptions of the generations that left no record"])
     yield from _younger_than_retention(group, inputs)
     for part in _parts(group, inputs, "no_expiry"):
-        epoch = next((each for each in reversed(group.around.epochs[1:]) if each.first_record_offset <= part.sweep.record_offset), None)
-        if epoch is None or epoch.first_timestamp_ms is None or part.sweep.timestamp_ms is None:
-            continue
-        since_ms = part.sweep.timestamp_ms - epoch.first_timestamp_ms
-        if since_ms <= _SOON_MS:
-            since = f"{span(since_ms)} after leader epoch {epoch.leader_epoch} began"
+        removal = part.removed[0].removal
+        epoch = new_leader(group, removal)
+        if epoch is not None:
+            since = f"{span((removal.timestamp_ms or 0) - (epoch.first_timestamp_ms or 0))} after leader epoch {epoch.leader_epoch} began"
             sentence = f"{part.offsets} removed {since}, though the commits say that they never expire"
             yield _early("IC-28d", sentence, part, "possible", ["a request to delete them", "the deletion of the topic"])
     for part in _parts(group, inputs, "just_emptied"):
@@ -136,18 +154,15 @@ def find_expired_too_early(group: GroupCase, inputs: Inputs) -> Iterator[Finding
 
 def _forbidden(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
     for part in _parts(group, inputs, "forbidden"):
-        has_younger = any(removed.key.topic == part.topic and removed.verdict == "early" for removed in part.sweep.removed)
-        others = {topic for _, _, topic in part.sweep.nearby()}
-        is_deletion = has_younger or (bool(others) and others | part.sweep.topics == {part.topic})
-        if not is_deletion:
+        if not part.sweep.is_deletion_of(part.topic):
             sentence = f"{part.offsets} expired {part.age} after the commit, while the group was Stable and subscribed to the topic"
-            yield _early("IC-28a", sentence, part, "likely", ["the deletion of the topic at that very age"])
+            yield _early("IC-28a", sentence, part, "likely", ["the deletion of the topic at that very age"], severity="incident")
 
 
 def _younger_than_retention(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
     parts = []
     for part in _parts(group, inputs, "early", "unknown"):
-        by_rule = [each for each in part.removed if each.removal.value is None or each.removal.value.expire_timestamp_ms is None]
+        by_rule = [each for each in part.removed if each.removal.value is None or (each.removal.value.expire_timestamp_ms or 0) <= 0]
         if by_rule and max(by_rule, key=lambda removed: removed.age_ms or 0).age_ms is not None:
             parts.append(_Part(part.sweep, part.topic, by_rule))
     for part in parts:
@@ -158,12 +173,19 @@ def _younger_than_retention(group: GroupCase, inputs: Inputs) -> Iterator[Findin
             reason = f"{who} {part.age} after {part.oldest.counted_from}{how}, and whether that was too early depends on the retention"
             yield undecidable("IC-28c", reason, group, remedy="Give --retention", evidence=[each.removal for each in part.removed])
             continue
-        if not is_wide and not as_old:
+        sentence = f"{part.offsets} removed {part.age} after {part.oldest.counted_from}"
+        if is_wide:
+            sentence += ", in a sweep of several groups and topics"
+            not_excluded = "requests to delete several groups at one time"
+        elif as_old:
+            sentence += f", as in {counted(as_old, 'other sweep')} of the group"
+            not_excluded = "a job that tidies up by a clock of its own"
+        elif (part.oldest.age_ms or 0) >= _LEAST_AGE_MS and not part.sweep.is_shared(part.topic):
+            not_excluded = "a request to delete them (IC-05a), or the deletion of the topic"
+        else:
             continue
-        sentence = f"{part.offsets} removed {part.age} after {part.oldest.counted_from}, "
-        sentence += "in a sweep of several groups and topics" if is_wide else f"as in {counted(as_old, 'other sweep')} of the group"
-        not_excluded = "requests to delete several groups at one time" if is_wide else "a job that tidies up by a clock of its own"
-        yield _early("IC-28c", f"{sentence}; the retention is {span(inputs.retention_ms)}", part, "possible", [not_excluded])
+        sentence += f"; the retention is {span(inputs.retention_ms)}"
+        yield _early("IC-28c", sentence, part, "possible", [not_excluded])
 
 
 def _sweeps_of_that_age(part: _Part, parts: Sequence[_Part]) -> int:
@@ -182,12 +204,14 @@ def _sweeps_of_that_age(part: _Part, parts: Sequence[_Part]) -> int:
     )
 
 
-def _early(code: str, sentence: str, part: _Part, confidence: Confidence, not_excluded: list[str]) -> Finding:
+def _early(
+    code: str, sentence: str, part: _Part, confidence: Confidence, not_excluded: list[str], *, severity: Severity = "warn"
+) -> Finding:
     return finding(
         code,
         sentence,
         part.sweep.group,
-        severity="incident" if code == "IC-28a" else "warn",
+        severity=severity,
         confidence=confidence,
         topic=part.topic,
         partition=part.partition,

@@ -12,7 +12,7 @@ from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import Proof, counted, finding, partitions_of, some, span, undecidable
 from exhume.analysis.detectors.retention import CHECK_MS, DAY_MS
-from exhume.analysis.detectors.sweeps import NEARBY_MS, TOGETHER_MS, Sweep, subscribed_topics, sweeps
+from exhume.analysis.detectors.sweeps import NEARBY_MS, TOGETHER_MS, Removed, Sweep, subscribed_topics, sweeps
 from exhume.analysis.memberships import Membership
 from exhume.analysis.removals import show_time
 from exhume.findings import Finding
@@ -131,7 +131,7 @@ def _deletions(group: GroupCase, inputs: Inputs) -> Iterator[_Deletion]:
         group.forget()
         return
     for sweep in sweeps(group, inputs):
-        removed = [each for each in sweep.removed if each.verdict in ("early", "unknown") and each.removal.value is not None]
+        removed = [each for each in sweep.removed if each.removal.value is not None and _is_on_purpose(sweep, each)]
         if not removed or sweep.timestamp_ms is None:
             continue
         by_topic = {topic: [each.key.partition for each in removed if each.key.topic == topic] for topic in sorted(sweep.topics)}
@@ -154,6 +154,11 @@ def _deletions(group: GroupCase, inputs: Inputs) -> Iterator[_Deletion]:
             evidence=(*(each.removal for each in removed), *([sweep.group_record] if sweep.group_record else [])),
         )
     group.forget()
+
+
+def _is_on_purpose(sweep: Sweep, removed: Removed) -> bool:
+    """Whether no pass removed this: it was not due, as far as that is known, or no pass may, and it went with its topic."""
+    return removed.verdict in ("early", "unknown") or (removed.verdict == "forbidden" and sweep.is_deletion_of(removed.key.topic))
 
 
 def _removes_group(sweep: Sweep) -> bool:
@@ -257,7 +262,8 @@ def _first_generations(partition: PartitionCase) -> list[GroupRecord]:
     first_ms = partition.around.first_timestamp_ms
     found = []
     for group in partition.groups:
-        record = group.records[0] if group.records else None
+        # In front of it may be a placeholder, and of a consumer group its first member.
+        record = next((record for record in group.records if record.epoch), None)
         if record is None or record.timestamp_ms is None or first_ms is None or record.timestamp_ms - first_ms > _BEGINNING_MS:
             continue
         if record.epoch == 1:

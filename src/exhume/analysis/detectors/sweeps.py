@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import chain
 from typing import Literal
 
-from exhume.analysis.detectors.cases import GroupCase, GroupRecord
+from exhume.analysis.detectors.cases import Epoch, GroupCase, GroupRecord
 from exhume.analysis.detectors.commits import Change, Removal
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.keys import KeyLife
@@ -21,6 +21,8 @@ from exhume.analysis.rosters import subscriptions_of
 TOGETHER_MS = 1000
 #: Tombstones of other groups that may have the same cause.
 NEARBY_MS = 60_000
+#: How soon after a change of leader a removal is laid to its load.
+_SOON_MS = 30 * 60_000
 _GROUP_TOMBSTONES = (2, 3, 11, 17)
 _CONSUMER_MEMBER = 5
 
@@ -31,7 +33,7 @@ _CONSUMER_MEMBER = 5
 #:     forbidden      it was due by its age, and no pass may remove it: members subscribe to its topic
 #:     rebalancing    as unsubscribed, but generations that the log does not have lie around it
 #:     just_emptied   it was due long before, and kept from a pass only by members of a KIP-848 group, the last of which had just left
-#:     no_expiry      its value says that it never expires
+#:     no_expiry      its value says that it never expires by itself, and the partition had just got another leader
 #:     early          it was not due
 #:     unknown        nobody knows whether it was due
 Verdict = Literal["expired", "unsubscribed", "forbidden", "rebalancing", "just_emptied", "no_expiry", "early", "unknown"]
@@ -111,6 +113,16 @@ class Sweep:
         """The first commit to this key behind it."""
         return next((change for change in key.of("back") if change.commit.settled_offset > self.record_offset), None)
 
+    def is_deletion_of(self, topic: str) -> bool:
+        """Whether what was due went with its topic: younger offsets of it went too, or those of other groups."""
+        has_younger = any(removed.key.topic == topic and removed.verdict == "early" for removed in self.removed)
+        return has_younger or self.is_shared(topic)
+
+    def is_shared(self, topic: str) -> bool:
+        """Whether other groups lost offsets of this topic at about the same time, and nobody any of another: so it is when a topic goes."""
+        others = {topic for _, _, topic in self.nearby()}
+        return bool(others) and others | self.topics == {topic}
+
     def is_wide(self) -> bool:
         """Whether several topics of several groups went at about the same time: one request for one topic or group does not do that."""
         others = self.nearby()
@@ -143,11 +155,12 @@ def _removed(group: GroupCase, key: KeyLife, removal: Removal, inputs: Inputs) -
     value, time_ms = removal.value, removal.timestamp_ms
     if value is not None and value.expire_timestamp_ms is not None and time_ms is not None:
         own_age_ms = time_ms - value.commit_timestamp_ms
-        if value.expire_timestamp_ms <= 0:
+        if value.expire_timestamp_ms > 0:
+            overdue_ms = time_ms - value.expire_timestamp_ms
+            counted = "the commit, with an expire timestamp of its own"
+            return Removed(key, removal, "expired" if overdue_ms >= 0 else "early", own_age_ms, counted, overdue_ms)
+        if new_leader(group, removal) is not None:
             return Removed(key, removal, "no_expiry", own_age_ms, "the commit", None)
-        overdue_ms = time_ms - value.expire_timestamp_ms
-        counted = "the commit, with an expire timestamp of its own"
-        return Removed(key, removal, "expired" if overdue_ms >= 0 else "early", own_age_ms, counted, overdue_ms)
     if age is None:
         return Removed(key, removal, "unknown", None, "", None)
     age_ms, counted = age
@@ -155,6 +168,14 @@ def _removed(group: GroupCase, key: KeyLife, removal: Removal, inputs: Inputs) -
     if verdict == "expired":
         verdict = _by_membership(group, key, removal)
     return Removed(key, removal, verdict, age_ms, counted, late_ms)
+
+
+def new_leader(group: GroupCase, removal: Removal) -> Epoch | None:
+    """The leader epoch that had begun just before this removal."""
+    epoch = next((each for each in reversed(group.around.epochs[1:]) if each.first_record_offset <= removal.record_offset), None)
+    if epoch is None or epoch.first_timestamp_ms is None or removal.timestamp_ms is None:
+        return None
+    return epoch if removal.timestamp_ms - epoch.first_timestamp_ms <= _SOON_MS else None
 
 
 def _lateness(group: GroupCase, age_ms: int, inputs: Inputs) -> tuple[int | None, Verdict]:
