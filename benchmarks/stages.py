@@ -1,8 +1,7 @@
 """Where the time of a subject goes: functions that it comes through, timed within one run, without what each calls of the others.
 
 A stage is a name for some functions. They are replaced, where their callers find them, by ones that look at the clock; all on one thread.
-What is in no stage is `the rest`: opening files, room for what comes, letting go of the log; of zstd and of formats 0 and 1 the fold, too,
-which goes block by block there.
+What is in no stage is `the rest`: opening files, room for what comes, letting go of the log.
 """
 
 from __future__ import annotations
@@ -16,9 +15,8 @@ from importlib import import_module
 from typing import Any
 from unittest.mock import patch
 
-_FOLD = "exhume.replay.survivors.run:fold_ahead"
 _STATE = {
-    "checksums, splitting, folding": [_FOLD],
+    "checksums, splitting, folding": ["exhume.replay.survivors.fold_pieces:fold_ahead", "exhume.replay.survivors.fold_pieces:_fold_block"],
     "objects of groups": ["exhume.replay.java.loader:JavaLoad.settle"],
     "tables": ["exhume.replay.local:state_of_loads"],
 }

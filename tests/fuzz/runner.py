@@ -27,7 +27,7 @@ from exhume.codecs.lenient_records import read_records_leniently
 from exhume.fixtures.log_writer import PartitionWriter, group_metadata, offset_commit, tombstone
 from exhume.replay import local
 from exhume.replay.partition_load import Mode
-from exhume.replay.survivors import ahead, fold, gathering, joining, names, run, stretches
+from exhume.replay.survivors import ahead, fold, fold_pieces, gathering, joining, names, stretches
 from exhume.replay.survivors import asked as asked_groups
 from exhume.replay.survivors import tables as fold_tables
 from tests.codecs.test_chapters import told as told_chapters
@@ -169,9 +169,9 @@ def write_example(random: Random, sources: list[list[bytes]], directory: Path) -
 def compare(random: Random, directory: Path, releases: Sequence[str] = RELEASES, *, is_whole: bool = False) -> None:
     """Raises where kernels say something else than plain code, or step out of what they were given."""
     # Small blocks, and little patience with what is superseded: tables grow and are moved often.
-    run._BLOCK_BATCHES = random.choice((1, 3, 1024))
-    run._NEAR_BATCHES = random.choice((1, 3, 128))
-    run._ROOM = random.choice(((100, 10_000, 3), (1 << 14, 8 << 20, 1 << 12)))
+    fold_pieces._BLOCK_BATCHES = random.choice((1, 3, 1024))
+    fold_pieces._NEAR_BATCHES = random.choice((1, 3, 128))
+    fold_pieces._ROOM = random.choice(((100, 10_000, 3), (1 << 14, 8 << 20, 1 << 12)))
     stretches._LEAST_BYTES = random.choice((100, 1000, 16 << 20))
     fold_tables._METADATA_WORTH_MOVING = random.choice((1, 100, 4 << 20))
     release, mode, asked = random.choice(releases), random.choice(_MODES), {} if is_whole else _moment(random, directory)

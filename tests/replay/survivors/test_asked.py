@@ -18,7 +18,7 @@ from exhume.errors import RequestError
 from exhume.fixtures.log_writer import PartitionWriter, group_metadata, offset_commit, tombstone
 from exhume.replay.partition_load import Mode
 from exhume.replay.state import CoordinatorState
-from exhume.replay.survivors import run, stretches
+from exhume.replay.survivors import fold_pieces, stretches
 from exhume.topic import OffsetsTopic
 from tests import strategies
 from tests.conftest import Compared
@@ -110,7 +110,7 @@ def test_every_group_of_a_generated_log(
     mode, near = mode_and_near
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(run, "_NEAR_BATCHES", near)
+        patch.setattr(fold_pieces, "_NEAR_BATCHES", near)
         patch.setattr(stretches, "_LEAST_BYTES", 100)
         assert_same(directory, release, mode=mode, threads=(1, 2))
 

@@ -18,7 +18,7 @@ from exhume.codecs.record_types import encode_value
 from exhume.codecs.segment_reader import ReadOptions
 from exhume.fixtures.log_writer import PartitionWriter, offset_commit
 from exhume.replay import local
-from exhume.replay.survivors import joining, run, stretches
+from exhume.replay.survivors import fold_pieces, joining, run, stretches
 from exhume.replay.survivors.rules import DONE, ODD_BATCH
 from exhume.replay.survivors.tables import STATUS
 from exhume.topic import OffsetsTopic
@@ -64,7 +64,7 @@ _SHAPES = pytest.mark.parametrize(("threads", "partitions", "segments"), [(1, 1,
 def test_an_interrupt_ends_a_load_within_a_second(
     threads: int, partitions: int, segments: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run, "_BLOCK_BATCHES", 1)
+    monkeypatch.setattr(fold_pieces, "_BLOCK_BATCHES", 1)
     write(tmp_path, partitions, segments)
     assert load(tmp_path, threads) == partitions * _BATCHES
     before = threading.active_count()
@@ -89,7 +89,7 @@ def test_an_error_in_a_thread_is_raised(
     threads: int, partitions: int, segments: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(tmp_path, partitions, segments)
-    fold_piece = run._fold_piece
+    fold_piece = fold_pieces.fold_piece
     asked: list[int] = []
 
     def breaks(log: Any, piece: Any, *arguments: Any, **options: Any) -> Any:
@@ -98,7 +98,7 @@ def test_an_error_in_a_thread_is_raised(
             raise MemoryError("no room")
         return fold_piece(log, piece, *arguments, **options)
 
-    monkeypatch.setattr(run, "_fold_piece", breaks)
+    monkeypatch.setattr(run, "fold_piece", breaks)
     before = threading.active_count()
 
     with pytest.raises(MemoryError, match="no room"):

@@ -6,6 +6,8 @@ from exhume.codecs.kernels import inlined
 from exhume.codecs.kernels.instructions import touch
 from exhume.codecs.kernels.primitives import Bytes, Number
 
+# A scan that ends sooner touches the rest again when it is called for what follows: of the smallest batches, 128 a call, that is a
+# twentieth of its time.
 _AHEAD_BYTES = 1 << 20
 # Linux maps sixteen pages at a time. Of a file on a disk it mostly fetches thirty-two, and the next ones when it meets the page three
 # quarters behind the first.

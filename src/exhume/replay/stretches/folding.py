@@ -19,8 +19,8 @@ from exhume.replay.stretches.cuts import ClockFacts, Cut, Cutter, OddRecords, Ru
 from exhume.replay.stretches.plan import Stretch, bytes_of
 from exhume.replay.stretches.shipping import BatchPlace, pack
 from exhume.replay.survivors.fold import fold
+from exhume.replay.survivors.fold_pieces import bound_offsets, runs, with_room_for
 from exhume.replay.survivors.rules import DONE, IS_PART, SEED, rules_of
-from exhume.replay.survivors.run import bound_offsets, runs, with_room_for
 from exhume.replay.survivors.tables import (
     FIRST_BASE_OFFSET,
     FIRST_OFFSET,

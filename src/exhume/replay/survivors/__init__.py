@@ -6,7 +6,8 @@
       batch_checks, splitting, numbering, groups, group_values, transactions, passing     its parts
     asked            the same for a few groups: what is of others is checked, and leaves no row
     stretches        a log cut for threads, between batches
-    run              the fold of a log: block by block, unfolding what is compressed; stretches side by side
+    fold_pieces      the fold of a piece of a segment: in one go (ahead), or block by block what has to be unfolded first
+    run              the fold of a log: in turn, or stretches side by side
     tries            a partition: first as if only the end of its log were damaged, then past whatever is odd
     served           the log that a broker serves of it
     odd_places       what a load makes of the batch at which a fold stopped

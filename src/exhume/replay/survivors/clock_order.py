@@ -1,12 +1,44 @@
-"""What the kernel of times finds in a log, as `ClockOrder`, and the other way round."""
+"""How the records of a log are ordered by its clock, found by a kernel; what that finds as `ClockOrder`, and the other way round."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from exhume.codecs.kernels import times
+from exhume.codecs.columns.runs import readable
+from exhume.codecs.file_content import looks_like
+from exhume.codecs.kernels import scan, times
 from exhume.codecs.kernels.primitives import Int64s
-from exhume.replay.moment import ClockOrder
+from exhume.errors import DecompressionError
+from exhume.replay.broker_log import StrictLog
+from exhume.replay.moment import ClockOrder, Moment
+from exhume.replay.reading import FastLoad
+from exhume.replay.survivors.fold_pieces import runs
+from exhume.replay.survivors.rules import LARGEST
+
+_BLOCK_BATCHES = 1024
+
+
+def read_order(log: StrictLog, start_offset: int, at: Moment, fast: FastLoad) -> ClockOrder | None:
+    """How the records are ordered in time; None where that has to be found out record by record."""
+    assert at.time_ms is not None
+    if at.clock != "append" or abs(at.time_ms) > LARGEST:
+        return None
+    found, rows = nothing_found(), np.empty((_BLOCK_BATCHES, scan.COLUMNS), np.int64)
+    for segment in log.segments:
+        if looks_like(memoryview(segment.buffer)) is not None:
+            return None
+        content, position = readable(segment.buffer), 0
+        while position < segment.end and not fast.is_stopped.is_set():
+            count, position = scan.scan(content, position, segment.end, False, rows)
+            if not count:
+                return None
+            try:
+                for first, last, data, bodies in runs(content, rows, count, fast.cap_bytes):
+                    if times.read_times(rows, first, last, data, bodies, start_offset, at.time_ms, found) < last:
+                        return None
+            except DecompressionError:
+                return None
+    return order_of(found)
 
 
 def nothing_found() -> Int64s:

@@ -33,6 +33,7 @@ from exhume.replay.profiles import BrokerProfile, JavaProfile, ScalaProfile
 from exhume.replay.reading import refused_format
 from exhume.replay.survivors import tables as columns
 from exhume.replay.survivors.fold import fold
+from exhume.replay.survivors.fold_pieces import with_room_for
 from exhume.replay.survivors.rules import (
     BAD_RECORD,
     DONE,
@@ -44,10 +45,9 @@ from exhume.replay.survivors.rules import (
     RULES,
     START_OFFSET,
 )
-from exhume.replay.survivors.run import with_room_for
 from exhume.replay.survivors.served import hide_behind
 from exhume.replay.survivors.settled import MendedBatch, mended_position
-from exhume.replay.survivors.tables import Tables
+from exhume.replay.survivors.tables import Tables, given_up
 
 #: What writing records anew can mend.
 _MENDABLE = (BAD_RECORD, ODD_KEY, ODD_VALUE)
@@ -124,7 +124,7 @@ class OddPlaces(ABC):
             try:
                 data = np.frombuffer(decompress(batch.codec, data[start:end].data, magic=2, cap_bytes=self.cap_bytes) or b"\0", np.uint8)
             except DecompressionError:
-                return _stopped(tables, BAD_RECORD)
+                return given_up(tables, BAD_RECORD)
             start, end = 0, len(data)
         return self._folded(tables, segment, row, data, (start, end))
 
@@ -148,7 +148,7 @@ class OddPlaces(ABC):
                 max_timestamp_ms=0,
             )
         except EncodeError:
-            return _stopped(tables, ODD_BATCH)
+            return given_up(tables, ODD_BATCH)
         section = written[HEADER_BYTES[2] :]
         counts = tables.counts
         passed_before = int(counts[columns.PASSED])
@@ -195,7 +195,7 @@ class StrictOddPlaces(OddPlaces):
             return self._end(tables, segment, position)
         batch = read_header_fields(served.buffer, position)
         if batch.last_offset < self.rules[START_OFFSET] or batch.last_offset >= self.rules[LAST_COUNTED_OFFSET]:
-            return _stopped(tables, status or ODD_BATCH), position
+            return given_up(tables, status or ODD_BATCH), position
         if status == NOT_SOUND:
             tables = self._fold_as_it_is(tables, segment, batch)
             status = int(tables.counts[columns.STATUS])
@@ -204,7 +204,7 @@ class StrictOddPlaces(OddPlaces):
         if status == ODD_BATCH and refused_format(self._loaded(segment, batch), self.profile) is not None:
             return self._end(tables, segment, position)
         if not (status in _MENDABLE or (status == ODD_BATCH and batch.magic < 2)) or batch.is_control:
-            return _stopped(tables, status), position
+            return given_up(tables, status), position
         tables.counts[columns.STATUS] = DONE
         done = int(tables.counts[columns.RECORDS_DONE])
         try:
@@ -234,7 +234,7 @@ class LenientOddPlaces(OddPlaces):
             return tables, served.end
         is_batch = end_reason(served.buffer, position, served.end) is None
         if status not in (NOT_SOUND, *_MENDABLE) and is_batch and served.buffer[position + 16] == 2:
-            return _stopped(tables, status), position
+            return given_up(tables, status), position
         for found in self._behind(segment, position):
             if found.batch.byte_position > position and _is_in_place(found):
                 return tables, found.batch.byte_position
@@ -257,13 +257,13 @@ class LenientOddPlaces(OddPlaces):
 
     def _take(self, tables: Tables, segment: int, batch: Batch, done: int) -> Tables:
         if batch.last_offset >= self.rules[LAST_COUNTED_OFFSET] or refused_format(self._loaded(segment, batch), self.profile):
-            return _stopped(tables, ODD_BATCH)
+            return given_up(tables, ODD_BATCH)
         if batch.is_control:
             return self._fold_as_it_is(tables, segment, batch)
         records = read_records_leniently(self.log.segments[segment].buffer, batch)[0][done:]
         if batch.magic < 2 and not records:
             # Where it begins, only its records would say.
-            return _stopped(tables, ODD_BATCH)
+            return given_up(tables, ODD_BATCH)
         mended = [(record, _mended(self.profile, record)) for record in records]
         kept = [after for _, after in mended if after is not None]
         refused = [before for before, after in mended if after is None]
@@ -338,8 +338,3 @@ def _row(batch: Batch, tables: Tables) -> Int64s:
         scan.MAGIC: batch.magic,
     }
     return np.array([[fields[column] for column in range(scan.COLUMNS)]], np.int64)
-
-
-def _stopped(tables: Tables, status: int) -> Tables:
-    tables.counts[columns.STATUS] = status
-    return tables

@@ -270,6 +270,12 @@ def _producer_index(tables: Tables, count: int) -> Int64s:
     return index
 
 
+def given_up(tables: Tables, status: int) -> Tables:
+    """These tables, whose fold ended for this reason."""
+    tables.counts[STATUS] = status
+    return tables
+
+
 def drop_old_metadata(tables: Tables) -> Tables:
     """These tables without the texts of commits that were superseded, once there are twice as many bytes as were left last time."""
     counts, commits, staged = tables.counts, tables.commits[: tables.counts[KEYS]], tables.staged[: tables.counts[STAGED]]
