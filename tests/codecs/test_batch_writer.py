@@ -18,16 +18,8 @@ from exhume.codecs.compression import decompress
 from exhume.codecs.records import read_records
 from exhume.codecs.wire import Reader
 from exhume.errors import EncodeError, EvidenceError
+from tests.codecs.raw_batches import GOLDEN, T
 
-T = 1_600_000_000_000
-GOLDEN = {
-    name: bytes.fromhex(data)
-    for name, data in (
-        line.split()
-        for line in (Path(__file__).parents[1] / "data/batches/golden.txt").read_text().splitlines()
-        if not line.startswith("#")
-    )
-}
 PAIR = [NewRecord(10, T, b"a", b"1"), NewRecord(11, T + 5, b"b", b"2")]
 MARKER: dict[str, Any] = {"producer_id": 1000, "producer_epoch": 3, "is_transactional": True, "is_control": True}
 #: How each golden batch is written from its records: the bytes must be Kafka's own.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -13,16 +12,7 @@ from exhume.codecs.batch_search import BatchSearch, is_plausible, plausible_posi
 from exhume.codecs.batch_writer import NewRecord, encode_batch
 from exhume.codecs.batches import BatchWalk, crc_matches, read_batch_header
 from exhume.errors import DecodeError, Underflow, UnknownVersion
-
-T = 1_600_000_000_000
-GOLDEN = {
-    name: bytes.fromhex(data)
-    for name, data in (
-        line.split()
-        for line in (Path(__file__).parents[1] / "data/batches/golden.txt").read_text().splitlines()
-        if not line.startswith("#")
-    )
-}
+from tests.codecs.raw_batches import GOLDEN, T
 
 
 def batch_at(offset: int, *, magic: int = 2, codec: int = 0) -> bytes:
