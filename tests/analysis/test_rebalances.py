@@ -355,6 +355,45 @@ def test_a_static_member_that_comes_back_moves_nothing(tmp_path: Path) -> None:
     assert all(row["joined_clients"] == row["left_clients"] for row in rows)
 
 
+def test_a_static_member_that_came_back_within_an_epoch_does_not_join_the_next_one(tmp_path: Path) -> None:
+    story = """
+        0 08:00 CG3 g epoch=1 | CG5 g A {t} instance=i | CG6 g target-epoch=1 | CG7 g A {t:[0,1]} | CG8 g A epoch=1 own{t:[0,1]}
+        5 08:10 CG8 g A = X | CG7 g A = X | CG5 g A = X | CG5 g A2 {t} instance=i | CG7 g A2 {t:[0,1]} | CG8 g A2 epoch=1 own{t:[0,1]}
+        11 08:20 CG3 g epoch=2 | CG5 g B {t} | CG7 g B {t:[]}
+        14 08:21 CG8 g A2 = X | CG7 g A2 = X | CG5 g A2 = X | CG5 g A3 {t} instance=i | CG7 g A3 {t:[0,1]} | CG8 g A3 epoch=1 own{t:[0,1]}
+        20 08:22 CG6 g target-epoch=2 | CG7 g A3 {t:[0]} | CG7 g B {t:[1]}
+    """
+
+    assert told(of_story(tmp_path, story), "event", "causes", "joined", "left", "partitions_moved") == [
+        ("rebalance", ["group_began"], ["A"], [], None),
+        ("static_replacement", [], ["A2"], ["A"], None),
+        ("rebalance", ["member_joined"], ["B"], [], 1),
+        ("static_replacement", [], ["A3"], ["A2"], None),
+    ]
+
+
+def test_a_static_member_that_came_back_with_other_topics_has_its_partitions_from_itself(tmp_path: Path) -> None:
+    story = """
+        0 08:00 CG3 g epoch=1 | CG5 g A {t} instance=i | CG6 g target-epoch=1 | CG7 g A {t:[0,1]} | CG8 g A epoch=1 own{t:[0,1]}
+        5 08:10 CG8 g A = X | CG7 g A = X | CG5 g A = X | CG5 g B {u,t} instance=i | CG3 g epoch=2 | CG6 g target-epoch=2
+        11 08:11 CG7 g B {t:[0,1]}
+    """
+
+    assert told(of_story(tmp_path, story)[1:], "causes", "partitions_moved") == [(["member_restarted", "subscription_changed"], 0)]
+
+
+@pytest.mark.parametrize(
+    ("case", "group", "causes"),
+    [
+        ("4.0.0-consumer-groups", "audit-trail-eu", ["group_began", "topics_changed", "topics_changed"]),
+        ("4.2.1-share-groups", "email-fanout", ["group_began", "partitions_initialized", "member_left"]),
+        ("4.2.1-share-groups", "image-resize-pool", ["group_began", "partitions_initialized", "topics_changed"]),
+    ],
+)
+def test_what_records_say_of_topics_is_why_an_epoch_came(case: str, group: str, causes: list[str]) -> None:
+    assert told(rebalances(corpus.BUNDLED / case / "data", groups=[group]), "causes") == [([cause],) for cause in causes]
+
+
 def test_conversions_stand_between_the_protocols() -> None:
     rows = rebalances(corpus.BUNDLED / "4.0.0-conversion" / "data", groups=["java-upgrade"])
 

@@ -260,7 +260,8 @@ def _modern_fields(group: ModernGroup, before: Kind | None) -> dict[str, Any]:
         "group_epoch": group.epochs.get("group_epoch"),
         "target_epoch": group.target_epoch,
         "assignment_timestamp_ms": group.assignment_timestamp_ms,
-        "metadata_hash": group.epochs.get("metadata_hash"),
+        "topic_metadata": (group.epochs.get("metadata_hash"), group.topics),
+        "initialized": group.initialized,
         "topology_epoch": topology.get("topology_epoch"),
         "converted_from": before if before not in (None, group.kind) else None,
     }

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from exhume.arrow_rows import Origin
 from exhume.codecs.embedded import Payload
@@ -125,7 +125,10 @@ class Membership(NamedTuple):
     group_epoch: int | None = None
     target_epoch: int | None = None
     assignment_timestamp_ms: int | None = None
-    metadata_hash: int | None = None
+    #: What its records say of its topics: their hash (since 4.1), or partition counts and racks (to 4.0). Only good for comparing.
+    topic_metadata: tuple[int | None, Mapping[str, Any] | None] = (None, None)
+    #: Of a share group since 4.1: partitions that its members can be given; None where no record says.
+    initialized: frozenset[TopicPartition] | None = None
     topology_epoch: int | None = None
     #: The group was removed: nothing is left of it but its offsets.
     is_tombstone: bool = False

@@ -20,7 +20,8 @@ _MEMBER = (5, 10, 19)
 _TARGET_EPOCH = (6, 12, 20)
 _TARGET = (7, 13, 21)
 _CURRENT = (8, 14, 22)
-_REGULAR_EXPRESSION, _TOPOLOGY = 16, 23
+_TOPICS = (4, 9)
+_SHARE_STATE, _REGULAR_EXPRESSION, _TOPOLOGY = 15, 16, 23
 
 _STATES: Mapping[str, MemberState] = {
     "STABLE": "stable",
@@ -48,6 +49,10 @@ class ModernGroup:
     target_epoch: int | None = None
     assignment_timestamp_ms: int | None = None
     topology: _Value | None = None
+    #: Of the topics of a consumer group, or a share group, by name: what coordinators to 4.0 wrote.
+    topics: _Value | None = None
+    #: Partitions that members of a share group can be given.
+    initialized: frozenset[TopicPartition] | None = None
     _metadata: dict[str, _Value] = field(default_factory=dict)
     _targets: dict[str, _Value] = field(default_factory=dict)
     _currents: dict[str, _Value] = field(default_factory=dict)
@@ -80,6 +85,13 @@ class ModernGroup:
             if value is not None:
                 self._regular_expressions[record.key["regular_expression"]] = tuple(value["topics"])
             self.forget_made()
+        elif number in _TOPICS:
+            self.topics = None if value is None else {topic["topic"]: topic for topic in value.get("topics", ())}
+        elif number == _SHARE_STATE:
+            topics = (value or {}).get("initialized")
+            self.initialized = (
+                None if topics is None else frozenset((each["topic"], number) for each in topics for number in each["partitions"])
+            )
         elif number == _TOPOLOGY:
             self.topology = value
             self.forget_made()

@@ -29,9 +29,10 @@ from exhume.findings import Finding
 #:
 #: `causes` are, as far as two records tell: group_began, first_seen (what was before, if anything, is not in the log), member_joined,
 #: member_left, member_restarted (the same client and host, or instance, under another member id), subscription_changed, protocol_changed,
-#: leader_changed, cooperative_follow_up (partitions given up in the generation before find their owners), topics_changed, converted,
-#: unknown. The number of `skipped` generations, or epochs, between this row and the one before: where `is_complete` says that nothing
-#: can be missing in between, they are rebalances that never got an assignment.
+#: leader_changed, cooperative_follow_up (partitions given up in the generation before find their owners), topics_changed,
+#: topology_changed, partitions_initialized (a share group has more partitions to give), converted, unknown. The number of `skipped`
+#: generations, or epochs, between this row and the one before: where `is_complete` says that nothing can be missing in between, they are
+#: rebalances that never got an assignment.
 #:
 #: `joined` and `left` are member ids, beside them their clients: `#instance`, or client id and host. `partitions` are assigned, or in the
 #: target; `partitions_moved` have another owner than before, `partitions_lost` none any more.
@@ -215,7 +216,7 @@ class _Life:
         if before is not None and before.group_epoch is None and not before.is_tombstone and before.kind == step.kind:
             before = None
         if epoch is None or step.group_epoch != epoch.group_epoch or step.kind != epoch.kind:
-            baseline = epoch.opened_by if epoch is not None else before
+            baseline = epoch.known if epoch is not None else before
             changes = member_changes(baseline, step)
             event = "converted" if step.converted_from else "emptied" if step.is_empty else "rebalance"
             row = self._row(step, baseline, event, skipped=_skipped(step, baseline), **_changed(changes))
@@ -223,13 +224,16 @@ class _Life:
             self._note_hidden(row)
             self._end_epoch()
             owners_before = {} if before is None else before.owners()
-            self._epoch = epoch = _Epoch(step, step.group_epoch, step.kind, row, owners_before, self.empty_since_ms)
+            self._epoch = epoch = _Epoch(
+                step, step.group_epoch, step.kind, row, owners_before, self.empty_since_ms, step, changes.restarted
+            )
         elif before is not None:
             changes = member_changes(before, step)
             away = [member for member in step.members.values() if member.is_away and not _was_away(before, member)]
             if changes.restarted or away:
                 event = "static_replacement" if changes.restarted else "static_away"
                 self.rows.append(self._row(step, before, event, **_changed(changes)))
+                epoch.note_restarted(changes.restarted, step)
         epoch.take(step)
         if step.is_empty:
             self.empty_since_ms = step.timestamp_ms if self.empty_since_ms is None else self.empty_since_ms
@@ -252,7 +256,19 @@ class _Epoch:
     row: _Row
     owners_before: Mapping[TopicPartition, list[Member]]
     empty_since_ms: int | None
+    #: As `opened_by`, with members that came back since under the member ids that they have now.
+    known: Membership
+    #: Member ids that came back since the step in front of this epoch, to those that they have now.
+    restarted: Mapping[str, str]
     latest: Membership | None = None
+
+    def note_restarted(self, restarted: Mapping[str, str], step: Membership) -> None:
+        """Members came back under other member ids, which a row of its own tells: they neither join nor leave with the next epoch."""
+        self.restarted = {**{old: restarted.get(new, new) for old, new in self.restarted.items()}, **restarted}
+        members = [
+            step.members[restarted[member_id]] if member_id in restarted else member for member_id, member in self.known.members.items()
+        ]
+        self.known = self.known._replace(members={member.member_id: member for member in members})
 
     def take(self, step: Membership) -> None:
         self.latest = step
@@ -263,7 +279,7 @@ class _Epoch:
             self.row |= {"target_epoch": step.target_epoch, "target_record_offset": step.record_offset, "partitions": len(targets)}
             is_comparable = "converted" not in self.row["causes"] or not step.nameless_topics
             if self.kind != "share" and self.owners_before and is_comparable:
-                self.row |= moved_partitions(_ids(self.owners_before), targets, {})
+                self.row |= moved_partitions(_ids(self.owners_before), targets, self.restarted)
         if "reconciled_record_offset" not in self.row and step.members and not waiting_members(step):
             began_ms, done_ms = self.opened_by.timestamp_ms, step.timestamp_ms
             self.row["reconciled_record_offset"] = step.record_offset
@@ -367,7 +383,9 @@ def _modern_causes(step: Membership, before: Membership | None, changes: MemberC
     causes += changes.causes
     if before.topology_epoch is not None and step.topology_epoch != before.topology_epoch:
         causes.append("topology_changed")
-    if not causes and step.metadata_hash != before.metadata_hash:
+    if step.initialized is not None and before.initialized is not None and step.initialized - before.initialized:
+        causes.append("partitions_initialized")
+    if not causes and step.topic_metadata != before.topic_metadata:
         causes.append("topics_changed")
     return causes or ["unknown"]
 

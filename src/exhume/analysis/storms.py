@@ -106,7 +106,7 @@ def _storm(rows: list[_Row]) -> Storm | None:
     generations = _number(rows[-1]) - _number(rows[0])
     never_stored = sum(row.get("skipped") or 0 for row in rows[1:] if row["is_complete"])
     unknown = sum(row.get("skipped") or 0 for row in rows[1:] if not row["is_complete"])
-    # Epochs rise with topics too, and before 4.1 no record of the group itself says so.
+    # Epochs rise with topics too, and what said so may be gone.
     without_change = sum(row["group_type"] == "classic" and row.get("causes") == ["unknown"] for row in rows[1:])
     # Of generations that left no record nobody knows who made them.
     if max(changes.values(), default=0) < LEAST_CHANGES and (never_stored + unknown + without_change) * 2 <= generations:

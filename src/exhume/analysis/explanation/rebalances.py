@@ -25,6 +25,7 @@ _CAUSES: Mapping[str, str] = {
     "cooperative_follow_up": "partitions given up before found their owners",
     "topics_changed": "the topics changed",
     "topology_changed": "the topology changed",
+    "partitions_initialized": "more partitions could be given to its members",
     "converted": "the group was converted",
     "unknown": "why is not in the log",
 }
