@@ -380,3 +380,19 @@ def test_an_unknown_group_is_told_with_its_neighbours(tmp_path: Path) -> None:
 
     with pytest.raises(RequestError, match="billing"):
         state.group("bill")
+
+
+def test_a_streams_member_that_nothing_is_left_of_still_ends_the_load_where_no_timeout_can_be_set(tmp_path: Path) -> None:
+    """The tombstone of an assignment leaves the member and its state; the record that made the member is named."""
+    tasks: dict[str, Any] = {
+        f"{role}_tasks{suffix}": [] for role in ("active", "standby", "warmup") for suffix in ("", "_pending_revocation")
+    }
+    assignment = {"member_epoch": 1, "previous_member_epoch": 0, "member_state": 2, **tasks}
+
+    def write(log: PartitionWriter) -> None:
+        log.append([record(17, {"group_epoch": 1}), record(22, assignment), record(22, None)])
+
+    (row,) = load(tmp_path, write, release="4.3.0").loads.to_pylist()
+
+    assert (row["outcome"], row["record_offset"]) == ("aborted", 1)
+    assert "no timeout" in row["reason"]

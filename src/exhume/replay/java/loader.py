@@ -215,9 +215,11 @@ class JavaLoad:
     def _check_streams_members(self, group: StreamsGroup) -> None:
         for member in group.members.values():
             if member.member_state == "UNREVOKED_TASKS" and member.rebalance_timeout_ms is None:
+                # Its assignment may have a tombstone, which leaves it in this state.
+                at = member.record_offset if member.assignment_record_offset is None else member.assignment_record_offset
                 self.refusals.refuse(
                     f"member {member.member_id!r} of group {group.group!r} has tasks to give up but no type 19 record: no timeout",
-                    member.assignment_record_offset,
+                    at,
                     group=group.group,
                 )
 
