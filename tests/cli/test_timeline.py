@@ -56,6 +56,49 @@ def test_where_time_goes_back_lanes_are_drawn_by_changes(tmp_path: Path, capsys:
     assert [[lane.count(owner) for owner in "AB"] for lane in (line.removeprefix("t-") for line in shown[2:4])] == [[47, 48], [0, 95]]
 
 
+def lanes(story: str, directory: Path, *, by_member: bool = False) -> tuple[dict[str, str], list[str]]:
+    """Lanes by their labels, and the legend."""
+    with exhume.open(Story(story).write(directory)) as topic:
+        _, _, *shown = [line.plain for line in lines(topic.owners(), "g", 25, by_member=by_member)]
+    drawn = shown[: shown.index("")]
+    return dict(line.split(maxsplit=1) for line in drawn), shown[shown.index("") + 1 :]
+
+
+def test_members_of_one_name_that_were_there_at_once_have_a_letter_each(tmp_path: Path) -> None:
+    # Many clients have their library's name for a client id; this one went from one member to the other and back.
+    story = """
+        0 08:00 GM g gen=1 {a@h/rdkafka: t → t-0; b@h/rdkafka: t → t-1}
+        1 08:10 GM g gen=2 {a@h/rdkafka: t → t-1; b@h/rdkafka: t → t-0}
+        2 08:20 GM g gen=3 {c@h/rdkafka: t → t-0,1}
+        3 08:30 OC other t-0 = 1
+    """
+    drawn, legend = lanes(story, tmp_path)
+
+    assert drawn == {"t-0": "AAAAAAABBBBBBCCCCCCC", "t-1": "BBBBBBBAAAAAACCCCCCC"}
+    assert [line.split()[:2] for line in legend] == [["A", "a"], ["B", "b"], ["C", "c"]]
+    assert [*lanes(story, tmp_path / "by-member", by_member=True)[0]] == ["a", "b", "c"]
+
+
+def test_who_comes_back_under_another_member_id_keeps_its_letter(tmp_path: Path) -> None:
+    story = """
+        0 08:00 GM g gen=1 {a@h/rdkafka: t → t-0; x#i: t → t-1}
+        1 08:10 GM g gen=2 {b@h/rdkafka: t → t-0; y#i: t → t-1}
+        2 08:20 OC other t-0 = 1
+    """
+
+    assert lanes(story, tmp_path)[0] == {"t-0": "A" * 20, "t-1": "B" * 20}
+
+
+def test_the_last_column_is_the_end_of_the_log(tmp_path: Path) -> None:
+    story = """
+        0 08:00 GM g gen=1 {a@h1: t → t-0,1,2}
+        1 09:00 GM g gen=2 {a@h1: t → t-0,2; b@h2: t → t-1,2}
+    """
+
+    assert lanes(story, tmp_path)[0] == {"t-0": "A" * 20, "t-1": "A" * 19 + "B", "t-2": "A" * 19 + "#"}
+    assert lanes(story, tmp_path / "by-member", by_member=True)[0] == {"c@h1": "3" * 18 + "2", "c@h2": "." * 18 + "2"}
+
+
 def test_lanes_of_members_count_partitions(three: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["timeline", str(three), "--group", "checkout", "--by", "member", "--scale", "changes"]) == 0
 

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +84,8 @@ def lines(table: pa.Table, group: str, width: int, *, by_member: bool = False, b
 
 def _picture(rows: Sequence[_Row], group: str, place: str, width: int, by_member: bool, by_changes: bool) -> Iterator[Text]:
     scale = _Scale(rows, by_changes=by_changes)
-    letters = _letters(rows)
+    owners = _Owners(rows)
+    letters = owners.letters
     labels = [*letters] if by_member else [*dict.fromkeys(_partition(row) for row in rows)]
     label_cells = min(max((cell_len(label) for label in labels), default=0), _MOST_LABEL_CELLS, width // 2)
     lane_cells = max(width - label_cells - 2, 1)
@@ -91,27 +93,28 @@ def _picture(rows: Sequence[_Row], group: str, place: str, width: int, by_member
     yield Text(_fit(scale.caption(lane_cells), width), style="dim")
     used: dict[str, None] = {}
     for label in labels:
-        own = [row for row in rows if (_owner(row) if by_member else _partition(row)) == label]
-        cells = scale.counts(own, lane_cells) if by_member else scale.signs(own, letters, lane_cells)
+        own = [row for row in rows if (owners.of(row) if by_member else _partition(row)) == label]
+        cells = scale.counts(own, lane_cells) if by_member else scale.signs(own, owners, lane_cells)
         used.update(dict.fromkeys(cells))
         lane = Text(_fit(label, label_cells, pad=True) + "  ")
         for sign, run in groupby(cells):
             lane.append("".join(run), style=_style(letters[label] if by_member and sign not in _STYLES and sign != _GONE else sign))
         yield lane
-    yield from _legend(rows, letters, used, width, by_member)
+    yield from _legend(rows, owners, used, width, by_member)
 
 
-def _legend(rows: Sequence[_Row], letters: Mapping[str, str], used: Mapping[str, None], width: int, by_member: bool) -> Iterator[Text]:
+def _legend(rows: Sequence[_Row], owners: _Owners, used: Mapping[str, None], width: int, by_member: bool) -> Iterator[Text]:
     yield Text()
     if not by_member:
         hidden = 0
-        for owner, letter in letters.items():
+        for owner, letter in owners.letters.items():
             if letter == _MORE:
                 hidden += 1
                 continue
-            tenures = [row for row in rows if _owner(row) == owner]
+            tenures = [row for row in rows if owners.of(row) == owner]
             ids = [*dict.fromkeys(row["member_id"] for row in tenures)]
-            of = printable(ids[-1]) if len(ids) == 1 else f"{len(ids)} member ids, the last one {printable(ids[-1])}"
+            of = f"{len(ids)} member ids, the last one {printable(ids[-1])}" if len(ids) > 1 else printable(ids[0])
+            of = of if of != owner else _name(tenures[0])
             yield Text(_fit(f"{letter}  {owner}  {_generations(tenures)}  {of}", width), style=_style(letter))
         if hidden:
             yield Text(_fit(f"{_MORE}  {hidden} owners more", width))
@@ -158,18 +161,26 @@ class _Scale:
             return f"{times}; {len(self._numbers)} changes, each as wide as any other"
         return f"{times}; a column is {_duration((self._end - self._begin) / cells)}"
 
-    def signs(self, rows: Sequence[_Row], letters: Mapping[str, str], cells: int) -> list[str]:
-        """The signs of a lane of a partition: in each cell that of who had it longest there; two at once before anything else."""
-        pieces = [self._piece(row, letters) for row in rows]
-        return [
+    def signs(self, rows: Sequence[_Row], owners: _Owners, cells: int) -> list[str]:
+        """The signs of a lane of a partition: in each cell that of who had it longest there, in the last one that of who has it at the end;
+        two at once before anything else.
+        """
+        pieces = [self._piece(row, owners) for row in rows]
+        signs = [
             self._sign([piece for piece in pieces if piece.begin < end and piece.end > begin], begin, end)
             for begin, end in self._cells(cells)
         ]
+        at_the_end = [piece for row, piece in zip(rows, pieces, strict=True) if row["to_record_offset"] is None]
+        if at_the_end and signs[-1] != _TWICE:
+            is_twice = len({piece.owner for piece in at_the_end}) > 1
+            signs[-1] = _TWICE if is_twice else self._sign(at_the_end, self._end, self._end)
+        return signs
 
     def counts(self, rows: Sequence[_Row], cells: int) -> list[str]:
-        """The signs of a lane of an owner: how many partitions it had in the middle of each cell."""
+        """The signs of a lane of an owner: how many partitions it had in the middle of each cell, in the last one at the end."""
         places = [self._places(row) for row in rows]
         counts = [sum(first <= (begin + end) / 2 < last for first, last in places) for begin, end in self._cells(cells)]
+        counts[-1] = sum(row["to_record_offset"] is None for row in rows)
         return [_NOBODY if not count else str(count) if count < 10 else "*" for count in counts]
 
     def _cells(self, cells: int) -> list[tuple[float, float]]:
@@ -182,11 +193,11 @@ class _Scale:
         end = row["to_record_offset"]
         return float(self._numbers[row["from_record_offset"]]), self._end if end is None else float(self._numbers[end])
 
-    def _piece(self, row: _Row, letters: Mapping[str, str]) -> _Piece:
+    def _piece(self, row: _Row, owners: _Owners) -> _Piece:
         begin, end = self._places(row)
-        owner = _owner(row)
+        owner = owners.of(row)
         if owner is not None:
-            return _Piece(begin, end, _HELD.get(row["holding"], letters[owner]), row["member_id"])
+            return _Piece(begin, end, _HELD.get(row["holding"], owners.letters[owner]), row["member_id"])
         return _Piece(begin, end, {"removed": _GONE, "unknown": _UNKNOWN}.get(row["reason"], _NOBODY), None)
 
     @staticmethod
@@ -199,17 +210,38 @@ class _Scale:
         return max(pieces, key=lambda piece: (min(piece.end, end) - max(piece.begin, begin), piece.begin)).sign
 
 
-def _letters(rows: Sequence[_Row]) -> dict[str, str]:
-    """Owner to letter, in the order in which they came."""
-    ordered = sorted((row for row in rows if row["member_id"] is not None), key=lambda row: (row["from_record_offset"], row["partition"]))
-    owners = dict.fromkeys(_owner(row) for row in ordered)
-    return {str(owner): _LETTERS[number] if number < len(_LETTERS) else _MORE for number, owner in enumerate(owners)}
+class _Owners:
+    """Owners as people know them, each with its letter: who comes back under another member id keeps both."""
+
+    def __init__(self, rows: Sequence[_Row]) -> None:
+        owned = [row for row in rows if row["member_id"] is not None]
+        ordered = sorted(owned, key=lambda row: (row["from_record_offset"], row["partition"]))
+        self._shared = _shared_names(ordered)
+        found = dict.fromkeys(self.of(row) for row in ordered)
+        self.letters = {str(owner): _LETTERS[number] if number < len(_LETTERS) else _MORE for number, owner in enumerate(found)}
+
+    def of(self, row: _Row) -> str | None:
+        """The owner in this row: by its member id where several of its name were there at once."""
+        if row["member_id"] is None:
+            return None
+        name = _name(row)
+        return printable(row["member_id"]) if name in self._shared else name
 
 
-def _owner(row: _Row) -> str | None:
-    """An owner as people know it: who comes back under another member id keeps its letter."""
-    if row["member_id"] is None:
-        return None
+def _shared_names(rows: Iterable[_Row]) -> set[str]:
+    """Names of which two member ids had partitions at once, or by turns. `rows` are in the order in which they began."""
+    ends: dict[str, dict[str, float]] = {}
+    began: dict[tuple[str, str], int] = {}
+    for row in rows:
+        slot = _name(row), row["member_id"]
+        began.setdefault(slot, row["from_record_offset"])
+        end = inf if row["to_record_offset"] is None else row["to_record_offset"]
+        of_name = ends.setdefault(slot[0], {})
+        of_name[slot[1]] = max(end, of_name.get(slot[1], end))
+    return {name for name, of_name in ends.items() if any(of_name[earlier] > began[name, later] for earlier, later in pairwise(of_name))}
+
+
+def _name(row: _Row) -> str:
     if row["group_instance_id"] is not None:
         return f"#{printable(row['group_instance_id'])}"
     return f"{printable(row['client_id'] or '?')}@{printable((row['client_host'] or '?').removeprefix('/'))}"
