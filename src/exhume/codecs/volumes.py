@@ -283,6 +283,7 @@ _REMEDIES = {
     errno.EPERM: "Run as a user who may read it, or change the permissions of a copy",
     errno.ENOENT: "Check the path",
     errno.ENOTDIR: "Check the path",
+    errno.EISDIR: "Name a file in it",
     errno.ELOOP: "The link leads to itself: give the directory that it was meant for",
     errno.ENAMETOOLONG: "Check the path",
     errno.EMFILE: "Raise the limit on open files (ulimit -n), or give fewer partitions at a time",

@@ -15,6 +15,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from exhume.codecs.cluster_metadata import topic_of
 from exhume.codecs.lenient_records import read_records_leniently
 from exhume.codecs.log_directory import LogDirectory, SegmentFile
 from exhume.codecs.salvage import Found, salvage
+from exhume.codecs.text_files import read_text
 from exhume.codecs.wire import format_uuid, parse_uuid
 from exhume.errors import EncodeError, RequestError
 
@@ -140,9 +142,8 @@ def read_topics_file(path: Path) -> list[Topic]:
     """
     expected = "Expected CSV with the header topic,topic_id,partitions[,racks]"
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            return list(_topics(csv.DictReader(file), path, expected))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        return list(_topics(csv.DictReader(StringIO(read_text(path, expected), newline="")), path, expected))
+    except csv.Error as error:
         raise RequestError(f"{path}: cannot be read as a topics file: {error}", remedy=expected) from error
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from exhume.analysis.detectors.inputs import LiveOffset, read_live_file, read_offsets_file
 from exhume.errors import RequestError
+from exhume.replay.topic_names import read_topics_file
 
 #: What kafka-consumer-groups.sh of 3.9 prints.
 _LIVE = """
@@ -70,8 +72,17 @@ def test_offsets(tmp_path: Path) -> None:
     assert read_offsets_file(file) == {("orders", 0): 1500, ("orders", 1): 0}
 
 
-@pytest.mark.parametrize("read", [read_live_file, read_offsets_file])
-def test_a_file_that_is_not_there(tmp_path: Path, read: object) -> None:
-    assert callable(read)
-    with pytest.raises(RequestError, match="cannot be read"):
-        read(tmp_path / "none.txt")
+@pytest.mark.parametrize("read", [read_live_file, read_offsets_file, read_topics_file])
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("none.txt", r"none.txt: cannot be read: no such file or directory. Check the path$"),
+        (".", r": cannot be read: is a directory. Name a file in it$"),
+        ("latin.txt", r"latin.txt, byte 4: no UTF-8 text"),
+    ],
+)
+def test_a_file_that_cannot_be_read(tmp_path: Path, read: Callable[[Path], object], name: str, expected: str) -> None:
+    (tmp_path / "latin.txt").write_bytes(b"a:0:\xe9")
+
+    with pytest.raises(RequestError, match=expected):
+        read(tmp_path / name)

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from exhume.codecs.text_files import read_text
 from exhume.errors import RequestError
 from exhume.replay.topic_names import Topic
 
@@ -98,10 +99,7 @@ def read_live_file(path: Path) -> list[LiveOffset]:
 
 
 def _lines(path: Path, expected: str) -> Iterator[tuple[int, str]]:
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise RequestError(f"{path}: cannot be read: {error}", remedy=expected) from error
+    text = read_text(path, expected).replace("\r\n", "\n")
     # Names of groups may hold any character that Python, but no tool of Kafka's, breaks lines at.
     return ((number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip())
 
