@@ -1,7 +1,7 @@
 """The command line: `exhume COMMAND`. A command parses, calls one library function, renders.
 
-Exit codes: 0 clean, 1 damage made the answer partial (`diff`: or something differs), 2 wrong request, 3 evidence that cannot be read,
-130 interrupted.
+Exit codes: 0 clean, 1 damage made the answer partial (or `diagnose` found an incident, `diff` a difference, `load-check` a release that
+refuses or loses something), 2 wrong request, 3 evidence that cannot be read, 130 interrupted.
 """
 
 from __future__ import annotations
