@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
+import re
+import shlex
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+import typer
 
 from exhume.cli.app import app
 
@@ -40,8 +45,6 @@ def test_every_command_is_documented_with_an_example(generator: ModuleType) -> N
 
 
 def test_links_between_pages_lead_somewhere() -> None:
-    import re
-
     pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]
     broken = [
         f"{page.name} -> {target}"
@@ -51,3 +54,25 @@ def test_links_between_pages_lead_somewhere() -> None:
     ]
 
     assert not broken
+
+
+def _shown_commands() -> Iterator[str]:
+    """The commands in blocks of code, and the example in the help of each."""
+    for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")):
+        for block in re.findall(r"^ *```\w*\n(.*?)^ *```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE):
+            yield from re.findall(r"^ *(?:\$ )?(exhume .*)$", block, re.MULTILINE)
+    for command in app.registered_commands:
+        yield from re.findall(r"Example: (exhume .*?)(?:\n *\n|\Z)", inspect.getdoc(command.callback) or "", re.DOTALL)
+
+
+def test_every_command_that_is_shown_can_be_typed() -> None:
+    commands = {re.sub(r"(\s+#| >>? | \| ).*", "", " ".join(shown.split())) for shown in _shown_commands()}
+    for shown in commands:
+        command, arguments = typer.main.get_command(app), shlex.split(shown)[1:]
+        context = command.context_class(command)
+        while hasattr(command, "resolve_command"):
+            _, command, arguments = command.resolve_command(context, arguments)
+        # Parsed with the options that there are, and not run.
+        command.make_context(shown, arguments)
+
+    assert len(commands) > 80

@@ -12,7 +12,7 @@ import pytest
 import exhume
 from exhume.analysis.forecast import FORECAST, TOMBSTONES
 from exhume.cli.app import run
-from exhume.cli.expiry import parse_retention
+from exhume.cli.options import parse_retention
 from exhume.codecs.record_types import decode_record
 from exhume.errors import RequestError
 from exhume.fixtures.log_writer import PartitionWriter, group_metadata, offset_commit

@@ -17,7 +17,17 @@ from exhume.cli.detector_options import (
     TopicsFile,
     detector_inputs,
 )
-from exhume.cli.options import AtOffset, AtTime, EvidencePaths, Groups, Include, NoVerify, WhichClock, record_offsets
+from exhume.cli.options import (
+    AtOffset,
+    AtTime,
+    EvidencePaths,
+    Groups,
+    Include,
+    LoadRelease,
+    NoVerify,
+    WhichClock,
+    record_offsets,
+)
 from exhume.errors import EvidenceError, RequestError
 
 if TYPE_CHECKING:
@@ -39,10 +49,7 @@ def batch_command(
             help="The tables to write: those of state, summary, rebalances, owners, findings (by name: detectors run).",
         ),
     ] = _DEFAULT_TABLES,
-    release: Annotated[
-        str | None,
-        typer.Option("--release", metavar="R", help="The Kafka release whose coordinator loads the log.", show_default="the newest"),
-    ] = None,
+    release: LoadRelease = None,
     at_offset: AtOffset = None,
     at_time: AtTime = None,
     clock: WhichClock = None,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from exhume.cli.expiry import parse_retention
+from exhume.cli.options import parse_retention
 
 if TYPE_CHECKING:
     from exhume.analysis.detectors import Inputs

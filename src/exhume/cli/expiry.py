@@ -1,4 +1,4 @@
-"""`exhume expiry`, and the options that it shares with `exhume why`."""
+"""`exhume expiry`: what the expiry passes of a release remove, and when."""
 
 from __future__ import annotations
 
@@ -6,46 +6,7 @@ from typing import Annotated
 
 import typer
 
-from exhume.cli.moments import parse_moment
-from exhume.cli.options import CsvRaw, EvidencePaths, Groups, Output, OutputFile, OutputOption, TempDir
-from exhume.durations import parse_duration
-from exhume.errors import RequestError
-
-
-def parse_retention(text: str) -> int:
-    """A retention in milliseconds, from `7d`, `168h`, `10080m`, or the milliseconds themselves.
-
-    Raises:
-        RequestError: none of these.
-    """
-    retention_ms = parse_duration(text)
-    if retention_ms is None:
-        raise RequestError(
-            f"{text!r} is no length of time", remedy="Write days, hours, minutes or milliseconds, such as 7d, 168h or 10080m"
-        )
-    return retention_ms
-
-
-Now = Annotated[
-    int | None,
-    typer.Option(
-        "--now", parser=parse_moment, metavar="TIME", help="The time to ask for, as --at-time of state.", show_default="this moment"
-    ),
-]
-Retention = Annotated[
-    int | None,
-    typer.Option(
-        "--retention",
-        parser=parse_retention,
-        metavar="TIME",
-        help="offsets.retention.minutes of the broker: 7d, 168h, 10080m, or milliseconds.",
-        show_default="that of the release",
-    ),
-]
-Release = Annotated[
-    str | None,
-    typer.Option("--release", metavar="R", help="The Kafka release whose rules count.", show_default="the newest"),
-]
+from exhume.cli.options import CsvRaw, EvidencePaths, Groups, Now, Output, OutputFile, OutputOption, Release, Retention, TempDir
 
 _SHOWN = ("kind", "group", "topic", "partition", "committed_offset", "rule", "base_timestamp_ms", "expires_at_ms", "is_past_due", "reason")
 _SHOWN_TOMBSTONES = ("offsets_partition", "append", "type", "group", "topic", "partition", "reason")

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from exhume.cli.expiry import Release, Retention
 from exhume.cli.options import (
     AtOffset,
     AtTime,
@@ -17,7 +14,10 @@ from exhume.cli.options import (
     Output,
     OutputFile,
     OutputOption,
+    Release,
+    Retention,
     TempDir,
+    TopicNamesFile,
     WhichClock,
     record_offsets,
 )
@@ -34,10 +34,7 @@ def explain_command(
     clock: WhichClock = None,
     retention: Retention = None,
     release: Release = None,
-    topics: Annotated[
-        Path | None,
-        typer.Option("--topics", metavar="FILE", help="Names of topic ids: CSV topic,topic_id,partitions[,racks].", show_default=False),
-    ] = None,
+    topics: TopicNamesFile = None,
     temp_dir: TempDir = None,
     output: OutputOption = Output.table,
     output_file: OutputFile = None,

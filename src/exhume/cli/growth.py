@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from exhume.cli.expiry import Now
-from exhume.cli.options import CsvRaw, EvidencePaths, NoVerify, Output, OutputFile, OutputOption, TempDir
+from exhume.cli.options import CsvRaw, EvidencePaths, NoVerify, Now, Output, OutputFile, OutputOption, TempDir
 
 if TYPE_CHECKING:
     from exhume.analysis.growth import GrowthBy

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from exhume.cli.moments import parse_moment
+from exhume.durations import parse_duration
 from exhume.errors import RequestError
 
 
@@ -137,6 +138,50 @@ AtTime = Annotated[
 WhichClock = Annotated[
     ClockOption | None,
     typer.Option("--clock", help="The time of a record: its append time, or the commit timestamp inside commits.", show_default="append"),
+]
+
+
+def parse_retention(text: str) -> int:
+    """A retention in milliseconds, from `7d`, `168h`, `10080m`, or the milliseconds themselves.
+
+    Raises:
+        RequestError: none of these.
+    """
+    retention_ms = parse_duration(text)
+    if retention_ms is None:
+        raise RequestError(
+            f"{text!r} is no length of time", remedy="Write days, hours, minutes or milliseconds, such as 7d, 168h or 10080m"
+        )
+    return retention_ms
+
+
+Now = Annotated[
+    int | None,
+    typer.Option(
+        "--now", parser=parse_moment, metavar="TIME", help="The time to ask for, as --at-time of state.", show_default="this moment"
+    ),
+]
+Retention = Annotated[
+    int | None,
+    typer.Option(
+        "--retention",
+        parser=parse_retention,
+        metavar="TIME",
+        help="offsets.retention.minutes of the broker: 7d, 168h, 10080m, or milliseconds.",
+        show_default="that of the release",
+    ),
+]
+Release = Annotated[
+    str | None,
+    typer.Option("--release", metavar="R", help="The Kafka release whose rules count.", show_default="the newest"),
+]
+LoadRelease = Annotated[
+    str | None,
+    typer.Option("--release", metavar="R", help="The Kafka release whose coordinator loads the log.", show_default="the newest"),
+]
+TopicNamesFile = Annotated[
+    Path | None,
+    typer.Option("--topics", metavar="FILE", help="Names of topic ids: CSV topic,topic_id,partitions[,racks].", show_default=False),
 ]
 
 

@@ -6,15 +6,16 @@ from typing import Annotated
 
 import typer
 
-from exhume.cli.expiry import Now, Release
 from exhume.cli.options import (
     AtOffset,
     AtTime,
     CsvRaw,
     EvidencePaths,
     Groups,
+    Now,
     Output,
     OutputFile,
+    Release,
     TempDir,
     WhichClock,
     record_offsets,

@@ -14,11 +14,13 @@ from exhume.cli.options import (
     CsvRaw,
     EvidencePaths,
     Groups,
+    LoadRelease,
     NoVerify,
     Output,
     OutputFile,
     OutputOption,
     TempDir,
+    TopicNamesFile,
     WhichClock,
     record_offsets,
 )
@@ -124,10 +126,7 @@ _COLUMNS: dict[str, tuple[str, ...]] = {
 
 def state_command(
     paths: EvidencePaths,
-    release: Annotated[
-        str | None,
-        typer.Option("--release", metavar="R", help="The Kafka release whose coordinator loads the log.", show_default="the newest"),
-    ] = None,
+    release: LoadRelease = None,
     groups: Groups = None,
     table: Annotated[
         str | None, typer.Option("--table", metavar="NAME", help="Only this table, such as offsets, members or loads.", show_default=False)
@@ -171,10 +170,7 @@ def state_command(
             show_default="2147483647",
         ),
     ] = None,
-    topics: Annotated[
-        Path | None,
-        typer.Option("--topics", metavar="FILE", help="Names of topic ids: CSV topic,topic_id,partitions[,racks].", show_default=False),
-    ] = None,
+    topics: TopicNamesFile = None,
     no_verify: NoVerify = False,
     temp_dir: TempDir = None,
     output: OutputOption = Output.table,

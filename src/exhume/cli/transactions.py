@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from exhume.cli.expiry import parse_retention
-from exhume.cli.options import CsvRaw, EvidencePaths, NoVerify, Output, OutputFile, OutputOption, TempDir
+from exhume.cli.options import CsvRaw, EvidencePaths, NoVerify, Output, OutputFile, OutputOption, TempDir, parse_retention
 
 
 class Table(StrEnum):

@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
-from exhume.cli.expiry import Now, Release, Retention
-from exhume.cli.options import CsvRaw, EvidencePaths, Group, Output, OutputFile, OutputOption, Partition, TempDir, Topic
+from exhume.cli.options import (
+    CsvRaw,
+    EvidencePaths,
+    Group,
+    Now,
+    Output,
+    OutputFile,
+    OutputOption,
+    Partition,
+    Release,
+    Retention,
+    TempDir,
+    Topic,
+)
 
 _SHOWN = ("group", "topic", "partition", "code", "confidence", "sentence", "records", "not_excluded")
 
