@@ -162,7 +162,7 @@ def test_damage_that_makes_an_answer_partial_is_exit_1_and_is_said_on_standard_e
         (("state", DEMO, "--output", "parquet"), "--output-file"),
         (("state", DEMO, "--release", "0.1"), "4.3"),
         (("state", DEMO, "--group", "fraud"), "fraud-scoring"),
-        (("state", DEMO, "--topics", "/there/is/nothing"), "topic,topic_id"),
+        (("state", DEMO, "--topics", "/there/is/nothing"), "Check the path"),
         (("dump", DEMO, "--output-file", "/there/is/no/directory"), "--output-file"),
     ],
     ids=lambda value: " ".join(value[:1] + value[2:]) if isinstance(value, tuple) else "",
