@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import chain
 
 from exhume.codecs.json_values import json_ready
 from exhume.codecs.log_directory import PartitionDirectory
@@ -79,11 +80,12 @@ def groups(held: Iterable[tuple[PartitionDirectory, Holdings]], profile: BrokerP
     """What is odd about groups across partitions: orphaned offsets, and groups that lie where they do not belong."""
     homes: dict[tuple[str, str], int | None] = {}
     for directory, holdings in held:
+        in_columns = holdings.offset_columns.spans() if holdings.offset_columns else {}
         orphans: dict[str, int] = {}
-        for owner, commit_offset in ((key[0], commit.record_offset) for key, commit in holdings.offsets.items()):
-            if owner not in holdings.groups:
-                orphans[owner] = max(orphans.get(owner, -1), commit_offset)
-        for owner, (_, commit_offset) in holdings.offset_columns.spans().items() if holdings.offset_columns else ():
+        for owner, commit_offset in chain(
+            ((key[0], commit.record_offset) for key, commit in holdings.offsets.items()),
+            ((owner, last) for owner, (_, last) in in_columns.items()),
+        ):
             if owner not in holdings.groups:
                 orphans[owner] = max(orphans.get(owner, -1), commit_offset)
         for owner, record_offset in sorted(orphans.items()):

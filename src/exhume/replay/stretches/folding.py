@@ -19,7 +19,7 @@ from exhume.replay.stretches.cuts import ClockFacts, Cut, Cutter, OddRecords, Ru
 from exhume.replay.stretches.plan import Stretch, bytes_of
 from exhume.replay.stretches.shipping import BatchPlace, pack
 from exhume.replay.survivors.fold import fold
-from exhume.replay.survivors.fold_pieces import bound_offsets, runs, with_room_for
+from exhume.replay.survivors.fold_pieces import bound_offsets, runs
 from exhume.replay.survivors.rules import DONE, IS_PART, SEED, rules_of
 from exhume.replay.survivors.tables import (
     FIRST_BASE_OFFSET,
@@ -31,6 +31,7 @@ from exhume.replay.survivors.tables import (
     Tables,
     drop_old_metadata,
     new_tables,
+    with_room_for,
 )
 
 _BLOCK_BATCHES = 1024

@@ -15,7 +15,6 @@ from exhume.codecs.file_content import looks_like
 from exhume.codecs.kernels import scan
 from exhume.codecs.kernels.lz4 import SLACK_BYTES
 from exhume.codecs.kernels.primitives import Bytes, Int64s
-from exhume.codecs.kernels.records import LEAST_BYTES
 from exhume.errors import DecompressionError
 from exhume.replay.broker_log import StrictLog
 from exhume.replay.reading import FastLoad
@@ -37,6 +36,7 @@ from exhume.replay.survivors.tables import (
     drop_old_metadata,
     given_up,
     with_room,
+    with_room_for,
 )
 
 if TYPE_CHECKING:
@@ -165,14 +165,6 @@ def bound_offsets(rules: Int64s, log: StrictLog, number: int) -> None:
     rules[BEYOND_OFFSET] = min(base_offset + MOST_OFFSETS_IN_SEGMENT + 1, LARGEST)
     for later in log.segments[number + 1 : number + 2]:
         rules[BEYOND_OFFSET] = min(rules[BEYOND_OFFSET], later.file.base_offset)
-
-
-def with_room_for(tables: Tables, rows: Int64s, first: int, last: int, bodies: Int64s) -> Tables:
-    """These tables with room for batches `first` to `last`."""
-    sizes = bodies[first:last, 1] - bodies[first:last, 0]
-    # Whoever counts more records than there is room for is found out soon.
-    records = int(np.clip(rows[first:last, scan.RECORD_COUNT], 0, sizes // LEAST_BYTES).sum())
-    return with_room(tables, records, int(sizes.sum()), last - first)
 
 
 def runs(buffer: Bytes, rows: Int64s, count: int, cap_bytes: int) -> Iterator[tuple[int, int, Bytes, Int64s]]:

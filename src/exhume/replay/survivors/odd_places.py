@@ -33,7 +33,6 @@ from exhume.replay.profiles import BrokerProfile, JavaProfile, ScalaProfile
 from exhume.replay.reading import refused_format
 from exhume.replay.survivors import tables as columns
 from exhume.replay.survivors.fold import fold
-from exhume.replay.survivors.fold_pieces import with_room_for
 from exhume.replay.survivors.rules import (
     BAD_RECORD,
     DONE,
@@ -47,7 +46,7 @@ from exhume.replay.survivors.rules import (
 )
 from exhume.replay.survivors.served import hide_behind
 from exhume.replay.survivors.settled import MendedBatch, mended_position
-from exhume.replay.survivors.tables import Tables, given_up
+from exhume.replay.survivors.tables import Tables, given_up, with_room_for
 
 #: What writing records anew can mend.
 _MENDABLE = (BAD_RECORD, ODD_KEY, ODD_VALUE)

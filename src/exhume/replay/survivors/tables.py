@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from exhume.codecs.kernels import kernel, scan
 from exhume.codecs.kernels.primitives import Bytes, Int64s, Number, Words
+from exhume.codecs.kernels.records import LEAST_BYTES
 from exhume.replay.survivors import keys
 from exhume.replay.survivors.keys import Int32s, Keys
 from exhume.replay.survivors.names import NAME_COLUMNS, Names, index_producers, move_entries
@@ -206,6 +207,14 @@ def with_room(tables: Tables, records: int, size_bytes: int, batches: int, expec
         topic_numbers=rows(tables.topic_numbers, TOPICS),
         key_numbers=rows(tables.key_numbers, KEYS),
     )
+
+
+def with_room_for(tables: Tables, rows: Int64s, first: int, last: int, bodies: Int64s) -> Tables:
+    """These tables with room for batches `first` to `last`."""
+    sizes = bodies[first:last, 1] - bodies[first:last, 0]
+    # Whoever counts more records than there is room for is found out soon.
+    records = int(np.clip(rows[first:last, scan.RECORD_COUNT], 0, sizes // LEAST_BYTES).sum())
+    return with_room(tables, records, int(sizes.sum()), last - first)
 
 
 def _rows(columns: int) -> Int64s:
