@@ -10,7 +10,7 @@ import numpy as np
 
 from exhume.analysis.detectors.commit_rows import Flags, Names
 from exhume.analysis.detectors.commits import REASONS, STANDINGS, Change, Reason
-from exhume.analysis.detectors.following.columns import COMMIT_COLUMNS, COMMIT_WITH_GROUP, NEVER, Bit, Column, Floats, Int64s
+from exhume.analysis.detectors.following.columns import COMMIT_WITH_GROUP, NEVER, Bit, Column, Floats, Int64s
 
 
 class Told(IntEnum):
@@ -27,7 +27,6 @@ class Told(IntEnum):
 
 _COMMIT = len(Told)
 _BEFORE = _COMMIT + COMMIT_WITH_GROUP
-_COLUMNS = _BEFORE + COMMIT_COLUMNS
 
 
 class ChangeTable:
@@ -51,7 +50,7 @@ class ChangeTable:
         return self._column(_BEFORE + column)
 
     def _column(self, column: int) -> Int64s:
-        values: Int64s = self._kept.rows[self._rows, column]
+        values: Int64s = self._kept.column(column)[self._rows]
         return values
 
     def has(self, *reasons: Reason) -> Flags:
@@ -74,10 +73,13 @@ class Changes:
 
     def __init__(self, names: Names) -> None:
         self._names = names
-        #: In the order in which they were taken, the first `_count` of them; the others are room for more.
-        self.rows = np.empty((0, _COLUMNS), np.int64)
-        self._usual_rises = np.empty(0, np.float64)
-        self._count = 0
+        #: As they were taken, a row for each column: one table of all would have to be copied whenever it grows.
+        self._blocks: list[Int64s] = []
+        self._usual_rises: list[Floats] = []
+        #: Where each block begins, and where the next one will.
+        self._block_starts = [0]
+        #: The columns that somebody asked for, whole.
+        self._columns: dict[int, Int64s] = {}
         #: The rows of one key behind those of another, and where those of each key begin among them.
         self._by_key = np.empty(0, np.int64)
         self._starts = np.zeros(1, np.int64)
@@ -85,17 +87,20 @@ class Changes:
         self.none = ChangeTable(self, self._by_key, self._by_key)
 
     def take(self, told: Int64s, commits: Int64s, before: Int64s, usual_rises: Floats) -> None:
-        """Add some, a row for each, those of each key in their order: what `Told` names; commits, as far as `Column.STEPS`; and what was in
-        front of each, as far as `Column.POSITION`. NaN is no usual rise.
+        """Add some, those of each key in their order. Of each table a row is a column: what `Told` names; commits, as far as
+        `Column.STEPS`; and what was in front of each, as far as `Column.POSITION`. NaN is no usual rise.
         """
-        first, self._count = self._count, self._count + len(told)
-        if self._count > len(self.rows):
-            rows, usual, room = self.rows, self._usual_rises, max(self._count, 2 * len(self.rows))
-            self.rows, self._usual_rises = np.empty((room, _COLUMNS), np.int64), np.empty(room, np.float64)
-            self.rows[:first], self._usual_rises[:first] = rows[:first], usual[:first]
-        taken = self.rows[first : self._count]
-        taken[:, :_COMMIT], taken[:, _COMMIT:_BEFORE], taken[:, _BEFORE:] = told, commits, before
-        self._usual_rises[first : self._count] = usual_rises
+        if len(usual_rises):
+            self._blocks.append(np.concatenate([told, commits, before]))
+            self._usual_rises.append(usual_rises)
+            self._block_starts.append(self._block_starts[-1] + len(usual_rises))
+            self._columns.clear()
+
+    def column(self, column: int) -> Int64s:
+        """One column of all."""
+        if column not in self._columns:
+            self._columns[column] = np.concatenate([self._by_key[:0], *(block[column] for block in self._blocks)])
+        return self._columns[column]
 
     def of(self, keys: Int64s) -> ChangeTable:
         """Those of these keys, one key behind the other, each in its order; their places are those of the keys here."""
@@ -108,16 +113,20 @@ class Changes:
 
     def _settle(self) -> None:
         """Sort what was taken since by keys."""
-        if self._count == len(self._by_key):
+        keys = self.column(Told.KEY)
+        if len(keys) == len(self._by_key):
             return
-        keys = np.ascontiguousarray(self.rows[: self._count, Told.KEY])
         self._by_key = np.argsort(keys, kind="stable")
         keys = keys[self._by_key]
         self._starts = np.searchsorted(keys, np.arange(keys[-1] + 2))
 
     def made(self, rows: Int64s) -> list[Change]:
         """These rows as objects."""
-        return [self._change(row, usual) for row, usual in zip(self.rows[rows].tolist(), self._usual_rises[rows].tolist(), strict=True)]
+        blocks = np.searchsorted(self._block_starts, rows, side="right") - 1
+        return [
+            self._change(self._blocks[block][:, at].tolist(), float(self._usual_rises[block][at]))
+            for block, at in zip(blocks.tolist(), (rows - np.array(self._block_starts)[blocks]).tolist(), strict=True)
+        ]
 
     def _change(self, row: list[int], usual_rise: float) -> Change:
         return Change(

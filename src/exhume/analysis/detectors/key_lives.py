@@ -105,7 +105,7 @@ class KeyLives:
     def _keep_changes(self, rows: Int64s, noted: Int64s, before: Int64s, usual_rises: Floats) -> None:
         kept = np.flatnonzero(noted[:, Noted.WHY])
         at = noted[kept, Noted.ROW]
-        self.changes.take(noted[kept][:, _TOLD], rows[:COMMIT_WITH_GROUP, at].T, before[kept], usual_rises[at])
+        self.changes.take(noted[kept][:, _TOLD].T, rows[:COMMIT_WITH_GROUP, at], before[kept].T, usual_rises[at])
 
     def _keep_pauses(self, rows: Int64s, noted: Int64s, before: Int64s, usual_intervals: Floats) -> None:
         usual = usual_intervals[noted[:, Noted.ROW]]
