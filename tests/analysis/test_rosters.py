@@ -46,7 +46,7 @@ def _check(key: bytes, value: bytes, roster: rosters.Roster) -> None:
     front, members = read
     # As it gets to another process.
     roster = pickle.loads(pickle.dumps(roster))
-    at_once = rosters.ClassicMembers(roster, rosters.Sayings())
+    at_once = rosters.ClassicMembers(roster)
     step = Membership("", 0, "g", "classic", 0, 0, None, "", 0, at_once)
 
     assert {"current_state_timestamp_ms": -1, **{name: told for name, told in front.items() if name in roster.front}} == roster.front

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from exhume.analysis.classic_members import classic_group
 from exhume.analysis.memberships import Kind, Member, Membership
 from exhume.analysis.modern_members import ModernGroup, kind_of
-from exhume.analysis.rosters import ClassicMembers, Roster, Sayings
+from exhume.analysis.rosters import ClassicMembers, Roster
 from exhume.codecs.record_types import RECORD_TYPES, Decoded, decode_record
 from exhume.replay.topic_names import TopicNames
 
@@ -74,7 +74,6 @@ def lives_of_rosters(
     """As `lives_of_records`, of a group that was never other than classic and of which no batch has two records: record offset, time, path,
     byte position and roster of each; None is a tombstone.
     """
-    sayings = Sayings()
     return [
         Membership(
             *origin,
@@ -85,7 +84,7 @@ def lives_of_rosters(
             timestamp_ms,
             path,
             byte_position,
-            **(_REMOVED if roster is None else _roster_fields(roster, sayings)),
+            **(_REMOVED if roster is None else _roster_fields(roster)),
         )
         for record_offset, timestamp_ms, path, byte_position, roster in records
     ]
@@ -120,7 +119,6 @@ class GroupFold:
     #: (replica, offsets partition, group) to what is in force.
     _groups: dict[tuple[str | None, int | None, str], ModernGroup | Kind] = field(default_factory=dict)
     _touched: dict[str, _Touched] = field(default_factory=dict)
-    _sayings: Sayings = field(default_factory=Sayings)
 
     def begin_batch(self, place: Place) -> Iterator[Membership]:
         """Go on to the batch that lies here; the steps of the one before come back, where it was another one."""
@@ -139,7 +137,7 @@ class GroupFold:
         assert self.place is not None
         kind = self._kind(group)
         if number == _CLASSIC_GROUP:
-            fields = _REMOVED if value is None else _classic_fields(key, value, roster, self._sayings)
+            fields = _REMOVED if value is None else _classic_fields(key, value, roster)
             if fields is None:
                 return
             touched = self._touch(group, record_offset, timestamp_ms)
@@ -228,15 +226,15 @@ class GroupFold:
         )
 
 
-def _classic_fields(key: bytes, value: bytes, roster: Roster | None, sayings: Sayings) -> dict[str, Any] | None:
+def _classic_fields(key: bytes, value: bytes, roster: Roster | None) -> dict[str, Any] | None:
     if roster is not None:
-        return _roster_fields(roster, sayings)
+        return _roster_fields(roster)
     read = classic_group(key, value)
     return None if read is None else _fields_of(*read)
 
 
-def _roster_fields(roster: Roster, sayings: Sayings) -> dict[str, Any]:
-    return _fields_of(roster.front, ClassicMembers(roster, sayings))
+def _roster_fields(roster: Roster) -> dict[str, Any]:
+    return _fields_of(roster.front, ClassicMembers(roster))
 
 
 def _fields_of(front: Mapping[str, Any], members: Mapping[str, Member]) -> dict[str, Any]:

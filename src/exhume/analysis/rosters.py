@@ -27,6 +27,8 @@ _Numbers = npt.NDArray[np.int32]
 _FIELDS = ("member_id", "group_instance_id", "client_id", "client_host", "session_timeout_ms", "rebalance_timeout_ms")
 _NO_STATE_TIMESTAMP_MS = -1
 _NUMBER_BYTES = 4
+#: What is kept of so many members and partitions is some ten megabytes.
+_MOST_KEPT = 200_000
 
 
 class _Said(Generic[_Read]):
@@ -66,13 +68,12 @@ class _Columns:
     #: 32-bit numbers as they lie in memory: parts of arrays would cost more than what is done with them, and views cannot be shipped.
     wishes: bytes
     gifts: bytes
-    all_wishes: list[Wish]
-    all_gifts: list[Gift]
+    sayings: Sayings
     _listed: dict[str, list[Any]] = field(default_factory=dict, init=False)
 
     def __reduce__(self) -> tuple[type[_Columns], tuple[Any, ...]]:
         """What was listed follows from the rest, and is not shipped with it."""
-        return _Columns, (self.fields, self.has_static_members, self.wishes, self.gifts, self.all_wishes, self.all_gifts)
+        return _Columns, (self.fields, self.has_static_members, self.wishes, self.gifts, self.sayings)
 
     def listed(self, name: str) -> list[Any]:
         """This field of every member."""
@@ -118,28 +119,22 @@ class Roster:
         """Whether any of them has an instance id."""
         return self._columns.has_static_members and any(instance is not None for instance in self.told("group_instance_id"))
 
-    def wish_numbers(self) -> bytes:
-        """The same for all records of one reader of which the members asked for the same, in this order."""
-        return _part(self._columns.wishes, self._start, self._end)
-
-    def gift_numbers(self) -> bytes:
-        """The same for all records of one reader of which the members got the same, in this order."""
-        return _part(self._columns.gifts, self._start, self._end)
+    @property
+    def wishes(self) -> Wishes:
+        """What its members asked for."""
+        return self._columns.sayings.wishes(_part(self._columns.wishes, self._start, self._end))
 
     @property
-    def wishes(self) -> list[Wish]:
-        return [self._columns.all_wishes[number] for number in _read(self.wish_numbers())]
-
-    @property
-    def gifts(self) -> list[Gift]:
-        return [self._columns.all_gifts[number] for number in _read(self.gift_numbers())]
+    def gifts(self) -> Gifts:
+        """What its members got."""
+        return self._columns.sayings.gifts(_part(self._columns.gifts, self._start, self._end))
 
     def member(self, place: int) -> Member:
         """The member in this place."""
         at = self._at(place)
         wish, gift = (_read(_part(numbers, at, at + 1))[0] for numbers in (self._columns.wishes, self._columns.gifts))
         fields = {name: self._columns.told(name, at) for name in _FIELDS}
-        return member_of(fields, self._columns.all_wishes[wish], self._columns.all_gifts[gift])
+        return member_of(fields, self._columns.sayings.all_wishes[wish], self._columns.sayings.all_gifts[gift])
 
     def name(self, place: int) -> MemberName:
         """What the member in this place is called."""
@@ -173,38 +168,53 @@ class Gifts:
         self.together, self.total = _together(self.owned)
 
 
-@dataclass(slots=True)
 class Sayings:
-    """What members of the records of a group said, by its numbers: there once for all records that say the same."""
+    """What members of many records said, by its numbers: of records in which it is the same there once, as long as that is not too much."""
 
-    _wishes: dict[bytes, Wishes] = field(default_factory=dict)
-    _gifts: dict[bytes, Gifts] = field(default_factory=dict)
+    def __init__(self, all_wishes: list[Wish], all_gifts: list[Gift]) -> None:
+        self.all_wishes, self.all_gifts = all_wishes, all_gifts
+        self._wishes: dict[bytes, Wishes] = {}
+        self._gifts: dict[bytes, Gifts] = {}
+        #: Members, and the partitions that they own.
+        self._kept = 0
 
-    def wishes(self, roster: Roster) -> Wishes:
+    def __reduce__(self) -> tuple[type[Sayings], tuple[list[Wish], list[Gift]]]:
+        """The rest follows."""
+        return Sayings, (self.all_wishes, self.all_gifts)
+
+    def wishes(self, numbers: bytes) -> Wishes:
         """What these members asked for."""
-        numbers = roster.wish_numbers()
         found = self._wishes.get(numbers)
         if found is None:
-            found = self._wishes[numbers] = Wishes(roster.wishes)
+            found = Wishes([self.all_wishes[number] for number in _read(numbers)])
+            self._make_room(len(found.topics))
+            self._wishes[numbers] = found
         return found
 
-    def gifts(self, roster: Roster) -> Gifts:
+    def gifts(self, numbers: bytes) -> Gifts:
         """What these members got."""
-        numbers = roster.gift_numbers()
         found = self._gifts.get(numbers)
         if found is None:
-            found = self._gifts[numbers] = Gifts(roster.gifts)
+            found = Gifts([self.all_gifts[number] for number in _read(numbers)])
+            self._make_room(len(found.owned) + found.total)
+            self._gifts[numbers] = found
         return found
+
+    def _make_room(self, more: int) -> None:
+        self._kept += more
+        if self._kept > _MOST_KEPT:
+            self._wishes.clear()
+            self._gifts.clear()
+            self._kept = more
 
 
 class ClassicMembers(Mapping[str, Member]):
-    """The members of a roster by member id, made when they are asked for. `sayings` are shared by the rosters of a group."""
+    """The members of a roster by member id, made when they are asked for."""
 
     __slots__ = ("_made", "gifts", "roster", "wishes")
 
-    def __init__(self, roster: Roster, sayings: Sayings) -> None:
-        self.roster = roster
-        self.wishes, self.gifts = sayings.wishes(roster), sayings.gifts(roster)
+    def __init__(self, roster: Roster) -> None:
+        self.roster, self.wishes, self.gifts = roster, roster.wishes, roster.gifts
         self._made: dict[str, Member] | None = None
 
     @property
@@ -243,6 +253,7 @@ class RosterReader:
 
     def __init__(self) -> None:
         self._wishes, self._gifts = _Said(wish_of), _Said(gift_of)
+        self._sayings = Sayings(self._wishes.told, self._gifts.told)
 
     def read(self, groups: pa.RecordBatch) -> list[Roster | None]:
         """The roster of each of these records, rows of `schemas.DECODED["group_metadata"]`; None for tombstones, for what cannot be read
@@ -263,8 +274,7 @@ class RosterReader:
             len(fields["group_instance_id"][0]) > 1,
             self._wishes.numbers(members.field("subscription"), by_protocol, of_member).tobytes(),
             self._gifts.numbers(members.field("assignment"), by_protocol, of_member).tobytes(),
-            self._wishes.told,
-            self._gifts.told,
+            self._sayings,
         )
         is_plain = pc.and_(pc.equal(pc.list_value_length(groups["marks"]), 0), pc.is_valid(groups["members"])).to_numpy(
             zero_copy_only=False
