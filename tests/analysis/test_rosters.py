@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from benchmarks.generate import generate
-from exhume.analysis import rosters
+from exhume.analysis import member_sayings, rosters
 from exhume.analysis.classic_members import classic_group
 from exhume.analysis.memberships import Membership
 from exhume.codecs import schemas
@@ -24,12 +24,24 @@ from exhume.findings import Findings
 from tests.judges import corpus
 
 _ASKED: dict[Callable[[Membership], Sequence[object]], str] = {
-    rosters.assigned_of: "assigned",
-    rosters.owned_of: "owned",
-    rosters.claimed_of: "claimed",
-    rosters.subscriptions_of: "subscribed_topics",
-    rosters.client_ids_of: "client_id",
+    member_sayings.assigned_of: "assigned",
+    member_sayings.owned_of: "owned",
+    member_sayings.claimed_of: "claimed",
+    member_sayings.subscriptions_of: "subscribed_topics",
+    member_sayings.client_ids_of: "client_id",
 }
+_ASKED_TOGETHER: tuple[Callable[[Membership], object], ...] = (
+    member_sayings.difference_of,
+    member_sayings.different_subscriptions_of,
+    member_sayings.has_static_members,
+    member_sayings.is_claimed_twice,
+    member_sayings.is_known,
+    member_sayings.is_opaque,
+    member_sayings.is_owned_twice,
+    member_sayings.owned_sets_of,
+    member_sayings.owned_together,
+    member_sayings.subscribed_together,
+)
 
 
 def _with_rosters(reader: SegmentReader) -> Iterator[tuple[bytes, bytes | None, rosters.Roster | None]]:
@@ -53,9 +65,11 @@ def _check(key: bytes, value: bytes, roster: rosters.Roster) -> None:
     assert (len(at_once), [*at_once]) == (len(members), [*members])
     for ask, name in _ASKED.items():
         assert [*ask(step)] == [getattr(member, name) for member in members.values()]
-    assert rosters.has_static_members(step) == any(member.group_instance_id is not None for member in members.values())
-    assert [rosters.member_at(step, place) for place in range(len(members))] == [*members.values()]
-    assert [rosters.name_at(step, place) for place in range(len(members))] == [member.name for member in members.values()]
+    one_by_one = step._replace(members=members)
+    for ask_together in _ASKED_TOGETHER:
+        assert ask_together(step) == ask_together(one_by_one)
+    assert [member_sayings.member_at(step, place) for place in range(len(members))] == [*members.values()]
+    assert [member_sayings.name_at(step, place) for place in range(len(members))] == [member.name for member in members.values()]
     assert at_once == members
 
 
@@ -82,6 +96,12 @@ def test_so_it_is_of_a_log_of_many_groups(tmp_path: Path) -> None:
         assert value is not None
         assert roster is not None
         _check(key, value, roster)
+
+
+def test_so_it_is_where_hardly_anything_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rosters, "_MOST_KEPT", 10)
+
+    test_so_it_is_of_a_log_of_many_groups(tmp_path)
 
 
 def test_what_was_listed_is_not_shipped(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
 from dataclasses import dataclass, field
-from itertools import chain, islice
+from itertools import chain
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from exhume.analysis.classic_members import Gift, Wish, gift_of, member_of, wish_of
-from exhume.analysis.memberships import Member, MemberName, Membership, TopicPartition
+from exhume.analysis.memberships import Member, MemberName
 
 _FRONT = ("protocol_type", "generation", "protocol", "leader", "current_state_timestamp_ms")
 _Read = TypeVar("_Read", Wish, Gift)
@@ -146,26 +146,33 @@ class Roster:
 
 
 class Wishes:
-    """What the members of a record asked for, one behind the other; and the topics that any of them subscribes to."""
+    """What the members of a record asked for, one behind the other; and of all of them together the different subscriptions, the topics in
+    these, and whether two claim the same.
+    """
 
-    __slots__ = ("claimed", "is_claimed_twice", "subscribed", "topics")
+    __slots__ = ("claimed", "different", "is_claimed_twice", "subscribed", "topics")
 
     def __init__(self, wishes: Sequence[Wish]) -> None:
         self.topics = [wish.topics for wish in wishes]
         self.claimed = [wish.claimed for wish in wishes]
-        self.subscribed = _subscribed(self.topics)
+        self.different = each_once(self.topics)
+        self.subscribed = together(self.different)
         self.is_claimed_twice = is_there_twice(self.claimed)
 
 
 class Gifts:
-    """What the members of a record got, one behind the other; and what they own together, and how much each for itself."""
+    """What the members of a record got, one behind the other; and of all of them whether it is known, what they own together, what they own
+    in sum, and how much more of it one has than another.
+    """
 
-    __slots__ = ("assigned", "owned", "together", "total")
+    __slots__ = ("assigned", "difference", "is_known", "owned", "together", "total")
 
     def __init__(self, gifts: Sequence[Gift]) -> None:
         self.assigned = [gift.assigned for gift in gifts]
         self.owned = [gift.owned for gift in gifts]
-        self.together, self.total = _together(self.owned)
+        self.is_known = None not in self.assigned
+        self.together, self.total = together(self.owned), sum(map(len, self.owned))
+        self.difference = difference(self.assigned)
 
 
 class Sayings:
@@ -306,115 +313,28 @@ def _has_twice(places: _Numbers, counts: npt.NDArray[Any]) -> npt.NDArray[np.boo
     return flags
 
 
-# What members say, of steps of any kind: one entry for each member, in the order of the record.
+# What many members say, in one.
+
+_Thing = TypeVar("_Thing", bound=Hashable)
 
 
-def assigned_of(step: Membership) -> Sequence[tuple[TopicPartition, ...] | None]:
-    """`Member.assigned` of each."""
-    if isinstance(step.members, ClassicMembers):
-        return step.members.gifts.assigned
-    return [member.assigned for member in step.members.values()]
+def each_once(values: Iterable[_Thing]) -> tuple[_Thing, ...]:
+    """The different ones, in the order in which they come first."""
+    return tuple(dict.fromkeys(values))
 
 
-def is_opaque(step: Membership) -> bool:
-    """`Membership.is_opaque`."""
-    return bool(step.members) and all(assigned is None for assigned in assigned_of(step))
+def together(plans: Iterable[Iterable[_Thing] | None]) -> frozenset[_Thing]:
+    """What is in any of these."""
+    return frozenset[_Thing]().union(*filter(None, plans))
 
 
-def owned_of(step: Membership) -> list[tuple[TopicPartition, ...]]:
-    """`Member.owned` of each."""
-    if isinstance(step.members, ClassicMembers):
-        return [assigned or () for assigned in step.members.gifts.assigned]
-    return [member.owned for member in step.members.values()]
-
-
-def owned_sets_of(step: Membership) -> Sequence[frozenset[TopicPartition]]:
-    """`Member.owned` of each as a set: one object, and one hash, for all that got the same."""
-    if isinstance(step.members, ClassicMembers):
-        return step.members.gifts.owned
-    return [frozenset(member.owned) for member in step.members.values()]
-
-
-def owned_together(step: Membership) -> frozenset[TopicPartition]:
-    """What somebody owns."""
-    if isinstance(step.members, ClassicMembers):
-        return step.members.gifts.together
-    return _together(owned_sets_of(step))[0]
-
-
-def is_owned_twice(step: Membership) -> bool:
-    """Whether two members own the same."""
-    if isinstance(step.members, ClassicMembers):
-        return len(step.members.gifts.together) < step.members.gifts.total
-    together, total = _together(owned_sets_of(step))
-    return len(together) < total
-
-
-def _together(owned: Sequence[frozenset[TopicPartition]]) -> tuple[frozenset[TopicPartition], int]:
-    return frozenset[TopicPartition]().union(*owned), sum(map(len, owned))
-
-
-def claimed_of(step: Membership) -> Sequence[tuple[TopicPartition, ...] | None]:
-    """`Member.claimed` of each."""
-    if isinstance(step.members, ClassicMembers):
-        return step.members.wishes.claimed
-    return [member.claimed for member in step.members.values()]
-
-
-def subscriptions_of(step: Membership) -> Sequence[tuple[str, ...] | None]:
-    """`Member.subscribed_topics` of each."""
-    if isinstance(step.members, ClassicMembers):
-        return step.members.wishes.topics
-    return [member.subscribed_topics for member in step.members.values()]
-
-
-def subscribed_together(step: Membership) -> frozenset[str]:
-    """The topics that somebody subscribes to, as far as they are known."""
-    if isinstance(step.members, ClassicMembers):
-        return step.members.wishes.subscribed
-    return _subscribed(subscriptions_of(step))
-
-
-def _subscribed(subscriptions: Iterable[tuple[str, ...] | None]) -> frozenset[str]:
-    return frozenset(chain.from_iterable(filter(None, {*subscriptions})))
-
-
-def is_claimed_twice(step: Membership) -> bool:
-    """Whether two members claim the same."""
-    if isinstance(step.members, ClassicMembers):
-        return step.members.wishes.is_claimed_twice
-    return is_there_twice(claimed_of(step))
+def difference(plans: Iterable[Sequence[object] | None]) -> int:
+    """How much longer one of these is than another."""
+    sizes = [len(plan) for plan in plans if plan is not None]
+    return max(sizes, default=0) - min(sizes, default=0)
 
 
 def is_there_twice(plans: Iterable[Iterable[Hashable] | None]) -> bool:
     """Whether anything is in two of these plans, or twice in one."""
     everything = [*chain.from_iterable(filter(None, plans))]
     return len({*everything}) < len(everything)
-
-
-def client_ids_of(step: Membership) -> list[str | None]:
-    """`Member.client_id` of each."""
-    if isinstance(step.members, ClassicMembers):
-        return step.members.roster.told("client_id")
-    return [member.client_id for member in step.members.values()]
-
-
-def has_static_members(step: Membership) -> bool:
-    """Whether any `Member.group_instance_id` is there."""
-    if isinstance(step.members, ClassicMembers):
-        return step.members.roster.has_static_members
-    return any(member.group_instance_id is not None for member in step.members.values())
-
-
-def member_at(step: Membership, place: int) -> Member:
-    """The member in this place."""
-    if isinstance(step.members, ClassicMembers):
-        return step.members.roster.member(place)
-    return next(islice(step.members.values(), place, None))
-
-
-def name_at(step: Membership, place: int) -> MemberName:
-    """What the member in this place is called."""
-    if isinstance(step.members, ClassicMembers):
-        return step.members.roster.name(place)
-    return member_at(step, place).name

@@ -17,7 +17,7 @@ from exhume.analysis.detectors.cases import Silence
 from exhume.analysis.detectors.changes import ChangeTable
 from exhume.analysis.detectors.following.columns import USUAL
 from exhume.analysis.detectors.inputs import Inputs
-from exhume.analysis.rosters import is_opaque, is_owned_twice, owned_together
+from exhume.analysis.member_sayings import is_opaque, is_owned_twice, owned_together
 from exhume.codecs.chapters import chapters
 from exhume.codecs.log_directory import discover
 from exhume.codecs.segment_reader import ReadOptions, SegmentReader
@@ -144,10 +144,10 @@ def test_silences_of_groups_in_real_logs(case: corpus.Case) -> None:
         _silences(directory)
 
 
-@pytest.mark.parametrize(("code", "short_cut"), [("IC-20b", "_may_be_silent"), ("IC-34", "_differ")])
-def test_members_that_are_all_alike(case: TopicCase, code: str, short_cut: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("code", "short_cut", "passed"), [("IC-20b", "_may_be_silent", True), ("IC-34", "difference_of", 2)])
+def test_members_that_are_all_alike(case: TopicCase, code: str, short_cut: str, passed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     asked_first = _found(case, code)
-    monkeypatch.setattr(unread, short_cut, lambda _: True)
+    monkeypatch.setattr(unread, short_cut, lambda _: passed)
 
     assert _found(case, code) == asked_first
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import accumulate
 
+from exhume.analysis.member_sayings import owned_sets_of
 from exhume.analysis.memberships import Membership, TopicPartition
-from exhume.analysis.rosters import owned_sets_of
 
 
 def absences(

@@ -10,8 +10,9 @@ from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import counted, finding, span, undecidable
 from exhume.analysis.detectors.steps import Stretch, judged, stretches, who
+from exhume.analysis.member_sayings import claimed_of, is_claimed_twice, is_owned_twice, name_at, owned_of
 from exhume.analysis.memberships import Membership
-from exhume.analysis.rosters import claimed_of, is_claimed_twice, is_owned_twice, is_there_twice, name_at, owned_of
+from exhume.analysis.rosters import is_there_twice
 from exhume.findings import Finding
 
 #: Assignors that never give a partition to two members. Of others nobody knows what they mean to do.

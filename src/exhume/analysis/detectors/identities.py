@@ -19,8 +19,15 @@ from exhume.analysis.detectors.report import counted, finding, span
 from exhume.analysis.detectors.resets import find_replicated_positions
 from exhume.analysis.detectors.steps import judged, stretches, who
 from exhume.analysis.detectors.sweeps import subscribed_topics
+from exhume.analysis.member_sayings import (
+    client_ids_of,
+    different_subscriptions_of,
+    has_static_members,
+    name_at,
+    owned_together,
+    subscriptions_of,
+)
 from exhume.analysis.memberships import Member, Membership, TopicPartition
-from exhume.analysis.rosters import client_ids_of, has_static_members, name_at, owned_together, subscriptions_of
 from exhume.findings import Finding
 
 #: A fight is so many changes in this time.
@@ -141,12 +148,11 @@ def _strangers(step: Membership) -> tuple[int, int] | None:
     """The places of two members whose topics have nothing in common, and that no third member's topics bring together."""
     if step.kind == "streams":
         return None
-    subscriptions = subscriptions_of(step)
-    different = tuple(dict.fromkeys(subscriptions))
-    if len(different) < 2:
+    different = different_subscriptions_of(step)
+    if len(different) < 2 or (apart := _apart(different)) is None:
         return None
-    apart = _apart(different)
-    return None if apart is None else (subscriptions.index(apart[0]), subscriptions.index(apart[1]))
+    subscriptions = subscriptions_of(step)
+    return subscriptions.index(apart[0]), subscriptions.index(apart[1])
 
 
 @lru_cache(maxsize=1024)

@@ -93,7 +93,7 @@ class KeyLives:
         rises, intervals = np.empty(count, np.int64), np.empty(count, np.int64)
         noted, before = np.empty((count, len(Noted)), np.int64), np.empty((count, COMMIT_COLUMNS), np.int64)
         is_late, floors = bool(rows[Column.IS_STAGED].any()), (JUMP_FLOOR, PAUSE_MS, PAUSE_RATIO, _HOT)
-        met = loops.follow(rows, is_late, floors, self._table, self.last, rises, intervals, noted, before)
+        met = loops.follow(rows, is_late, floors, self._table, self.last, rises, intervals, self.counts, MOST_CHANGES, noted, before)
         noted, before = noted[:met], before[:met]
         usual_rises = self.rises.judge(rows[Column.KEY], rises, JUMP_FLOOR, JUMP_RATIO, loops)
         usual_intervals = self.intervals.judge(rows[Column.KEY], intervals, PAUSE_MS, PAUSE_RATIO, loops)

@@ -9,8 +9,8 @@ import numpy as np
 
 from exhume.analysis.detectors.commit_rows import Flags
 from exhume.analysis.detectors.following.columns import Int64s
+from exhume.analysis.member_sayings import owned_sets_of
 from exhume.analysis.memberships import Member, Membership, TopicPartition
-from exhume.analysis.rosters import owned_sets_of
 
 _NONE = -1
 

@@ -8,8 +8,8 @@ from exhume.analysis.detectors.cases import GroupCase
 from exhume.analysis.detectors.commits import Change
 from exhume.analysis.detectors.keys import KeyLife
 from exhume.analysis.detectors.owner_history import Handover
+from exhume.analysis.member_sayings import is_opaque
 from exhume.analysis.memberships import Member, Membership
-from exhume.analysis.rosters import is_opaque
 
 #: How long after a change of owner the previous one may still commit, unless members say less.
 LONGEST_WINDOW_MS = 5 * 60_000

@@ -14,8 +14,8 @@ from exhume.analysis.detectors.commits import Change, Removal
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.keys import KeyLife
 from exhume.analysis.detectors.retention import CHECK_MS, DEFAULTS_MS, age_of
+from exhume.analysis.member_sayings import subscriptions_of
 from exhume.analysis.memberships import Membership
-from exhume.analysis.rosters import subscriptions_of
 
 #: What is written so soon after one another belongs together.
 TOGETHER_MS = 1000

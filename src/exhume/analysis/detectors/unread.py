@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from statistics import median
 
@@ -16,8 +16,8 @@ from exhume.analysis.detectors.paused import LEAST_OTHERS, find_paused
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import counted, finding, some, span, undecidable
 from exhume.analysis.detectors.steps import Stretch, judged, stretches, who
+from exhume.analysis.member_sayings import assigned_of, difference_of, is_known, member_at, owned_together, subscribed_together
 from exhume.analysis.memberships import Member, Membership, TopicPartition
-from exhume.analysis.rosters import assigned_of, member_at, owned_together, subscribed_together
 from exhume.analysis.topic_sizes import TopicSize, TopicSizes
 from exhume.findings import Finding
 
@@ -67,7 +67,7 @@ def _sizes(group: GroupCase, inputs: Inputs) -> TopicSizes:
 
 
 def _without_owner(group: GroupCase, sizes: TopicSizes) -> Iterator[Finding]:
-    steps = [step for step in judged(group) if step.members and None not in assigned_of(step)]
+    steps = [step for step in judged(group) if step.members and is_known(step)]
     subscribed = [subscribed_together(step) for step in steps]
     nameless = _nameless(group, steps, subscribed)
     if nameless:
@@ -243,18 +243,12 @@ def _plan(member: Member) -> tuple[TopicPartition, ...]:
     return (member.assigned if member.is_classic or member.target is None else member.target) or ()
 
 
-def _differ(plans: Iterable[tuple[TopicPartition, ...] | None]) -> bool:
-    """Whether one of these plans has two partitions more than another."""
-    sizes = [len(plan) for plan in plans if plan is not None]
-    return max(sizes, default=0) - min(sizes, default=0) > 1
-
-
 def _lopsided(step: Membership) -> tuple[Member, Member, int] | None:
     """The members with most and with least of those that subscribe alike, and to how many topics; None where all is even."""
     by_topics: dict[frozenset[str], list[Member]] = {}
     if step.kind == "consumer" and step.target_epoch != step.group_epoch:
         return None
-    if step.kind == "classic" and not _differ(assigned_of(step)):
+    if step.kind == "classic" and difference_of(step) <= 1:
         return None
     for member in step.members.values():
         if member.subscribed_topics and not (member.assigned is None and member.target is None):

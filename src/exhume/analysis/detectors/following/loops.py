@@ -71,6 +71,8 @@ def follow(
     last: Int64s,
     rises: Int64s,
     intervals: Int64s,
+    counts: Int64s,
+    most: int,
     noted: Int64s,
     before: Int64s,
 ) -> int:
@@ -79,7 +81,8 @@ def follow(
     `late` is False where all of them count, else those do that lie behind all that counted of their key. `floors` are the rise above which
     a row is noted, the interval above which it is, by how much an interval is longer than the one before it then, and how many commits make
     a minute a hot one. `rises` and `intervals` become those of each row, -1 where it has none. What comes back is how many rows were noted,
-    in `noted` and, with what they took the place of, in `before`.
+    in `noted` and, with what they took the place of, in `before`. A row that stands out for reasons alone of which its key has had `most`,
+    by `counts`, is counted there and not noted.
     """
     jump_floor, pause_ms, pause_ratio, hot = floors
     count = 0
@@ -156,7 +159,14 @@ def follow(
                     if keys[key, Key.HOT_RUN] > keys[key, Key.HOTTEST_RUN]:
                         keys[key, Key.HOTTEST_RUN], keys[key, Key.HOTTEST_FROM] = keys[key, Key.HOT_RUN], keys[key, Key.HOT_FROM]
                         keys[key, Key.HOTTEST_LAST] = minute
-        if why != 0 or is_noted or is_long:
+        is_noted = is_noted or is_long
+        if why != 0 and not is_noted:
+            for place in range(BIT_COUNT):
+                is_noted = is_noted or (why >> place & 1 != 0 and counts[key, place] < most)
+            if not is_noted:
+                for place in range(BIT_COUNT):
+                    counts[key, place] += why >> place & 1
+        if is_noted:
             noted[count, Noted.ROW], noted[count, Noted.KEY], noted[count, Noted.WHY] = row, key, why
             noted[count, Noted.HAS_BEFORE], noted[count, Noted.IS_LONG] = has_before, is_long
             noted[count, Noted.AT_STEP] = keys[key, Key.VALUE_AT_STEP]
