@@ -146,3 +146,15 @@ def test_an_offset_of_a_topic_that_nobody_reads_lingers(tmp_path: Path) -> None:
 
 def test_a_topic_that_was_left_within_a_day_is_not_abandoned_yet(tmp_path: Path) -> None:
     assert not codes_of(near_miss("IC-17", tmp_path, codes=ALL))
+
+
+def test_without_times_nobody_knows_what_expired(tmp_path: Path) -> None:
+    log = """
+        0 d0 10:00 OC g t-0 = 900
+        1 d9 10:00 OC g t-0 = X
+    """
+    found = Story(log, message_format=0).findings(tmp_path / "0", codes=["IC-01", "IC-32"])
+
+    assert [(each.code, each.confidence) for each in found] == [("IC-01", "undecidable")]
+    assert "2 records of message format 0 have no time" in found[0].sentence
+    assert codes_of(Story(log, message_format=1).findings(tmp_path / "1", codes=["IC-01"])) == {"IC-01"}

@@ -65,3 +65,16 @@ def test_members_came_while_replication_went_on(tmp_path: Path) -> None:
     assert found.severity == "warn"
     assert "src.t-0 went back 500 → 400" in found.sentence
     assert "1 member joined at record 7 while it went on" in found.sentence
+
+
+def test_who_commits_again_and_again_while_nobody_is_there_is_no_operator(tmp_path: Path) -> None:
+    log = """
+        0 d0 09:00 GM g gen=1 {A: t → t-0}
+        1 d0 09:30 GM g gen=2 empty
+        2 d0 10:00 OC g t-0 = {n}  30 × every STEP s
+    """
+    for step in ("5", "15"):
+        found = Story(log.replace("STEP", step)).findings(tmp_path / step, codes=["IC-05b", "IC-24", "IC-33"])
+
+        assert codes_of(found) - {"IC-33"} == {"IC-24d"}
+        assert "30 commits over" in said(found, "IC-24d").sentence

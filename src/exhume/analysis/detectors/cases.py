@@ -124,6 +124,8 @@ class Surroundings:
     first_timestamp_ms: int | None
     last_timestamp_ms: int | None
     records: int
+    #: Those that have no time: of message format 0.
+    without_time: int = 0
     epochs: list[Epoch] = field(default_factory=list)
     #: When tombstones of offsets were written, (time, group, topic), of all groups of all logs.
     sweeps: list[tuple[int, str, str]] = field(default_factory=list)

@@ -171,6 +171,7 @@ class PartitionCondenser:
         around.next_offset = max(around.next_offset, highest + 1)
         around.records += count
         known = times[times != NONE]
+        around.without_time += count - len(known)
         if len(known):
             first, last = int(known.min()), int(known.max())
             around.first_timestamp_ms = first if around.first_timestamp_ms is None else min(first, around.first_timestamp_ms)

@@ -8,6 +8,7 @@ from exhume.analysis.detectors.cases import GroupCase, PartitionCase, TopicCase
 from exhume.analysis.detectors.catalogue import DETECTORS, WITHOUT_DETECTOR
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.registry import Detector
+from exhume.analysis.detectors.report import counted, undecidable
 from exhume.analysis.detectors.retention import likely_retention_ms
 from exhume.errors import RequestError
 from exhume.findings import Finding
@@ -75,10 +76,14 @@ def told_names(partition: PartitionCase) -> TopicNames:
 
 
 def diagnose_topic(case: TopicCase, inputs: Inputs, detectors: Iterable[Detector]) -> Iterator[Finding]:
-    """What the detectors find that look at all logs."""
+    """What the detectors find that look at all logs, and which of all cannot decide for want of times."""
+    without_time = sum(partition.around.without_time for partition in case.partitions)
     for detector in detectors:
         if detector.in_topic is not None:
             yield from detector.in_topic(case, inputs)
+        if detector.by_time and without_time:
+            reason = f"{counted(without_time, 'record')} of message format 0 have no time, and the rule goes by times"
+            yield undecidable(detector.code, reason)
 
 
 def diagnose_partition(

@@ -268,6 +268,7 @@ DETECTORS = (
         title="Offsets expired while the group was idle or empty",
         section="Offsets disappeared",
         in_group=find_expired_while_idle,
+        by_time=True,
         traps=(
             "A request to delete a group looks alike, but its age fits no retention, and no other group is swept at that time",
             "The deletion of a topic takes that topic from every group at once",
@@ -281,6 +282,7 @@ DETECTORS = (
         title="Offsets expired too early",
         section="Offsets disappeared",
         in_group=find_expired_too_early,
+        by_time=True,
         traps=(
             "Requests for offsets of subscribed topics are refused, so (a) is none; the deletion of a topic hits other groups too",
             "Requests can delete anything else at any age: (b), (c) and (d) do not exclude them",
@@ -293,6 +295,7 @@ DETECTORS = (
         title="Offsets of a topic that the group no longer reads",
         section="Offsets disappeared",
         in_group=find_unsubscribed_topics,
+        by_time=True,
         traps=(
             "Subscriptions by pattern, and topics that Kafka Streams makes for itself",
             "Members that take turns in what they subscribe to while a new release is rolled out",

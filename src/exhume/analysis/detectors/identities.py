@@ -116,13 +116,14 @@ def find_shared_ids(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
     IC-24a: members of one generation subscribe to sets of topics that have nothing in common, and nobody subscribes to some of both.
     IC-24b: commits for a topic that no member subscribes to, while the group has members. IC-24c: protocols, or sets of client ids, that
     change back and forth between two. IC-24d: commits again and again while nobody is in a group that has members at other times, as of a
-    consumer that assigns partitions to itself; not those that replication writes.
+    consumer that assigns partitions to itself; not those that replication is likely to have written.
     """
     steps = judged(group)
     yield from _disjoint_subscriptions(group, steps)
     yield from _foreign_commits(group)
     yield from _back_and_forth(group, steps)
-    if any(step.members for step in steps) and not any(True for _ in find_replicated_positions(group, inputs)):
+    replicated = (found for found in find_replicated_positions(group, inputs) if found.confidence == "likely")
+    if any(step.members for step in steps) and next(replicated, None) is None:
         yield from _commits_while_empty(group)
 
 
@@ -294,6 +295,7 @@ DETECTORS = (
         title="Static identity that two clients fight for",
         section="Membership and assignment",
         in_group=find_identity_fights,
+        by_time=True,
         traps=(
             "One change for each restart is normal",
             "A pod that starts anew has another host, and does not go back to the one before",

@@ -341,6 +341,7 @@ DETECTORS = (
         title="Rewind: a lower offset overwrote a higher one around a rebalance",
         section="Offsets moved",
         in_group=find_rewinds_at_rebalances,
+        by_time=True,
         traps=(
             "A deliberate seek back often hits all partitions of its member, not only those that moved",
             "While the group is Empty it is a reset (IC-05b); where the leader epoch fell too, the topic was recreated (IC-07)",

@@ -45,6 +45,8 @@ class Detector:
     traps: tuple[str, ...] = ()
     needs: tuple[Option, ...] = ()
     better_with: tuple[Option, ...] = ()
+    #: Whether it goes by the times of tombstones or of records of groups, which message format 0 does not have.
+    by_time: bool = False
 
     @property
     def rule(self) -> str:

@@ -323,6 +323,7 @@ DETECTORS = (
         title="Group without committed offsets removed at the next sweep; its generation restarts",
         section="Offsets disappeared",
         in_group=find_generation_restarts,
+        by_time=True,
         traps=(
             "A record with generation 0 and no members is a placeholder: a new life only behind a tombstone or a higher generation",
             "Where generations decrease and no tombstone lies between, it may have been compacted away, or replicas diverged",
@@ -333,6 +334,7 @@ DETECTORS = (
         title="Group or offsets deleted on purpose",
         section="Offsets disappeared",
         in_topic=find_deletions,
+        by_time=True,
         traps=(
             "An expiry pass after an outage hits many groups at one time as well, but many topics too",
             "Where one offsets partition only was copied, the deletion of a topic may show one group only",
@@ -344,6 +346,7 @@ DETECTORS = (
         title="Offsets topic wiped, recreated or replaced",
         section="Offsets disappeared",
         in_topic=find_new_offsets_topic,
+        by_time=True,
         traps=(
             "In a new cluster all groups begin at generation 1 as well, and commit small offsets",
             "Partitions that were added begin later than the others",

@@ -162,6 +162,7 @@ DETECTORS = (
         title="Same application, new group id",
         section="Offsets moved",
         in_topic=find_renamed_groups,
+        by_time=True,
         traps=("Blue-green and canary copies: both stay active", "Ids that are made up as they are needed (IC-14)"),
     ),
 )

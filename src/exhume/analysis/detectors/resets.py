@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -18,6 +19,8 @@ from exhume.findings import Finding
 
 #: Commits so close together are of one request, or of one round of requests.
 _TOGETHER_MS = 5000
+#: Who commits more often than that while a group is empty is no operator.
+_MOST_RESETS = 5
 #: A period has so many rounds at least, which come about as regularly.
 _ROUNDS = 4
 _SPREAD = 0.25
@@ -33,6 +36,11 @@ class _Burst:
     changes: list[tuple[KeyLife, Change]]
 
     @property
+    def rounds(self) -> int:
+        """How often the key was committed that was committed most."""
+        return max(Counter((key.topic, key.partition) for key, _ in self.changes).values())
+
+    @property
     def timestamp_ms(self) -> int:
         return self.changes[0][1].commit.timestamp_ms or 0
 
@@ -42,7 +50,8 @@ class _Burst:
 
 
 def find_operator_resets(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # noqa: ARG001
-    """Commits to a group with a protocol type while nobody was in it, once or a few times.
+    """Commits to a group with a protocol type while nobody was in it, once or a few times: not at regular intervals, nor again and again
+    before anybody comes.
 
     That is how kafka-consumer-groups.sh resets offsets: without leader epoch and metadata. Likely where several partitions came in one
     batch, most of them to another value, and members joined again later.
@@ -50,9 +59,15 @@ def find_operator_resets(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
     bursts = _bursts(group)
     if _period_ms([burst.timestamp_ms for burst in bursts]) is not None:
         return
-    for burst in bursts:
-        step = group.membership_before(burst.record_offset)
-        if step is not None and step.is_empty and (step.kind != "classic" or step.protocol_type is not None):
+    steps = [group.membership_before(burst.record_offset) for burst in bursts]
+    # The step stays the same until somebody comes.
+    rounds: Counter[int] = Counter()
+    for step, burst in zip(steps, bursts, strict=True):
+        rounds[id(step)] += burst.rounds
+    for burst, step in zip(bursts, steps, strict=True):
+        if step is None or not step.is_empty or rounds[id(step)] > _MOST_RESETS:
+            continue
+        if step.kind != "classic" or step.protocol_type is not None:
             yield _reset(group, burst, step, len(bursts))
 
 

@@ -202,6 +202,7 @@ DETECTORS = (
         title="Group looks stable and has stopped",
         section="Membership and assignment",
         in_group=find_stopped,
+        by_time=True,
         traps=(
             "Clients that commit only what changes are silent on idle topics; the Java consumer commits again what has not changed",
             "Applications that keep their offsets elsewhere",

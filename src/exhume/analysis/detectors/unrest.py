@@ -54,6 +54,7 @@ DETECTORS = (
         title="Rebalance storm",
         section="Membership and assignment",
         in_group=find_storms,
+        by_time=True,
         traps=(
             "In a rolling deployment everybody comes and goes once",
             "The first minutes of a new group are busy",
