@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def uri(tmp_path: Path, s3: S3Server) -> str:
-    """Two partitions of three segments each, in a bucket of their own."""
+    """Two partitions of three segments each, of groups whose generations go back, in a bucket of their own."""
     directory = tmp_path / "data"
     for partition in range(2):
         with PartitionWriter(directory, partition) as log:
@@ -30,7 +30,8 @@ def uri(tmp_path: Path, s3: S3Server) -> str:
                 log.append([commit], timestamp_ms=1000 + number)
                 if number % 200 == 150:
                     log.append(
-                        [group_metadata(f"g{partition}", {"protocol_type": "consumer", "generation": number})], timestamp_ms=1000 + number
+                        [group_metadata(f"g{partition}", {"protocol_type": "consumer", "generation": 600 - number})],
+                        timestamp_ms=1000 + number,
                     )
                 if number % 250 == 249:
                     log.roll()
@@ -54,7 +55,9 @@ def test_a_batch(spark: SparkSession, uri: str, tmp_path: Path) -> None:
     with exhume.open(uri) as topic:
         held = topic.state()
         expected = {"offsets": held.offsets, "loads": held.tables["loads"], "rebalances": topic.rebalances(), "owners": topic.owners()}
-        codes = sorted(finding.code for finding in [*topic.findings, *topic.diagnose()])
+        diagnosed = [*topic.findings, *topic.diagnose()]
+    codes = sorted(finding.code for finding in diagnosed)
+    assert {finding.offsets_partition for finding in diagnosed} == {0, 1, None}
     assert expected["owners"].num_rows == 0
     for name, table in expected.items():
         found = ds.dataset(tmp_path / "out" / name, partitioning="hive").to_table().select(table.schema.names)
