@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from exhume.analysis.detectors import Inputs, diagnose
+from exhume.replay.topic_names import Topic
 
 from .incidents import ALL, hit, near_miss, undecidable
 from .story import Story, case_of, codes_of, evidence_offsets, said, time_ms
@@ -82,6 +83,41 @@ def test_a_partition_without_an_owner_over_two_generations(tmp_path: Path) -> No
     assert (finding.severity, finding.confidence, finding.topic, finding.partition) == ("incident", "likely", "t", 3)
     assert "nobody had t-3 from record 2 on, in 2 steps of the group over 31 min, and still so" in finding.sentence
     assert "commits stopped with record 1" in finding.sentence
+
+
+_HOLE = """
+    {first}  d0 09:58:00  OC g t-3 = 7
+    2  d0 10:00:00  GM g gen=5 {A@h1/a: t → t-0,t-1; B@h2/b: t → t-2}
+    3  d0 10:30:00  GM g gen=6 {A@h1/a: t → t-0,t-1; B@h2/b: t → t-2}
+    {between}
+    5  d0 10:31:00  GM g gen=7 {A@h1/a: t → t-0,t-1; B@h2/b: t → t-2,t-3}
+    6  d0 10:32:00  OC g t-3 = 9
+"""
+_FOUR = Inputs(topics=[Topic("t", None, 4, None)])
+
+
+def test_what_is_committed_when_somebody_has_the_partition_again_says_nothing_of_the_hole(tmp_path: Path) -> None:
+    story = _HOLE.replace("{first}", "1").replace("    {between}\n", "")
+    finding = said(Story(story).findings(tmp_path, _FOUR, codes=["IC-20a"]), "IC-20a")
+
+    assert finding.sentence == "nobody had t-3 from record 2 on, in 2 steps of the group over 31 min"
+    assert evidence_offsets(finding) == [2, 3, 5]
+    assert finding.not_excluded == "partitions that were added to the topic since: the topics file is of now"
+
+
+def test_a_topic_that_nobody_spoke_of_before_may_not_have_been_there(tmp_path: Path) -> None:
+    story = "\n".join(_HOLE.splitlines()[2:]).replace("    {between}\n", "")
+    finding = said(Story(story).findings(tmp_path, _FOUR, codes=["IC-20a"]), "IC-20a")
+
+    assert (finding.not_excluded or "").endswith("; a topic that was not there yet")
+
+
+def test_a_commit_to_a_partition_that_nobody_has_is_no_stop(tmp_path: Path) -> None:
+    story = _HOLE.replace("{first}", "1").replace("{between}", "4  d0 10:30:30  OC g t-3 = 8").split("    5  d0")[0]
+    finding = said(Story(story).findings(tmp_path, _FOUR, codes=["IC-20a"]), "IC-20a")
+
+    assert finding.sentence.endswith("still so at the end of the log; last committed by record 4")
+    assert evidence_offsets(finding) == [2, 3, 4]
 
 
 def test_without_partition_counts_a_hole_is_possible_and_more_is_undecidable(tmp_path: Path) -> None:

@@ -71,6 +71,10 @@ class _Places:
         found = {}
         for topic, (start, end) in self._spans.items():
             if own := bits >> start & (1 << end - start) - 1:
-                digits = f"{own:b}"[::-1]
-                found[topic] = [partition for partition, digit in enumerate(digits) if digit == "1"]
+                digits, partitions = f"{own:b}"[::-1], []
+                partition = digits.find("1")
+                while partition >= 0:
+                    partitions.append(partition)
+                    partition = digits.find("1", partition + 1)
+                found[topic] = partitions
         return found

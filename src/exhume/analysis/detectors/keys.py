@@ -334,6 +334,11 @@ class GroupKeys(Sequence[KeyLife]):
         last = max(places, key=self.last_record_offsets.__getitem__, default=None)
         return None if last is None else self.last(last)
 
+    def were_committed_before(self, record_offset: int, names: Iterable[tuple[str, int]]) -> bool:
+        """Whether something was said of one of these partitions in front of this record."""
+        known, firsts = self._places, self.told(Key.FIRST_OFFSET)
+        return any(NONE < firsts[place] < record_offset for name in names if (place := known.get(name)) is not None)
+
     def last(self, place: int) -> Commit | None:
         """The last commit of a key; None where none counted."""
         if place not in self._lasts:

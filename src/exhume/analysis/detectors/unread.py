@@ -108,15 +108,20 @@ def _missing(group: GroupCase, topic: str, size: TopicSize, stretch: Stretch, pa
     sentence = f"nobody had {which} from record {stretch.first.record_offset} on, in {counted(len(stretch.steps), 'step')} of the group"
     sentence += f" over {span(stretch.length_ms)}" if stretch.length_ms else ""
     sentence += "" if stretch.is_over else ", and still so at the end of the log"
-    last = group.keys.newest((topic, partition) for partition in partitions)
+    keys = [(topic, partition) for partition in partitions]
+    last = group.keys.newest(keys)
+    if last is not None and stretch.next is not None and last.record_offset > stretch.next.record_offset:
+        # They had an owner again, and what it committed says nothing about this time.
+        last = None
     if last is not None:
-        sentence += f"; commits stopped with record {last.record_offset}"
+        stopped = last.record_offset < stretch.first.record_offset
+        sentence += f"; commits stopped with record {last.record_offset}" if stopped else f"; last committed by record {last.record_offset}"
     not_excluded = []
     if size.basis == "topics_file":
         not_excluded.append("partitions that were added to the topic since: the topics file is of now")
     if not size.is_exact:
         not_excluded.append("a topic that was made anew with fewer partitions")
-    if last is None:
+    if last is None and not group.keys.were_committed_before(stretch.first.record_offset, keys):
         not_excluded.append("a topic that was not there yet")
     return finding(
         "IC-20a",
