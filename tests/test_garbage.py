@@ -39,3 +39,33 @@ def test_a_collector_that_is_off_stays_so() -> None:
             assert gc.get_threshold()[0] == 0
     finally:
         gc.set_threshold(*usual)
+
+
+def test_what_was_made_is_not_looked_through_at_the_end() -> None:
+    collected: list[int] = []
+
+    def note(phase: str, info: dict[str, int]) -> None:
+        collected.append(info["generation"])
+
+    gc.callbacks.append(note)
+    try:
+        with collected_seldom():
+            made = [[number] for number in range(10_000)]
+        made.append([])
+    finally:
+        gc.callbacks.remove(note)
+
+    assert len(made) == 10_001
+    assert not collected
+    assert gc.get_freeze_count() == 0
+
+
+def test_what_somebody_froze_stays_frozen() -> None:
+    gc.freeze()
+    try:
+        frozen = gc.get_freeze_count()
+        with collected_seldom():
+            pass
+        assert gc.get_freeze_count() == frozen
+    finally:
+        gc.unfreeze()

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 #: So many more objects than before, and it looks at the young ones; usual are 700. Where it is switched off or slower already, it stays so.
-_SELDOM = 200_000
+_SELDOM = 1_000_000
 
 _lock = threading.Lock()
 _usual: list[int] = []
@@ -32,4 +32,12 @@ def collected_seldom() -> Iterator[None]:
             usual = _usual[0]
             _usual.pop()
             if not _usual and gc.get_threshold()[0] == _SELDOM:
+                _call_it_old()
                 gc.set_threshold(usual, *gc.get_threshold()[1:])
+
+
+def _call_it_old() -> None:
+    """Put what was made among the old objects, which the collector would do as soon as it is back, once it had looked through all of it."""
+    if not gc.get_freeze_count():
+        gc.freeze()
+        gc.unfreeze()
