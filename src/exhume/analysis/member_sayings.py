@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from itertools import islice
 
 from exhume.analysis.memberships import Member, MemberName, Membership, TopicPartition
-from exhume.analysis.rosters import ClassicMembers, difference, each_once, is_there_twice, together
+from exhume.analysis.rosters import ClassicMembers, apart, difference, each_once, is_there_twice, together
 
 
 def assigned_of(step: Membership) -> Sequence[tuple[TopicPartition, ...] | None]:
@@ -86,6 +86,13 @@ def different_subscriptions_of(step: Membership) -> tuple[tuple[str, ...] | None
     if isinstance(step.members, ClassicMembers):
         return step.members.wishes.different
     return each_once(subscriptions_of(step))
+
+
+def apart_of(step: Membership) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """The first two subscriptions that have nothing in common, and that no third one brings together."""
+    if isinstance(step.members, ClassicMembers):
+        return step.members.wishes.apart
+    return apart(different_subscriptions_of(step))
 
 
 def subscribed_together(step: Membership) -> frozenset[str]:

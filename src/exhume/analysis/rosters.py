@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
 from dataclasses import dataclass, field
 from itertools import chain
+from operator import itemgetter
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -44,17 +45,18 @@ class _Said(Generic[_Read]):
         encoded = column.dictionary_encode()
         different, places = encoded.dictionary.to_pylist(), encoded.indices.to_numpy()
         codes = pa.array(of_member.astype(np.int64) * max(len(different), 1) + places).dictionary_encode()
-        found = [self._number(protocols[code // len(different)], different[code % len(different)]) for code in codes.dictionary.to_pylist()]
+        known = [self._numbers.setdefault(protocol, {}) for protocol in protocols]
+        found: list[int] = []
+        for code in codes.dictionary.to_pylist():
+            by, place = divmod(code, len(different))
+            number = known[by].get(different[place])
+            if number is None:
+                number = known[by][different[place]] = len(self.told)
+                protocol_type, protocol = protocols[by]
+                self.told.append(self._read(protocol_type, protocol, different[place]))
+            found.append(number)
         numbers: _Numbers = np.array(found, np.int32)[codes.indices.to_numpy()]
         return numbers
-
-    def _number(self, protocol: _Protocol, raw: bytes) -> int:
-        numbers = self._numbers.setdefault(protocol, {})
-        number = numbers.get(raw)
-        if number is None:
-            number = numbers[raw] = len(self.told)
-            self.told.append(self._read(*protocol, raw))
-        return number
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,16 +148,17 @@ class Roster:
 
 
 class Wishes:
-    """What the members of a record asked for, one behind the other; and of all of them together the different subscriptions, the topics in
-    these, and whether two claim the same.
+    """What the members of a record asked for, one behind the other; and of all of them together the different subscriptions, two that have
+    nothing in common, the topics in them, and whether two claim the same.
     """
 
-    __slots__ = ("claimed", "different", "is_claimed_twice", "subscribed", "topics")
+    __slots__ = ("apart", "claimed", "different", "is_claimed_twice", "subscribed", "topics")
 
     def __init__(self, wishes: Sequence[Wish]) -> None:
         self.topics = [wish.topics for wish in wishes]
         self.claimed = [wish.claimed for wish in wishes]
         self.different = each_once(self.topics)
+        self.apart = apart(self.different)
         self.subscribed = together(self.different)
         self.is_claimed_twice = is_there_twice(self.claimed)
 
@@ -326,6 +329,23 @@ def each_once(values: Iterable[_Thing]) -> tuple[_Thing, ...]:
 def together(plans: Iterable[Iterable[_Thing] | None]) -> frozenset[_Thing]:
     """What is in any of these."""
     return frozenset[_Thing]().union(*filter(None, plans))
+
+
+def apart(subscriptions: Sequence[tuple[str, ...] | None]) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """The first two of these subscriptions that have nothing in common, and that no third one brings together."""
+    # Topics that hang together, and the first subscription that has one of them.
+    circles: list[tuple[set[str], int]] = []
+    for place, subscribed in enumerate(subscriptions):
+        if not subscribed:
+            continue
+        topics, first = set(subscribed), place
+        for circle in [each for each in circles if not each[0].isdisjoint(topics)]:
+            circles.remove(circle)
+            topics, first = topics | circle[0], min(first, circle[1])
+        circles.append((topics, first))
+    circles.sort(key=itemgetter(1))
+    one, other = (subscriptions[first] for _, first in circles[:2]) if len(circles) > 1 else (None, None)
+    return None if one is None or other is None else (one, other)
 
 
 def difference(plans: Iterable[Sequence[object] | None]) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -20,8 +21,8 @@ from exhume.analysis.detectors.resets import find_replicated_positions
 from exhume.analysis.detectors.steps import judged, stretches, who
 from exhume.analysis.detectors.sweeps import subscribed_topics
 from exhume.analysis.member_sayings import (
+    apart_of,
     client_ids_of,
-    different_subscriptions_of,
     has_static_members,
     name_at,
     owned_together,
@@ -128,10 +129,10 @@ def find_shared_ids(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
 
 
 def _disjoint_subscriptions(group: GroupCase, steps: Sequence[Membership]) -> Iterator[Finding]:
-    for stretch in stretches(group, steps, lambda step: _strangers(step) is not None):
-        places = _strangers(stretch.first) or ()
-        one, other = (name_at(stretch.first, place) for place in places)
-        topics = [_topics(subscriptions_of(stretch.first)[place] or ()) for place in places]
+    for stretch in stretches(group, steps, lambda step: step.kind != "streams" and apart_of(step) is not None):
+        apart = apart_of(stretch.first) or ()
+        one, other = (name_at(stretch.first, subscriptions_of(stretch.first).index(topics)) for topics in apart)
+        topics = [*map(_topics, apart)]
         is_same_client = _stem(one.client_id) == _stem(other.client_id)
         yield finding(
             "IC-24a",
@@ -143,35 +144,6 @@ def _disjoint_subscriptions(group: GroupCase, steps: Sequence[Membership]) -> It
             not_excluded=("subscriptions that differ by intention",),
             remedy="Give each application a group id of its own",
         )
-
-
-def _strangers(step: Membership) -> tuple[int, int] | None:
-    """The places of two members whose topics have nothing in common, and that no third member's topics bring together."""
-    if step.kind == "streams":
-        return None
-    different = different_subscriptions_of(step)
-    if len(different) < 2 or (apart := _apart(different)) is None:
-        return None
-    subscriptions = subscriptions_of(step)
-    return subscriptions.index(apart[0]), subscriptions.index(apart[1])
-
-
-@lru_cache(maxsize=1024)
-def _apart(subscriptions: tuple[tuple[str, ...] | None, ...]) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-    """The first two of these subscriptions that have nothing in common, and that no third one brings together."""
-    apart: list[tuple[set[str], int]] = []
-    for place, subscribed in enumerate(subscriptions):
-        if not subscribed:
-            continue
-        topics, first = set(subscribed), place
-        linked = [each for each in apart if not each[0].isdisjoint(topics)]
-        for each in linked:
-            apart.remove(each)
-            topics, first = topics | each[0], min(first, each[1])
-        apart.append((topics, first))
-    apart.sort(key=lambda each: each[1])
-    one, other = (subscriptions[first] for _, first in apart[:2]) if len(apart) > 1 else (None, None)
-    return None if one is None or other is None else (one, other)
 
 
 @lru_cache(maxsize=1024)
@@ -241,33 +213,51 @@ def _wanted(group: GroupCase, steps: int) -> _Wanted | None:
     return None if topics is None else _Wanted(step, topics, owned_together(step))
 
 
-@lru_cache(maxsize=1024)
-def _listed(client_ids: tuple[str | None, ...]) -> str:
-    return ", ".join(sorted(map(str, {*client_ids})))
+def _listed(client_ids: frozenset[str | None]) -> str:
+    return ", ".join(sorted(map(str, client_ids)))
 
 
 def _back_and_forth(group: GroupCase, steps: Sequence[Membership]) -> Iterator[Finding]:
     stored = [step for step in steps if step.kind == "classic" and step.members]
-    for what, ways in (
-        ("protocol", [(step, f"{step.protocol_type or ''} {step.protocol or ''}".strip()) for step in stored]),
-        ("client ids", [(step, _listed(tuple(client_ids_of(step)))) for step in stored]),
-    ):
-        changes = [(after[0], before[1], after[1]) for before, after in pairwise(ways) if before[1] != after[1]]
-        run: list[tuple[Membership, str, str]] = []
-        best: list[tuple[Membership, str, str]] = []
-        for change in changes:
-            run = [*run, change] if run and (run[-1][1], run[-1][2]) == (change[2], change[1]) else [change]
-            best = run if len(run) > len(best) else best
-        if len(best) < ALTERNATIONS or (what == "client ids" and {*best[0][1].split(", ")} & {*best[0][2].split(", ")}):
+    protocols = [(step.protocol_type or "", step.protocol or "") for step in stored]
+    if best := _alternations(stored, protocols):
+        yield _alternated(group, "protocol", best, *(" ".join(filter(None, way)) for way in best[0][1:]))
+    clients = [frozenset(client_ids_of(step)) for step in stored]
+    if (best_clients := _alternations(stored, clients)) and not best_clients[0][1] & best_clients[0][2]:
+        yield _alternated(group, "client ids", best_clients, *map(_listed, best_clients[0][1:]))
+
+
+_Way = TypeVar("_Way")
+#: A step that changed something, what it was before and after.
+_Alternation = tuple[Membership, _Way, _Way]
+
+
+def _alternations(steps: Sequence[Membership], ways: Sequence[_Way]) -> list[_Alternation[_Way]]:
+    """The longest run of changes each of which takes the one before back; empty where it is no long one."""
+    best: list[_Alternation[_Way]] = []
+    run: list[_Alternation[_Way]] = []
+    for number, (before, after) in enumerate(pairwise(ways), start=1):
+        if before == after:
             continue
-        yield finding(
-            "IC-24c",
-            f"{what} went back and forth {len(best)} times between {best[0][1]} and {best[0][2]}",
-            group,
-            confidence="possible",
-            evidence=[step for step, _, _ in best],
-            not_excluded=("a deployment that was taken back",),
-        )
+        change = (steps[number], before, after)
+        if run and run[-1][1:] == (after, before):
+            run.append(change)
+        else:
+            run = [change]
+        if len(run) > len(best):
+            best = run
+    return best if len(best) >= ALTERNATIONS else []
+
+
+def _alternated(group: GroupCase, what: str, changes: Sequence[_Alternation[Any]], one: str, other: str) -> Finding:
+    return finding(
+        "IC-24c",
+        f"{what} went back and forth {len(changes)} times between {one} and {other}",
+        group,
+        confidence="possible",
+        evidence=[step for step, _, _ in changes],
+        not_excluded=("a deployment that was taken back",),
+    )
 
 
 def _commits_while_empty(group: GroupCase) -> Iterator[Finding]:

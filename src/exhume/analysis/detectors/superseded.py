@@ -84,7 +84,8 @@ class SupersededBytes:
 
     def _note_times(self, offsets: Int64s, times: Int64s) -> None:
         is_first_dirty = (offsets >= self._reach.first_dirty) & (offsets < self._reach.first_dirty_end)
-        self._first_dirty_ms = int(times.max(initial=self._first_dirty_ms, where=is_first_dirty))
+        if is_first_dirty.any():
+            self._first_dirty_ms = max(self._first_dirty_ms, int(times[is_first_dirty].max()))
 
     def told(self) -> Uncleaned:
         """What came of it."""
