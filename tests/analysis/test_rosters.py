@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from benchmarks.generate import generate
 from exhume.analysis import member_sayings, rosters
@@ -31,8 +33,8 @@ _ASKED: dict[Callable[[Membership], Sequence[object]], str] = {
     member_sayings.client_ids_of: "client_id",
 }
 _ASKED_TOGETHER: tuple[Callable[[Membership], object], ...] = (
+    member_sayings.apart_of,
     member_sayings.difference_of,
-    member_sayings.different_subscriptions_of,
     member_sayings.has_static_members,
     member_sayings.is_claimed_twice,
     member_sayings.is_known,
@@ -126,3 +128,19 @@ def test_of_a_member_that_is_there_twice_there_is_none() -> None:
 
     assert table["members"].to_pylist() != [None]
     assert rosters.RosterReader().read(table) == [None]
+
+
+@given(st.lists(st.none() | st.lists(st.sampled_from("abcdefgh"), max_size=3).map(tuple), max_size=8))
+def test_who_is_apart_is_told_as_by_going_from_topic_to_topic(subscriptions: list[tuple[str, ...] | None]) -> None:
+    firsts: list[tuple[str, ...]] = []
+    reached: set[str] = set()
+    for subscribed in subscriptions:
+        if not subscribed or reached.intersection(subscribed):
+            continue
+        firsts.append(subscribed)
+        new = {*subscribed}
+        while new:
+            reached |= new
+            new = {topic for each in subscriptions if each and reached.intersection(each) for topic in each} - reached
+
+    assert rosters.apart(subscriptions) == (None if len(firsts) < 2 else (firsts[0], firsts[1]))

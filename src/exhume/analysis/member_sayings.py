@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from itertools import islice
 
 from exhume.analysis.memberships import Member, MemberName, Membership, TopicPartition
-from exhume.analysis.rosters import ClassicMembers, apart, difference, each_once, is_there_twice, together
+from exhume.analysis.rosters import ClassicMembers, apart, difference, is_there_twice, together
 
 
 def assigned_of(step: Membership) -> Sequence[tuple[TopicPartition, ...] | None]:
@@ -81,18 +81,11 @@ def subscriptions_of(step: Membership) -> Sequence[tuple[str, ...] | None]:
     return [member.subscribed_topics for member in step.members.values()]
 
 
-def different_subscriptions_of(step: Membership) -> tuple[tuple[str, ...] | None, ...]:
-    """Each different `Member.subscribed_topics` once."""
-    if isinstance(step.members, ClassicMembers):
-        return step.members.wishes.different
-    return each_once(subscriptions_of(step))
-
-
 def apart_of(step: Membership) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
     """The first two subscriptions that have nothing in common, and that no third one brings together."""
     if isinstance(step.members, ClassicMembers):
         return step.members.wishes.apart
-    return apart(different_subscriptions_of(step))
+    return apart(subscriptions_of(step))
 
 
 def subscribed_together(step: Membership) -> frozenset[str]:

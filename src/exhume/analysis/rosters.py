@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
 from dataclasses import dataclass, field
 from itertools import chain
-from operator import itemgetter
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -148,18 +147,17 @@ class Roster:
 
 
 class Wishes:
-    """What the members of a record asked for, one behind the other; and of all of them together the different subscriptions, two that have
-    nothing in common, the topics in them, and whether two claim the same.
+    """What the members of a record asked for, one behind the other; and of all of them together the topics, two subscriptions that have
+    nothing in common, and whether two claim the same.
     """
 
-    __slots__ = ("apart", "claimed", "different", "is_claimed_twice", "subscribed", "topics")
+    __slots__ = ("apart", "claimed", "is_claimed_twice", "subscribed", "topics")
 
     def __init__(self, wishes: Sequence[Wish]) -> None:
         self.topics = [wish.topics for wish in wishes]
         self.claimed = [wish.claimed for wish in wishes]
-        self.different = each_once(self.topics)
-        self.apart = apart(self.different)
-        self.subscribed = together(self.different)
+        self.apart = apart(self.topics)
+        self.subscribed = together(each_once(self.topics))
         self.is_claimed_twice = is_there_twice(self.claimed)
 
 
@@ -331,21 +329,25 @@ def together(plans: Iterable[Iterable[_Thing] | None]) -> frozenset[_Thing]:
     return frozenset[_Thing]().union(*filter(None, plans))
 
 
-def apart(subscriptions: Sequence[tuple[str, ...] | None]) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+def apart(subscriptions: Iterable[tuple[str, ...] | None]) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
     """The first two of these subscriptions that have nothing in common, and that no third one brings together."""
-    # Topics that hang together, and the first subscription that has one of them.
-    circles: list[tuple[set[str], int]] = []
-    for place, subscribed in enumerate(subscriptions):
-        if not subscribed:
-            continue
-        topics, first = set(subscribed), place
-        for circle in [each for each in circles if not each[0].isdisjoint(topics)]:
-            circles.remove(circle)
-            topics, first = topics | circle[0], min(first, circle[1])
-        circles.append((topics, first))
-    circles.sort(key=itemgetter(1))
-    one, other = (subscriptions[first] for _, first in circles[:2]) if len(circles) > 1 else (None, None)
-    return None if one is None or other is None else (one, other)
+    different = [subscribed for subscribed in each_once(subscriptions) if subscribed]
+    # An earlier subscription that each hangs together with, or itself.
+    earlier = [*range(len(different))]
+    first_with: dict[str, int] = {}
+    for place, subscribed in enumerate(different):
+        for topic in subscribed:
+            one, other = (_first(earlier, each) for each in (place, first_with.setdefault(topic, place)))
+            earlier[max(one, other)] = min(one, other)
+    firsts = [subscribed for place, subscribed in enumerate(different) if earlier[place] == place]
+    return (firsts[0], firsts[1]) if len(firsts) > 1 else None
+
+
+def _first(earlier: list[int], place: int) -> int:
+    """The first of all that this one hangs together with; the way to it gets shorter."""
+    while (before := earlier[place]) != place:
+        earlier[place], place = earlier[before], before
+    return place
 
 
 def difference(plans: Iterable[Sequence[object] | None]) -> int:
