@@ -129,15 +129,16 @@ class _Life:
                 row = held[member_id]
                 if member_id not in now or row["holding"] != now[member_id][1] or (member_id is None and row["reason"] != reason):
                     self._end(held.pop(member_id), step, ended)
+            new = now.keys() - held.keys()
             for member_id, (member, holding) in now.items():
                 if member_id in held:
                     held[member_id] |= {"last_generation": step.generation, "last_group_epoch": step.group_epoch}
                 else:
                     held[member_id] = _begun(step, topic_partition, member, holding)
                     held[member_id] |= {"began": began, "reason": reason if member is None else None}
-            if len(now) > 1:
+            if new and len(now) > 1:
                 for member_id, row in held.items():
-                    row["overlaps"] = sorted({*row["overlaps"], *(str(other) for other in now if other != member_id)})
+                    row["overlaps"].update((now.keys() if member_id in new else new) - {member_id})
 
     def finish(self) -> list[_Row]:
         end_ms = None if self.span is None else self.span.last_timestamp_ms
@@ -145,7 +146,8 @@ class _Life:
             for row in held.values():
                 began_ms = row["from_timestamp_ms"]
                 duration_ms = None if end_ms is None or began_ms is None else max(end_ms - began_ms, 0)
-                self.rows.append({**row, "to_timestamp_ms": end_ms, "duration_ms": duration_ms})
+                row |= {"to_timestamp_ms": end_ms, "duration_ms": duration_ms, "overlaps": sorted(row["overlaps"])}
+                self.rows.append(row)
         return self.rows
 
     def _is_seen_to_begin(self, step: Membership) -> bool:
@@ -183,6 +185,7 @@ class _Life:
             "to_timestamp_ms": end_ms,
             "duration_ms": None if began_ms is None or end_ms is None else max(end_ms - began_ms, 0),
             "ended": how,
+            "overlaps": sorted(row["overlaps"]),
         }
         self.rows.append(row)
 
@@ -202,7 +205,7 @@ def _begun(step: Membership, topic_partition: TopicPartition, member: Member | N
         "last_generation": step.generation,
         "group_epoch": step.group_epoch,
         "last_group_epoch": step.group_epoch,
-        "overlaps": [],
+        "overlaps": set(),
     }
     if member is not None:
         row |= {name: getattr(member, name) for name in ("member_id", "group_instance_id", "client_id", "client_host")}

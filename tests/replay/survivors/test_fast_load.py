@@ -18,6 +18,7 @@ import exhume
 from exhume.codecs import compression, records
 from exhume.codecs.batch_writer import NewRecord, encode_batch
 from exhume.codecs.batches import checksum, read_header_fields
+from exhume.codecs.embedded.consumer import encode_assignment, encode_subscription
 from exhume.codecs.log_directory import discover
 from exhume.codecs.record_types import encode_key, encode_value
 from exhume.codecs.segment_reader import ReadOptions
@@ -194,6 +195,21 @@ def test_members_are_read_when_somebody_looks(tmp_path: Path, taken: Taken) -> N
     # Releases before 2.3 refuse version 3 of a group.
     assert_same(tmp_path, RELEASES[3:])
     assert taken.count == 2 * len(RELEASES[3:]) * TRIES
+
+
+@pytest.mark.parametrize("last", ["m2999", "m0"], ids=["each once", "one twice"])
+def test_a_group_of_thousands_of_members_is_settled_in_columns(last: str, tmp_path: Path, taken: Taken) -> None:
+    subscription, assignment = encode_subscription(1, {"topics": ["t"]}), encode_assignment(1, {})
+    fields = {"client_id": "c", "client_host": "/h", "subscription": subscription, "assignment": assignment}
+    members = [{"member_id": name, **fields} for name in (*(f"m{number}" for number in range(2999)), last)]
+    value = {"protocol_type": "consumer", "protocol": "range", "leader": "m0", "members": members}
+    with PartitionWriter(tmp_path, 0) as log:
+        for generation in (1, 2):
+            log.append([group_metadata("g", {**value, "generation": generation})], timestamp_ms=1000)
+        log.append([group_metadata("g", {"protocol_type": "consumer", "generation": 3})], timestamp_ms=1000)
+
+    assert_same(tmp_path, ("2.8.2", "4.3.0"))
+    assert taken.count == 4 * TRIES
 
 
 @pytest.mark.parametrize("codec", [0, 3])

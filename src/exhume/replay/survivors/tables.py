@@ -102,7 +102,7 @@ _FIRST_TIMES, _FEW_BYTES = 8, 64 << 20
 _MOST_EXPECTED = 1 << 22
 
 #: A group record with more members than this is passed on.
-MOST_MEMBERS = 2048
+MOST_MEMBERS = 1 << 14
 
 
 _Array = TypeVar("_Array", Int64s, Int32s, Bytes, Words)
