@@ -26,6 +26,7 @@ from exhume.fixtures.log_writer import PartitionWriter, group_metadata, offset_c
 from exhume.replay import local
 from exhume.replay.broker_log import Stop
 from exhume.replay.partition_load import Mode
+from exhume.replay.survivors import tables
 from exhume.topic import OffsetsTopic
 from tests import strategies
 from tests.conftest import Compared
@@ -197,8 +198,18 @@ def test_members_are_read_when_somebody_looks(tmp_path: Path, taken: Taken) -> N
     assert taken.count == 2 * len(RELEASES[3:]) * TRIES
 
 
-@pytest.mark.parametrize("last", ["m2999", "m0"], ids=["each once", "one twice"])
-def test_a_group_of_thousands_of_members_is_settled_in_columns(last: str, tmp_path: Path, taken: Taken) -> None:
+@pytest.mark.parametrize(("last", "passed"), [("m2999", 0), ("m0", 3)], ids=["each once", "one twice"])
+def test_superseded_records_of_thousands_of_members_are_not_passed_on(
+    last: str, passed: int, tmp_path: Path, taken: Taken, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts: set[int] = set()
+    load_settled = local.load_settled
+
+    def spy(settled: Any, options: Any) -> Any:
+        counts.add(int(settled.tables.counts[tables.PASSED]))
+        return load_settled(settled, options)
+
+    monkeypatch.setattr(local, "load_settled", spy)
     subscription, assignment = encode_subscription(1, {"topics": ["t"]}), encode_assignment(1, {})
     fields = {"client_id": "c", "client_host": "/h", "subscription": subscription, "assignment": assignment}
     members = [{"member_id": name, **fields} for name in (*(f"m{number}" for number in range(2999)), last)]
@@ -210,6 +221,7 @@ def test_a_group_of_thousands_of_members_is_settled_in_columns(last: str, tmp_pa
 
     assert_same(tmp_path, ("2.8.2", "4.3.0"))
     assert taken.count == 4 * TRIES
+    assert counts == {passed}
 
 
 @pytest.mark.parametrize("codec", [0, 3])
