@@ -38,7 +38,8 @@ def test_every_command_is_documented_with_an_example(generator: ModuleType) -> N
     groups = [(group.name, group.typer_instance) for group in app.registered_groups]
     nested = [(f"{name} ", command) for name, group in groups if group is not None for command in group.registered_commands]
     assert len(nested) == 2
-    for prefix, command in [*(("", command) for command in app.registered_commands), *nested]:
+    shown = [command for command in app.registered_commands if not command.hidden]
+    for prefix, command in [*(("", command) for command in shown), *nested]:
         assert f"{prefix}{command.name}" in generator.COMMANDS
         assert command.callback is not None
         assert "Example: exhume " in (command.callback.__doc__ or "")

@@ -23,8 +23,8 @@ from tempfile import TemporaryDirectory
 import pyarrow as pa
 
 from exhume import findings
-from exhume.analysis.assignment_differences import ASSIGNMENT_PARTITIONS
-from exhume.analysis.assignments import ASSIGNMENT_VERDICTS
+from exhume.analysis.assignment.differences import ASSIGNMENT_PARTITIONS
+from exhume.analysis.assignment.verdicts import ASSIGNMENT_VERDICTS
 from exhume.analysis.assignors import VARIANTS
 from exhume.analysis.completeness import COMPLETENESS
 from exhume.analysis.detectors.catalogue import DETECTORS, WITHOUT_DETECTOR
@@ -75,7 +75,7 @@ COMMANDS = (
     "transactions",
     "load-check",
     "releases",
-    "batch",
+    "export",
     "warmup",
     "demo",
     "lab list",

@@ -11,7 +11,7 @@ from exhume.analysis.load_check import check_loads, given_up, is_refused, load_m
 from exhume.codecs.log_directory import discover
 from exhume.codecs.record_types import encode_key, encode_value
 from exhume.fixtures.log_writer import PartitionWriter, offset_commit
-from exhume.replay.reading import FastLoad
+from exhume.replay.reading import CompiledLoad
 from exhume.replay.release_table import newest_of_each_line
 from tests.judges import corpus
 from tests.judges.corpus import BUNDLED
@@ -75,10 +75,10 @@ def test_record_types_of_a_newer_coordinator_are_skipped_from_3_4_1_on(tmp_path:
 def test_loads_in_columns_come_to_the_same_for_every_release() -> None:
     directories = discover([str(BUNDLED / "4.3.0-transactions" / "data")]).log_directories
     releases = ["0.9.0.1", "1.1.1", "2.8.2", "3.9.1-new", "4.3.0"]
-    fast = FastLoad(least_bytes=0)
+    fast = CompiledLoad(least_bytes=0)
 
     assert check_loads(directories, releases, fast=fast).equals(check_loads(directories, releases))
-    assert fast.read_whole
+    assert fast.verified_segments
 
 
 @pytest.mark.parametrize("name", ["2.8.2-lifecycle", "3.6.2-transactions", "4.0.0-conversion"])
@@ -88,13 +88,13 @@ def test_what_one_release_has_folded_serves_others(name: str) -> None:
         directories = evidence.log_directories
         releases = newest_of_each_line()
 
-        apart = [row for release in releases for row in given_up(directories, [release], fast=FastLoad(least_bytes=0))]
+        apart = [row for release in releases for row in given_up(directories, [release], fast=CompiledLoad(least_bytes=0))]
 
-        assert given_up(directories, releases, fast=FastLoad(least_bytes=0)) == apart
+        assert given_up(directories, releases, fast=CompiledLoad(least_bytes=0)) == apart
 
 
-@pytest.mark.parametrize("fast", [None, FastLoad(least_bytes=0), FastLoad(least_bytes=0, verify=False)])
-def test_loads_that_are_given_up_are_those_of_the_whole_check(tmp_path: Path, fast: FastLoad | None) -> None:
+@pytest.mark.parametrize("fast", [None, CompiledLoad(least_bytes=0), CompiledLoad(least_bytes=0, verify=False)])
+def test_loads_that_are_given_up_are_those_of_the_whole_check(tmp_path: Path, fast: CompiledLoad | None) -> None:
     write(tmp_path)
     directories = discover([str(tmp_path), str(BUNDLED / "4.3.0-transactions" / "data")]).log_directories
     releases = ["1.1.1", "2.0.1", "2.1.1", "4.3.0"]
@@ -113,7 +113,7 @@ def test_a_torn_end_is_met_after_an_unclean_stop_alone_or_never(tmp_path: Path) 
     path.write_bytes(path.read_bytes()[:-5])
     directories = discover([str(tmp_path)]).log_directories
 
-    found = given_up(directories, ["2.0.1", "4.3.0"], fast=FastLoad(least_bytes=0))
+    found = given_up(directories, ["2.0.1", "4.3.0"], fast=CompiledLoad(least_bytes=0))
 
     checked = check_loads(directories, ["2.0.1", "4.3.0"]).to_pylist()
     assert [(row["release"], row["stop"]) for row in found] == [
@@ -125,10 +125,10 @@ def test_the_more_releases_load_a_log_the_smaller_it_may_be_for_compiled_code(tm
     write(tmp_path)
     directories = discover([tmp_path]).log_directories
     size_bytes = sum(segment.size_bytes for segment in directories[0].partitions[0].segments)
-    read_whole = []
+    verified_segments = []
     for releases in (["4.3.0"], ["4.3.0", "4.2.0"]):
-        fast = FastLoad(least_bytes=2 * size_bytes)
+        fast = CompiledLoad(least_bytes=2 * size_bytes)
         check_loads(directories, releases, stop="unclean", fast=fast)
-        read_whole.append(len(fast.read_whole))
+        verified_segments.append(len(fast.verified_segments))
 
-    assert read_whole == [0, 1]
+    assert verified_segments == [0, 1]

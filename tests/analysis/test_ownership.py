@@ -14,7 +14,7 @@ from exhume.fixtures import scenarios
 from exhume.fixtures.log_writer import PartitionWriter, offset_commit, tombstone
 from exhume.fixtures.story import Story, time_ms, topic_id
 from exhume.topic import OffsetsTopic
-from tests.analysis.test_group_lives import TOPIC_ID, classic, consumer, current
+from tests.analysis.test_group_timeline import TOPIC_ID, classic, consumer, current
 from tests.judges import corpus
 
 Rows = list[dict[str, Any]]
@@ -250,14 +250,14 @@ def test_where_time_goes_back_a_moment_ends_in_front_of_the_first_later_record(t
     """)
     at_time_ms = time_ms(f"{8 + minute // 60}:{minute % 60}")
     with exhume.open(story.write(tmp_path)) as topic:
-        held = topic.state(at_time_ms=at_time_ms, view="held").members["member_id"].to_pylist()
-        doubts = [*topic.findings]
+        held = topic.state(at_time_ms=at_time_ms, view="in_memory").members["member_id"].to_pylist()
+        moment_findings = [*topic.findings]
     with exhume.open(tmp_path) as topic:
         owned = topic.owners(at_time_ms=at_time_ms)["member_id"].to_pylist()
 
-        assert [*topic.findings] == doubts
+        assert [*topic.findings] == moment_findings
     assert owned == held == owner
-    assert ("time_goes_back" in {finding.code for finding in doubts}) == (minute == 40)
+    assert ("time_goes_back" in {finding.code for finding in moment_findings}) == (minute == 40)
 
 
 def test_where_no_record_has_a_time_the_end_is_every_moment(tmp_path: Path) -> None:
@@ -272,7 +272,7 @@ def test_where_no_record_has_a_time_the_end_is_every_moment(tmp_path: Path) -> N
 def test_intervals_that_are_open_at_the_end_are_what_a_coordinator_holds(case: corpus.Case) -> None:
     for data in case.data_directories.values():
         with exhume.open(data) as topic:
-            state = topic.state(mode="lenient", view="held")
+            state = topic.state(mode="lenient", view="in_memory")
             rows = topic.owners().to_pylist()
         streams = {row["group"] for row in state.groups.to_pylist() if row["group_type"] == "streams"}
         held = {

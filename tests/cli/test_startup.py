@@ -71,8 +71,8 @@ def test_the_front_door_opens_when_it_is_asked_for() -> None:
 
 @pytest.mark.parametrize(
     ("command", "outcome"),
-    [(("state",), "0 False True"), (("batch", "--output-dir", "nowhere", "--tables", "nonsense"), "2 True True")],
-    ids=["state", "batch"],
+    [(("state",), "0 False True"), (("export", "--output-dir", "nowhere", "--tables", "nonsense"), "2 True True")],
+    ids=["state", "export"],
 )
 def test_a_command_does_without_pandas_unless_it_is_for_spark(command: tuple[str, ...], outcome: str) -> None:
     """The exit code; whether pandas can be imported behind the command; and whether Arrow was imported, which looks for it."""

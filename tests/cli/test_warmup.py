@@ -96,7 +96,7 @@ def test_what_kernels_are_made_of_lies_in_their_rooms() -> None:
     imported = re.compile(r"^from (exhume[.\w]*) import (\w+)", re.MULTILINE)
 
     with_kernels = [path for path in package.rglob("*.py") if made.search(path.read_text())]
-    strangers = {
+    undecodable_records = {
         (path.name, module)
         for path in with_kernels
         for module, name in imported.findall(path.read_text())
@@ -105,7 +105,7 @@ def test_what_kernels_are_made_of_lies_in_their_rooms() -> None:
 
     assert len(with_kernels) > 10
     assert all(path.parent in [package / room for room in kernel_cache.KERNEL_ROOMS] for path in with_kernels)
-    assert not strangers
+    assert not undecodable_records
 
 
 @pytest.fixture

@@ -30,8 +30,8 @@ from exhume.replay.partition_load import Mode
 from exhume.replay.survivors import ahead, fold, fold_pieces, gathering, joining, names, stretches
 from exhume.replay.survivors import asked as asked_groups
 from exhume.replay.survivors import tables as fold_tables
-from tests.codecs.test_chapters import told as told_chapters
 from tests.codecs.test_fast_tables import READERS, tables
+from tests.codecs.test_record_chunks import told as told_chapters
 from tests.fuzz.mutations import mutated, segments_of, write
 from tests.judges import corpus
 from tests.replay.survivors.test_fast_load import RELEASES, everything

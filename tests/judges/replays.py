@@ -18,9 +18,9 @@ import exhume
 from exhume.codecs.log_directory import discover
 from exhume.replay.broker_log import Stop
 from exhume.replay.expiry import Expired, expire
-from exhume.replay.holdings import Holdings
 from exhume.replay.local import load_partitions
 from exhume.replay.partition_load import LoadOptions, PartitionLoad
+from exhume.replay.partition_state import PartitionState
 from exhume.replay.reading import LoadInputs
 from exhume.replay.releases import profile_for
 from exhume.replay.state_rows import state_rows
@@ -91,7 +91,7 @@ class AfterPasses:
     """The loads, and all that passes did until they had nothing more to do."""
 
     names: TopicNames
-    loads: list[tuple[PartitionLoad, Holdings]]
+    loads: list[tuple[PartitionLoad, PartitionState]]
     written: list[Expired]
 
     @property
@@ -101,10 +101,10 @@ class AfterPasses:
     def tables(self) -> Mapping[str, list[Row]]:
         """The state tables of what is left."""
         rows: dict[str, list[Row]] = {name: [] for name in SCHEMAS}
-        for load, holdings in self.loads:
+        for load, partition_state in self.loads:
             origin = {"replica": load.partition.replica, "offsets_partition": load.partition.offsets_partition}
             rows["loads"].append(origin | load.row)
-            for name, partition_rows in state_rows(holdings, self.names).items():
+            for name, partition_rows in state_rows(partition_state, self.names).items():
                 rows[name] += [origin | row for row in partition_rows]
         return {name: table(name, table_rows).to_pylist() for name, table_rows in rows.items()}
 
@@ -122,17 +122,19 @@ def after_passes(answer: corpus.AnswerFile) -> AfterPasses:
     options = LoadOptions(
         profile,
         stop="clean" if answer.case.is_clean_stop else "unclean",
-        view="held",
+        view="in_memory",
         inputs=LoadInputs(retention_minutes=retention_minutes),
     )
     after = AfterPasses(names, [], [])
     for load in load_partitions(discover([str(answer.data)]).log_directories, options, names):
-        holdings = load.holdings
+        partition_state = load.partition_state
         # A pass can also remove a group that has no tombstone.
-        while (done := expire(holdings, content["asked_at_ms"], retention_minutes * _MS_PER_MINUTE, profile)).holdings != holdings:
+        while (
+            done := expire(partition_state, content["asked_at_ms"], retention_minutes * _MS_PER_MINUTE, profile)
+        ).partition_state != partition_state:
             after.written.append(done)
-            holdings = done.holdings
-        after.loads.append((load, holdings))
+            partition_state = done.partition_state
+        after.loads.append((load, partition_state))
     return after
 
 

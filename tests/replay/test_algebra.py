@@ -57,13 +57,13 @@ def load(profile: BrokerProfile, batches: Iterable[LoadedBatch], end_offset: int
             loader.apply(batch)
             base_offset = batch.batch.base_offset if batch.batch.base_offset is not None else batch.last_offset
             count(said, batch.records_read, batch.batch.size_bytes, base_offset, batch.last_offset)
-        holdings, late_error = loader.finish()
+        partition_state, late_error = loader.finish()
     except LoadAborted as aborted:
         place = (aborted.reason, aborted.record_offset, aborted.path, aborted.byte_position, aborted.is_damage)
         return said | {"aborted": place, "names": names}
     if isinstance(loader, JavaLoad):
         said |= {"shown_offset": loader.shown_offset, "skipped": loader.skipped, "fenced": loader.fenced}
-    return said | {"late_error": late_error, "names": names, "rows": state_rows(holdings, names)}
+    return said | {"late_error": late_error, "names": names, "rows": state_rows(partition_state, names)}
 
 
 def count(said: dict[str, Any], records: int, size_bytes: int, first_offset: int | None, last_offset: int | None) -> None:

@@ -14,21 +14,21 @@ from exhume.codecs.log_directory import PartitionDirectory, discover
 from exhume.codecs.record_types import decode_record
 from exhume.replay.broker_log import open_strictly
 from exhume.replay.expiry import Expired, Tombstone, due_groups, due_offsets, expire
-from exhume.replay.holdings import (
-    ClassicGroup,
-    ClassicMember,
-    Commit,
-    ConsumerGroup,
-    Group,
-    Holdings,
-    OffsetKey,
-    OpenTransaction,
-    ShareGroup,
-    Target,
-)
 from exhume.replay.local import load_partitions
 from exhume.replay.moment import Moment
 from exhume.replay.partition_load import LoadOptions
+from exhume.replay.partition_state import (
+    ClassicGroupState,
+    ClassicMember,
+    Commit,
+    ConsumerGroupState,
+    Group,
+    OffsetKey,
+    OpenTransaction,
+    PartitionState,
+    ShareGroupState,
+    Target,
+)
 from exhume.replay.reading import LoadInputs
 from exhume.replay.releases import profile_for
 from exhume.replay.topic_names import TopicNames
@@ -87,9 +87,9 @@ def test_offsets_were_due_when_the_writing_broker_took_them_and_not_a_pass_befor
         for partition in directory.partitions:
             for record_offset, timestamp_ms, key in offset_tombstones(partition):
                 at = Moment(last_offsets={partition.offsets_partition: record_offset - 1})
-                options = LoadOptions(profile, view="held", inputs=LoadInputs(retention_minutes=retention_minutes), at=at)
+                options = LoadOptions(profile, view="in_memory", inputs=LoadInputs(retention_minutes=retention_minutes), at=at)
                 loads = load_partitions([replace(directory, partitions=[partition])], options, TopicNames())
-                due = due_offsets(loads[0].holdings, retention_minutes * _MS_PER_MINUTE, profile)[key]
+                due = due_offsets(loads[0].partition_state, retention_minutes * _MS_PER_MINUTE, profile)[key]
                 assert due.expires_at_ms is not None
                 lateness.append(timestamp_ms - due.expires_at_ms)
 
@@ -114,81 +114,81 @@ def member(member_id: str = "m") -> ClassicMember:
     return ClassicMember(member_id, None, "", "", 0, 0, b"", b"")
 
 
-def simple(name: str = "g") -> ClassicGroup:
-    return ClassicGroup(name, 0)
+def simple(name: str = "g") -> ClassicGroupState:
+    return ClassicGroupState(name, 0)
 
 
-def empty(name: str = "g", *, since_ms: int | None = 0, generation: int = 3) -> ClassicGroup:
-    return ClassicGroup(name, 0, generation, "consumer", current_state_timestamp_ms=since_ms)
+def empty(name: str = "g", *, since_ms: int | None = 0, generation: int = 3) -> ClassicGroupState:
+    return ClassicGroupState(name, 0, generation, "consumer", current_state_timestamp_ms=since_ms)
 
 
-def live(subscribed: set[str] | None, protocol_type: str = "consumer") -> ClassicGroup:
+def live(subscribed: set[str] | None, protocol_type: str = "consumer") -> ClassicGroupState:
     topics = None if subscribed is None else frozenset(subscribed)
-    return ClassicGroup("g", 0, 3, protocol_type, "range", members={"m": member()}, subscribed_topics=topics)
+    return ClassicGroupState("g", 0, 3, protocol_type, "range", members={"m": member()}, subscribed_topics=topics)
 
 
-def holdings(*groups: Group, pending: bool = False, **commits: Commit) -> Holdings:
+def partition_state(*groups: Group, pending: bool = False, **commits: Commit) -> PartitionState:
     """These groups; the first has these commits by topic, and one pending for the topic `orders`."""
     name = groups[0].group if groups else "g"
-    held = Holdings({group.group: group for group in groups}, {(name, topic, 0): commit for topic, commit in commits.items()})
+    held = PartitionState({group.group: group for group in groups}, {(name, topic, 0): commit for topic, commit in commits.items()})
     if pending:
         held.transactions[7] = OpenTransaction(7, 0, 1, 1, 0, 0, {name}, {(name, "orders", 0): commit(at_ms=0)})
     return held
 
 
-def due_ms(held: Holdings, release: str, *, retention_ms: int = _MS_PER_DAY, topic: str = "orders") -> int | None:
+def due_ms(held: PartitionState, release: str, *, retention_ms: int = _MS_PER_DAY, topic: str = "orders") -> int | None:
     return due_offsets(held, retention_ms, profile_for(release))["g", topic, 0].expires_at_ms
 
 
 def test_an_expire_timestamp_is_exclusive_to_2_0_and_inclusive_later() -> None:
-    held = holdings(simple(), orders=commit(expire_timestamp_ms=1000))
+    held = partition_state(simple(), orders=commit(expire_timestamp_ms=1000))
 
     assert [due_ms(held, release) for release in ("0.9.0.1", "0.10.1.0", "2.0.1")] == [1001, 1001, 1001]
     assert [due_ms(held, release) for release in ("2.1.0", "3.9.1", "3.9.1-new", "4.3.0")] == [1000, 1000, 1000, 1000]
 
 
 def test_the_retention_is_over_in_the_very_millisecond() -> None:
-    held = holdings(simple(), orders=commit(at_ms=5))
+    held = partition_state(simple(), orders=commit(at_ms=5))
 
     assert not expire(held, 5 + _MS_PER_DAY - 1, _MS_PER_DAY, profile_for("4.3.0")).tombstones
     assert expire(held, 5 + _MS_PER_DAY, _MS_PER_DAY, profile_for("4.3.0")).tombstones
 
 
 def test_a_fresh_commit_does_not_save_an_empty_group() -> None:
-    held = holdings(empty(since_ms=10), orders=commit(at_ms=5000))
+    held = partition_state(empty(since_ms=10), orders=commit(at_ms=5000))
 
     assert due_ms(held, "2.8.2") == due_ms(held, "4.3.0") == 10 + _MS_PER_DAY
-    assert due_ms(holdings(empty(since_ms=None), orders=commit(at_ms=5000)), "2.8.2") == 5000 + _MS_PER_DAY
+    assert due_ms(partition_state(empty(since_ms=None), orders=commit(at_ms=5000)), "2.8.2") == 5000 + _MS_PER_DAY
 
 
 def test_topics_without_a_subscriber_expire_under_members_from_2_4() -> None:
-    held = holdings(live({"clicks"}), orders=commit(), clicks=commit())
+    held = partition_state(live({"clicks"}), orders=commit(), clicks=commit())
 
     assert [due_ms(held, release) for release in ("2.1.0", "2.3.1", "2.4.0", "3.9.1", "4.3.0")] == [None, None, *[_MS_PER_DAY] * 3]
     assert due_ms(held, "4.3.0", topic="clicks") is None
 
 
 @pytest.mark.parametrize("group", [live(None), live(set(), "connect")], ids=["unknown subscription", "other protocol type"])
-def test_nothing_expires_under_members_whose_topics_the_coordinator_does_not_know(group: ClassicGroup) -> None:
-    held = holdings(group, orders=commit())
+def test_nothing_expires_under_members_whose_topics_the_coordinator_does_not_know(group: ClassicGroupState) -> None:
+    held = partition_state(group, orders=commit())
 
     assert due_ms(held, "2.8.2") is None
     assert due_ms(held, "4.3.0") is None
 
 
 def test_active_groups_lost_their_offsets_to_2_0() -> None:
-    held = holdings(live({"orders"}), orders=commit(expire_timestamp_ms=1000))
+    held = partition_state(live({"orders"}), orders=commit(expire_timestamp_ms=1000))
 
     assert [due_ms(held, release) for release in ("0.10.0.1", "1.1.1", "2.0.1", "2.1.0")] == [1001, 1001, 1001, None]
 
 
 def test_an_expire_timestamp_of_the_largest_number_is_never() -> None:
-    assert due_ms(holdings(simple(), orders=commit(expire_timestamp_ms=2**63 - 1)), "2.0.1") is None
-    assert due_ms(holdings(simple(), orders=commit(at_ms=2**63 - 1)), "4.3.0") is None
+    assert due_ms(partition_state(simple(), orders=commit(expire_timestamp_ms=2**63 - 1)), "2.0.1") is None
+    assert due_ms(partition_state(simple(), orders=commit(at_ms=2**63 - 1)), "4.3.0") is None
 
 
 def test_a_pending_commit_protects_its_offset_in_the_java_coordinator_from_3_8() -> None:
-    held = holdings(simple(), pending=True, orders=commit())
+    held = partition_state(simple(), pending=True, orders=commit())
 
     assert [due_ms(held, release) for release in ("3.9.1", "3.7.2-new")] == [_MS_PER_DAY] * 2
     assert [due_ms(held, release) for release in ("3.8.0-new", "4.0.0", "4.3.0")] == [None] * 3
@@ -205,61 +205,61 @@ def test_a_pending_commit_protects_its_offset_in_the_java_coordinator_from_3_8()
     ],
 )
 def test_an_open_transaction_keeps_its_group_for_so_many_passes(release: str, left: list[bool]) -> None:
-    held = holdings(simple(), pending=True, clicks=commit())
+    held = partition_state(simple(), pending=True, clicks=commit())
     seen = []
     for _ in left:
-        held = expire(held, 2 * _MS_PER_DAY, _MS_PER_DAY, profile_for(release)).holdings
+        held = expire(held, 2 * _MS_PER_DAY, _MS_PER_DAY, profile_for(release)).partition_state
         seen.append("g" in held.groups)
 
     assert seen == left
 
 
 def test_an_offset_without_its_group_stays_in_the_java_coordinator() -> None:
-    assert due_ms(holdings(orders=commit()), "4.3.0") is None
+    assert due_ms(partition_state(orders=commit()), "4.3.0") is None
 
 
 @pytest.mark.parametrize(("release", "is_left"), [("4.0.0", False), ("4.1.0", True), ("4.3.0", True)])
 def test_an_empty_share_group_goes_in_4_0_alone(release: str, *, is_left: bool) -> None:
-    done = expire(holdings(ShareGroup("g", 0, 3, 3)), 0, _MS_PER_DAY, profile_for(release))
+    done = expire(partition_state(ShareGroupState("g", 0, 3, 3)), 0, _MS_PER_DAY, profile_for(release))
 
-    assert ("g" in done.holdings.groups) == is_left
+    assert ("g" in done.partition_state.groups) == is_left
     assert [tombstone.record_type for tombstone in done.tombstones] == ([] if is_left else [12, 9, 11])
 
 
 def test_generation_0_leaves_no_group_tombstone_in_the_scala_coordinator() -> None:
-    held = holdings(empty(generation=0), orders=commit())
+    held = partition_state(empty(generation=0), orders=commit())
     types = {
         release: [tombstone.record_type for tombstone in expire(held, _MS_PER_DAY, _MS_PER_DAY, profile_for(release)).tombstones]
         for release in ("2.8.2", "4.3.0")
     }
 
     assert types == {"2.8.2": [1], "4.3.0": [1, 2]}
-    assert not expire(held, _MS_PER_DAY, _MS_PER_DAY, profile_for("2.8.2")).holdings.groups
+    assert not expire(held, _MS_PER_DAY, _MS_PER_DAY, profile_for("2.8.2")).partition_state.groups
 
 
 def test_a_pass_leaves_what_it_was_given_as_it_was() -> None:
-    held = holdings(empty(), empty("h"), pending=True, clicks=commit())
+    held = partition_state(empty(), empty("h"), pending=True, clicks=commit())
     before = deepcopy(held)
 
     done = expire(held, _MS_PER_DAY, _MS_PER_DAY, profile_for("4.3.0"))
 
-    assert done.holdings != before
+    assert done.partition_state != before
     assert held == before
 
 
 def test_a_group_whose_tombstones_would_be_refused_keeps_a_whole_pass_from_writing() -> None:
-    stuck = ConsumerGroup("stuck", 0, 3, 3, target={"gone": Target(0, {})})
-    held = holdings(simple(), stuck, orders=commit())
+    stuck = ConsumerGroupState("stuck", 0, 3, 3, target={"gone": Target(0, {})})
+    held = partition_state(simple(), stuck, orders=commit())
 
     done = expire(held, _MS_PER_DAY, _MS_PER_DAY, profile_for("4.3.0"))
 
     assert done.failure is not None
     assert "stuck" in done.failure
-    assert (done.holdings, done.tombstones) == (held, [])
+    assert (done.partition_state, done.tombstones) == (held, [])
 
 
 def test_a_group_goes_with_the_last_of_its_offsets() -> None:
-    held = holdings(simple(), empty("hollow"), orders=commit(at_ms=1), clicks=commit(at_ms=2))
+    held = partition_state(simple(), empty("hollow"), orders=commit(at_ms=1), clicks=commit(at_ms=2))
     profile = profile_for("4.3.0")
     groups = due_groups(held, due_offsets(held, _MS_PER_DAY, profile), 9, profile)
 

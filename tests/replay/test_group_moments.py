@@ -13,10 +13,10 @@ from exhume.codecs.log_directory import discover
 from exhume.codecs.record_types import ABORT, COMMIT
 from exhume.fixtures.log_writer import KeyValue, PartitionWriter, offset_commit, tombstone
 from exhume.replay.group_moments import holdings_in_front
-from exhume.replay.holdings import Holdings
 from exhume.replay.local import load_partitions
 from exhume.replay.moment import Moment
 from exhume.replay.partition_load import LoadOptions
+from exhume.replay.partition_state import PartitionState
 from exhume.replay.reading import LoadInputs
 from exhume.replay.releases import profile_for
 from exhume.replay.topic_names import TopicNames
@@ -37,7 +37,7 @@ def groups_of(topic: exhume.OffsetsTopic) -> Iterator[str]:
     yield from sorted({group for table in tables for group in table["group"].to_pylist()})[:GROUPS]
 
 
-def only(group: str, held: Holdings) -> tuple[object, ...]:
+def only(group: str, held: PartitionState) -> tuple[object, ...]:
     """What there is of this group; of transactions what is pending of it."""
     pending = {
         (transaction.producer_id, key): commit
@@ -64,9 +64,9 @@ def test_one_pass_over_a_group_gives_what_a_load_up_to_each_record_gives(name: s
                 assert sorted(held) == sorted(moments)
                 for moment in moments:
                     at = Moment(last_offsets={partition.offsets_partition: moment - 1})
-                    options = LoadOptions(profile, "lenient", view="held", at=at)
+                    options = LoadOptions(profile, "lenient", view="in_memory", at=at)
                     (load,) = load_partitions([replace(directory, partitions=[partition])], options, TopicNames())
-                    assert only(group, held[moment]) == only(group, load.holdings), (group, moment)
+                    assert only(group, held[moment]) == only(group, load.partition_state), (group, moment)
                     compared += 1
     assert compared > 10
 

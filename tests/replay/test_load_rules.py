@@ -295,7 +295,7 @@ def test_a_log_that_ends_in_a_gap_is_held_but_not_shown_by_the_java_coordinator(
         log.roll(50)
 
     shown = load(tmp_path / "a", write, release="4.3.0")
-    held_state = load(tmp_path / "b", write, release="4.3.0", view="held")
+    held_state = load(tmp_path / "b", write, release="4.3.0", view="in_memory")
     scala = load(tmp_path / "c", write, release="2.8.2")
 
     assert [committed(state) for state in (shown, held_state, scala)] == [{}, {"billing": 1}, {"billing": 1}]

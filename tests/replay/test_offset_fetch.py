@@ -130,7 +130,7 @@ def test_a_share_group_has_no_offsets_to_fetch(tmp_path: Path) -> None:
     assert answers(state) == {0: (None, False, "NONE", None, False)}
 
 
-@pytest.mark.parametrize("view", ["shown", "held"])
+@pytest.mark.parametrize("view", ["committed", "in_memory"])
 def test_require_stable_shows_what_a_gap_hides(tmp_path: Path, view: str) -> None:
     def write(log: PartitionWriter) -> None:
         log.roll(20_000)

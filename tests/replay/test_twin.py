@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exhume.replay.broker_log import LoadedBatch, StrictLog
-from exhume.replay.holdings import Holdings
 from exhume.replay.java.loader import JavaLoad
 from exhume.replay.local import load_partitions
 from exhume.replay.moment import Moment
 from exhume.replay.partition_load import LoadOptions
+from exhume.replay.partition_state import PartitionState
 from exhume.replay.profiles import BrokerProfile, JavaProfile, ScalaProfile
 from exhume.replay.reading import LoadInputs, read_chunks
 from exhume.replay.refusals import Refusals
@@ -64,22 +64,22 @@ def load(profile: BrokerProfile, log: Log, inputs: LoadInputs, *, is_lenient: bo
             for batch in chunk:
                 loader.apply(batch)
             loader.end_chunk()
-        holdings, late_error = loader.finish()
+        partition_state, late_error = loader.finish()
     except LoadStalled:
         return naive.Answer(stalled=True)
     except LoadAborted as aborted:
         answer = as_answer(loader.held_after_abort())
         answer.ended_at = aborted.record_offset
         return answer
-    answer = as_answer(holdings)
+    answer = as_answer(partition_state)
     answer.late_error = late_error is not None
     answer.shown_offset = loader.shown_offset if isinstance(loader, JavaLoad) else None
     answer.refusals = [-1 if tolerated.record_offset is None else tolerated.record_offset for tolerated in refusals.tolerated]
     return answer
 
 
-def as_answer(holdings: Holdings) -> naive.Answer:
-    rows = state_rows(holdings, TopicNames())
+def as_answer(partition_state: PartitionState) -> naive.Answer:
+    rows = state_rows(partition_state, TopicNames())
     answer = naive.Answer()
     answer.groups = {row["group"]: {**row, "members": {}} for row in rows["groups"]}
     for member in rows["members"]:
@@ -230,9 +230,9 @@ def small_logs(root: Path, most_records: int) -> list[FoundLog]:
 def state_at(profile: BrokerProfile, found: FoundLog, record_offset: int) -> naive.Answer:
     """What a state at this record offset says, in the words of the twin."""
     number = found.partition.offsets_partition
-    options = LoadOptions(profile, stop=found.stop, view="held", at=Moment(last_offsets={number: record_offset}))
+    options = LoadOptions(profile, stop=found.stop, view="in_memory", at=Moment(last_offsets={number: record_offset}))
     (load,) = load_partitions([replace(found.directory, partitions=[found.partition])], options, TopicNames())
-    answer = as_answer(load.holdings)
+    answer = as_answer(load.partition_state)
     answer.ended_at = load.row["record_offset"] if load.row["outcome"] == "aborted" else None
     answer.stalled = load.row["outcome"] == "stalled"
     answer.late_error = load.row["outcome"] == "loaded_with_error"

@@ -8,23 +8,23 @@ from functools import lru_cache
 from typing import Any
 
 from exhume.analysis.memberships import Member, TopicPartition
-from exhume.codecs.cut_groups import cut_group, decode_member
 from exhume.codecs.embedded import Payload, assigned_partitions, decode_assignment, decode_subscription, subscribed_topics
+from exhume.codecs.group_metadata_split import decode_member, split_group_metadata
 from exhume.codecs.record_types import decode_record
 from exhume.errors import DecodeError
 
 _NO_GENERATION = -1
-_MOST_REMEMBERED_BYTES = 4096
+_MAX_CACHED_BYTES = 4096
 
 
 def classic_group(key: bytes, value: bytes) -> tuple[dict[str, Any], dict[str, Member]] | None:
     """The fields of a group metadata value, and its members by id; None where nothing of it can be read."""
-    cut = cut_group(value)
+    cut = split_group_metadata(value)
     if cut is not None:
         protocol_type, protocol = cut.front.get("protocol_type"), cut.front.get("protocol")
         try:
             members = [
-                (_remembered_member if len(raw) <= _MOST_REMEMBERED_BYTES else _remembered_member.__wrapped__)(
+                (_cached_member if len(raw) <= _MAX_CACHED_BYTES else _cached_member.__wrapped__)(
                     protocol_type, protocol, cut.value_version, raw
                 )
                 for raw in cut.members
@@ -42,16 +42,19 @@ def classic_group(key: bytes, value: bytes) -> tuple[dict[str, Any], dict[str, M
 
 
 @lru_cache(maxsize=32_768)
-def _remembered_member(protocol_type: str | None, protocol: str | None, version: int, raw: bytes) -> Member:
+def _cached_member(protocol_type: str | None, protocol: str | None, version: int, raw: bytes) -> Member:
     return _member(protocol_type, protocol, decode_member(version, raw))
 
 
 def _member(protocol_type: str | None, protocol: str | None, fields: dict[str, Any]) -> Member:
-    wish, gift = wish_of(protocol_type, protocol, fields["subscription"]), gift_of(protocol_type, protocol, fields["assignment"])
-    return member_of(fields, wish, gift)
+    subscription, assignment = (
+        read_subscription(protocol_type, protocol, fields["subscription"]),
+        read_assignment(protocol_type, protocol, fields["assignment"]),
+    )
+    return member_of(fields, subscription, assignment)
 
 
-def member_of(fields: Mapping[str, Any], wanted: Wish, given: Gift) -> Member:
+def member_of(fields: Mapping[str, Any], subscription: Subscription, assignment: Assignment) -> Member:
     """The member with these fields, as the layout has them, that sent and got this."""
     session_timeout_ms, rebalance_timeout_ms = fields["session_timeout_ms"], fields.get("rebalance_timeout_ms")
     return Member(
@@ -59,22 +62,22 @@ def member_of(fields: Mapping[str, Any], wanted: Wish, given: Gift) -> Member:
         group_instance_id=fields.get("group_instance_id"),
         client_id=fields["client_id"],
         client_host=fields["client_host"],
-        rack_id=wanted.rack_id,
+        rack_id=subscription.rack_id,
         session_timeout_ms=session_timeout_ms,
         # Version 0 has none: coordinators take the session timeout for it.
         rebalance_timeout_ms=session_timeout_ms if rebalance_timeout_ms is None else rebalance_timeout_ms,
-        subscribed_topics=wanted.topics,
-        assigned=given.assigned,
-        claimed=wanted.claimed,
-        claimed_generation=wanted.generation,
+        subscribed_topics=subscription.topics,
+        assigned=assignment.assigned,
+        claimed=subscription.claimed,
+        claimed_generation=subscription.generation,
         is_classic=True,
-        subscription=wanted.payload,
-        assignment=given.payload,
+        subscription=subscription.payload,
+        assignment=assignment.payload,
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class Subscription:
     """What a subscription says."""
 
     payload: Payload
@@ -85,7 +88,7 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True)
-class Gift:
+class Assignment:
     """What an assignment says; None where nothing tells. `owned` is what it gives, each once."""
 
     payload: Payload
@@ -96,34 +99,34 @@ class Gift:
         object.__setattr__(self, "owned", frozenset(self.assigned or ()))
 
 
-def wish_of(protocol_type: str | None, protocol: str | None, raw: bytes) -> Wish:
+def read_subscription(protocol_type: str | None, protocol: str | None, raw: bytes) -> Subscription:
     """What this subscription says, sent by a member of a group of this protocol type and protocol."""
-    is_kept = len(raw) <= _MOST_REMEMBERED_BYTES
-    return (_remembered_wish if is_kept else _remembered_wish.__wrapped__)(protocol_type, protocol, raw)
+    is_kept = len(raw) <= _MAX_CACHED_BYTES
+    return (_cached_subscription if is_kept else _cached_subscription.__wrapped__)(protocol_type, protocol, raw)
 
 
-def gift_of(protocol_type: str | None, protocol: str | None, raw: bytes) -> Gift:
+def read_assignment(protocol_type: str | None, protocol: str | None, raw: bytes) -> Assignment:
     """What this assignment says, made for a member of a group of this protocol type and protocol."""
-    is_kept = len(raw) <= _MOST_REMEMBERED_BYTES
-    return (_remembered_gift if is_kept else _remembered_gift.__wrapped__)(protocol_type, protocol, raw)
+    is_kept = len(raw) <= _MAX_CACHED_BYTES
+    return (_cached_assignment if is_kept else _cached_assignment.__wrapped__)(protocol_type, protocol, raw)
 
 
 @lru_cache(maxsize=16_384)
-def _remembered_wish(protocol_type: str | None, protocol: str | None, raw: bytes) -> Wish:
+def _cached_subscription(protocol_type: str | None, protocol: str | None, raw: bytes) -> Subscription:
     payload = decode_subscription(protocol_type, protocol, raw)
     topics = subscribed_topics(payload)
     if topics is None:
-        return Wish(payload, None, None, None, None)
+        return Subscription(payload, None, None, None, None)
     owned = payload.value.get("owned_partitions")
     claimed = None if owned is None else tuple(dict.fromkeys((entry["topic"], number) for entry in owned for number in entry["partitions"]))
     generation = payload.value.get("generation", _NO_GENERATION)
-    return Wish(payload, tuple(topics), claimed, None if generation == _NO_GENERATION else generation, payload.value.get("rack_id"))
+    return Subscription(payload, tuple(topics), claimed, None if generation == _NO_GENERATION else generation, payload.value.get("rack_id"))
 
 
 @lru_cache(maxsize=16_384)
-def _remembered_gift(protocol_type: str | None, protocol: str | None, raw: bytes) -> Gift:
+def _cached_assignment(protocol_type: str | None, protocol: str | None, raw: bytes) -> Assignment:
     payload = decode_assignment(protocol_type, protocol, raw)
     if payload.kind == "consumer_assignment":
-        return Gift(payload, tuple(assigned_partitions(payload)))
+        return Assignment(payload, tuple(assigned_partitions(payload)))
     # No bytes at all: the leader left this member out.
-    return Gift(payload, () if payload.kind == "empty" and protocol_type == "consumer" else None)
+    return Assignment(payload, () if payload.kind == "empty" and protocol_type == "consumer" else None)

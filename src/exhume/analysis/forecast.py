@@ -15,8 +15,8 @@ from exhume.codecs.record_types import RECORD_TYPES
 from exhume.findings import Finding
 from exhume.replay.expiry import Due, Tombstone, due_groups, due_offsets, expire
 from exhume.replay.group_moments import holdings_in_front
-from exhume.replay.holdings import Holdings, OffsetKey
 from exhume.replay.partition_load import PartitionLoad
+from exhume.replay.partition_state import OffsetKey, PartitionState
 from exhume.replay.profiles import BrokerProfile
 from exhume.replay.reading import LoadInputs
 
@@ -79,7 +79,7 @@ def forecast_expiry(
     tombstones: list[dict[str, Any]] = []
     findings: list[Finding] = []
     for load in loads:
-        origin, held = _origin(load), load.holdings.whole()
+        origin, held = _origin(load), load.partition_state.whole()
         done = expire(held, now_ms, retention_ms, profile)
         rows += [origin | row for row in _rows(held, done.due_offsets, done.due_groups, now_ms, groups)]
         tombstones += [origin | _tombstone_row(each) for each in done.tombstones if groups is None or each.group in groups]
@@ -95,7 +95,7 @@ def forecast(
     """When passes of this release remove what these loads hold, as `FORECAST`; of these groups only, where they are given."""
     rows: list[dict[str, Any]] = []
     for load in loads:
-        held = load.holdings.whole(groups)
+        held = load.partition_state.whole(groups)
         offsets = due_offsets(held, retention_ms, profile)
         found = _rows(held, offsets, due_groups(held, offsets, now_ms, profile), now_ms, groups)
         rows += [_origin(load) | row for row in found]
@@ -134,23 +134,25 @@ def forecast_removals(
             records = own[partition.replica, partition.offsets_partition]
             held = holdings_in_front(partition, records, [removal.record_offset for removal in here], profile, inputs)
             for removal in here:
-                load = PartitionLoad(partition, held.get(removal.record_offset, Holdings()), "loaded", {})
+                load = PartitionLoad(partition, held.get(removal.record_offset, PartitionState()), "loaded", {})
                 forecasts[removal.append] = forecast([load], profile, removal.timestamp_ms or 0, retention_ms)
     return forecasts
 
 
 def _rows(
-    holdings: Holdings, offsets: Mapping[OffsetKey, Due], groups: Mapping[str, Due], now_ms: int, only: Collection[str] | None
+    partition_state: PartitionState, offsets: Mapping[OffsetKey, Due], groups: Mapping[str, Due], now_ms: int, only: Collection[str] | None
 ) -> list[dict[str, Any]]:
     rows = []
     for (group, topic, partition), due in offsets.items():
         if only is None or group in only:
-            commit = holdings.offsets[group, topic, partition]
+            commit = partition_state.offsets[group, topic, partition]
             row = {"kind": "offset", "group": group, "topic": topic, "partition": partition, "committed_offset": commit.committed_offset}
             rows.append(row | {"record_offset": commit.record_offset} | _columns(due, now_ms))
     for group, due in groups.items():
         if only is None or group in only:
-            rows.append({"kind": "group", "group": group, "record_offset": holdings.groups[group].record_offset} | _columns(due, now_ms))
+            rows.append(
+                {"kind": "group", "group": group, "record_offset": partition_state.groups[group].record_offset} | _columns(due, now_ms)
+            )
     return sorted(rows, key=lambda row: (row["group"], row["kind"] == "group", row.get("topic"), row.get("partition")))
 
 

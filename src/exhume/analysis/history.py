@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from exhume.analysis.committers import Committers
-from exhume.analysis.group_lives import GroupFold
+from exhume.analysis.group_timeline import GroupFold
 from exhume.analysis.log_spans import LogSpans
 from exhume.analysis.memberships import Membership
 from exhume.arrow_rows import Origin, table_of
@@ -106,16 +106,16 @@ def group_history(
     """
     coordinators = {row["coordinator"] for row in state.loads.to_pylist()}
     by_producer_id, only_commits = "java" in coordinators, topic is not None or partition is not None
-    lives: dict[Origin, _Life] = {}
+    groups: dict[Origin, _GroupHistory] = {}
     spans = cache(spans)
     seen: set[str] = set()
     for batch in batches:
         origin = (batch.partition.replica, batch.partition.offsets_partition)
-        if origin not in lives:
+        if origin not in groups:
             committers = Committers(partial(_is_whole, spans, origin))
-            lives[origin] = _Life(group, GroupFold(names), committers, by_producer_id=by_producer_id, only_commits=only_commits)
-        seen.update(lives[origin].read(batch))
-    rows = [row for origin, life in lives.items() for row in life.finish(_left(state, origin, group))]
+            groups[origin] = _GroupHistory(group, GroupFold(names), committers, by_producer_id=by_producer_id, only_commits=only_commits)
+        seen.update(groups[origin].read(batch))
+    rows = [row for origin, life in groups.items() for row in life.finish(_left(state, origin, group))]
     if not rows:
         seen |= {*state.groups["group"].to_pylist(), *state.offsets["group"].to_pylist()}
         raise RequestError(f"no record of group {group!r} is here", remedy=near_by(group, seen))
@@ -150,7 +150,7 @@ def _left(state: CoordinatorState, origin: Origin, group: str) -> dict[tuple[str
 
 
 @dataclass(slots=True)
-class _Life:
+class _GroupHistory:
     """One offsets partition on its way past."""
 
     group: str

@@ -14,7 +14,7 @@ from exhume.codecs.log_directory import LogDirectory
 from exhume.replay.broker_log import Stop
 from exhume.replay.local import load_partitions, load_state
 from exhume.replay.partition_load import LoadOptions, PartitionLoad
-from exhume.replay.reading import FastLoad
+from exhume.replay.reading import CompiledLoad
 from exhume.replay.releases import profile_for
 from exhume.replay.state import CoordinatorState
 from exhume.replay.topic_names import TopicNames
@@ -72,7 +72,7 @@ def check_loads(
     releases: Sequence[str],
     *,
     stop: Stop | None = None,
-    fast: FastLoad | None = None,
+    fast: CompiledLoad | None = None,
 ) -> pa.Table:
     """What each of these releases would make of these logs, as `LOAD_CHECK`.
 
@@ -91,14 +91,14 @@ def check_loads(
     return table_of(LOAD_CHECK, rows)
 
 
-def given_up(directories: Sequence[LogDirectory], releases: Sequence[str], *, fast: FastLoad | None = None) -> list[dict[str, Any]]:
+def given_up(directories: Sequence[LogDirectory], releases: Sequence[str], *, fast: CompiledLoad | None = None) -> list[dict[str, Any]]:
     """Each load that one of these releases gives up, or that ends in an error: `release` and the first columns of `LOAD_CHECK` as far as
     `reason`; what does not apply may be missing.
 
     A log directory that does not tell how its broker stopped is tried both ways. What is in memory behind a load is not looked at.
     """
     stops = tried_stops(directories)
-    fast = fast and replace(fast.for_loads(len(releases)), read_whole=set(), folded={})
+    fast = fast and replace(fast.for_loads(len(releases)), verified_segments=set(), reusable_folds={})
     segments = {segment.path for each in directories for partition in each.partitions for segment in partition.read_segments}
     rows: dict[str, list[dict[str, Any]]] = {release: [] for release in releases}
     # What a newer release takes, an older one may fold alike.
@@ -109,10 +109,10 @@ def given_up(directories: Sequence[LogDirectory], releases: Sequence[str], *, fa
             # What was verified and read in columns after a clean stop has nothing that another start would mend.
             if not is_plain:
                 if fast is not None:
-                    fast.read_whole.clear()
-                options = LoadOptions(profile_for(release), "strict", tried, "shown", fast=fast)
+                    fast.verified_segments.clear()
+                options = LoadOptions(profile_for(release), "strict", tried, "committed", fast=fast)
                 aborted = [_told(load) for load in load_partitions(directories, options, TopicNames()) if load.outcome in FAILED]
-                is_plain = fast is not None and fast.verify and fast.read_whole >= segments
+                is_plain = fast is not None and fast.verify and fast.verified_segments >= segments
             rows[release] += [row | {"release": release, "stop": tried} for row in aborted]
     return [row for release in releases for row in rows[release]]
 

@@ -40,7 +40,7 @@ def kind_of(number: int) -> Kind | None:
 
 
 @dataclass(slots=True)
-class ModernGroup:
+class ModernGroupRecords:
     """What the records of a group have said so far. `members` makes values of it that stay as they are."""
 
     kind: Kind

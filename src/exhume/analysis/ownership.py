@@ -76,17 +76,17 @@ def owners(
     and when they end. `wanted` says of which topic and partition; default: all. `ends`, where they are given, leave what holds where each
     log is cut off, in front of such a record offset; a log that is not among them is whole.
     """
-    lives: dict[tuple[str | None, int | None, str], _Life] = {}
+    groups: dict[tuple[str | None, int | None, str], _GroupOwnership] = {}
     cuts: dict[Origin, int] = {}
     for step in memberships:
         slot = (*step.origin, step.group)
-        if slot not in lives:
-            lives[slot] = _Life(wanted, spans.get(step.origin))
-        lives[slot].take(step)
+        if slot not in groups:
+            groups[slot] = _GroupOwnership(wanted, spans.get(step.origin))
+        groups[slot].take(step)
         if ends is not None and not is_in_front(step, ends):
             cuts.setdefault(step.origin, step.record_offset)
     rows: list[_Row] = []
-    for life in lives.values():
+    for life in groups.values():
         rows += life.finish()
     if ends is not None:
         rows = [row for row in rows if _holds(row, cuts.get((row["replica"], row["offsets_partition"])))]
@@ -100,7 +100,7 @@ def _holds(row: _Row, cut: int | None) -> bool:
 
 
 @dataclass(slots=True)
-class _Life:
+class _GroupOwnership:
     """One group on its way past: the intervals that are open, by partition and then by member id, None for nobody."""
 
     wanted: Callable[[str, int], bool] | None

@@ -92,14 +92,14 @@ def rebalances(memberships: Iterable[Membership], spans: LogSpans) -> pa.Table:
     `memberships` are the steps of any number of groups, those of each in the order of the log. `spans` say from which offset on logs are
     complete; a log that is not in it is nowhere.
     """
-    lives: dict[tuple[str | None, int | None, str], _Life] = {}
+    groups: dict[tuple[str | None, int | None, str], _GroupRebalances] = {}
     for step in memberships:
         slot = (*step.origin, step.group)
-        if slot not in lives:
-            lives[slot] = _Life(spans.get(step.origin))
-        lives[slot].take(step)
+        if slot not in groups:
+            groups[slot] = _GroupRebalances(spans.get(step.origin))
+        groups[slot].take(step)
     rows: list[_Row] = []
-    for life in lives.values():
+    for life in groups.values():
         rows += storm_rows(life.finish())
     return table_of(REBALANCES, sorted(rows, key=lambda row: (row["group"], str(row["replica"]), row["record_offset"])))
 
@@ -126,7 +126,7 @@ def storm_findings(table: pa.Table) -> Iterator[Finding]:
 
 
 @dataclass(slots=True)
-class _Life:
+class _GroupRebalances:
     """One group on its way past."""
 
     span: LogSpan | None

@@ -145,7 +145,7 @@ def append_of(row: Mapping[str, Any]) -> Append:
 
 
 def judge(
-    around: Circumstances,
+    log_context: Circumstances,
     tombstone: _Row,
     forecast: Mapping[str, Any] | None,
     removed: str,
@@ -162,7 +162,7 @@ def judge(
     time_ms = tombstone["timestamp_ms"]
     if forecast is None:
         return Answer("removed", "undecidable", f"{removed}; a load in front of it does not hold that", records, "every kind of removal")
-    if not around.profile.removed_by and not (time_ms is not None and forecast["is_past_due"]):
+    if not log_context.profile.removed_by and not (time_ms is not None and forecast["is_past_due"]):
         return _only_expired(tombstone, forecast, removed, records)
     if time_ms is None:
         sentence = f"{removed}; the tombstone has no time, so nobody knows what was due then"
@@ -170,15 +170,15 @@ def judge(
     if forecast["is_past_due"]:
         counted = f"counted from {show_time(forecast['base_timestamp_ms'])}, it was due from {show_time(forecast['expires_at_ms'])} on"
         sentence = f"{removed}; {forecast['reason']}: {counted} ({forecast['rule']})"
-        return _expired(around, time_ms, max(forecast["expires_at_ms"], written_ms or 0), sentence, records)
+        return _expired(log_context, time_ms, max(forecast["expires_at_ms"], written_ms or 0), sentence, records)
     if expire_timestamp_ms is not None and 0 < expire_timestamp_ms <= time_ms:
         elder = f"its expire timestamp, {show_time(expire_timestamp_ms)}, had passed, which decides alone in releases that write one"
         sentence = f"{removed}; here no pass would have, since {_not_due(forecast)}, but {elder}"
-        return _expired(around, time_ms, expire_timestamp_ms, sentence, records)
+        return _expired(log_context, time_ms, expire_timestamp_ms, sentence, records)
     sentence = f"{removed}; no pass would have, since {_not_due(forecast)}"
-    if tombstone["topic"] is None or around.group_record() is not None:
-        return _deleted_with_group(around, tombstone, sentence, records)
-    return _deleted(around, tombstone, forecast, sentence, records)
+    if tombstone["topic"] is None or log_context.group_record() is not None:
+        return _deleted_with_group(log_context, tombstone, sentence, records)
+    return _deleted(log_context, tombstone, forecast, sentence, records)
 
 
 def _only_expired(tombstone: _Row, forecast: Mapping[str, Any], removed: str, records: Sequence[int]) -> Answer:
@@ -190,8 +190,8 @@ def _only_expired(tombstone: _Row, forecast: Mapping[str, Any], removed: str, re
     return Answer("expired", "possible", sentence, records, _ANOTHER_RELEASE)
 
 
-def _expired(around: Circumstances, time_ms: int, due_ms: int, sentence: str, records: Sequence[int]) -> Answer:
-    others = [_BY_NAME[how] for how in ("group_deletion", "topic_deletion") if how in around.profile.removed_by]
+def _expired(log_context: Circumstances, time_ms: int, due_ms: int, sentence: str, records: Sequence[int]) -> Answer:
+    others = [_BY_NAME[how] for how in ("group_deletion", "topic_deletion") if how in log_context.profile.removed_by]
     other = f"{', or '.join(others)}, when it was due anyway" if others else None
     late_ms = time_ms - due_ms
     if late_ms <= _PROMPT_MS:
@@ -200,36 +200,39 @@ def _expired(around: Circumstances, time_ms: int, due_ms: int, sentence: str, re
     return Answer("expired", "possible", late, records, "; ".join(filter(None, (other, "passes come every ten minutes"))))
 
 
-def _deleted_with_group(around: Circumstances, tombstone: _Row, sentence: str, records: Sequence[int]) -> Answer:
+def _deleted_with_group(log_context: Circumstances, tombstone: _Row, sentence: str, records: Sequence[int]) -> Answer:
     """The group itself went, before it was due: by a request, or with the topic of its last offsets."""
-    own = around.group_record()
+    own = log_context.group_record()
     if tombstone["topic"] is not None and own is not None:
         sentence, records = f"{sentence}; record {own} removed the group with it", [*records, own]
-    topics = around.topics()
+    topics = log_context.topics()
     topic = next(iter(topics), None)
     # Only the Scala coordinator takes a group along when its last offset goes with a topic.
-    has_survivor = topic is not None and around.survivor(topic, tombstone["record_offset"]) is not None
+    has_survivor = topic is not None and log_context.survivor(topic, tombstone["record_offset"]) is not None
     by_topic = (
-        isinstance(around.profile, ScalaProfile) and "topic_deletion" in around.profile.removed_by and len(topics) == 1 and not has_survivor
+        isinstance(log_context.profile, ScalaProfile)
+        and "topic_deletion" in log_context.profile.removed_by
+        and len(topics) == 1
+        and not has_survivor
     )
-    others = [row for row in around.near(tombstone["timestamp_ms"]) if row["topic"] == topic] if by_topic else []
-    if "group_deletion" in around.profile.removed_by and not others:
+    others = [row for row in log_context.near(tombstone["timestamp_ms"]) if row["topic"] == topic] if by_topic else []
+    if "group_deletion" in log_context.profile.removed_by and not others:
         excluded = f"{_SHORTER}; the deletion of topic {topic!r}, whose offsets were its last" if by_topic else _SHORTER
         return Answer("group_deleted", "likely", sentence, records, excluded)
     if by_topic:
         with_others = sentence + "".join(f"; {_other_group(row)}" for row in others[:1])
-        requests = f"{_SHORTER}; requests for several groups" if "group_deletion" in around.profile.removed_by else _SHORTER
+        requests = f"{_SHORTER}; requests for several groups" if "group_deletion" in log_context.profile.removed_by else _SHORTER
         return Answer("topic_deleted", "likely", with_others, [*records, *(row["record_offset"] for row in others[:1])], requests)
     without = f"{sentence}; no request deletes a group of this release"
     return Answer("removed", "undecidable", without, records, f"{_SHORTER}; the deletion of its topics; {_ANOTHER_RELEASE}")
 
 
-def _deleted(around: Circumstances, tombstone: _Row, forecast: Mapping[str, Any], sentence: str, records: Sequence[int]) -> Answer:
+def _deleted(log_context: Circumstances, tombstone: _Row, forecast: Mapping[str, Any], sentence: str, records: Sequence[int]) -> Answer:
     """Offsets went, before they were due, and the group stayed, or had no record of its own."""
-    topic, can = tombstone["topic"], around.profile.removed_by
-    others_of_group = around.kept()
+    topic, can = tombstone["topic"], log_context.profile.removed_by
+    others_of_group = log_context.kept()
     whole_group = "; a request to delete the whole group" if "group_deletion" in can and others_of_group is None else ""
-    not_the_topic = _not_the_topic(around, tombstone)
+    not_the_topic = _not_the_topic(log_context, tombstone)
     if not_the_topic is not None:
         why_not, evidence = not_the_topic
         if "offset_deletion" in can:
@@ -242,7 +245,7 @@ def _deleted(around: Circumstances, tombstone: _Row, forecast: Mapping[str, Any]
         )
     if forecast["reason"] == SUBSCRIBED:
         return Answer("topic_deleted", "likely", f"{sentence}, and so every request would have been refused", records, _SHORTER)
-    near = around.near(tombstone["timestamp_ms"])
+    near = log_context.near(tombstone["timestamp_ms"])
     foreign = next((row for row in near if row["topic"] != topic), None)
     if foreign is not None:
         with_foreign = f"{sentence}; {_other_group(foreign, 'another topic')}"
@@ -261,15 +264,15 @@ def _deleted(around: Circumstances, tombstone: _Row, forecast: Mapping[str, Any]
     return Answer("topic_deleted", "likely", without, records, f"{_SHORTER}; {_ANOTHER_RELEASE}")
 
 
-def _not_the_topic(around: Circumstances, tombstone: _Row) -> tuple[str, list[int]] | None:
+def _not_the_topic(log_context: Circumstances, tombstone: _Row) -> tuple[str, list[int]] | None:
     """Why it cannot have been the deletion of the topic, and the records that say so; None where it can."""
     topic = tombstone["topic"]
-    kept = around.kept(topic)
+    kept = log_context.kept(topic)
     if kept is not None:
         return f"the group kept {topic}-{kept['partition']}, which the deletion of the topic takes too", [kept["record_offset"]]
-    if len(around.topics()) > 1:
+    if len(log_context.topics()) > 1:
         return "offsets of other topics went with it", []
-    survivor = around.survivor(topic, tombstone["record_offset"])
+    survivor = log_context.survivor(topic, tombstone["record_offset"])
     if survivor is not None:
         return f"group {survivor['group']!r} kept its offset of the topic (record {survivor['record_offset']})", [survivor["record_offset"]]
     return None

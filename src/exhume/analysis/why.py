@@ -151,7 +151,7 @@ class _Known:
     def offset_keys(self) -> list[tuple[str, int]]:
         return sorted({(row["topic"], row["partition"]) for row in [*self.history, *self.held["offsets"]] if row["topic"] is not None})
 
-    def around(self, tombstone: _Row) -> Circumstances:
+    def log_context(self, tombstone: _Row) -> Circumstances:
         tombstones = [row for row in self.history if row["is_tombstone"]]
         together = [row for row in tombstones if append_of(row) == append_of(tombstone)]
         soon = [
@@ -313,7 +313,7 @@ def _why_removed(known: _Known, decided: Sequence[_Row]) -> Answer:
     )
     expire_ms = json.loads(value["value"] or "{}").get("expire_timestamp_ms")
     written_ms = value["commit_timestamp_ms"] if value["timestamp_ms"] is None else value["timestamp_ms"]
-    return judge(known.around(tombstone), tombstone, forecast, removed, records, written_ms=written_ms, expire_timestamp_ms=expire_ms)
+    return judge(known.log_context(tombstone), tombstone, forecast, removed, records, written_ms=written_ms, expire_timestamp_ms=expire_ms)
 
 
 def _why_group(known: _Known) -> Answer:
@@ -372,7 +372,7 @@ def _why_group_removed(known: _Known, own: Sequence[_Row], tombstone: _Row) -> A
         )
     earlier = [row for row in known.history if row["record_offset"] < tombstone["record_offset"] and not row["is_tombstone"]]
     written_ms = max((row["timestamp_ms"] for row in earlier if row["timestamp_ms"] is not None), default=None)
-    answer = judge(known.around(tombstone), tombstone, forecast, removed, records, written_ms=written_ms)
+    answer = judge(known.log_context(tombstone), tombstone, forecast, removed, records, written_ms=written_ms)
     return Answer(answer.code, answer.confidence, answer.sentence + suffix, answer.records, answer.not_excluded)
 
 

@@ -17,13 +17,13 @@ import typer
 from exhume._version import __version__
 from exhume.cli import (
     assignments,
-    batch,
     demo,
     diagnose,
     diff,
     dump,
     expiry,
     explain,
+    export,
     growth,
     history,
     inspect,
@@ -43,7 +43,7 @@ from exhume.cli import (
 from exhume.cli.escape import printable
 from exhume.cli.run import Interrupted
 from exhume.errors import ExhumeError, RequestError
-from exhume.garbage import collected_seldom
+from exhume.gc_control import infrequent_gc
 
 EXIT_WRONG_REQUEST, EXIT_UNREADABLE, EXIT_INTERRUPTED = 2, 3, 130
 
@@ -77,7 +77,9 @@ app.command(name="why")(why.why_command)
 app.command(name="transactions")(transactions.transactions_command)
 app.command(name="growth")(growth.growth_command)
 app.command(name="reset-plan")(reset_plan.reset_plan_command)
-app.command(name="batch")(batch.batch_command)
+app.command(name="export")(export.export_command)
+# The name that `export` had: scripts go on.
+app.command(name="batch", hidden=True)(export.export_command)
 app.command(name="warmup")(warmup.warmup_command)
 app.command(name="demo")(demo.demo_command)
 app.add_typer(lab.app, name="lab")
@@ -119,7 +121,7 @@ def main() -> None:
         sys.unraisablehook = _interrupt_again
     without_pandas.keep_out()
     # A command keeps most of what it makes until it ends: to look for garbage among it takes a tenth of a short one.
-    with collected_seldom():
+    with infrequent_gc():
         code = run(sys.argv[1:])
     if _is_interrupted.is_set():
         # One that comes once more has nothing left to end.

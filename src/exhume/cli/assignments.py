@@ -11,7 +11,7 @@ import typer
 from exhume.cli.options import AtOffset, AtTime, CsvRaw, EvidencePaths, Groups, Output, OutputFile, OutputOption, TempDir, record_offsets
 
 
-class Table(StrEnum):
+class AssignmentsTable(StrEnum):
     """What to show: a verdict for each group, or every partition."""
 
     verdicts = "verdicts"
@@ -19,7 +19,7 @@ class Table(StrEnum):
 
 
 _SHOWN = {
-    Table.verdicts: (
+    AssignmentsTable.verdicts: (
         "offsets_partition",
         "record_offset",
         "group",
@@ -31,7 +31,7 @@ _SHOWN = {
         "verdict",
         "sentence",
     ),
-    Table.partitions: ("group", "topic", "partition", "actual", "expected", "previous", "current", "differences"),
+    AssignmentsTable.partitions: ("group", "topic", "partition", "actual", "expected", "previous", "current", "differences"),
 }
 
 
@@ -68,7 +68,7 @@ def assignments_command(
     ] = None,
     every: Annotated[bool, typer.Option("--every", help="Judge every assignment that the log holds, not only the last one.")] = False,
     table: Annotated[
-        Table | None,
+        AssignmentsTable | None,
         typer.Option("--table", help="Verdicts, or partitions.", show_default="verdicts; with --group partitions too"),
     ] = None,
     temp_dir: TempDir = None,
@@ -83,11 +83,11 @@ def assignments_command(
 
     Example: exhume assignments data/ --group billing --topics topics.csv
     """
-    from exhume.analysis.assignments import assignments_sentence
+    from exhume.analysis.assignment.verdicts import assignments_sentence
     from exhume.cli.render import refuse_unfit, render
     from exhume.cli.run import opened, tell
 
-    wanted = [table] if table is not None else list(Table) if groups else [Table.verdicts]
+    wanted = [table] if table is not None else list(AssignmentsTable) if groups else [AssignmentsTable.verdicts]
     refuse_unfit([each.value for each in wanted] if len(wanted) > 1 else None, output=output, output_file=output_file, evidence=paths)
     with opened(paths, temp_dir=temp_dir) as topic:
         found = topic.assignments(
@@ -99,7 +99,7 @@ def assignments_command(
             topics_file=topics,
             every=every,
         )
-        answers = {each.value: found.verdicts if each is Table.verdicts else found.partitions for each in wanted}
+        answers = {each.value: found.verdicts if each is AssignmentsTable.verdicts else found.partitions for each in wanted}
         columns = {each.value: _SHOWN[each] for each in wanted}
         if len(wanted) > 1:
             render(answers, output=output, output_file=output_file, csv_raw=csv_raw, columns=columns, evidence=paths)

@@ -1,4 +1,4 @@
-"""Which detectors look, and what they are told besides the logs: the options of `exhume diagnose` and `exhume batch`."""
+"""Which detectors look, and what they are told besides the logs: the options of `exhume diagnose` and `exhume export`."""
 
 from __future__ import annotations
 

@@ -44,10 +44,10 @@ class StopOption(StrEnum):
 
 
 class View(StrEnum):
-    """`shown`: what requests are answered from. `held`: all that is in memory."""
+    """`committed`: what requests are answered from. `in_memory`: all that is in memory."""
 
-    shown = "shown"
-    held = "held"
+    committed = "committed"
+    in_memory = "in_memory"
 
 
 _GROUP_TABLES = (
@@ -136,7 +136,7 @@ def state_command(
         StopOption | None,
         typer.Option("--stop", help="How the broker stopped.", show_default="as the directory says; clean where it does not"),
     ] = None,
-    view: Annotated[View, typer.Option("--view", help="What requests are answered from, or all that is in memory.")] = View.shown,
+    view: Annotated[View, typer.Option("--view", help="What requests are answered from, or all that is in memory.")] = View.committed,
     at_offset: AtOffset = None,
     at_time: AtTime = None,
     clock: WhichClock = None,
@@ -245,15 +245,15 @@ def _render_summary(state: CoordinatorState, is_detailed: bool, output_file: Pat
     from exhume.cli.render import render
 
     loads = notable_loads(state)
-    shown = {"loads": loads if loads.num_rows else state.loads}
+    committed = {"loads": loads if loads.num_rows else state.loads}
     columns = dict(_COLUMNS)
     if is_detailed:
-        shown |= {name: state.tables[name] for name in _GROUP_TABLES if state.tables[name].num_rows}
-        if "assignments" in shown:
-            shown["assignments"] = summarize_assignments(state)
+        committed |= {name: state.tables[name] for name in _GROUP_TABLES if state.tables[name].num_rows}
+        if "assignments" in committed:
+            committed["assignments"] = summarize_assignments(state)
     else:
         title = f"groups after loading with {state.release} ({state.mode})"
         columns[title] = _SUMMARY_COLUMNS
-        shown[title] = summarize_groups(state)
-        shown |= {name: state.tables[name] for name in ("open_transactions",) if state.tables[name].num_rows}
-    render(shown, output=Output.table, output_file=output_file, columns=columns, evidence=paths)
+        committed[title] = summarize_groups(state)
+        committed |= {name: state.tables[name] for name in ("open_transactions",) if state.tables[name].num_rows}
+    render(committed, output=Output.table, output_file=output_file, columns=columns, evidence=paths)

@@ -42,7 +42,7 @@ _Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class _Piece:
+class _Bar:
     """A part of a lane, from one place of the scale to another."""
 
     begin: float
@@ -165,14 +165,11 @@ class _Scale:
         """The signs of a lane of a partition: in each cell that of who had it longest there, in the last one that of who has it at the end;
         two at once before anything else.
         """
-        pieces = [self._piece(row, owners) for row in rows]
-        signs = [
-            self._sign([piece for piece in pieces if piece.begin < end and piece.end > begin], begin, end)
-            for begin, end in self._cells(cells)
-        ]
-        at_the_end = [piece for row, piece in zip(rows, pieces, strict=True) if row["to_record_offset"] is None]
+        bars = [self._bar(row, owners) for row in rows]
+        signs = [self._sign([bar for bar in bars if bar.begin < end and bar.end > begin], begin, end) for begin, end in self._cells(cells)]
+        at_the_end = [bar for row, bar in zip(rows, bars, strict=True) if row["to_record_offset"] is None]
         if at_the_end and signs[-1] != _TWICE:
-            is_twice = len({piece.owner for piece in at_the_end}) > 1
+            is_twice = len({bar.owner for bar in at_the_end}) > 1
             signs[-1] = _TWICE if is_twice else self._sign(at_the_end, self._end, self._end)
         return signs
 
@@ -193,21 +190,21 @@ class _Scale:
         end = row["to_record_offset"]
         return float(self._numbers[row["from_record_offset"]]), self._end if end is None else float(self._numbers[end])
 
-    def _piece(self, row: _Row, owners: _Owners) -> _Piece:
+    def _bar(self, row: _Row, owners: _Owners) -> _Bar:
         begin, end = self._places(row)
         owner = owners.of(row)
         if owner is not None:
-            return _Piece(begin, end, _HELD.get(row["holding"], owners.letters[owner]), row["member_id"])
-        return _Piece(begin, end, {"removed": _GONE, "unknown": _UNKNOWN}.get(row["reason"], _NOBODY), None)
+            return _Bar(begin, end, _HELD.get(row["holding"], owners.letters[owner]), row["member_id"])
+        return _Bar(begin, end, {"removed": _GONE, "unknown": _UNKNOWN}.get(row["reason"], _NOBODY), None)
 
     @staticmethod
-    def _sign(pieces: Sequence[_Piece], begin: float, end: float) -> str:
-        if not pieces:
+    def _sign(bars: Sequence[_Bar], begin: float, end: float) -> str:
+        if not bars:
             return _GONE
-        owned = sorted((piece for piece in pieces if piece.owner is not None), key=lambda piece: piece.begin)
+        owned = sorted((bar for bar in bars if bar.owner is not None), key=lambda bar: bar.begin)
         if any(later.begin < earlier.end and later.owner != earlier.owner for earlier, later in pairwise(owned)):
             return _TWICE
-        return max(pieces, key=lambda piece: (min(piece.end, end) - max(piece.begin, begin), piece.begin)).sign
+        return max(bars, key=lambda bar: (min(bar.end, end) - max(bar.begin, begin), bar.begin)).sign
 
 
 class _Owners:

@@ -10,7 +10,7 @@ import typer
 from exhume.cli.options import CsvRaw, EvidencePaths, NoVerify, Output, OutputFile, OutputOption, TempDir, parse_retention
 
 
-class Table(StrEnum):
+class TransactionsTable(StrEnum):
     """What to show: transactions, or the last stable offset of each partition."""
 
     transactions = "transactions"
@@ -18,7 +18,7 @@ class Table(StrEnum):
 
 
 _SHOWN = {
-    Table.transactions: (
+    TransactionsTable.transactions: (
         "replica",
         "offsets_partition",
         "producer_id",
@@ -32,7 +32,7 @@ _SHOWN = {
         "staged",
         "held_up_bytes",
     ),
-    Table.partitions: (
+    TransactionsTable.partitions: (
         "replica",
         "offsets_partition",
         "last_stable_offset",
@@ -50,8 +50,8 @@ def transactions_command(
     paths: EvidencePaths,
     with_finished: Annotated[bool, typer.Option("--all", help="Finished transactions too, with their outcome.")] = False,
     table: Annotated[
-        Table, typer.Option("--table", help="Transactions, or the last stable offset of each partition.")
-    ] = Table.transactions,
+        TransactionsTable, typer.Option("--table", help="Transactions, or the last stable offset of each partition.")
+    ] = TransactionsTable.transactions,
     max_timeout: Annotated[
         int | None,
         typer.Option(
@@ -84,7 +84,7 @@ def transactions_command(
         found = topic.transactions(
             max_timeout_ms=DEFAULT_MAX_TIMEOUT_MS if max_timeout is None else max_timeout, with_finished=with_finished
         )
-        answer = found.table if table is Table.transactions else found.partitions
+        answer = found.table if table is TransactionsTable.transactions else found.partitions
         render(answer, output=output, output_file=output_file, csv_raw=csv_raw, columns=_SHOWN[table], evidence=paths)
         if output is Output.table:
             typer.echo(transactions_sentence(found), err=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from exhume.codecs.batches import MOST_OFFSETS_IN_SEGMENT, Batch, first_offset
-from exhume.codecs.lenient_records import Problem
+from exhume.codecs.lenient_records import RecordProblem
 from exhume.codecs.salvage import Found, Hole
 from exhume.findings import Finding, Severity
 
@@ -40,7 +40,7 @@ class DamageReport:
             if item.crc_status in ("ok", "not_checked"):
                 self._previous = item.batch
 
-    def problem_findings(self, batch: Batch, problems: Iterable[Problem]) -> Iterator[Finding]:
+    def problem_findings(self, batch: Batch, problems: Iterable[RecordProblem]) -> Iterator[Finding]:
         """What `read_records_leniently` met in this batch."""
         for problem in problems:
             lost = f"; {problem.lost_records} records are lost" if problem.lost_records else ""

@@ -60,7 +60,7 @@ class AbortedTransaction(NamedTuple):
     last_stable_offset: int
 
 
-class Problem(NamedTuple):
+class IndexProblem(NamedTuple):
     """Something in an index that no broker writes, and where it lies in the file."""
 
     code: str
@@ -76,7 +76,7 @@ class Index(Generic[Entry]):
     """The entries of one index file in its order, and what is wrong with it."""
 
     entries: list[Entry]
-    problems: list[Problem]
+    problems: list[IndexProblem]
 
 
 def decode_offset_index(buffer: Buffer, base_offset: int) -> Index[OffsetIndexEntry]:
@@ -110,7 +110,7 @@ def decode_transaction_index(buffer: Buffer) -> Index[AbortedTransaction]:
     problems = _partial_entry(buffer, _TRANSACTION_ENTRY, "txnindex")
     for position in np.flatnonzero(rows["version"] != 0)[:1].tolist():
         sentence = f"version {rows['version'][position]} of an aborted transaction; only version 0 exists"
-        problems.append(Problem("index_unknown_version", position * _TRANSACTION_ENTRY.itemsize, sentence))
+        problems.append(IndexProblem("index_unknown_version", position * _TRANSACTION_ENTRY.itemsize, sentence))
     problems += _backwards(rows["last_offset"].astype(np.int64), _TRANSACTION_ENTRY, "the last offset", strictly=True)
     rows = rows[rows["version"] == 0]
     columns = [rows[name].tolist() for name in AbortedTransaction._fields]
@@ -154,7 +154,7 @@ def find_index_problems(partition: PartitionDirectory) -> Iterator[Finding]:
                 yield from _findings(partition, file, check)
 
 
-def _checks(segment: SegmentFile) -> Iterator[tuple[EvidenceFile, Callable[[memoryview], list[Problem]]]]:
+def _checks(segment: SegmentFile) -> Iterator[tuple[EvidenceFile, Callable[[memoryview], list[IndexProblem]]]]:
     if segment.index is not None:
         yield segment.index, lambda buffer: _offset_index_problems(buffer, segment)
     if segment.timeindex is not None:
@@ -163,11 +163,11 @@ def _checks(segment: SegmentFile) -> Iterator[tuple[EvidenceFile, Callable[[memo
         yield segment.txnindex, lambda buffer: decode_transaction_index(buffer).problems
 
 
-def _findings(partition: PartitionDirectory, file: EvidenceFile, check: Callable[[memoryview], list[Problem]]) -> Iterator[Finding]:
+def _findings(partition: PartitionDirectory, file: EvidenceFile, check: Callable[[memoryview], list[IndexProblem]]) -> Iterator[Finding]:
     try:
         problems = check(file.open())
     except EvidenceError as error:
-        problems = [Problem("index_unreadable", 0, error.message)]
+        problems = [IndexProblem("index_unreadable", 0, error.message)]
     for problem in problems:
         yield Finding(
             code=problem.code,
@@ -180,7 +180,7 @@ def _findings(partition: PartitionDirectory, file: EvidenceFile, check: Callable
         )
 
 
-def _offset_index_problems(buffer: memoryview, segment: SegmentFile) -> list[Problem]:
+def _offset_index_problems(buffer: memoryview, segment: SegmentFile) -> list[IndexProblem]:
     index = decode_offset_index(buffer, segment.base_offset)
     beyond = next((number for number, entry in enumerate(index.entries) if entry.byte_position >= segment.size_bytes), None)
     if beyond is None:
@@ -188,7 +188,7 @@ def _offset_index_problems(buffer: memoryview, segment: SegmentFile) -> list[Pro
     sentence = (
         f"an entry points at byte {index.entries[beyond].byte_position} of a segment of {segment.size_bytes} bytes; the segment was cut"
     )
-    return [*index.problems, Problem("index_beyond_segment", beyond * _OFFSET_ENTRY.itemsize, sentence)]
+    return [*index.problems, IndexProblem("index_beyond_segment", beyond * _OFFSET_ENTRY.itemsize, sentence)]
 
 
 def _rows(buffer: Buffer, entry: np.dtype[np.void]) -> np.ndarray[tuple[int], np.dtype[np.void]]:
@@ -203,20 +203,23 @@ def _used(offsets: np.ndarray[tuple[int], np.dtype[np.int32]], others: np.ndarra
     return int(zeros[0]) + 1 if len(zeros) else len(offsets)
 
 
-def _partial_entry(buffer: Buffer, entry: np.dtype[np.void], kind: str) -> list[Problem]:
+def _partial_entry(buffer: Buffer, entry: np.dtype[np.void], kind: str) -> list[IndexProblem]:
     rest = len(buffer) % entry.itemsize
     if not rest:
         return []
-    return [Problem("index_partial_entry", len(buffer) - rest, f"{rest} bytes at the end are no whole entry of a .{kind}")]
+    return [IndexProblem("index_partial_entry", len(buffer) - rest, f"{rest} bytes at the end are no whole entry of a .{kind}")]
 
 
-def _backwards(values: np.ndarray[tuple[int], np.dtype[np.int64]], entry: np.dtype[np.void], what: str, *, strictly: bool) -> list[Problem]:
+def _backwards(
+    values: np.ndarray[tuple[int], np.dtype[np.int64]], entry: np.dtype[np.void], what: str, *, strictly: bool
+) -> list[IndexProblem]:
     """The first place where these values do not grow as they must."""
     wrong = np.flatnonzero(values[1:] <= values[:-1] if strictly else values[1:] < values[:-1])[:1]
     return [
-        Problem("index_backwards", (at + 1) * entry.itemsize, f"{what} goes from {values[at]} to {values[at + 1]}") for at in wrong.tolist()
+        IndexProblem("index_backwards", (at + 1) * entry.itemsize, f"{what} goes from {values[at]} to {values[at + 1]}")
+        for at in wrong.tolist()
     ]
 
 
-def _below(values: np.ndarray[tuple[int], np.dtype[np.int64]], entry: np.dtype[np.void], sentence: str) -> list[Problem]:
-    return [Problem("index_negative", at * entry.itemsize, sentence) for at in np.flatnonzero(values < 0)[:1].tolist()]
+def _below(values: np.ndarray[tuple[int], np.dtype[np.int64]], entry: np.dtype[np.void], sentence: str) -> list[IndexProblem]:
+    return [IndexProblem("index_negative", at * entry.itemsize, sentence) for at in np.flatnonzero(values < 0)[:1].tolist()]

@@ -14,7 +14,7 @@ from exhume.errors import DecodeError, DecompressionError
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class RecordProblem:
     """Something in a batch that Kafka would refuse or that was lost.
 
     `code` is one of `undecodable_records`, `record_count_lies`, `decompression_bomb`, `refused_stream` (all was read, but Kafka refuses
@@ -27,7 +27,7 @@ class Problem:
     lost_records: int | None = None
 
 
-def read_records_leniently(buffer: Buffer, batch: Batch, *, cap_bytes: int = DEFAULT_CAP_BYTES) -> tuple[list[Record], list[Problem]]:
+def read_records_leniently(buffer: Buffer, batch: Batch, *, cap_bytes: int = DEFAULT_CAP_BYTES) -> tuple[list[Record], list[RecordProblem]]:
     """All records of `batch` that can be read, and what is wrong with it. Never raises on damage.
 
     Of a damaged format 2 batch those before the damage. Of a damaged wrapper also those behind it: inner entries have checksums
@@ -35,23 +35,23 @@ def read_records_leniently(buffer: Buffer, batch: Batch, *, cap_bytes: int = DEF
     """
     if batch.magic == 2:
         return _format_2_leniently(buffer, batch, cap_bytes)
-    problems: list[Problem] = []
+    problems: list[RecordProblem] = []
     try:
         records = list(read_records(buffer, batch, cap_bytes=cap_bytes))
     except (DecodeError, DecompressionError) as error:
         if batch.codec == 0:
-            return [], [Problem("undecodable_records", error.message, error.byte_position, lost_records=1)]
+            return [], [RecordProblem("undecodable_records", error.message, error.byte_position, lost_records=1)]
         records = _wrapper_leniently(buffer, batch, cap_bytes, problems)
     if batch.codec:
         for record in records:
             if not record.crc_ok:
                 sentence = f"the inner message at record offset {record.record_offset} fails its own checksum"
-                problems.append(Problem("inner_crc_mismatch", sentence, batch.byte_position, lost_records=0))
+                problems.append(RecordProblem("inner_crc_mismatch", sentence, batch.byte_position, lost_records=0))
     return records, problems
 
 
-def _format_2_leniently(buffer: Buffer, batch: Batch, cap_bytes: int) -> tuple[list[Record], list[Problem]]:
-    problems: list[Problem] = []
+def _format_2_leniently(buffer: Buffer, batch: Batch, cap_bytes: int) -> tuple[list[Record], list[RecordProblem]]:
+    problems: list[RecordProblem] = []
     end = min(batch.end_position, len(buffer))
     reader = Reader(buffer, min(batch.byte_position + HEADER_BYTES[2], end), end)
     if batch.codec and reader.remaining:
@@ -71,19 +71,19 @@ def _format_2_leniently(buffer: Buffer, batch: Batch, cap_bytes: int) -> tuple[l
     if failure is not None and len(records) >= count > 0:
         # The records that were promised are there; what lies behind them only looked like more.
         del records[count:]
-        problems.append(Problem("record_count_lies", f"{count} records are followed by bytes that are none", batch.byte_position, 0))
+        problems.append(RecordProblem("record_count_lies", f"{count} records are followed by bytes that are none", batch.byte_position, 0))
     elif problems:
         problems[-1] = replace(problems[-1], lost_records=lost)
     elif failure is not None:
         place = batch.byte_position if batch.codec else failure.byte_position
-        problems.append(Problem("undecodable_records", f"record {len(records) + 1} of {count}: {failure.message}", place, lost))
+        problems.append(RecordProblem("undecodable_records", f"record {len(records) + 1} of {count}: {failure.message}", place, lost))
     elif len(records) != count:
         sentence = f"the header counts {count} records, {len(records)} fill the batch"
-        problems.append(Problem("record_count_lies", sentence, batch.byte_position, None if lost else 0))
+        problems.append(RecordProblem("record_count_lies", sentence, batch.byte_position, None if lost else 0))
     return records, problems
 
 
-def _pieces(batch: Batch, stream: Buffer, cap_bytes: int, problems: list[Problem]) -> list[bytes]:
+def _pieces(batch: Batch, stream: Buffer, cap_bytes: int, problems: list[RecordProblem]) -> list[bytes]:
     """What the stream unfolds to: one piece where it is whole or Kafka's rules alone forbid it, else the runs between its damage."""
     place = batch.byte_position
     try:
@@ -93,36 +93,36 @@ def _pieces(batch: Batch, stream: Buffer, cap_bytes: int, problems: list[Problem
     try:
         section = decompress(batch.codec, stream, magic=batch.magic, cap_bytes=cap_bytes, lenient=True)
     except DamagedStream as damage:
-        problems.append(Problem("undecodable_records", damage.message, place))
+        problems.append(RecordProblem("undecodable_records", damage.message, place))
         return [damage.partial, *damage.later]
     except BeyondCap as bomb:
-        problems.append(Problem("decompression_bomb", bomb.message, place))
+        problems.append(RecordProblem("decompression_bomb", bomb.message, place))
     except DecompressionError as error:
-        problems.append(Problem("undecodable_records", error.message, place))
+        problems.append(RecordProblem("undecodable_records", error.message, place))
     else:
-        problems.append(Problem("refused_stream", refusal.message, place, lost_records=0))
+        problems.append(RecordProblem("refused_stream", refusal.message, place, lost_records=0))
         return [section]
     return []
 
 
-def _wrapper_leniently(buffer: Buffer, batch: Batch, cap_bytes: int, problems: list[Problem]) -> list[Record]:
+def _wrapper_leniently(buffer: Buffer, batch: Batch, cap_bytes: int, problems: list[RecordProblem]) -> list[Record]:
     pieces = _pieces(batch, _wrapper_stream(buffer, batch), cap_bytes, problems)
     found = [(piece, entry) for piece in pieces for entry in _surviving_entries(piece, problems, batch.byte_position)]
     if not found:
         if not problems:
-            problems.append(Problem("undecodable_records", "a compressed message without inner messages", batch.byte_position))
+            problems.append(RecordProblem("undecodable_records", "a compressed message without inner messages", batch.byte_position))
         return []
     last_piece, last = found[-1]
     base = 0
     try:
         base = wrapper_base(batch, last.last_offset)
     except DecodeError as error:
-        problems.append(Problem("uncertain_offsets", f"{error.message}; inner offsets are shown as they are", batch.byte_position, 0))
+        problems.append(RecordProblem("uncertain_offsets", f"{error.message}; inner offsets are shown as they are", batch.byte_position, 0))
     if batch.magic == 1 and base and (last_piece is not pieces[-1] or last.end_position != len(last_piece)):
         # At least one message is lost behind the last one found, so these lie below the wrapper's offset.
         base -= 1
         problems.append(
-            Problem("uncertain_offsets", "the last inner message is lost, and with it the offsets of the others", batch.byte_position)
+            RecordProblem("uncertain_offsets", "the last inner message is lost, and with it the offsets of the others", batch.byte_position)
         )
     return [read_message(piece, entry, wrap_int64(base + entry.last_offset), batch) for piece, entry in found]
 
@@ -138,7 +138,7 @@ def _wrapper_stream(buffer: Buffer, batch: Batch) -> Buffer:
     return buffer[min(start + 8, end) : end] if stream is None else stream
 
 
-def _surviving_entries(piece: bytes, problems: list[Problem], place: int) -> Iterator[Batch]:
+def _surviving_entries(piece: bytes, problems: list[RecordProblem], place: int) -> Iterator[Batch]:
     """The inner entries of an unfolded run that hold together, going on behind damage at the next one whose checksum matches."""
     search = BatchSearch(piece, len(piece))
     position = 0
@@ -152,7 +152,7 @@ def _surviving_entries(piece: bytes, problems: list[Problem], place: int) -> Ite
         while behind is not None and behind.magic > 1:
             behind = search.first_from(behind.byte_position + 1)
         stop = len(piece) if behind is None else behind.byte_position
-        problems.append(Problem("undecodable_records", f"bytes {position} to {stop} of the unfolded messages hold none", place))
+        problems.append(RecordProblem("undecodable_records", f"bytes {position} to {stop} of the unfolded messages hold none", place))
         position = stop
 
 

@@ -31,7 +31,7 @@ from exhume.codecs.file_names import (
     parse_directory_name,
     parse_file_name,
 )
-from exhume.codecs.partition_directory import Checkpointed, PartitionDirectory, Selection, read_partition_directory, read_side_file
+from exhume.codecs.partition_directory import Checkpointed, PartitionDirectory, SegmentSelection, read_partition_directory, read_side_file
 from exhume.codecs.places import Place, find_places
 from exhume.codecs.reporter import Reporter
 from exhume.codecs.segment_files import SegmentFile
@@ -174,7 +174,7 @@ def _read_log_directory(place: Place, labels: Counter[str], include: frozenset[s
                     log_start_offset=log_starts.get(key),
                     cleaner_offset=cleaner_offsets.get(key),
                 ),
-                selection=Selection(
+                selection=SegmentSelection(
                     is_read=given is not None or name is None or name.suffix is None or name.suffix in include,
                     include=include,
                     given=given.files if given else None,
@@ -182,7 +182,7 @@ def _read_log_directory(place: Place, labels: Counter[str], include: frozenset[s
             )
         )
     if place.is_data_directory:
-        _report_strangers(place, by_name, reporter)
+        _report_unknown_entries(place, by_name, reporter)
     return LogDirectory(
         path=path,
         replica=replica,
@@ -215,7 +215,7 @@ def _partition_directories(place: Place, by_name: Mapping[str, Entry]) -> list[t
     return sorted(named.items(), key=lambda item: (item[1].partition, item[1].suffix or "") if item[1] else (-1, item[0]))
 
 
-def _report_strangers(place: Place, by_name: Mapping[str, Entry], reporter: Reporter) -> None:
+def _report_unknown_entries(place: Place, by_name: Mapping[str, Entry], reporter: Reporter) -> None:
     for entry in by_name.values():
         path = place.volume.shown(entry.path)
         if entry.is_directory:

@@ -75,7 +75,7 @@ class PartitionDirectory(Checkpointed):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
+class SegmentSelection:
     """What of a partition directory is to be read.
 
     `is_read`: False lists it only. `include`: the leftovers to read as well (`deleted`, `swap`, `cleaned`). `given`: the only segment
@@ -95,7 +95,7 @@ def read_partition_directory(
     replica: str,
     findings: Findings,
     checkpointed: Checkpointed,
-    selection: Selection,
+    selection: SegmentSelection,
 ) -> PartitionDirectory:
     """The partition directory at this path of a volume; what is odd about its files becomes findings.
 

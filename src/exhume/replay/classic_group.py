@@ -15,7 +15,7 @@ from exhume.codecs.layout import Message
 from exhume.codecs.wire import Reader
 from exhume.errors import DecodeError, LengthOverrun, Underflow
 from exhume.replay.decode import ReplayRecord
-from exhume.replay.holdings import ClassicGroup, ClassicMember, Group, LaterMembers
+from exhume.replay.partition_state import ClassicGroupState, ClassicMember, Group, LaterMembers
 
 #: What of a subscription's errors a broker survives, by rule.
 _CAUGHT = {"tolerated": (DecodeError,), "null_aborts": (Underflow, LengthOverrun), "null_and_length_abort": (Underflow,)}
@@ -29,7 +29,7 @@ GROUP_METADATA = 2
 class MemberRefused(Exception):
     """A coordinator refuses to add a member of this record: the load ends. The group was built as if it had gone on."""
 
-    def __init__(self, reason: str, group: ClassicGroup) -> None:
+    def __init__(self, reason: str, group: ClassicGroupState) -> None:
         super().__init__(reason)
         self.reason = reason
         self.group = group
@@ -48,7 +48,7 @@ class ClassicGroupRules:
     memberless_state: str = "Empty"
 
 
-def build_classic_group(record: ReplayRecord, rules: ClassicGroupRules) -> ClassicGroup:
+def build_classic_group(record: ReplayRecord, rules: ClassicGroupRules) -> ClassicGroupState:
     """The group that this GroupMetadata value describes.
 
     Raises:
@@ -98,14 +98,16 @@ class GroupOutline(NamedTuple):
     value: bytes
 
 
-def outlined_classic_group(name: str, record_offset: int, outline: GroupOutline, layout: Message, rules: ClassicGroupRules) -> ClassicGroup:
+def outlined_classic_group(
+    name: str, record_offset: int, outline: GroupOutline, layout: Message, rules: ClassicGroupRules
+) -> ClassicGroupState:
     """What `build_classic_group` makes of this value, with members that are read when somebody looks at them.
 
-    The topics that they subscribe to are left out, as unknown; `Holdings.whole` has them.
+    The topics that they subscribe to are left out, as unknown; `PartitionState.whole` has them.
     """
     version = outline.version
 
-    def whole() -> ClassicGroup:
+    def whole() -> ClassicGroupState:
         body = layout.read(Reader(outline.value, 2), version)
         return build_classic_group(ReplayRecord(record_offset, GROUP_METADATA, {"group": name}, version, body), rules)
 
@@ -124,11 +126,11 @@ def _group(
     members: Mapping[str, ClassicMember],
     leader: str | None,
     rules: ClassicGroupRules,
-) -> ClassicGroup:
+) -> ClassicGroupState:
     # "" means no type, but the members of a record bring theirs with them, "" included.
     protocol_type = value["protocol_type"] if members else value["protocol_type"] or None
     has_timestamp = version in rules.state_timestamp_versions
-    return ClassicGroup(
+    return ClassicGroupState(
         group=name,
         record_offset=record_offset,
         generation=value["generation"],
@@ -144,7 +146,7 @@ def _group(
 def rebalance_oversized(groups: Iterable[Group], group_max_size: int) -> None:
     """What a load does last: classic groups with more members than that are to rebalance, so that some of them give up."""
     for group in groups:
-        if isinstance(group, ClassicGroup) and len(group.members) > group_max_size:
+        if isinstance(group, ClassicGroupState) and len(group.members) > group_max_size:
             group.rebalanced_at_load = True
 
 
@@ -164,7 +166,7 @@ def _member(fields: dict[str, Any]) -> ClassicMember:
     )
 
 
-def _subscribed_topics(group: ClassicGroup, rule: Subscription) -> frozenset[str] | None:
+def _subscribed_topics(group: ClassicGroupState, rule: Subscription) -> frozenset[str] | None:
     if group.protocol_type != CONSUMER_PROTOCOL_TYPE or rule == "not_parsed":
         return None
     if not group.members:

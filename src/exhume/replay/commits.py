@@ -9,7 +9,7 @@ from typing import Literal
 from exhume.codecs.batches import wrap_int64
 from exhume.replay.broker_log import LoadedBatch
 from exhume.replay.decode import ReplayRecord
-from exhume.replay.holdings import Commit, OpenTransaction
+from exhume.replay.partition_state import Commit, OpenTransaction
 
 
 @dataclass(frozen=True, slots=True)

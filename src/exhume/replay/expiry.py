@@ -29,7 +29,16 @@ from typing import Any, Literal
 
 from exhume.codecs.record_types import encode_key
 from exhume.replay.classic_group import CONSUMER_PROTOCOL_TYPE
-from exhume.replay.holdings import ClassicGroup, Commit, ConsumerGroup, Group, Holdings, OffsetKey, ShareGroup, StreamsGroup
+from exhume.replay.partition_state import (
+    ClassicGroupState,
+    Commit,
+    ConsumerGroupState,
+    Group,
+    OffsetKey,
+    PartitionState,
+    ShareGroupState,
+    StreamsGroupState,
+)
 from exhume.replay.profiles import BrokerProfile, JavaProfile
 
 #: expire_timestamp  an offset: the record carries it
@@ -83,55 +92,55 @@ class Expired:
     `due_offsets` and `due_groups` say of all that was held before it when it goes.
     """
 
-    holdings: Holdings
+    partition_state: PartitionState
     tombstones: list[Tombstone]
     due_offsets: dict[OffsetKey, Due]
     due_groups: dict[str, Due]
     failure: str | None = None
 
 
-def due_offsets(holdings: Holdings, retention_ms: int, profile: BrokerProfile) -> dict[OffsetKey, Due]:
+def due_offsets(partition_state: PartitionState, retention_ms: int, profile: BrokerProfile) -> dict[OffsetKey, Due]:
     """When each committed offset expires."""
-    pending = _pending_keys(holdings) if isinstance(profile, JavaProfile) and profile.pending_protects_offset else frozenset()
+    pending = _pending_keys(partition_state) if isinstance(profile, JavaProfile) and profile.pending_protects_offset else frozenset()
     return {
-        key: _offset_due(commit, holdings.groups.get(key[0]), key, retention_ms, profile, is_protected=key in pending)
-        for key, commit in holdings.offsets.items()
+        key: _offset_due(commit, partition_state.groups.get(key[0]), key, retention_ms, profile, is_protected=key in pending)
+        for key, commit in partition_state.offsets.items()
     }
 
 
-def due_groups(holdings: Holdings, offsets: Mapping[OffsetKey, Due], now_ms: int, profile: BrokerProfile) -> dict[str, Due]:
+def due_groups(partition_state: PartitionState, offsets: Mapping[OffsetKey, Due], now_ms: int, profile: BrokerProfile) -> dict[str, Due]:
     """When each group is removed; `offsets` are the `due_offsets` of the same holdings. A group without offsets goes now."""
     of_group: dict[str, list[Due]] = {}
     for key, due in offsets.items():
         of_group.setdefault(key[0], []).append(due)
-    blocked = _groups_kept_by_transactions(holdings, profile)
+    blocked = _groups_kept_by_transactions(partition_state, profile)
     return {
         name: _group_due(group, of_group.get(name, []), now_ms, profile, is_blocked=name in blocked)
-        for name, group in holdings.groups.items()
+        for name, group in partition_state.groups.items()
     }
 
 
-def expire(holdings: Holdings, now_ms: int, retention_ms: int, profile: BrokerProfile) -> Expired:
+def expire(partition_state: PartitionState, now_ms: int, retention_ms: int, profile: BrokerProfile) -> Expired:
     """What one expiry pass at this time makes of these holdings, which stay as they are.
 
     Tombstones come in the order that every release keeps: a group's offsets, then its own records. Kafka takes groups and offsets in the
     order of its hash maps, here they are sorted. Before 0.10.1.1 a group's own tombstone was an append of its own.
     """
-    offsets = due_offsets(holdings, retention_ms, profile)
+    offsets = due_offsets(partition_state, retention_ms, profile)
     expired = {key for key, due in offsets.items() if due.is_past(now_ms)}
-    groups = due_groups(holdings, offsets, now_ms, profile)
-    late = _groups_removed_a_pass_later(holdings, profile)
+    groups = due_groups(partition_state, offsets, now_ms, profile)
+    late = _groups_removed_a_pass_later(partition_state, profile)
     removed = {name for name, due in groups.items() if due.is_past(now_ms) and name not in late}
-    failure = next((reason for name in sorted(removed) if (reason := _refusal(holdings.groups[name]))), None)
+    failure = next((reason for name in sorted(removed) if (reason := _refusal(partition_state.groups[name]))), None)
     if failure is not None:
-        return Expired(holdings, [], offsets, groups, failure)
-    after = Holdings(
-        groups={name: group for name, group in holdings.groups.items() if name not in removed},
-        offsets={key: commit for key, commit in holdings.offsets.items() if key not in expired},
-        transactions=dict(holdings.transactions),
-        share_states={name: state for name, state in holdings.share_states.items() if name not in removed},
+        return Expired(partition_state, [], offsets, groups, failure)
+    after = PartitionState(
+        groups={name: group for name, group in partition_state.groups.items() if name not in removed},
+        offsets={key: commit for key, commit in partition_state.offsets.items() if key not in expired},
+        transactions=dict(partition_state.transactions),
+        share_states={name: state for name, state in partition_state.share_states.items() if name not in removed},
     )
-    tombstones = _tombstones(holdings, {key: offsets[key] for key in expired}, {name: groups[name] for name in removed}, profile)
+    tombstones = _tombstones(partition_state, {key: offsets[key] for key in expired}, {name: groups[name] for name in removed}, profile)
     return Expired(after, list(tombstones), offsets, groups)
 
 
@@ -179,16 +188,16 @@ def _base(group: Group | None, topic: str, profile: BrokerProfile) -> _Base:
     match group:
         case None:
             return _Base("its group is gone, and passes go from group to group", is_kept=True)
-        case ShareGroup():
+        case ShareGroupState():
             return _Base("offsets of share groups do not expire", is_kept=True)
-        case ClassicGroup():
+        case ClassicGroupState():
             return _classic_base(group, topic, profile)
     if topic in _modern_subscription(group):
         return _Base(SUBSCRIBED, is_kept=True)
     return _Base("the group is not subscribed to its topic" if group.members else "the group has no members, and is subscribed to nothing")
 
 
-def _classic_base(group: ClassicGroup, topic: str, profile: BrokerProfile) -> _Base:
+def _classic_base(group: ClassicGroupState, topic: str, profile: BrokerProfile) -> _Base:
     if group.protocol_type is None:
         return _Base("its group has no protocol type")
     if not group.members:
@@ -208,8 +217,8 @@ def _classic_base(group: ClassicGroup, topic: str, profile: BrokerProfile) -> _B
     return _Base("the group is not subscribed to its topic")
 
 
-def _modern_subscription(group: ConsumerGroup | StreamsGroup) -> set[str]:
-    if isinstance(group, ConsumerGroup):
+def _modern_subscription(group: ConsumerGroupState | StreamsGroupState) -> set[str]:
+    if isinstance(group, ConsumerGroupState):
         named = {topic for member in group.members.values() for topic in member.subscribed_topics}
         return named.union(*(expression.topics for expression in group.regular_expressions.values()))
     topology = group.topology
@@ -226,7 +235,7 @@ def _group_due(group: Group, offsets: list[Due], now_ms: int, profile: BrokerPro
         return Due(None, "this release removes a group when its last member leaves, not in a pass")
     if group.members:
         return Due(None, "the group has members")
-    if isinstance(group, ShareGroup) and not (isinstance(profile, JavaProfile) and profile.share_groups_expire):
+    if isinstance(group, ShareGroupState) and not (isinstance(profile, JavaProfile) and profile.share_groups_expire):
         return Due(None, "passes of this release leave share groups alone")
     if is_blocked:
         return Due(None, "a commit of the group is pending in an open transaction")
@@ -239,34 +248,34 @@ def _group_due(group: Group, offsets: list[Due], now_ms: int, profile: BrokerPro
     return Due(last_ms, "the group is Empty and goes with the last of its offsets", "last_offset", last_ms)
 
 
-def _pending_keys(holdings: Holdings) -> frozenset[OffsetKey]:
-    return frozenset(key for transaction in holdings.transactions.values() for key in transaction.offsets)
+def _pending_keys(partition_state: PartitionState) -> frozenset[OffsetKey]:
+    return frozenset(key for transaction in partition_state.transactions.values() for key in transaction.offsets)
 
 
-def _groups_kept_by_transactions(holdings: Holdings, profile: BrokerProfile) -> frozenset[str]:
+def _groups_kept_by_transactions(partition_state: PartitionState, profile: BrokerProfile) -> frozenset[str]:
     """Groups that stay for good while a transaction is open."""
     if isinstance(profile, JavaProfile) and profile.transaction_keeps_group != "always":
         return frozenset()
-    return frozenset(key[0] for key in _pending_keys(holdings))
+    return frozenset(key[0] for key in _pending_keys(partition_state))
 
 
-def _groups_removed_a_pass_later(holdings: Holdings, profile: BrokerProfile) -> frozenset[str]:
+def _groups_removed_a_pass_later(partition_state: PartitionState, profile: BrokerProfile) -> frozenset[str]:
     """Groups that an open transaction protects in a pass that takes offsets of theirs, but not in the one behind it."""
     if not isinstance(profile, JavaProfile) or profile.transaction_keeps_group != "with_offsets":
         return frozenset()
-    opened = {name for transaction in holdings.transactions.values() for name in transaction.groups}
-    return frozenset(opened & {key[0] for key in holdings.offsets})
+    opened = {name for transaction in partition_state.transactions.values() for name in transaction.groups}
+    return frozenset(opened & {key[0] for key in partition_state.offsets})
 
 
 def _refusal(group: Group) -> str | None:
     """Why the coordinator refuses to replay the tombstones of this Empty group, so that its whole write is undone; None: it does not."""
-    if isinstance(group, ClassicGroup) or not group.target:
+    if isinstance(group, ClassicGroupState) or not group.target:
         return None
     return f"group {group.group!r} has no members, but target assignments for {len(group.target)}: its tombstones are refused"
 
 
 def _tombstones(
-    holdings: Holdings, offsets: Mapping[OffsetKey, Due], groups: Mapping[str, Due], profile: BrokerProfile
+    partition_state: PartitionState, offsets: Mapping[OffsetKey, Due], groups: Mapping[str, Due], profile: BrokerProfile
 ) -> Iterator[Tombstone]:
     # The Java coordinator writes once for each pass, the Scala one for each group, up to 0.10.0 for each partition of the topic.
     is_one_append = isinstance(profile, JavaProfile) or profile.expiry == "expire_timestamp_any_group"
@@ -275,7 +284,7 @@ def _tombstones(
     for (name, topic, partition), due in sorted(offsets.items()):
         records.setdefault(name, []).append((1, {"group": name, "topic": topic, "partition": partition}, due.reason))
     for name, due in groups.items():
-        records.setdefault(name, []).extend((number, key, due.reason) for number, key in _group_keys(holdings.groups[name], profile))
+        records.setdefault(name, []).extend((number, key, due.reason) for number, key in _group_keys(partition_state.groups[name], profile))
     for name, of_group in sorted(records.items()):
         append = 0 if is_one_append or not of_group else next(appends)
         for number, key, reason in of_group:
@@ -286,13 +295,13 @@ def _group_keys(group: Group, profile: BrokerProfile) -> list[tuple[int, dict[st
     """Record type and key of each tombstone of a group without members, in order."""
     own = {"group": group.group}
     match group:
-        case ClassicGroup():
+        case ClassicGroupState():
             # The Scala coordinator takes generation 0 for a group that never wrote a record.
             return [(2, own)] if isinstance(profile, JavaProfile) or group.generation > 0 else []
-        case ConsumerGroup():
+        case ConsumerGroupState():
             expressions = [(16, own | {"regular_expression": text}) for text in sorted(group.regular_expressions)]
             return [(6, own), *expressions, (4, own), (3, own)]
-        case ShareGroup():
+        case ShareGroupState():
             return [(12, own), (9, own), (11, own)]
-        case StreamsGroup():
+        case StreamsGroupState():
             return [(20, own), (17, own), (23, own)]

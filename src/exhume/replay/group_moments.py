@@ -13,8 +13,8 @@ from dataclasses import replace
 
 from exhume.codecs.log_directory import PartitionDirectory
 from exhume.replay.broker_log import LoadedBatch, salvaged_batches
-from exhume.replay.holdings import Holdings
 from exhume.replay.partition_load import new_load
+from exhume.replay.partition_state import PartitionState
 from exhume.replay.profiles import BrokerProfile
 from exhume.replay.reading import LoadInputs
 from exhume.replay.refusals import Refusals
@@ -25,14 +25,14 @@ _NO_END = 2**63
 
 def holdings_in_front(
     partition: PartitionDirectory, own: Collection[int], moments: Collection[int], profile: BrokerProfile, inputs: LoadInputs
-) -> dict[int, Holdings]:
+) -> dict[int, PartitionState]:
     """What was held of a group in front of each of these record offsets, by record offset; without those that no batch has.
 
     `own` are the record offsets of all its records in this partition, `moments` some of them.
     """
     record_offsets, wanted = sorted(own), sorted(moments)
     loader = new_load(profile, Refusals(lenient=True), TopicNames(), _NO_END, inputs)
-    found: dict[int, Holdings] = {}
+    found: dict[int, PartitionState] = {}
     first_offset = 0
     for batch in salvaged_batches(partition):
         base_offset = first_offset if batch.batch.base_offset is None else batch.batch.base_offset

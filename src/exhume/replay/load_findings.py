@@ -10,8 +10,8 @@ from exhume.codecs.log_directory import PartitionDirectory
 from exhume.codecs.wire import has_invalid_utf8
 from exhume.findings import Finding, Severity
 from exhume.replay.broker_log import StrictLog
-from exhume.replay.holdings import ClassicGroup, Holdings
 from exhume.replay.java.loader import JavaLoad
+from exhume.replay.partition_state import ClassicGroupState, PartitionState
 from exhume.replay.profiles import BrokerProfile
 from exhume.replay.refusals import Refusals
 from exhume.replay.state_tables import Row
@@ -76,17 +76,17 @@ def java_load(log: StrictLog, loader: JavaLoad) -> list[Finding]:
     return fenced + skipped
 
 
-def groups(held: Iterable[tuple[PartitionDirectory, Holdings]], profile: BrokerProfile) -> Iterable[Finding]:
+def groups(held: Iterable[tuple[PartitionDirectory, PartitionState]], profile: BrokerProfile) -> Iterable[Finding]:
     """What is odd about groups across partitions: orphaned offsets, and groups that lie where they do not belong."""
     homes: dict[tuple[str, str], int | None] = {}
-    for directory, holdings in held:
-        in_columns = holdings.offset_columns.spans() if holdings.offset_columns else {}
+    for directory, partition_state in held:
+        in_columns = partition_state.offset_columns.spans() if partition_state.offset_columns else {}
         orphans: dict[str, int] = {}
         for owner, commit_offset in chain(
-            ((key[0], commit.record_offset) for key, commit in holdings.offsets.items()),
+            ((key[0], commit.record_offset) for key, commit in partition_state.offsets.items()),
             ((owner, last) for owner, (_, last) in in_columns.items()),
         ):
-            if owner not in holdings.groups:
+            if owner not in partition_state.groups:
                 orphans[owner] = max(orphans.get(owner, -1), commit_offset)
         for owner, record_offset in sorted(orphans.items()):
             yield Finding(
@@ -98,8 +98,8 @@ def groups(held: Iterable[tuple[PartitionDirectory, Holdings]], profile: BrokerP
                 group=owner,
                 last_record_offset=record_offset,
             )
-        for name, group in holdings.groups.items():
-            if isinstance(group, ClassicGroup) and group.rebalanced_at_load:
+        for name, group in partition_state.groups.items():
+            if isinstance(group, ClassicGroupState) and group.rebalanced_at_load:
                 yield Finding(
                     code="group_over_max_size",
                     severity="info",

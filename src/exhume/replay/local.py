@@ -15,7 +15,7 @@ from exhume.replay import load_findings
 from exhume.replay.broker_log import Stop, StrictLog, open_strictly
 from exhume.replay.moment import cut_log
 from exhume.replay.offset_fetch import fetch_error
-from exhume.replay.partition_load import LoadOptions, PartitionLoad, load_log, load_settled, refused_load
+from exhume.replay.partition_load import LoadOptions, PartitionLoad, load_fold_result, load_log, refused_load
 from exhume.replay.reduce import why_not_reducible
 from exhume.replay.state import CoordinatorState
 from exhume.replay.state_builder import StateTables
@@ -44,10 +44,10 @@ def state_of_loads(loads: Sequence[PartitionLoad], options: LoadOptions, names: 
     for load in loads:
         origin = {"replica": load.partition.replica, "offsets_partition": load.partition.offsets_partition}
         findings.extend(load.findings)
-        state_of.add(origin, load.holdings, load.row | {"offset_fetch_error": fetch_error(load.outcome, options.profile)})
-        shown, held = load.snapshots or (load.holdings, load.holdings)
+        state_of.add(origin, load.partition_state, load.row | {"offset_fetch_error": fetch_error(load.outcome, options.profile)})
+        shown, held = load.snapshots or (load.partition_state, load.partition_state)
         state_of.add_fetches(origin, shown, held, options.profile)
-    findings.extend(load_findings.groups([(load.partition, load.holdings) for load in loads], options.profile))
+    findings.extend(load_findings.groups([(load.partition, load.partition_state) for load in loads], options.profile))
     findings.extend(state_of.findings)
     return CoordinatorState(options.profile.release, options.mode, state_of.tables(), findings)
 
@@ -55,17 +55,17 @@ def state_of_loads(loads: Sequence[PartitionLoad], options: LoadOptions, names: 
 def load_partitions(directories: Sequence[LogDirectory], options: LoadOptions, names: TopicNames) -> list[PartitionLoad]:
     """The load of every offsets partition of these log directories, one by one: what `load_state` makes its tables of."""
     loads = _load_directories(directories, options, names)
-    if options.groups is not None and _has_unsure_homes(loads):
+    if options.groups is not None and _needs_skipped_offsets(loads):
         loads = _load_directories(directories, replace(options, groups=None), names)
     return loads
 
 
-def _has_unsure_homes(loads: Sequence[PartitionLoad]) -> bool:
+def _needs_skipped_offsets(loads: Sequence[PartitionLoad]) -> bool:
     """True where some group may lie in two offsets partitions, and it hangs on offsets that were left out whether it does."""
-    unsure = [load.left_out - load.holdings.groups.keys() for load in loads]
+    unsure = [load.skipped_groups - load.partition_state.groups.keys() for load in loads]
     if not any(unsure):
         return False
-    named = Counter((load.partition.replica, name) for load in loads for name in {*load.left_out, *load.holdings.groups})
+    named = Counter((load.partition.replica, name) for load in loads for name in {*load.skipped_groups, *load.partition_state.groups})
     return any(named[load.partition.replica, name] > 1 for load, names in zip(loads, unsure, strict=True) for name in names)
 
 
@@ -109,7 +109,7 @@ def _load_folded(partitions: Sequence[PartitionDirectory], options: LoadOptions,
     ]
     if options.groups is None:
         return done
-    more = [loaded[0].more_groups if loaded else frozenset() for _, loaded in done]
+    more = [loaded[0].dependent_groups if loaded else frozenset() for _, loaded in done]
     again = [number for number, names in enumerate(more) if names]
     if again:
         asked = replace(options, groups=frozenset(options.groups).union(*more))
@@ -146,15 +146,15 @@ def _fold_in_columns(partitions: Sequence[PartitionDirectory], stop: Stop, optio
 
 
 def _load_in_columns(settled: Settled, options: LoadOptions) -> tuple[PartitionLoad, TopicNames] | None:
-    loaded = load_settled(settled, options)
+    loaded = load_fold_result(settled, options)
     if loaded is not None and loaded[0].outcome != "aborted":
         assert options.fast is not None
-        options.fast.read_whole.update(
+        options.fast.verified_segments.update(
             segment.file.path
             for number, segment in enumerate(settled.log.segments)
             # Of what a broker does not serve, a reader of findings should know.
             if number not in settled.odd_segments and segment.end == len(segment.buffer)
         )
-        if options.fast.noted is not None and options.at is None and options.groups and not settled.odd_segments:
-            options.fast.noted |= settled.noted()
+        if options.fast.relevant_batches is not None and options.at is None and options.groups and not settled.odd_segments:
+            options.fast.relevant_batches |= settled.noted()
     return loaded

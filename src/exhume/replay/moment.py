@@ -45,7 +45,7 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class LogPrefix:
     """A prefix of a log: so many whole batches (None: everything), and so many records of the batch behind them.
 
     `end_offset` is the end of a log that ends here; None where nothing is cut off.
@@ -68,7 +68,7 @@ class Cut:
 class CutLog(StrictLog):
     """A log that ends at a cut. `columns` are those of `loads` that say where; `findings` say what the cut cannot show."""
 
-    cut: Cut = field(default_factory=Cut)
+    cut: LogPrefix = field(default_factory=LogPrefix)
     columns: dict[str, Any] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
 
@@ -141,12 +141,12 @@ def cut_log(log: StrictLog, at: Moment | None, *, lenient: bool) -> StrictLog:
     if at.time_ms is not None:
         scan = _TimeScan(at.time_ms, at.clock, log.start_offset)
         scan.read(batches)
-        return taken_to(scan.cut, log, at, scan.order)
+        return truncate_log(scan.cut, log, at, scan.order)
     last_offset = at.last_offsets.get(log.partition.offsets_partition)
-    return taken_to(Cut() if last_offset is None else _cut_by_offset(batches, last_offset, log.start_offset), log, at)
+    return truncate_log(LogPrefix() if last_offset is None else _cut_by_offset(batches, last_offset, log.start_offset), log, at)
 
 
-def taken_to(cut: Cut, log: StrictLog, at: Moment, order: ClockOrder | None = None) -> CutLog:
+def truncate_log(cut: LogPrefix, log: StrictLog, at: Moment, order: ClockOrder | None = None) -> CutLog:
     """This log, ending at the cut that belongs to the moment; `order` is that of its records, where the moment is a time."""
     columns: dict[str, Any]
     if order is not None:
@@ -155,11 +155,11 @@ def taken_to(cut: Cut, log: StrictLog, at: Moment, order: ClockOrder | None = No
         columns = {"at_offset": at.last_offsets.get(log.partition.offsets_partition)}
     same = {each.name: getattr(log, each.name) for each in fields(log)}
     end_offset = log.end_offset if cut.end_offset is None else cut.end_offset
-    findings = doubts(log.partition, at, order)
+    findings = moment_findings(log.partition, at, order)
     return CutLog(**same | {"end_offset": end_offset}, cut=cut, columns=columns, findings=findings)
 
 
-def doubts(partition: PartitionDirectory, at: Moment, order: ClockOrder | None) -> list[Finding]:
+def moment_findings(partition: PartitionDirectory, at: Moment, order: ClockOrder | None) -> list[Finding]:
     """What makes this moment of this log doubtful; `order` is that of its records, where the moment is a time."""
     if order is not None:
         return order.findings(partition, at.clock)
@@ -174,7 +174,7 @@ def lenient_batches(log: StrictLog) -> Iterator[LoadedBatch]:
     return log.cut.apply(batches) if isinstance(log, CutLog) else batches
 
 
-def _cut_by_offset(batches: Iterator[LoadedBatch], last_offset: int, start_offset: int) -> Cut:
+def _cut_by_offset(batches: Iterator[LoadedBatch], last_offset: int, start_offset: int) -> LogPrefix:
     """Behind the first batch that reaches this record offset, or through it."""
     end_offset = start_offset
     try:
@@ -182,23 +182,25 @@ def _cut_by_offset(batches: Iterator[LoadedBatch], last_offset: int, start_offse
             if batch.last_offset > last_offset:
                 # A compressed wrapper of the old formats does not say where it begins: behind the batch before it.
                 base_offset = end_offset if batch.batch.base_offset is None else batch.batch.base_offset
-                return _cut_through(index, batch, last_offset, end_offset) if base_offset <= last_offset else Cut(index, 0, end_offset)
+                return (
+                    _cut_through(index, batch, last_offset, end_offset) if base_offset <= last_offset else LogPrefix(index, 0, end_offset)
+                )
             end_offset = batch.next_offset
             if batch.last_offset == last_offset:
-                return Cut(index + 1, 0, end_offset)
+                return LogPrefix(index + 1, 0, end_offset)
     except LoadAborted:
         pass  # The damage lies in front of the moment: the load will meet it.
-    return Cut()
+    return LogPrefix()
 
 
-def _cut_through(index: int, batch: LoadedBatch, last_offset: int, end_offset: int) -> Cut:
+def _cut_through(index: int, batch: LoadedBatch, last_offset: int, end_offset: int) -> LogPrefix:
     taken = 0
     try:
         for record in takewhile(lambda record: record.record_offset <= last_offset, batch.records()):
             taken, end_offset = taken + 1, record.record_offset + 1
     except LoadAborted:
-        return Cut(index + 1, 0, batch.next_offset)
-    return Cut(index, taken, end_offset)
+        return LogPrefix(index + 1, 0, batch.next_offset)
+    return LogPrefix(index, taken, end_offset)
 
 
 def _shortened(batch: LoadedBatch, records: int, last_offset: int) -> LoadedBatch:
@@ -262,7 +264,7 @@ class _TimeScan:
     time_ms: int
     clock: Clock
     end_offset: int
-    cut: Cut = field(default_factory=Cut)
+    cut: LogPrefix = field(default_factory=LogPrefix)
     order: ClockOrder = field(default_factory=ClockOrder)
 
     def read(self, batches: Iterable[LoadedBatch]) -> None:
@@ -283,7 +285,7 @@ class _TimeScan:
             if self.order.first_later is None:
                 end_offset = record.record_offset + 1
             elif not was_cut:
-                self.cut, was_cut = Cut(index, number, end_offset), True
+                self.cut, was_cut = LogPrefix(index, number, end_offset), True
         self.end_offset = batch.next_offset
 
 

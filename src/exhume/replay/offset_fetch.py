@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from exhume.replay.holdings import Commit, Holdings, OffsetKey, ShareGroup
+from exhume.replay.partition_state import Commit, OffsetKey, PartitionState, ShareGroupState
 from exhume.replay.profiles import BrokerProfile, JavaProfile, ScalaProfile
 from exhume.replay.state_tables import Row
 from exhume.replay.verdict import Outcome
@@ -25,7 +25,7 @@ UNSTABLE = "UNSTABLE_OFFSET_COMMIT"
 NONE = "NONE"
 
 
-def fetched_rows(shown: Holdings, held: Holdings, profile: BrokerProfile) -> Iterator[Row]:
+def fetched_rows(shown: PartitionState, held: PartitionState, profile: BrokerProfile) -> Iterator[Row]:
     """The rows of `fetched_offsets`, ordered by key: for every key with a commit, also one that only waits, and one that no answer has.
 
     `shown` is what requests see, `held` all that is in memory.
@@ -57,13 +57,13 @@ def fetched_rows(shown: Holdings, held: Holdings, profile: BrokerProfile) -> Ite
         yield row
 
 
-def _answered(key: OffsetKey, holdings: Holdings, profile: BrokerProfile) -> Commit | None:
+def _answered(key: OffsetKey, partition_state: PartitionState, profile: BrokerProfile) -> Commit | None:
     """The committed offset that a request gets; the Java coordinator asks for the group first."""
     if isinstance(profile, JavaProfile):
-        group = holdings.groups.get(key[0])
-        if group is None or isinstance(group, ShareGroup):
+        group = partition_state.groups.get(key[0])
+        if group is None or isinstance(group, ShareGroupState):
             return None
-    return holdings.offsets.get(key)
+    return partition_state.offsets.get(key)
 
 
 def fetch_error(outcome: Outcome, profile: BrokerProfile) -> str | None:

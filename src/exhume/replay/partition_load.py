@@ -11,11 +11,11 @@ from exhume.codecs.log_directory import PartitionDirectory
 from exhume.findings import Finding
 from exhume.replay import load_findings
 from exhume.replay.broker_log import LoadedBatch, Stop, StrictLog, hidden_findings
-from exhume.replay.holdings import ClassicGroup, Holdings
 from exhume.replay.java.loader import JavaLoad
 from exhume.replay.moment import CutLog, Moment, lenient_batches
+from exhume.replay.partition_state import ClassicGroupState, PartitionState
 from exhume.replay.profiles import BrokerProfile, JavaProfile, ScalaProfile
-from exhume.replay.reading import FastLoad, LoadInputs, read_chunks
+from exhume.replay.reading import CompiledLoad, LoadInputs, read_chunks
 from exhume.replay.reduce_facts import Passed, ReducedBatch
 from exhume.replay.refusals import Refusals
 from exhume.replay.scala import ScalaLoad
@@ -45,10 +45,10 @@ class LoadOptions:
     profile: BrokerProfile
     mode: Mode = "strict"
     stop: Stop | None = None
-    view: Literal["shown", "held"] = "shown"
+    view: Literal["committed", "in_memory"] = "committed"
     inputs: LoadInputs = field(default_factory=LoadInputs)
     at: Moment | None = None
-    fast: FastLoad | None = None
+    fast: CompiledLoad | None = None
     groups: Collection[str] | None = None
 
 
@@ -57,20 +57,20 @@ class PartitionLoad:
     """The load of one offsets partition: what is held, and the row of `loads` that says how it went."""
 
     partition: PartitionDirectory
-    holdings: Holdings
+    partition_state: PartitionState
     outcome: Outcome
     row: Row
     findings: list[Finding] = field(default_factory=list)
-    #: What requests see, and all that is held, where a gap at the end of the log sets them apart; None: both are `holdings`.
-    snapshots: tuple[Holdings, Holdings] | None = None
+    #: What requests see, and all that is held, where a gap at the end of the log sets them apart; None: both are `partition_state`.
+    snapshots: tuple[PartitionState, PartitionState] | None = None
     #: The groups whose committed offsets may be left out, since they were not asked for.
-    left_out: frozenset[str] = frozenset()
+    skipped_groups: frozenset[str] = frozenset()
     #: Those of them that findings and outcome hang on.
-    more_groups: frozenset[str] = frozenset()
+    dependent_groups: frozenset[str] = frozenset()
 
-    def of_all_held(self) -> PartitionLoad:
+    def with_state_in_memory(self) -> PartitionLoad:
         """This load with all that is held for its holdings, whatever requests see."""
-        return self if self.snapshots is None else replace(self, holdings=self.snapshots[1])
+        return self if self.snapshots is None else replace(self, partition_state=self.snapshots[1])
 
 
 @dataclass(slots=True)
@@ -115,18 +115,18 @@ def _load_strictly(log: StrictLog, options: LoadOptions, names: TopicNames) -> P
         return _aborted(log, loader, aborted, progress)
     load = _loaded(log, options, loader, held, progress)
     if isinstance(loader, JavaLoad) and progress.last_offset is not None and loader.shown_offset <= progress.last_offset:
-        load.snapshots = _shown(log, loader, load.holdings, names), load.holdings
-    if load.snapshots is not None and options.view == "shown":
+        load.snapshots = _shown(log, loader, load.partition_state, names), load.partition_state
+    if load.snapshots is not None and options.view == "committed":
         reason = f"the log ends in a gap: {log.end_offset} is its end, {(progress.last_offset or 0) + 1} the end of its last batch"
         reason = f"{reason}; requests see the state at {max(load.row['shown_offset'], 0)} until the next write"
-        load.holdings = load.snapshots[0]
+        load.partition_state = load.snapshots[0]
         load.outcome = "not_shown"
         load.row |= {"outcome": load.outcome, "reason": reason}
-        load.findings.append(load_findings.partition(log, "not_shown", "warn", reason, "Compare with --view held"))
+        load.findings.append(load_findings.partition(log, "not_shown", "warn", reason, "Compare with --view in_memory"))
     return load
 
 
-def _shown(log: StrictLog, loader: JavaLoad, held: Holdings, names: TopicNames) -> Holdings:
+def _shown(log: StrictLog, loader: JavaLoad, held: PartitionState, names: TopicNames) -> PartitionState:
     """The snapshot that requests see. What the end of the load did is not in there, except to classic groups, which have no snapshots.
 
     Fetches that require stable offsets see all that is held, so open transactions are the same.
@@ -136,7 +136,7 @@ def _shown(log: StrictLog, loader: JavaLoad, held: Holdings, names: TopicNames) 
     shown = earlier.snapshot()
     for name, group in shown.groups.items():
         last = held.groups.get(name)
-        if isinstance(group, ClassicGroup) and isinstance(last, ClassicGroup) and group.record_offset == last.record_offset:
+        if isinstance(group, ClassicGroupState) and isinstance(last, ClassicGroupState) and group.record_offset == last.record_offset:
             group.rebalanced_at_load = last.rebalanced_at_load
     return replace(shown, transactions=held.transactions)
 
@@ -150,7 +150,7 @@ def _load_leniently(log: StrictLog, options: LoadOptions, names: TopicNames) -> 
     return _loaded(log, options, loader, held, progress)
 
 
-def load_settled(settled: Settled, options: LoadOptions) -> tuple[PartitionLoad, TopicNames] | None:
+def load_fold_result(settled: Settled, options: LoadOptions) -> tuple[PartitionLoad, TopicNames] | None:
     """The load of a log that was folded, and the topic names in it; None where it is to be loaded record by record all the same."""
     from exhume.replay.survivors.offset_columns import SettledOffsets
     from exhume.replay.survivors.settled import CommitSeen
@@ -162,7 +162,7 @@ def load_settled(settled: Settled, options: LoadOptions) -> tuple[PartitionLoad,
     progress = _Progress(settled.records, settled.size_bytes, settled.first_offset, settled.last_offset)
     for passed in settled.passed():
         if isinstance(passed, CommitSeen):
-            loader.note_commit(passed)
+            loader.create_group_for_commit(passed)
             continue
         refusals.path, refusals.byte_position = passed.path, passed.batch.byte_position
         try:
@@ -170,12 +170,12 @@ def load_settled(settled: Settled, options: LoadOptions) -> tuple[PartitionLoad,
         except LoadAborted:
             # It ends at this batch already.
             shorter = settled.up_to(settled.place_of(passed)) if settled.up_to is not None else None
-            return None if shorter is None else load_settled(shorter, options)
+            return None if shorter is None else load_fold_result(shorter, options)
     if settled.ends_at is not None:
         return _load_to_the_error(settled, loader, progress)
     tolerated = len(refusals.tolerated)
     try:
-        loader.settle(settled)
+        loader.add_fold_result(settled)
         held = loader.finish()
     except LoadAborted:
         return None
@@ -183,8 +183,8 @@ def load_settled(settled: Settled, options: LoadOptions) -> tuple[PartitionLoad,
         return None
     held[0].offset_columns = SettledOffsets(settled, loader.commit_rules)
     load = _loaded(log, options, loader, held, progress)
-    load.left_out = frozenset(settled.left_out())
-    load.more_groups = frozenset(group for group in load.left_out if loader.hangs_on_offsets(group))
+    load.skipped_groups = frozenset(settled.left_out())
+    load.dependent_groups = frozenset(group for group in load.skipped_groups if loader.depends_on_offsets(group))
     return load, learned
 
 
@@ -192,7 +192,7 @@ def _load_to_the_error(settled: Settled, loader: ScalaLoad | JavaLoad, progress:
     """The same where the load ends in an error: at which record of the last batch, and why, can hang on the groups that there are."""
     refusals = loader.refusals
     try:
-        loader.settle(settled)
+        loader.add_fold_result(settled)
     except LoadAborted:
         return None
     try:
@@ -231,11 +231,11 @@ def _fold(chunks: Iterable[Iterable[LoadedBatch]], loader: ScalaLoad | JavaLoad,
 
 
 def _loaded(
-    log: StrictLog, options: LoadOptions, loader: ScalaLoad | JavaLoad, held: tuple[Holdings, str | None], progress: _Progress
+    log: StrictLog, options: LoadOptions, loader: ScalaLoad | JavaLoad, held: tuple[PartitionState, str | None], progress: _Progress
 ) -> PartitionLoad:
     """The load that came to an end, with what is to be said of it."""
     profile = options.profile
-    holdings, late_error = held
+    partition_state, late_error = held
     outcome: Outcome = "loaded_with_error" if late_error else "loaded"
     row = _row(log, profile, outcome, late_error, progress)
     if options.mode == "lenient":
@@ -246,20 +246,20 @@ def _loaded(
     if isinstance(loader, JavaLoad):
         row["shown_offset"] = loader.shown_offset
         findings += load_findings.java_load(log, loader)
-    return PartitionLoad(log.partition, holdings, outcome, row, findings)
+    return PartitionLoad(log.partition, partition_state, outcome, row, findings)
 
 
 def _aborted(log: StrictLog, loader: ScalaLoad | JavaLoad, aborted: LoadAborted, progress: _Progress) -> PartitionLoad:
     is_stalled = isinstance(aborted, LoadStalled)
     load = _not_loaded(log, loader.profile, "stalled" if is_stalled else "aborted", aborted.reason, progress)
-    load.holdings = Holdings() if is_stalled else loader.held_after_abort()
+    load.partition_state = PartitionState() if is_stalled else loader.held_after_abort()
     load.row |= {"record_offset": aborted.record_offset, "path": aborted.path, "byte_position": aborted.byte_position}
     load.findings.append(load_findings.aborted(log, loader.profile, aborted))
     return load
 
 
 def _not_loaded(log: StrictLog, profile: BrokerProfile, outcome: Outcome, reason: str, progress: _Progress) -> PartitionLoad:
-    load = PartitionLoad(log.partition, Holdings(), outcome, _row(log, profile, outcome, reason, progress))
+    load = PartitionLoad(log.partition, PartitionState(), outcome, _row(log, profile, outcome, reason, progress))
     load.findings += [*log.losses, *_cut_findings(log)]
     if outcome == "refused":
         load.findings.append(

@@ -12,18 +12,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from exhume.replay.holdings import ClassicGroup, Commit, Group, Holdings, OffsetKey, OpenTransaction
+from exhume.replay.partition_state import ClassicGroupState, Commit, Group, OffsetKey, OpenTransaction, PartitionState
 
 
 @dataclass(slots=True)
 class PerChunkInstall:
     """The cache as the chunks so far have left it."""
 
-    _groups: dict[str, ClassicGroup] = field(default_factory=dict)
+    _groups: dict[str, ClassicGroupState] = field(default_factory=dict)
     _offsets: dict[OffsetKey, Commit] = field(default_factory=dict)
 
     def install(
-        self, groups: Mapping[str, ClassicGroup], offsets: Mapping[OffsetKey, Commit], transactions: Mapping[int, OpenTransaction]
+        self, groups: Mapping[str, ClassicGroupState], offsets: Mapping[OffsetKey, Commit], transactions: Mapping[int, OpenTransaction]
     ) -> None:
         """Install what was gathered up to the end of a chunk."""
         for name, group in groups.items():
@@ -33,14 +33,14 @@ class PerChunkInstall:
         for name in sorted({key[0] for key in (*offsets, *pending)} - set(groups) - set(self._groups)):
             own = {key: commit for key, commit in offsets.items() if key[0] == name}
             first = min(commit.record_offset for commit in (own or {k: c for k, c in pending.items() if k[0] == name}).values())
-            self._groups[name] = ClassicGroup(name, first)
+            self._groups[name] = ClassicGroupState(name, first)
             self._offsets.update(own)
 
     def is_unexpected(self, group_id: str, offsets: Mapping[OffsetKey, Commit]) -> bool:
         """True when a group whose tombstone was read is in the cache, and no offsets of it explain that."""
         return group_id in self._groups and not any(key[0] == group_id for key in offsets)
 
-    def holdings(self, transactions: Mapping[int, OpenTransaction]) -> Holdings:
+    def partition_state(self, transactions: Mapping[int, OpenTransaction]) -> PartitionState:
         """What the cache holds."""
         groups: dict[str, Group] = dict(self._groups)
-        return Holdings(groups, dict(self._offsets), dict(transactions))
+        return PartitionState(groups, dict(self._offsets), dict(transactions))

@@ -46,14 +46,19 @@ class LoadInputs:
 
 
 @dataclass(slots=True)
-class FastLoad:
-    """How to load in columns: the logs that allow it, and that are not so small that a compiler's start would take longer.
+class CompiledLoad:
+    """How to load a log with compiled kernels.
 
-    `verify`, `cap_bytes`: as in `ReadOptions`. `advance` is told of bytes that are done. `least_bytes` is the size from which on it is
-    worth it, `threads` how many may work. `read_whole` collects the paths of segments that were read to the last record, with nothing to
-    say about them; `noted`, where it is there, which of their batches have to do with the groups that were asked for, as rows of
-    `kernels.scan`. Threads end soon once `is_stopped` is set. `folded` keeps what came of each log, by its path, for another release that
-    would fold it alike; None: nothing is kept.
+    Attributes:
+        verify: as in `ReadOptions`.
+        cap_bytes: as in `ReadOptions`.
+        advance: takes the number of bytes done so far.
+        least_bytes: smaller logs are loaded record by record.
+        threads: the number of threads that may work.
+        verified_segments: the load adds the path of each segment that it read to the last record without a finding.
+        relevant_batches: the load adds by path the batches that concern `groups`, rows of `kernels.scan`; None: it does not.
+        is_stopped: once set, threads end soon.
+        reusable_folds: the fold of each log, by its path, for other releases that fold it alike; None: nothing is kept.
     """
 
     verify: bool = True
@@ -61,12 +66,12 @@ class FastLoad:
     advance: Callable[[int], None] = lambda _: None
     least_bytes: int = 2 * 1024 * 1024
     threads: int = 1
-    read_whole: set[str] = field(default_factory=set)
-    noted: dict[str, npt.NDArray[np.int64]] | None = None
+    verified_segments: set[str] = field(default_factory=set)
+    relevant_batches: dict[str, npt.NDArray[np.int64]] | None = None
     is_stopped: Event = field(default_factory=Event)
-    folded: dict[str, Any] | None = None
+    reusable_folds: dict[str, Any] | None = None
 
-    def for_loads(self, number: int) -> FastLoad:
+    def for_loads(self, number: int) -> CompiledLoad:
         """The same where these logs are loaded so many times: to wait for a compiler pays that much sooner."""
         return replace(self, least_bytes=self.least_bytes // max(number, 1))
 

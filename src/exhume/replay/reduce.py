@@ -19,7 +19,7 @@ from exhume.codecs.batches import first_offset as first_offset_of
 from exhume.codecs.record_types import ABORT, COMMIT, decode_control_record
 from exhume.codecs.records import Record
 from exhume.replay.broker_log import LoadedBatch
-from exhume.replay.holdings import OffsetKey
+from exhume.replay.partition_state import OffsetKey
 from exhume.replay.profiles import BrokerProfile, JavaProfile, ScalaProfile
 from exhume.replay.reduce_facts import ClassicValue, OffsetWrite, Passed, ReducedBatch, RunningFacts, read_facts
 from exhume.replay.verdict import LoadAborted

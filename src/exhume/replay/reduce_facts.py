@@ -16,7 +16,7 @@ from exhume.codecs.records import Record
 from exhume.codecs.wire import Reader
 from exhume.errors import DecodeError
 from exhume.replay.broker_log import LoadedBatch
-from exhume.replay.holdings import OffsetKey
+from exhume.replay.partition_state import OffsetKey
 
 _OFFSET_TYPES = (0, 1)
 _GROUP_METADATA = 2

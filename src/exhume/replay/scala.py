@@ -22,7 +22,7 @@ from exhume.replay.broker_log import LoadedBatch
 from exhume.replay.classic_group import ClassicGroupRules, MemberRefused, build_classic_group, rebalance_oversized
 from exhume.replay.commits import CommitRules, build_commit, joined_transactions, transaction_of
 from exhume.replay.decode import ReplayRecord, UnknownRecordType, decode_for
-from exhume.replay.holdings import ClassicGroup, Commit, Holdings, OffsetKey, OpenTransaction
+from exhume.replay.partition_state import ClassicGroupState, Commit, OffsetKey, OpenTransaction, PartitionState
 from exhume.replay.per_chunk import PerChunkInstall
 from exhume.replay.profiles import ScalaProfile
 from exhume.replay.reading import LoadInputs, refused_format
@@ -44,7 +44,7 @@ class ScalaLoad:
     names: TopicNames
     inputs: LoadInputs
     offsets: dict[OffsetKey, Commit] = field(default_factory=dict)
-    groups: dict[str, ClassicGroup] = field(default_factory=dict)
+    groups: dict[str, ClassicGroupState] = field(default_factory=dict)
     #: The first and the last tombstone of each group that is not there; the first ones in order.
     removed_groups: dict[str, tuple[int, int]] = field(default_factory=dict)
     transactions: dict[int, OpenTransaction] = field(default_factory=dict)
@@ -145,10 +145,10 @@ class ScalaLoad:
         self.removed_groups.pop(group_id, None)
         self.groups[group_id] = group
 
-    def note_commit(self, seen: CommitSeen) -> None:
+    def create_group_for_commit(self, seen: CommitSeen) -> None:
         """A commit that was settled: it counts at the end."""
 
-    def settle(self, settled: Settled) -> None:
+    def add_fold_result(self, settled: Settled) -> None:
         """Add what a fold settled of the whole log. Nothing of it is in what was applied."""
         removed = dict(self.removed_groups)
         for group in settled.groups():
@@ -161,7 +161,7 @@ class ScalaLoad:
         self._settled_offsets = settled.spans()
         self.transactions = joined_transactions(self.transactions, settled.transactions(self.commit_rules))
 
-    def hangs_on_offsets(self, group_id: str) -> bool:
+    def depends_on_offsets(self, group_id: str) -> bool:
         """True where it hangs on committed offsets of this group what is said of the load, or of a group without a record."""
         return group_id in self.removed_groups or (self.profile.install == "offsets_at_once" and group_id not in self.groups)
 
@@ -183,44 +183,44 @@ class ScalaLoad:
             transactions={producer_id: transaction.fork() for producer_id, transaction in self.transactions.items()},
         )
 
-    def snapshot(self) -> Holdings:
+    def snapshot(self) -> PartitionState:
         """What would be held if the log ended here."""
         self.end_chunk()
         return self.finish()[0]
 
-    def held_after_abort(self) -> Holdings:
+    def held_after_abort(self) -> PartitionState:
         """What is left in memory when the load ends in an error."""
         if self._per_chunk is not None:
-            return self._per_chunk.holdings(self.transactions)
-        return Holdings(offsets=dict(self.offsets)) if self.profile.install == "offsets_at_once" else Holdings()
+            return self._per_chunk.partition_state(self.transactions)
+        return PartitionState(offsets=dict(self.offsets)) if self.profile.install == "offsets_at_once" else PartitionState()
 
-    def finish(self) -> tuple[Holdings, str | None]:
+    def finish(self) -> tuple[PartitionState, str | None]:
         """What is installed, and the error the broker logs after it (None: none). Nothing is lost by that error."""
         if self._per_chunk is not None:
-            return self._per_chunk.holdings(self.transactions), None
-        holdings = Holdings(dict(self.groups), dict(self.offsets), dict(self.transactions))
+            return self._per_chunk.partition_state(self.transactions), None
+        partition_state = PartitionState(dict(self.groups), dict(self.offsets), dict(self.transactions))
         if self.profile.install == "offsets_at_once":
-            return holdings, None
+            return partition_state, None
         pending = {key: commit for transaction in self.transactions.values() for key, commit in transaction.offsets.items()}
         for key, commit in [*self.offsets.items(), *pending.items()]:
-            known = holdings.groups.setdefault(key[0], ClassicGroup(key[0], commit.record_offset))
+            known = partition_state.groups.setdefault(key[0], ClassicGroupState(key[0], commit.record_offset))
             if key[0] not in self.groups:
                 known.record_offset = min(known.record_offset, commit.record_offset)
         for name, (record_offset, _) in self._settled_offsets.items():
-            known = holdings.groups.setdefault(name, ClassicGroup(name, record_offset))
+            known = partition_state.groups.setdefault(name, ClassicGroupState(name, record_offset))
             if name not in self.groups:
                 known.record_offset = min(known.record_offset, record_offset)
         if self.profile.rebalances_oversized_groups:
-            rebalance_oversized(holdings.groups.values(), self.inputs.group_max_size)
-        return holdings, self._late_error(holdings)
+            rebalance_oversized(partition_state.groups.values(), self.inputs.group_max_size)
+        return partition_state, self._late_error(partition_state)
 
-    def _late_error(self, holdings: Holdings) -> str | None:
+    def _late_error(self, partition_state: PartitionState) -> str | None:
         """The check for groups that were removed and are there all the same, behind the installation."""
         exempt = (
             {*(key[0] for key in self.offsets), *self._settled_offsets} if self.profile.removed_group_check == "without_offsets" else set()
         )
         for group_id, (_, record_offset) in self.removed_groups.items():
-            if self.profile.removed_group_check != "never" and group_id in holdings.groups and group_id not in exempt:
+            if self.profile.removed_group_check != "never" and group_id in partition_state.groups and group_id not in exempt:
                 return (
                     f"unexpected unload of active group {group_id!r}: its tombstone, record {record_offset}, was loaded, and offsets of it"
                 )

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from exhume.findings import Finding
 from exhume.replay import load_findings
-from exhume.replay.holdings import Holdings, OffsetKey
 from exhume.replay.offset_fetch import fetched_rows
+from exhume.replay.partition_state import OffsetKey, PartitionState
 from exhume.replay.profiles import BrokerProfile
 from exhume.replay.state import LazyTables
 from exhume.replay.state_rows import has_later_members, later_rows, state_rows
@@ -30,23 +30,23 @@ class StateTables:
         self._parts: dict[str, list[_Part]] = {name: [] for name in SCHEMAS}
         self.findings: list[Finding] = []
 
-    def add(self, origin: Mapping[str, Any], holdings: Holdings, load: Row) -> None:
+    def add(self, origin: Mapping[str, Any], partition_state: PartitionState, load: Row) -> None:
         """Add the rows of a partition; `origin` are the columns that say which."""
-        rows = {name: [{**origin, **row} for row in part] for name, part in state_rows(holdings, self._names).items()}
+        rows = {name: [{**origin, **row} for row in part] for name, part in state_rows(partition_state, self._names).items()}
         rows["loads"] = [{**origin, **load}]
         for name, part in rows.items():
             self.findings.extend(load_findings.invalid_utf8(name, part))
             self._parts[name].append(_maker(name, part))
-        if any(has_later_members(group) for group in holdings.groups.values()):
+        if any(has_later_members(group) for group in partition_state.groups.values()):
             for later in _LATER:
-                self._parts[later][-1] = _later_maker(later, origin, holdings, self._names)
-        if holdings.offset_columns is not None:
-            in_columns = holdings.offset_columns.table(origin)
+                self._parts[later][-1] = _later_maker(later, origin, partition_state, self._names)
+        if partition_state.offset_columns is not None:
+            in_columns = partition_state.offset_columns.table(origin)
             in_rows = table("offsets", rows["offsets"])
             merged = _merged(in_columns, in_rows) if rows["offsets"] else in_columns
             self._parts["offsets"][-1] = lambda _: merged
 
-    def add_fetches(self, origin: Mapping[str, Any], shown: Holdings, held: Holdings, profile: BrokerProfile) -> None:
+    def add_fetches(self, origin: Mapping[str, Any], shown: PartitionState, held: PartitionState, profile: BrokerProfile) -> None:
         """Add what requests for the offsets of a partition are answered: see `offset_fetch.fetched_rows`."""
 
         def made(groups: Collection[str] | None) -> pa.Table:
@@ -65,8 +65,10 @@ def _maker(name: str, rows: list[Row]) -> _Part:
     return lambda _: table(name, rows)
 
 
-def _later_maker(name: Literal["members", "assignments"], origin: Mapping[str, Any], holdings: Holdings, names: TopicNames) -> _Part:
-    return lambda groups: table(name, [{**origin, **row} for row in later_rows(name, holdings, names, groups)])
+def _later_maker(
+    name: Literal["members", "assignments"], origin: Mapping[str, Any], partition_state: PartitionState, names: TopicNames
+) -> _Part:
+    return lambda groups: table(name, [{**origin, **row} for row in later_rows(name, partition_state, names, groups)])
 
 
 def _joined(name: str, parts: list[_Part]) -> _Part:

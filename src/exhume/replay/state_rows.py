@@ -1,4 +1,4 @@
-"""How `Holdings` become rows of the state tables."""
+"""How `PartitionState` become rows of the state tables."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import Literal
 
 from exhume.codecs.embedded import assigned_partitions, decode_assignment, decode_subscription, subscribed_topics
 from exhume.codecs.json_values import to_json
-from exhume.replay.holdings import (
-    ClassicGroup,
+from exhume.replay.partition_state import (
+    ClassicGroupState,
     ClassicMember,
     Commit,
-    ConsumerGroup,
+    ConsumerGroupState,
     ConsumerMember,
     Group,
-    Holdings,
     LaterMembers,
     OffsetKey,
-    ShareGroup,
+    PartitionState,
+    ShareGroupState,
     ShareMember,
-    StreamsGroup,
+    StreamsGroupState,
     StreamsMember,
     Tasks,
     TopicPartitions,
@@ -28,24 +28,24 @@ from exhume.replay.state_tables import SCHEMAS, Row
 from exhume.replay.topic_names import TopicNames
 
 
-def state_rows(holdings: Holdings, names: TopicNames) -> Mapping[str, list[Row]]:
+def state_rows(partition_state: PartitionState, names: TopicNames) -> Mapping[str, list[Row]]:
     """The rows of these holdings, by state table, without `replica` and `offsets_partition`, ordered by group and key.
 
     Rows of members that are not read yet are left out; `later_rows` has those.
     """
     rows: dict[str, list[Row]] = {name: [] for name in SCHEMAS if name not in ("loads", "fetched_offsets")}
-    for group in _in_order(holdings):
+    for group in _in_order(partition_state):
         rows["groups"].append(_group_row(group))
         if not has_later_members(group):
             rows["members"] += _member_rows(group)
             rows["assignments"] += _assignment_rows(group, names)
-        if isinstance(group, ConsumerGroup):
+        if isinstance(group, ConsumerGroupState):
             rows["regular_expressions"] += list(_regular_expression_rows(group))
-        elif isinstance(group, StreamsGroup):
+        elif isinstance(group, StreamsGroupState):
             rows["streams_topologies"] += list(_topology_rows(group))
-    for key, commit in sorted(holdings.offsets.items()):
-        rows["offsets"].append(_offset_row(key, commit, is_stable=holdings.is_stable(key)))
-    for _, transaction in sorted(holdings.transactions.items()):
+    for key, commit in sorted(partition_state.offsets.items()):
+        rows["offsets"].append(_offset_row(key, commit, is_stable=partition_state.is_stable(key)))
+    for _, transaction in sorted(partition_state.transactions.items()):
         rows["pending_offsets"] += [_offset_row(key, commit, is_stable=False) for key, commit in sorted(transaction.offsets.items())]
         rows["open_transactions"].append(
             {
@@ -62,16 +62,16 @@ def state_rows(holdings: Holdings, names: TopicNames) -> Mapping[str, list[Row]]
                 ],
             }
         )
-    rows["share_partitions"] += list(_share_partition_rows(holdings))
+    rows["share_partitions"] += list(_share_partition_rows(partition_state))
     return rows
 
 
 def later_rows(
-    name: Literal["members", "assignments"], holdings: Holdings, names: TopicNames, groups: Collection[str] | None = None
+    name: Literal["members", "assignments"], partition_state: PartitionState, names: TopicNames, groups: Collection[str] | None = None
 ) -> list[Row]:
     """Every row of one of these tables, members that were not read yet included; of these groups only, where they are given."""
     rows_of: Callable[[Group], list[Row]] = _member_rows if name == "members" else lambda group: _assignment_rows(group, names)
-    wanted = (group for group in _in_order(holdings) if groups is None or group.group in groups)
+    wanted = (group for group in _in_order(partition_state) if groups is None or group.group in groups)
     return [row for group in wanted for row in rows_of(group)]
 
 
@@ -80,35 +80,35 @@ def has_later_members(group: Group) -> bool:
     return isinstance(group.members, LaterMembers)
 
 
-def _in_order(holdings: Holdings) -> list[Group]:
-    return sorted(holdings.groups.values(), key=lambda group: group.group)
+def _in_order(partition_state: PartitionState) -> list[Group]:
+    return sorted(partition_state.groups.values(), key=lambda group: group.group)
 
 
 def _member_rows(group: Group) -> list[Row]:
     match group:
-        case ClassicGroup():
+        case ClassicGroupState():
             return [_classic_member_row(group, member) for member in group.members.values()]
-        case ConsumerGroup():
+        case ConsumerGroupState():
             return [_consumer_member_row(group, member) for member in group.members.values()]
-        case ShareGroup():
+        case ShareGroupState():
             return [_share_member_row(group, member) for member in group.members.values()]
-        case StreamsGroup():
+        case StreamsGroupState():
             return [_streams_member_row(group, member) for member in group.members.values()]
 
 
 def _assignment_rows(group: Group, names: TopicNames) -> list[Row]:
     match group:
-        case ClassicGroup():
+        case ClassicGroupState():
             return [row for member in group.members.values() for row in _classic_assignment_rows(group, member)]
-        case ConsumerGroup() | ShareGroup():
+        case ConsumerGroupState() | ShareGroupState():
             return _topic_assignment_rows(group, names)
-        case StreamsGroup():
+        case StreamsGroupState():
             return _task_assignment_rows(group)
 
 
 def _group_row(group: Group) -> Row:
     row: Row = {"record_offset": group.record_offset, "group": group.group, "group_type": group.group_type, "group_state": group.state}
-    if isinstance(group, ClassicGroup):
+    if isinstance(group, ClassicGroupState):
         return row | {
             "protocol_type": group.protocol_type,
             "protocol": group.protocol,
@@ -123,13 +123,13 @@ def _group_row(group: Group) -> Row:
         "metadata_hash": group.metadata_hash,
         "assignment_timestamp_ms": group.assignment_timestamp_ms or None,
     }
-    if isinstance(group, StreamsGroup):
+    if isinstance(group, StreamsGroupState):
         row["topology_epoch"] = None if group.topology is None else group.topology["topology_epoch"]
         row["validated_topology_epoch"] = group.validated_topology_epoch
     return row
 
 
-def _classic_member_row(group: ClassicGroup, member: ClassicMember) -> Row:
+def _classic_member_row(group: ClassicGroupState, member: ClassicMember) -> Row:
     subscription = decode_subscription(group.protocol_type, group.protocol, member.subscription)
     return {
         "record_offset": group.record_offset,
@@ -149,7 +149,9 @@ def _classic_member_row(group: ClassicGroup, member: ClassicMember) -> Row:
     }
 
 
-def _modern_member_row(group: ConsumerGroup | ShareGroup | StreamsGroup, member: ConsumerMember | ShareMember | StreamsMember) -> Row:
+def _modern_member_row(
+    group: ConsumerGroupState | ShareGroupState | StreamsGroupState, member: ConsumerMember | ShareMember | StreamsMember
+) -> Row:
     return {
         "record_offset": max(member.record_offset, member.assignment_record_offset or 0),
         "group": group.group,
@@ -165,7 +167,7 @@ def _modern_member_row(group: ConsumerGroup | ShareGroup | StreamsGroup, member:
     }
 
 
-def _consumer_member_row(group: ConsumerGroup, member: ConsumerMember) -> Row:
+def _consumer_member_row(group: ConsumerGroupState, member: ConsumerMember) -> Row:
     return _modern_member_row(group, member) | {
         "group_instance_id": member.group_instance_id,
         "session_timeout_ms": member.classic["session_timeout_ms"] if member.classic else None,
@@ -176,11 +178,11 @@ def _consumer_member_row(group: ConsumerGroup, member: ConsumerMember) -> Row:
     }
 
 
-def _share_member_row(group: ShareGroup, member: ShareMember) -> Row:
+def _share_member_row(group: ShareGroupState, member: ShareMember) -> Row:
     return _modern_member_row(group, member) | {"rebalance_timeout_ms": None, "subscribed_topics": member.subscribed_topics}
 
 
-def _streams_member_row(group: StreamsGroup, member: StreamsMember) -> Row:
+def _streams_member_row(group: StreamsGroupState, member: StreamsMember) -> Row:
     return _modern_member_row(group, member) | {
         "group_instance_id": member.group_instance_id,
         "topology_epoch": member.topology_epoch,
@@ -190,7 +192,7 @@ def _streams_member_row(group: StreamsGroup, member: StreamsMember) -> Row:
     }
 
 
-def _classic_assignment_rows(group: ClassicGroup, member: ClassicMember) -> Iterator[Row]:
+def _classic_assignment_rows(group: ClassicGroupState, member: ClassicMember) -> Iterator[Row]:
     for topic, partition in assigned_partitions(decode_assignment(group.protocol_type, group.protocol, member.assignment)):
         yield {
             "record_offset": group.record_offset,
@@ -203,7 +205,7 @@ def _classic_assignment_rows(group: ClassicGroup, member: ClassicMember) -> Iter
         }
 
 
-def _topic_assignment_rows(group: ConsumerGroup | ShareGroup, names: TopicNames) -> list[Row]:
+def _topic_assignment_rows(group: ConsumerGroupState | ShareGroupState, names: TopicNames) -> list[Row]:
     def expand(member_id: str, kind: str, record_offset: int | None, held: TopicPartitions) -> Iterator[Row]:
         for topic_id, partitions in held.items():
             name = names.lookup(topic_id)
@@ -230,7 +232,7 @@ def _topic_assignment_rows(group: ConsumerGroup | ShareGroup, names: TopicNames)
     return rows
 
 
-def _task_assignment_rows(group: StreamsGroup) -> list[Row]:
+def _task_assignment_rows(group: StreamsGroupState) -> list[Row]:
     def expand(member_id: str, kind: str, record_offset: int | None, tasks: Tasks) -> Iterator[Row]:
         for role, subtopologies in tasks.items():
             for subtopology_id, partitions in subtopologies.items():
@@ -275,8 +277,8 @@ def _offset_row(key: OffsetKey, commit: Commit, *, is_stable: bool) -> Row:
     }
 
 
-def _share_partition_rows(holdings: Holdings) -> Iterator[Row]:
-    for group, state in sorted(holdings.share_states.items()):
+def _share_partition_rows(partition_state: PartitionState) -> Iterator[Row]:
+    for group, state in sorted(partition_state.share_states.items()):
         for status, topics in (("initializing", state.initializing), ("initialized", state.initialized), ("deleting", state.deleting)):
             for topic in topics:
                 for partition in topic.get("partitions", [None]):
@@ -290,7 +292,7 @@ def _share_partition_rows(holdings: Holdings) -> Iterator[Row]:
                     }
 
 
-def _regular_expression_rows(group: ConsumerGroup) -> Iterator[Row]:
+def _regular_expression_rows(group: ConsumerGroupState) -> Iterator[Row]:
     for text, expression in sorted(group.regular_expressions.items()):
         yield {
             "record_offset": expression.record_offset,
@@ -302,7 +304,7 @@ def _regular_expression_rows(group: ConsumerGroup) -> Iterator[Row]:
         }
 
 
-def _topology_rows(group: StreamsGroup) -> Iterator[Row]:
+def _topology_rows(group: StreamsGroupState) -> Iterator[Row]:
     if group.topology is None:
         return
     for subtopology in group.topology["subtopologies"]:

@@ -19,8 +19,8 @@ from exhume.errors import RequestError
 from exhume.replay.spark.group_records import RecordTable
 from exhume.replay.spark.group_tables import GroupTable
 from exhume.replay.spark.state import StateFrames
-from exhume.spark.batches import GROUP_TABLES, batch, write_tables
 from exhume.spark.diagnosis import Diagnosis, diagnose
+from exhume.spark.export import GROUP_TABLES, export_tables, write_tables
 from exhume.spark.records import RECORD_TABLES, owners, rebalances, record_table
 from exhume.spark.states import completeness, reconstruct, snapshots
 
@@ -34,9 +34,9 @@ __all__ = [
     "GroupTable",
     "RecordTable",
     "StateFrames",
-    "batch",
     "completeness",
     "diagnose",
+    "export_tables",
     "owners",
     "rebalances",
     "reconstruct",

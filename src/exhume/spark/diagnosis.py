@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
-from exhume.analysis.detectors.apart import (
+from exhume.analysis.detectors.cases import LogContext, PartitionCase
+from exhume.analysis.detectors.cleaning import may_have_stopped
+from exhume.analysis.detectors.diagnose import chosen
+from exhume.analysis.detectors.distributed import (
     Known,
     KnownFiles,
     LogFacts,
@@ -23,9 +26,6 @@ from exhume.analysis.detectors.apart import (
     known_of,
     several_copies,
 )
-from exhume.analysis.detectors.cases import PartitionCase, Surroundings
-from exhume.analysis.detectors.cleaning import may_have_stopped
-from exhume.analysis.detectors.diagnose import chosen
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.loading import is_large, tried_releases
 from exhume.analysis.growth import COMPACTION, growth_of
@@ -37,7 +37,7 @@ from exhume.codecs.record_sizes import record_sizes
 from exhume.codecs.segment_reader import ReadOptions, SegmentReader
 from exhume.findings import SCHEMA as FINDINGS
 from exhume.findings import Finding, Findings
-from exhume.replay.reading import FastLoad
+from exhume.replay.reading import CompiledLoad
 from exhume.replay.spark.condensed import CondensedLogs, OneLog, logs_of
 from exhume.replay.spark.loads import Request, load_logs
 from exhume.replay.spark.numbered import first_of_each, for_each_number
@@ -79,11 +79,13 @@ def diagnose(
     """
     evidence = found(places, include, filesystem_options)
     names = names_beside(evidence.log_directories, None if topics_file is None else Path(topics_file))
-    return Diagnosis(spark, evidence, Asked(inputs or Inputs(), codes, groups), names, ReadOptions(verify=verify, cap_bytes=cap_bytes))
+    return Diagnosis(
+        spark, evidence, DiagnosisRequest(inputs or Inputs(), codes, groups), names, ReadOptions(verify=verify, cap_bytes=cap_bytes)
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class DiagnosisRequest:
     """What is looked for, as `OffsetsTopic.diagnose` takes it."""
 
     inputs: Inputs
@@ -114,7 +116,7 @@ class _Files:
         return KnownFiles(
             evidence,
             lambda: SegmentReader(evidence, options, damage),
-            lambda: FastLoad(options.verify, options.cap_bytes, least_bytes=options.least_kernel_bytes(size_bytes)),
+            lambda: CompiledLoad(options.verify, options.cap_bytes, least_bytes=options.least_kernel_bytes(size_bytes)),
             damage,
             rows=self.compaction,
             failed=self.failed,
@@ -129,16 +131,16 @@ class Diagnosis:
 
     spark: SparkSession
     evidence: Evidence
-    asked: Asked
+    request: DiagnosisRequest
     names: TopicNames
     options: ReadOptions
     _logs: CondensedLogs = field(init=False)
     _known: Known = field(init=False)
 
     def __post_init__(self) -> None:
-        chosen(self.asked.codes)
+        chosen(self.request.codes)
         self._logs = CondensedLogs(self.spark, logs_of(self.evidence, self.options), condense_log)
-        self._known = known_of(self._facts(), self.names, self.asked.inputs)
+        self._known = known_of(self._facts(), self.names, self.request.inputs)
 
     def __enter__(self) -> Self:
         return self
@@ -157,12 +159,12 @@ class Diagnosis:
 
     def findings(self) -> DataFrame:
         """Rows of `findings.SCHEMA`, JSON as text, in no order."""
-        copies = several_copies(each.around for each in self._facts())
+        copies = several_copies(each.log_context for each in self._facts())
         files = self._files()
-        rows = self._logs.together(partial(_of_all, self._known, files, self.asked), _PLACED)
-        rows = rows.unionAll(self._logs.each(partial(_of_log, self._known, self.asked), _PLACED))
+        rows = self._logs.together(partial(_of_all, self._known, files, self.request), _PLACED)
+        rows = rows.unionAll(self._logs.each(partial(_of_log, self._known, self.request), _PLACED))
         if copies:
-            look = partial(_of_copies, copies, replace(files, damage=()), self.asked)
+            look = partial(_of_copies, copies, replace(files, damage=()), self.request)
             rows = rows.unionAll(for_each_number(self.spark, len(copies), look, _PLACED))
         return first_of_each(rows, _TOLD, _PLACE)
 
@@ -174,7 +176,7 @@ class Diagnosis:
     def _files(self) -> _Files:
         size_bytes = sum(each.size_bytes for each in self.evidence.partitions)
         damage = Findings([*self.evidence.findings, *self._logs.damage])
-        codes = {detector.code for detector in chosen(self.asked.codes)}
+        codes = {detector.code for detector in chosen(self.request.codes)}
         # Small logs are loaded where they are looked at.
         failed = self._failed(size_bytes) if "IC-06" in codes and is_large(size_bytes) else None
         compaction = self._compaction() if "IC-03" in codes else {}
@@ -202,11 +204,11 @@ class Diagnosis:
     def _compaction(self) -> dict[Origin, dict[str, Any]]:
         """How far the cleaner came in those logs that may be in its way."""
         first_open = {each.origin: each.first_open for each in self._facts() if each.first_open is not None}
-        newest_ms = max((each.around.last_timestamp_ms or 0 for each in self._facts()), default=0)
+        newest_ms = max((each.log_context.last_timestamp_ms or 0 for each in self._facts()), default=0)
         suspects = [
             self._logs.logs[number]
             for number, facts in sorted(self._logs.facts.items())
-            if any(may_have_stopped(directory, facts.around) for directory in self._logs.logs[number].partitions)
+            if any(may_have_stopped(directory, facts.log_context) for directory in self._logs.logs[number].partitions)
         ]
         if not suspects:
             return {}
@@ -218,17 +220,17 @@ class Diagnosis:
 # What executors do
 
 
-def _of_all(known: Known, files: _Files, asked: Asked, cases: Iterable[tuple[int, PartitionCase]]) -> Iterator[pa.RecordBatch]:
-    found = diagnose_all([case for _, case in cases], known, files.opened(), asked.inputs, **asked.named())
+def _of_all(known: Known, files: _Files, request: DiagnosisRequest, cases: Iterable[tuple[int, PartitionCase]]) -> Iterator[pa.RecordBatch]:
+    found = diagnose_all([case for _, case in cases], known, files.opened(), request.inputs, **request.named())
     return _placed(0, found)
 
 
-def _of_log(known: Known, asked: Asked, number: int, case: PartitionCase) -> Iterator[pa.RecordBatch]:
-    return _placed((number + 1) * _PER_LOG, diagnose_log(case, known, asked.inputs, **asked.named()))
+def _of_log(known: Known, request: DiagnosisRequest, number: int, case: PartitionCase) -> Iterator[pa.RecordBatch]:
+    return _placed((number + 1) * _PER_LOG, diagnose_log(case, known, request.inputs, **request.named()))
 
 
-def _of_copies(copies: Sequence[Sequence[Surroundings]], files: _Files, asked: Asked, number: int) -> Iterator[pa.RecordBatch]:
-    return _placed(0, diagnose_copies(copies[number], files.opened(), asked.inputs, **asked.named()))
+def _of_copies(copies: Sequence[Sequence[LogContext]], files: _Files, request: DiagnosisRequest, number: int) -> Iterator[pa.RecordBatch]:
+    return _placed(0, diagnose_copies(copies[number], files.opened(), request.inputs, **request.named()))
 
 
 def _placed(first: int, findings: Iterator[Finding]) -> Iterator[pa.RecordBatch]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from exhume.analysis.group_lives import GROUP_RECORD_TYPES, group_lives
+from exhume.analysis.group_timeline import GROUP_RECORD_TYPES, group_timeline
 from exhume.analysis.log_spans import LogSpans, joined, log_spans
 from exhume.analysis.ownership import OWNERS
 from exhume.analysis.ownership import owners as owners_of
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
 
 def _rebalances(records: Iterable[pa.RecordBatch], names: TopicNames, spans: LogSpans) -> pa.Table:
-    return rebalances_of(group_lives(records, names), spans)
+    return rebalances_of(group_timeline(records, names), spans)
 
 
 def _owners(records: Iterable[pa.RecordBatch], names: TopicNames, spans: LogSpans) -> pa.Table:
-    return owners_of(group_lives(records, names), spans)
+    return owners_of(group_timeline(records, names), spans)
 
 
 #: Tables that `write_tables` knows besides: made of the group records of each group, over the whole of a log. Others can be added.
@@ -87,7 +87,7 @@ def group_records(spark: SparkSession, evidence: Evidence, groups: Collection[st
             release=profile_for(None).release,
             mode="lenient",
             stop=None,
-            view="shown",
+            view="committed",
             inputs=LoadInputs(),
             moments=[None],
             # Names of topics come with it.

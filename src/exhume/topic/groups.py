@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from exhume.analysis.group_lives import GROUP_RECORD_TYPES, group_lives
+from exhume.analysis.group_timeline import GROUP_RECORD_TYPES, group_timeline
 from exhume.analysis.memberships import Membership, is_in_front, up_to
 from exhume.analysis.ownership import owners
 from exhume.analysis.rebalances import rebalances, storm_findings
@@ -21,7 +21,7 @@ from exhume.errors import RequestError, near_by
 from exhume.findings import Finding
 from exhume.replay.append_order import append_orders
 from exhume.replay.local import load_state
-from exhume.replay.moment import Moment, doubts, moment
+from exhume.replay.moment import Moment, moment, moment_findings
 from exhume.replay.partition_load import LoadOptions
 from exhume.replay.releases import is_release, profile_for
 from exhume.replay.topic_names import TopicNames, read_topics_file
@@ -29,7 +29,7 @@ from exhume.topic.states import TopicStates
 from exhume.topic.tables import Place
 
 if TYPE_CHECKING:
-    from exhume.analysis.assignments import Assignments
+    from exhume.analysis.assignment.verdicts import Assignments
 
 
 class TopicGroups(TopicStates):
@@ -40,7 +40,7 @@ class TopicGroups(TopicStates):
 
         Topics that records name by id have their names where these logs know them anywhere, commits included.
         """
-        return group_lives(self.records(types=GROUP_RECORD_TYPES, groups=groups), self._learned_names(None))
+        return group_timeline(self.records(types=GROUP_RECORD_TYPES, groups=groups), self._learned_names(None))
 
     def assignments(
         self,
@@ -64,9 +64,9 @@ class TopicGroups(TopicStates):
         Raises:
             RequestError: no such assignor, release or group, or a moment that this log cannot have.
         """
-        from exhume.analysis.assignment_rounds import TOPIC_RECORD_TYPES, FactsOverTime, check_every, check_latest
-        from exhume.analysis.assignment_trials import Expectation
-        from exhume.analysis.assignments import tables_of
+        from exhume.analysis.assignment.history import TOPIC_RECORD_TYPES, FactsOverTime, check_every, check_latest
+        from exhume.analysis.assignment.runs import Expectation
+        from exhume.analysis.assignment.verdicts import tables_of
         from exhume.analysis.assignors import VARIANTS
 
         known = sorted({variant.assignor for variant in VARIANTS})
@@ -153,7 +153,7 @@ class TopicGroups(TopicStates):
             elif last_offset is not None:
                 ends[origin] = last_offset + 1
             if order is not None or at.time_ms is None:
-                self.findings.extend(doubts(directory, at, order))
+                self.findings.extend(moment_findings(directory, at, order))
         return ends
 
     def _noting_late(self, steps: Iterable[Membership], ends: Mapping[Origin, int], groups: Collection[str] | None) -> Iterator[Membership]:
@@ -197,10 +197,10 @@ class TopicGroups(TopicStates):
         """
         missing = set(groups or ())
         names = self._learned_names(None) if names is None else names
-        for step in group_lives(self.records(types=GROUP_RECORD_TYPES, groups=groups), names):
+        for step in group_timeline(self.records(types=GROUP_RECORD_TYPES, groups=groups), names):
             missing.discard(step.group)
             yield step
         if missing:
-            known = {step.group for step in group_lives(self.records(types=GROUP_RECORD_TYPES))}
+            known = {step.group for step in group_timeline(self.records(types=GROUP_RECORD_TYPES))}
             group = min(missing)
             raise RequestError(f"no group record of {group!r} is here", remedy=near_by(group, known))

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from exhume.analysis.coverage import coverage_of
 from exhume.analysis.forecast import forecast, forecast_removals
-from exhume.analysis.group_lives import group_lives
+from exhume.analysis.group_timeline import group_timeline
 from exhume.analysis.growth import Growth, GrowthBy, growth_of
 from exhume.analysis.history import group_history
 from exhume.analysis.log_spans import log_spans
@@ -23,11 +23,11 @@ from exhume.analysis.reset_plan import ResetPlan, TakenBack, past_findings, plan
 from exhume.analysis.transactions import DEFAULT_MAX_TIMEOUT_MS, Transactions, transactions_of
 from exhume.analysis.why import explain as answer_why
 from exhume.arrow_rows import Origin
-from exhume.codecs.chapters import chapters
+from exhume.codecs.record_chunks import record_chunks
 from exhume.codecs.record_sizes import record_sizes
 from exhume.errors import RequestError, near_by
 from exhume.findings import Finding, Findings
-from exhume.garbage import collected_seldom
+from exhume.gc_control import infrequent_gc
 from exhume.replay.local import load_partitions, load_state, state_of_loads
 from exhume.replay.moment import Clock, moment, refuse_lone_clock
 from exhume.replay.partition_load import LoadOptions
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 class TopicInvestigations(TopicGroups):
     """Answers that join all the others."""
 
-    @collected_seldom()
+    @infrequent_gc()
     def diagnose(
         self,
         inputs: Inputs | None = None,
@@ -66,7 +66,7 @@ class TopicInvestigations(TopicGroups):
         from exhume.analysis.detectors import Inputs, LogFiles, condense, diagnose
 
         reader = self._reader()
-        case = condense(chapters(reader), self._topic_names(topics_file), compiled=reader.is_worth_compiling)
+        case = condense(record_chunks(reader), self._topic_names(topics_file), compiled=reader.is_worth_compiling)
         case.files = LogFiles(self._evidence, self._reader, self._fast_load, self.findings)
         inputs = inputs or Inputs()
         known = {group.group for group in case.groups()} | {line.group for line in inputs.live or ()}
@@ -95,7 +95,7 @@ class TopicInvestigations(TopicGroups):
         """
         from exhume.analysis.detectors.inputs import Inputs
         from exhume.analysis.explanation.commands import moment_arguments
-        from exhume.analysis.explanation.gathering import Gathered, cuts, facts_of, history_until, noting
+        from exhume.analysis.explanation.evidence import Gathered, cuts, facts_of, history_until, noting
         from exhume.analysis.explanation.page import pages
 
         profile, inputs = profile_for(release), Inputs(retention_ms=retention_ms)
@@ -124,7 +124,7 @@ class TopicInvestigations(TopicGroups):
         end_times_ms = {origin: self._times_of(end, origin[1]).get(str(origin[0])) for origin, end in known_ends.items()}
         times_ms = (*end_times_ms.values(), *(span.last_timestamp_ms for span in spans.values()))
         newest_ms = max((time_ms for time_ms in times_ms if time_ms is not None), default=0)
-        expected = forecast([load.of_all_held() for load in loads], profile, newest_ms, retention_ms, groups=[group])
+        expected = forecast([load.with_state_in_memory() for load in loads], profile, newest_ms, retention_ms, groups=[group])
         coverage = coverage_of(batches)
         why = answer_why(
             group,
@@ -141,7 +141,7 @@ class TopicInvestigations(TopicGroups):
             state=state,
             history=history,
             ends=ends,
-            memberships=[*group_lives(records, names)],
+            memberships=[*group_timeline(records, names)],
             why=why,
             forecast=expected,
             completeness=None if at is None else self.completeness(state),
@@ -246,7 +246,7 @@ class TopicInvestigations(TopicGroups):
         from exhume.analysis.detectors.diagnose import diagnose_group
 
         reader = self._reader()
-        case = condense(chapters(reader), names, commits_of=[group], compiled=reader.is_worth_compiling)
+        case = condense(record_chunks(reader), names, commits_of=[group], compiled=reader.is_worth_compiling)
         return [finding for each in case.groups() if each.group == group for finding in diagnose_group(each, inputs, DETECTORS)]
 
     def _cuts(self, past: CoordinatorState) -> dict[Origin, tuple[int | None, int | None]]:

@@ -28,7 +28,7 @@ from exhume.replay.local import load_partitions, load_state
 from exhume.replay.moment import Clock, moment, refuse_lone_clock, refuse_wrong_order
 from exhume.replay.partition_load import LoadOptions, Mode, PartitionLoad
 from exhume.replay.profiles import BrokerProfile
-from exhume.replay.reading import FastLoad, LoadInputs
+from exhume.replay.reading import CompiledLoad, LoadInputs
 from exhume.replay.release_table import newest_of_each_line
 from exhume.replay.releases import newer_release_findings, profile_for
 from exhume.replay.state import CoordinatorState, refuse_unknown_groups
@@ -49,7 +49,7 @@ class TopicStates(TopicTables):
         release: str | None = None,
         mode: Mode = "strict",
         stop: Stop | None = None,
-        view: Literal["shown", "held"] = "shown",
+        view: Literal["committed", "in_memory"] = "committed",
         groups: Collection[str] | None = None,
         topics_file: Place | None = None,
         inputs: LoadInputs | None = None,
@@ -71,12 +71,12 @@ class TopicStates(TopicTables):
             RequestError: no such release, or a moment that this log cannot have.
         """
         at = moment(self._evidence.offsets_partitions, at_offset=at_offset, at_time_ms=at_time_ms, clock=clock)
-        options = LoadOptions(profile_for(release), mode, stop, view, inputs or LoadInputs(), at, groups=asked_exactly(groups))
+        options = LoadOptions(profile_for(release), mode, stop, view, inputs or LoadInputs(), at, groups=selectable_groups(groups))
         self._note_unknown_releases(release)
         options = replace(options, fast=self._fast_load())
         state = load_state(self._evidence.log_directories, options, self._topic_names(topics_file))
         self._look_for_damage(mode, options.fast)
-        if options.fast is not None and options.fast.read_whole:
+        if options.fast is not None and options.fast.verified_segments:
             kernel_cache.mark_warm()
         self.findings.extend(state.findings)
         return state.only(groups) if groups is not None else state
@@ -135,14 +135,14 @@ class TopicStates(TopicTables):
         """
         self._note_unknown_releases(release)
         try:
-            return self._history(group, (topic, partition), release, asked_exactly([group]))
+            return self._history(group, (topic, partition), release, selectable_groups([group]))
         except RequestError:
             # What is near by is known to a load of all groups.
             return self._history(group, (topic, partition), release, None)
 
     def _history(self, group: str, key: tuple[str | None, int | None], release: str | None, groups: Collection[str] | None) -> pa.Table:
         # Loaded as far as it goes: what a damaged record hides is no reason to call the others dead.
-        names, fast = self._topic_names(None), replace(self._fast_load(), noted={})
+        names, fast = self._topic_names(None), replace(self._fast_load(), relevant_batches={})
         options = LoadOptions(profile_for(release), "lenient", fast=fast, groups=groups)
         state = load_state(self._evidence.log_directories, options, names)
         return group_history(self._batches_about(group, fast, key), state, names, group, self._spans, topic=key[0], partition=key[1])
@@ -166,7 +166,7 @@ class TopicStates(TopicTables):
         profile = profile_for(release)
         now_ms, retention_ms = now_or_given_ms(now_ms), retention_of_ms(retention_ms, profile)
         fast = self._fast_load()
-        options = LoadOptions(profile, view="held", inputs=LoadInputs(retention_minutes=retention_ms // MS_PER_MINUTE), fast=fast)
+        options = LoadOptions(profile, view="in_memory", inputs=LoadInputs(retention_minutes=retention_ms // MS_PER_MINUTE), fast=fast)
         loads = load_partitions(self._evidence.log_directories, options, self._topic_names(None))
         self._look_for_damage("strict", fast)
         for load in loads:
@@ -203,8 +203,8 @@ class TopicStates(TopicTables):
         state = self.state(release=release, inputs=inputs)
         names = self._topic_names(None)
         fast = self._fast_load()
-        noting = replace(self._fast_load(), noted={})
-        options = LoadOptions(profile, "lenient", inputs=inputs, fast=noting, groups=asked_exactly([group]))
+        noting = replace(self._fast_load(), relevant_batches={})
+        options = LoadOptions(profile, "lenient", inputs=inputs, fast=noting, groups=selectable_groups([group]))
         lenient = load_state(self._evidence.log_directories, options, names)
         try:
             history = group_history(self._batches_about(group, noting), lenient, names, group, self._spans)
@@ -212,7 +212,7 @@ class TopicStates(TopicTables):
             # That nothing is here is an answer, too.
             history = HISTORY.empty_table()
 
-        options = LoadOptions(profile, view="held", inputs=inputs, fast=fast, groups=asked_exactly([group]))
+        options = LoadOptions(profile, view="in_memory", inputs=inputs, fast=fast, groups=selectable_groups([group]))
         loads = load_partitions(self._evidence.log_directories, options, names)
         now = forecast(loads, profile, now_ms, retention_ms, groups=[group])
         return answer_why(
@@ -237,25 +237,25 @@ class TopicStates(TopicTables):
         self._note_unknown_releases(*(releases or ()))
         return check_loads(self._evidence.log_directories, list(releases or newest_of_each_line()), stop=stop, fast=self._fast_load())
 
-    def _batches_about(self, group: str, fast: FastLoad, key: tuple[str | None, int | None] = (None, None)) -> Iterator[SegmentBatch]:
+    def _batches_about(self, group: str, fast: CompiledLoad, key: tuple[str | None, int | None] = (None, None)) -> Iterator[SegmentBatch]:
         """Every batch that has to do with this group, or could; a name that is not exact could stand for others.
 
         Commits of other keys than this one may be left out.
         """
         reader = self._reader()
-        if not fast.read_whole or "\ufffd" in group:
+        if not fast.verified_segments or "\ufffd" in group:
             return reader.batches()
         from exhume.codecs.columns.mentions import batches_about
 
-        return batches_about(reader, group, fast.read_whole, noted=fast.noted, key=key)
+        return batches_about(reader, group, fast.verified_segments, noted=fast.relevant_batches, key=key)
 
     def _note_unknown_releases(self, *releases: str | None) -> None:
         self.findings.extend(newer_release_findings(releases))
 
-    def _fast_load(self) -> FastLoad:
+    def _fast_load(self) -> CompiledLoad:
         options = self._options
         least_bytes = options.least_kernel_bytes(self._reader().total_bytes)
-        return FastLoad(options.verify, options.cap_bytes, self._count_bytes(), least_bytes, options.most_threads)
+        return CompiledLoad(options.verify, options.cap_bytes, self._count_bytes(), least_bytes, options.most_threads)
 
     def _count_bytes(self) -> Callable[[int], None]:
         """Tells the progress of bytes that threads have done."""
@@ -272,12 +272,12 @@ class TopicStates(TopicTables):
 
         return advance
 
-    def _look_for_damage(self, mode: Mode, fast: FastLoad | None = None) -> None:
+    def _look_for_damage(self, mode: Mode, fast: CompiledLoad | None = None) -> None:
         """Put what a look at every checksum finds into `findings`; a lenient load reads every record, so those are looked at too.
 
         Segments that a fast load has read whole are left out: it has verified them, and found nothing to say.
         """
-        reader, besides = self._reader(), fast.read_whole if fast else frozenset[str]()
+        reader, besides = self._reader(), fast.verified_segments if fast else frozenset[str]()
         if reader.is_worth_compiling:
             from exhume.codecs.columns.looking import look
 
@@ -291,7 +291,7 @@ class TopicStates(TopicTables):
         return names_beside(self._evidence.log_directories, None if topics_file is None else Path(topics_file))
 
 
-def asked_exactly(groups: Collection[str] | None) -> Collection[str] | None:
+def selectable_groups(groups: Collection[str] | None) -> Collection[str] | None:
     """These groups, for a load that has to do with no others; None where a name of them is not exact: it could stand for several."""
     return None if groups is None or any("\ufffd" in group for group in groups) else groups
 
@@ -312,6 +312,6 @@ def retention_of_ms(retention_ms: int | None, profile: BrokerProfile) -> int:
 
 def _refuse_unknown(groups: Collection[str], forecast: pa.Table, loads: Sequence[PartitionLoad]) -> None:
     for group in sorted(set(groups) - set(forecast["group"].to_pylist())):
-        held = [load.holdings.whole() for load in loads]
-        known = {name for holdings in held for name in (*holdings.groups, *(key[0] for key in holdings.offsets))}
+        held = [load.partition_state.whole() for load in loads]
+        known = {name for partition_state in held for name in (*partition_state.groups, *(key[0] for key in partition_state.offsets))}
         raise RequestError(f"no group {group!r} in this state", remedy=near_by(group, known))

@@ -25,10 +25,10 @@ def check(variant: Variant, vector: Vector, answer: Answer) -> str:
     """What was compared."""
     if answer.exception is not None:
         with pytest.raises(AssignorThrows) as thrown:
-            variant.run(vector.question)
+            variant.run(vector.spec)
         assert thrown.value.exception == answer.exception, (variant.title, vector.name)
         return "exceptions"
-    plan = variant.run(vector.question)
+    plan = variant.run(vector.spec)
     assert by_topic(plan.assigned, ordered=answer.is_ordered) == answer.assigned, (variant.title, vector.name)
     if answer.withheld is not None:
         withheld = {member_id: list(partitions) for member_id, partitions in plan.withheld.items()}

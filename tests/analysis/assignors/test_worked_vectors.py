@@ -11,7 +11,7 @@ from itertools import chain
 
 import pytest
 
-from exhume.analysis.assignors import AssignorThrows, Member, Question, Side, variant_for
+from exhume.analysis.assignors import AssignorThrows, GroupSpec, MemberSpec, Side, variant_for
 
 #: (rule, side and assignor, releases, topics, members, answer). An answer that is an exception is its name.
 WORKED: list[tuple[str, str, str, str, str, str]] = [
@@ -107,12 +107,12 @@ WORKED: list[tuple[str, str, str, str, str, str]] = [
 ]  # fmt: skip
 
 
-def member(text: str) -> Member:
+def member(text: str) -> MemberSpec:
     match = re.fullmatch(r"([\w-]+)\{([\w,]*)\}(?:inst=(\w+))?(?:rk=(\w+),?)?(?:own=(.*)@(\d+)(v1)?)?", text)
     assert match is not None, text
     claims = [claim.split(":") for claim in (match[5] or "").split(",") if claim]
     generation = None if match[6] is None else int(match[6])
-    return Member(
+    return MemberSpec(
         match[1],
         tuple(match[2].split(",")),
         match[3],
@@ -124,7 +124,7 @@ def member(text: str) -> Member:
     )
 
 
-def question(topics: str, members: str) -> Question:
+def spec(topics: str, members: str) -> GroupSpec:
     counts, racks, ids = {}, {}, {}
     for number, text in enumerate(topics.split(), start=1):
         topic, size = text.split(":")
@@ -133,7 +133,7 @@ def question(topics: str, members: str) -> Question:
         if listed is not None:
             racks[topic] = tuple(listed)
         ids[topic] = number.to_bytes(16, "big")
-    return Question([member(text) for text in members.split()], counts, racks, ids)
+    return GroupSpec([member(text) for text in members.split()], counts, racks, ids)
 
 
 def answer(text: str) -> dict[str, list[tuple[str, int]]]:
@@ -154,9 +154,9 @@ def test_each_rule_on_a_small_group(case: tuple[str, str, str, str, str, str]) -
         assert variant is not None
         if expected.isalpha():
             with pytest.raises(AssignorThrows, match=expected):
-                variant.run(question(topics, members))
+                variant.run(spec(topics, members))
             continue
-        plan = variant.run(question(topics, members))
+        plan = variant.run(spec(topics, members))
         assert {name: sorted(partitions) for name, partitions in plan.assigned.items() if partitions} == answer(expected), release
 
 

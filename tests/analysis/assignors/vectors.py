@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from exhume.analysis.assignors import Assigned, Member, Question
+from exhume.analysis.assignors import Assigned, GroupSpec, MemberSpec
 
 #: Member -> topic -> partitions; members and topics without any are left out.
 ByTopic = dict[str, dict[str, list[int]]]
@@ -34,7 +34,7 @@ class Vector:
     name: str
     side: str
     assignor: str
-    question: Question
+    spec: GroupSpec
     answers: list[Answer]
 
 
@@ -82,12 +82,12 @@ def _answers(asked: dict[str, Any], *, lists: bool) -> Iterator[Answer]:
         yield Answer(releases, _as_sets(assigned), None, is_ordered=False)
 
 
-def _question(asked: dict[str, Any]) -> Question:
+def _question(asked: dict[str, Any]) -> GroupSpec:
     topics = asked["topics"]
     ids = {topic: _uuid(text) for topic, text in asked.get("topic_ids", {}).items()}
     members = [_member(entry, asked["assignor"]) for entry in asked["members"]]
     ids |= {topic: _uuid(topic[3:]) for member in members for topic, _ in member.owned if topic.startswith("id=")}
-    return Question(
+    return GroupSpec(
         members,
         {topic: size if isinstance(size, int) else len(size) for topic, size in topics.items()},
         {topic: tuple(frozenset(filter(None, racks)) for racks in size) for topic, size in topics.items() if not isinstance(size, int)},
@@ -100,13 +100,13 @@ def _uuid(text: str) -> bytes:
     return base64.urlsafe_b64decode(text + "==")
 
 
-def _member(entry: dict[str, Any], assignor: str) -> Member:
+def _member(entry: dict[str, Any], assignor: str) -> MemberSpec:
     generation = entry.get("generation")
     user_data = bytes.fromhex(entry.get("user_data_hex") or "")
     user_data_generation = entry.get("user_data_generation")
     if assignor == "cooperative-sticky" and user_data:
         user_data_generation = int.from_bytes(user_data[:4], "big", signed=True)
-    return Member(
+    return MemberSpec(
         entry["id"],
         tuple(entry["topics"]),
         entry["instance"],

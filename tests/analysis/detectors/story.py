@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from exhume.analysis.detectors import Inputs, TopicCase, condense, diagnose
-from exhume.codecs.chapters import chapters
 from exhume.codecs.log_directory import discover
+from exhume.codecs.record_chunks import record_chunks
 from exhume.codecs.segment_reader import ReadOptions, SegmentReader
 from exhume.findings import Finding, Findings
 from exhume.fixtures import story as language
@@ -47,7 +47,7 @@ def case_of(*directories: Path, topics: Collection[str] = ()) -> TopicCase:
     for topic in topics:
         names.add("topics_file", topic_id(topic), topic)
     with discover([*directories]) as evidence:
-        return condense(chapters(SegmentReader(evidence, ReadOptions(), Findings())), names)
+        return condense(record_chunks(SegmentReader(evidence, ReadOptions(), Findings())), names)
 
 
 def codes_of(findings: Collection[Finding]) -> set[str]:

@@ -13,8 +13,8 @@ from exhume.analysis.detectors import LogFiles, condense, diagnose
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.growth import growth_of
 from exhume.codecs.batches import BatchWalk
-from exhume.codecs.chapters import chapters
 from exhume.codecs.log_directory import discover
+from exhume.codecs.record_chunks import record_chunks
 from exhume.codecs.record_sizes import record_sizes
 from exhume.codecs.segment_reader import ReadOptions, SegmentReader
 from exhume.findings import Findings
@@ -86,7 +86,7 @@ def test_what_is_counted_in_passing_is_what_a_second_look_counts(tmp_path: Path,
         write_checkpoint(tmp_path / "cleaner-offset-checkpoint", [("__consumer_offsets", 3, checkpoint)])
     with discover([tmp_path]) as evidence:
         options, [directory] = ReadOptions(least_compiled_bytes=0), evidence.partitions
-        [case] = condense(chapters(SegmentReader(evidence, options, Findings()))).partitions
+        [case] = condense(record_chunks(SegmentReader(evidence, options, Findings()))).partitions
         looked = growth_of(record_sizes(SegmentReader(evidence, options, Findings())), [directory], {}, by=None, now_ms=0)
 
     assert case.uncleaned is not None
@@ -104,7 +104,7 @@ def test_what_one_batch_hides_is_left_to_a_second_look(tmp_path: Path) -> None:
             log.roll()
     with discover([tmp_path]) as evidence:
         reader = SegmentReader(evidence, ReadOptions(least_compiled_bytes=0), Findings())
-        [case] = condense(chapters(reader)).partitions
+        [case] = condense(record_chunks(reader)).partitions
 
     assert case.uncleaned is None
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from exhume.analysis.detectors import TopicCase, condense, renamed
-from exhume.analysis.detectors.following.columns import Key
+from exhume.analysis.detectors.commit_loops.columns import KeyColumn
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.keys import GroupKeys
-from exhume.codecs.chapters import chapters
 from exhume.codecs.log_directory import discover
+from exhume.codecs.record_chunks import record_chunks
 from exhume.codecs.segment_reader import ReadOptions, SegmentReader
 from exhume.findings import Findings
 from tests.judges import corpus
@@ -19,7 +19,7 @@ def _cases(case: corpus.Case) -> list[TopicCase]:
     found = []
     for data in case.data_directories.values():
         with discover([data]) as evidence:
-            found.append(condense(chapters(SegmentReader(evidence, ReadOptions(), Findings()))))
+            found.append(condense(record_chunks(SegmentReader(evidence, ReadOptions(), Findings()))))
     return found
 
 
@@ -28,9 +28,13 @@ def _check(keys: GroupKeys) -> None:
     assert [key for key in keys if key.count_of] == [key for key in keys if key.changes]
     assert keys.with_removals() == [key for key in keys if key.removals]
     assert keys.with_dropped() == [key for key in keys if key.dropped]
-    for column, told in ((Key.HOTTEST_RUN, "hot_minutes"), (Key.LARGEST_METADATA, "largest_metadata_bytes"), (Key.COMMITS, "commits")):
+    for column, told in (
+        (KeyColumn.HOTTEST_RUN, "hot_minutes"),
+        (KeyColumn.LARGEST_METADATA, "largest_metadata_bytes"),
+        (KeyColumn.COMMITS, "commits"),
+    ):
         assert keys.with_at_least(2, column) == [key for key in keys if getattr(key, told) >= 2]
-    assert keys.total(Key.BYTES) == sum(key.commit_bytes for key in keys)
+    assert keys.total(KeyColumn.BYTES) == sum(key.commit_bytes for key in keys)
     assert keys.first_committed_offsets() == [first for key in keys if (first := key.first_committed_offset) is not None]
     lasts = [key.last for key in keys]
     assert keys.last_record_offsets == [-1 if last is None else last.record_offset for last in lasts]

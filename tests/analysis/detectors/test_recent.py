@@ -8,8 +8,8 @@ from statistics import median
 import numpy as np
 import pytest
 
-from exhume.analysis.detectors.following import loops_for
-from exhume.analysis.detectors.following.columns import USUAL
+from exhume.analysis.detectors.commit_loops import loops_for
+from exhume.analysis.detectors.commit_loops.columns import USUAL
 from exhume.analysis.detectors.recent import Recent
 
 _SERIES, _RATIO, _FLOOR = 6, 5, 2

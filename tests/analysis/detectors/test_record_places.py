@@ -11,7 +11,7 @@ import pytest
 
 from exhume.analysis.detectors import diagnose
 from exhume.analysis.detectors.inputs import Inputs
-from exhume.analysis.detectors.record_places import from_the_lowest
+from exhume.analysis.detectors.offset_ranks import rank_offsets
 from exhume.codecs.batches import BatchWalk
 
 from .story import case_of
@@ -25,7 +25,7 @@ def test_numbers_of_series_and_record_offsets_are_ordered_as_the_two_are(offsets
     rng = random.Random(1)
     pairs = [[(rng.randrange(4), rng.choice(offsets)) for _ in range(30)] for _ in range(2)]
 
-    span, found = from_the_lowest(4, *(np.array([offset for _, offset in each], np.int64) for each in pairs))
+    span, found = rank_offsets(4, *(np.array([offset for _, offset in each], np.int64) for each in pairs))
     numbers = [
         series * span + int(number) for each, own in zip(pairs, found, strict=True) for (series, _), number in zip(each, own, strict=True)
     ]
@@ -36,7 +36,7 @@ def test_numbers_of_series_and_record_offsets_are_ordered_as_the_two_are(offsets
 
 
 def test_a_series_without_record_offsets_is_let_be() -> None:
-    assert [each.tolist() for each in from_the_lowest(1, np.array([7, 9], np.int64), np.empty(0, np.int64))[1]] == [[0, 2], []]
+    assert [each.tolist() for each in rank_offsets(1, np.array([7, 9], np.int64), np.empty(0, np.int64))[1]] == [[0, 2], []]
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from exhume.analysis.detectors import TopicCase, beyond, diagnose, moves, unread
+from exhume.analysis.detectors import TopicCase, diagnose, offsets_out_of_range, rewinds_and_jumps, unconsumed_partitions
 from exhume.analysis.detectors.cases import Silence
 from exhume.analysis.detectors.changes import ChangeTable
-from exhume.analysis.detectors.following.columns import USUAL
+from exhume.analysis.detectors.commit_loops.columns import USUAL
 from exhume.analysis.detectors.inputs import Inputs
-from exhume.analysis.member_sayings import is_opaque, is_owned_twice, owned_together
-from exhume.codecs.chapters import chapters
+from exhume.analysis.member_columns import all_owned, is_opaque, is_owned_twice
 from exhume.codecs.log_directory import discover
+from exhume.codecs.record_chunks import record_chunks
 from exhume.codecs.segment_reader import ReadOptions, SegmentReader
 from exhume.findings import Finding, Findings
 from tests.judges import corpus
@@ -48,21 +48,21 @@ def test_troubles_are_many(tmp_path: Path) -> None:
 
 def test_rewinds_far_from_every_handover(case: TopicCase, monkeypatch: pytest.MonkeyPatch) -> None:
     asked_first = _found(case, "IC-02")
-    monkeypatch.setattr(moves, "_may_be_after_handovers", lambda _, changes: np.ones(len(changes), np.bool_))
+    monkeypatch.setattr(rewinds_and_jumps, "_may_be_after_handovers", lambda _, changes: np.ones(len(changes), np.bool_))
 
     assert _found(case, "IC-02") == asked_first
 
 
 def test_keys_without_teeth(case: TopicCase, monkeypatch: pytest.MonkeyPatch) -> None:
     asked_first = _found(case, "IC-13")
-    monkeypatch.setattr(moves, "_with_teeth", lambda group: [*group.keys])
+    monkeypatch.setattr(rewinds_and_jumps, "_with_teeth", lambda group: [*group.keys])
 
     assert _found(case, "IC-13") == asked_first
 
 
 def test_changes_that_are_no_sign_of_another_topic(case: TopicCase, monkeypatch: pytest.MonkeyPatch) -> None:
     asked_first = _found(case, "IC-07")
-    monkeypatch.setattr(beyond, "_signs", lambda changes: changes.places)
+    monkeypatch.setattr(offsets_out_of_range, "_signs", lambda changes: changes.places)
 
     assert _found(case, "IC-07") == asked_first
 
@@ -81,8 +81,8 @@ def _commits_of_groups(directory: Path) -> Iterator[list[dict[str, Any]]]:
     """The commits that can be read, in the order of the log: of one group in one log after the other."""
     commits = defaultdict(list)
     with discover([directory]) as evidence:
-        for chapter in chapters(SegmentReader(evidence, ReadOptions(), Findings())):
-            for row in chapter.commits.to_pylist():
+        for chunk in record_chunks(SegmentReader(evidence, ReadOptions(), Findings())):
+            for row in chunk.commits.to_pylist():
                 is_named = None not in (row["group"], row["topic"], row["partition"])
                 if is_named and row["committed_offset"] is not None and not row["is_tombstone"]:
                     commits[row["replica"], row["offsets_partition"], row["group"]].append(row)
@@ -125,7 +125,8 @@ def _silences(directory: Path) -> int:
     found = [
         (group.silences, group.last_intervals_ms)
         for group in sorted(
-            case_of(directory).groups(), key=lambda group: str((group.around.replica, group.around.offsets_partition, group.group))
+            case_of(directory).groups(),
+            key=lambda group: str((group.log_context.replica, group.log_context.offsets_partition, group.group)),
         )
         if group.last_commit_ms is not None
     ]
@@ -147,7 +148,7 @@ def test_silences_of_groups_in_real_logs(case: corpus.Case) -> None:
 @pytest.mark.parametrize(("code", "short_cut", "passed"), [("IC-20b", "_may_be_silent", True), ("IC-34", "difference_of", 2)])
 def test_members_that_are_all_alike(case: TopicCase, code: str, short_cut: str, passed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     asked_first = _found(case, code)
-    monkeypatch.setattr(unread, short_cut, lambda _: passed)
+    monkeypatch.setattr(unconsumed_partitions, short_cut, lambda _: passed)
 
     assert _found(case, code) == asked_first
 
@@ -164,6 +165,6 @@ def test_what_members_have_together_is_what_each_of_them_has(case: TopicCase) ->
     for group in case.groups():
         for step in group.memberships:
             owners = step.owners()
-            assert owned_together(step) == owners.keys()
+            assert all_owned(step) == owners.keys()
             assert is_owned_twice(step) == any(len(members) > 1 for members in owners.values())
             assert is_opaque(step) == step.is_opaque

@@ -50,7 +50,7 @@ def test_a_state(spark: SparkSession, uri: str, s3: S3Server, way: dict[str, Any
 
 def test_a_batch(spark: SparkSession, uri: str, tmp_path: Path) -> None:
     tables = ["offsets", "loads", "findings", "rebalances", "owners"]
-    with exhume_spark.batch(spark, uri, tmp_path / "out", tables=tables) as state:
+    with exhume_spark.export_tables(spark, uri, tmp_path / "out", tables=tables) as state:
         assert set(state.ways.values()) == {"whole"}
     with exhume.open(uri) as topic:
         held = topic.state()

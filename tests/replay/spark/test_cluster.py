@@ -91,5 +91,5 @@ def test_an_executor_that_dies_in_mid_job_changes_no_row(session: SparkSession, 
 
 def test_the_command_writes_what_the_cluster_made(session: SparkSession, tmp_path: Path) -> None:
     place = corpus.BUNDLED / "4.3.0-transactions" / "data"
-    with exhume_spark.batch(session, place, tmp_path / "out", tables=["offsets"]) as state:
+    with exhume_spark.export_tables(session, place, tmp_path / "out", tables=["offsets"]) as state:
         assert session.read.parquet(str(tmp_path / "out" / "offsets")).count() == state["offsets"].count()

@@ -1,4 +1,4 @@
-"""`exhume batch` as a program: what it shows to whoever watches, and how it ends when it is interrupted."""
+"""`exhume export` as a program: what it shows to whoever watches, and how it ends when it is interrupted."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def command(output_dir: Path, *options: str, places: Sequence[Path] = (PLACE,)) 
         sys.executable,
         "-m",
         "exhume",
-        "batch",
+        "export",
         *map(str, places),
         "--output-dir",
         str(output_dir),
@@ -101,7 +101,7 @@ def test_what_cannot_be_is_refused_before_a_session_begins(tmp_path: Path, optio
     assert done.stderr.startswith(f"exhume: {reason}")
 
 
-#: What detectors are told of these incidents, as `exhume diagnose` and `exhume batch` take it.
+#: What detectors are told of these incidents, as `exhume diagnose` and `exhume export` take it.
 _INCIDENTS = ("IC-01", "IC-07", "IC-20a", "IC-21", "IC-29")
 _VALUES = {"--retention": "1d", "--offsets-partitions": "50"}
 _FILES = {

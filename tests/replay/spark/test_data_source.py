@@ -174,7 +174,7 @@ def test_small_segments_share_a_task(log: Path) -> None:
     options = read_options({"path": str(log)})
     with find_evidence(options) as evidence:
         [task] = plan(evidence, options, Pushed(options.wanted))
-    assert len(task.pieces) == 10
+    assert len(task.parts) == 10
 
 
 def test_options_say_which_records(source: SparkSession, log: Path) -> None:
@@ -283,7 +283,7 @@ def test_what_was_pushed_is_not_read(log: Path) -> None:
     with find_evidence(options) as evidence:
         [task] = plan(evidence, options, pushed)
 
-    assert [(piece.partition.offsets_partition, piece.segment.base_offset) for piece in task.pieces] == [(7, 3606), (7, 4808)]
+    assert [(piece.partition.offsets_partition, piece.segment.base_offset) for piece in task.parts] == [(7, 3606), (7, 4808)]
 
 
 @pytest.mark.parametrize(

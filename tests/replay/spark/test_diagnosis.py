@@ -89,7 +89,7 @@ def test_some_codes_and_groups(spark: SparkSession) -> None:
 
 def test_the_table_of_a_batch_has_them_beside_those_of_the_load(spark: SparkSession, tmp_path: Path) -> None:
     place = corpus.BUNDLED / "4.3.0-transactions" / "data"
-    exhume_spark.batch(spark, place, tmp_path / "out", tables=["findings"], release="4.3.0").close()
+    exhume_spark.export_tables(spark, place, tmp_path / "out", tables=["findings"], release="4.3.0").close()
     with exhume.open(place) as topic:
         diagnosed = topic.diagnose().to_table()
         topic.state(release="4.3.0")
@@ -104,7 +104,7 @@ def test_without_detectors_the_table_of_a_batch_has_what_loading_told(
     spark: SparkSession, tmp_path: Path, tables: list[str], at_time_ms: int | None, why: str
 ) -> None:
     place = scenarios.write("damaged", tmp_path / "damaged").data_directories
-    exhume_spark.batch(spark, place, tmp_path / "out", tables=tables, at_time_ms=at_time_ms).close()
+    exhume_spark.export_tables(spark, place, tmp_path / "out", tables=tables, at_time_ms=at_time_ms).close()
     with exhume.open(place) as topic:
         topic.state(at_time_ms=at_time_ms)
         expected = topic.findings.to_table()

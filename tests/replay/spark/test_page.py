@@ -25,7 +25,7 @@ _LOG = Path(exhume.cli.__file__).parent / "demo_log"
 _PLACES = re.compile(r'"s3://backups/[^"]+"(, "s3://backups/[^"]+")*')
 #: An example, and what the page shows of its output.
 _EXAMPLES = re.findall(r"```python\n(.*?)```\n(?:\n<!-- shown -->\n```\n(.*?)```\n)?", _PAGE, re.DOTALL)
-_COMMAND = re.search(r"```\n(exhume batch .*?)```\n", _PAGE, re.DOTALL)
+_COMMAND = re.search(r"```\n(exhume export .*?)```\n", _PAGE, re.DOTALL)
 
 
 @pytest.fixture(scope="module")

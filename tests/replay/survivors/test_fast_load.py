@@ -23,7 +23,7 @@ from exhume.codecs.log_directory import discover
 from exhume.codecs.record_types import encode_key, encode_value
 from exhume.codecs.segment_reader import ReadOptions
 from exhume.fixtures.log_writer import PartitionWriter, group_metadata, offset_commit, tombstone, write_checkpoint
-from exhume.replay import local
+from exhume.replay import local, partition_load
 from exhume.replay.broker_log import Stop
 from exhume.replay.partition_load import Mode
 from exhume.replay.survivors import tables
@@ -203,13 +203,12 @@ def test_superseded_records_of_thousands_of_members_are_not_passed_on(
     last: str, passed: int, tmp_path: Path, taken: Taken, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counts: set[int] = set()
-    load_settled = local.load_settled
 
     def spy(settled: Any, options: Any) -> Any:
         counts.add(int(settled.tables.counts[tables.PASSED]))
-        return load_settled(settled, options)
+        return partition_load.load_fold_result(settled, options)
 
-    monkeypatch.setattr(local, "load_settled", spy)
+    monkeypatch.setattr(local, "load_fold_result", spy)
     subscription, assignment = encode_subscription(1, {"topics": ["t"]}), encode_assignment(1, {})
     fields = {"client_id": "c", "client_host": "/h", "subscription": subscription, "assignment": assignment}
     members = [{"member_id": name, **fields} for name in (*(f"m{number}" for number in range(2999)), last)]

@@ -11,16 +11,16 @@ variants           the table of all of them
 structure          what can be said of groups that no assignor here explains: Streams, Connect, other clients
 """
 
-from exhume.analysis.assignors.group import Assigned, AssignorThrows, Member, Plan, Question, TopicPartition
+from exhume.analysis.assignors.group import Assigned, AssignorThrows, GroupAssignment, GroupSpec, MemberSpec, TopicPartition
 from exhume.analysis.assignors.variants import VARIANTS, Side, Variant, spelt_span, variant_for, variants_of
 
 __all__ = [
     "VARIANTS",
     "Assigned",
     "AssignorThrows",
-    "Member",
-    "Plan",
-    "Question",
+    "GroupAssignment",
+    "GroupSpec",
+    "MemberSpec",
     "Side",
     "TopicPartition",
     "Variant",

@@ -12,32 +12,32 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from exhume.analysis.assignors.group import Assigned, Member, Plan, Question, TopicPartition, by_member_id, static_first
+from exhume.analysis.assignors.group import Assigned, GroupAssignment, GroupSpec, MemberSpec, TopicPartition, by_member_id, static_first
 from exhume.analysis.assignors.java_order import hash_order, sort_key, string_hash
 from exhume.analysis.assignors.racks import RackView, all_racks
 
 
-def range_by_member_id(question: Question) -> Plan:
+def range_by_member_id(spec: GroupSpec) -> GroupAssignment:
     """`range` up to 2.3."""
-    return _without_racks(question, by_member_id)
+    return _without_racks(spec, by_member_id)
 
 
-def range_static_first(question: Question) -> Plan:
+def range_static_first(spec: GroupSpec) -> GroupAssignment:
     """`range` of 2.4 to 3.4, and that of the coordinator since 3.9."""
-    return _without_racks(question, static_first)
+    return _without_racks(spec, static_first)
 
 
-def _without_racks(question: Question, order: Callable[[Member], Any]) -> Plan:
-    assigned: Assigned = {member.member_id: [] for member in question.members}
-    for stretch in _stretches(question, order, racked=False):
+def _without_racks(spec: GroupSpec, order: Callable[[MemberSpec], Any]) -> GroupAssignment:
+    assigned: Assigned = {member.member_id: [] for member in spec.members}
+    for stretch in _stretches(spec, order, racked=False):
         stretch.hand_out(assigned)
-    return Plan(assigned)
+    return GroupAssignment(assigned)
 
 
-def range_rack_aware(question: Question) -> Plan:
+def range_rack_aware(spec: GroupSpec) -> GroupAssignment:
     """`range` since 3.5."""
-    assigned: Assigned = {member.member_id: [] for member in question.members}
-    stretches = _stretches(question, static_first, racked=True)
+    assigned: Assigned = {member.member_id: [] for member in spec.members}
+    stretches = _stretches(spec, static_first, racked=True)
     uses_racks = any(stretch.racks_matter for stretch in stretches)
     if uses_racks:
         alike: dict[tuple[Any, ...], list[_Stretch]] = {}
@@ -53,30 +53,30 @@ def range_rack_aware(question: Question) -> Plan:
     if uses_racks:
         for partitions in assigned.values():
             partitions.sort(key=lambda partition: (sort_key(partition[0]), partition[1]))
-    return Plan(assigned)
+    return GroupAssignment(assigned)
 
 
-def _stretches(question: Question, order: Callable[[Member], Any], *, racked: bool) -> list[_Stretch]:
-    subscribers: dict[str, list[Member]] = {}
-    for member in question.in_hash_order():
-        for topic in dict.fromkeys(question.known_topics(member)):
+def _stretches(spec: GroupSpec, order: Callable[[MemberSpec], Any], *, racked: bool) -> list[_Stretch]:
+    subscribers: dict[str, list[MemberSpec]] = {}
+    for member in spec.in_hash_order():
+        for topic in dict.fromkeys(spec.known_topics(member)):
             subscribers.setdefault(topic, []).append(member)
     return [
-        _Stretch(question, topic, sorted(subscribers[topic], key=order), racked=racked)
+        _Stretch(spec, topic, sorted(subscribers[topic], key=order), racked=racked)
         for topic in hash_order(subscribers, string_hash)
-        if question.partition_counts[topic]
+        if spec.partition_counts[topic]
     ]
 
 
 class _Stretch:
     """A topic that is being handed out: what is left of it, and how much each subscriber may still take."""
 
-    def __init__(self, question: Question, topic: str, subscribers: Sequence[Member], *, racked: bool) -> None:
-        count = question.partition_counts[topic]
+    def __init__(self, spec: GroupSpec, topic: str, subscribers: Sequence[MemberSpec], *, racked: bool) -> None:
+        count = spec.partition_counts[topic]
         self.topic = topic
         self.subscribers = subscribers
         self.left = [(topic, partition) for partition in range(count)]
-        self._racks = all_racks(question, subscribers, [topic]) if racked else RackView()
+        self._racks = all_racks(spec, subscribers, [topic]) if racked else RackView()
         self.racks_matter = self._racks.matter()
         #: Topics of the same shape are co-partitioned: the same subscribers, and as many partitions, which count only if one has a rack.
         self.shape = (
@@ -86,15 +86,15 @@ class _Stretch:
         self._even_share, self._extras = divmod(count, len(subscribers))
         self._taken = dict.fromkeys((member.member_id for member in subscribers), 0)
 
-    def room(self, member: Member) -> int:
+    def room(self, member: MemberSpec) -> int:
         """How many partitions this member may still take."""
         return max(0, self._even_share + (self._extras > 0) - self._taken[member.member_id])
 
-    def fits(self, member: Member, partition: TopicPartition) -> bool:
+    def fits(self, member: MemberSpec, partition: TopicPartition) -> bool:
         """True where a replica is in the member's rack, or it has none; also where racks do not matter for this topic alone."""
         return not self._racks.mismatch(member.member_id, partition)
 
-    def give(self, member: Member, partitions: Sequence[TopicPartition], assigned: Assigned) -> None:
+    def give(self, member: MemberSpec, partitions: Sequence[TopicPartition], assigned: Assigned) -> None:
         assigned[member.member_id] += partitions
         self._taken[member.member_id] += len(partitions)
         if self._taken[member.member_id] > self._even_share:

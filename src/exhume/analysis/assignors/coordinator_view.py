@@ -6,7 +6,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from exhume.analysis.assignors.group import Assigned, Member, Plan, Question, TopicPartition
+from exhume.analysis.assignors.group import Assigned, GroupAssignment, GroupSpec, MemberSpec, TopicPartition
 from exhume.analysis.assignors.java_order import copied_set_capacity, hash_order, number_hash, string_hash, uuid_hash
 
 #: Topic -> its partitions.
@@ -24,15 +24,15 @@ class CoordinatorView:
         previous: member id -> its previous target.
     """
 
-    question: Question
-    members: list[Member] = field(init=False)
+    spec: GroupSpec
+    members: list[MemberSpec] = field(init=False)
     topics: dict[str, list[str]] = field(init=False)
     previous: dict[str, Held] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.members = self.question.in_hash_order()
+        self.members = self.spec.in_hash_order()
         self.topics = {
-            member.member_id: [topic for topic in hash_order(member.topics, string_hash) if topic in self.question.partition_counts]
+            member.member_id: [topic for topic in hash_order(member.topics, string_hash) if topic in self.spec.partition_counts]
             for member in self.members
         }
         self.previous = {member.member_id: self._target(member.owned) for member in self.members}
@@ -45,7 +45,7 @@ class CoordinatorView:
 
     def topic_hash(self, topic: str) -> int:
         """The hash code of a topic's id."""
-        return uuid_hash(self.question.topic_ids[topic])
+        return uuid_hash(self.spec.topic_ids[topic])
 
     def partition_hash(self, partition: TopicPartition) -> int:
         """TopicIdPartition.hashCode of 3.7 to 4.0."""
@@ -57,7 +57,7 @@ class CoordinatorView:
 
     def topic_order(self, topic: str) -> tuple[int, int]:
         """What to sort topics by to have them as Uuid.compareTo has their ids."""
-        most, least = struct.unpack(">qq", self.question.topic_ids[topic])
+        most, least = struct.unpack(">qq", self.spec.topic_ids[topic])
         return most, least
 
     def subscribed(self) -> list[str]:
@@ -70,7 +70,7 @@ class CoordinatorView:
 
     def partitions(self, topics: Sequence[str]) -> list[TopicPartition]:
         """All partitions of these topics, in this order."""
-        return [(topic, partition) for topic in topics for partition in range(self.question.partition_counts[topic])]
+        return [(topic, partition) for topic in topics for partition in range(self.spec.partition_counts[topic])]
 
 
 def as_number_set(numbers: Sequence[int]) -> list[int]:
@@ -78,10 +78,10 @@ def as_number_set(numbers: Sequence[int]) -> list[int]:
     return hash_order(numbers, number_hash, copied_set_capacity(len(numbers)))
 
 
-def plan_of(held: dict[str, Held]) -> Plan:
+def plan_of(held: dict[str, Held]) -> GroupAssignment:
     """The answer of an assignor of the coordinator. It is a set: topics and partitions are sorted."""
     assigned: Assigned = {
         member_id: sorted((topic, partition) for topic, partitions in topics.items() for partition in partitions)
         for member_id, topics in held.items()
     }
-    return Plan(assigned)
+    return GroupAssignment(assigned)

@@ -14,7 +14,7 @@ Assigned = dict[str, list[TopicPartition]]
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class MemberSpec:
     """A member as an assignor sees it.
 
     Attributes:
@@ -39,7 +39,7 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class GroupSpec:
     """One question to an assignor.
 
     Attributes:
@@ -50,24 +50,24 @@ class Question:
         assignable: for share groups: the partitions whose share state is initialized; None where that is so of all.
     """
 
-    members: Sequence[Member]
+    members: Sequence[MemberSpec]
     partition_counts: Mapping[str, int]
     racks: Mapping[str, PartitionRacks] = field(default_factory=dict)
     topic_ids: Mapping[str, bytes] = field(default_factory=dict)
     assignable: Mapping[str, Sequence[int]] | None = None
 
-    def in_hash_order(self) -> list[Member]:
+    def in_hash_order(self) -> list[MemberSpec]:
         """The members as a HashMap by member id gives them back."""
         by_id = {member.member_id: member for member in self.members}
         return [by_id[member_id] for member_id in hash_order(by_id, string_hash)]
 
-    def known_topics(self, member: Member) -> list[str]:
+    def known_topics(self, member: MemberSpec) -> list[str]:
         """The topics of this member that exist."""
         return [topic for topic in member.topics if topic in self.partition_counts]
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class GroupAssignment:
     """An answer: who is given what, and, of a cooperative assignor, what it took out of the plan again until its owner lets go of it."""
 
     assigned: Assigned
@@ -86,13 +86,13 @@ class AssignorThrows(Exception):
         self.exception = exception
 
 
-def static_first(member: Member) -> tuple[bool, bytes]:
+def static_first(member: MemberSpec) -> tuple[bool, bytes]:
     """What to sort members by to have static ones first, by instance id, then the others by member id."""
     if member.group_instance_id is not None:
         return (False, sort_key(member.group_instance_id))
     return (True, sort_key(member.member_id))
 
 
-def by_member_id(member: Member) -> bytes:
+def by_member_id(member: MemberSpec) -> bytes:
     """What to sort members by where static membership makes no difference."""
     return sort_key(member.member_id)

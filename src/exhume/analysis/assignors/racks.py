@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from exhume.analysis.assignors.group import Member, Question, TopicPartition
+from exhume.analysis.assignors.group import GroupSpec, MemberSpec, TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,24 +45,20 @@ class RackView:
         return sum(rack in racks for rack in self.member_racks.values())
 
 
-def all_racks(question: Question, members: Iterable[Member], topics: Iterable[str]) -> RackView:
+def all_racks(spec: GroupSpec, members: Iterable[MemberSpec], topics: Iterable[str]) -> RackView:
     """The racks of these members, and of every partition of these topics."""
     return RackView(
         {member.member_id: member.rack_id for member in members if member.rack_id},
-        {
-            (topic, partition): _racks_of(question, topic, partition)
-            for topic in topics
-            for partition in range(question.partition_counts[topic])
-        },
+        {(topic, partition): _racks_of(spec, topic, partition) for topic in topics for partition in range(spec.partition_counts[topic])},
     )
 
 
-def racks_that_matter(question: Question, members: Iterable[Member], topics: Iterable[str]) -> RackView:
+def racks_that_matter(spec: GroupSpec, members: Iterable[MemberSpec], topics: Iterable[str]) -> RackView:
     """The same, or nothing where racks do not matter."""
-    racks = all_racks(question, members, topics)
+    racks = all_racks(spec, members, topics)
     return racks if racks.matter() else RackView()
 
 
-def _racks_of(question: Question, topic: str, partition: int) -> frozenset[str]:
-    racks = question.racks.get(topic, ())
+def _racks_of(spec: GroupSpec, topic: str, partition: int) -> frozenset[str]:
+    racks = spec.racks.get(topic, ())
     return racks[partition] if partition < len(racks) else frozenset()

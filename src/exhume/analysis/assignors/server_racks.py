@@ -21,7 +21,7 @@ class ServerRacks:
     """
 
     def __init__(self, view: CoordinatorView, topics: Sequence[str]) -> None:
-        self._racks = all_racks(view.question, view.members, topics)
+        self._racks = all_racks(view.spec, view.members, topics)
         self.matter = self._racks.matter()
         self._view = view
         self._near: dict[TopicPartition, list[str]] = {}

@@ -9,16 +9,16 @@ Source: RangeAssignor of the group coordinator, Kafka 3.7 to 4.3.
 from __future__ import annotations
 
 from exhume.analysis.assignors.coordinator_view import CoordinatorView, Held, plan_of
-from exhume.analysis.assignors.group import Plan, Question
+from exhume.analysis.assignors.group import GroupAssignment, GroupSpec
 
 
-def range_sticky(question: Question) -> Plan:
+def range_sticky(spec: GroupSpec) -> GroupAssignment:
     """`range` of the coordinators 3.7 and 3.8."""
-    view = CoordinatorView(question)
+    view = CoordinatorView(spec)
     held: dict[str, Held] = {member.member_id: {} for member in view.members}
     for topic in view.subscribed():
         subscribers = [member.member_id for member in view.members if topic in view.topics[member.member_id]]
-        count = question.partition_counts[topic]
+        count = spec.partition_counts[topic]
         share, extras = divmod(count, len(subscribers))
         kept: set[int] = set()
         missing: dict[str, int] = {}

@@ -15,23 +15,23 @@ from math import ceil
 from typing import Generic, TypeVar
 
 from exhume.analysis.assignors.coordinator_view import CoordinatorView, plan_of
-from exhume.analysis.assignors.group import AssignorThrows, Plan, Question, TopicPartition
+from exhume.analysis.assignors.group import AssignorThrows, GroupAssignment, GroupSpec, TopicPartition
 from exhume.analysis.assignors.java_order import capacity_for, computed_capacity, grown_capacity, hash_order, number_hash, string_hash
 
 Key = TypeVar("Key", TopicPartition, int)
 
 
-def simple_3_9(question: Question) -> Plan:
+def simple_3_9(spec: GroupSpec) -> GroupAssignment:
     """`simple` of the coordinators 3.9 and 4.0."""
-    view = CoordinatorView(question)
+    view = CoordinatorView(spec)
     return plan_of(
-        {member_id: {topic: list(range(question.partition_counts[topic])) for topic in topics} for member_id, topics in view.topics.items()}
+        {member_id: {topic: list(range(spec.partition_counts[topic])) for topic in topics} for member_id, topics in view.topics.items()}
     )
 
 
-def simple_4_1(question: Question) -> Plan:
+def simple_4_1(spec: GroupSpec) -> GroupAssignment:
     """`simple` of the coordinator 4.1."""
-    view = CoordinatorView(question)
+    view = CoordinatorView(spec)
     holders: dict[TopicPartition, list[str]] = {}
     for member_id, topics in view.previous.items():
         for topic, partitions in topics.items():
@@ -115,11 +115,11 @@ def _by_hash(member_id: str, partitions: Sequence[TopicPartition]) -> TopicParti
 
 def _assignable(view: CoordinatorView, topics: Sequence[str]) -> list[TopicPartition]:
     """The partitions of these topics whose share state is initialized."""
-    assignable = view.question.assignable
+    assignable = view.spec.assignable
     return [(topic, number) for topic, number in view.partitions(topics) if assignable is None or number in assignable.get(topic, ())]
 
 
-def _plan(view: CoordinatorView, held: dict[str, set[TopicPartition]]) -> Plan:
+def _plan(view: CoordinatorView, held: dict[str, set[TopicPartition]]) -> GroupAssignment:
     by_topic: dict[str, dict[str, list[int]]] = {member.member_id: {} for member in view.members}
     for member_id, partitions in held.items():
         for topic, number in partitions:
@@ -127,9 +127,9 @@ def _plan(view: CoordinatorView, held: dict[str, set[TopicPartition]]) -> Plan:
     return plan_of(by_topic)
 
 
-def simple_4_2(question: Question) -> Plan:
+def simple_4_2(spec: GroupSpec) -> GroupAssignment:
     """`simple` of the coordinator since 4.2."""
-    view = CoordinatorView(question)
+    view = CoordinatorView(spec)
     held: dict[str, set[TopicPartition]] = {
         member_id: {(topic, number) for topic, numbers in topics.items() for number in numbers}
         for member_id, topics in view.previous.items()

@@ -20,17 +20,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from exhume.analysis.assignors.group import Assigned, AssignorThrows, Member, Plan, Question, TopicPartition
+from exhume.analysis.assignors.group import Assigned, AssignorThrows, GroupAssignment, GroupSpec, MemberSpec, TopicPartition
 from exhume.analysis.assignors.java_order import hash_order, partition_hash, sort_key, string_hash
 from exhume.analysis.assignors.racks import RackView, racks_that_matter
 from exhume.analysis.assignors.sticky_balance import Balance
-from exhume.analysis.assignors.sticky_claims import NO_GENERATION, Ownership, StickyEra, believed, claim_of, second_claim_of
+from exhume.analysis.assignors.sticky_claims import NO_GENERATION, Ownership, StickyVersion, believed, claim_of, second_claim_of
 from exhume.analysis.assignors.sticky_quotas import Transfers, by_quotas, filled
 
-ERA_0_11 = StickyEra(constrained="no", knows_generations=False, places_new_first=False)
-ERA_2_3 = StickyEra(constrained="no", places_new_first=False)
-ERA_2_4 = StickyEra(constrained="no")
-ERA_2_5 = StickyEra(constrained="filled")
+ERA_0_11 = StickyVersion(constrained="no", knows_generations=False, places_new_first=False)
+ERA_2_3 = StickyVersion(constrained="no", places_new_first=False)
+ERA_2_4 = StickyVersion(constrained="no")
+ERA_2_5 = StickyVersion(constrained="filled")
 ERA_2_8 = replace(ERA_2_5, conflicts="newest", reads_cooperative_user_data=True)
 ERA_3_0 = replace(ERA_2_8, constrained="quotas")
 ERA_3_4 = replace(ERA_3_0, conflicts="last_visited", reads_generation_field=True)
@@ -38,43 +38,41 @@ ERA_3_5 = replace(ERA_3_4, conflicts="holder", is_rack_aware=True, tolerates_one
 ERA_3_7 = replace(ERA_3_5, sorts_owned=True)
 
 
-def sticky(question: Question, era: StickyEra, *, cooperative: bool) -> Plan:
+def sticky(spec: GroupSpec, version: StickyVersion, *, cooperative: bool) -> GroupAssignment:
     """The plan of this era; with `cooperative`, without what others still have to let go of.
 
     Raises:
         AssignorThrows: Kafka's class does.
     """
-    subscribed = {topic for member in question.members for topic in member.topics}
-    unknown = sorted(subscribed.difference(question.partition_counts))
-    if unknown and not era.knows_generations:
+    subscribed = {topic for member in spec.members for topic in member.topics}
+    unknown = sorted(subscribed.difference(spec.partition_counts))
+    if unknown and not version.knows_generations:
         raise AssignorThrows("NullPointerException", f"no metadata of topic {unknown[0]}")
-    question = Question(
-        question.members, {topic: count for topic, count in question.partition_counts.items() if topic in subscribed}, question.racks
-    )
-    members = question.in_hash_order()
-    ownership = believed(question, members, era, cooperative=cooperative) if era.constrained != "no" else Ownership()
-    racks = racks_that_matter(question, members, question.partition_counts) if era.is_rack_aware else RackView()
-    if era.constrained == "quotas" and ownership.subscriptions_equal:
-        assigned, transfers = by_quotas(question, ownership, era, racks)
-    elif era.constrained == "filled" and ownership.subscriptions_equal:
-        assigned, transfers = filled(question, ownership)
+    spec = GroupSpec(spec.members, {topic: count for topic, count in spec.partition_counts.items() if topic in subscribed}, spec.racks)
+    members = spec.in_hash_order()
+    ownership = believed(spec, members, version, cooperative=cooperative) if version.constrained != "no" else Ownership()
+    racks = racks_that_matter(spec, members, spec.partition_counts) if version.is_rack_aware else RackView()
+    if version.constrained == "quotas" and ownership.subscriptions_equal:
+        assigned, transfers = by_quotas(spec, ownership, version, racks)
+    elif version.constrained == "filled" and ownership.subscriptions_equal:
+        assigned, transfers = filled(spec, ownership)
     else:
-        if era.constrained == "quotas":
-            assigned = _balanced_by_topic(question, members, ownership, era, racks, cooperative=cooperative)
+        if version.constrained == "quotas":
+            assigned = _balanced_by_topic(spec, members, ownership, version, racks, cooperative=cooperative)
         else:
-            assigned = _balanced_by_partition(question, members, ownership, era, cooperative=cooperative)
+            assigned = _balanced_by_partition(spec, members, ownership, version, cooperative=cooperative)
         transfers = _handed_over(members, assigned)
     if not cooperative:
-        return Plan(assigned)
+        return GroupAssignment(assigned)
     withheld: dict[str, list[TopicPartition]] = {}
     for partition, member_id in transfers.items():
         if partition in assigned[member_id]:
             assigned[member_id].remove(partition)
         withheld.setdefault(member_id, []).append(partition)
-    return Plan(assigned, withheld)
+    return GroupAssignment(assigned, withheld)
 
 
-def _handed_over(members: Sequence[Member], assigned: Assigned) -> Transfers:
+def _handed_over(members: Sequence[MemberSpec], assigned: Assigned) -> Transfers:
     """What one member is given that it does not own, while one that owns it is not given it."""
     owned = {member.member_id: set(member.owned) for member in members}
     added = {
@@ -85,12 +83,12 @@ def _handed_over(members: Sequence[Member], assigned: Assigned) -> Transfers:
 
 
 def _balanced_by_topic(
-    question: Question, members: Sequence[Member], ownership: Ownership, era: StickyEra, racks: RackView, *, cooperative: bool
+    spec: GroupSpec, members: Sequence[MemberSpec], ownership: Ownership, version: StickyVersion, racks: RackView, *, cooperative: bool
 ) -> Assigned:
     """Since 3.0: what claims came to is kept where it may be. Of older claims, the newest is where a partition may go back to."""
     previous: dict[TopicPartition, tuple[int, str]] = {}
     for member in members:
-        claim = claim_of(member, era, cooperative=cooperative)
+        claim = claim_of(member, version, cooperative=cooperative)
         generation = NO_GENERATION if claim.generation is None else claim.generation
         if generation >= ownership.newest_generation:
             continue
@@ -98,7 +96,7 @@ def _balanced_by_topic(
             if partition not in previous or generation > previous[partition][0]:
                 previous[partition] = (generation, member.member_id)
 
-    balance = Balance(question, members, ownership.owned, racks, tolerates_one=era.tolerates_one)
+    balance = Balance(spec, members, ownership.owned, racks, tolerates_one=version.tolerates_one)
     topics = {member.member_id: frozenset(member.topics) for member in members}
     revokes = False
     kept = []
@@ -126,14 +124,14 @@ def _behind(everything: Sequence[TopicPartition], kept: Sequence[TopicPartition]
 
 
 def _balanced_by_partition(
-    question: Question, members: Sequence[Member], ownership: Ownership, era: StickyEra, *, cooperative: bool
+    spec: GroupSpec, members: Sequence[MemberSpec], ownership: Ownership, version: StickyVersion, *, cooperative: bool
 ) -> Assigned:
     """Up to 2.8: of each partition the newest claim counts, the one before it is where it may go back to."""
     previous: dict[TopicPartition, str] = {}
-    if era.knows_generations:
+    if version.knows_generations:
         claims: dict[TopicPartition, dict[int, str]] = {}
         for member in members:
-            claim = second_claim_of(member, era, cooperative=cooperative, read=ownership.read)
+            claim = second_claim_of(member, version, cooperative=cooperative, read=ownership.read)
             for partition in claim.partitions:
                 by_generation = claims.setdefault(partition, {})
                 if claim.generation is None or claim.generation not in by_generation:
@@ -149,10 +147,10 @@ def _balanced_by_partition(
         held = {member.member_id: list(member.owned) for member in members}
         is_fresh = not any(member.has_user_data for member in members)
 
-    balance = Balance(question, members, held, RackView(), tolerates_one=era.tolerates_one)
+    balance = Balance(spec, members, held, RackView(), tolerates_one=version.tolerates_one)
     everything = balance.every_partition()
-    if era.constrained == "no" and not is_fresh and _all_alike(question, members):
-        at_the_end = hash_order(_as_leaders_list(question, members), partition_hash)
+    if version.constrained == "no" and not is_fresh and _all_alike(spec, members):
+        at_the_end = hash_order(_as_leaders_list(spec, members), partition_hash)
         everything = _from_the_fullest(at_the_end, held, hash_order(previous, partition_hash))
     topics = {member.member_id: frozenset(member.topics) for member in members}
     exists = set(everything)
@@ -168,12 +166,12 @@ def _balanced_by_partition(
                 revokes = True
             else:
                 left.pop(partition, None)
-    return balance.run(everything, list(left), previous, revokes=revokes or not era.places_new_first)
+    return balance.run(everything, list(left), previous, revokes=revokes or not version.places_new_first)
 
 
-def _all_alike(question: Question, members: Sequence[Member]) -> bool:
+def _all_alike(spec: GroupSpec, members: Sequence[MemberSpec]) -> bool:
     """True where every member can be given every partition, or the like."""
-    known = [frozenset(question.known_topics(member)) for member in members]
+    known = [frozenset(spec.known_topics(member)) for member in members]
     return all(topics == known[0] for topics in known)
 
 
@@ -192,7 +190,7 @@ def _from_the_fullest(everything: Sequence[TopicPartition], held: Assigned, cont
     return [*order, *(each for each in everything if each not in listed)]
 
 
-def _as_leaders_list(question: Question, members: Sequence[Member]) -> list[TopicPartition]:
+def _as_leaders_list(spec: GroupSpec, members: Sequence[MemberSpec]) -> list[TopicPartition]:
     """All partitions by topic, topics as the leader's set of all subscriptions has them."""
     topics = hash_order((topic for member in members for topic in member.topics), string_hash)
-    return [(topic, partition) for topic in topics for partition in range(question.partition_counts.get(topic, 0))]
+    return [(topic, partition) for topic in topics for partition in range(spec.partition_counts.get(topic, 0))]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Collection, Mapping, Sequence
 
-from exhume.analysis.assignors.group import Assigned, AssignorThrows, Member, Question, TopicPartition
+from exhume.analysis.assignors.group import Assigned, AssignorThrows, GroupSpec, MemberSpec, TopicPartition
 from exhume.analysis.assignors.java_order import grown_capacity, hash_order, partition_hash, sort_key
 from exhume.analysis.assignors.racks import RackView
 
@@ -21,14 +21,14 @@ class Balance:
         holder: partition -> its member, as the assignor remembers it.
     """
 
-    def __init__(self, question: Question, members: Sequence[Member], held: Assigned, racks: RackView, *, tolerates_one: bool) -> None:
+    def __init__(self, spec: GroupSpec, members: Sequence[MemberSpec], held: Assigned, racks: RackView, *, tolerates_one: bool) -> None:
         self.held = held
         self.holder = {partition: member_id for member_id, partitions in held.items() for partition in partitions}
-        self._counts = question.partition_counts
+        self._counts = spec.partition_counts
         self._racks = racks
         self._tolerance = 1 if tolerates_one else 0
-        self._topics = {member.member_id: question.known_topics(member) for member in members}
-        self._subscribers: dict[str, list[str]] = {topic: [] for topic in question.partition_counts}
+        self._topics = {member.member_id: spec.known_topics(member) for member in members}
+        self._subscribers: dict[str, list[str]] = {topic: [] for topic in spec.partition_counts}
         for member_id, topics in self._topics.items():
             for topic in topics:
                 self._subscribers[topic].append(member_id)

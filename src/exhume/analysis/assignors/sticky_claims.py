@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from exhume.analysis.assignors.group import Assigned, Member, Question, TopicPartition
+from exhume.analysis.assignors.group import Assigned, GroupSpec, MemberSpec, TopicPartition
 
 NO_GENERATION = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StickyEra:
+class StickyVersion:
     """What an era of the sticky assignors does.
 
     Attributes:
@@ -72,42 +72,42 @@ class Ownership:
     read: set[str] = field(default_factory=set)
 
 
-def claim_of(member: Member, era: StickyEra, *, cooperative: bool) -> Claim:
+def claim_of(member: MemberSpec, version: StickyVersion, *, cooperative: bool) -> Claim:
     """What this member claims, as this era reads it."""
     if not cooperative:
         return Claim(member.owned, member.user_data_generation)
-    if era.reads_generation_field and member.field_generation is not None:
+    if version.reads_generation_field and member.field_generation is not None:
         return Claim(member.owned, member.field_generation)
-    return Claim(member.owned, member.user_data_generation if era.reads_cooperative_user_data else None)
+    return Claim(member.owned, member.user_data_generation if version.reads_cooperative_user_data else None)
 
 
-def second_claim_of(member: Member, era: StickyEra, *, cooperative: bool, read: set[str]) -> Claim:
+def second_claim_of(member: MemberSpec, version: StickyVersion, *, cooperative: bool, read: set[str]) -> Claim:
     """The same on a second reading of what was `read` before, up to 2.8: user data has no bytes left then."""
-    claim = claim_of(member, era, cooperative=cooperative)
+    claim = claim_of(member, version, cooperative=cooperative)
     if member.member_id not in read:
         return claim
     if not cooperative:
         return Claim((), None)
-    has_user_data = era.reads_cooperative_user_data and member.user_data_generation is not None
+    has_user_data = version.reads_cooperative_user_data and member.user_data_generation is not None
     return Claim(claim.partitions, NO_GENERATION if has_user_data else None)
 
 
-def believed(question: Question, members: Sequence[Member], era: StickyEra, *, cooperative: bool) -> Ownership:
+def believed(spec: GroupSpec, members: Sequence[MemberSpec], version: StickyVersion, *, cooperative: bool) -> Ownership:
     """Who owns what, and whether all subscriptions are equal. Members in hash order."""
     ownership = Ownership()
-    ledger = _Newest(ownership, era) if era.conflicts in ("both", "newest") else _ByPartition(ownership, era, members)
+    ledger = _Newest(ownership, version) if version.conflicts in ("both", "newest") else _ByPartition(ownership, version, members)
     first_topics: set[str] = set()
     for member in members:
         if not first_topics:
             first_topics = set(member.topics)
         elif len(member.topics) != len(first_topics) or not first_topics.issuperset(member.topics):
             ownership.subscriptions_equal = False
-            if era.constrained == "filled":
+            if version.constrained == "filled":
                 return ownership
         ownership.owned[member.member_id] = []
         ownership.read.add(member.member_id)
-        claim = claim_of(member, era, cooperative=cooperative)
-        known = [partition for partition in claim.partitions if partition[0] in question.partition_counts]
+        claim = claim_of(member, version, cooperative=cooperative)
+        known = [partition for partition in claim.partitions if partition[0] in spec.partition_counts]
         ledger.enter(member.member_id, known, claim.generation)
     ledger.close()
     return ownership
@@ -116,10 +116,10 @@ def believed(question: Question, members: Sequence[Member], era: StickyEra, *, c
 class _Newest:
     """Only claims of the newest generation count."""
 
-    def __init__(self, ownership: Ownership, era: StickyEra) -> None:
+    def __init__(self, ownership: Ownership, version: StickyVersion) -> None:
         self._ownership = ownership
-        self._cancels = era.conflicts == "newest"
-        self._loses_track = era.constrained == "quotas"
+        self._cancels = version.conflicts == "newest"
+        self._loses_track = version.constrained == "quotas"
         self._newest: list[str] = []
         self._outdated: list[str] = []
         self._last: dict[TopicPartition, str] = {}
@@ -160,9 +160,9 @@ class _Newest:
 class _ByPartition:
     """For each partition the newest claim counts. Of the earlier claimant, the generation field alone is looked at."""
 
-    def __init__(self, ownership: Ownership, era: StickyEra, members: Sequence[Member]) -> None:
+    def __init__(self, ownership: Ownership, version: StickyVersion, members: Sequence[MemberSpec]) -> None:
         self._ownership = ownership
-        self._follows_last = era.conflicts == "last_visited"
+        self._follows_last = version.conflicts == "last_visited"
         self._stated = {member.member_id: member.field_generation for member in members}
         self._claimant: dict[TopicPartition, str] = {}
 

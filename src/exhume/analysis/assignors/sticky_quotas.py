@@ -12,23 +12,23 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from exhume.analysis.assignors.group import Assigned, AssignorThrows, Question, TopicPartition
+from exhume.analysis.assignors.group import Assigned, AssignorThrows, GroupSpec, TopicPartition
 from exhume.analysis.assignors.java_order import sort_key
 from exhume.analysis.assignors.racks import RackView
-from exhume.analysis.assignors.sticky_claims import Ownership, StickyEra
+from exhume.analysis.assignors.sticky_claims import Ownership, StickyVersion
 
 #: Partitions that another member still has to let go of -> the member that waits for them.
 Transfers = dict[TopicPartition, str]
 
 
-def _every_partition(question: Question) -> list[TopicPartition]:
-    topics = sorted(question.partition_counts, key=sort_key)
-    return [(topic, partition) for topic in topics for partition in range(question.partition_counts[topic])]
+def _every_partition(spec: GroupSpec) -> list[TopicPartition]:
+    topics = sorted(spec.partition_counts, key=sort_key)
+    return [(topic, partition) for topic in topics for partition in range(spec.partition_counts[topic])]
 
 
-def filled(question: Question, ownership: Ownership) -> tuple[Assigned, Transfers]:
+def filled(spec: GroupSpec, ownership: Ownership) -> tuple[Assigned, Transfers]:
     """The plan of 2.5.1 to 2.8."""
-    partitions = _every_partition(question)
+    partitions = _every_partition(spec)
     least, extras = divmod(len(partitions), len(ownership.owned))
     most = least + (extras > 0)
     left = dict.fromkeys(partitions)
@@ -84,11 +84,11 @@ def filled(question: Question, ownership: Ownership) -> tuple[Assigned, Transfer
     return assigned, transfers
 
 
-def by_quotas(question: Question, ownership: Ownership, era: StickyEra, racks: RackView) -> tuple[Assigned, Transfers]:
+def by_quotas(spec: GroupSpec, ownership: Ownership, version: StickyVersion, racks: RackView) -> tuple[Assigned, Transfers]:
     """The plan of 3.0 and later."""
-    partitions = _every_partition(question)
+    partitions = _every_partition(spec)
     least, extras = divmod(len(partitions), len(ownership.owned))
-    shares = _Shares(ownership, era, racks, least, least + (extras > 0), extras)
+    shares = _Shares(ownership, version, racks, least, least + (extras > 0), extras)
     for member_id in ownership.owned:
         shares.keep(member_id)
     left = _not_kept(partitions, shares.assigned)
@@ -120,7 +120,7 @@ class _Shares:
     """Who has how much: `below` the smaller share, or exactly at it and free to take one more."""
 
     ownership: Ownership
-    era: StickyEra
+    version: StickyVersion
     racks: RackView
     least: int
     most: int
@@ -136,7 +136,7 @@ class _Shares:
         """Let a member keep what it owns, up to the share that it may have."""
         owned = self.ownership.owned[member_id]
         fitting = [partition for partition in owned if not self.racks.mismatch(member_id, partition)]
-        if self.era.sorts_owned:
+        if self.version.sorts_owned:
             self._give_up(member_id, (partition for partition in owned if self.racks.mismatch(member_id, partition)))
             fitting.sort(key=lambda partition: (partition[1], sort_key(partition[0])))
         for partition in self.ownership.contested:
@@ -182,7 +182,7 @@ class _Shares:
                 member_id = self.may_take_one[position]
                 if len(self.assigned[member_id]) + 1 == self.most:
                     del self.may_take_one[position]
-                    if self.era.sorts_owned:
+                    if self.version.sorts_owned:
                         self._one_more()
             self._give(partition, member_id)
         return rest
@@ -193,7 +193,7 @@ class _Shares:
         if count < self.least:
             return False
         self.below.remove(member_id)
-        if count < self.most and (self.over < self.extras or not self.era.sorts_owned):
+        if count < self.most and (self.over < self.extras or not self.version.sorts_owned):
             self.may_take_one.append(member_id)
         return True
 
@@ -222,7 +222,7 @@ class _Shares:
     def _give(self, partition: TopicPartition, member_id: str) -> None:
         self.assigned[member_id].append(partition)
         owner = self._given_up.get(partition)
-        is_anothers = owner is not None and (owner != member_id or not self.era.sorts_owned)
+        is_anothers = owner is not None and (owner != member_id or not self.version.sorts_owned)
         if is_anothers or partition in self.ownership.contested:
             self.transfers[partition] = member_id
 

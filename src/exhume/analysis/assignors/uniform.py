@@ -11,32 +11,32 @@ Source: UniformAssignor, Kafka 3.7 to 4.3.
 from __future__ import annotations
 
 from exhume.analysis.assignors.coordinator_view import CoordinatorView
-from exhume.analysis.assignors.group import Plan, Question
+from exhume.analysis.assignors.group import GroupAssignment, GroupSpec
 from exhume.analysis.assignors.uniform_equal import dealt_in_turn, filled_one_by_one
 from exhume.analysis.assignors.uniform_levels import levelled
 from exhume.analysis.assignors.uniform_moves import moved_about
 
 
-def uniform_3_7(question: Question) -> Plan:
+def uniform_3_7(spec: GroupSpec) -> GroupAssignment:
     """`uniform` of the coordinator 3.7. Names that do not exist do not make subscriptions differ."""
-    view = CoordinatorView(question)
+    view = CoordinatorView(spec)
     known = [set(topics) for topics in view.topics.values()]
     return dealt_in_turn(view) if all(topics == known[0] for topics in known) else moved_about(view, rack_aware=True)
 
 
-def uniform_3_8(question: Question) -> Plan:
+def uniform_3_8(spec: GroupSpec) -> GroupAssignment:
     """`uniform` of the coordinators 3.8 and 3.9."""
-    view = CoordinatorView(question)
+    view = CoordinatorView(spec)
     return filled_one_by_one(view, keeps_extras=False) if view.subscriptions_equal() else moved_about(view, rack_aware=False)
 
 
-def uniform_4_0(question: Question) -> Plan:
+def uniform_4_0(spec: GroupSpec) -> GroupAssignment:
     """`uniform` of the coordinator 4.0."""
-    view = CoordinatorView(question)
+    view = CoordinatorView(spec)
     return filled_one_by_one(view, keeps_extras=False) if view.subscriptions_equal() else levelled(view)
 
 
-def uniform_4_1(question: Question) -> Plan:
+def uniform_4_1(spec: GroupSpec) -> GroupAssignment:
     """`uniform` of the coordinator since 4.1."""
-    view = CoordinatorView(question)
+    view = CoordinatorView(spec)
     return filled_one_by_one(view, keeps_extras=True) if view.subscriptions_equal() else levelled(view)

@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections import deque
 
 from exhume.analysis.assignors.coordinator_view import CoordinatorView, Held, plan_of
-from exhume.analysis.assignors.group import AssignorThrows, Plan, TopicPartition
+from exhume.analysis.assignors.group import AssignorThrows, GroupAssignment, TopicPartition
 from exhume.analysis.assignors.java_order import copied_set_capacity, grown_capacity, hash_order, string_hash
 from exhume.analysis.assignors.server_racks import ServerRacks
 
 
-def filled_one_by_one(view: CoordinatorView, *, keeps_extras: bool) -> Plan:
+def filled_one_by_one(view: CoordinatorView, *, keeps_extras: bool) -> GroupAssignment:
     """The targets of 3.8 and later; `keeps_extras`: those of 4.1 and later."""
     topics = view.topics[view.members[0].member_id]
     if not topics:
@@ -53,7 +53,7 @@ def filled_one_by_one(view: CoordinatorView, *, keeps_extras: bool) -> Plan:
     return plan_of(held)
 
 
-def dealt_in_turn(view: CoordinatorView) -> Plan:
+def dealt_in_turn(view: CoordinatorView) -> GroupAssignment:
     """The targets of 3.7."""
     deal = _Deal(view)
     if deal.topics:

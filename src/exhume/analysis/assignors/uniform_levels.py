@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from exhume.analysis.assignors.coordinator_view import CoordinatorView, Held, plan_of
-from exhume.analysis.assignors.group import AssignorThrows, Plan
+from exhume.analysis.assignors.group import AssignorThrows, GroupAssignment
 
 _SWEEPS = 16
 
 
-def levelled(view: CoordinatorView) -> Plan:
+def levelled(view: CoordinatorView) -> GroupAssignment:
     """The targets of 4.0 and later."""
     levels = _Levels(view)
     if levels.topics:
@@ -28,7 +28,7 @@ class _Levels:
 
     def __init__(self, view: CoordinatorView) -> None:
         self._view = view
-        self._counts = view.question.partition_counts
+        self._counts = view.spec.partition_counts
         self._subscribers: dict[str, list[int]] = {}
         for position, member in enumerate(view.members):
             for topic in view.topics[member.member_id]:

@@ -8,12 +8,12 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 
 from exhume.analysis.assignors.coordinator_view import CoordinatorView, Held, plan_of
-from exhume.analysis.assignors.group import AssignorThrows, Plan, TopicPartition
+from exhume.analysis.assignors.group import AssignorThrows, GroupAssignment, TopicPartition
 from exhume.analysis.assignors.java_order import copied_set_capacity, grown_capacity, hash_order, sort_key
 from exhume.analysis.assignors.server_racks import ServerRacks
 
 
-def moved_about(view: CoordinatorView, *, rack_aware: bool) -> Plan:
+def moved_about(view: CoordinatorView, *, rack_aware: bool) -> GroupAssignment:
     """The targets of 3.8 and 3.9; with `rack_aware`, those of 3.7."""
     moving = _Moving(view, rack_aware=rack_aware)
     if moving.topics:
@@ -26,7 +26,7 @@ def moved_about(view: CoordinatorView, *, rack_aware: bool) -> Plan:
 class _Moving:
     def __init__(self, view: CoordinatorView, *, rack_aware: bool) -> None:
         self._view = view
-        self._counts = view.question.partition_counts
+        self._counts = view.spec.partition_counts
         self._subscribers: dict[str, list[str]] = {}
         for member in view.members:
             for topic in view.topics[member.member_id]:

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
-from exhume.analysis.assignors import sticky as eras
+from exhume.analysis.assignors import sticky as versions
 from exhume.analysis.assignors.client_range import range_by_member_id, range_rack_aware, range_static_first
-from exhume.analysis.assignors.group import Plan, Question
+from exhume.analysis.assignors.group import GroupAssignment, GroupSpec
 from exhume.analysis.assignors.round_robin import round_robin_by_member_id, round_robin_static_first
 from exhume.analysis.assignors.server_range import range_sticky
 from exhume.analysis.assignors.share import simple_3_9, simple_4_1, simple_4_2
 from exhume.analysis.assignors.sticky import sticky
-from exhume.analysis.assignors.sticky_claims import StickyEra
+from exhume.analysis.assignors.sticky_claims import StickyVersion
 from exhume.analysis.assignors.uniform import uniform_3_7, uniform_3_8, uniform_4_0, uniform_4_1
 
 #: Who computes assignments: the leader of a classic group, or the coordinator for a consumer or a share group.
@@ -47,7 +47,7 @@ class Variant:
     last: str | None
     asked: tuple[str, ...]
     needs: tuple[Need, ...]
-    run: Callable[[Question], Plan]
+    run: Callable[[GroupSpec], GroupAssignment]
 
     @property
     def releases(self) -> str:
@@ -66,30 +66,30 @@ _MIDDLE = ("2.4.1", "2.5.1", "2.6.3", "2.8.0", "2.8.2", "3.0.2", "3.3.2", "3.4.1
 _LATE = ("3.5.2", "3.6.2", "3.7.0", "3.7.2", "3.8.1", "3.9.1", "4.0.0", "4.1.1", "4.2.1", "4.3.0")
 _NEWEST = _LATE[3:]
 
-_STICKY: tuple[tuple[str, str | None, tuple[str, ...], StickyEra], ...] = (
-    ("0.11", "2.2", ("0.11.0.3", "1.1.1", "2.1.1"), eras.ERA_0_11),
-    ("2.3", "2.3", ("2.3.1",), eras.ERA_2_3),
-    ("2.4.0", "2.5.0", ("2.4.1",), eras.ERA_2_4),
-    ("2.5.1", "2.8.0", ("2.5.1", "2.6.3", "2.8.0"), eras.ERA_2_5),
-    ("2.8.1", "2.8.2", ("2.8.2",), eras.ERA_2_8),
-    ("3.0.0", "3.3.2", ("3.0.2", "3.3.2"), eras.ERA_3_0),
-    ("3.4.1", "3.4.1", ("3.4.1",), eras.ERA_3_4),
-    ("3.5.2", "3.7.0", ("3.5.2", "3.6.2", "3.7.0"), eras.ERA_3_5),
-    ("3.7.1", None, _NEWEST, eras.ERA_3_7),
+_STICKY: tuple[tuple[str, str | None, tuple[str, ...], StickyVersion], ...] = (
+    ("0.11", "2.2", ("0.11.0.3", "1.1.1", "2.1.1"), versions.ERA_0_11),
+    ("2.3", "2.3", ("2.3.1",), versions.ERA_2_3),
+    ("2.4.0", "2.5.0", ("2.4.1",), versions.ERA_2_4),
+    ("2.5.1", "2.8.0", ("2.5.1", "2.6.3", "2.8.0"), versions.ERA_2_5),
+    ("2.8.1", "2.8.2", ("2.8.2",), versions.ERA_2_8),
+    ("3.0.0", "3.3.2", ("3.0.2", "3.3.2"), versions.ERA_3_0),
+    ("3.4.1", "3.4.1", ("3.4.1",), versions.ERA_3_4),
+    ("3.5.2", "3.7.0", ("3.5.2", "3.6.2", "3.7.0"), versions.ERA_3_5),
+    ("3.7.1", None, _NEWEST, versions.ERA_3_7),
 )
 
 
 def _sticky(name: str, *, cooperative: bool) -> tuple[Variant, ...]:
     variants = []
-    for first, last, asked, era in _STICKY:
-        if cooperative and era in (eras.ERA_0_11, eras.ERA_2_3):
+    for first, last, asked, version in _STICKY:
+        if cooperative and version in (versions.ERA_0_11, versions.ERA_2_3):
             continue
         needs: list[Need] = ["owned partitions"]
-        if era.knows_generations and (not cooperative or era.reads_cooperative_user_data):
+        if version.knows_generations and (not cooperative or version.reads_cooperative_user_data):
             needs.append("generations")
-        if era.is_rack_aware:
+        if version.is_rack_aware:
             needs.append("racks")
-        run = partial(sticky, era=era, cooperative=cooperative)
+        run = partial(sticky, version=version, cooperative=cooperative)
         variants.append(Variant(name, "client", first, last, asked, tuple(needs), run))
     return tuple(variants)
 

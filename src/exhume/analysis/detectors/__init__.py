@@ -13,8 +13,8 @@ from exhume.analysis.detectors.cases import GroupCase, PartitionCase, TopicCase
 from exhume.analysis.detectors.condense import condense
 from exhume.analysis.detectors.diagnose import diagnose
 from exhume.analysis.detectors.inputs import Inputs
-from exhume.analysis.detectors.keys import KeyLife
+from exhume.analysis.detectors.keys import KeyHistory
 from exhume.analysis.detectors.log_files import LogFiles
 from exhume.analysis.detectors.registry import Detector
 
-__all__ = ["Detector", "GroupCase", "Inputs", "KeyLife", "LogFiles", "PartitionCase", "TopicCase", "condense", "diagnose"]
+__all__ = ["Detector", "GroupCase", "Inputs", "KeyHistory", "LogFiles", "PartitionCase", "TopicCase", "condense", "diagnose"]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import accumulate
 
-from exhume.analysis.member_sayings import owned_sets_of
+from exhume.analysis.member_columns import owned_sets_of
 from exhume.analysis.memberships import Membership, TopicPartition
 
 

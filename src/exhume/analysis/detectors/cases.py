@@ -3,7 +3,7 @@
     TopicCase        all logs that were read
     └ PartitionCase  one offsets partition of one replica
       └ GroupCase    one group: its keys, its records, when it was silent
-        └ KeyLife    one (group, topic, partition): the numbers of all of its commits, and the few that stand out, as `Change`s
+        └ KeyHistory    one (group, topic, partition): the numbers of all of its commits, and the few that stand out, as `Change`s
 
 Commits are taken in the order in which they came to count: a plain one when it was appended, one of a transaction when its COMMIT marker
 was, and never in front of a later commit that counted already. Times are append times, that of the commit where a message format has
@@ -21,17 +21,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from exhume.analysis.detectors.commits import Standing
-from exhume.analysis.detectors.following.columns import Int64s
+from exhume.analysis.detectors.commit_loops.columns import Int64s
+from exhume.analysis.detectors.commits import GroupPhase
 from exhume.analysis.detectors.keys import GroupKeys
 from exhume.analysis.detectors.log_files import LogFiles
 from exhume.analysis.detectors.owner_history import OwnerHistory
-from exhume.analysis.detectors.strangers import Stranger
 from exhume.analysis.detectors.superseded import Uncleaned
 from exhume.analysis.detectors.transactions import LateMarker, OpenTransaction
-from exhume.analysis.group_lives import decoded_key, lives_of_records, lives_of_rosters
+from exhume.analysis.detectors.undecodable_records import UndecodableRecord
+from exhume.analysis.group_timeline import decoded_key, steps_of_member_tables, steps_of_records
+from exhume.analysis.member_tables import MemberTable
 from exhume.analysis.memberships import Membership
-from exhume.analysis.rosters import Roster
 from exhume.arrow_rows import Origin
 from exhume.codecs.record_types import Decoded, decode_record
 from exhume.replay.topic_names import TopicNames
@@ -52,11 +52,11 @@ class GroupRecord(NamedTuple):
     key: bytes
     value: bytes | None
     #: What the group is from here on.
-    standing: Standing
+    phase: GroupPhase
     #: The generation, or the group epoch, where the record says one.
     epoch: int | None = None
     #: Of a record of a classic group; None where its members have to be decoded one by one.
-    roster: Roster | None = None
+    member_table: MemberTable | None = None
 
     @property
     def decoded(self) -> Decoded:
@@ -109,7 +109,7 @@ class Epoch:
 
 
 @dataclass(slots=True)
-class Surroundings:
+class LogContext:
     """What is known about the log that a group lives in, and around it.
 
     History is complete from `complete_from_offset` on: every offset from there to the end has its record. In front of it compaction has
@@ -152,7 +152,7 @@ class GroupCase:
     """One group in one offsets partition of one replica."""
 
     group: str
-    around: Surroundings
+    log_context: LogContext
     #: Its keys, in the order in which the log met them.
     keys: GroupKeys = field(repr=False)
     #: The records of the group and its members, in order.
@@ -173,29 +173,29 @@ class GroupCase:
         return self._steps_of(self.records)
 
     def _steps_of(self, records: Sequence[GroupRecord]) -> list[Membership]:
-        around = self.around
+        log_context = self.log_context
         if _is_plainly_classic(records):
-            rows = ((each.record_offset, each.timestamp_ms, each.path, each.byte_position, each.roster) for each in records)
-            return lives_of_rosters(self.group, around.origin, rows)
+            rows = ((each.record_offset, each.timestamp_ms, each.path, each.byte_position, each.member_table) for each in records)
+            return steps_of_member_tables(self.group, log_context.origin, rows)
         in_hand = (
             (
-                (around.replica, around.offsets_partition, record.path, record.byte_position),
+                (log_context.replica, log_context.offsets_partition, record.path, record.byte_position),
                 record.record_offset,
                 record.timestamp_ms,
                 record.key,
                 record.value,
-                record.roster,
+                record.member_table,
             )
             for record in records
         )
-        return list(lives_of_records(in_hand, around.names))
+        return list(steps_of_records(in_hand, log_context.names))
 
     def edges(self) -> list[Membership]:
         """The first and the last step with members, without making the others where that can be: where all records are classic."""
         if any(record.record_type != _CLASSIC for record in self.records):
             steps = [step for step in self.memberships if step.members]
             return [steps[0], steps[-1]] if steps else []
-        active = [record for record in self.records if record.standing == "active"]
+        active = [record for record in self.records if record.phase == "active"]
         return self._steps_of(active[:1] + active[-1:])
 
     def forget(self) -> None:
@@ -240,9 +240,9 @@ class GroupCase:
         return self.memberships[count] if count < len(self.memberships) else None
 
     @property
-    def standing(self) -> Standing:
+    def phase(self) -> GroupPhase:
         """What the group is at the end of the log."""
-        return self.records[-1].standing if self.records else "unrecorded"
+        return self.records[-1].phase if self.records else "unrecorded"
 
 
 def _is_plainly_classic(records: Sequence[GroupRecord]) -> bool:
@@ -251,7 +251,7 @@ def _is_plainly_classic(records: Sequence[GroupRecord]) -> bool:
         return False
     key, before = records[0].key, None
     for record in records:
-        if record.key != key or (record.roster is None and record.value is not None):
+        if record.key != key or (record.member_table is None and record.value is not None):
             return False
         if before is not None and (record.byte_position, record.path) == (before.byte_position, before.path):
             return False
@@ -263,7 +263,7 @@ def _is_plainly_classic(records: Sequence[GroupRecord]) -> bool:
 class PartitionCase:
     """One offsets partition of one replica."""
 
-    around: Surroundings
+    log_context: LogContext
     groups: list[GroupCase]
     #: When tombstones of offsets were written: (time, group, topic).
     sweeps: list[tuple[int, str, str]] = field(default_factory=list, repr=False)
@@ -272,7 +272,7 @@ class PartitionCase:
     #: Those of transaction coordinators that had been succeeded.
     late_markers: list[LateMarker] = field(default_factory=list)
     #: Records that cannot be read, or only in part.
-    strangers: list[Stranger] = field(default_factory=list)
+    undecodable_records: list[UndecodableRecord] = field(default_factory=list)
     #: The names of topic ids that commits tell.
     topics_by_id: dict[str, str] = field(default_factory=dict)
     #: What a cleaner left; None where nobody counted it.

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from exhume.analysis.detectors import (
-    beyond,
     cleaning,
     copies,
     expired,
+    group_placement,
     loading,
     membership,
-    moves,
-    placement,
+    offsets_out_of_range,
     removed,
     renamed,
     resets,
-    staged,
+    rewinds_and_jumps,
+    uncommitted_transactions,
     undecodable,
     volume,
 )
@@ -24,16 +24,16 @@ DETECTORS: tuple[Detector, ...] = (
     # Offsets disappeared.
     *expired.DETECTORS,
     *removed.DETECTORS,
-    *staged.DETECTORS,
+    *uncommitted_transactions.DETECTORS,
     # Offsets moved.
-    *moves.DETECTORS,
+    *rewinds_and_jumps.DETECTORS,
     *resets.DETECTORS,
-    *beyond.DETECTORS,
+    *offsets_out_of_range.DETECTORS,
     *renamed.DETECTORS,
     # The coordinator cannot read its log.
     *cleaning.DETECTORS,
     *loading.DETECTORS,
-    *placement.DETECTORS,
+    *group_placement.DETECTORS,
     *copies.DETECTORS,
     # Membership and assignment.
     *membership.DETECTORS,

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from exhume.analysis.detectors.commit_rows import Flags, Names
-from exhume.analysis.detectors.commits import REASONS, STANDINGS, Change, Reason
-from exhume.analysis.detectors.following.columns import COMMIT_WITH_GROUP, NEVER, Bit, Column, Floats, Int64s
+from exhume.analysis.detectors.commit_loops.columns import COMMIT_WITH_GROUP, NEVER, Bit, CommitColumn, Floats, Int64s
+from exhume.analysis.detectors.commit_rows import Flags, NameNumbers
+from exhume.analysis.detectors.commits import GROUP_PHASES, REASONS, Change, Reason
 
 
-class Told(IntEnum):
+class ChangeColumn(IntEnum):
     """What a row has in front of the columns of its commit, and these of the commit in front of it: of no meaning without `HAS_BEFORE`."""
 
     KEY = 0
@@ -25,7 +25,7 @@ class Told(IntEnum):
     KNOWN_TOPIC_ID = 6
 
 
-_COMMIT = len(Told)
+_COMMIT = len(ChangeColumn)
 _BEFORE = _COMMIT + COMMIT_WITH_GROUP
 
 
@@ -38,15 +38,15 @@ class ChangeTable:
     def __len__(self) -> int:
         return len(self.places)
 
-    def told(self, told: Told) -> Int64s:
+    def told(self, told: ChangeColumn) -> Int64s:
         return self._column(told)
 
-    def commit(self, column: Column) -> Int64s:
-        """A column of the commits, one of those up to `Column.STEPS`."""
+    def commit(self, column: CommitColumn) -> Int64s:
+        """A column of the commits, one of those up to `CommitColumn.STEPS`."""
         return self._column(_COMMIT + column)
 
-    def before(self, column: Column) -> Int64s:
-        """A column of what they took the place of, one of those up to `Column.POSITION`."""
+    def before(self, column: CommitColumn) -> Int64s:
+        """A column of what they took the place of, one of those up to `CommitColumn.POSITION`."""
         return self._column(_BEFORE + column)
 
     def _column(self, column: int) -> Int64s:
@@ -55,7 +55,7 @@ class ChangeTable:
 
     def has(self, *reasons: Reason) -> Flags:
         """True for those that stand out for any of these reasons."""
-        flags: Flags = self.told(Told.REASONS) & _bits(reasons) != 0
+        flags: Flags = self.told(ChangeColumn.REASONS) & _bits(reasons) != 0
         return flags
 
     def where(self, wanted: Flags) -> ChangeTable:
@@ -71,7 +71,7 @@ class ChangeTable:
 class Changes:
     """The changes of all keys of one log, taken block by block."""
 
-    def __init__(self, names: Names) -> None:
+    def __init__(self, names: NameNumbers) -> None:
         self._names = names
         #: As they were taken, a row for each column: one table of all would have to be copied whenever it grows.
         self._blocks: list[Int64s] = []
@@ -87,8 +87,8 @@ class Changes:
         self.none = ChangeTable(self, self._by_key, self._by_key)
 
     def take(self, told: Int64s, commits: Int64s, before: Int64s, usual_rises: Floats) -> None:
-        """Add some, those of each key in their order. Of each table a row is a column: what `Told` names; commits, as far as
-        `Column.STEPS`; and what was in front of each, as far as `Column.POSITION`. NaN is no usual rise.
+        """Add some, those of each key in their order. Of each table a row is a column: what `ChangeColumn` names; commits, as far as
+        `CommitColumn.STEPS`; and what was in front of each, as far as `CommitColumn.POSITION`. NaN is no usual rise.
         """
         if len(usual_rises):
             self._blocks.append(np.concatenate([told, commits, before]))
@@ -113,7 +113,7 @@ class Changes:
 
     def _settle(self) -> None:
         """Sort what was taken since by keys."""
-        keys = self.column(Told.KEY)
+        keys = self.column(ChangeColumn.KEY)
         if len(keys) == len(self._by_key):
             return
         self._by_key = np.argsort(keys, kind="stable")
@@ -130,15 +130,15 @@ class Changes:
 
     def _change(self, row: list[int], usual_rise: float) -> Change:
         return Change(
-            reasons=_reasons_of(row[Told.REASONS]),
+            reasons=_reasons_of(row[ChangeColumn.REASONS]),
             commit=self._names.commit(row[_COMMIT:_BEFORE]),
-            before=self._names.commit(row[_BEFORE:]) if row[Told.HAS_BEFORE] else None,
-            standing=STANDINGS[row[_COMMIT + Column.STANDING]],
-            group_steps=row[_COMMIT + Column.STEPS],
-            value_at_last_step=_value_or_none(row[Told.AT_STEP]),
-            value_at_step_before=_value_or_none(row[Told.AT_STEP_BEFORE]),
-            known_leader_epoch=row[Told.KNOWN_LEADER_EPOCH],
-            known_topic_id=self._names.topic_ids[row[Told.KNOWN_TOPIC_ID]],
+            before=self._names.commit(row[_BEFORE:]) if row[ChangeColumn.HAS_BEFORE] else None,
+            phase=GROUP_PHASES[row[_COMMIT + CommitColumn.PHASE]],
+            group_steps=row[_COMMIT + CommitColumn.STEPS],
+            value_at_last_step=_value_or_none(row[ChangeColumn.AT_STEP]),
+            value_at_step_before=_value_or_none(row[ChangeColumn.AT_STEP_BEFORE]),
+            known_leader_epoch=row[ChangeColumn.KNOWN_LEADER_EPOCH],
+            known_topic_id=self._names.topic_ids[row[ChangeColumn.KNOWN_TOPIC_ID]],
             usual_rise=None if np.isnan(usual_rise) else usual_rise,
         )
 

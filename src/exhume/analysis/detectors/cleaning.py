@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
-from exhume.analysis.detectors.cases import PartitionCase, Surroundings, TopicCase
+from exhume.analysis.detectors.cases import LogContext, PartitionCase, TopicCase
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import Proof, counted, finding, span, undecidable
@@ -36,43 +36,43 @@ def find_compaction_stopped(case: TopicCase, inputs: Inputs) -> Iterator[Finding
         return
     suspects = {}
     for partition in case.partitions:
-        directory = case.files.directory(partition.around.origin)
-        if directory is not None and may_have_stopped(directory, partition.around):
-            suspects[partition.around.origin] = directory
+        directory = case.files.directory(partition.log_context.origin)
+        if directory is not None and may_have_stopped(directory, partition.log_context):
+            suspects[partition.log_context.origin] = directory
     if not suspects:
         return
     opened = first_open(case)
     compaction = {
         origin: each.uncleaned.row(suspects[origin], opened.get(origin))
         for each in case.partitions
-        if (origin := each.around.origin) in suspects and each.uncleaned is not None
+        if (origin := each.log_context.origin) in suspects and each.uncleaned is not None
     }
-    newest_ms = max((each.around.last_timestamp_ms or 0 for each in case.partitions), default=0)
+    newest_ms = max((each.log_context.last_timestamp_ms or 0 for each in case.partitions), default=0)
     if uncounted := suspects.keys() - compaction.keys():
         compaction |= case.files.compaction(uncounted, opened, newest_ms)
     damaged = {found.path for found in case.files.damage if found.is_damage}
     for partition in case.partitions:
-        if (origin := partition.around.origin) in compaction:
+        if (origin := partition.log_context.origin) in compaction:
             yield from _stopped(partition, suspects[origin], compaction[origin], damaged)
 
 
-def may_have_stopped(directory: PartitionDirectory, around: Surroundings) -> bool:
+def may_have_stopped(directory: PartitionDirectory, log_context: LogContext) -> bool:
     """Whether neither the files nor missing offsets say that the cleaner of this log got on."""
-    is_whole = around.complete_from_offset <= around.start_offset
+    is_whole = log_context.complete_from_offset <= log_context.start_offset
     return may_be_uncleaned(directory) and (directory.cleaner_offset is not None or is_whole)
 
 
 def first_open(case: TopicCase) -> dict[Origin, int]:
     """The record offset that the oldest open transaction began with, by replica and offsets partition, where there is one."""
     return {
-        partition.around.origin: min(each.first_record_offset for each in partition.open_transactions)
+        partition.log_context.origin: min(each.first_record_offset for each in partition.open_transactions)
         for partition in case.partitions
         if partition.open_transactions
     }
 
 
 def _stopped(partition: PartitionCase, directory: PartitionDirectory, row: dict[str, Any], damaged: set[str | None]) -> Iterator[Finding]:
-    around = partition.around
+    log_context = partition.log_context
     closed = directory.read_segments[:-1]
     superseded = row["superseded_bytes"] / max(row["size_bytes"], 1)
     if directory.cleaner_offset is None:
@@ -80,7 +80,7 @@ def _stopped(partition: PartitionCase, directory: PartitionDirectory, row: dict[
             return
         what = f"{counted(len(closed), 'closed segment')} were never cleaned, and {superseded:.0%} of their bytes are superseded"
     else:
-        first_ms, last_ms = row["first_dirty_timestamp_ms"], around.last_timestamp_ms
+        first_ms, last_ms = row["first_dirty_timestamp_ms"], log_context.last_timestamp_ms
         if first_ms is None or last_ms is None or last_ms - first_ms <= _DAY_MS:
             return
         dirty = [segment for segment in closed if segment.base_offset >= directory.cleaner_offset]
@@ -93,7 +93,7 @@ def _stopped(partition: PartitionCase, directory: PartitionDirectory, row: dict[
     yield finding(
         "IC-03",
         f"{what}{f'; {cause}' if cause else ''}",
-        around,
+        log_context,
         severity="incident" if cause else "warn",
         confidence="likely" if directory.cleaner_offset is not None else "possible",
         evidence=[{"record_offset": row["first_dirty_offset"], "timestamp_ms": row["first_dirty_timestamp_ms"], "what": "not clean"}],
@@ -119,7 +119,7 @@ def find_hanging_transaction(partition: PartitionCase, inputs: Inputs) -> Iterat
     open, fetches of stable offsets are refused for what it staged, and the cleaner stops in front of it. And markers with a lower
     coordinator epoch than an earlier one of the same producer: no other has to do with that epoch.
     """
-    last_ms = partition.around.last_timestamp_ms
+    last_ms = partition.log_context.last_timestamp_ms
     for transaction in partition.open_transactions:
         if last_ms is not None and transaction.last_timestamp_ms is not None:
             idle_ms = last_ms - transaction.last_timestamp_ms
@@ -134,7 +134,7 @@ def _producer(marker: LateMarker) -> int:
 
 
 def _hanging(partition: PartitionCase, transaction: OpenTransaction, idle_ms: int) -> Finding:
-    around = partition.around
+    log_context = partition.log_context
     first, producer = transaction.first_record_offset, transaction.producer_id
     keys = [
         f"{key.group} {key.topic}-{key.partition}"
@@ -147,8 +147,8 @@ def _hanging(partition: PartitionCase, transaction: OpenTransaction, idle_ms: in
         "IC-08",
         f"the transaction of producer {producer} (epoch {transaction.producer_epoch}) has been open since record {first}, and idle for "
         f"{span(idle_ms)}: no stable offset for {named}, and the cleaner stops in front of the "
-        f"{counted(around.next_offset - first, 'record')} ({counted(transaction.held_up_bytes, 'byte')}) from there on",
-        around,
+        f"{counted(log_context.next_offset - first, 'record')} ({counted(transaction.held_up_bytes, 'byte')}) from there on",
+        log_context,
         severity="incident",
         evidence=transaction.staged,
         not_excluded=("a transaction.max.timeout.ms of more than 15 minutes",),
@@ -164,7 +164,7 @@ def _late(partition: PartitionCase, markers: Sequence[LateMarker]) -> Finding:
         f"the {first.outcome} marker at record {first.record_offset} ends a transaction of producer {first.producer_id} for coordinator "
         f"epoch {first.coordinator_epoch}, where record {first.highest_since} had {first.highest_epoch} already{others}: "
         "a transaction coordinator that had been succeeded went on writing",
-        partition.around,
+        partition.log_context,
         severity="warn",
         confidence="proof",
         evidence=[_proof(marker) for marker in markers],

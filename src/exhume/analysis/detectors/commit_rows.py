@@ -11,9 +11,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from exhume.analysis.detectors.commits import Commit
-from exhume.analysis.detectors.following import Loops
-from exhume.analysis.detectors.following.columns import COMMIT_COLUMNS, NONE, Column, Int64s
+from exhume.analysis.detectors.commit_loops import Loops
+from exhume.analysis.detectors.commit_loops.columns import COMMIT_COLUMNS, NONE, CommitColumn, Int64s
+from exhume.analysis.detectors.commits import CommitRow
 
 Flags = npt.NDArray[np.bool_]
 
@@ -59,7 +59,7 @@ class _Numbering:
         loops.enter(self.codes, count, self._slots)
 
 
-class Names:
+class NameNumbers:
     """Numbers for groups, for keys and for topic ids, given out as they are met."""
 
     def __init__(self) -> None:
@@ -103,27 +103,27 @@ class Names:
         is_read = pc.and_(is_named, pc.or_(commits["is_tombstone"], pc.is_valid(commits["committed_offset"])))
         if not pc.all(is_read, min_count=0).as_py():
             commits = commits.filter(is_read)
-        rows = np.empty((len(Column), commits.num_rows), np.int64)
+        rows = np.empty((len(CommitColumn), commits.num_rows), np.int64)
         if not commits.num_rows:
             return rows
         groups, topics = (_encoded(commits[name]) for name in ("group", "topic"))
-        rows[Column.KEY], rows[Column.GROUP] = self._numbered(groups, topics, numbers_of(commits["partition"], 0), loops)
+        rows[CommitColumn.KEY], rows[CommitColumn.GROUP] = self._numbered(groups, topics, numbers_of(commits["partition"], 0), loops)
         for column, name in _PLAIN.items():
             rows[column] = numbers_of(commits[name], NONE)
-        rows[Column.IS_TOMBSTONE] = numbers_of(commits["is_tombstone"].cast(pa.int8()), 0)
-        rows[Column.IS_STAGED] = numbers_of(commits["is_transactional"].cast(pa.int8()), 0)
-        rows[Column.METADATA] = numbers_of(pc.binary_length(commits["metadata"]), 0)
-        rows[Column.TOPIC_ID] = self._topic_ids_of(commits["topic_id"], commits["topic"])
-        time = rows[Column.TIME]
+        rows[CommitColumn.IS_TOMBSTONE] = numbers_of(commits["is_tombstone"].cast(pa.int8()), 0)
+        rows[CommitColumn.IS_STAGED] = numbers_of(commits["is_transactional"].cast(pa.int8()), 0)
+        rows[CommitColumn.METADATA] = numbers_of(pc.binary_length(commits["metadata"]), 0)
+        rows[CommitColumn.TOPIC_ID] = self._topic_ids_of(commits["topic_id"], commits["topic"])
+        time = rows[CommitColumn.TIME]
         has_none = time == NONE
         if has_none.any():
-            time[has_none] = rows[Column.COMMITTED_AT][has_none]
+            time[has_none] = rows[CommitColumn.COMMITTED_AT][has_none]
         texts = _sizes(groups) + _sizes(topics)
         # What is newer than all that is known has the fields of the newest.
-        fixed = _FIXED_BYTES[np.minimum(rows[Column.VERSION], len(_FIXED_BYTES) - 1)]
-        rows[Column.BYTES] = texts + rows[Column.METADATA] + np.where(rows[Column.VERSION] < 0, 10, fixed)
-        rows[Column.SETTLED] = rows[Column.OFFSET]
-        rows[Column.STANDING] = rows[Column.STEPS] = 0
+        fixed = _FIXED_BYTES[np.minimum(rows[CommitColumn.VERSION], len(_FIXED_BYTES) - 1)]
+        rows[CommitColumn.BYTES] = texts + rows[CommitColumn.METADATA] + np.where(rows[CommitColumn.VERSION] < 0, 10, fixed)
+        rows[CommitColumn.SETTLED] = rows[CommitColumn.OFFSET]
+        rows[CommitColumn.PHASE] = rows[CommitColumn.STEPS] = 0
         return rows
 
     def _numbered(
@@ -149,12 +149,12 @@ class Names:
         topic_ids: Int64s = np.array([*numbers, 0], np.int64)[places]
         return topic_ids
 
-    def commit(self, values: Sequence[int]) -> Commit:
-        """The values of one commit, in the order of `Column` as far as `POSITION`, as an object."""
+    def commit(self, values: Sequence[int]) -> CommitRow:
+        """The values of one commit, in the order of `CommitColumn` as far as `POSITION`, as an object."""
         offset, time, value, epoch, metadata, committed_at, expires_at, version, producer, is_staged, topic_id, settled, position = values[
             :COMMIT_COLUMNS
         ]
-        return Commit(
+        return CommitRow(
             offset,
             or_none(time),
             value,
@@ -171,15 +171,15 @@ class Names:
 
 
 _PLAIN = {
-    Column.OFFSET: "record_offset",
-    Column.TIME: "timestamp_ms",
-    Column.VALUE: "committed_offset",
-    Column.LEADER_EPOCH: "leader_epoch",
-    Column.COMMITTED_AT: "commit_timestamp_ms",
-    Column.EXPIRES_AT: "expire_timestamp_ms",
-    Column.VERSION: "value_version",
-    Column.PRODUCER: "producer_id",
-    Column.POSITION: "byte_position",
+    CommitColumn.OFFSET: "record_offset",
+    CommitColumn.TIME: "timestamp_ms",
+    CommitColumn.VALUE: "committed_offset",
+    CommitColumn.LEADER_EPOCH: "leader_epoch",
+    CommitColumn.COMMITTED_AT: "commit_timestamp_ms",
+    CommitColumn.EXPIRES_AT: "expire_timestamp_ms",
+    CommitColumn.VERSION: "value_version",
+    CommitColumn.PRODUCER: "producer_id",
+    CommitColumn.POSITION: "byte_position",
 }
 
 

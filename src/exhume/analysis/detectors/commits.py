@@ -26,11 +26,11 @@ PAUSE_MS, PAUSE_RATIO = 60_000, 10
 MOST_PAUSES = 20
 
 #: What the log says about a group at a record: it has no record (yet); nobody is in it; it has members; its tombstone was the last word.
-Standing = Literal["unrecorded", "empty", "active", "removed"]
-STANDINGS: tuple[Standing, ...] = ("unrecorded", "empty", "active", "removed")
+GroupPhase = Literal["unrecorded", "empty", "active", "removed"]
+GROUP_PHASES: tuple[GroupPhase, ...] = ("unrecorded", "empty", "active", "removed")
 
 
-class Commit(NamedTuple):
+class CommitRow(NamedTuple):
     """A committed value. `settled_offset` is the record that made it count: itself, or the COMMIT marker of its transaction."""
 
     record_offset: int
@@ -53,16 +53,16 @@ class Commit(NamedTuple):
 class Change:
     """A commit that stands out, and what it took the place of: None where the log has nothing before it.
 
-    `standing` is that of the group then. `group_steps` counts the group's own records in front of it. `value_at_last_step` is what the key
+    `phase` is that of the group then. `group_steps` counts the group's own records in front of it. `value_at_last_step` is what the key
     held when the last of them came, `value_at_step_before` when the one before did that brought a new value with it: what the present owner
     began with, and the one before him. `known_leader_epoch` and `known_topic_id` are of the last commit before it that had any, -1 and None
     for none. `usual_rise` is the median of the rises before it, None before two.
     """
 
     reasons: frozenset[Reason]
-    commit: Commit
-    before: Commit | None
-    standing: Standing
+    commit: CommitRow
+    before: CommitRow | None
+    phase: GroupPhase
     group_steps: int
     value_at_last_step: int | None = None
     value_at_step_before: int | None = None
@@ -77,11 +77,11 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Pause:
+class CommitPause:
     """A time without a commit of a key that is much longer than usual, and the commits on both sides of it."""
 
-    before: Commit
-    after: Commit
+    before: CommitRow
+    after: CommitRow
     usual_interval_ms: float
 
     @property
@@ -104,16 +104,16 @@ class Removal:
     record_offset: int
     timestamp_ms: int | None
     byte_position: int
-    standing: Standing
+    phase: GroupPhase
     group_steps: int
-    value: Commit | None
+    value: CommitRow | None
 
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
     """A commit of a transaction that never counted. `outcome` is ABORT, or open where no marker ended the transaction."""
 
-    commit: Commit
+    commit: CommitRow
     outcome: Literal["ABORT", "open"]
     marker_offset: int | None
     marker_timestamp_ms: int | None

@@ -10,23 +10,23 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from exhume.analysis.detectors.cases import Epoch, GroupCase, GroupRecord, PartitionCase, Silence, Surroundings, TopicCase
-from exhume.analysis.detectors.commit_rows import Names, numbers_of, or_none
-from exhume.analysis.detectors.following import Loops, loops_for
-from exhume.analysis.detectors.following.columns import NONE, Column, Group, Int64s, Silent
-from exhume.analysis.detectors.key_lives import KeyLives
+from exhume.analysis.detectors.cases import Epoch, GroupCase, GroupRecord, LogContext, PartitionCase, Silence, TopicCase
+from exhume.analysis.detectors.commit_loops import Loops, loops_for
+from exhume.analysis.detectors.commit_loops.columns import NONE, CommitColumn, GroupColumn, Int64s, SilenceColumn
+from exhume.analysis.detectors.commit_rows import NameNumbers, numbers_of, or_none
+from exhume.analysis.detectors.group_phases import CLASSIC_GROUP, GroupPhases
+from exhume.analysis.detectors.key_histories import KeyHistories
 from exhume.analysis.detectors.keys import GroupKeys
 from exhume.analysis.detectors.recent import Recent
-from exhume.analysis.detectors.standings import CLASSIC_GROUP, Standings
-from exhume.analysis.detectors.strangers import Strangers
 from exhume.analysis.detectors.superseded import SupersededBytes, may_be_uncleaned
 from exhume.analysis.detectors.transactions import MarkerReader, ProducerEpochs, open_transactions, settle
-from exhume.analysis.group_lives import decoded_key
-from exhume.analysis.rosters import Roster, RosterReader
+from exhume.analysis.detectors.undecodable_records import UndecodableRecords
+from exhume.analysis.group_timeline import decoded_key
+from exhume.analysis.member_tables import MemberTable, MemberTableReader
 from exhume.arrow_rows import Origin
-from exhume.codecs.chapters import Chapter
 from exhume.codecs.log_directory import PartitionDirectory
-from exhume.garbage import collected_seldom
+from exhume.codecs.record_chunks import RecordChunk
+from exhume.gc_control import infrequent_gc
 from exhume.replay.topic_names import TopicNames
 
 #: Commits are followed in blocks of so many or a few more.
@@ -40,9 +40,13 @@ _GROUP_TYPES = range(2, 24)
 _OTHER_COLUMNS = ["record_offset", "timestamp_ms", "byte_position", "partition_leader_epoch", "path", "key", "value"]
 
 
-@collected_seldom()
+@infrequent_gc()
 def condense(
-    chapters: Iterable[Chapter], names: TopicNames | None = None, *, commits_of: Collection[str] | None = None, compiled: bool = False
+    record_chunks: Iterable[RecordChunk],
+    names: TopicNames | None = None,
+    *,
+    commits_of: Collection[str] | None = None,
+    compiled: bool = False,
 ) -> TopicCase:
     """The case of everything in these chapters. Chapters of one offsets partition are in log order; `names` are those of topic ids.
 
@@ -51,17 +55,17 @@ def condense(
     """
     names, way = names if names is not None else TopicNames(), loops_for(compiled=compiled)
     logs: dict[Origin, PartitionCondenser] = {}
-    for chapter in chapters:
-        origin = (chapter.partition.replica, chapter.partition.offsets_partition)
+    for chunk in record_chunks:
+        origin = (chunk.partition.replica, chunk.partition.offsets_partition)
         if origin not in logs:
-            logs[origin] = PartitionCondenser(chapter.partition, names, way)
-            if commits_of is None and may_be_uncleaned(chapter.partition):
-                logs[origin].superseded = SupersededBytes(chapter.partition)
-        logs[origin].take(chapter, commits_of)
+            logs[origin] = PartitionCondenser(chunk.partition, names, way)
+            if commits_of is None and may_be_uncleaned(chunk.partition):
+                logs[origin].superseded = SupersededBytes(chunk.partition)
+        logs[origin].take(chunk, commits_of)
     case = TopicCase([log.finish() for log in logs.values()])
     sweeps = sorted(sweep for partition in case.partitions for sweep in partition.sweeps)
     for partition in case.partitions:
-        partition.around.sweeps = sweeps
+        partition.log_context.sweeps = sweeps
     return case
 
 
@@ -69,8 +73,8 @@ class _Activity:
     """When each group, by its number, committed at all."""
 
     def __init__(self) -> None:
-        #: A row for each group, as `Group` has its columns.
-        self._groups = np.empty((0, len(Group)), np.int64)
+        #: A row for each group, as `GroupColumn` has its columns.
+        self._groups = np.empty((0, len(GroupColumn)), np.int64)
         self.intervals = Recent()
         self.silences: defaultdict[int, list[Silence]] = defaultdict(list)
 
@@ -79,24 +83,24 @@ class _Activity:
         self.intervals.make_room(count)
         room = len(self._groups)
         if count > room:
-            self._groups = np.concatenate([self._groups, np.full((max(count, 2 * room) - room, len(Group)), NONE, np.int64)])
+            self._groups = np.concatenate([self._groups, np.full((max(count, 2 * room) - room, len(GroupColumn)), NONE, np.int64)])
 
     def take(self, rows: Int64s, count: int, loops: Loops) -> None:
         """Add these rows, in log order; groups have numbers below `count`."""
         self.make_room(count)
         rows = np.ascontiguousarray(rows)
-        intervals, silent = np.empty(rows.shape[1], np.int64), np.empty((rows.shape[1], len(Silent)), np.int64)
-        met = loops.follow_groups(rows, SILENT_MS, self._groups, intervals, silent)
-        usual = self.intervals.judge(rows[Column.GROUP], intervals, SILENT_MS - 1, SILENT_RATIO, loops)
+        intervals, silent = np.empty(rows.shape[1], np.int64), np.empty((rows.shape[1], len(SilenceColumn)), np.int64)
+        met = loops.update_groups(rows, SILENT_MS, self._groups, intervals, silent)
+        usual = self.intervals.judge(rows[CommitColumn.GROUP], intervals, SILENT_MS - 1, SILENT_RATIO, loops)
         for row, before, offset_before in silent[:met].tolist():
-            silences = self.silences[int(rows[Column.GROUP, row])]
+            silences = self.silences[int(rows[CommitColumn.GROUP, row])]
             if not np.isnan(usual[row]) and len(silences) < _MOST_SILENCES:
-                offset, time = int(rows[Column.OFFSET, row]), int(rows[Column.TIME, row])
+                offset, time = int(rows[CommitColumn.OFFSET, row]), int(rows[CommitColumn.TIME, row])
                 silences.append(Silence(offset_before, before, offset, time, float(usual[row])))
 
     def times(self, number: int) -> tuple[int | None, int | None]:
         """Those of the first and of the last commit of this group; None where it never committed."""
-        first, last = self._groups[number, [Group.FIRST, Group.LAST]].tolist()
+        first, last = self._groups[number, [GroupColumn.FIRST, GroupColumn.LAST]].tolist()
         return or_none(first), or_none(last)
 
 
@@ -106,15 +110,15 @@ class PartitionCondenser:
     def __init__(self, directory: PartitionDirectory, names: TopicNames, loops: Loops) -> None:
         self._loops = loops
         self._directory = directory
-        self.around = Surroundings(directory.replica, directory.offsets_partition, NONE, NONE, NONE, None, None, 0, names=names)
-        self.around.topic_id = directory.topic_id
-        self.around.first_segment_offset = next((segment.base_offset for segment in directory.read_segments), None)
-        self._names = Names()
-        self._lives = KeyLives(self._names)
-        self._standings = Standings()
+        self.log_context = LogContext(directory.replica, directory.offsets_partition, NONE, NONE, NONE, None, None, 0, names=names)
+        self.log_context.topic_id = directory.topic_id
+        self.log_context.first_segment_offset = next((segment.base_offset for segment in directory.read_segments), None)
+        self._names = NameNumbers()
+        self._lives = KeyHistories(self._names)
+        self._group_phases = GroupPhases()
         self._activity = _Activity()
-        self._strangers = Strangers()
-        self._rosters = RosterReader()
+        self._undecodable_records = UndecodableRecords()
+        self._member_tables = MemberTableReader()
         #: Of logs of which somebody will ask.
         self.superseded: SupersededBytes | None = None
         self._records: defaultdict[int, list[GroupRecord]] = defaultdict(list)
@@ -122,29 +126,31 @@ class PartitionCondenser:
         self._groups_of_keys: dict[bytes, int | None] = {}
         self._waiting: list[Int64s] = []
         self._waiting_rows = 0
-        self._staged = np.empty((len(Column), 0), np.int64)
+        self._staged = np.empty((len(CommitColumn), 0), np.int64)
         self._markers = MarkerReader()
         self._epochs = ProducerEpochs()
 
-    def take(self, chapter: Chapter, commits_of: Collection[str] | None = None) -> None:
+    def take(self, chunk: RecordChunk, commits_of: Collection[str] | None = None) -> None:
         """Add the next records; of commits those of these groups, and tombstones, where some are named."""
-        commits, others = chapter.commits, chapter.others
-        self._directory = chapter.partition
+        commits, others = chunk.commits, chunk.others
+        self._directory = chunk.partition
         self._note_place(commits, others)
         if commits_of is not None:
             is_of = pc.is_in(commits["group"], value_set=pa.array(sorted(commits_of), pa.string()))
             commits = commits.filter(pc.or_kleene(is_of, commits["is_tombstone"]))
         rows = self._names.rows(commits, self._loops)
-        if self.superseded is not None and not self.superseded.take(chapter, rows[Column.KEY]):
+        if self.superseded is not None and not self.superseded.take(chunk, rows[CommitColumn.KEY]):
             self.superseded = None
         self._epochs.take(commits)
         is_control = others["is_control"].to_numpy(zero_copy_only=False)
         if is_control.any():
             self._markers.take(others.filter(others["is_control"]))
             others = others.filter(pa.array(~is_control))
-        self._strangers.take(commits, others)
-        self._note_group_records(others, self._rosters.read(chapter.groups))
-        rows[Column.STANDING], rows[Column.STEPS] = self._standings.of(rows[Column.GROUP], rows[Column.OFFSET], len(self._names.groups))
+        self._undecodable_records.take(commits, others)
+        self._note_group_records(others, self._member_tables.read(chunk.groups))
+        rows[CommitColumn.PHASE], rows[CommitColumn.STEPS] = self._group_phases.of(
+            rows[CommitColumn.GROUP], rows[CommitColumn.OFFSET], len(self._names.groups)
+        )
         self._waiting.append(rows)
         self._waiting_rows += rows.shape[1]
         if self._waiting_rows >= _BLOCK_ROWS:
@@ -152,7 +158,7 @@ class PartitionCondenser:
 
     def _note_place(self, commits: pa.RecordBatch, others: pa.RecordBatch) -> None:
         """How far the log goes, where offsets are missing, and which leaders appended."""
-        around = self.around
+        log_context = self.log_context
         count = commits.num_rows + others.num_rows
         if not count:
             return
@@ -161,42 +167,42 @@ class PartitionCondenser:
             for name in ("record_offset", "timestamp_ms", "partition_leader_epoch")
         )
         lowest, highest = int(offsets.min()), int(offsets.max())
-        if around.next_offset == NONE:
+        if log_context.next_offset == NONE:
             # What lies in front of the first record is gone, superseded or not.
-            around.start_offset = around.complete_from_offset = around.next_offset = lowest
-        if lowest != around.next_offset or highest - lowest + 1 != count:
+            log_context.start_offset = log_context.complete_from_offset = log_context.next_offset = lowest
+        if lowest != log_context.next_offset or highest - lowest + 1 != count:
             self._note_gaps(np.sort(offsets))
-        if not around.epochs or not (epochs == around.epochs[-1].leader_epoch).all():
+        if not log_context.epochs or not (epochs == log_context.epochs[-1].leader_epoch).all():
             self._note_epochs(offsets, times, epochs)
-        around.next_offset = max(around.next_offset, highest + 1)
-        around.records += count
+        log_context.next_offset = max(log_context.next_offset, highest + 1)
+        log_context.records += count
         known = times[times != NONE]
-        around.without_time += count - len(known)
+        log_context.without_time += count - len(known)
         if len(known):
             first, last = int(known.min()), int(known.max())
-            around.first_timestamp_ms = first if around.first_timestamp_ms is None else min(first, around.first_timestamp_ms)
-            around.last_timestamp_ms = last if around.last_timestamp_ms is None else max(last, around.last_timestamp_ms)
+            log_context.first_timestamp_ms = first if log_context.first_timestamp_ms is None else min(first, log_context.first_timestamp_ms)
+            log_context.last_timestamp_ms = last if log_context.last_timestamp_ms is None else max(last, log_context.last_timestamp_ms)
 
     def _note_gaps(self, offsets: Int64s) -> None:
-        before = np.concatenate([[self.around.next_offset - 1], offsets[:-1]])
+        before = np.concatenate([[self.log_context.next_offset - 1], offsets[:-1]])
         gaps = np.flatnonzero((offsets > before) & (offsets - 1 != before))
         if len(gaps):
-            self.around.complete_from_offset = max(self.around.complete_from_offset, int(offsets[gaps[-1]]))
+            self.log_context.complete_from_offset = max(self.log_context.complete_from_offset, int(offsets[gaps[-1]]))
 
     def _note_epochs(self, offsets: Int64s, times: Int64s, epochs: Int64s) -> None:
         order = np.argsort(offsets, kind="stable")
         epochs, times, offsets = epochs[order], times[order], offsets[order]
-        kept = self.around.epochs
+        kept = self.log_context.epochs
         changed = np.diff(epochs, prepend=kept[-1].leader_epoch if kept else epochs[0] - 1) != 0
         for place in np.flatnonzero(changed).tolist():
-            before_ms = or_none(int(times[place - 1])) if place else self.around.last_timestamp_ms
+            before_ms = or_none(int(times[place - 1])) if place else self.log_context.last_timestamp_ms
             kept.append(Epoch(int(epochs[place]), int(offsets[place]), or_none(int(times[place])), before_ms))
 
-    def _note_group_records(self, others: pa.RecordBatch, of_classic: Iterable[Roster | None]) -> None:
+    def _note_group_records(self, others: pa.RecordBatch, of_classic: Iterable[MemberTable | None]) -> None:
         types, of_classic = others["record_type"].to_pylist(), iter(of_classic)
         columns = [others[name].to_pylist() for name in _OTHER_COLUMNS]
         for record_type, *row in zip(types, *columns, strict=True):
-            roster = next(of_classic) if record_type == CLASSIC_GROUP else None
+            member_table = next(of_classic) if record_type == CLASSIC_GROUP else None
             if record_type not in _GROUP_TYPES:
                 continue
             offset, time, position, epoch, path, key, value = row
@@ -206,8 +212,8 @@ class PartitionCondenser:
             group = self._groups_of_keys[key]
             if group is None:
                 continue
-            standing, group_epoch = self._standings.take(group, offset, key, value, roster)
-            self._records[group].append(GroupRecord(offset, time, position, epoch, path, key, value, standing, group_epoch, roster))
+            phase, group_epoch = self._group_phases.take(group, offset, key, value, member_table)
+            self._records[group].append(GroupRecord(offset, time, position, epoch, path, key, value, phase, group_epoch, member_table))
 
     def _settle(self) -> None:
         """Judge what is waiting, but for commits of transactions that may still end."""
@@ -216,7 +222,7 @@ class PartitionCondenser:
         markers = self._markers.taken()
         self._waiting, self._waiting_rows = [], 0
         self._activity.take(rows[:, self._staged.shape[1] :], len(self._names.groups), self._loops)
-        is_staged = (rows[Column.IS_STAGED] != 0) & (rows[Column.PRODUCER] != NONE)
+        is_staged = (rows[CommitColumn.IS_STAGED] != 0) & (rows[CommitColumn.PRODUCER] != NONE)
         if not is_staged.any():
             self._lives.take(rows, self._loops)
             self._staged = rows[:, :0]
@@ -228,9 +234,9 @@ class PartitionCondenser:
             of = ended.marker[ended.aborted]
             self._lives.drop(staged[:, ended.aborted], markers.offset[of].tolist(), markers.time[of].tolist())
         committed = staged[:, ended.committed]
-        committed[Column.SETTLED] = markers.offset[ended.marker[ended.committed]]
+        committed[CommitColumn.SETTLED] = markers.offset[ended.marker[ended.committed]]
         settled = np.concatenate([rows[:, np.flatnonzero(~is_staged)], committed], axis=1)
-        self._lives.take(settled[:, np.argsort(settled[Column.SETTLED], kind="stable")], self._loops)
+        self._lives.take(settled[:, np.argsort(settled[CommitColumn.SETTLED], kind="stable")], self._loops)
 
     def finish(self) -> PartitionCase:
         """The case of this partition."""
@@ -253,17 +259,19 @@ class PartitionCondenser:
             for removal in removals
             if removal.timestamp_ms is not None
         ]
-        strangers, topics_by_id = self._strangers.found(), self._names.topics_by_id
+        undecodable_records, topics_by_id = self._undecodable_records.found(), self._names.topics_by_id
         uncleaned = None if self.superseded is None else self.superseded.told()
         markers = self._markers
-        return PartitionCase(self.around, groups, sweeps, opened, markers.count, markers.late, strangers, topics_by_id, uncleaned)
+        return PartitionCase(
+            self.log_context, groups, sweeps, opened, markers.count, markers.late, undecodable_records, topics_by_id, uncleaned
+        )
 
     def _group(self, name: str, number: int, keys: Int64s, usual_intervals_ms: Sequence[float | None]) -> GroupCase:
         activity = self._activity
         first_ms, last_ms = activity.times(number)
         return GroupCase(
             group=name,
-            around=self.around,
+            log_context=self.log_context,
             keys=GroupKeys(self._lives, name, keys),
             records=self._records.get(number, []),
             first_commit_ms=first_ms,

@@ -35,7 +35,7 @@ def find_type_changes(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  #
             confidence="proof",
             evidence=days,
             not_excluded=("changes of type of which compaction left one side",)
-            if not group.around.is_complete_at(days[0].record_offset)
+            if not group.log_context.is_complete_at(days[0].record_offset)
             else (),
             remedy="Members of both protocols join by turns: finish the migration, or set group.consumer.migration.policy to disabled",
         )
@@ -47,7 +47,7 @@ def find_type_changes(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  #
                     "IC-31",
                     f"{key.topic}-{key.partition} went by {change.delta:+d} within a minute of the change to {near.kind}",
                     key,
-                    around=group.around,
+                    log_context=group.log_context,
                     severity="incident",
                     confidence="possible",
                     evidence=[near, change],

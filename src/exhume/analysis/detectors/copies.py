@@ -36,7 +36,7 @@ def find_replicas_diverge(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:
     """
     by_number: defaultdict[int | None, list[PartitionCase]] = defaultdict(list)
     for partition in case.partitions:
-        by_number[partition.around.offsets_partition].append(partition)
+        by_number[partition.log_context.offsets_partition].append(partition)
     several = [partitions for partitions in by_number.values() if len(partitions) > 1]
     if not several or case.files is None:
         yield undecidable("IC-23", "there is one copy of each partition only", remedy="Give the data directory of a second replica, too")
@@ -52,7 +52,7 @@ def _differences(files: LogFiles, one: PartitionCase, other: PartitionCase) -> t
     """The first records at the same offset that differ, and how many there are."""
     found: list[tuple[dict[str, Any], dict[str, Any]]] = []
     count = 0
-    sides = [(batch.select(_COLUMNS) for batch in files.records(each.around.origin)) for each in (one, other)]
+    sides = [(batch.select(_COLUMNS) for batch in files.records(each.log_context.origin)) for each in (one, other)]
     for left, right in _side_by_side(*sides):
         differs = pa.array([False] * left.num_rows)
         for name in _COMPARED:
@@ -88,12 +88,12 @@ def _diverged(
     epochs = [row["partition_leader_epoch"] for row in first]
     # Whose leader came later is what the others follow.
     loser, winner = (0, 1) if epochs[0] <= epochs[1] else (1, 0)
-    names = [each.around.replica for each in (one, other)]
+    names = [each.log_context.replica for each in (one, other)]
     lost = [text for pair in differences if (text := _lost(pair[loser], pair[winner])) is not None]
     watermarks = [
         directory.high_watermark
         for each in (one, other)
-        if (directory := files.directory(each.around.origin)) is not None and directory.high_watermark is not None
+        if (directory := files.directory(each.log_context.origin)) is not None and directory.high_watermark is not None
     ]
     is_tail = bool(watermarks) and offset >= min(watermarks)
     rows = [
@@ -105,7 +105,7 @@ def _diverged(
         "IC-23",
         f"replicas {names[0]} and {names[1]} have {counted(count, 'record')} at the same offset that are not the same, from {offset} on "
         f"(leader epochs {epochs[0]} and {epochs[1]}); what replica {names[loser]} has there is lost{f': {lost[0]}' if lost else ''}",
-        one.around,
+        one.log_context,
         severity="info" if is_tail else "incident",
         confidence="possible" if is_tail else "proof",
         evidence=rows,
@@ -143,7 +143,7 @@ def find_damaged_segments(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:
         yield undecidable("IC-36", "damage can only be seen in the files of the log")
         return
     newest = {each.read_segments[-1].path for each in case.files.directories}
-    places = {each.around.origin: each for each in case.partitions}
+    places = {each.log_context.origin: each for each in case.partitions}
     for damage in list(case.files.damage):
         if not damage.is_damage:
             continue
@@ -175,7 +175,7 @@ def find_silence(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:  # noqa:
     Why a partition is without a coordinator is not in the log: no leader, or a load that failed.
     """
     for partition in case.partitions:
-        epochs = partition.around.epochs
+        epochs = partition.log_context.epochs
         for before, epoch in pairwise(epochs):
             # Old formats have no leader epoch, and end one.
             if epoch.leader_epoch <= before.leader_epoch or epoch.silent_since_ms is None or epoch.first_timestamp_ms is None:
@@ -193,14 +193,14 @@ def _silence(case: TopicCase, partition: PartitionCase, epoch: Epoch, before: in
     went_on = [
         group
         for other in case.partitions
-        if other is not partition and other.around.replica == partition.around.replica
+        if other is not partition and other.log_context.replica == partition.log_context.replica
         for group in other.groups
         if _spans(group.first_commit_ms, group.last_commit_ms, since_ms, until_ms)
         and not any(each.from_timestamp_ms <= since_ms + length_ms // 4 and each.to_timestamp_ms >= until_ms for each in group.silences)
     ]
     if len(stopped) < _LEAST_GROUPS or not went_on:
         return None
-    around = partition.around
+    log_context = partition.log_context
     what = f"the first record of leader epoch {epoch.leader_epoch}"
     rows: list[Proof] = [{"record_offset": epoch.first_record_offset, "timestamp_ms": until_ms, "what": what}]
     return finding(
@@ -208,7 +208,7 @@ def _silence(case: TopicCase, partition: PartitionCase, epoch: Epoch, before: in
         f"nothing was written for {span(length_ms)}, until leader epoch {epoch.leader_epoch} (before: {before}) began at record "
         f"{epoch.first_record_offset}; {counted(len(stopped), 'group')} stopped, while {counted(len(went_on), 'group')} of other "
         "partitions went on",
-        around,
+        log_context,
         severity="incident",
         confidence="possible",
         evidence=rows,

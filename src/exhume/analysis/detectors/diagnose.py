@@ -12,7 +12,7 @@ from exhume.analysis.detectors.report import counted, undecidable
 from exhume.analysis.detectors.retention import likely_retention_ms
 from exhume.errors import RequestError
 from exhume.findings import Finding
-from exhume.garbage import collected_seldom
+from exhume.gc_control import infrequent_gc
 from exhume.replay.topic_names import TopicNames
 
 _SEVERITIES = ("incident", "warn", "info")
@@ -38,7 +38,7 @@ def chosen(codes: Collection[str] | None) -> list[Detector]:
     return [*found.values()]
 
 
-@collected_seldom()
+@infrequent_gc()
 def diagnose(
     case: TopicCase, inputs: Inputs, *, codes: Collection[str] | None = None, groups: Collection[str] | None = None
 ) -> list[Finding]:
@@ -52,8 +52,8 @@ def diagnose(
     detectors = chosen(codes)
     retention_ms = inputs.retention_ms if inputs.retention_ms is not None else likely_retention_ms(case)
     for partition in case.partitions:
-        partition.around.likely_retention_ms = retention_ms
-        partition.around.names.take(told_names(partition))
+        partition.log_context.likely_retention_ms = retention_ms
+        partition.log_context.names.take(told_names(partition))
     found = _once(_found(case, inputs, detectors, groups))
     return sorted((finding for finding in found if is_wanted(finding, codes, groups)), key=_rank)
 
@@ -77,7 +77,7 @@ def told_names(partition: PartitionCase) -> TopicNames:
 
 def diagnose_topic(case: TopicCase, inputs: Inputs, detectors: Iterable[Detector]) -> Iterator[Finding]:
     """What the detectors find that look at all logs, and which of all cannot decide for want of times."""
-    without_time = sum(partition.around.without_time for partition in case.partitions)
+    without_time = sum(partition.log_context.without_time for partition in case.partitions)
     for detector in detectors:
         if detector.in_topic is not None:
             yield from detector.in_topic(case, inputs)

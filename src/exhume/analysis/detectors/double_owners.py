@@ -9,10 +9,10 @@ from exhume.analysis.detectors.cases import GroupCase
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import counted, finding, span, undecidable
-from exhume.analysis.detectors.steps import Stretch, judged, stretches, who
-from exhume.analysis.member_sayings import claimed_of, is_claimed_twice, is_owned_twice, name_at, owned_of
+from exhume.analysis.detectors.steps import StepRun, judged, step_runs, who
+from exhume.analysis.member_columns import claimed_of, is_claimed_twice, is_owned_twice, name_at, owned_of
+from exhume.analysis.member_tables import has_duplicates
 from exhume.analysis.memberships import Membership
-from exhume.analysis.rosters import is_there_twice
 from exhume.findings import Finding
 
 #: Assignors that never give a partition to two members. Of others nobody knows what they mean to do.
@@ -34,20 +34,19 @@ def find_double_owners(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  
     out by generation, and nobody reads twice because of a claim.
     """
     steps = judged(group)
-    for stretch in stretches(group, steps, _is_owned_twice):
+    for stretch in step_runs(group, steps, _is_owned_twice):
         yield _found(group, stretch, "IC-11", _doubled(_owned(stretch.first)))
-    for stretch in stretches(group, steps, is_claimed_twice):
+    for stretch in step_runs(group, steps, is_claimed_twice):
         yield _found(group, stretch, "IC-11b", _doubled(_claimed(stretch.first)))
     is_judged = {id(step) for step in steps}
     hidden = [step for step in group.memberships if id(step) not in is_judged and _is_owned_twice(step)]
     if hidden:
-        reason = (
-            f"compaction took records in front of {group.around.complete_from_offset}: what shows as owned twice there may never have been"
-        )
+        complete_from = group.log_context.complete_from_offset
+        reason = f"compaction took records in front of {complete_from}: what shows as owned twice there may never have been"
         yield undecidable("IC-11", reason, group, evidence=hidden[:1])
 
 
-def _found(group: GroupCase, stretch: Stretch, code: str, doubled: Mapping[_Owned, Sequence[int]]) -> Finding:
+def _found(group: GroupCase, stretch: StepRun, code: str, doubled: Mapping[_Owned, Sequence[int]]) -> Finding:
     names = sorted(doubled)
     topic = names[0][0] if len({name for name, _ in names}) == 1 else None
     partition = names[0][1] if len(names) == 1 else None
@@ -90,7 +89,7 @@ def _is_owned_twice(step: Membership) -> bool:
         case "share":
             return False
         case "streams":
-            return is_there_twice(_owned(step))
+            return has_duplicates(_owned(step))
         case _:
             return is_owned_twice(step)
 

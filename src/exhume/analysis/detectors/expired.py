@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from exhume.analysis.detectors.cases import GroupCase
 from exhume.analysis.detectors.inputs import Inputs
-from exhume.analysis.detectors.keys import KeyLife
+from exhume.analysis.detectors.keys import KeyHistory
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import Proof, counted, finding, partitions_of, some, span, undecidable
 from exhume.analysis.detectors.retention import CHECK_MS, DAY_MS, DEFAULTS_MS
@@ -34,8 +34,8 @@ def find_expired_while_idle(group: GroupCase, inputs: Inputs) -> Iterator[Findin
 
 
 def _of_unknown_age(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
-    around = group.around
-    if around.start_offset == 0 and around.is_complete_at(0):
+    log_context = group.log_context
+    if log_context.start_offset == 0 and log_context.is_complete_at(0):
         return
     removed = [
         each
@@ -108,7 +108,7 @@ def _expired(part: _Part, inputs: Inputs) -> Finding:
         not_excluded.append(f"a request to delete it: it was due {span(late_ms)} before, and passes come every ten minutes")
     elif not sweep.nearby():
         not_excluded.append("a request to delete it when it was due anyway: nothing else was removed at that time")
-    complete_from = sweep.group.around.complete_from_offset
+    complete_from = sweep.group.log_context.complete_from_offset
     if sweep.record_offset < complete_from:
         not_excluded.append(f"commits and group records in front of record {complete_from} that compaction took")
     return finding(
@@ -231,16 +231,16 @@ def find_unsubscribed_topics(group: GroupCase, inputs: Inputs) -> Iterator[Findi
         sentence = f"{part.offsets} expired {part.age} after the commit: no member subscribed to the topic any more"
         removals = [removed.removal for removed in part.removed]
         yield _unsubscribed(group, sentence, [removed.key for removed in part.removed], removals)
-    now_ms = group.around.last_timestamp_ms
+    now_ms = group.log_context.last_timestamp_ms
     old = group.keys.held_before(now_ms - DAY_MS) if now_ms is not None else []
-    if not old or now_ms is None or group.standing != "active":
+    if not old or now_ms is None or group.phase != "active":
         return
     subscribed = subscribed_topics(group.memberships[-1]) if group.memberships else None
-    abandoned: defaultdict[str, list[KeyLife]] = defaultdict(list)
+    abandoned: defaultdict[str, list[KeyHistory]] = defaultdict(list)
     for key in old:
         if subscribed is not None and key.topic not in subscribed:
             abandoned[key.topic].append(key)
-    retention_ms = inputs.retention_ms or group.around.likely_retention_ms or DEFAULTS_MS[0]
+    retention_ms = inputs.retention_ms or group.log_context.likely_retention_ms or DEFAULTS_MS[0]
     for topic, keys in sorted(abandoned.items()):
         newest_ms = max(key.holds.commit_timestamp_ms for key in keys if key.holds is not None)
         offsets = partitions_of(topic, [key.partition for key in keys])
@@ -249,7 +249,7 @@ def find_unsubscribed_topics(group: GroupCase, inputs: Inputs) -> Iterator[Findi
         yield _unsubscribed(group, sentence, keys, [key.holds for key in keys if key.holds is not None])
 
 
-def _unsubscribed(group: GroupCase, sentence: str, keys: Sequence[KeyLife], evidence: Sequence[Proof]) -> Finding:
+def _unsubscribed(group: GroupCase, sentence: str, keys: Sequence[KeyHistory], evidence: Sequence[Proof]) -> Finding:
     return finding(
         "IC-17",
         sentence,

@@ -12,20 +12,20 @@ from typing import Any, TypeVar
 import numpy as np
 
 from exhume.analysis.detectors.cases import GroupCase
-from exhume.analysis.detectors.commits import Commit
-from exhume.analysis.detectors.following.columns import NONE
+from exhume.analysis.detectors.commit_loops.columns import NONE
+from exhume.analysis.detectors.commits import CommitRow
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import counted, finding, span
 from exhume.analysis.detectors.resets import find_replicated_positions
-from exhume.analysis.detectors.steps import judged, stretches, who
+from exhume.analysis.detectors.steps import judged, step_runs, who
 from exhume.analysis.detectors.sweeps import subscribed_topics
-from exhume.analysis.member_sayings import (
-    apart_of,
+from exhume.analysis.member_columns import (
+    all_owned,
     client_ids_of,
+    disjoint_subscriptions_of,
     has_static_members,
     name_at,
-    owned_together,
     subscriptions_of,
 )
 from exhume.analysis.memberships import Member, Membership, TopicPartition
@@ -129,8 +129,8 @@ def find_shared_ids(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
 
 
 def _disjoint_subscriptions(group: GroupCase, steps: Sequence[Membership]) -> Iterator[Finding]:
-    for stretch in stretches(group, steps, lambda step: step.kind != "streams" and apart_of(step) is not None):
-        apart = apart_of(stretch.first) or ()
+    for stretch in step_runs(group, steps, lambda step: step.kind != "streams" and disjoint_subscriptions_of(step) is not None):
+        apart = disjoint_subscriptions_of(stretch.first) or ()
         one, other = (name_at(stretch.first, subscriptions_of(stretch.first).index(topics)) for topics in apart)
         topics = [*map(_topics, apart)]
         is_same_client = _stem(one.client_id) == _stem(other.client_id)
@@ -158,7 +158,7 @@ def _topics(subscribed: Sequence[str]) -> str:
 
 
 def _foreign_commits(group: GroupCase) -> Iterator[Finding]:
-    found: dict[str, list[tuple[Membership, int, Commit]]] = {}
+    found: dict[str, list[tuple[Membership, int, CommitRow]]] = {}
     #: What holds in front of a commit, by the number of steps that lie there.
     before: dict[int, _Wanted | None] = {}
     offsets = group.keys.last_record_offsets
@@ -207,10 +207,10 @@ def _wanted(group: GroupCase, steps: int) -> _Wanted | None:
     step = group.memberships[steps - 1] if steps else None
     if step is None or not step.members or step.kind in ("share", "streams"):
         return None
-    if step.kind != "classic" and not group.around.is_complete_at(step.record_offset):
+    if step.kind != "classic" and not group.log_context.is_complete_at(step.record_offset):
         return None
     topics = subscribed_topics(step)
-    return None if topics is None else _Wanted(step, topics, owned_together(step))
+    return None if topics is None else _Wanted(step, topics, all_owned(step))
 
 
 def _listed(client_ids: frozenset[str | None]) -> str:

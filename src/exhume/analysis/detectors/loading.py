@@ -8,7 +8,7 @@ from itertools import groupby
 from statistics import median
 from typing import Any
 
-from exhume.analysis.detectors.cases import PartitionCase, Surroundings, TopicCase
+from exhume.analysis.detectors.cases import LogContext, PartitionCase, TopicCase
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.load_orders import KnownOrder, group_of, order_of, owners_at_end
 from exhume.analysis.detectors.registry import Detector
@@ -42,7 +42,7 @@ def find_unloadable_order(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:
         return
     newest = profile_for(None).release
     failed = case.files.given_up(tried_releases(case.files.size_bytes))
-    places = {each.around.origin: each for each in case.partitions}
+    places = {each.log_context.origin: each for each in case.partitions}
     for (replica, number, _, reason), rows in groupby(sorted(failed, key=_place), key=_place):
         loads = [*rows]
         partition = places.get((replica or None, None if number == -1 else number))
@@ -93,7 +93,7 @@ def _unloadable(partition: PartitionCase, order: KnownOrder, loads: list[dict[st
     return finding(
         order.code,
         sentence,
-        partition.around if group is None else group,
+        partition.log_context if group is None else group,
         severity=severity,
         confidence="proof",
         evidence=evidence,
@@ -129,30 +129,30 @@ def find_slow_load(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:  # noq
     if case.files is None:
         yield undecidable("IC-15", "sizes and ends of logs can only be seen in their files")
         return
-    arounds = {partition.around.origin: partition.around for partition in case.partitions if partition.around.records}
+    arounds = {partition.log_context.origin: partition.log_context for partition in case.partitions if partition.log_context.records}
     for directory in case.files.directories:
         yield from _empty_end(directory, arounds.get((directory.replica, directory.offsets_partition)))
     yield from _larger_than_siblings(case)
 
 
-def _empty_end(directory: PartitionDirectory, around: Surroundings | None) -> Iterator[Finding]:
+def _empty_end(directory: PartitionDirectory, log_context: LogContext | None) -> Iterator[Finding]:
     segments = directory.read_segments
     last = segments[-1]
-    if around is None:
+    if log_context is None:
         if any(segment.size_bytes for segment in segments):
             return
         # Without a record the log begins, and ends, where its first segment does.
         begins = segments[0].base_offset
-        around = Surroundings(directory.replica, directory.offsets_partition, begins, begins, begins, None, None, 0)
-    if not last.size_bytes and last.base_offset > around.next_offset:
+        log_context = LogContext(directory.replica, directory.offsets_partition, begins, begins, begins, None, None, 0)
+    if not last.size_bytes and last.base_offset > log_context.next_offset:
         yield finding(
             "IC-15",
-            f"the newest segment is empty and begins at {last.base_offset}, behind a gap that begins at {around.next_offset}: "
+            f"the newest segment is empty and begins at {last.base_offset}, behind a gap that begins at {log_context.next_offset}: "
             "releases in front of 2.5.0 read on for ever",
-            around,
+            log_context,
             severity="info",
             confidence="proof",
-            evidence=[{"record_offset": around.next_offset, "timestamp_ms": around.last_timestamp_ms, "what": "the log ends"}],
+            evidence=[{"record_offset": log_context.next_offset, "timestamp_ms": log_context.last_timestamp_ms, "what": "the log ends"}],
             remedy="Upgrade, or have a record written to the partition",
         )
 
@@ -161,16 +161,20 @@ def _larger_than_siblings(case: TopicCase) -> Iterator[Finding]:
     assert case.files is not None
     sizes = {(each.replica, each.offsets_partition): each.size_bytes for each in case.files.directories}
     for partition in case.partitions:
-        around = partition.around
-        own = sizes.get((around.replica or "", around.offsets_partition), 0)
-        siblings = [size for (replica, number), size in sizes.items() if replica == around.replica and number != around.offsets_partition]
+        log_context = partition.log_context
+        own = sizes.get((log_context.replica or "", log_context.offsets_partition), 0)
+        siblings = [
+            size for (replica, number), size in sizes.items() if replica == log_context.replica and number != log_context.offsets_partition
+        ]
         usual = median(siblings) if len(siblings) > 1 else own
         if own > _LEAST_LARGE_BYTES and own > _LARGE_SIBLING * usual:
             yield finding(
                 "IC-15",
-                f"{own} bytes to load, where its {len(siblings)} siblings have {usual:.0f} in the median: {around.records} records",
-                around,
-                evidence=[{"record_offset": around.start_offset, "timestamp_ms": around.first_timestamp_ms, "what": "the log begins"}],
+                f"{own} bytes to load, where its {len(siblings)} siblings have {usual:.0f} in the median: {log_context.records} records",
+                log_context,
+                evidence=[
+                    {"record_offset": log_context.start_offset, "timestamp_ms": log_context.first_timestamp_ms, "what": "the log begins"}
+                ],
                 confidence="possible",
                 not_excluded=("many live keys; bytes alone do not tell how long releases of today take",),
                 remedy="exhume growth says what fills it, and what compaction would free",

@@ -19,7 +19,7 @@ from exhume.codecs.record_sizes import record_sizes
 from exhume.codecs.records_table import record_batches
 from exhume.codecs.segment_reader import SegmentReader
 from exhume.findings import Findings
-from exhume.replay.reading import FastLoad
+from exhume.replay.reading import CompiledLoad
 
 
 @dataclass(slots=True)
@@ -28,7 +28,7 @@ class LogFiles:
 
     evidence: Evidence
     read: Callable[[], SegmentReader]
-    fast: Callable[[], FastLoad]
+    fast: Callable[[], CompiledLoad]
     damage: Findings
     _directories: list[PartitionDirectory] = field(default_factory=list, init=False)
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from exhume.analysis.detectors import conversions, double_owners, identities, stopped, unread, unrest
+from exhume.analysis.detectors import conversions, double_owners, identities, rebalance_storms, stopped, unconsumed_partitions
 from exhume.analysis.detectors.registry import Detector
 
 DETECTORS: tuple[Detector, ...] = (
-    *unrest.DETECTORS,
+    *rebalance_storms.DETECTORS,
     *double_owners.DETECTORS,
-    *unread.DETECTORS,
+    *unconsumed_partitions.DETECTORS,
     *stopped.DETECTORS,
     *identities.DETECTORS,
     *stopped.UNRECONCILED,
     *conversions.DETECTORS,
-    *unread.LOPSIDED,
+    *unconsumed_partitions.LOPSIDED,
 )

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from exhume.analysis.detectors.commit_loops.columns import Int64s
 from exhume.analysis.detectors.commit_rows import Flags
-from exhume.analysis.detectors.following.columns import Int64s
-from exhume.analysis.member_sayings import owned_sets_of
+from exhume.analysis.member_columns import owned_sets_of
 from exhume.analysis.memberships import Member, Membership, TopicPartition
 
 _NONE = -1

@@ -6,16 +6,16 @@ from collections.abc import Sequence
 
 from exhume.analysis.detectors.cases import GroupCase
 from exhume.analysis.detectors.commits import Change
-from exhume.analysis.detectors.keys import KeyLife
+from exhume.analysis.detectors.keys import KeyHistory
 from exhume.analysis.detectors.owner_history import Handover
-from exhume.analysis.member_sayings import is_opaque
+from exhume.analysis.member_columns import is_opaque
 from exhume.analysis.memberships import Member, Membership
 
 #: How long after a change of owner the previous one may still commit, unless members say less.
 LONGEST_WINDOW_MS = 5 * 60_000
 
 
-def handover_before(group: GroupCase, key: KeyLife, record_offset: int) -> Handover | None:
+def handover_before(group: GroupCase, key: KeyHistory, record_offset: int) -> Handover | None:
     """The last change of owner of this key in front of a record; None where the log has none, or nobody before."""
     number = group.steps_before(record_offset) - 1
     if number < 0 or is_opaque(group.memberships[number]):

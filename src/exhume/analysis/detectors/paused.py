@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from exhume.analysis.detectors.cases import GroupCase
-from exhume.analysis.detectors.commits import MOST_PAUSES, PAUSE_RATIO, Pause
-from exhume.analysis.detectors.keys import KeyLife
+from exhume.analysis.detectors.commits import MOST_PAUSES, PAUSE_RATIO, CommitPause
+from exhume.analysis.detectors.keys import KeyHistory
 from exhume.analysis.detectors.report import counted, finding, span, undecidable
 from exhume.analysis.detectors.steps import who
 from exhume.analysis.memberships import Member
@@ -21,7 +21,7 @@ _HABIT = 10
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    pause: Pause
+    pause: CommitPause
     member: Member
     others: int
     rose_by: int
@@ -30,22 +30,24 @@ class _Found:
 def find_paused(group: GroupCase) -> Iterator[Finding]:
     """The pauses of each key that its owner's other partitions did not share, and that tell something: see `unread.find_unread`."""
     hidden: _Found | None = None
-    for life in group.keys.with_pauses():
-        is_habit = life.repeats * _HABIT >= life.commits
-        found = [each for pause in life.pauses if (each := _of_one_partition(group, life, pause, is_habit=is_habit)) is not None]
-        seen = [each for each in found if group.around.is_complete_at(each.pause.before.record_offset)]
+    for history in group.keys.with_pauses():
+        is_habit = history.repeats * _HABIT >= history.commits
+        found = [each for pause in history.pauses if (each := _of_one_partition(group, history, pause, is_habit=is_habit)) is not None]
+        seen = [each for each in found if group.log_context.is_complete_at(each.pause.before.record_offset)]
         if seen:
-            yield _finding(group, life, max(seen, key=lambda each: each.pause.length_ms), len(seen) - 1, is_habit=is_habit)
+            yield _finding(group, history, max(seen, key=lambda each: each.pause.length_ms), len(seen) - 1, is_habit=is_habit)
         elif found:
             hidden = found[0]
     if hidden is not None:
-        reason = f"compaction took records in front of {group.around.complete_from_offset}: commits may be missing where owners seem silent"
+        reason = (
+            f"compaction took records in front of {group.log_context.complete_from_offset}: commits may be missing where owners seem silent"
+        )
         yield undecidable("IC-20b", reason, group, evidence=[hidden.pause.before, hidden.pause.after])
 
 
-def _of_one_partition(group: GroupCase, life: KeyLife, pause: Pause, *, is_habit: bool) -> _Found | None:
+def _of_one_partition(group: GroupCase, history: KeyHistory, pause: CommitPause, *, is_habit: bool) -> _Found | None:
     rose_by = pause.after.committed_offset - pause.before.committed_offset
-    usual_rise = life.usual_rise
+    usual_rise = history.usual_rise
     if not is_habit and (usual_rise is None or rose_by <= PAUSE_RATIO * max(usual_rise, 1)):
         return None
     first = group.steps_before(pause.before.record_offset)
@@ -53,16 +55,16 @@ def _of_one_partition(group: GroupCase, life: KeyLife, pause: Pause, *, is_habit
     # Where record offsets go back, what is behind may have come before.
     if not first or not steps or steps[0].kind == "share":
         return None
-    owners = [step.owners().get((life.topic, life.partition), []) for step in steps]
+    owners = [step.owners().get((history.topic, history.partition), []) for step in steps]
     if any(len(each) != 1 or each[0].member_id != owners[0][0].member_id for each in owners):
         return None
     member = owners[0][0]
-    kept = set(member.owned).intersection(*(each[0].owned for each in owners)) - {(life.topic, life.partition)}
+    kept = set(member.owned).intersection(*(each[0].owned for each in owners)) - {(history.topic, history.partition)}
     others = sum((other := group.keys.find(*owned)) is not None and _went_on(other, pause) for owned in kept)
     return _Found(pause, member, others, rose_by) if others >= LEAST_OTHERS else None
 
 
-def _went_on(other: KeyLife, pause: Pause) -> bool:
+def _went_on(other: KeyHistory, pause: CommitPause) -> bool:
     """Whether this key was committed on in the meantime: it was before and after, at a pace, and made no such pause of its own."""
     last, usual_ms = other.last, other.usual_interval_ms
     if last is None or last.timestamp_ms is None or other.first_timestamp_ms is None or usual_ms is None:
@@ -76,15 +78,15 @@ def _went_on(other: KeyLife, pause: Pause) -> bool:
     return all(min(own.to_ms, pause.to_ms) - max(own.from_ms, pause.from_ms) <= half_ms for own in other.pauses)
 
 
-def _finding(group: GroupCase, life: KeyLife, found: _Found, more: int, *, is_habit: bool) -> Finding:
-    pause, epochs = found.pause, group.around.epochs
+def _finding(group: GroupCase, history: KeyHistory, found: _Found, more: int, *, is_habit: bool) -> Finding:
+    pause, epochs = found.pause, group.log_context.epochs
     sentence = (
-        f"{life.topic}-{life.partition} of {who(found.member)} was not committed for {span(pause.length_ms)}, "
+        f"{history.topic}-{history.partition} of {who(found.member)} was not committed for {span(pause.length_ms)}, "
         f"{pause.length_ms / pause.usual_interval_ms:.0f} times the usual interval, while {counted(found.others, 'other partition')} "
         "of the same owner went on"
     )
     if not is_habit:
-        sentence += f"; then it rose by {found.rose_by} at once, usual are {life.usual_rise:g}"
+        sentence += f"; then it rose by {found.rose_by} at once, usual are {history.usual_rise:g}"
     began = [each.leader_epoch for each in epochs[1:] if pause.before.record_offset < each.first_record_offset <= pause.after.record_offset]
     sentence += f"; leader epoch {began[0]} of the offsets partition began meanwhile" if began else ""
     sentence += f"; {counted(more, 'such pause')} more" if more else ""
@@ -96,8 +98,8 @@ def _finding(group: GroupCase, life: KeyLife, found: _Found, more: int, *, is_ha
     return finding(
         "IC-20b",
         sentence,
-        life,
-        around=group.around,
+        history,
+        log_context=group.log_context,
         severity="warn" if is_habit else "info",
         confidence="likely" if is_habit else "possible",
         evidence=[pause.before, pause.after],

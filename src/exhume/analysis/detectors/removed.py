@@ -36,7 +36,7 @@ def find_generation_restarts(group: GroupCase, inputs: Inputs) -> Iterator[Findi
     generations = [record.epoch for record in group.records if record.epoch is not None]
     if all(record.value is not None for record in group.records) and all(earlier <= later for earlier, later in pairwise(generations)):
         return
-    lives: list[int] = []
+    histories: list[int] = []
     reasons: list[str] = []
     evidence: list[Proof] = []
     last: Membership | None = None
@@ -48,8 +48,8 @@ def find_generation_restarts(group: GroupCase, inputs: Inputs) -> Iterator[Findi
             if last is not None and not step.is_placeholder:
                 reasons.append(f"generation {last.generation} was followed by {step.generation} without a tombstone")
                 evidence += [last, step]
-            lives.append(step.generation)
-        lives[-1] = max(lives[-1], step.generation)
+            histories.append(step.generation)
+        histories[-1] = max(histories[-1], step.generation)
         last = step
         if following is not None and following.is_tombstone and _is_swept_without_offsets(group, step, following):
             assert following.timestamp_ms is not None
@@ -59,18 +59,18 @@ def find_generation_restarts(group: GroupCase, inputs: Inputs) -> Iterator[Findi
             evidence += [step, following]
     if not reasons:
         return
-    told = f"; {counted(len(lives), 'life', 'lives')} so far, up to generation {some([str(highest) for highest in lives])}"
+    told = f"; {counted(len(histories), 'life', 'lives')} so far, up to generation {some([str(highest) for highest in histories])}"
     not_excluded = ["tombstones that compaction took", "replicas that diverged"] if "followed by" in " ".join(reasons) else []
-    if not group.around.is_complete_at(group.records[0].record_offset):
+    if not group.log_context.is_complete_at(group.records[0].record_offset):
         not_excluded.append("offsets that compaction took together with their tombstones")
     yield finding(
         "IC-27",
         some(reasons) + told,
         group,
-        severity="warn" if len(lives) > 1 else "info",
+        severity="warn" if len(histories) > 1 else "info",
         evidence=evidence,
         not_excluded=not_excluded,
-        remedy="Do not compare generations over the lives of a group; commit an offset to keep it" if len(lives) > 1 else None,
+        remedy="Do not compare generations over the lives of a group; commit an offset to keep it" if len(histories) > 1 else None,
     )
 
 
@@ -201,14 +201,14 @@ def _topic_deletion(together: Sequence[_Deletion]) -> Finding:
     first = together[0]
     took = f"topic {topic} was deleted at {show_time(first.timestamp_ms)}: {counted(len(groups), 'group')} lost offsets of it"
     refused = "; members subscribe to it, so a request would have been refused" if any(each.is_subscribed for each in together) else ""
-    about = first.group if len(groups) == 1 else first.group.around
+    about = first.group if len(groups) == 1 else first.group.log_context
     return finding(
         "IC-05a",
         f"{took} within {span(max(together[-1].timestamp_ms - first.timestamp_ms, TOGETHER_MS))}: {some(groups)}{refused}",
         about,
         severity="info",
         topic=topic,
-        evidence=[proof for each in together if each.group.around is first.group.around for proof in each.evidence],
+        evidence=[proof for each in together if each.group.log_context is first.group.log_context for proof in each.evidence],
         not_excluded=["requests for each of these groups"] if len(groups) > 1 else [],
     )
 
@@ -222,7 +222,7 @@ def find_new_offsets_topic(case: TopicCase, inputs: Inputs) -> Iterator[Finding]
     """
     by_replica: dict[str | None, list[PartitionCase]] = {}
     for partition in case.partitions:
-        by_replica.setdefault(partition.around.replica, []).append(partition)
+        by_replica.setdefault(partition.log_context.replica, []).append(partition)
     for partitions in by_replica.values():
         yield from _different_ids(partitions)
         yield from _younger_partitions(partitions)
@@ -233,33 +233,35 @@ def find_new_offsets_topic(case: TopicCase, inputs: Inputs) -> Iterator[Finding]
 def _different_ids(partitions: Sequence[PartitionCase]) -> Iterator[Finding]:
     by_id: dict[str, list[int]] = {}
     for partition in partitions:
-        around = partition.around
-        if around.topic_id is not None and around.offsets_partition is not None:
-            by_id.setdefault(around.topic_id, []).append(around.offsets_partition)
+        log_context = partition.log_context
+        if log_context.topic_id is not None and log_context.offsets_partition is not None:
+            by_id.setdefault(log_context.topic_id, []).append(log_context.offsets_partition)
     if len(by_id) > 1:
         told = "; ".join(
             f"{topic_id} in {some([str(number) for number in sorted(numbers)])}" for topic_id, numbers in sorted(by_id.items())
         )
         sentence = f"partitions of the offsets topic carry {len(by_id)} topic ids: {told}"
-        yield finding("IC-35", sentence, partitions[0].around, severity="incident", confidence="proof")
+        yield finding("IC-35", sentence, partitions[0].log_context, severity="incident", confidence="proof")
 
 
 def _younger_partitions(partitions: Sequence[PartitionCase]) -> Iterator[Finding]:
-    begun = [(each.around.first_timestamp_ms, each) for each in partitions if each.around.first_timestamp_ms is not None]
+    begun = [(each.log_context.first_timestamp_ms, each) for each in partitions if each.log_context.first_timestamp_ms is not None]
     if len(begun) < 2:
         return
     others_ms = median(time for time, _ in begun)
     for time, partition in begun:
-        is_from_start = partition.around.start_offset == 0
+        is_from_start = partition.log_context.start_offset == 0
         if is_from_start and time - others_ms > DAY_MS and len(_first_generations(partition)) > 1:
             sentence = f"this partition begins at offset 0, {span(time - others_ms)} after its siblings, with groups at generation 1"
             traps = ["a partition that was added", "a hash that gave it no group before"]
-            yield finding("IC-35", sentence, partition.around, severity="warn", evidence=_first_generations(partition), not_excluded=traps)
+            yield finding(
+                "IC-35", sentence, partition.log_context, severity="warn", evidence=_first_generations(partition), not_excluded=traps
+            )
 
 
 def _first_generations(partition: PartitionCase) -> list[GroupRecord]:
     """The first records of groups that begin at 1 within minutes of the first record of this log."""
-    first_ms = partition.around.first_timestamp_ms
+    first_ms = partition.log_context.first_timestamp_ms
     found = []
     for group in partition.groups:
         # In front of it may be a placeholder, and of a consumer group its first member.
@@ -272,10 +274,10 @@ def _first_generations(partition: PartitionCase) -> list[GroupRecord]:
 
 
 def _common_beginning(partitions: Sequence[PartitionCase]) -> Iterator[Finding]:
-    begun = [each.around.first_timestamp_ms for each in partitions if each.around.first_timestamp_ms is not None]
-    if not begun or any(each.around.start_offset for each in partitions) or max(begun) - min(begun) > _BEGINNING_MS:
+    begun = [each.log_context.first_timestamp_ms for each in partitions if each.log_context.first_timestamp_ms is not None]
+    if not begun or any(each.log_context.start_offset for each in partitions) or max(begun) - min(begun) > _BEGINNING_MS:
         return
-    firsts = {partition.around.offsets_partition: _first_generations(partition) for partition in partitions}
+    firsts = {partition.log_context.offsets_partition: _first_generations(partition) for partition in partitions}
     count = sum(map(len, firsts.values()))
     if count < _MANY_GROUPS:
         return
@@ -283,7 +285,7 @@ def _common_beginning(partitions: Sequence[PartitionCase]) -> Iterator[Finding]:
     for group in (group for partition in partitions for group in partition.groups):
         committed += group.keys.first_committed_offsets()
         group.forget()
-    about = next(partition.around for partition in partitions if firsts[partition.around.offsets_partition])
+    about = next(partition.log_context for partition in partitions if firsts[partition.log_context.offsets_partition])
     if not committed:
         reason = f"{count} groups begin at generation 1 within minutes of the first record, as in a new cluster too, and none has committed"
         yield undecidable("IC-35", reason, about, evidence=firsts[about.offsets_partition])
@@ -307,14 +309,14 @@ def _common_beginning(partitions: Sequence[PartitionCase]) -> Iterator[Finding]:
 
 def _lost_segments(partitions: Sequence[PartitionCase]) -> Iterator[Finding]:
     for partition in partitions:
-        first = partition.around.first_segment_offset
+        first = partition.log_context.first_segment_offset
         if first:
             sentence = (
                 f"the log begins with a segment at offset {first}: whole segments in front of it are gone, which compaction never takes"
             )
             traps = ["segments that were not copied", "records deleted by request"]
             remedy = "Look at cleanup.policy of __consumer_offsets: it has to be compact"
-            yield finding("IC-35", sentence, partition.around, confidence="possible", not_excluded=traps, remedy=remedy)
+            yield finding("IC-35", sentence, partition.log_context, confidence="possible", not_excluded=traps, remedy=remedy)
 
 
 DETECTORS = (

@@ -7,8 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from exhume.analysis.detectors.cases import GroupCase, Surroundings, TopicCase
-from exhume.analysis.detectors.commits import Commit
+from exhume.analysis.detectors.cases import GroupCase, LogContext, TopicCase
+from exhume.analysis.detectors.commits import CommitRow
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import Proof, finding, some, span
@@ -32,14 +32,14 @@ class _Traits:
     """What a group is recognised by."""
 
     group: str
-    around: Surroundings
+    log_context: LogContext
     first_ms: int
     last_ms: int
     is_new: bool
     is_left: bool
     topics: frozenset[str]
     firsts: Mapping[tuple[str, int], int]
-    lasts: Mapping[tuple[str, int], Commit]
+    lasts: Mapping[tuple[str, int], CommitRow]
     clients: frozenset[str]
     subnets: frozenset[str]
     assignors: frozenset[str]
@@ -65,7 +65,7 @@ def find_renamed_groups(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:  
     for traits in seen.values():
         for topic in traits.topics:
             by_topic[topic].append(traits)
-    now_ms = max((traits.around.last_timestamp_ms or 0 for traits in seen.values()), default=0)
+    now_ms = max((traits.log_context.last_timestamp_ms or 0 for traits in seen.values()), default=0)
     for new in sorted(seen.values(), key=lambda traits: traits.first_ms):
         if not new.is_new:
             continue
@@ -77,10 +77,10 @@ def find_renamed_groups(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:  
 
 def _is_taken_up(case: TopicCase) -> bool:
     """Whether any group begins about when another one ended, by their times alone: where none does, nobody has to be recognised."""
-    spans = [(group.around, min(times), max(times), group.standing in _LEFT) for group in case.groups() if (times := _times(group))]
-    now_ms = max((around.last_timestamp_ms or 0 for around, *_ in spans), default=0)
+    spans = [(group.log_context, min(times), max(times), group.phase in _LEFT) for group in case.groups() if (times := _times(group))]
+    now_ms = max((log_context.last_timestamp_ms or 0 for log_context, *_ in spans), default=0)
     gone_ms = [last_ms for _, _, last_ms, is_left in spans if is_left or now_ms - last_ms >= _GONE_MS]
-    new_ms = [first_ms for around, first_ms, _, _ in spans if first_ms - (around.first_timestamp_ms or 0) >= _NEW_MS]
+    new_ms = [first_ms for log_context, first_ms, _, _ in spans if first_ms - (log_context.first_timestamp_ms or 0) >= _NEW_MS]
     return bool(gone_ms and new_ms) and min(gone_ms) <= max(new_ms) + _HOUR_MS
 
 
@@ -97,15 +97,15 @@ def _traits(group: GroupCase) -> _Traits | None:
         return None
     members = [member for step in (steps[0], steps[-1]) for member in step.members.values()]
     first_offset = min([key.first_record_offset or 0 for key in keys] + [step.record_offset for step in steps[:1]])
-    around = group.around
+    log_context = group.log_context
     return _Traits(
         group=group.group,
-        around=around,
+        log_context=log_context,
         first_ms=min(times),
         last_ms=max(times),
         # What was there before the log begins, or lies where compaction has been, may be older than it looks.
-        is_new=around.is_complete_at(first_offset) and min(times) - (around.first_timestamp_ms or 0) >= _NEW_MS,
-        is_left=group.standing in _LEFT,
+        is_new=log_context.is_complete_at(first_offset) and min(times) - (log_context.first_timestamp_ms or 0) >= _NEW_MS,
+        is_left=group.phase in _LEFT,
         topics=frozenset(key.topic for key in keys),
         firsts={(key.topic, key.partition): key.first_committed_offset for key in keys if key.first_committed_offset is not None},
         lasts={(key.topic, key.partition): key.last for key in keys if key.last is not None},
@@ -141,12 +141,12 @@ def _renamed(old: _Traits, new: _Traits) -> Finding:
     if moves:
         sentence += f"; its first commits against the other's last: {some(moves)}"
     proofs: list[Proof] = [new.step] if new.step is not None else []
-    if old.around is new.around:
+    if old.log_context is new.log_context:
         proofs += [old.lasts[key] for key in common]
     return finding(
         "IC-25",
         sentence,
-        new.around,
+        new.log_context,
         group=new.group,
         severity="warn" if any(distances.values()) else "info",
         confidence="likely" if alike == "client ids" else "possible",

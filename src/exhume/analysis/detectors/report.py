@@ -7,15 +7,15 @@ from itertools import chain
 from operator import itemgetter
 from typing import Any
 
-from exhume.analysis.detectors.cases import GroupCase, GroupRecord, Surroundings
-from exhume.analysis.detectors.commits import Change, Commit, Dropped, Removal
-from exhume.analysis.detectors.keys import KeyLife
+from exhume.analysis.detectors.cases import GroupCase, GroupRecord, LogContext
+from exhume.analysis.detectors.commits import Change, CommitRow, Dropped, Removal
+from exhume.analysis.detectors.keys import KeyHistory
 from exhume.analysis.memberships import Membership
 from exhume.codecs.record_types import RECORD_TYPES
 from exhume.findings import Confidence, Finding, Severity
 
 #: What a finding can rest on; a dict is a row of evidence as it is: `record_offset`, `timestamp_ms`, `what`.
-Proof = Commit | Change | Removal | Dropped | GroupRecord | Membership | dict[str, Any]
+Proof = CommitRow | Change | Removal | Dropped | GroupRecord | Membership | dict[str, Any]
 
 #: Rows of evidence of a finding at most.
 _MOST_EVIDENCE = 50
@@ -28,9 +28,9 @@ _MINUTE_S, _HOUR_S, _DAY_S = 60, 3600, 86_400
 def finding(
     code: str,
     sentence: str,
-    about: GroupCase | KeyLife | Surroundings,
+    about: GroupCase | KeyHistory | LogContext,
     *,
-    around: Surroundings | None = None,
+    log_context: LogContext | None = None,
     severity: Severity = "warn",
     confidence: Confidence = "likely",
     evidence: Iterable[Proof] = (),
@@ -41,16 +41,16 @@ def finding(
     not_excluded: Iterable[str] = (),
     remedy: str | None = None,
 ) -> Finding:
-    """A finding about a group, a key (with what is `around` it), or a log, where `group` may name whom it is about.
+    """A finding about a group, a key (with what is `log_context` it), or a log, where `group` may name whom it is about.
 
     First and last record and time are those of the evidence, in the order of the log; `not_excluded` are the traps that could not be ruled
     out.
     """
-    where = about.around if isinstance(about, GroupCase) else about if isinstance(about, Surroundings) else around
+    where = about.log_context if isinstance(about, GroupCase) else about if isinstance(about, LogContext) else log_context
     rows = sorted(chain.from_iterable(map(_rows, evidence)), key=_record_offset)
     rows = [row for number, row in enumerate(rows) if number == 0 or row != rows[number - 1]]
     times = [row["timestamp_ms"] for row in rows if row["timestamp_ms"] is not None]
-    if isinstance(about, KeyLife):
+    if isinstance(about, KeyHistory):
         topic, partition = about.topic, about.partition
     if len(rows) > _MOST_EVIDENCE:
         rows = [*rows[: _MOST_EVIDENCE // 2], *rows[-_MOST_EVIDENCE // 2 :]]
@@ -61,7 +61,7 @@ def finding(
         confidence=confidence,
         replica=where.replica if where else None,
         offsets_partition=where.offsets_partition if where else None,
-        group=group if isinstance(about, Surroundings) else about.group,
+        group=group if isinstance(about, LogContext) else about.group,
         topic=topic,
         partition=partition,
         member_id=member_id,
@@ -76,7 +76,7 @@ def finding(
 
 
 def undecidable(
-    code: str, reason: str, about: GroupCase | Surroundings | None = None, *, remedy: str | None = None, evidence: Iterable[Proof] = ()
+    code: str, reason: str, about: GroupCase | LogContext | None = None, *, remedy: str | None = None, evidence: Iterable[Proof] = ()
 ) -> Finding:
     """That a detector cannot decide, and why; about everything where it is about nothing in particular."""
     sentence = f"undecidable, because {reason}"
@@ -111,7 +111,7 @@ def _rows(proof: Proof) -> list[dict[str, Any]]:
             number = proof.generation if proof.kind == "classic" else proof.group_epoch
             text = "group removed" if proof.is_tombstone else f"{proof.kind} group at {number}, {counted(len(proof.members), 'member')}"
             return [_row(proof.record_offset, proof.timestamp_ms, text)]
-        case Commit():
+        case CommitRow():
             detail = [f"leader epoch {proof.leader_epoch}"] if proof.leader_epoch >= 0 else []
             detail += [f"producer {proof.producer_id}"] if proof.producer_id is not None else []
             return [_row(proof.record_offset, proof.timestamp_ms, ", ".join([f"commit of {proof.committed_offset}", *detail]))]
@@ -134,7 +134,7 @@ def _rows(proof: Proof) -> list[dict[str, Any]]:
 
 def _group_text(record: GroupRecord) -> str:
     name = RECORD_TYPES[record.record_type].name
-    return f"{name} tombstone" if record.value is None else f"{name}: the group is {record.standing}"
+    return f"{name} tombstone" if record.value is None else f"{name}: the group is {record.phase}"
 
 
 def _row(record_offset: int, timestamp_ms: int | None, what: str) -> dict[str, Any]:

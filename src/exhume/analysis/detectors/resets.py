@@ -11,7 +11,7 @@ from statistics import median
 from exhume.analysis.detectors.cases import GroupCase
 from exhume.analysis.detectors.commits import Change
 from exhume.analysis.detectors.inputs import Inputs
-from exhume.analysis.detectors.keys import KeyLife
+from exhume.analysis.detectors.keys import KeyHistory
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import counted, finding, some, span
 from exhume.analysis.memberships import Membership
@@ -33,7 +33,7 @@ _MIRROR_PERIOD_MS = 60_000
 class _Burst:
     """Commits to a group that nobody was in, in one go."""
 
-    changes: list[tuple[KeyLife, Change]]
+    changes: list[tuple[KeyHistory, Change]]
 
     @property
     def rounds(self) -> int:
@@ -134,7 +134,7 @@ def find_replicated_positions(group: GroupCase, inputs: Inputs) -> Iterator[Find
     """
     bursts = _bursts(group)
     period_ms = _period_ms([burst.timestamp_ms for burst in bursts])
-    if period_ms is None and not bursts and all(record.standing != "active" for record in group.records):
+    if period_ms is None and not bursts and all(record.phase != "active" for record in group.records):
         # Nobody was ever in it, and it may have no record: what is left of its commits are numbers.
         rounds = [interval for interval in group.last_intervals_ms if interval > _TOGETHER_MS]
         period_ms = _regular(rounds) if len(group.last_intervals_ms) < 2 * len(rounds) or len(group.keys) > 1 else None
@@ -164,12 +164,12 @@ def find_replicated_positions(group: GroupCase, inputs: Inputs) -> Iterator[Find
 
 
 def _alarms(
-    group: GroupCase, keys: Sequence[KeyLife], bursts: Sequence[_Burst], inputs: Inputs
+    group: GroupCase, keys: Sequence[KeyHistory], bursts: Sequence[_Burst], inputs: Inputs
 ) -> tuple[list[str], list[Change | Membership]]:
     alarms: list[str] = []
     evidence: list[Change | Membership] = []
     for key in keys:
-        rewinds = [change for change in key.of("rewind") if change.standing != "active"]
+        rewinds = [change for change in key.of("rewind") if change.phase != "active"]
         for change in rewinds:
             assert change.before is not None
             alarms.append(f"{key.topic}-{key.partition} went back {change.before.committed_offset} → {change.commit.committed_offset}")

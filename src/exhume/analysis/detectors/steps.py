@@ -15,7 +15,7 @@ LASTING_MS = 5 * 60_000
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class StepRun:
     """Successive steps of which the same is true. `next` is the step that ended it; None where it holds at the end of the log."""
 
     steps: Sequence[Membership]
@@ -54,20 +54,20 @@ def judged(group: GroupCase) -> list[Membership]:
     it seems: only its steps behind the last missing offset count, and the last one.
     """
     steps = group.memberships
-    return [step for step in steps if step.kind == "classic" or step is steps[-1] or group.around.is_complete_at(step.record_offset)]
+    return [step for step in steps if step.kind == "classic" or step is steps[-1] or group.log_context.is_complete_at(step.record_offset)]
 
 
-def stretches(group: GroupCase, steps: Sequence[Membership], is_so: Callable[[Membership], bool]) -> Iterator[Stretch]:
+def step_runs(group: GroupCase, steps: Sequence[Membership], is_so: Callable[[Membership], bool]) -> Iterator[StepRun]:
     """The stretches of these steps of which something is so."""
     run: list[Membership] = []
     for step in steps:
         if is_so(step):
             run.append(step)
         elif run:
-            yield Stretch(run, step, step.timestamp_ms)
+            yield StepRun(run, step, step.timestamp_ms)
             run = []
     if run:
-        yield Stretch(run, None, group.around.last_timestamp_ms)
+        yield StepRun(run, None, group.log_context.last_timestamp_ms)
 
 
 def who(member: Member | MemberName) -> str:
@@ -77,6 +77,6 @@ def who(member: Member | MemberName) -> str:
 
 def log_span(group: GroupCase) -> LogSpans:
     """The log of this group, as `rebalances` wants it."""
-    around = group.around
-    span = LogSpan(around.start_offset, around.next_offset, around.complete_from_offset, around.last_timestamp_ms)
-    return {around.origin: span}
+    log_context = group.log_context
+    span = LogSpan(log_context.start_offset, log_context.next_offset, log_context.complete_from_offset, log_context.last_timestamp_ms)
+    return {log_context.origin: span}

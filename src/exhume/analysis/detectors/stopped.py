@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from exhume.analysis.detectors.cases import GroupCase, Silence
-from exhume.analysis.detectors.following.columns import NONE, Key
+from exhume.analysis.detectors.commit_loops.columns import NONE, KeyColumn
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import counted, finding, span, undecidable
@@ -42,7 +42,7 @@ def find_stopped(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # noqa
         after = group.membership_after(silence.from_record_offset)
         if after is not None and after.record_offset < silence.to_record_offset:
             yield from _ended(group, silence, before, after)
-        elif after is None and silence.to_record_offset >= group.around.next_offset:
+        elif after is None and silence.to_record_offset >= group.log_context.next_offset:
             yield from _open(group, silence, before)
 
 
@@ -50,9 +50,9 @@ def _silences(group: GroupCase) -> Iterator[Silence]:
     """Those between commits, and the one behind the last."""
     yield from group.silences
     last = max(group.keys.last_record_offsets, default=NONE)
-    end_ms, usual_ms = group.around.last_timestamp_ms, group.usual_interval_ms
+    end_ms, usual_ms = group.log_context.last_timestamp_ms, group.usual_interval_ms
     if last != NONE and group.last_commit_ms is not None and end_ms is not None and usual_ms is not None:
-        yield Silence(last, group.last_commit_ms, group.around.next_offset, end_ms, usual_ms)
+        yield Silence(last, group.last_commit_ms, group.log_context.next_offset, end_ms, usual_ms)
 
 
 def _others_go_on(group: GroupCase, silence: Silence) -> bool:
@@ -73,8 +73,8 @@ def _ended(group: GroupCase, silence: Silence, before: Membership, after: Member
     until_ms = after.timestamp_ms if after.timestamp_ms is not None else silence.to_timestamp_ms
     not_excluded = ["idle topics, with clients that commit only what changes"] if not _repeats(group) else []
     not_excluded.append("an application that keeps its offsets elsewhere")
-    if not group.around.is_complete_at(silence.from_record_offset):
-        not_excluded.append(f"commits and group records in front of record {group.around.complete_from_offset} that compaction took")
+    if not group.log_context.is_complete_at(silence.from_record_offset):
+        not_excluded.append(f"commits and group records in front of record {group.log_context.complete_from_offset} that compaction took")
     yield finding(
         "IC-18",
         f"{counted(len(before.members), 'member')} and no commit for {span(until_ms - silence.from_timestamp_ms)}, usual are "
@@ -107,7 +107,7 @@ def _open(group: GroupCase, silence: Silence, before: Membership) -> Iterator[Fi
 
 def _repeats(group: GroupCase) -> bool:
     """True for clients that commit also what has not changed, as the Java consumer does."""
-    return group.keys.total(Key.REPEATS) > 0
+    return group.keys.total(KeyColumn.REPEATS) > 0
 
 
 @dataclass(slots=True)
@@ -135,7 +135,7 @@ def find_unreconciled(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  #
         for member_id, member in behind.items():
             waiting.setdefault(member_id, _Waiting(member.member_epoch, step, step)).latest = step
     for member_id, wait in waiting.items():
-        yield from _stuck(group, member_id, wait, group.around.last_timestamp_ms, None)
+        yield from _stuck(group, member_id, wait, group.log_context.last_timestamp_ms, None)
 
 
 def _behind(step: Membership) -> list[Member]:

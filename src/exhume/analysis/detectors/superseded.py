@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from exhume.analysis.detectors.commit_loops.columns import NONE, Int64s
 from exhume.analysis.detectors.commit_rows import numbers_of
-from exhume.analysis.detectors.following.columns import NONE, Int64s
 from exhume.analysis.growth_tally import reach_of
-from exhume.codecs.chapters import Chapter
 from exhume.codecs.log_directory import PartitionDirectory
+from exhume.codecs.record_chunks import RecordChunk
 
 _MOST_DIRTY, _LEAST_SEGMENTS = 0.5, 5
 
@@ -59,13 +59,13 @@ class SupersededBytes:
         self._last_others: dict[bytes | None, float] = {}
         self._first_dirty_ms = NONE
 
-    def take(self, chapter: Chapter, keys: Int64s) -> bool:
+    def take(self, chunk: RecordChunk, keys: Int64s) -> bool:
         """Add the next records, the keys of whose commits have these numbers; False where these do not tell what their bytes are."""
-        commits, others = chapter.commits, chapter.others
+        commits, others = chunk.commits, chunk.others
         is_told = len(keys) == commits.num_rows and not pc.any(pc.greater(pc.list_value_length(commits["marks"]), 0)).as_py()
-        if chapter.sizes is None or chapter.partition is not self._directory or not is_told:
+        if chunk.sizes is None or chunk.partition is not self._directory or not is_told:
             return False
-        of_commits, of_others = chapter.sizes()
+        of_commits, of_others = chunk.sizes()
         is_data = ~others["is_control"].to_numpy(zero_copy_only=False)
         self._bytes += float(of_commits.sum() + of_others[is_data].sum())
         self._last_others.update(zip(others["key"].filter(pa.array(is_data)).to_pylist(), of_others[is_data].tolist(), strict=True))

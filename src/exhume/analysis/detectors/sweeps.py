@@ -12,9 +12,9 @@ from typing import Literal
 from exhume.analysis.detectors.cases import Epoch, GroupCase, GroupRecord
 from exhume.analysis.detectors.commits import Change, Removal
 from exhume.analysis.detectors.inputs import Inputs
-from exhume.analysis.detectors.keys import KeyLife
+from exhume.analysis.detectors.keys import KeyHistory
 from exhume.analysis.detectors.retention import CHECK_MS, DEFAULTS_MS, age_of
-from exhume.analysis.member_sayings import subscriptions_of
+from exhume.analysis.member_columns import subscriptions_of
 from exhume.analysis.memberships import Membership
 
 #: What is written so soon after one another belongs together.
@@ -43,7 +43,7 @@ Verdict = Literal["expired", "unsubscribed", "forbidden", "rebalancing", "just_e
 class Removed:
     """One offset that went. `age_ms` is how old it was and `counted_from` from when, as an expiry pass counts."""
 
-    key: KeyLife
+    key: KeyHistory
     removal: Removal
     verdict: Verdict
     age_ms: int | None
@@ -90,7 +90,7 @@ class Sweep:
     def topics(self) -> set[str]:
         return {removed.key.topic for removed in self.removed}
 
-    def kept(self) -> list[KeyLife]:
+    def kept(self) -> list[KeyHistory]:
         """Keys of the group that had a value and kept it."""
         went = {(removed.key.topic, removed.key.partition) for removed in self.removed}
         return [key for key in self.group.keys if (key.topic, key.partition) not in went and key.held_at(self.record_offset)]
@@ -99,7 +99,7 @@ class Sweep:
         """Tombstones of other groups at about the same time: (time, group, topic)."""
         if self.timestamp_ms is None:
             return []
-        sweeps = self.group.around.sweeps
+        sweeps = self.group.log_context.sweeps
         first = bisect_left(sweeps, (self.timestamp_ms - NEARBY_MS, "", ""))
         found = []
         for sweep in sweeps[first:]:
@@ -109,7 +109,7 @@ class Sweep:
                 found.append(sweep)
         return found
 
-    def first_after(self, key: KeyLife) -> Change | None:
+    def first_after(self, key: KeyHistory) -> Change | None:
         """The first commit to this key behind it."""
         return next((change for change in key.of("back") if change.commit.settled_offset > self.record_offset), None)
 
@@ -150,7 +150,7 @@ def _belongs(last: Removal, removal: Removal) -> bool:
     return removal.timestamp_ms is not None and last.timestamp_ms is not None and removal.timestamp_ms - last.timestamp_ms <= TOGETHER_MS
 
 
-def _removed(group: GroupCase, key: KeyLife, removal: Removal, inputs: Inputs) -> Removed:
+def _removed(group: GroupCase, key: KeyHistory, removal: Removal, inputs: Inputs) -> Removed:
     age = age_of(group, removal)
     value, time_ms = removal.value, removal.timestamp_ms
     if value is not None and value.expire_timestamp_ms is not None and time_ms is not None:
@@ -172,14 +172,14 @@ def _removed(group: GroupCase, key: KeyLife, removal: Removal, inputs: Inputs) -
 
 def new_leader(group: GroupCase, removal: Removal) -> Epoch | None:
     """The leader epoch that had begun just before this removal."""
-    epoch = next((each for each in reversed(group.around.epochs[1:]) if each.first_record_offset <= removal.record_offset), None)
+    epoch = next((each for each in reversed(group.log_context.epochs[1:]) if each.first_record_offset <= removal.record_offset), None)
     if epoch is None or epoch.first_timestamp_ms is None or removal.timestamp_ms is None:
         return None
     return epoch if removal.timestamp_ms - epoch.first_timestamp_ms <= _SOON_MS else None
 
 
 def _lateness(group: GroupCase, age_ms: int, inputs: Inputs) -> tuple[int | None, Verdict]:
-    retention_ms = inputs.retention_ms if inputs.retention_ms is not None else group.around.likely_retention_ms
+    retention_ms = inputs.retention_ms if inputs.retention_ms is not None else group.log_context.likely_retention_ms
     if retention_ms is not None:
         late_ms = age_ms - retention_ms
         return (late_ms, "expired") if late_ms >= 0 else (None, "early")
@@ -189,7 +189,7 @@ def _lateness(group: GroupCase, age_ms: int, inputs: Inputs) -> tuple[int | None
     return (age_ms - DEFAULTS_MS[0], "expired") if age_ms >= DEFAULTS_MS[0] else (None, "unknown")
 
 
-def _by_membership(group: GroupCase, key: KeyLife, removal: Removal) -> Verdict:
+def _by_membership(group: GroupCase, key: KeyHistory, removal: Removal) -> Verdict:
     """Whether a pass may remove what is due from a group like this: never what its members subscribe to."""
     step = group.membership_before(removal.record_offset)
     if step is None or step.is_empty or step.is_tombstone:

@@ -10,10 +10,10 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 
+from exhume.analysis.detectors.commit_loops.columns import NONE, CommitColumn, Int64s
 from exhume.analysis.detectors.commit_rows import Flags, numbers_of, or_none
 from exhume.analysis.detectors.commits import Dropped
-from exhume.analysis.detectors.following.columns import NONE, Column, Int64s
-from exhume.analysis.detectors.record_places import from_the_lowest
+from exhume.analysis.detectors.offset_ranks import rank_offsets
 from exhume.codecs.log_directory import PartitionDirectory
 from exhume.codecs.record_types import ABORT, COMMIT, decode_control_record, encode_control_record
 
@@ -77,12 +77,12 @@ class Ended:
 
 def settle(rows: Int64s, markers: Markers) -> Ended:
     """Of these staged commits, in log order, which marker ended each: the first one of its producer behind it."""
-    producers, offsets = rows[Column.PRODUCER], rows[Column.OFFSET]
+    producers, offsets = rows[CommitColumn.PRODUCER], rows[CommitColumn.OFFSET]
     if not len(markers.offset):
         none = np.empty(0, np.int64)
         return Ended(none, none, np.arange(len(producers)), np.zeros(len(producers), np.int64))
     _, codes = np.unique(np.concatenate([producers, markers.producer]), return_inverse=True)
-    span, (staged, marked) = from_the_lowest(len(codes), offsets, markers.offset)
+    span, (staged, marked) = rank_offsets(len(codes), offsets, markers.offset)
     staged_at, marked_at = codes[: len(producers)] * span + staged, codes[len(producers) :] * span + marked
     order = np.argsort(marked_at, kind="stable")
     places = np.searchsorted(marked_at[order], staged_at)
@@ -172,10 +172,10 @@ def open_transactions(
     for each in dropped:
         if each.outcome == "open" and each.commit.producer_id is not None:
             staged[each.commit.producer_id].append(each)
-    producers, starts = np.unique(rows[Column.PRODUCER], return_index=True)
+    producers, starts = np.unique(rows[CommitColumn.PRODUCER], return_index=True)
     latest = np.full(len(producers), NONE, np.int64)
-    np.maximum.at(latest, np.searchsorted(producers, rows[Column.PRODUCER]), rows[Column.TIME])
-    firsts, positions = rows[Column.OFFSET, starts].tolist(), rows[Column.POSITION, starts].tolist()
+    np.maximum.at(latest, np.searchsorted(producers, rows[CommitColumn.PRODUCER]), rows[CommitColumn.TIME])
+    firsts, positions = rows[CommitColumn.OFFSET, starts].tolist(), rows[CommitColumn.POSITION, starts].tolist()
     return [
         OpenTransaction(producer, epochs.of(producer), first, _bytes_from(directory, first, position), or_none(time), staged[producer])
         for producer, first, position, time in zip(producers.tolist(), firsts, positions, latest.tolist(), strict=True)

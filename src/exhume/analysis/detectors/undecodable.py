@@ -26,7 +26,7 @@ def find_undecodable(partition: PartitionCase, inputs: Inputs) -> Iterator[Findi
     and read past the other. Of group records the first of each type and version is read to its end, and later ones if it was not clean.
     Markers of transactions are control records, and never decoded as data.
     """
-    for stranger in partition.strangers:
+    for stranger in partition.undecodable_records:
         known = RECORD_TYPES.get(stranger.record_type) if stranger.record_type is not None else None
         what = known.name if known is not None else f"record type {stranger.record_type}" if stranger.record_type is not None else "no type"
         version = "" if stranger.value_version is None else f", value version {stranger.value_version}"
@@ -40,7 +40,7 @@ def find_undecodable(partition: PartitionCase, inputs: Inputs) -> Iterator[Findi
         yield finding(
             "IC-09",
             f"{counted(stranger.count, 'record')} of {what}{version}: {MARKS[stranger.mark]}",
-            partition.around,
+            partition.log_context,
             severity=_SEVERITIES.get(stranger.mark, "info"),
             confidence="proof",
             evidence=[rows],

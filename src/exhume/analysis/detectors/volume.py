@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 
 from exhume.analysis.detectors.cases import GroupCase, PartitionCase, TopicCase
-from exhume.analysis.detectors.following.columns import Key
+from exhume.analysis.detectors.commit_loops.columns import KeyColumn
 from exhume.analysis.detectors.inputs import Inputs
-from exhume.analysis.detectors.keys import KeyLife
+from exhume.analysis.detectors.keys import KeyHistory
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import counted, finding, span, undecidable
 from exhume.findings import Finding
@@ -38,8 +38,8 @@ def find_commit_flood(partition: PartitionCase, inputs: Inputs) -> Iterator[Find
     """
     sizes: Counter[str] = Counter()
     for group in partition.groups:
-        hot = sorted(group.keys.with_at_least(_HOT_MINUTES, Key.HOTTEST_RUN), key=lambda key: -key.hot_minutes)
-        sizes[group.group] = group.keys.total(Key.BYTES)
+        hot = sorted(group.keys.with_at_least(_HOT_MINUTES, KeyColumn.HOTTEST_RUN), key=lambda key: -key.hot_minutes)
+        sizes[group.group] = group.keys.total(KeyColumn.BYTES)
         if hot:
             yield _flood(group, hot)
         group.forget()
@@ -58,7 +58,7 @@ def find_commit_flood(partition: PartitionCase, inputs: Inputs) -> Iterator[Find
             )
 
 
-def _flood(group: GroupCase, hot: Sequence[KeyLife]) -> Finding:
+def _flood(group: GroupCase, hot: Sequence[KeyHistory]) -> Finding:
     hottest = hot[0]
     length_ms = (hottest.hot_to_ms or 0) - (hottest.hot_from_ms or 0)
     rate = "" if not hottest.usual_interval_ms else f", every {span(hottest.usual_interval_ms)} lately"
@@ -88,9 +88,9 @@ def find_group_explosion(case: TopicCase, inputs: Inputs) -> Iterator[Finding]: 
     a pattern.
     """
     by_pattern: defaultdict[str, list[GroupCase]] = defaultdict(list)
-    for replica in dict.fromkeys(partition.around.replica for partition in case.partitions):
+    for replica in dict.fromkeys(partition.log_context.replica for partition in case.partitions):
         for partition in case.partitions:
-            if partition.around.replica == replica:
+            if partition.log_context.replica == replica:
                 for group in partition.groups:
                     by_pattern[_pattern(group.group)].append(group)
         for pattern, groups in by_pattern.items():
@@ -106,12 +106,12 @@ def _pattern(name: str) -> str:
 
 
 def _explosion(pattern: str, groups: Sequence[GroupCase]) -> Iterator[Finding]:
-    lives = [life for group in groups if (life := _life(group)) is not None]
-    if len(lives) <= len(groups) / 2:
+    histories = [history for group in groups if (history := _life(group)) is not None]
+    if len(histories) <= len(groups) / 2:
         reason = f"{len(groups)} groups are named like {pattern!r}, and compaction left too little to say how long they lived"
-        yield undecidable("IC-14", reason, groups[0].around)
+        yield undecidable("IC-14", reason, groups[0].log_context)
         return
-    lengths = [last - first for first, last in lives]
+    lengths = [last - first for first, last in histories]
     sampled = groups[:: max(len(groups) // _SAMPLED, 1)][:_SAMPLED]
     members = [len(step.members) for group in sampled for step in group.memberships]
     if median(lengths) >= _SHORT_LIFE_MS or max(members, default=0) > 1:
@@ -123,7 +123,7 @@ def _explosion(pattern: str, groups: Sequence[GroupCase]) -> Iterator[Finding]:
     topics = sorted({key.topic for group in sampled for key in group.keys})
     for group in groups:
         group.forget()
-    days = max((max(first for first, _ in lives) - min(first for first, _ in lives)) / _DAY_MS, 1 / 24)
+    days = max((max(first for first, _ in histories) - min(first for first, _ in histories)) / _DAY_MS, 1 / 24)
     newest = max(groups, key=lambda group: group.last_commit_ms or 0)
     rows = [
         {"record_offset": record.record_offset, "timestamp_ms": record.timestamp_ms, "what": group.group}
@@ -132,10 +132,10 @@ def _explosion(pattern: str, groups: Sequence[GroupCase]) -> Iterator[Finding]:
     ]
     yield finding(
         "IC-14",
-        f"{len(groups)} groups are named like {pattern!r}, {len(lives) / days:.0f} new ones a day, and live for "
+        f"{len(groups)} groups are named like {pattern!r}, {len(histories) / days:.0f} new ones a day, and live for "
         f"{span(median(lengths))} in the median; they hold {counted(keys, 'offset')} of {', '.join(topics[:3]) or 'no topic'}"
         f"{f', from {chr(44).join(hosts[:3])}' if hosts else ''}",
-        newest.around,
+        newest.log_context,
         evidence=rows,
         not_excluded=("groups that expired and left no record: there were more",),
         remedy="Give such clients a group id that stays, or none (assign and no commits)",
@@ -148,7 +148,7 @@ def _life(group: GroupCase) -> tuple[int, int] | None:
     offsets += [key.first_record_offset for key in group.keys if key.first_record_offset is not None]
     times = [record.timestamp_ms for record in group.records if record.timestamp_ms is not None]
     times += [time for time in (group.first_commit_ms, group.last_commit_ms) if time is not None]
-    if not times or not offsets or not group.around.is_complete_at(min(offsets)):
+    if not times or not offsets or not group.log_context.is_complete_at(min(offsets)):
         return None
     return min(times), max(times)
 
@@ -174,7 +174,7 @@ def find_oversized(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # no
             not_excluded=("a message.max.bytes that somebody raised",),
             remedy="Fewer members or shorter subscriptions, no sticky assignor with user data, or a larger max.message.bytes",
         )
-    large = group.keys.with_at_least(_NEARLY * _MAX_METADATA_BYTES, Key.LARGEST_METADATA)
+    large = group.keys.with_at_least(_NEARLY * _MAX_METADATA_BYTES, KeyColumn.LARGEST_METADATA)
     if large:
         largest_key = max(large, key=lambda key: key.largest_metadata_bytes)
         total = sum(key.commit_bytes for key in group.keys)

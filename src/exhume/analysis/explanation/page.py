@@ -10,13 +10,13 @@ import pyarrow as pa
 from exhume.analysis.explanation.commands import Command
 from exhume.analysis.explanation.commits import commits
 from exhume.analysis.explanation.facts import GroupFacts
+from exhume.analysis.explanation.group_state import standing
 from exhume.analysis.explanation.identity import identity
 from exhume.analysis.explanation.members import members
 from exhume.analysis.explanation.missing import missing
 from exhume.analysis.explanation.oddities import oddities
 from exhume.analysis.explanation.rebalances import rebalances
 from exhume.analysis.explanation.sentences import Sentence
-from exhume.analysis.explanation.standing import standing
 from exhume.arrow_rows import table_of
 
 SectionName = Literal["what_it_is", "state", "members", "rebalances", "commits", "odd", "missing", "next"]

@@ -41,13 +41,13 @@ class ChosenBatch(SegmentBatch):
 def batches_about(
     reader: SegmentReader,
     group: str,
-    read_whole: Collection[str],
+    verified_segments: Collection[str],
     *,
     noted: Mapping[str, Int64s] | None = None,
     key: TopicPartition = _ANY_KEY,
 ) -> Iterator[SegmentBatch]:
-    """Batches in the order of `reader.batches`: of the segments in `read_whole`, whose records are known to be in good order, those with a
-    record of this group, and control batches; of the others all.
+    """Batches in the order of `reader.batches`: of the segments in `verified_segments`, whose records are known to be in good order, those
+    with a record of this group, and control batches; of the others all.
 
     `noted` are the batches of some of these segments, by path, that have a record of the group or end a transaction with one, as rows of
     `kernels.scan`: nothing else of them is read, and of commits of the group only those of this key may be left in them.
@@ -63,7 +63,7 @@ def batches_about(
             if not isinstance(found, Run):
                 if not isinstance(found, Hole):
                     yield found
-            elif segment.path in read_whole:
+            elif segment.path in verified_segments:
                 yield from (found.batch(number) for number in about.marked(found))
             else:
                 yield from (found.batch(number) for number in range(len(found.rows)))

@@ -6,13 +6,13 @@ Source: GroupMetadataManager.replay(ConsumerGroup*), ConsumerGroup.updateMember,
 from __future__ import annotations
 
 from exhume.replay.decode import ReplayRecord
-from exhume.replay.holdings import ConsumerGroup, ConsumerMember, Group, RegularExpression, TopicPartitions
 from exhume.replay.java import modern
+from exhume.replay.partition_state import ConsumerGroupState, ConsumerMember, Group, RegularExpression, TopicPartitions
 from exhume.replay.profiles import JavaProfile
 from exhume.replay.refusals import Refusals
 
 
-def apply(group: ConsumerGroup, groups: dict[str, Group], record: ReplayRecord, profile: JavaProfile, refusals: Refusals) -> None:
+def apply(group: ConsumerGroupState, groups: dict[str, Group], record: ReplayRecord, profile: JavaProfile, refusals: Refusals) -> None:
     """Replay one record of a consumer group that exists."""
     value = record.value
     match record.record_type:
@@ -43,7 +43,7 @@ def apply(group: ConsumerGroup, groups: dict[str, Group], record: ReplayRecord, 
             )
 
 
-def _apply_member(group: ConsumerGroup, record: ReplayRecord, profile: JavaProfile, refusals: Refusals) -> None:
+def _apply_member(group: ConsumerGroupState, record: ReplayRecord, profile: JavaProfile, refusals: Refusals) -> None:
     value = record.value
     member_id = record.key["member_id"]
     member = group.members.get(member_id)
@@ -71,7 +71,7 @@ def _apply_member(group: ConsumerGroup, record: ReplayRecord, profile: JavaProfi
     _take(group, member, record, profile, refusals)
 
 
-def _apply_current_assignment(group: ConsumerGroup, record: ReplayRecord, profile: JavaProfile, refusals: Refusals) -> None:
+def _apply_current_assignment(group: ConsumerGroupState, record: ReplayRecord, profile: JavaProfile, refusals: Refusals) -> None:
     value = record.value
     member_id = record.key["member_id"]
     member = group.members.get(member_id)
@@ -101,7 +101,7 @@ def _apply_current_assignment(group: ConsumerGroup, record: ReplayRecord, profil
     _take(group, member, record, profile, refusals)
 
 
-def _new_member(group: ConsumerGroup, record: ReplayRecord, profile: JavaProfile) -> ConsumerMember:
+def _new_member(group: ConsumerGroupState, record: ReplayRecord, profile: JavaProfile) -> ConsumerMember:
     member = group.members[record.key["member_id"]] = ConsumerMember(record.key["member_id"], record.record_offset)
     if profile.reconciled_by == "target_epoch":
         member.member_state, member.target_member_epoch = None, 0
@@ -113,7 +113,7 @@ def _partitions(member: ConsumerMember) -> list[tuple[str | None, int]]:
     return [(topic_id, partition) for part in held for topic_id, partitions in part.items() for partition in partitions]
 
 
-def _give_up(group: ConsumerGroup, member: ConsumerMember, record: ReplayRecord, profile: JavaProfile, refusals: Refusals) -> None:
+def _give_up(group: ConsumerGroupState, member: ConsumerMember, record: ReplayRecord, profile: JavaProfile, refusals: Refusals) -> None:
     """Forget what the member owns. What another one took over at another epoch stays with that one, or ends the load."""
     for partition in _partitions(member):
         owner_epoch = group.owner_epochs.get(partition)
@@ -128,7 +128,7 @@ def _give_up(group: ConsumerGroup, member: ConsumerMember, record: ReplayRecord,
             )
 
 
-def _take(group: ConsumerGroup, member: ConsumerMember, record: ReplayRecord, profile: JavaProfile, refusals: Refusals) -> None:
+def _take(group: ConsumerGroupState, member: ConsumerMember, record: ReplayRecord, profile: JavaProfile, refusals: Refusals) -> None:
     """Own what is assigned or pending. Whether a partition may be taken from another owner is the release's matter."""
     epoch = member.member_epoch
     assert epoch is not None

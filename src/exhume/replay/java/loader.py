@@ -20,9 +20,16 @@ from exhume.replay.broker_log import LoadedBatch
 from exhume.replay.classic_group import ClassicGroupRules, MemberRefused, build_classic_group, rebalance_oversized
 from exhume.replay.commits import CommitRules, build_commit, joined_transactions, transaction_of
 from exhume.replay.decode import ReplayRecord, UnknownRecordType, decode_for
-from exhume.replay.holdings import ClassicGroup, ConsumerGroup, Holdings, ShareGroup, ShareState, StreamsGroup
 from exhume.replay.java import consumer, share, streams
 from exhume.replay.java.registry import group_for
+from exhume.replay.partition_state import (
+    ClassicGroupState,
+    ConsumerGroupState,
+    PartitionState,
+    ShareGroupState,
+    ShareState,
+    StreamsGroupState,
+)
 from exhume.replay.profiles import JavaProfile
 from exhume.replay.reading import LoadInputs
 from exhume.replay.refusals import Refusals
@@ -46,7 +53,7 @@ class JavaLoad:
     names: TopicNames
     end_offset: int
     inputs: LoadInputs = field(default_factory=LoadInputs)
-    holdings: Holdings = field(default_factory=Holdings)
+    partition_state: PartitionState = field(default_factory=PartitionState)
     last_written_offset: int = -1
     #: The snapshot that requests are answered from: state up to this offset.
     shown_offset: int = -1
@@ -100,83 +107,83 @@ class JavaLoad:
             return
         if control.number not in (ABORT, COMMIT):
             return
-        transaction = self.holdings.transactions.pop(batch.producer_id, None)
+        transaction = self.partition_state.transactions.pop(batch.producer_id, None)
         if transaction is None or control.number == ABORT:
             return
         for offset_key, commit in transaction.offsets.items():
-            present = self.holdings.offsets.get(offset_key)
+            present = self.partition_state.offsets.get(offset_key)
             if present is None or self.profile.marker_decides or present.record_offset < commit.record_offset:
-                self.holdings.offsets[offset_key] = commit
+                self.partition_state.offsets[offset_key] = commit
 
     def _apply_offset(self, record: ReplayRecord, batch: LoadedBatch, timestamp_ms: int | None) -> None:
         key = (record.key["group"], record.key["topic"], record.key["partition"])
         if record.value is None:
-            self.holdings.offsets.pop(key, None)
+            self.partition_state.offsets.pop(key, None)
             if self.profile.tombstone_drops_pending:
-                for transaction in self.holdings.transactions.values():
+                for transaction in self.partition_state.transactions.values():
                     transaction.offsets.pop(key, None)
             return
-        if key[0] not in self.holdings.groups:
-            self.holdings.groups[key[0]] = ClassicGroup(key[0], record.record_offset)
+        if key[0] not in self.partition_state.groups:
+            self.partition_state.groups[key[0]] = ClassicGroupState(key[0], record.record_offset)
         if batch.producer_id == NO_PRODUCER_ID:
-            self.holdings.offsets[key] = build_commit(record, record.record_offset, None, _COMMIT_RULES)
+            self.partition_state.offsets[key] = build_commit(record, record.record_offset, None, _COMMIT_RULES)
             return
-        open_transaction = transaction_of(self.holdings.transactions, batch, record.record_offset, timestamp_ms)
+        open_transaction = transaction_of(self.partition_state.transactions, batch, record.record_offset, timestamp_ms)
         open_transaction.groups.add(key[0])
         open_transaction.offsets[key] = build_commit(record, record.record_offset, batch, _COMMIT_RULES)
 
     def _apply_classic_group(self, record: ReplayRecord) -> None:
         group_id = record.key["group"]
         if record.value is None:
-            self.holdings.groups.pop(group_id, None)
+            self.partition_state.groups.pop(group_id, None)
             return
         try:
             group = build_classic_group(record, _GROUP_RULES)
         except MemberRefused as refused:
             self.refusals.refuse(refused.reason, record.record_offset, group=group_id)
             group = refused.group
-        self.holdings.groups[group_id] = group
+        self.partition_state.groups[group_id] = group
 
     def _apply_modern_group(self, record: ReplayRecord) -> None:
-        groups = self.holdings.groups
+        groups = self.partition_state.groups
         if record.record_type == 15 and record.value is None:
-            self.holdings.share_states.pop(record.key["group"], None)
+            self.partition_state.share_states.pop(record.key["group"], None)
         if record.record_type in range(9, 16):
-            share_group = group_for(record, ShareGroup, groups, self.profile, self.refusals)
+            share_group = group_for(record, ShareGroupState, groups, self.profile, self.refusals)
             if share_group is not None:
                 share.apply(share_group, groups, record, self.profile, self.refusals)
                 if record.record_type == 15 and record.value is not None:
-                    self.holdings.share_states[record.key["group"]] = _share_state(record)
+                    self.partition_state.share_states[record.key["group"]] = _share_state(record)
         elif record.record_type >= 17:
-            streams_group = group_for(record, StreamsGroup, groups, self.profile, self.refusals)
+            streams_group = group_for(record, StreamsGroupState, groups, self.profile, self.refusals)
             if streams_group is not None:
                 streams.apply(streams_group, groups, record, self.profile, self.refusals)
         else:
-            consumer_group = group_for(record, ConsumerGroup, groups, self.profile, self.refusals)
+            consumer_group = group_for(record, ConsumerGroupState, groups, self.profile, self.refusals)
             if consumer_group is not None:
                 consumer.apply(consumer_group, groups, record, self.profile, self.refusals)
 
-    def note_commit(self, seen: CommitSeen) -> None:
+    def create_group_for_commit(self, seen: CommitSeen) -> None:
         """A commit that was settled: it makes its group exist all the same."""
-        if seen.group not in self.holdings.groups:
-            self.holdings.groups[seen.group] = ClassicGroup(seen.group, seen.record_offset)
+        if seen.group not in self.partition_state.groups:
+            self.partition_state.groups[seen.group] = ClassicGroupState(seen.group, seen.record_offset)
 
-    def settle(self, settled: Settled) -> None:
+    def add_fold_result(self, settled: Settled) -> None:
         """Add what a fold settled of the whole log. Nothing of it is in what was applied."""
-        groups = self.holdings.groups
+        groups = self.partition_state.groups
         for group in settled.groups():
             groups.pop(group.name, None)
             if group.value is not None:
                 groups[group.name] = group.value(_GROUP_RULES)
             elif group.first_commit is not None:
-                groups[group.name] = ClassicGroup(group.name, group.first_commit)
-        self.holdings.transactions = joined_transactions(self.holdings.transactions, settled.transactions(_COMMIT_RULES))
+                groups[group.name] = ClassicGroupState(group.name, group.first_commit)
+        self.partition_state.transactions = joined_transactions(self.partition_state.transactions, settled.transactions(_COMMIT_RULES))
         if settled.last_offset is not None and self.shown_offset <= settled.last_offset:
             self._advance(settled.last_offset + 1)
 
-    def hangs_on_offsets(self, group_id: str) -> bool:
+    def depends_on_offsets(self, group_id: str) -> bool:
         """True where it hangs on committed offsets of this group what is said of it: it was removed, they may be there all the same."""
-        return group_id not in self.holdings.groups
+        return group_id not in self.partition_state.groups
 
     @property
     def commit_rules(self) -> CommitRules:
@@ -185,34 +192,36 @@ class JavaLoad:
     def end_chunk(self) -> None:
         """A read has been applied: nothing to do, every record was."""
 
-    def held_after_abort(self) -> Holdings:
+    def held_after_abort(self) -> PartitionState:
         """What is left when the load ends in an error: nothing, the shard is emptied."""
-        return Holdings()
+        return PartitionState()
 
     def fork(self) -> JavaLoad:
         """A load that has come as far, and goes its own way."""
-        held = self.holdings
+        held = self.partition_state
         transactions = {producer_id: transaction.fork() for producer_id, transaction in held.transactions.items()}
-        return replace(self, holdings=Holdings(deepcopy(held.groups), dict(held.offsets), transactions, dict(held.share_states)))
+        return replace(
+            self, partition_state=PartitionState(deepcopy(held.groups), dict(held.offsets), transactions, dict(held.share_states))
+        )
 
-    def snapshot(self) -> Holdings:
+    def snapshot(self) -> PartitionState:
         """What was applied so far, before any timer of a member is set."""
-        for group in self.holdings.groups.values():
-            if isinstance(group, StreamsGroup):
+        for group in self.partition_state.groups.values():
+            if isinstance(group, StreamsGroupState):
                 group.forgets_validation = self.profile.streams_never_ready
-        return self.holdings
+        return self.partition_state
 
-    def finish(self) -> tuple[Holdings, None]:
+    def finish(self) -> tuple[PartitionState, None]:
         """What is held when the load is over and the timers of members were set. Raises `LoadAborted` where that fails."""
         for group in list(self.snapshot().groups.values()):
-            if isinstance(group, StreamsGroup):
+            if isinstance(group, StreamsGroupState):
                 self._check_streams_members(group)
-            elif isinstance(group, ConsumerGroup) and self.profile.fences_members:
+            elif isinstance(group, ConsumerGroupState) and self.profile.fences_members:
                 self._fence_members(group)
-        rebalance_oversized(self.holdings.groups.values(), self.inputs.group_max_size)
-        return self.holdings, None
+        rebalance_oversized(self.partition_state.groups.values(), self.inputs.group_max_size)
+        return self.partition_state, None
 
-    def _check_streams_members(self, group: StreamsGroup) -> None:
+    def _check_streams_members(self, group: StreamsGroupState) -> None:
         for member in group.members.values():
             if member.member_state == "UNREVOKED_TASKS" and member.rebalance_timeout_ms is None:
                 # Its assignment may have a tombstone, which leaves it in this state.
@@ -223,7 +232,7 @@ class JavaLoad:
                     group=group.group,
                 )
 
-    def _fence_members(self, group: ConsumerGroup) -> None:
+    def _fence_members(self, group: ConsumerGroupState) -> None:
         """A member with partitions to give up and no rebalance timeout is removed the moment its timer is set."""
         for member in list(group.members.values()):
             if member.member_state == "UNREVOKED_PARTITIONS" and (member.rebalance_timeout_ms or 0) <= 0:

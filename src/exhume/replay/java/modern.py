@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 from exhume.replay.decode import ReplayRecord
-from exhume.replay.holdings import ConsumerGroup, Group, ShareGroup, StreamsGroup, Target, TopicPartitions
+from exhume.replay.partition_state import ConsumerGroupState, Group, ShareGroupState, StreamsGroupState, Target, TopicPartitions
 from exhume.replay.profiles import JavaProfile
 from exhume.replay.refusals import Refusals
 
@@ -24,7 +24,7 @@ NO_ASSIGNMENT_EPOCH = -1
 MEMBER_STATES = {0: "STABLE", 1: "UNREVOKED_PARTITIONS", 2: "UNRELEASED_PARTITIONS"}
 STREAMS_MEMBER_STATES = {1: "STABLE", 2: "UNREVOKED_TASKS", 3: "UNRELEASED_TASKS"}
 
-AnyModernGroup = ConsumerGroup | ShareGroup | StreamsGroup
+AnyModernGroup = ConsumerGroupState | ShareGroupState | StreamsGroupState
 
 
 def apply_target_metadata(group: AnyModernGroup, record: ReplayRecord, profile: JavaProfile, refusals: Refusals) -> None:

@@ -19,11 +19,11 @@ from __future__ import annotations
 from typing import TypeVar
 
 from exhume.replay.decode import ReplayRecord
-from exhume.replay.holdings import ClassicGroup, ConsumerGroup, Group, ShareGroup, StreamsGroup
+from exhume.replay.partition_state import ClassicGroupState, ConsumerGroupState, Group, ShareGroupState, StreamsGroupState
 from exhume.replay.profiles import JavaProfile
 from exhume.replay.refusals import Refusals
 
-ModernGroupT = TypeVar("ModernGroupT", ConsumerGroup, ShareGroup, StreamsGroup)
+ModernGroupT = TypeVar("ModernGroupT", ConsumerGroupState, ShareGroupState, StreamsGroupState)
 
 
 def group_for(
@@ -43,8 +43,8 @@ def group_for(
         # Lenient: a value creates its group whatever the release does.
         if record.value is None:
             return None
-    elif not (isinstance(present, ClassicGroup) and present.is_simple and wanted.group_type in profile.replaces_simple):
-        present_type = "simple" if isinstance(present, ClassicGroup) and present.is_simple else present.group_type
+    elif not (isinstance(present, ClassicGroupState) and present.is_simple and wanted.group_type in profile.replaces_simple):
+        present_type = "simple" if isinstance(present, ClassicGroupState) and present.is_simple else present.group_type
         refusals.refuse(
             f"group {group_id!r} is a {present_type} group, record type {record.record_type} belongs to {wanted.group_type} groups",
             record.record_offset,

@@ -6,13 +6,13 @@ Source: GroupMetadataManager.replay(ShareGroup*), Kafka 4.3.
 from __future__ import annotations
 
 from exhume.replay.decode import ReplayRecord
-from exhume.replay.holdings import Group, ShareGroup, ShareMember
 from exhume.replay.java import modern
+from exhume.replay.partition_state import Group, ShareGroupState, ShareMember
 from exhume.replay.profiles import JavaProfile
 from exhume.replay.refusals import Refusals
 
 
-def apply(group: ShareGroup, groups: dict[str, Group], record: ReplayRecord, profile: JavaProfile, refusals: Refusals) -> None:
+def apply(group: ShareGroupState, groups: dict[str, Group], record: ReplayRecord, profile: JavaProfile, refusals: Refusals) -> None:
     """Replay one record of a share group that exists; types 9 and 15 change nothing in it: the content of 15 is kept apart."""
     value = record.value
     match record.record_type:
@@ -34,7 +34,7 @@ def apply(group: ShareGroup, groups: dict[str, Group], record: ReplayRecord, pro
             _apply_current_assignment(group, record, profile, refusals)
 
 
-def _apply_member(group: ShareGroup, record: ReplayRecord, profile: JavaProfile, refusals: Refusals) -> None:
+def _apply_member(group: ShareGroupState, record: ReplayRecord, profile: JavaProfile, refusals: Refusals) -> None:
     value = record.value
     if value is None:
         modern.remove_member(group, record, profile, refusals)
@@ -45,7 +45,7 @@ def _apply_member(group: ShareGroup, record: ReplayRecord, profile: JavaProfile,
         setattr(member, name, value[name])
 
 
-def _apply_current_assignment(group: ShareGroup, record: ReplayRecord, profile: JavaProfile, refusals: Refusals) -> None:
+def _apply_current_assignment(group: ShareGroupState, record: ReplayRecord, profile: JavaProfile, refusals: Refusals) -> None:
     value = record.value
     if record.key["member_id"] not in group.members:
         modern.refuse_missing_member(group, record, profile, refusals)
@@ -64,5 +64,5 @@ def _apply_current_assignment(group: ShareGroup, record: ReplayRecord, profile: 
     member.assignment_record_offset = record.record_offset
 
 
-def _member(group: ShareGroup, record: ReplayRecord) -> ShareMember:
+def _member(group: ShareGroupState, record: ReplayRecord) -> ShareMember:
     return group.members.setdefault(record.key["member_id"], ShareMember(record.key["member_id"], record.record_offset))

@@ -10,15 +10,15 @@ from contextlib import contextmanager
 from typing import Any
 
 from exhume.replay.decode import ReplayRecord
-from exhume.replay.holdings import Group, StreamsGroup, StreamsMember, Tasks
 from exhume.replay.java import modern
+from exhume.replay.partition_state import Group, StreamsGroupState, StreamsMember, Tasks
 from exhume.replay.profiles import JavaProfile
 from exhume.replay.refusals import Refusals
 
 TASK_ROLES = ("active", "standby", "warmup")
 
 
-def apply(group: StreamsGroup, groups: dict[str, Group], record: ReplayRecord, profile: JavaProfile, refusals: Refusals) -> None:
+def apply(group: StreamsGroupState, groups: dict[str, Group], record: ReplayRecord, profile: JavaProfile, refusals: Refusals) -> None:
     """Replay one record of a streams group that exists."""
     value = record.value
     match record.record_type:
@@ -45,7 +45,7 @@ def apply(group: StreamsGroup, groups: dict[str, Group], record: ReplayRecord, p
             _apply_topology(group, record, refusals)
 
 
-def _apply_member(group: StreamsGroup, record: ReplayRecord, profile: JavaProfile, refusals: Refusals) -> None:
+def _apply_member(group: StreamsGroupState, record: ReplayRecord, profile: JavaProfile, refusals: Refusals) -> None:
     value = record.value
     if value is None:
         modern.remove_member(group, record, profile, refusals)
@@ -66,7 +66,7 @@ def _apply_member(group: StreamsGroup, record: ReplayRecord, profile: JavaProfil
         setattr(member, name, value[name])
 
 
-def _apply_current_assignment(group: StreamsGroup, record: ReplayRecord) -> None:
+def _apply_current_assignment(group: StreamsGroupState, record: ReplayRecord) -> None:
     value = record.value
     if value is None:
         member = group.members.get(record.key["member_id"])
@@ -84,7 +84,7 @@ def _apply_current_assignment(group: StreamsGroup, record: ReplayRecord) -> None
     member.assignment_record_offset = record.record_offset
 
 
-def _apply_topology(group: StreamsGroup, record: ReplayRecord, refusals: Refusals) -> None:
+def _apply_topology(group: StreamsGroupState, record: ReplayRecord, refusals: Refusals) -> None:
     group.topology = record.value
     group.topology_record_offset = None if record.value is None else record.record_offset
     if record.value is not None and record.value["topology_epoch"] < 0:
@@ -94,7 +94,7 @@ def _apply_topology(group: StreamsGroup, record: ReplayRecord, refusals: Refusal
 
 
 @contextmanager
-def _ownership(group: StreamsGroup, record: ReplayRecord, profile: JavaProfile, refusals: Refusals) -> Iterator[None]:
+def _ownership(group: StreamsGroupState, record: ReplayRecord, profile: JavaProfile, refusals: Refusals) -> Iterator[None]:
     """Active tasks change hands around an update of a member; 4.1.0 and 4.1.1 refuse a task that another process owns."""
     if not profile.streams_ownership_is_strict:
         yield
@@ -124,7 +124,7 @@ def _active_tasks(member: StreamsMember | None) -> list[tuple[str, int]]:
     ]
 
 
-def _member(group: StreamsGroup, record: ReplayRecord) -> StreamsMember:
+def _member(group: StreamsGroupState, record: ReplayRecord) -> StreamsMember:
     member_id = record.key["member_id"]
     # A streams member begins with every field unset: no epoch, no state, no timeout.
     return group.members.setdefault(member_id, StreamsMember(member_id, record.record_offset, None, None, None, rebalance_timeout_ms=None))

@@ -44,7 +44,7 @@ class Request:
     release: str
     mode: Mode = "strict"
     stop: Stop | None = None
-    view: Literal["shown", "held"] = "shown"
+    view: Literal["committed", "in_memory"] = "committed"
     inputs: LoadInputs = field(default_factory=LoadInputs)
     moments: Sequence[Moment | None] = (None,)
     tables: Collection[str]

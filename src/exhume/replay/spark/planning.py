@@ -24,7 +24,7 @@ _WORTH_KERNELS_BYTES, _WORTH_COMPILING_BYTES = 2 * 1024 * 1024, 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
+class SegmentPart:
     """A segment to read, or the part with this number of it, cut at `cuts`. `segment` has no window yet."""
 
     partition: PartitionDirectory
@@ -41,7 +41,7 @@ class Piece:
 class Task:
     """What one task reads; `findings` are those of the search, which the first task of the kind `findings` tells."""
 
-    pieces: tuple[Piece, ...]
+    parts: tuple[SegmentPart, ...]
     read_options: ReadOptions
     findings: tuple[Finding, ...] = field(default=(), repr=False)
 
@@ -56,13 +56,13 @@ def find_evidence(options: SourceOptions) -> Evidence:
 
 def plan(evidence: Evidence, options: SourceOptions, pushed: Pushed) -> list[Task]:
     """The tasks that read this evidence; none of them is empty but for findings of the search."""
-    pieces = list(_pieces(evidence, options, pushed))
-    total_bytes = sum(piece.size_bytes for piece in pieces)
+    parts = list(_whole_segments(evidence, options, pushed))
+    total_bytes = sum(part.size_bytes for part in parts)
     read_options = ReadOptions(verify=options.verify, least_compiled_bytes=least_compiled_bytes(total_bytes), threads=1)
-    packs = [Task(pieces=tuple(pack), read_options=read_options) for pack in _packed(pieces, options.bytes_per_partition)]
+    packs = [Task(parts=tuple(pack), read_options=read_options) for pack in _packed(parts, options.bytes_per_partition)]
     if options.of == "findings":
         about = [finding for finding in evidence.findings if _is_about(finding, options)]
-        packs = [Task(pieces=(), read_options=read_options, findings=tuple(about)), *packs]
+        packs = [Task(parts=(), read_options=read_options, findings=tuple(about)), *packs]
     if options.of == "segments":
         packs = [replace(pack, findings=_findings_about(pack, evidence)) for pack in packs]
     return packs
@@ -73,20 +73,20 @@ def least_compiled_bytes(total_bytes: int) -> int | None:
     return _WORTH_KERNELS_BYTES if total_bytes >= _WORTH_COMPILING_BYTES else None
 
 
-def _pieces(evidence: Evidence, options: SourceOptions, pushed: Pushed) -> Iterator[Piece]:
+def _whole_segments(evidence: Evidence, options: SourceOptions, pushed: Pushed) -> Iterator[SegmentPart]:
     for partition in evidence.partitions:
         if not pushed.accepts(partition):
             continue
         if options.of in _WHOLE_SEGMENTS:
             for segment in partition.segments:
-                yield Piece(partition=_around(partition, segment), segment=segment)
+                yield SegmentPart(partition=_around(partition, segment), segment=segment)
             continue
         behind = {
             segment.path: base for _, segment, base in SegmentReader(evidence_of([partition]), ReadOptions(), evidence.findings).segments()
         }
         for segment in partition.segments:
             if segment.is_read and _can_hold(segment, behind[segment.path], pushed.wanted):
-                yield from _parts(Piece(partition=_around(partition, segment), segment=segment), options.bytes_per_partition)
+                yield from _parts(SegmentPart(partition=_around(partition, segment), segment=segment), options.bytes_per_partition)
 
 
 def _can_hold(segment: SegmentFile, behind: int | None, wanted: RecordFilter) -> bool:
@@ -96,27 +96,27 @@ def _can_hold(segment: SegmentFile, behind: int | None, wanted: RecordFilter) ->
     return not (wanted.from_offset is not None and behind is not None and behind <= wanted.from_offset)
 
 
-def _parts(piece: Piece, wanted_bytes: int) -> Iterator[Piece]:
-    size_bytes = piece.segment.size_bytes
-    if size_bytes < 2 * wanted_bytes or piece.segment.index is None or isinstance(piece.segment.volume, ArchiveVolume):
-        yield piece
+def _parts(part: SegmentPart, wanted_bytes: int) -> Iterator[SegmentPart]:
+    size_bytes = part.segment.size_bytes
+    if size_bytes < 2 * wanted_bytes or part.segment.index is None or isinstance(part.segment.volume, ArchiveVolume):
+        yield part
         return
     cuts = tuple(range(wanted_bytes, size_bytes - wanted_bytes // 2, wanted_bytes))
-    for part in range(len(cuts) + 1):
-        yield replace(piece, cuts=cuts, part=part)
+    for number in range(len(cuts) + 1):
+        yield replace(part, cuts=cuts, part=number)
 
 
-def _packed(pieces: Sequence[Piece], wanted_bytes: int) -> Iterator[list[Piece]]:
-    pack: list[Piece] = []
-    for piece in pieces:
-        volume = piece.segment.volume
+def _packed(parts: Sequence[SegmentPart], wanted_bytes: int) -> Iterator[list[SegmentPart]]:
+    pack: list[SegmentPart] = []
+    for part in parts:
+        volume = part.segment.volume
         shares_archive = bool(pack) and isinstance(volume, ArchiveVolume) and pack[-1].segment.volume is volume
-        is_full = bool(pack) and sum(each.size_bytes for each in pack) + piece.size_bytes > wanted_bytes
+        is_full = bool(pack) and sum(each.size_bytes for each in pack) + part.size_bytes > wanted_bytes
         leaves_archive = bool(pack) and isinstance(pack[-1].segment.volume, ArchiveVolume) and not shares_archive
         if pack and not shares_archive and (is_full or leaves_archive or isinstance(volume, ArchiveVolume)):
             yield pack
             pack = []
-        pack.append(piece)
+        pack.append(part)
     if pack:
         yield pack
 
@@ -144,5 +144,5 @@ def _is_about(finding: Finding, options: SourceOptions) -> bool:
 
 
 def _findings_about(task: Task, evidence: Evidence) -> tuple[Finding, ...]:
-    paths = {piece.segment.path for piece in task.pieces}
+    paths = {part.segment.path for part in task.parts}
     return tuple(finding for finding in evidence.findings if finding.path in paths)

@@ -30,12 +30,12 @@ def read_task(task: Task, options: SourceOptions, wanted: RecordFilter) -> Itera
         EvidenceError: a file cannot be read at all: it is gone, or the connection breaks.
     """
     findings = Findings(task.findings)
-    total_bytes = sum(piece.size_bytes for piece in task.pieces)
-    for piece in task.pieces:
-        segment = windows(piece.segment, piece.cuts)[piece.part] if piece.cuts else piece.segment
+    total_bytes = sum(part.size_bytes for part in task.parts)
+    for part in task.parts:
+        segment = windows(part.segment, part.cuts)[part.part] if part.cuts else part.segment
         if segment is None:
             continue
-        partition = replace(piece.partition, segments=[segment if other is piece.segment else other for other in piece.partition.segments])
+        partition = replace(part.partition, segments=[segment if other is part.segment else other for other in part.partition.segments])
         reader = SegmentReader(evidence_of([partition]), task.read_options, findings, only_paths=frozenset([segment.path]))
         # A task of many small segments has enough to read for kernels.
         reader.total_bytes = total_bytes

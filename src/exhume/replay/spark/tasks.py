@@ -24,7 +24,7 @@ from exhume.replay.broker_log import Stop, list_log, open_strictly
 from exhume.replay.local import load_partitions, state_of_loads
 from exhume.replay.moment import Moment, cut_log
 from exhume.replay.partition_load import LoadOptions, Mode, PartitionLoad, refused_load
-from exhume.replay.reading import FastLoad, LoadInputs
+from exhume.replay.reading import CompiledLoad, LoadInputs
 from exhume.replay.reduce import NotReducible
 from exhume.replay.releases import profile_for
 from exhume.replay.spark.wide import wide_batches, wide_rows
@@ -93,7 +93,7 @@ class Job:
     release: str
     mode: Mode
     inputs: LoadInputs
-    view: Literal["shown", "held"]
+    view: Literal["committed", "in_memory"]
     moments: Sequence[Moment | None]
     tables: Collection[str]
     seed: int
@@ -105,9 +105,9 @@ class Job:
     def options(self) -> LoadOptions:
         return LoadOptions(profile_for(self.release), self.mode, None, self.view, self.inputs)
 
-    def fast(self) -> FastLoad:
+    def fast(self) -> CompiledLoad:
         """How a task loads what it loads whole."""
-        return FastLoad(self.verify, self.cap_bytes, least_bytes=self.least_bytes, threads=1)
+        return CompiledLoad(self.verify, self.cap_bytes, least_bytes=self.least_bytes, threads=1)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "options"}

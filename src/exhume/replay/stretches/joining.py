@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from exhume.replay.broker_log import StrictLog
-from exhume.replay.moment import ClockOrder, Cut, Moment, taken_to
-from exhume.replay.partition_load import LoadOptions, PartitionLoad, load_log, load_settled
+from exhume.replay.moment import ClockOrder, LogPrefix, Moment, truncate_log
+from exhume.replay.partition_load import LoadOptions, PartitionLoad, load_fold_result, load_log
 from exhume.replay.stretches.folding import Piece, StretchFacts
 from exhume.replay.stretches.shipping import KeptRecords, ShippedFold, places_of, unpack
 from exhume.replay.survivors.joining import joined
@@ -132,9 +132,9 @@ class JoinedLog:
         is_empty = tables.counts[FIRST_OFFSET] < 0
         if is_cut:
             end_offset = self.log.start_offset if is_empty else int(tables.counts[NEXT_OFFSET])
-            log = self._log_at(number, Cut(0, 0, end_offset))
+            log = self._log_at(number, LogPrefix(0, 0, end_offset))
         else:
-            log = self._log_at(number, Cut())
+            log = self._log_at(number, LogPrefix())
         if is_empty and is_cut:
             names = TopicNames()
             return LoadAt(number, load_log(replace(log, segments=[]), self.options, names), names)
@@ -144,16 +144,16 @@ class JoinedLog:
         topic_ids = read_topic_ids(tables)
         if topic_ids is None:
             raise NotFolded
-        loaded = load_settled(ShippedFold(log, tables, topic_ids, kept=kept), self.options)
+        loaded = load_fold_result(ShippedFold(log, tables, topic_ids, kept=kept), self.options)
         if loaded is None:
             raise NotFolded
         return LoadAt(number, *loaded)
 
-    def _log_at(self, number: int, cut: Cut) -> StrictLog:
+    def _log_at(self, number: int, cut: LogPrefix) -> StrictLog:
         at = self.moments[number]
         if at is None:
             return self.log
-        return taken_to(cut, self.log, at, None if at.time_ms is None else self._order(number))
+        return truncate_log(cut, self.log, at, None if at.time_ms is None else self._order(number))
 
     def _order(self, number: int) -> ClockOrder:
         """What one look at every record of the log, in order, comes to."""

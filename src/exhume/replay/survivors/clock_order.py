@@ -11,14 +11,14 @@ from exhume.codecs.kernels.primitives import Int64s
 from exhume.errors import DecompressionError
 from exhume.replay.broker_log import StrictLog
 from exhume.replay.moment import ClockOrder, Moment
-from exhume.replay.reading import FastLoad
+from exhume.replay.reading import CompiledLoad
 from exhume.replay.survivors.fold_pieces import runs
 from exhume.replay.survivors.rules import LARGEST
 
 _BLOCK_BATCHES = 1024
 
 
-def read_order(log: StrictLog, start_offset: int, at: Moment, fast: FastLoad) -> ClockOrder | None:
+def read_order(log: StrictLog, start_offset: int, at: Moment, fast: CompiledLoad) -> ClockOrder | None:
     """How the records are ordered in time; None where that has to be found out record by record."""
     assert at.time_ms is not None
     if at.clock != "append" or abs(at.time_ms) > LARGEST:

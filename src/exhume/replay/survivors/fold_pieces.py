@@ -17,7 +17,7 @@ from exhume.codecs.kernels.lz4 import SLACK_BYTES
 from exhume.codecs.kernels.primitives import Bytes, Int64s
 from exhume.errors import DecompressionError
 from exhume.replay.broker_log import StrictLog
-from exhume.replay.reading import FastLoad
+from exhume.replay.reading import CompiledLoad
 from exhume.replay.survivors.ahead import fold_ahead
 from exhume.replay.survivors.asked import fold_asked
 from exhume.replay.survivors.fold import fold
@@ -53,7 +53,7 @@ _RUN_BYTES = 8 * 1024 * 1024
 _STEP_BYTES = 16 * 1024 * 1024
 
 
-def fold_piece(log: StrictLog, piece: Piece, rules: Int64s, tables: Tables, fast: FastLoad, *, odd: OddPlaces | None = None) -> Tables:
+def fold_piece(log: StrictLog, piece: Piece, rules: Int64s, tables: Tables, fast: CompiledLoad, *, odd: OddPlaces | None = None) -> Tables:
     """These tables, and this piece of a segment folded into them; `counts[STATUS]` says whether it was."""
     number = piece.segment
     if piece.start == 0 and looks_like(memoryview(log.segments[number].buffer)) is not None:
@@ -74,7 +74,7 @@ def fold_piece(log: StrictLog, piece: Piece, rules: Int64s, tables: Tables, fast
 
 
 def _fold_batches(
-    log: StrictLog, piece: Piece, rules: Int64s, tables: Tables, fast: FastLoad, *, odd: OddPlaces | None
+    log: StrictLog, piece: Piece, rules: Int64s, tables: Tables, fast: CompiledLoad, *, odd: OddPlaces | None
 ) -> tuple[Tables, int]:
     """The same as far as nothing is odd, and the byte behind the last batch that was folded whole.
 
@@ -119,7 +119,7 @@ def _fold_batches(
     return tables, position
 
 
-def _fold_block(content: Bytes, piece: Piece, rules: Int64s, tables: Tables, fast: FastLoad) -> tuple[Tables, int]:
+def _fold_block(content: Bytes, piece: Piece, rules: Int64s, tables: Tables, fast: CompiledLoad) -> tuple[Tables, int]:
     """These tables, and the first batches of this piece folded into them; the byte behind the last one that was."""
     rows = np.empty((_BLOCK_BATCHES, scan.COLUMNS), np.int64)
     count, _ = scan.scan(content, piece.start, piece.end, fast.verify, rows)
@@ -129,7 +129,7 @@ def _fold_block(content: Bytes, piece: Piece, rules: Int64s, tables: Tables, fas
     return tables, int(rows[done - 1, scan.POSITION] + rows[done - 1, scan.SIZE]) if done else piece.start
 
 
-def _fold_rows(block: tuple[Int64s, int, Bytes], segment: int, rules: Int64s, tables: Tables, fast: FastLoad) -> tuple[Tables, int]:
+def _fold_rows(block: tuple[Int64s, int, Bytes], segment: int, rules: Int64s, tables: Tables, fast: CompiledLoad) -> tuple[Tables, int]:
     """These tables, and a block folded into them: rows of batches, how many, and the segment; how many of them were.
 
     None in a block: no whole batch begins where one should.

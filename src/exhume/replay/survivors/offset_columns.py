@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from exhume.codecs.kernels.primitives import Bytes, Int64s
 from exhume.codecs.wire import format_uuid
 from exhume.replay.commits import CommitRules
-from exhume.replay.holdings import Commit, OffsetKey
+from exhume.replay.partition_state import Commit, OffsetKey
 from exhume.replay.state_tables import SCHEMAS
 from exhume.replay.survivors import tables as columns
 from exhume.replay.survivors.gathering import (
@@ -45,7 +45,7 @@ _LONGEST_RUN = 1 << 15
 
 @dataclass(frozen=True, slots=True)
 class SettledOffsets:
-    """The committed offsets of a fold, under the rules of a release: `holdings.OffsetColumns`."""
+    """The committed offsets of a fold, under the rules of a release: `partition_state.OffsetColumns`."""
 
     settled: Settled
     rules: CommitRules

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from exhume.codecs.kernels.primitives import Int64s
 from exhume.replay.broker_log import StrictLog
-from exhume.replay.moment import Cut, Moment, taken_to
+from exhume.replay.moment import LogPrefix, Moment, truncate_log
 from exhume.replay.profiles import BrokerProfile, JavaProfile, ScalaProfile
-from exhume.replay.reading import FastLoad, LoadInputs
+from exhume.replay.reading import CompiledLoad, LoadInputs
 from exhume.replay.survivors.asked import ask_for, with_notes
 from exhume.replay.survivors.clock_order import read_order
 from exhume.replay.survivors.fold_pieces import fold_piece
@@ -54,7 +54,7 @@ def fold_log(
     log: StrictLog,
     profile: BrokerProfile,
     inputs: LoadInputs,
-    fast: FastLoad,
+    fast: CompiledLoad,
     *,
     start_offset: int,
     lenient: bool = False,
@@ -82,7 +82,7 @@ def fold_log(
     if not segments:
         return None
     # Behind a moment it is not looked what a marker ends.
-    rules[NOTES_BATCHES] = bool(groups) and fast.noted is not None and at is None
+    rules[NOTES_BATCHES] = bool(groups) and fast.relevant_batches is not None and at is None
     # What is left of a log that was cut is not what another stop leaves.
     is_kept = groups is None and until is None and not log.losses and not (odd is not None and log.stop == "unclean")
     tables = _known(log, rules, fast) if is_kept else None
@@ -91,13 +91,13 @@ def fold_log(
         tables = _fold(log, whole, rules, sorted(groups or ()), fast, odd=odd, is_whole=until is None)
     if tables.counts[STATUS] != DONE:
         return None
-    if fast.folded is not None and is_kept and not (odd is not None and odd.odd_segments):
-        fast.folded[log.partition.path] = (rules, tables, fast.verify)
+    if fast.reusable_folds is not None and is_kept and not (odd is not None and odd.odd_segments):
+        fast.reusable_folds[log.partition.path] = (rules, tables, fast.verify)
     ends_at = until if odd is None or odd.ends_at is None else odd.ends_at
-    cut = Cut()
+    cut = LogPrefix()
     if last_offset is not None and tables.counts[IS_CUT]:
         end_offset = log.start_offset if tables.counts[FIRST_OFFSET] < 0 else int(tables.counts[NEXT_OFFSET])
-        cut = Cut(end_offset=end_offset)
+        cut = LogPrefix(end_offset=end_offset)
         if end_offset <= start_offset and tables.counts[FIRST_OFFSET] >= 0:
             # The log ends in front of its start, in one batch with it: releases differ in what they read of it.
             return None
@@ -110,7 +110,7 @@ def fold_log(
     topic_ids = read_topic_ids(tables)
     if topic_ids is None or (ends_at is not None and at is not None):
         return None
-    settled = Settled(log if at is None else taken_to(cut, log, at, order), tables, topic_ids, ends_at=ends_at)
+    settled = Settled(log if at is None else truncate_log(cut, log, at, order), tables, topic_ids, ends_at=ends_at)
     if odd is not None:
         settled.mended, settled.odd_segments = odd.mended, odd.odd_segments
     return settled
@@ -133,9 +133,9 @@ def _pieces_until(pieces: list[Piece], until: tuple[int, int] | None) -> list[Pi
     return [replace(piece, end=position) if piece.segment == number else piece for piece in pieces if piece.segment <= number]
 
 
-def _known(log: StrictLog, rules: Int64s, fast: FastLoad) -> Tables | None:
+def _known(log: StrictLog, rules: Int64s, fast: CompiledLoad) -> Tables | None:
     """What a fold of this log came to that would come to the same by these rules; None where there was none."""
-    folded_by, tables, is_verified = (fast.folded or {}).get(log.partition.path, (None, None, False))
+    folded_by, tables, is_verified = (fast.reusable_folds or {}).get(log.partition.path, (None, None, False))
     if tables is None or (fast.verify and not is_verified):
         return None
     known: Tables = tables
@@ -143,7 +143,7 @@ def _known(log: StrictLog, rules: Int64s, fast: FastLoad) -> Tables | None:
 
 
 def _fold(
-    log: StrictLog, whole: list[Piece], rules: Int64s, asked: Sequence[str], fast: FastLoad, *, odd: OddPlaces | None, is_whole: bool
+    log: StrictLog, whole: list[Piece], rules: Int64s, asked: Sequence[str], fast: CompiledLoad, *, odd: OddPlaces | None, is_whole: bool
 ) -> Tables:
     tables = None
     parts = stretches(log, sorted({piece.segment for piece in whole}), fast.threads) if is_whole else [whole]
@@ -160,7 +160,7 @@ def _fold(
 
 
 def _fold_in_turn(
-    log: StrictLog, stretch: Sequence[Piece], rules: Int64s, asked: Sequence[str], fast: FastLoad, *, odd: OddPlaces | None = None
+    log: StrictLog, stretch: Sequence[Piece], rules: Int64s, asked: Sequence[str], fast: CompiledLoad, *, odd: OddPlaces | None = None
 ) -> Tables:
     tables = new_tables(int(rules[SEED]))
     if asked:
@@ -173,7 +173,7 @@ def _fold_in_turn(
     return tables
 
 
-def _fold_side_by_side(log: StrictLog, parts: Sequence[Sequence[Piece]], rules: Int64s, asked: Sequence[str], fast: FastLoad) -> Tables:
+def _fold_side_by_side(log: StrictLog, parts: Sequence[Sequence[Piece]], rules: Int64s, asked: Sequence[str], fast: CompiledLoad) -> Tables:
     """Stretches on threads, a few ahead of the one that is joined; the first that is not done ends it."""
     part_rules = rules.copy()
     part_rules[IS_PART] = True

@@ -18,7 +18,7 @@ from exhume.replay.broker_log import LoadedBatch, StrictLog
 from exhume.replay.classic_group import GROUP_METADATA, ClassicGroupRules, outlined_classic_group
 from exhume.replay.commits import CommitRules, build_commit
 from exhume.replay.decode import ReplayRecord
-from exhume.replay.holdings import ClassicGroup, Commit, OffsetKey, OpenTransaction
+from exhume.replay.partition_state import ClassicGroupState, Commit, OffsetKey, OpenTransaction
 from exhume.replay.survivors import tables as columns
 from exhume.replay.survivors.gathering import span_offsets
 from exhume.replay.survivors.keys import NAMED_COLUMNS
@@ -45,7 +45,7 @@ class SettledGroup(NamedTuple):
     """
 
     name: str
-    value: Callable[[ClassicGroupRules], ClassicGroup] | None
+    value: Callable[[ClassicGroupRules], ClassicGroupState] | None
     tombstone: int | None
     first_tombstone: int | None
     first_commit: int | None
@@ -180,8 +180,8 @@ class Settled:
                 first_commit=None if first < 0 else first,
             )
 
-    def _value(self, name: str, row: list[int]) -> Callable[[ClassicGroupRules], ClassicGroup]:
-        def make(rules: ClassicGroupRules) -> ClassicGroup:
+    def _value(self, name: str, row: list[int]) -> Callable[[ClassicGroupRules], ClassicGroupState]:
+        def make(rules: ClassicGroupRules) -> ClassicGroupState:
             outline = read_outline(self._bytes_of(row))
             return outlined_classic_group(name, row[columns.KIND_OFFSET], outline, RECORD_TYPES[GROUP_METADATA].message, rules)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from exhume.codecs.log_directory import PartitionDirectory
 from exhume.replay.broker_log import Stop, StrictLog, list_log, open_strictly
-from exhume.replay.reading import FastLoad
+from exhume.replay.reading import CompiledLoad
 from exhume.replay.survivors.odd_places import odd_places
 from exhume.replay.survivors.run import fold_log
 from exhume.replay.survivors.served import hides_batches, likely_log, recovered_log
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from exhume.replay.partition_load import LoadOptions
 
 
-def fold_partition(partition: PartitionDirectory, stop: Stop, fast: FastLoad, options: LoadOptions) -> Settled | None:
+def fold_partition(partition: PartitionDirectory, stop: Stop, fast: CompiledLoad, options: LoadOptions) -> Settled | None:
     """What a load of this partition comes to, folded as `fast` says; None where it has to be loaded record by record."""
     if options.mode == "lenient":
         return _fold_leniently(partition, stop, fast, options)
@@ -33,7 +33,7 @@ def fold_partition(partition: PartitionDirectory, stop: Stop, fast: FastLoad, op
     return None if log.refused else _fold(log, fast, options, is_last=True)
 
 
-def _fold_leniently(partition: PartitionDirectory, stop: Stop, fast: FastLoad, options: LoadOptions) -> Settled | None:
+def _fold_leniently(partition: PartitionDirectory, stop: Stop, fast: CompiledLoad, options: LoadOptions) -> Settled | None:
     # Where nothing is odd, a start after an unclean stop finds nothing to do.
     log = open_strictly(partition, "clean")
     if stop == "unclean":
@@ -48,7 +48,9 @@ def _fold_leniently(partition: PartitionDirectory, stop: Stop, fast: FastLoad, o
     return _fold(log, fast, options, is_last=True)
 
 
-def _fold(log: StrictLog, fast: FastLoad, options: LoadOptions, *, is_last: bool, until: tuple[int, int] | None = None) -> Settled | None:
+def _fold(
+    log: StrictLog, fast: CompiledLoad, options: LoadOptions, *, is_last: bool, until: tuple[int, int] | None = None
+) -> Settled | None:
     at, is_lenient = options.at, options.mode == "lenient"
     if at is not None and log.hidden and hides_batches(log):
         return None

@@ -1,0 +1,92 @@
+"""What differs between an assignment and the one that is expected, partition by partition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from exhume.analysis.assignment.inputs import previous_owners
+from exhume.analysis.assignment.runs import Case
+from exhume.analysis.assignors import Assigned, GroupAssignment, TopicPartition
+from exhume.analysis.topic_sizes import TopicSize
+
+#: One row per partition, assigned or not. `actual` are the members it is assigned to (in the target, where the group has one), `expected`
+#: those that it should be; null where nothing is expected for sure. `previous` had it before, `current` has it now, as far as the
+#: coordinator of a consumer or share group has come, or by the member id with which a static member of a classic group came back.
+#: `differences` say what is odd: lost (nobody has it), doubled, moved (somebody else should have it), moved_needlessly (the one who had it
+#: before should), unsubscribed (its member does not ask for this topic), beyond_count (the topic has no such partition), withheld (a
+#: cooperative assignor waits for its owner to let go), unreconciled.
+ASSIGNMENT_PARTITIONS = pa.schema(
+    [
+        ("replica", pa.string()),
+        ("offsets_partition", pa.int32()),
+        ("record_offset", pa.int64()),
+        ("group", pa.string()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("actual", pa.list_(pa.string())),
+        ("expected", pa.list_(pa.string())),
+        ("previous", pa.list_(pa.string())),
+        ("current", pa.list_(pa.string())),
+        ("differences", pa.list_(pa.string())),
+    ]
+)
+#: Protocols of classic groups whose leader withholds what members have to let go of first.
+_COOPERATIVE = ("cooperative-sticky", "stream")
+#: The differences that verdicts count.
+COUNTED = ("lost", "doubled", "moved_needlessly", "unsubscribed", "beyond_count", "withheld", "unreconciled")
+
+
+def partition_rows(case: Case, sizes: Mapping[str, TopicSize], plan: GroupAssignment | None) -> Iterator[dict[str, Any]]:
+    """Every partition that is assigned, or should be, as rows of `ASSIGNMENT_PARTITIONS`; no plan, nothing is expected for sure."""
+    step = case.step
+    actual, previous = _owners(case.actual), previous_owners(step, case.before)
+    expected = None if plan is None else _owners(plan.assigned)
+    withheld = {each for partitions in (plan.withheld.values() if plan else ()) for each in partitions}
+    claimed = {each for member in step.members.values() for each in (*(member.claimed or ()), *member.pending_revocation)}
+    is_told = step.kind != "classic" or case.latest is not step
+    current = _owners({each.member_id: list(each.owned) for each in case.latest.members.values()}) if is_told else None
+    topics = {member.member_id: member.subscribed_topics for member in step.members.values()}
+    exist = {(topic, partition) for topic, size in sizes.items() for partition in range(size.partition_count)}
+    is_shared = step.kind == "share"
+    nameless = case.nameless_topics
+    for each in sorted(exist.union(actual, current or ())):
+        topic, partition = each
+        mine, theirs = actual.get(each, []), None if expected is None else expected.get(each, [])
+        odd = []
+        if not mine and each in exist and not is_shared:
+            odd.append("withheld" if each in withheld or (case.assignor in _COOPERATIVE and each in claimed) else "lost")
+        if len(mine) > 1 and not is_shared:
+            odd.append("doubled")
+        if theirs is not None and set(mine) != set(theirs) and mine and theirs:
+            had = previous.get(each, [])
+            odd.append("moved_needlessly" if set(had) & set(theirs) - set(mine) else "moved")
+        if topic not in nameless and any((known := topics.get(member_id)) is not None and topic not in known for member_id in mine):
+            odd.append("unsubscribed")
+        if topic in sizes and sizes[topic].is_exact and partition >= sizes[topic].partition_count:
+            odd.append("beyond_count")
+        if step.kind != "classic" and current is not None and set(current.get(each, ())) != set(mine):
+            odd.append("unreconciled")
+        yield {
+            "replica": step.replica,
+            "offsets_partition": step.offsets_partition,
+            "record_offset": step.record_offset,
+            "group": step.group,
+            "topic": topic,
+            "partition": partition,
+            "actual": mine,
+            "expected": theirs,
+            "previous": previous.get(each, []),
+            "current": None if current is None else current.get(each, []),
+            "differences": odd,
+        }
+
+
+def _owners(assigned: Assigned) -> dict[TopicPartition, list[str]]:
+    owners: dict[TopicPartition, list[str]] = {}
+    for member_id, partitions in assigned.items():
+        for each in dict.fromkeys(partitions):
+            owners.setdefault(each, []).append(member_id)
+    return owners

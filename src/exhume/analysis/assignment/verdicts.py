@@ -1,0 +1,311 @@
+"""Expected against actual assignment: who has what, who should have it, and which assignor that would be.
+
+A verdict for each group:
+
+    as_expected     an era of the group's own assignor gives exactly this assignment
+    explained       another assignor does, or the group's own if the leader saw other partition counts or forgot older claims
+    consistent      the assignor cannot be run from the log (Streams, Connect, other clients), and everything that must hold of it holds
+    not_explained   no known assignor gives this assignment
+    undecidable     nothing can be said; the sentence says why
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from exhume.analysis.assignment.differences import ASSIGNMENT_PARTITIONS, COUNTED, partition_rows
+from exhume.analysis.assignment.inputs import TopicFacts, said_counts, subscribed_topics
+from exhume.analysis.assignment.runs import Case, Expectation, run_assignor_versions, titles
+from exhume.analysis.assignment.structures import STREAMS_PROTOCOL, judge_structure
+from exhume.analysis.assignors import GroupAssignment, Side, TopicPartition
+from exhume.analysis.assignors.structure import unbalanced_by
+from exhume.analysis.memberships import Membership
+from exhume.analysis.topic_sizes import TopicSize, TopicSizes
+from exhume.arrow_rows import table_of
+
+Verdict = Literal["as_expected", "explained", "consistent", "not_explained", "undecidable"]
+
+#: One row per group. `generation` is that of a classic group, else the epoch of the target assignment. `assignor` is what the group says,
+#: `explained_by` which eras give this assignment. `count_basis` is the weakest source of a partition count that the verdict rests on
+#: (`topic_sizes`); null where no count was needed. The numbers count partitions by their `differences` in the other table; `unbalanced_by`
+#: how many more than one apart members are that subscribe alike, null where that says nothing. `record_offset` is the record judged.
+ASSIGNMENT_VERDICTS = pa.schema(
+    [
+        ("replica", pa.string()),
+        ("offsets_partition", pa.int32()),
+        ("record_offset", pa.int64()),
+        ("timestamp_ms", pa.int64()),
+        ("group", pa.string()),
+        ("group_type", pa.string()),
+        ("assignor", pa.string()),
+        ("generation", pa.int32()),
+        ("leader", pa.string()),
+        ("members", pa.int32()),
+        ("partitions", pa.int32()),
+        ("verdict", pa.string()),
+        ("explained_by", pa.string()),
+        ("count_basis", pa.string()),
+        ("lost", pa.int32()),
+        ("doubled", pa.int32()),
+        ("moved_needlessly", pa.int32()),
+        ("unsubscribed", pa.int32()),
+        ("beyond_count", pa.int32()),
+        ("withheld", pa.int32()),
+        ("unreconciled", pa.int32()),
+        ("unbalanced_by", pa.int32()),
+        ("sentence", pa.string()),
+    ]
+)
+
+_SIDES: Mapping[str, Side] = {"classic": "client", "consumer": "consumer", "share": "share"}
+_LEADERS_BY_VERSION = {
+    0: "Java clients to 2.3, or other libraries",
+    1: "Java clients 2.4-3.3, or other libraries",
+    3: "Java clients 3.4 and later",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Assignments:
+    """The verdicts on groups (`ASSIGNMENT_VERDICTS`) and their partitions (`ASSIGNMENT_PARTITIONS`)."""
+
+    verdicts: pa.Table
+    partitions: pa.Table
+
+
+@dataclass(slots=True)
+class Check:
+    """What came of looking at one group: a row of `ASSIGNMENT_VERDICTS`, and rows of `ASSIGNMENT_PARTITIONS`."""
+
+    verdict: dict[str, Any]
+    partitions: list[dict[str, Any]]
+
+
+def check_group(
+    step: Membership,
+    before: Membership | None,
+    facts: TopicFacts,
+    wanted: Expectation | None = None,
+    *,
+    latest: Membership | None = None,
+) -> Check:
+    """Judge one assignment. Depends on nothing but its arguments, so that groups can be judged anywhere.
+
+    Args:
+        step: the step in the life of a group that brought the assignment.
+        before: the step in front of it; None where it is not known.
+        facts: what is known besides the records of the group.
+        wanted: which assignor to expect; default: whichever explains it.
+        latest: the step that says who has what by now; default: `step`.
+    """
+    case = Case(step, before, facts, wanted or Expectation(), latest or step)
+    side = _SIDES.get(step.kind)
+    if step.kind == "streams" or step.protocol == STREAMS_PROTOCOL or step.protocol_type == "connect":
+        found = judge_structure(case)
+        return _finished(case, found.verdict, found.sentence, sizes=found.sizes)
+    if step.kind == "classic" and (step.protocol_type != "consumer" or step.is_opaque):
+        return _finished(case, "undecidable", f"protocol type {step.protocol_type!r} assigns no partitions that are known")
+    if any(member.subscribed_topics is None for member in step.members.values()):
+        return _finished(case, "undecidable", "the subscription of a member cannot be read")
+    if step.kind == "classic" and step.converted_from is not None:
+        sentence = f"undecidable, because no leader made this: the coordinator wrote it when the {step.converted_from} group became classic"
+        return _finished(case, "undecidable", sentence)
+    assert side is not None
+    run_assignor_versions(case, side)
+    return _judged(case)
+
+
+def _judged(case: Case) -> Check:
+    same = [run for run in case.runs if run.is_same]
+    same = [run for run in same if run.is_same_order] or same
+    # An era of the group's own assignor says more than another assignor that happens to agree.
+    own = [run for run in same if run.variant.assignor == (case.assignor if case.wanted.assignor == "auto" else case.wanted.assignor)]
+    if not same or (not own and _gap_in_front(case)):
+        return _unexplained(case)
+    fitting = own or same
+    first = fitting[-1]
+    said = said_counts(case.step, case.facts)
+    other_counts = [topic for topic, size in first.sizes.items() if topic in said and size.partition_count != said[topic].partition_count]
+    explained_by = titles([run.variant for run in fitting])
+    verdict: Verdict = "as_expected" if own and not other_counts and not first.had else "explained"
+    sentence = f"as {explained_by}"
+    if other_counts:
+        topic = other_counts[0]
+        sentence += f", if the leader saw {first.sizes[topic].partition_count} partitions of {topic}, not {said[topic].partition_count}"
+    sentence += _leaders_hand(case)
+    if first.had:
+        sentence += ", if members claimed what they had been assigned before"
+    return _finished(case, verdict, sentence + _condition(case, first.sizes), sizes=first.sizes, plan=first.plan, explained_by=explained_by)
+
+
+def _leaders_hand(case: Case) -> str:
+    """What the version of the assignments says of the leader: Java writes its newest, whatever the members wrote."""
+    versions = {
+        member.assignment.version for member in case.step.members.values() if member.assignment and member.assignment.version is not None
+    }
+    if case.step.kind != "classic" or len(versions) != 1:
+        return ""
+    version = versions.pop()
+    if version not in _LEADERS_BY_VERSION:
+        return ""
+    return f" (assignments of version {version}: {_LEADERS_BY_VERSION[version]})"
+
+
+def _condition(case: Case, sizes: Mapping[str, TopicSize]) -> str:
+    """What the sentence rests on that nobody says."""
+    inferred = sorted(topic for topic, size in sizes.items() if not size.is_exact)
+    unknown = sorted(set(subscribed_topics(case.step)).difference(sizes))
+    words = ""
+    if inferred:
+        counts = ", ".join(
+            f"{topic} {'' if sizes[topic].basis == 'assignment' else 'at least '}{sizes[topic].partition_count}" for topic in inferred[:3]
+        )
+        words += f", if partition counts are as assigned: {counts}{f' and {len(inferred) - 3} topics more' if len(inferred) > 3 else ''}"
+    if unknown:
+        words += f"; nothing is known of {', '.join(unknown[:3])}{' and others' if len(unknown) > 3 else ''}: taken for missing"
+    return words
+
+
+def _unexplained(case: Case) -> Check:
+    wanted_name = case.assignor if case.wanted.assignor == "auto" else case.wanted.assignor
+    sizes = case.runs[0].sizes if case.runs else {}
+    if not case.runs:
+        who = f"release {case.wanted.release}" if case.wanted.release else "no known release"
+        return _finished(case, "undecidable", f"{who} has no assignor {wanted_name!r} for a {case.step.kind} group", sizes=sizes)
+    own = [run for run in case.runs if run.variant.assignor == wanted_name]
+    failures = [run for run in own if run.failure is not None]
+    expected = next((run for run in reversed(own) if run.plan is not None and not run.had), None)
+    plan = None if expected is None else expected.plan
+    missing = sorted(topic for topic in subscribed_topics(case.step) if topic not in sizes or not sizes[topic].is_exact)
+    needs_racks = any(member.rack_id for member in case.step.members.values()) and not any(size.racks for size in sizes.values())
+    if own and len(failures) == len(own):
+        sentence = f"{titles([failures[-1].variant])} fails here: {failures[-1].failure}"
+        return _finished(case, "not_explained", sentence, sizes=sizes)
+    assigned = {topic for partitions in case.actual.values() for topic, _ in partitions}
+    nameless = sorted(case.nameless_topics & assigned)
+    if nameless:
+        sentence = f"undecidable, because the name of topic id {nameless[0]} is not known; name it in a topics file"
+        return _finished(case, "undecidable", sentence, sizes=sizes)
+    is_sound = _is_sound(case, {member_id: set(partitions) for member_id, partitions in case.actual.items()})
+    gap = _gap_in_front(case)
+    if gap and is_sound:
+        return _finished(case, "undecidable", f"undecidable, because {gap}", sizes=sizes)
+    if missing and is_sound:
+        sentence = f"undecidable, because the partition counts of {', '.join(missing[:3])} are not known; name them in a topics file"
+        return _finished(case, "undecidable", sentence, sizes=sizes)
+    if needs_racks and is_sound:
+        sentence = "undecidable, because members have racks and those of the replicas are not known"
+        return _finished(case, "undecidable", sentence, sizes=sizes)
+    if not own and is_sound:
+        sentence = f"assignor {wanted_name!r} is not known; every partition has one owner that subscribes to it"
+        return _finished(case, "consistent", sentence, sizes=sizes)
+    sentence = "no known assignor" if case.wanted.assignor == "auto" else f"not as {titles([run.variant for run in own])}"
+    if is_sound and case.step.kind == "classic":
+        sentence += "; every partition has one owner that subscribes to it: the leader may be no Java client"
+    return _finished(case, "not_explained", sentence, sizes=sizes, plan=plan)
+
+
+def _gap_in_front(case: Case) -> str | None:
+    """Why what the coordinator started from is not known, if so."""
+    step, before = case.step, case.before
+    if step.kind == "classic" or step.target_epoch is None:
+        return None
+    if step.group_epoch is not None and step.group_epoch > step.target_epoch:
+        return "the group changed once more in the batch that has this target"
+    if step.target_epoch > 1 and (before is None or (before.target_epoch is None and before.kind == step.kind)):
+        return "the target before this one is not in the log any more"
+    return None
+
+
+def _is_sound(case: Case, held: Mapping[str, set[TopicPartition]]) -> bool:
+    """True where no partition has two owners (unless it is shared) and nobody has a topic that it does not subscribe to."""
+    given = [each for partitions in held.values() for each in partitions]
+    if len(given) != len(set(given)) and case.step.kind != "share":
+        return False
+    topics = {member.member_id: set(member.subscribed_topics or ()) for member in case.step.members.values()}
+    return all(topic in topics[member_id] for member_id, partitions in held.items() for topic, _ in partitions)
+
+
+def _finished(
+    case: Case,
+    verdict: Verdict,
+    sentence: str,
+    *,
+    sizes: Mapping[str, TopicSize] | None = None,
+    plan: GroupAssignment | None = None,
+    explained_by: str | None = None,
+) -> Check:
+    sizes = sizes or {}
+    rows = list(partition_rows(case, sizes, plan))
+    step = case.step
+    name = case.assignor or ""
+    counts = {kind: sum(kind in row["differences"] for row in rows) for kind in COUNTED}
+    bases = [size.basis for size in sizes.values()]
+    listed = list(step.members.values())
+    is_plain = step.kind in ("classic", "consumer") and step.protocol_type != "connect" and step.protocol != STREAMS_PROTOCOL
+    row = {
+        "replica": step.replica,
+        "offsets_partition": step.offsets_partition,
+        "record_offset": step.record_offset,
+        "timestamp_ms": step.timestamp_ms,
+        "group": step.group,
+        "group_type": step.kind,
+        "assignor": case.assignor,
+        "generation": step.generation if step.kind == "classic" else step.target_epoch,
+        "leader": step.leader,
+        "members": len(listed),
+        "partitions": sum(bool(row["actual"]) for row in rows),
+        "verdict": verdict,
+        "explained_by": explained_by,
+        "count_basis": max(bases, key=("record", "topics_file", "assignment", "at_least").index) if bases else None,
+        **counts,
+        "unbalanced_by": unbalanced_by(listed, case.actual, by_topic=name == "range") if is_plain and not counts["withheld"] else None,
+        "sentence": sentence,
+    }
+    return Check(row, rows)
+
+
+def empty_check(step: Membership) -> Check:
+    """The check of a group that has no assignment."""
+    sentence = (
+        "the group was removed" if step.is_tombstone else "nobody is in the group" if not step.members else "no assignment is in the log"
+    )
+    case = Case(step, None, TopicFacts(TopicSizes(), {}), Expectation(), step)
+    return Check(_finished(case, "undecidable", sentence).verdict, [])
+
+
+def is_round(step: Membership, before: Membership | None) -> bool:
+    """True for a step that brought a new assignment: a generation, or a target of a new epoch, with somebody to assign it to."""
+    if step.is_tombstone or step.is_placeholder or not step.members:
+        return False
+    if before is None or before.kind != step.kind or before.is_tombstone:
+        return step.kind == "classic" or step.target_epoch is not None
+    if step.kind == "classic":
+        # The same generation once more: a static member came back, and nothing was shared out anew.
+        return step.generation != before.generation
+    return step.target_epoch is not None and step.target_epoch != before.target_epoch
+
+
+def tables_of(checks: Sequence[Check]) -> Assignments:
+    """These checks as tables, in their order."""
+    return Assignments(
+        table_of(ASSIGNMENT_VERDICTS, [check.verdict for check in checks]),
+        table_of(ASSIGNMENT_PARTITIONS, [row for check in checks for row in check.partitions]),
+    )
+
+
+def assignments_sentence(verdicts: pa.Table) -> str:
+    """How the groups fared, in one sentence, for people."""
+    counts: dict[str, int] = {}
+    for verdict in verdicts["verdict"].to_pylist():
+        counts[verdict] = counts.get(verdict, 0) + 1
+    parts = [
+        f"{counts[name]} {name.replace('_', ' ')}"
+        for name in ("as_expected", "explained", "consistent", "not_explained", "undecidable")
+        if name in counts
+    ]
+    return f"{verdicts.num_rows} assignment{'' if verdicts.num_rows == 1 else 's'}: {', '.join(parts) or 'no group has one'}"

@@ -1,0 +1,162 @@
+"""The columns of what loops work on: commits, keys, groups, and what is noted on the way."""
+
+from __future__ import annotations
+
+from enum import IntEnum, auto
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Int64s = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+#: Stands for no time, no producer, no leader epoch, no expire timestamp.
+NONE = -1
+#: Stands for no value.
+NEVER = -(1 << 63)
+#: How many of the last rises, or intervals, tell what is usual.
+USUAL = 20
+
+
+class _Numbered(IntEnum):
+    @staticmethod
+    def _generate_next_value_(name: str, start: int, count: int, last_values: list[Any]) -> int:  # noqa: ARG004
+        return count
+
+
+class CommitColumn(_Numbered):
+    """The rows of a table of commits, in front those that make a `CommitRow`.
+
+    `KEY`, `GROUP` and `TOPIC_ID` are numbers that `NameNumbers` gave out; topic id 0 is none.
+    """
+
+    OFFSET = auto()
+    TIME = auto()
+    VALUE = auto()
+    LEADER_EPOCH = auto()
+    METADATA = auto()
+    COMMITTED_AT = auto()
+    EXPIRES_AT = auto()
+    VERSION = auto()
+    PRODUCER = auto()
+    IS_STAGED = auto()
+    TOPIC_ID = auto()
+    SETTLED = auto()
+    POSITION = auto()
+    PHASE = auto()
+    STEPS = auto()
+    KEY = auto()
+    GROUP = auto()
+    IS_TOMBSTONE = auto()
+    BYTES = auto()
+
+
+#: So many of them make a `CommitRow`; so many, what its group was then, too.
+COMMIT_COLUMNS, COMMIT_WITH_GROUP = CommitColumn.POSITION + 1, CommitColumn.STEPS + 1
+
+
+class KeyColumn(_Numbered):
+    """What is kept of each key, in numbers. Runs of hot minutes are as long as `…_RUN`, from the minute `…_FROM` to `…_LAST`.
+
+    `KNOWN_…` is what the last commit said that said it.
+    """
+
+    HAS_VALUE = auto()
+    IS_REMOVED = auto()
+    WAS_REWOUND = auto()
+    STEPS = auto()
+    VALUE_AT_STEP = auto()
+    VALUE_AT_STEP_BEFORE = auto()
+    LAST_INTERVAL = auto()
+    NEWEST_OFFSET = auto()
+    COMMITS = auto()
+    REPEATS = auto()
+    BYTES = auto()
+    METADATA = auto()
+    LARGEST_METADATA = auto()
+    STAGED = auto()
+    WITHOUT_LEADER_EPOCH = auto()
+    HIGHEST_LEADER_EPOCH = auto()
+    KNOWN_LEADER_EPOCH = auto()
+    KNOWN_TOPIC_ID = auto()
+    LOWEST = auto()
+    HIGHEST = auto()
+    FIRST_OFFSET = auto()
+    FIRST_TIME = auto()
+    FIRST_VALUE = auto()
+    HAS_FIRST_VALUE = auto()
+    MINUTE = auto()
+    IN_MINUTE = auto()
+    HOT_RUN = auto()
+    HOT_FROM = auto()
+    HOT_LAST = auto()
+    HOTTEST_RUN = auto()
+    HOTTEST_FROM = auto()
+    HOTTEST_LAST = auto()
+
+
+#: What each of them begins as, but for 0.
+BEGINS = {
+    KeyColumn.VALUE_AT_STEP: NEVER,
+    KeyColumn.VALUE_AT_STEP_BEFORE: NEVER,
+    KeyColumn.NEWEST_OFFSET: NONE,
+    KeyColumn.HIGHEST_LEADER_EPOCH: NONE,
+    KeyColumn.KNOWN_LEADER_EPOCH: NONE,
+    KeyColumn.LOWEST: (1 << 63) - 1,
+    KeyColumn.HIGHEST: NEVER,
+    KeyColumn.FIRST_OFFSET: NONE,
+    KeyColumn.FIRST_TIME: NONE,
+    KeyColumn.FIRST_VALUE: NONE,
+    KeyColumn.MINUTE: NONE,
+    KeyColumn.HOT_FROM: NONE,
+    KeyColumn.HOT_LAST: NONE,
+    KeyColumn.HOTTEST_FROM: NONE,
+    KeyColumn.HOTTEST_LAST: NONE,
+}
+
+
+class GroupColumn(_Numbered):
+    """When each group committed at all: the first and the last append time, and where the last commit lies. All begin as `NONE`."""
+
+    FIRST = auto()
+    LAST = auto()
+    LAST_OFFSET = auto()
+
+
+class NotedColumn(_Numbered):
+    """What is noted of a row: its place, its key, why it stands out (see `Bit`), and what the key was in front of it."""
+
+    ROW = auto()
+    KEY = auto()
+    WHY = auto()
+    HAS_BEFORE = auto()
+    AT_STEP = auto()
+    AT_STEP_BEFORE = auto()
+    KNOWN_LEADER_EPOCH = auto()
+    KNOWN_TOPIC_ID = auto()
+    IS_LONG = auto()
+    REMOVES = auto()
+
+
+class SilenceColumn(_Numbered):
+    """What is noted of a row that follows its group's last commit after long: its place, and that commit's time and record offset."""
+
+    ROW = auto()
+    BEFORE = auto()
+    OFFSET_BEFORE = auto()
+
+
+class Bit(IntEnum):
+    """The reasons of `commits.Reason`, as bits of one number."""
+
+    REWIND = 1
+    AFTER_REWIND = 2
+    JUMP = 4
+    WHILE_EMPTY = 8
+    BACK = 16
+    TOPIC_ID = 32
+    LEADER_EPOCH = 64
+
+
+BIT_COUNT = len(Bit)

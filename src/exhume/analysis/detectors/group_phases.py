@@ -1,0 +1,107 @@
+"""What each group is while its log goes by: empty, active, removed, or without a record."""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+
+from exhume.analysis.detectors.commit_loops.columns import NONE, Int64s
+from exhume.analysis.detectors.commits import GROUP_PHASES, GroupPhase
+from exhume.analysis.detectors.offset_ranks import rank_offsets
+from exhume.analysis.member_tables import MemberTable
+from exhume.codecs.record_types import decode_record
+
+CLASSIC_GROUP = 2
+_GROUPS, _MEMBERS = (3, 11, 17), (5, 10, 19)
+_FIXED_VERSIONS = range(4)
+_STATE_TIMESTAMP_SINCE = 2
+_SHORT, _INT = struct.Struct(">h"), struct.Struct(">i")
+
+
+class GroupPhases:
+    """The standing of every group, by its number, and how many records it has had."""
+
+    def __init__(self) -> None:
+        self._phase = np.zeros(0, np.int64)
+        self._steps = np.zeros(0, np.int64)
+        self._members: dict[int, set[bytes]] = {}
+        #: Group, record offset, standing from there on; since the last `rows`.
+        self._news: list[tuple[int, int, int]] = []
+
+    def take(
+        self, group: int, record_offset: int, key: bytes, value: bytes | None, member_table: MemberTable | None = None
+    ) -> tuple[GroupPhase, int | None]:
+        """Take up a record of the group or of a member, with its roster where that is known; what comes back is what the group is from
+        here on, and the generation or group epoch that the record says, if it says one.
+        """
+        epoch: int | None = None
+        record_type = int.from_bytes(key[:2], "big", signed=True)
+        members = self._members.setdefault(group, set())
+        if record_type in _MEMBERS:
+            (members.discard if value is None else members.add)(key)
+        phase: GroupPhase = "active" if members else "empty"
+        if record_type == CLASSIC_GROUP:
+            members.clear()
+            if member_table is not None:
+                epoch, has_members = member_table.header["generation"], len(member_table) > 0
+            else:
+                epoch, has_members = (None, False) if value is None else _front_of(key, value)
+            phase = "removed" if value is None else "active" if has_members else "empty"
+        elif record_type in _GROUPS and value is None:
+            members.clear()
+            phase = "removed"
+        elif record_type in _GROUPS:
+            epoch = (decode_record(key, value).value or {}).get("group_epoch")
+        self._news.append((group, record_offset, GROUP_PHASES.index(phase)))
+        return phase, epoch
+
+    def of(self, groups: Int64s, offsets: Int64s, count: int) -> tuple[Int64s, Int64s]:
+        """What these groups are at these record offsets, and how many records each had before.
+
+        Offsets are in order, and behind all that was asked for before; groups have numbers below `count`.
+        """
+        if count > len(self._phase):
+            more = max(count, 2 * len(self._phase)) - len(self._phase)
+            self._phase = np.append(self._phase, np.zeros(more, np.int64))
+            self._steps = np.append(self._steps, np.zeros(more, np.int64))
+        phase, steps = self._phase[groups], self._steps[groups]
+        if not self._news:
+            return phase, steps
+        news = np.array(self._news, np.int64)
+        self._news.clear()
+        span, (told_at, asked_at) = rank_offsets(len(self._phase), news[:, 1], offsets)
+        order = np.argsort(news[:, 0] * span + told_at, kind="stable")
+        news, at = news[order], (news[:, 0] * span + told_at)[order]
+        last = np.flatnonzero(np.append(news[1:, 0] != news[:-1, 0], True))
+        # Where the news of each group begin.
+        first = np.full(len(self._phase), NONE, np.int64)
+        first[news[last, 0]] = np.append(0, last[:-1] + 1)
+        told = np.flatnonzero(first[groups] != NONE)
+        behind = np.searchsorted(at, groups[told] * span + asked_at[told])
+        already = behind - first[groups[told]]
+        has_news = already > 0
+        phase[told[has_news]] = news[behind[has_news] - 1, 2]
+        steps[told] += already
+        self._phase[news[last, 0]] = news[last, 2]
+        np.add.at(self._steps, news[:, 0], 1)
+        return phase, steps
+
+
+def _front_of(key: bytes, value: bytes) -> tuple[int | None, bool]:
+    """The generation of this group metadata value, and whether it has members; None and False where it cannot be read."""
+    try:
+        version = _SHORT.unpack_from(value)[0]
+        if version in _FIXED_VERSIONS:
+            position = 4 + max(_SHORT.unpack_from(value, 2)[0], 0)
+            generation: int = _INT.unpack_from(value, position)[0]
+            position += 4
+            for _ in ("protocol", "leader"):
+                position += 2 + max(_SHORT.unpack_from(value, position)[0], 0)
+            if version >= _STATE_TIMESTAMP_SINCE:
+                position += 8
+            return generation, bool(_INT.unpack_from(value, position)[0] > 0)
+    except struct.error:
+        return None, False
+    fields = decode_record(key, value).value or {}
+    return fields.get("generation"), bool(fields.get("members"))

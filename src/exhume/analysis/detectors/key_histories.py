@@ -1,0 +1,145 @@
+"""Commits into lives of keys: numbers for each key, brought forward block by block, and the changes that stand out."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+import numpy as np
+
+from exhume.analysis.detectors.changes import Changes
+from exhume.analysis.detectors.commit_loops import Loops
+from exhume.analysis.detectors.commit_loops.columns import (
+    BEGINS,
+    COMMIT_COLUMNS,
+    COMMIT_WITH_GROUP,
+    NONE,
+    CommitColumn,
+    Floats,
+    Int64s,
+    KeyColumn,
+    NotedColumn,
+)
+from exhume.analysis.detectors.commit_rows import NameNumbers, or_none
+from exhume.analysis.detectors.commits import (
+    GROUP_PHASES,
+    JUMP_FLOOR,
+    JUMP_RATIO,
+    MOST_CHANGES,
+    MOST_PAUSES,
+    PAUSE_MS,
+    PAUSE_RATIO,
+    REASONS,
+    CommitPause,
+    Dropped,
+    Removal,
+)
+from exhume.analysis.detectors.recent import Recent
+
+#: Commits in a minute that make it a hot one: more than one a second.
+_HOT = 61
+_BEGIN = np.array([BEGINS.get(column, 0) for column in KeyColumn], np.int64)
+_TOLD = [
+    NotedColumn.KEY,
+    NotedColumn.WHY,
+    NotedColumn.HAS_BEFORE,
+    NotedColumn.AT_STEP,
+    NotedColumn.AT_STEP_BEFORE,
+    NotedColumn.KNOWN_LEADER_EPOCH,
+    NotedColumn.KNOWN_TOPIC_ID,
+]
+
+
+class KeyHistories:
+    """The lives of all keys of one log, so far."""
+
+    def __init__(self, names: NameNumbers) -> None:
+        self.names = names
+        #: A row for each key, as `KeyColumn` has its columns; the last commit of each; and how often commits stood out, by `REASONS`.
+        self._table = np.empty((0, len(KeyColumn)), np.int64)
+        self.last = np.empty((0, COMMIT_COLUMNS), np.int64)
+        self.counts = np.empty((0, len(REASONS)), np.int64)
+        self.rises, self.intervals = Recent(), Recent()
+        self.changes = Changes(names)
+        self.pauses: defaultdict[int, list[CommitPause]] = defaultdict(list)
+        self.removals: defaultdict[int, list[Removal]] = defaultdict(list)
+        self.dropped: defaultdict[int, list[Dropped]] = defaultdict(list)
+
+    def numbers(self, column: KeyColumn, keys: Int64s) -> Int64s:
+        """What is kept of these keys in this column."""
+        numbers: Int64s = self._table[keys, column]
+        return numbers
+
+    def _make_room(self) -> None:
+        count = self.names.key_count
+        self.rises.make_room(count)
+        self.intervals.make_room(count)
+        room = len(self._table)
+        if count <= room:
+            return
+        more = max(count, 2 * room) - room
+        self._table = np.concatenate([self._table, np.tile(_BEGIN, (more, 1))])
+        self.last, self.counts = (np.concatenate([table, np.zeros((more, table.shape[1]), np.int64)]) for table in (self.last, self.counts))
+
+    def drop(self, rows: Int64s, marker_offsets: Iterable[int], marker_times: Iterable[int]) -> None:
+        """Note commits of transactions that were aborted, by these markers, or are open at the end."""
+        self._make_room()
+        for number, (offset, time) in enumerate(zip(marker_offsets, marker_times, strict=True)):
+            key = int(rows[CommitColumn.KEY, number])
+            kept = self.dropped[key]
+            # Aborted ones, however many, leave room for what is open.
+            if len(kept) < (2 * MOST_CHANGES if offset == NONE else MOST_CHANGES):
+                commit = self.names.commit(rows[:, number].tolist())
+                kept.append(Dropped(commit, "open", None, None) if offset == NONE else Dropped(commit, "ABORT", offset, or_none(time)))
+
+    def take(self, rows: Int64s, loops: Loops) -> None:
+        """Add these commits, in the order in which they came to count.
+
+        Nothing of them was staged in front of what was added before. Where some were staged, those count that come later in the log than
+        whatever counted already when they came to count.
+        """
+        self._make_room()
+        rows, count = np.ascontiguousarray(rows), rows.shape[1]
+        rises, intervals = np.empty(count, np.int64), np.empty(count, np.int64)
+        noted, before = np.empty((count, len(NotedColumn)), np.int64), np.empty((count, COMMIT_COLUMNS), np.int64)
+        is_late, floors = bool(rows[CommitColumn.IS_STAGED].any()), (JUMP_FLOOR, PAUSE_MS, PAUSE_RATIO, _HOT)
+        met = loops.update_keys(rows, is_late, floors, self._table, self.last, rises, intervals, self.counts, MOST_CHANGES, noted, before)
+        noted, before = noted[:met], before[:met]
+        usual_rises = self.rises.judge(rows[CommitColumn.KEY], rises, JUMP_FLOOR, JUMP_RATIO, loops)
+        usual_intervals = self.intervals.judge(rows[CommitColumn.KEY], intervals, PAUSE_MS, PAUSE_RATIO, loops)
+        loops.keep(noted, usual_rises, self.counts, MOST_CHANGES)
+        self._keep_changes(rows, noted, before, usual_rises)
+        self._keep_pauses(rows, noted, before, usual_intervals)
+        self._keep_removals(rows, noted, before)
+
+    def _keep_changes(self, rows: Int64s, noted: Int64s, before: Int64s, usual_rises: Floats) -> None:
+        kept = np.flatnonzero(noted[:, NotedColumn.WHY])
+        at = noted[kept, NotedColumn.ROW]
+        self.changes.take(noted[kept][:, _TOLD].T, rows[:COMMIT_WITH_GROUP, at], before[kept].T, usual_rises[at])
+
+    def _keep_pauses(self, rows: Int64s, noted: Int64s, before: Int64s, usual_intervals: Floats) -> None:
+        usual = usual_intervals[noted[:, NotedColumn.ROW]]
+        for place in np.flatnonzero((noted[:, NotedColumn.IS_LONG] != 0) & ~np.isnan(usual)).tolist():
+            commit = self.names.commit(rows[:, noted[place, NotedColumn.ROW]].tolist())
+            kept = self.pauses[int(noted[place, NotedColumn.KEY])]
+            kept.append(CommitPause(self.names.commit(before[place].tolist()), commit, float(usual[place])))
+            if len(kept) > MOST_PAUSES:
+                kept.remove(min(kept, key=lambda pause: pause.length_ms))
+
+    def _keep_removals(self, rows: Int64s, noted: Int64s, before: Int64s) -> None:
+        is_tombstone = rows[CommitColumn.IS_TOMBSTONE, noted[:, NotedColumn.ROW]] != 0
+        for place in np.flatnonzero(is_tombstone).tolist():
+            removals = self.removals[int(noted[place, NotedColumn.KEY])]
+            if len(removals) >= MOST_CHANGES:
+                continue
+            row = rows[:, noted[place, NotedColumn.ROW]].tolist()
+            removals.append(
+                Removal(
+                    record_offset=row[CommitColumn.OFFSET],
+                    timestamp_ms=or_none(row[CommitColumn.TIME]),
+                    byte_position=row[CommitColumn.POSITION],
+                    phase=GROUP_PHASES[row[CommitColumn.PHASE]],
+                    group_steps=row[CommitColumn.STEPS],
+                    value=self.names.commit(before[place].tolist()) if noted[place, NotedColumn.REMOVES] else None,
+                )
+            )

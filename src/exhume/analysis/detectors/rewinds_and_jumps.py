@@ -1,0 +1,393 @@
+"""Commits that went back, or too far ahead, while members were at work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from exhume.analysis.detectors.cases import GroupCase
+from exhume.analysis.detectors.changes import ChangeColumn, ChangeTable
+from exhume.analysis.detectors.commit_loops.columns import NONE, USUAL, CommitColumn, KeyColumn
+from exhume.analysis.detectors.commit_rows import Flags
+from exhume.analysis.detectors.commits import GROUP_PHASES, JUMP_FLOOR, JUMP_RATIO, Change, CommitRow
+from exhume.analysis.detectors.inputs import Inputs
+from exhume.analysis.detectors.keys import KeyHistory
+from exhume.analysis.detectors.owner_history import Handover
+from exhume.analysis.detectors.ownership import LONGEST_WINDOW_MS, handover_before, named, since_ms, window_ms
+from exhume.analysis.detectors.registry import Detector
+from exhume.analysis.detectors.report import counted, finding, some, span, undecidable
+from exhume.findings import Finding
+
+#: Rewinds of a sawtooth lie so close together, and there are at least so many.
+_SAWTOOTH_MS = 3_600_000
+_TEETH = 3
+#: What was consumed at twice the usual speed while nothing was committed is no jump.
+_CATCH_UP = 2
+_ACTIVE = GROUP_PHASES.index("active")
+
+
+def find_rewinds_at_rebalances(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # noqa: ARG001
+    """A lower offset took the place of a higher one soon after the partition got another owner.
+
+    Soon is five minutes, or the longest rebalance timeout if that is less. The lower offset is not below what the key held when the
+    previous owner began, so he could have had it in memory. It is likely where the value was committed before, or the next commit is above
+    the higher one again; else possible.
+    """
+    rewinds = group.keys.changed("rewind")
+    if not len(rewinds):
+        return
+    # As `_could_have_known`: what stands for no value is lower than any.
+    is_known = rewinds.commit(CommitColumn.VALUE) >= rewinds.told(ChangeColumn.AT_STEP_BEFORE)
+    rewinds = rewinds.where((rewinds.commit(CommitColumn.PHASE) == _ACTIVE) & is_known)
+    for key in group.keys.at(rewinds.where(_may_be_after_handovers(group, rewinds)).places):
+        if is_sawtooth(key):
+            continue
+        for change in key.of("rewind"):
+            if change.phase != "active" or not change.reasons.isdisjoint(("leader_epoch", "topic_id")):
+                continue
+            handover = handover_before(group, key, change.commit.record_offset) if _could_have_known(change) else None
+            if handover is None or _out_of_range(group, key, change) is not None:
+                continue
+            after_ms = since_ms(handover, change)
+            if after_ms is not None and 0 <= after_ms <= window_ms(handover.step):
+                yield _rewind(group, key, change, handover, after_ms)
+
+
+def _may_be_after_handovers(group: GroupCase, changes: ChangeTable) -> Flags:
+    """Which of these changes were written within the longest time behind a change of owner, told from columns alone."""
+    if not len(changes):
+        return np.zeros(0, np.bool_)
+    numbers = group.count_steps_before(changes.commit(CommitColumn.OFFSET)) - 1
+    steps = group.owners.steps_of_handovers(group.keys.names, changes.places, numbers)
+    times = np.array([NONE if step.timestamp_ms is None else step.timestamp_ms for step in group.memberships] or [NONE], np.int64)
+    began, written = times[steps], changes.commit(CommitColumn.TIME)
+    after_ms = written - began
+    flags: Flags = (steps >= 0) & (began != NONE) & (written != NONE) & (after_ms >= 0) & (after_ms <= LONGEST_WINDOW_MS)
+    return flags
+
+
+def _could_have_known(change: Change) -> bool:
+    """Whether this value is one that the previous owner could have had in memory: not below what he began with."""
+    return change.value_at_step_before is None or change.commit.committed_offset >= change.value_at_step_before
+
+
+def _rewind(group: GroupCase, key: KeyHistory, change: Change, handover: Handover, after_ms: int) -> Finding:
+    assert change.before is not None
+    high, low = change.before.committed_offset, change.commit.committed_offset
+    following = next((after for rewind, after in _rewinds(key) if rewind == change), None)
+    is_above_again = following is not None and following.commit.committed_offset >= high
+    was_committed = low in (change.value_at_last_step, change.value_at_step_before)
+    not_excluded = []
+    if _others_went_back(group, key, change, handover):
+        not_excluded.append("a deliberate seek: partitions of the same owner that did not move went back too")
+    if not group.log_context.is_complete_at(change.before.record_offset):
+        not_excluded.append(
+            f"commits between them that compaction took: history is complete from {group.log_context.complete_from_offset} on"
+        )
+    is_sure = (is_above_again or was_committed) and not not_excluded
+    is_recovered = key.holds is not None and key.holds.committed_offset >= high
+    sentence = (
+        f"{high} → {low} ({low - high:+d}), {span(after_ms)} after the partition went from {named(handover.previous)}"
+        f" to {named(handover.owner)}{'; later commits are above it again' if is_recovered else ''}"
+    )
+    return finding(
+        "IC-02",
+        sentence,
+        key,
+        log_context=group.log_context,
+        severity="warn" if is_recovered else "incident",
+        confidence="likely" if is_sure else "possible",
+        member_id=handover.owner.member_id if handover.owner is not None else None,
+        evidence=[handover.previous_step, handover.step, change, *([following] if following is not None else [])],
+        not_excluded=not_excluded,
+        remedy=None if is_recovered else "exhume reset-plan --before-rewind takes it back to the higher offset",
+    )
+
+
+def _others_went_back(group: GroupCase, key: KeyHistory, change: Change, handover: Handover) -> bool:
+    """Whether keys of the same owner that did not move went back with this one."""
+    stayed = set(handover.owner.owned if handover.owner is not None else ())
+    for other in group.keys.with_changes("rewind"):
+        if other != key and (other.topic, other.partition) in stayed:
+            near = [each for each in other.of("rewind") if each.commit.byte_position == change.commit.byte_position]
+            if near and handover_before(group, other, change.commit.record_offset) is None:
+                return True
+    return False
+
+
+def is_sawtooth(key: KeyHistory) -> bool:
+    """Whether rewinds of this key come in numbers, each made good by the next commit but one or so: two writers, not one rebalance."""
+    return bool(_teeth(key, 0))
+
+
+def find_sawteeth(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
+    """Two writers that take turns on one key: three rewinds within an hour, each made good by the commit behind it.
+
+    The values split into two rising chains of three or more. A chain that never changes is a zombie that commits what it has in memory.
+    """
+    complete_from = group.log_context.complete_from_offset
+    for key in _with_teeth(group):
+        teeth = _teeth(key, complete_from)
+        if not teeth:
+            if _teeth(key, 0):
+                reason = f"{key.topic}-{key.partition} goes back and forth in front of record {complete_from}, where compaction has been"
+                yield undecidable("IC-13", reason, group)
+            continue
+        upper, lower = _chains(key, teeth)
+        if len(upper) >= _TEETH and len(lower) >= _TEETH:
+            yield _sawtooth(group, key, upper, lower, inputs)
+
+
+def _with_teeth(group: GroupCase) -> list[KeyHistory]:
+    """The keys that may have a sawtooth, told from columns alone: with so many rewinds that the commit behind makes good."""
+    changes = group.keys.changed("rewind", "after_rewind")
+    if not len(changes):
+        return []
+    is_rewind, places = changes.has("rewind"), changes.places
+    is_good = np.zeros(len(changes), np.bool_)
+    is_good[:-1] = (
+        is_rewind[:-1]
+        & changes.has("after_rewind")[1:]
+        & (places[1:] == places[:-1])
+        & (changes.commit(CommitColumn.VALUE)[1:] >= changes.before(CommitColumn.VALUE)[:-1])
+    )
+    goods = np.bincount(places[is_good], minlength=len(group.keys))
+    return group.keys.at(np.flatnonzero(goods >= _TEETH))
+
+
+def _teeth(key: KeyHistory, complete_from: int) -> list[Change]:
+    """The rewinds, from this record on, that are made good and lie within an hour of two others."""
+    if key.count_of.get("rewind", 0) < _TEETH:
+        return []
+    teeth = [
+        change
+        for change, after in _rewinds(key)
+        if change.before is not None
+        and change.before.settled_offset >= complete_from
+        and after is not None
+        and after.commit.committed_offset >= change.before.committed_offset
+    ]
+    times = [change.commit.timestamp_ms for change in teeth]
+    for first in range(len(teeth) - _TEETH + 1):
+        start, end = times[first], times[first + _TEETH - 1]
+        if start is not None and end is not None and end - start <= _SAWTOOTH_MS:
+            return teeth
+    return []
+
+
+def _rewinds(key: KeyHistory) -> list[tuple[Change, Change | None]]:
+    """The rewinds, each with the next commit of another value behind it: a zombie may commit what it has more often than the other."""
+    found: list[tuple[Change, Change | None]] = []
+    for change in key.of("rewind", "after_rewind"):
+        if "after_rewind" in change.reasons and found:
+            found[-1] = found[-1][0], change
+        if "rewind" in change.reasons:
+            found.append((change, None))
+    return found
+
+
+def _chains(key: KeyHistory, teeth: Sequence[Change]) -> tuple[list[CommitRow], list[CommitRow]]:
+    """The commits around these rewinds split greedily into two chains that do not decrease: the upper and the lower one."""
+    known = {}
+    for change in (*teeth, *key.of("after_rewind")):
+        for commit in (change.before, change.commit):
+            if commit is not None:
+                known[commit.settled_offset] = commit
+    upper: list[CommitRow] = []
+    lower: list[CommitRow] = []
+    for _, commit in sorted(known.items()):
+        if not upper or commit.committed_offset >= upper[-1].committed_offset:
+            upper.append(commit)
+        elif not lower or commit.committed_offset >= lower[-1].committed_offset:
+            lower.append(commit)
+    return upper, lower
+
+
+def _sawtooth(group: GroupCase, key: KeyHistory, upper: Sequence[CommitRow], lower: Sequence[CommitRow], inputs: Inputs) -> Finding:
+    values = [commit.committed_offset for commit in lower]
+    is_constant = len(set(values)) == 1
+    chains = [
+        f"{name} chain {some([str(commit.committed_offset) for commit in chain])}{_producers(chain)}"
+        for name, chain in (("upper", upper), ("lower", lower))
+    ]
+    sentence = f"two writers take turns: {chains[0]}; {chains[1]}"
+    if is_constant:
+        sentence += f"; the lower one commits {values[0]} again and again: a zombie with an offset in memory"
+    start = (inputs.start_offsets or {}).get((key.topic, key.partition))
+    if start is not None and values[-1] < start:
+        sentence += f"; the data begins at {start}, so whoever restarts from {values[-1]} is reset"
+    return finding(
+        "IC-13",
+        sentence,
+        key,
+        log_context=group.log_context,
+        evidence=[*upper, *lower],
+        not_excluded=["an application that commits a smaller, safe position again on purpose"],
+        remedy="Find the second process with this group id, or producer, and stop it",
+    )
+
+
+def _producers(chain: Sequence[CommitRow]) -> str:
+    producers = sorted({commit.producer_id for commit in chain if commit.producer_id is not None})
+    return f" (producer {some([str(producer) for producer in producers])})" if producers else ""
+
+
+def find_jumps(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
+    """A commit that is higher than the one before by far more than usual: records may have been skipped."""
+    undecided = 0
+    for key in group.keys.with_changes("jump"):
+        for change in key.of("jump"):
+            if change.phase == "empty" or change.before is None or _is_catch_up(key, change):
+                continue
+            if _out_of_range(group, key, change) is not None:
+                continue
+            if group.log_context.is_complete_at(change.before.record_offset):
+                yield _jump(group, key, change, inputs)
+            else:
+                undecided += 1
+    if undecided:
+        reason = (
+            f"{counted(undecided, 'jump')} lie in front of record {group.log_context.complete_from_offset}, where compaction took commits"
+        )
+        yield undecidable("IC-16", reason, group, remedy="Look at another replica: each is cleaned by itself")
+
+
+def _is_catch_up(key: KeyHistory, change: Change) -> bool:
+    """Whether the key rose no faster than it usually does, and only had not been committed for a while."""
+    before, commit = change.before, change.commit
+    if before is None or before.timestamp_ms is None or commit.timestamp_ms is None or not key.usual_interval_ms or not change.usual_rise:
+        return False
+    intervals = (commit.timestamp_ms - before.timestamp_ms) / key.usual_interval_ms
+    return change.delta <= _CATCH_UP * intervals * change.usual_rise
+
+
+def _jump(group: GroupCase, key: KeyHistory, change: Change, inputs: Inputs) -> Finding:
+    assert change.before is not None
+    low, high, place = change.before.committed_offset, change.commit.committed_offset, (key.topic, key.partition)
+    at_start = (inputs.start_offsets or {}).get(place) == high
+    at_end = (inputs.end_offsets or {}).get(place) == high
+    sentence = f"{low} → {high} (+{high - low}), where rises of {change.usual_rise or 0:.0f} are usual"
+    if change.before.timestamp_ms is not None and change.commit.timestamp_ms is not None:
+        sentence += f", {span(change.commit.timestamp_ms - change.before.timestamp_ms)} after the commit before"
+    handover = handover_before(group, key, change.commit.record_offset)
+    is_moved = handover is not None and handover.step.record_offset > change.before.record_offset
+    if handover is not None and is_moved:
+        sentence += f"; the partition went from {named(handover.previous)} to {named(handover.owner)} in between"
+    if at_start or at_end:
+        where = "start: the position was out of range" if at_start else "end: as auto.offset.reset latest"
+        sentence += f"; it is exactly the data log's {where}"
+    not_excluded = ["a data topic that is compacted, or has transactions: its offsets have holes", "a catch-up with large batches"]
+    return finding(
+        "IC-16",
+        sentence,
+        key,
+        log_context=group.log_context,
+        severity="incident" if at_start or at_end else "warn",
+        confidence="likely" if at_start or at_end or is_moved else "possible",
+        evidence=[change, *([handover.step] if handover is not None and is_moved else [])],
+        not_excluded=[] if at_start or at_end else not_excluded,
+        remedy="exhume reset-plan --at-time takes the group back to before the jump",
+    )
+
+
+def _out_of_range(group: GroupCase, key: KeyHistory, change: Change) -> Handover | None:
+    """The change of owner between a commit without a leader epoch and this one, which jumps, or goes back to where the data may begin:
+    below all that the key ever held, or that the previous owner knew of. None where it is not so, or the key never has a leader epoch.
+    """
+    if change.before is None or change.before.leader_epoch != -1 or key.highest_leader_epoch < 0 or change.phase != "active":
+        return None
+    is_back = "rewind" in change.reasons and (change.commit.committed_offset == key.lowest or not _could_have_known(change))
+    if not is_back and "jump" not in change.reasons:
+        return None
+    handover = handover_before(group, key, change.commit.record_offset)
+    return handover if handover is not None and handover.step.record_offset >= change.before.record_offset else None
+
+
+def find_lost_leader_epochs(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # noqa: ARG001
+    """A key that is committed with leader epochs was committed without one, and the next owner began somewhere else.
+
+    Without the epoch a consumer cannot notice that the data log was cut, and its position was out of range. The first commit of the next
+    owner jumps, or goes back below all that the key ever held, or that the previous owner knew of. By itself a commit without a leader
+    epoch is no finding.
+    """
+    changes = group.keys.changed("rewind", "jump")
+    if not len(changes):
+        return
+    lost = (changes.before(CommitColumn.LEADER_EPOCH) == NONE) & (group.keys.numbers(KeyColumn.HIGHEST_LEADER_EPOCH)[changes.places] >= 0)
+    for key in group.keys.at(changes.where(lost).places):
+        for change in key.of("rewind", "jump"):
+            handover = _out_of_range(group, key, change)
+            if handover is None or change.before is None:
+                continue
+            low, high = change.before.committed_offset, change.commit.committed_offset
+            sentence = (
+                f"{low} was committed without a leader epoch, then {named(handover.owner)} took over from {named(handover.previous)}"
+                f" and committed {high} ({high - low:+d})"
+            )
+            traps = ["a client that never sends leader epochs", "Kafka Streams with exactly_once, which may leave it out"]
+            yield finding(
+                "IC-38",
+                sentence,
+                key,
+                log_context=group.log_context,
+                severity="incident",
+                confidence="possible",
+                evidence=[handover.step, change],
+                not_excluded=traps,
+                remedy="Look at the data log's start and end at that time, and at auto.offset.reset of the clients",
+            )
+
+
+DETECTORS = (
+    Detector(
+        code="IC-02",
+        title="Rewind: a lower offset overwrote a higher one around a rebalance",
+        section="Offsets moved",
+        in_group=find_rewinds_at_rebalances,
+        by_time=True,
+        traps=(
+            "A deliberate seek back often hits all partitions of its member, not only those that moved",
+            "While the group is Empty it is a reset (IC-05b); where the leader epoch fell too, the topic was recreated (IC-07)",
+            "Pairs that alternate are two writers (IC-13)",
+            "Two commits of one member out of order have no change of owner near them",
+            "A commit of a transaction that ended later, but was staged earlier, is no rewind",
+        ),
+    ),
+    Detector(
+        code="IC-13",
+        title="Sawtooth: two writers alternate on one key",
+        section="Offsets moved",
+        in_group=find_sawteeth,
+        traps=(
+            "Some applications commit a smaller, safe position again on purpose",
+            "Zombies of transactional producers with ids of their own are not fenced: their producer ids are in the sentence",
+        ),
+        better_with=("--start-offsets",),
+    ),
+    Detector(
+        code="IC-16",
+        title="Forward jump: records skipped",
+        section="Offsets moved",
+        in_group=find_jumps,
+        traps=(
+            f"A jump is more than {JUMP_FLOOR} offsets and {JUMP_RATIO} times the median of the last {USUAL} rises, two at least",
+            "After a pause a group catches up with large batches: what it would have consumed in that time at twice its speed is no jump",
+            "Offsets of data topics with transactions or compaction have holes",
+            "A reset while the group was Empty is IC-05b",
+            "Where compaction took commits, what is left seems to jump",
+        ),
+        better_with=("--start-offsets", "--end-offsets"),
+    ),
+    Detector(
+        code="IC-38",
+        title="Committed without leader epoch, then out of range",
+        section="Offsets moved",
+        in_group=find_lost_leader_epochs,
+        traps=(
+            "Clients that never send leader epochs",
+            "Resets by an operator write none either, while the group is Empty",
+            "Kafka Streams with exactly_once may leave it out",
+        ),
+    ),
+)

@@ -1,0 +1,107 @@
+"""Commits of transactions that never counted."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from exhume.analysis.detectors.cases import GroupCase
+from exhume.analysis.detectors.commits import Dropped
+from exhume.analysis.detectors.inputs import Inputs
+from exhume.analysis.detectors.keys import KeyHistory
+from exhume.analysis.detectors.registry import Detector
+from exhume.analysis.detectors.report import counted, finding, partitions_of, some, span
+from exhume.findings import Finding, Severity
+
+#: transaction.max.timeout.ms and what brokers add to it before they call a transaction late.
+_LATE_MS = 20 * 60_000
+
+
+def find_commits_that_never_counted(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # noqa: ARG001
+    """Commits of transactions that an ABORT marker dropped, or whose transaction has no marker when the log ends.
+
+    While such a transaction was open, fetches that want stable offsets failed with UNSTABLE_OFFSET_COMMIT. A key without any other value
+    looks as if the group had never committed.
+    """
+    by_topic: defaultdict[str, list[tuple[KeyHistory, Dropped]]] = defaultdict(list)
+    for key in group.keys.with_dropped():
+        for dropped in key.dropped:
+            by_topic[key.topic].append((key, dropped))
+    for topic, found in sorted(by_topic.items()):
+        aborted = [each for each in found if each[1].outcome == "ABORT"]
+        if aborted:
+            yield _aborted(group, topic, aborted)
+        still_open = [each for each in found if each[1].outcome == "open"]
+        if still_open:
+            yield _open(group, topic, still_open)
+
+
+def _aborted(group: GroupCase, topic: str, found: Sequence[tuple[KeyHistory, Dropped]]) -> Finding:
+    keys = dict.fromkeys(key for key, _ in found)
+    without = [key for key in keys if key.last is None]
+    told = [
+        f"{topic}-{key.partition}: {dropped.commit.committed_offset} staged at {dropped.commit.record_offset}, aborted at"
+        f" {dropped.marker_offset}{_unstable(dropped)}; {_left(key)}"
+        for key, dropped in found
+    ]
+    sentence = f"{counted(len(found), 'staged commit')} of {topic} aborted: {some(told)}"
+    if without:
+        sentence += f"; {counted(len(without), 'partition')} without any other value: as if the group had never committed"
+    return _finding(group, sentence, found, severity="warn" if without else "info")
+
+
+def _unstable(dropped: Dropped) -> str:
+    if dropped.marker_timestamp_ms is None or dropped.commit.timestamp_ms is None:
+        return ""
+    return f" after {span(dropped.marker_timestamp_ms - dropped.commit.timestamp_ms)}"
+
+
+def _left(key: KeyHistory) -> str:
+    if key.holds is not None:
+        return f"{key.holds.committed_offset} is committed"
+    return "nothing is committed"
+
+
+def _open(group: GroupCase, topic: str, found: Sequence[tuple[KeyHistory, Dropped]]) -> Finding:
+    now_ms = group.log_context.last_timestamp_ms
+    since = [dropped.commit.timestamp_ms for _, dropped in found if dropped.commit.timestamp_ms is not None]
+    age_ms = now_ms - min(since) if now_ms is not None and since else None
+    producers = sorted({str(dropped.commit.producer_id) for _, dropped in found})
+    offsets = partitions_of(topic, sorted({key.partition for key, _ in found}))
+    age = f"{span(age_ms)} before the log ends" if age_ms is not None else "at a time that is not known"
+    sentence = f"{offsets} staged by producer {some(producers)}, {age}, and neither committed nor aborted"
+    is_late = age_ms is not None and age_ms > _LATE_MS
+    not_excluded = [] if is_late else ["a copy that was taken in the middle of a transaction"]
+    return _finding(group, sentence, found, severity="warn" if is_late else "info", not_excluded=not_excluded)
+
+
+def _finding(
+    group: GroupCase, sentence: str, found: Sequence[tuple[KeyHistory, Dropped]], *, severity: Severity, not_excluded: Sequence[str] = ()
+) -> Finding:
+    keys = {key.partition: key for key, _ in found}
+    return finding(
+        "IC-26",
+        sentence,
+        group,
+        severity=severity,
+        confidence="proof",
+        topic=found[0][0].topic,
+        partition=next(iter(keys)) if len(keys) == 1 else None,
+        evidence=[proof for key, dropped in found for proof in (dropped, key.holds) if proof is not None],
+        not_excluded=not_excluded,
+    )
+
+
+DETECTORS = (
+    Detector(
+        code="IC-26",
+        title="Transactional commit that never counted",
+        section="Offsets disappeared",
+        in_group=find_commits_that_never_counted,
+        traps=(
+            "The cleaner removes aborted commits at once: where it has been, none are left to be found",
+            "An empty batch that is kept for the state of its producer is no open transaction",
+            "A copy may end in the middle of a transaction",
+        ),
+    ),
+)

@@ -1,0 +1,300 @@
+"""Partitions that nobody consumes: without an owner, or with one that is silent on them; and assignments that are lopsided."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from statistics import median
+
+from exhume.analysis.detectors.absences import absences
+from exhume.analysis.detectors.cases import GroupCase
+from exhume.analysis.detectors.commits import PAUSE_MS, PAUSE_RATIO
+from exhume.analysis.detectors.inputs import Inputs
+from exhume.analysis.detectors.keys import KeyHistory
+from exhume.analysis.detectors.paused import LEAST_OTHERS, find_paused
+from exhume.analysis.detectors.registry import Detector
+from exhume.analysis.detectors.report import counted, finding, some, span, undecidable
+from exhume.analysis.detectors.steps import StepRun, judged, step_runs, who
+from exhume.analysis.member_columns import all_owned, all_subscribed, assigned_of, difference_of, is_known, member_at
+from exhume.analysis.memberships import Member, Membership, TopicPartition
+from exhume.analysis.topic_sizes import TopicSize, TopicSizes
+from exhume.findings import Finding
+
+_PARTITION_METADATA = (4, 9)
+_EAGER = ("range", "roundrobin", "sticky")
+_NAMED = 10
+
+
+def find_unread(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
+    """Partitions that nobody consumes.
+
+    IC-20a: a partition of a topic that members subscribe to is in nobody's assignment, in two successive generations or for five minutes.
+    How many partitions a topic has is taken from `--topics`, else from the coordinator's own record of it; without either only the
+    partitions that somebody ever spoke of can be missed, and whether there are more is undecidable.
+
+    IC-20b: a partition has an owner, and was not committed for ten times the owner's usual interval, while two or more other partitions of
+    the same owner go on. That points at the client: a fetcher that was not started again, an assignment that it lost. It is so still at the
+    end of the log; or it was so for a time, where the client commits also what has not changed, or the partition then rose by ten times of
+    what is usual at once. Such times are judged where compaction took nothing.
+    """
+    sizes = _sizes(group, inputs)
+    yield from _without_owner(group, sizes)
+    yield from _silent(group, inputs)
+    yield from find_paused(group)
+
+
+def _sizes(group: GroupCase, inputs: Inputs) -> TopicSizes:
+    sizes = TopicSizes(inputs.topics or ())
+    for record in group.records:
+        if record.record_type in _PARTITION_METADATA:
+            decoded = record.decoded
+            sizes.learn_record(group.group, None if decoded.value is None else decoded.value.get("topics"), record.record_offset)
+    # Plans are the same again and again: of those that are equal the last one tells all.
+    plans: dict[frozenset[TopicPartition], None] = {}
+    others: set[frozenset[TopicPartition]] = set()
+    for step in reversed(group.memberships):
+        if step.kind == "classic" and step.protocol in _EAGER:
+            plans.setdefault(all_owned(step))
+        else:
+            others.add(all_owned(step))
+    sizes.learn_plans([*reversed(plans)])
+    for topic, partition in frozenset().union(*others):
+        sizes.saw(topic, partition)
+    for topic, partition in group.keys.names:
+        sizes.saw(topic, partition)
+    return sizes
+
+
+def _without_owner(group: GroupCase, sizes: TopicSizes) -> Iterator[Finding]:
+    steps = [step for step in judged(group) if step.members and is_known(step)]
+    subscribed = [all_subscribed(step) for step in steps]
+    nameless = _nameless(group, steps, subscribed)
+    if nameless:
+        subscribed = [topics - nameless for topics in subscribed]
+        reason = f"assignments name topics by ids that nobody knows, and {some(sorted(nameless))} may be among them"
+        yield undecidable("IC-20a", reason, group, remedy="Give --topics, with topic ids", evidence=steps[-1:])
+    known = {topic: sizes.of(topic, group.group) for topic in sorted(frozenset().union(*subscribed))}
+    counts = {topic: size.partition_count for topic, size in known.items() if size is not None}
+    found: list[tuple[str, TopicSize, StepRun, list[int]]] = []
+    for first, end, missed in absences(steps, subscribed, counts):
+        ended = steps[end] if end < len(steps) else None
+        stretch = StepRun(steps[first:end], ended, group.log_context.last_timestamp_ms if ended is None else ended.timestamp_ms)
+        if stretch.lasts:
+            found += ((topic, size, stretch, partitions) for topic, partitions in missed().items() if (size := known[topic]) is not None)
+    for topic, size, stretch, partitions in sorted(found, key=lambda each: each[2].first.record_offset):
+        yield _missing(group, topic, size, stretch, partitions)
+    unsure = [topic for topic, size in known.items() if size is None or not size.is_exact]
+    if unsure:
+        told = ", ".join(
+            known_size.sentence() if (known_size := known[topic]) else f"nothing is known of {topic}" for topic in unsure[:_NAMED]
+        )
+        reason = f"how many partitions these topics have is not known: {told}; above that nobody's absence would show"
+        yield undecidable("IC-20a", reason, group, remedy="Give --topics", evidence=steps[-1:])
+
+
+def _nameless(group: GroupCase, steps: Sequence[Membership], subscribed: Sequence[frozenset[str]]) -> frozenset[str]:
+    """The topics whose ids nobody knows, where assignments name topics by such ids: consumer and share groups do."""
+    named = group.log_context.names.ids().keys()
+    by_id = [number for number, step in enumerate(steps) if step.kind in ("consumer", "share")]
+    if all(topic in named for number in by_id for topic, _ in all_owned(steps[number])):
+        return frozenset()
+    return frozenset().union(*(subscribed[number] for number in by_id)) - named
+
+
+def _missing(group: GroupCase, topic: str, size: TopicSize, stretch: StepRun, partitions: Sequence[int]) -> Finding:
+    names = ", ".join(str(partition) for partition in partitions[:_NAMED]) + (" …" if len(partitions) > _NAMED else "")
+    which = f"{topic}-{partitions[0]}" if len(partitions) == 1 else f"{counted(len(partitions), 'partition')} of {topic} ({names})"
+    sentence = f"nobody had {which} from record {stretch.first.record_offset} on, in {counted(len(stretch.steps), 'step')} of the group"
+    sentence += f" over {span(stretch.length_ms)}" if stretch.length_ms else ""
+    sentence += "" if stretch.is_over else ", and still so at the end of the log"
+    keys = [(topic, partition) for partition in partitions]
+    last = group.keys.newest(keys)
+    if last is not None and stretch.next is not None and last.record_offset > stretch.next.record_offset:
+        # They had an owner again, and what it committed says nothing about this time.
+        last = None
+    if last is not None:
+        stopped = last.record_offset < stretch.first.record_offset
+        sentence += f"; commits stopped with record {last.record_offset}" if stopped else f"; last committed by record {last.record_offset}"
+    not_excluded = []
+    if size.basis == "topics_file":
+        not_excluded.append("partitions that were added to the topic since: the topics file is of now")
+    if not size.is_exact:
+        not_excluded.append("a topic that was made anew with fewer partitions")
+    if last is None and not group.keys.were_committed_before(stretch.first.record_offset, keys):
+        not_excluded.append("a topic that was not there yet")
+    return finding(
+        "IC-20a",
+        sentence,
+        group,
+        severity="incident" if size.basis == "topics_file" and not stretch.is_over and last is not None else "warn",
+        confidence="likely" if size.is_exact else "possible",
+        evidence=[*stretch.steps[:2], *([last] if last is not None else []), *([stretch.next] if stretch.next else [])],
+        not_excluded=not_excluded,
+        topic=topic,
+        partition=partitions[0] if len(partitions) == 1 else None,
+    )
+
+
+def _silent(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
+    steps = group.memberships
+    if not steps or steps[-1].kind == "share" or not _may_be_silent(group.keys.last_times(group.keys.names)):
+        return
+    for place, assigned in enumerate(assigned_of(steps[-1])):
+        owned = dict.fromkeys(assigned or ())
+        if not _may_be_silent(group.keys.last_times(owned)):
+            continue
+        histories = [history for each in owned if (history := group.keys.find(*each)) is not None]
+        for history in histories:
+            others = [other for other in histories if other != history]
+            found = _silent_key(group, inputs, place, history, others)
+            if found is not None:
+                yield found
+
+
+def _may_be_silent(last_times: Sequence[int]) -> bool:
+    """Whether one key among those with these last commits may lie far enough behind two others."""
+    return len(last_times) > LEAST_OTHERS and max(last_times) - min(last_times) > PAUSE_MS
+
+
+def _silent_key(group: GroupCase, inputs: Inputs, place: int, history: KeyHistory, others: Sequence[KeyHistory]) -> Finding | None:
+    """What is found of a key of the member in this place, when these are its other keys."""
+    last = history.holds
+    usual = [other.usual_interval_ms for other in others if other.usual_interval_ms is not None]
+    if last is None or last.timestamp_ms is None or history.commits < LEAST_OTHERS or not usual:
+        return None
+    usual_ms = median(usual)
+    threshold_ms = max(PAUSE_RATIO * usual_ms, PAUSE_MS)
+    going_on = [
+        other.holds
+        for other in others
+        if (held := other.holds) is not None
+        and held.timestamp_ms is not None
+        and held.timestamp_ms - last.timestamp_ms > threshold_ms
+        and other.highest != other.lowest
+    ]
+    if len(going_on) < LEAST_OTHERS:
+        return None
+    latest = max((commit for commit in going_on if commit is not None), key=lambda commit: commit.record_offset)
+    length_ms = (latest.timestamp_ms or 0) - last.timestamp_ms
+    end_offset = (inputs.end_offsets or {}).get((history.topic, history.partition))
+    if end_offset is not None and end_offset <= last.committed_offset:
+        return None
+    member = member_at(group.memberships[-1], place)
+    if member.is_away:
+        return None
+    sentence = (
+        f"{history.topic}-{history.partition} of {who(member)} was last committed {span(length_ms)} before the others of the same owner, "
+        f"{length_ms / usual_ms:.0f} times the usual interval, while {counted(len(going_on), 'other partition')} went on"
+    )
+    not_excluded = []
+    if end_offset is not None:
+        sentence += f"; {end_offset - last.committed_offset} records behind the end"
+    elif not history.repeats:
+        not_excluded.append("a partition without traffic: this client may commit only what changes (--end-offsets would tell)")
+    if not group.log_context.is_complete_at(last.record_offset):
+        not_excluded.append("another usual interval: compaction took commits")
+    return finding(
+        "IC-20b",
+        sentence,
+        history,
+        log_context=group.log_context,
+        severity="warn" if end_offset is not None or history.repeats else "info",
+        confidence="likely" if end_offset is not None or history.repeats else "possible",
+        evidence=[group.memberships[-1], last, latest],
+        member_id=member.member_id,
+        not_excluded=not_excluded,
+        remedy="Look at that client, not at the coordinator: is it still fetching this partition?",
+    )
+
+
+def find_lopsided(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # noqa: ARG001
+    """Of members with the same subscription one has two partitions more than another, or more than that.
+
+    The range assignor shares out each topic by itself: with it a member may have one more for each topic. That many are worth knowing, more
+    than that are worth a look. Of a consumer group the target counts, of a classic one a stored assignment that lasts.
+    """
+    steps = [step for step in judged(group) if step.kind in ("classic", "consumer") and step.protocol != "stream"]
+    for stretch in step_runs(group, steps, lambda step: _lopsided(step) is not None):
+        told = _lopsided(stretch.first)
+        if told is None or not (stretch.lasts or (stretch.first.kind == "classic" and stretch.first.protocol in _EAGER)):
+            continue
+        most, least, topics = told
+        difference = len(_plan(most)) - len(_plan(least))
+        assignor = stretch.first.protocol or most.server_assignor or "the default assignor"
+        by_range = assignor == "range" and difference <= topics
+        sentence = (
+            f"{who(most)} has {counted(len(_plan(most)), 'partition')} and {who(least)} {len(_plan(least))}, subscribed alike to "
+            f"{counted(topics, 'topic')}, by {assignor}"
+        )
+        if by_range:
+            sentence += ": as range shares out topics with few partitions"
+        not_excluded = ["an assignment by racks"] if most.rack_id is not None else []
+        if assignor not in (*_EAGER, "cooperative-sticky", "uniform"):
+            not_excluded.append(f"what {assignor} means to do")
+        yield finding(
+            "IC-34",
+            sentence,
+            group,
+            severity="info" if by_range else "warn",
+            confidence="proof",
+            evidence=stretch.steps[:2],
+            not_excluded=not_excluded,
+            remedy="Another assignor, such as cooperative-sticky, shares out all topics together" if assignor == "range" else None,
+        )
+
+
+def _plan(member: Member) -> tuple[TopicPartition, ...]:
+    return (member.assigned if member.is_classic or member.target is None else member.target) or ()
+
+
+def _lopsided(step: Membership) -> tuple[Member, Member, int] | None:
+    """The members with most and with least of those that subscribe alike, and to how many topics; None where all is even."""
+    by_topics: dict[frozenset[str], list[Member]] = {}
+    if step.kind == "consumer" and step.target_epoch != step.group_epoch:
+        return None
+    if step.kind == "classic" and difference_of(step) <= 1:
+        return None
+    for member in step.members.values():
+        if member.subscribed_topics and not (member.assigned is None and member.target is None):
+            by_topics.setdefault(frozenset(member.subscribed_topics), []).append(member)
+    subscribed = Counter(chain.from_iterable(by_topics))
+    for topics, members in by_topics.items():
+        # Who subscribes to less leaves more of the rest to others.
+        if any(subscribed[topic] > 1 for topic in topics):
+            continue
+        most, least = max(members, key=lambda member: len(_plan(member))), min(members, key=lambda member: len(_plan(member)))
+        if len(_plan(most)) - len(_plan(least)) > 1:
+            return most, least, len(topics)
+    return None
+
+
+DETECTORS = (
+    Detector(
+        code="IC-20",
+        title="Partition that nobody consumes",
+        section="Membership and assignment",
+        in_group=find_unread,
+        traps=(
+            "A cooperative rebalance leaves moving partitions to nobody for one generation",
+            "Partitions that were just added are nobody's until clients hear of them",
+            "Members without partitions are normal where there are more members than partitions",
+            "A client that commits only what changes is silent on a partition without traffic",
+        ),
+        better_with=("--topics", "--end-offsets"),
+    ),
+)
+LOPSIDED = (
+    Detector(
+        code="IC-34",
+        title="Lopsided assignment",
+        section="Membership and assignment",
+        in_group=find_lopsided,
+        traps=(
+            "Members whose subscriptions are different and have topics in common",
+            "Topics with few partitions under range: worth knowing, as intended",
+            "A cooperative rebalance under way",
+        ),
+        better_with=("--topics",),
+    ),
+)

@@ -1,0 +1,266 @@
+"""The lives of groups: their records folded, in the order of the log, into steps.
+
+A record of a classic group is a step of its own. Of a consumer, share or streams group a batch is: what lies between two records of one
+batch was never in force. Conversions between kinds of groups lie within a batch, too: the step says from which kind it came.
+
+Held in memory is the latest word of each group, and nothing of the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from exhume.analysis.classic_members import classic_group
+from exhume.analysis.member_tables import ClassicMembers, MemberTable
+from exhume.analysis.memberships import Kind, Member, Membership
+from exhume.analysis.modern_members import ModernGroupRecords, kind_of
+from exhume.codecs.record_types import RECORD_TYPES, Decoded, decode_record
+from exhume.replay.topic_names import TopicNames
+
+#: The names of the record types that are read: all but offset commits. One record in a hundred is of these.
+GROUP_RECORD_TYPES = tuple(dict.fromkeys(row.name for row in RECORD_TYPES.values() if row.group_type != "any"))
+
+_CLASSIC_GROUP = 2
+_GROUP_TOMBSTONES = (3, 11, 17)
+_WITH_TOPIC_NAMES = (4, 9, 15)
+_NUMBERS = pa.array([number for number in RECORD_TYPES if kind_of(number) is not None], pa.int16())
+_COLUMNS = ("replica", "offsets_partition", "path", "byte_position", "record_offset", "timestamp_ms", "key", "value")
+_REMOVED: dict[str, Any] = {"is_tombstone": True, "members": {}}
+#: Where a batch lies: replica, offsets partition, path, byte position.
+Place = tuple[str | None, int | None, str, int]
+
+
+def group_timeline(batches: Iterable[pa.RecordBatch], names: TopicNames | None = None) -> Iterator[Membership]:
+    """Every step of every group, in the order of the log.
+
+    `batches` have rows of `schemas.RECORDS` in the order of the log, of one partition after the other; those of other record types than
+    `GROUP_RECORD_TYPES` are passed over. `names` are names of topic ids; those that the records tell are added.
+    """
+    fold = GroupFold(names if names is not None else TopicNames())
+    for batch in batches:
+        wanted = batch.filter(pc.and_(pc.invert(batch["is_control"]), pc.is_in(batch["record_type"], value_set=_NUMBERS)))
+        columns = [wanted.column(name).to_pylist() for name in _COLUMNS]
+        for replica, offsets_partition, path, byte_position, *record in zip(*columns, strict=True):
+            yield from fold.begin_batch((replica, offsets_partition, path, byte_position))
+            yield from fold.take(*record)
+    yield from fold.end_batch()
+
+
+def steps_of_records(
+    records: Iterable[tuple[Place, int, int | None, bytes, bytes | None, MemberTable | None]], names: TopicNames
+) -> Iterator[Membership]:
+    """As `group_timeline`, for records in hand: place, record offset, time, key, value and, if there is one, member table of each.
+
+    Control records are not among them.
+    """
+    fold = GroupFold(names)
+    for place, record_offset, timestamp_ms, key, value, member_table in records:
+        if kind_of(int.from_bytes(key[:2], "big", signed=True)) is not None:
+            yield from fold.begin_batch(place)
+            yield from fold.take(record_offset, timestamp_ms, key, value, member_table)
+    yield from fold.end_batch()
+
+
+def steps_of_member_tables(
+    group: str,
+    origin: tuple[str | None, int | None],
+    records: Iterable[tuple[int, int | None, str, int, MemberTable | None]],
+) -> list[Membership]:
+    """As `steps_of_records`, of a group that was never other than classic and of which no batch has two records: record offset, time, path,
+    byte position and roster of each; None is a tombstone.
+    """
+    return [
+        Membership(
+            *origin,
+            group,
+            "classic",
+            record_offset,
+            record_offset,
+            timestamp_ms,
+            path,
+            byte_position,
+            **(_REMOVED if member_table is None else _roster_fields(member_table)),
+        )
+        for record_offset, timestamp_ms, path, byte_position, member_table in records
+    ]
+
+
+@lru_cache(maxsize=65_536)
+def decoded_key(key: bytes) -> Decoded:
+    """What this key says: of a group there are many records with the same."""
+    return decode_record(key, None)
+
+
+@dataclass(slots=True)
+class _Touched:
+    """What the present batch has of a group."""
+
+    first_record_offset: int
+    last_record_offset: int
+    timestamp_ms: int | None
+    #: The kind that the group was of when the batch began.
+    before: Kind | None
+    #: Fields of a step that waits for what follows in this batch: of a classic group, or the removal of any.
+    waiting: dict[str, Any] | None = None
+    has_modern: bool = False
+
+
+@dataclass(slots=True)
+class GroupFold:
+    """The latest word of every group, and steps as they come about: `begin_batch`, then `take` each record, then `end_batch`."""
+
+    names: TopicNames
+    place: Place | None = None
+    #: (replica, offsets partition, group) to what is in force.
+    _groups: dict[tuple[str | None, int | None, str], ModernGroupRecords | Kind] = field(default_factory=dict)
+    _touched: dict[str, _Touched] = field(default_factory=dict)
+
+    def begin_batch(self, place: Place) -> Iterator[Membership]:
+        """Go on to the batch that lies here; the steps of the one before come back, where it was another one."""
+        if place != self.place:
+            yield from self.end_batch()
+            self.place = place
+
+    def take(
+        self, record_offset: int, timestamp_ms: int | None, key: bytes, value: bytes | None, member_table: MemberTable | None = None
+    ) -> Iterator[Membership]:
+        """Take up a record of the present batch, with its roster where that is known; a step comes back where it ends one."""
+        told = decoded_key(key)
+        group, number = told.key.get("group"), told.number
+        if group is None or number is None or "undecodable_key" in told.marks:
+            return
+        assert self.place is not None
+        kind = self._kind(group)
+        if number == _CLASSIC_GROUP:
+            fields = _REMOVED if value is None else _classic_fields(key, value, member_table)
+            if fields is None:
+                return
+            touched = self._touch(group, record_offset, timestamp_ms)
+            if touched.waiting is not None and touched.waiting.get("kind") == "classic":
+                yield self._step(group, touched, touched.waiting)
+                touched.first_record_offset, touched.before = record_offset, "classic"
+            if value is None:
+                self._groups.pop((*self.place[:2], group), None)
+                touched.waiting = {**fields, "kind": kind or "classic"}
+            else:
+                self._groups[(*self.place[:2], group)] = "classic"
+                converted = touched.before if touched.before not in (None, "classic") else None
+                touched.waiting = {**fields, "kind": "classic", "converted_from": converted}
+            touched.has_modern = False
+            return
+        record = decode_record(key, value)
+        if value is not None and (record.value is None or "undecodable_value" in record.marks):
+            return
+        if number in _WITH_TOPIC_NAMES and value is not None:
+            self._learn(number, record)
+        self._take_modern(group, kind, record, record_offset, timestamp_ms)
+
+    def _take_modern(self, group: str, kind: Kind | None, record: Decoded, record_offset: int, timestamp_ms: int | None) -> None:
+        assert self.place is not None
+        assert record.number is not None
+        own, slot = kind_of(record.number), (*self.place[:2], group)
+        assert own is not None
+        held = self._groups.get(slot)
+        is_tombstone = record.value is None
+        if not isinstance(held, ModernGroupRecords) or held.kind != own:
+            # A tombstone of another kind of group than is there was outlived by what it belonged to.
+            if is_tombstone and not (record.number in _GROUP_TOMBSTONES and kind is None):
+                return
+            held = ModernGroupRecords(own, self.names)
+        touched = self._touch(group, record_offset, timestamp_ms)
+        held.apply(record)
+        if is_tombstone and record.number in _GROUP_TOMBSTONES:
+            self._groups.pop(slot, None)
+            touched.waiting, touched.has_modern = {"kind": own, "is_tombstone": True, "members": {}}, False
+        else:
+            self._groups[slot] = held
+            touched.has_modern = True
+
+    def end_batch(self) -> Iterator[Membership]:
+        """The steps that the present batch made, of one group after the other."""
+        for group, touched in self._touched.items():
+            assert self.place is not None
+            held = self._groups.get((*self.place[:2], group))
+            if touched.has_modern and isinstance(held, ModernGroupRecords):
+                yield self._step(group, touched, _modern_fields(held, touched.before))
+            elif touched.waiting is not None:
+                yield self._step(group, touched, touched.waiting)
+        self._touched.clear()
+
+    def _kind(self, group: str) -> Kind | None:
+        assert self.place is not None
+        held = self._groups.get((*self.place[:2], group))
+        return held.kind if isinstance(held, ModernGroupRecords) else held
+
+    def _touch(self, group: str, record_offset: int, timestamp_ms: int | None) -> _Touched:
+        touched = self._touched.get(group)
+        if touched is None:
+            touched = self._touched[group] = _Touched(record_offset, record_offset, timestamp_ms, self._kind(group))
+        touched.last_record_offset, touched.timestamp_ms = record_offset, timestamp_ms
+        return touched
+
+    def _learn(self, number: int, record: Decoded) -> None:
+        self.names.learn_from_record(number, record.key, record.value)
+        for held in self._groups.values():
+            if isinstance(held, ModernGroupRecords):
+                held.forget_made()
+
+    def _step(self, group: str, touched: _Touched, fields: dict[str, Any]) -> Membership:
+        assert self.place is not None
+        replica, offsets_partition, path, byte_position = self.place
+        return Membership(
+            replica=replica,
+            offsets_partition=offsets_partition,
+            group=group,
+            record_offset=touched.first_record_offset,
+            last_record_offset=touched.last_record_offset,
+            timestamp_ms=touched.timestamp_ms,
+            path=path,
+            byte_position=byte_position,
+            **fields,
+        )
+
+
+def _classic_fields(key: bytes, value: bytes, member_table: MemberTable | None) -> dict[str, Any] | None:
+    if member_table is not None:
+        return _roster_fields(member_table)
+    read = classic_group(key, value)
+    return None if read is None else _fields_of(*read)
+
+
+def _roster_fields(member_table: MemberTable) -> dict[str, Any]:
+    return _fields_of(member_table.header, ClassicMembers(member_table))
+
+
+def _fields_of(front: Mapping[str, Any], members: Mapping[str, Member]) -> dict[str, Any]:
+    state_timestamp_ms = front.get("current_state_timestamp_ms", -1)
+    return {
+        "members": members,
+        "generation": front["generation"],
+        "protocol_type": front["protocol_type"] or None,
+        "protocol": front.get("protocol"),
+        "leader": front.get("leader"),
+        "state_timestamp_ms": None if state_timestamp_ms == -1 else state_timestamp_ms,
+        "is_placeholder": not members and not front["protocol_type"] and front["generation"] == 0,
+    }
+
+
+def _modern_fields(group: ModernGroupRecords, before: Kind | None) -> dict[str, Any]:
+    topology = group.topology or {}
+    return {
+        "kind": group.kind,
+        "members": group.members(),
+        "group_epoch": group.epochs.get("group_epoch"),
+        "target_epoch": group.target_epoch,
+        "assignment_timestamp_ms": group.assignment_timestamp_ms,
+        "topic_metadata": (group.epochs.get("metadata_hash"), group.topics),
+        "initialized": group.initialized,
+        "topology_epoch": topology.get("topology_epoch"),
+        "converted_from": before if before not in (None, group.kind) else None,
+    }

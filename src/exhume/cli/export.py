@@ -1,0 +1,133 @@
+"""`exhume export`: a state on Spark, as a directory of Parquet tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from exhume.cli import without_pandas
+from exhume.cli.detector_options import (
+    Codes,
+    EndOffsets,
+    Live,
+    OffsetsPartitionCount,
+    Retention,
+    StartOffsets,
+    TopicsFile,
+    detector_inputs,
+)
+from exhume.cli.options import (
+    AtOffset,
+    AtTime,
+    EvidencePaths,
+    Groups,
+    Include,
+    LoadRelease,
+    NoVerify,
+    WhichClock,
+    record_offsets,
+)
+from exhume.errors import EvidenceError, RequestError
+
+if TYPE_CHECKING:
+    from exhume.replay.spark.state import StateFrames
+
+_DEFAULT_TABLES = "groups,members,offsets,loads"
+
+
+def export_command(
+    paths: EvidencePaths,
+    output_dir: Annotated[
+        str, typer.Option("--output-dir", metavar="DIR", help="The directory to write; an earlier output of this command is replaced.")
+    ],
+    tables: Annotated[
+        str,
+        typer.Option(
+            "--tables",
+            metavar="NAME,…",
+            help="The tables to write: those of state, summary, rebalances, owners, findings (by name: detectors run).",
+        ),
+    ] = _DEFAULT_TABLES,
+    release: LoadRelease = None,
+    at_offset: AtOffset = None,
+    at_time: AtTime = None,
+    clock: WhichClock = None,
+    groups: Groups = None,
+    codes: Codes = None,
+    end_offsets: EndOffsets = None,
+    start_offsets: StartOffsets = None,
+    topics_file: TopicsFile = None,
+    live: Live = None,
+    retention: Retention = None,
+    offsets_partitions: OffsetsPartitionCount = None,
+    include: Include = None,
+    master: Annotated[
+        str | None,
+        typer.Option(
+            "--master",
+            metavar="URL",
+            help="The Spark master, such as local[*] or spark://host:7077.",
+            show_default="that of spark-submit, else local[*]",
+        ),
+    ] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="End with an error where damage made the answer partial.")] = False,
+    no_verify: NoVerify = False,
+) -> None:
+    """Reconstruct the state of large logs on Apache Spark, as Parquet.
+
+    DIR gets a directory for each table, in it one for each offsets partition, and manifest.json, which lists every segment that was read
+    with its digest and what its checksums say. It appears whole, or stays as it was before.
+
+    The table findings is always written, with what reading and loading tell: damage above all. Named among the tables, it has what exhume
+    diagnose finds, too, by the same options (--code to --offsets-partitions). Detectors judge whole logs: at a moment they do not run.
+
+    Example: exhume export s3://backup/kafka-1 s3://backup/kafka-2 --output-dir /data/state --tables groups,offsets --release 4.3
+    """
+    without_pandas.let_in()
+    from exhume import spark as on_spark
+    from exhume.cli.export_progress import shown_phases
+    from exhume.replay.spark.session import open_session
+    from exhume.spark.export import check_tables
+
+    wanted = [name.strip() for name in tables.split(",") if name.strip()]
+    if not wanted:
+        raise RequestError("no table", remedy=f"Name some, such as --tables {_DEFAULT_TABLES}")
+    # Before a session costs seconds.
+    told = detector_inputs(end_offsets, start_offsets, topics_file, live, retention, offsets_partitions)
+    check_tables(wanted, at_moment=at_offset is not None or at_time is not None, detector_inputs=told, codes=codes or None)
+    session = open_session("exhume export", master)
+    try:
+        with shown_phases(session) as on_phase:
+            state = on_spark.export_tables(
+                session,
+                paths,
+                output_dir,
+                tables=wanted,
+                release=release,
+                at_offset=record_offsets(at_offset, "--at-offset"),
+                at_time_ms=at_time,
+                clock=None if clock is None else clock.value,
+                groups=groups or None,
+                detector_inputs=told,
+                codes=codes or None,
+                topics_file=topics_file,
+                include=[item.value for item in include or ()],
+                verify=not no_verify,
+                on_phase=on_phase,
+            )
+        _tell(state)
+        if strict and state.has_damage:
+            raise EvidenceError("the evidence is damaged, and the answer partial", remedy="The table findings says where")
+        if state.has_damage:
+            raise typer.Exit(1)
+    finally:
+        session.stop()
+
+
+def _tell(state: StateFrames) -> None:
+    """What the loads came to, in one line."""
+    outcomes = {row["outcome"]: row["count"] for row in state["loads"].groupBy("outcome").count().collect()}
+    typer.echo(", ".join(f"{outcome}: {count}" for outcome, count in sorted(outcomes.items())) or "nothing was loaded", err=True)
+    if state.has_damage:
+        typer.echo("the answer is partial: see the table findings", err=True)

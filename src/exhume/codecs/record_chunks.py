@@ -1,0 +1,101 @@
+"""A log chapter by chapter: its commits as one table, all its other records as another, both in log order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import chain, groupby
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from exhume.codecs import schemas
+from exhume.codecs.decoded_tables import decode_table
+from exhume.codecs.log_directory import PartitionDirectory
+from exhume.codecs.record_filter import RecordFilter
+from exhume.codecs.records_table import tables_of_batches
+from exhume.codecs.segment_reader import SegmentBatch, SegmentReader
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from exhume.codecs.columns.pieces import Piece
+
+    _Floats = npt.NDArray[np.float64]
+
+_OFFSET_COMMITS = pa.array([0, 1], pa.int16())
+_GROUP_METADATA = 2
+#: A group commits one topic after the other, partition by partition: each name comes many times in a row.
+_TEXTS = pa.dictionary(pa.int32(), pa.string())
+_COMMITS = pa.schema([field.with_type(_TEXTS) if field.name in ("group", "topic") else field for field in schemas.DECODED["offset_commit"]])
+
+
+@dataclass(frozen=True, slots=True)
+class RecordChunk:
+    """Some records of one offsets partition that follow one another.
+
+    `commits` are rows of `schemas.DECODED["offset_commit"]`, where groups and topics may be dictionaries, as they
+    come with a choice of their rows, too: then not every name is that of a row. `others` are all other records,
+    control records too, as `schemas.RECORDS`. Those of classic groups among them are in `groups`, too, as
+    `schemas.DECODED["group_metadata"]`.
+    """
+
+    partition: PartitionDirectory
+    commits: pa.RecordBatch
+    groups: pa.RecordBatch
+    others: pa.RecordBatch
+    #: The bytes on disk of `commits` and of `others`, as `record_sizes` shares them out; None where batches are read one by one.
+    sizes: Callable[[], tuple[_Floats, _Floats]] | None = None
+
+
+def record_chunks(reader: SegmentReader) -> Iterator[RecordChunk]:
+    """Everything that this reader finds, in the order of the files; each chapter is to be consumed before the next."""
+    if not reader.is_worth_compiling:
+        yield from _read_plainly(reader.batches())
+        return
+    from exhume.codecs.columns.pieces import Piece, pieces
+    from exhume.codecs.columns.runs import stretches
+
+    for found in stretches(pieces(reader)):
+        if isinstance(found, Piece):
+            yield _split(found)
+        else:
+            yield from _read_plainly(found)
+
+
+def _read_plainly(batches: Iterator[SegmentBatch]) -> Iterator[RecordChunk]:
+    for _, stretch in groupby(batches, key=lambda found: (found.partition.replica, found.partition.path)):
+        first = next(stretch)
+        for records in tables_of_batches(chain([first], stretch), RecordFilter()):
+            yield divide(first.partition, records)
+
+
+def divide(partition: PartitionDirectory, records: pa.RecordBatch) -> RecordChunk:
+    """These records (of `schemas.RECORDS`) as a chapter."""
+    is_commit = pc.and_(pc.invert(records["is_control"]), pc.is_in(records["record_type"], value_set=_OFFSET_COMMITS))
+    others = records.filter(pc.invert(is_commit))
+    return RecordChunk(partition, decode_table("offset_commit", records), decode_table("group_metadata", others), others)
+
+
+def _split(piece: Piece) -> RecordChunk:
+    import numpy as np
+
+    from exhume.codecs.columns.record_columns import record_table
+    from exhume.codecs.columns.sized import sizes_of
+    from exhume.codecs.columns.typed import commit_table, group_table
+    from exhume.codecs.kernels import records, scan
+
+    numbers = piece.records[records.RECORD_TYPE]
+    is_control = piece.run.columns[scan.ATTRIBUTES][piece.records[records.BATCH]] & scan.CONTROL != 0
+    is_commit = ~is_control & ((numbers == 0) | (numbers == 1))
+    commits = piece if is_commit.all() else piece.only(np.flatnonzero(is_commit))
+    groups = piece.only(np.flatnonzero(~is_control & (numbers == _GROUP_METADATA)))
+    others = piece.only(np.flatnonzero(~is_commit))
+
+    def sizes() -> tuple[_Floats, _Floats]:
+        of_all = sizes_of(piece)
+        return of_all[is_commit], of_all[~is_commit]
+
+    return RecordChunk(piece.run.partition, commit_table(commits, _COMMITS), group_table(groups), record_table(others), sizes)

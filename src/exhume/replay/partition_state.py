@@ -1,0 +1,342 @@
+"""What a coordinator holds: plain values, shared by both loaders.
+
+`PartitionState` is the memory of one offsets partition: groups by id, committed offsets, offsets pending on a transaction, and the share
+group state that the Java coordinator keeps beside its groups. Every value knows the record that made it (`record_offset`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Protocol
+
+import pyarrow as pa
+
+#: (group, topic, partition)
+OffsetKey = tuple[str, str, int]
+#: topic id -> partition -> assignment epoch (None where the record carries none)
+TopicPartitions = dict[str | None, dict[int, int | None]]
+#: task role -> subtopology id -> partition -> assignment epoch
+Tasks = dict[str, dict[str, dict[int, int | None]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A committed offset. None stands for what Kafka writes as -1; `producer_id` is set where a transaction committed it.
+
+    `batch_first_offset` is the record offset of the first record of its batch: what the Scala coordinator orders commits by.
+    """
+
+    committed_offset: int
+    leader_epoch: int | None
+    metadata: str
+    commit_timestamp_ms: int
+    expire_timestamp_ms: int | None
+    topic_id: str | None
+    value_version: int
+    record_offset: int
+    batch_first_offset: int
+    producer_id: int | None
+    producer_epoch: int | None
+
+
+@dataclass(slots=True)
+class OpenTransaction:
+    """A transaction without its end marker: the producer, and what it wrote so far."""
+
+    producer_id: int
+    producer_epoch: int
+    first_record_offset: int
+    last_record_offset: int
+    first_timestamp_ms: int | None
+    last_timestamp_ms: int | None
+    groups: set[str] = field(default_factory=set)
+    offsets: dict[OffsetKey, Commit] = field(default_factory=dict)
+
+    def fork(self) -> OpenTransaction:
+        """A transaction that has come as far, and goes its own way."""
+        return replace(self, groups=set(self.groups), offsets=dict(self.offsets))
+
+
+@dataclass(frozen=True, slots=True)
+class ClassicMember:
+    """A member of a classic group, as its record has it."""
+
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    client_host: str
+    rebalance_timeout_ms: int
+    session_timeout_ms: int
+    subscription: bytes
+    assignment: bytes
+
+
+@dataclass(slots=True)
+class ClassicGroupState:
+    """A classic group as loaded: Stable with members, Empty without. A simple group has no protocol type and no members.
+
+    One with more members than `group.max.size` is `rebalanced_at_load`: PreparingRebalance, everything else as it was.
+    """
+
+    group_type: ClassVar[str] = "classic"
+    group: str
+    record_offset: int
+    generation: int = 0
+    protocol_type: str | None = None
+    protocol: str | None = None
+    leader: str | None = None
+    current_state_timestamp_ms: int | None = None
+    members: Mapping[str, ClassicMember] = field(default_factory=dict)
+    #: None: unknown to the coordinator.
+    subscribed_topics: frozenset[str] | None = None
+    memberless_state: str = "Empty"
+    rebalanced_at_load: bool = False
+
+    @property
+    def state(self) -> str:
+        if self.rebalanced_at_load:
+            return "PreparingRebalance"
+        return "Stable" if self.members else self.memberless_state
+
+    @property
+    def is_simple(self) -> bool:
+        return self.protocol_type is None and not self.members
+
+
+class LaterMembers(Mapping[str, ClassicMember]):
+    """So many members, read when somebody looks at one; `whole` makes their group with all that it has."""
+
+    def __init__(self, count: int, whole: Callable[[], ClassicGroupState]) -> None:
+        self.whole = whole
+        self._count = count
+        self._members: Mapping[str, ClassicMember] | None = None
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all())
+
+    def __getitem__(self, member_id: str) -> ClassicMember:
+        return self._all()[member_id]
+
+    def _all(self) -> Mapping[str, ClassicMember]:
+        if self._members is None:
+            self._members = self.whole().members
+        return self._members
+
+
+@dataclass(slots=True)
+class ModernMember:
+    """What members of consumer, share and streams groups have in common. Codes and epochs as in the records."""
+
+    member_id: str
+    record_offset: int
+    member_epoch: int | None = 0
+    previous_member_epoch: int | None = -1
+    member_state: str | None = "STABLE"
+    rack_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    rebalance_timeout_ms: int | None = -1
+    #: Record offset of the current assignment record, None while there is none.
+    assignment_record_offset: int | None = None
+
+    def is_reconciled_to(self, assignment_epoch: int) -> bool:
+        return self.member_state == "STABLE" and self.member_epoch == assignment_epoch
+
+
+@dataclass(slots=True)
+class ConsumerMember(ModernMember):
+    """A member of a consumer group. `assigned` is what it was given, `pending_revocation` what it still has to give up."""
+
+    group_instance_id: str | None = None
+    subscribed_topics: list[str] = field(default_factory=list)
+    subscribed_regex: str | None = None
+    server_assignor: str | None = None
+    #: The classic protocol's part of a member that speaks it; None for one that speaks the consumer protocol.
+    classic: dict[str, Any] | None = None
+    assigned: TopicPartitions = field(default_factory=dict)
+    pending_revocation: TopicPartitions = field(default_factory=dict)
+    #: 3.7 alone: the epoch the member moves to, and what it is still to be given. None and empty elsewhere.
+    target_member_epoch: int | None = None
+    pending_assignment: TopicPartitions = field(default_factory=dict)
+
+    def is_reconciled_to(self, assignment_epoch: int) -> bool:
+        if self.target_member_epoch is None:
+            return self.member_state == "STABLE" and self.member_epoch == assignment_epoch
+        return self.target_member_epoch == assignment_epoch and not self.pending_revocation and not self.pending_assignment
+
+
+@dataclass(slots=True)
+class ShareMember(ModernMember):
+    """A member of a share group."""
+
+    subscribed_topics: list[str] = field(default_factory=list)
+    assigned: TopicPartitions = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class StreamsMember(ModernMember):
+    """A member of a streams group; every field is unset until a record sets it."""
+
+    group_instance_id: str | None = None
+    topology_epoch: int | None = None
+    process_id: str | None = None
+    user_endpoint: dict[str, Any] | None = None
+    client_tags: list[dict[str, str]] = field(default_factory=list)
+    assigned: Tasks = field(default_factory=dict)
+    pending_revocation: Tasks = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The target assignment of one member: partitions by topic id, or tasks by role."""
+
+    record_offset: int
+    assigned: Any
+
+
+@dataclass(slots=True)
+class ModernGroupState:
+    """What consumer, share and streams groups have in common."""
+
+    group_type: ClassVar[str] = ""
+    group: str
+    record_offset: int
+    group_epoch: int
+    assignment_epoch: int
+    metadata_hash: int = 0
+    assignment_timestamp_ms: int = 0
+    members: dict[str, Any] = field(default_factory=dict)
+    target: dict[str, Target] = field(default_factory=dict)
+
+    @property
+    def state(self) -> str:
+        if not self.members:
+            return "Empty"
+        if self.group_epoch > self.assignment_epoch:
+            return "Assigning"
+        if all(member.is_reconciled_to(self.assignment_epoch) for member in self.members.values()):
+            return "Stable"
+        return "Reconciling"
+
+
+@dataclass(slots=True)
+class RegularExpression:
+    """The topics that a regular expression was resolved to."""
+
+    topics: list[str]
+    metadata_image_version: int
+    resolved_timestamp_ms: int
+    record_offset: int
+
+
+@dataclass(slots=True)
+class ConsumerGroupState(ModernGroupState):
+    """A consumer group (KIP-848)."""
+
+    group_type: ClassVar[str] = "consumer"
+    members: dict[str, ConsumerMember] = field(default_factory=dict)
+    regular_expressions: dict[str, RegularExpression] = field(default_factory=dict)
+    #: (topic id, partition) -> member epoch of the owner, as the coordinator keeps it to refuse a second one.
+    owner_epochs: dict[tuple[str | None, int], int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class ShareGroupState(ModernGroupState):
+    """A share group (KIP-932)."""
+
+    group_type: ClassVar[str] = "share"
+    members: dict[str, ShareMember] = field(default_factory=dict)
+
+    @property
+    def state(self) -> str:
+        # The progress of an assignment is no part of a share group's state.
+        return "Stable" if self.members else "Empty"
+
+
+@dataclass(slots=True)
+class StreamsGroupState(ModernGroupState):
+    """A streams group (KIP-1071)."""
+
+    group_type: ClassVar[str] = "streams"
+    members: dict[str, StreamsMember] = field(default_factory=dict)
+    validated_topology_epoch: int = 0
+    last_assignment_configs: list[dict[str, str]] = field(default_factory=list)
+    topology: dict[str, Any] | None = None
+    topology_record_offset: int | None = None
+    #: (subtopology id, partition) -> process id of the owner of the active task, where the release checks it.
+    task_owners: dict[tuple[str, int], str | None] = field(default_factory=dict)
+    #: 4.1 does not persist that a topology was validated.
+    forgets_validation: bool = False
+
+    @property
+    def state(self) -> str:
+        if not self.members:
+            return "Empty"
+        if self.forgets_validation or self.topology is None or self.topology["topology_epoch"] != self.validated_topology_epoch:
+            return "NotReady"
+        return super(StreamsGroupState, self).state  # slots=True replaces the class that a bare super() would look in
+
+
+Group = ClassicGroupState | ConsumerGroupState | ShareGroupState | StreamsGroupState
+
+
+@dataclass(slots=True)
+class ShareState:
+    """What record type 15 says of a share group's partitions."""
+
+    initializing: list[dict[str, Any]]
+    initialized: list[dict[str, Any]]
+    deleting: list[dict[str, Any]]
+    record_offset: int
+
+
+class OffsetColumns(Protocol):
+    """Committed offsets in columns."""
+
+    def table(self, origin: Mapping[str, Any]) -> pa.Table:
+        """Them as rows of the `offsets` table, by group, topic and partition; `origin` are columns that are the same in every row."""
+        ...
+
+    def commits(self, groups: Collection[str] | None = None) -> Mapping[OffsetKey, Commit]:
+        """Them one by one; of these groups only, where they are given."""
+        ...
+
+    def spans(self) -> Mapping[str, tuple[int, int]]:
+        """The lowest and the highest record offset of each group's."""
+        ...
+
+
+@dataclass(slots=True)
+class PartitionState:
+    """The memory of a coordinator for one offsets partition."""
+
+    groups: dict[str, Group] = field(default_factory=dict)
+    offsets: dict[OffsetKey, Commit] = field(default_factory=dict)
+    transactions: dict[int, OpenTransaction] = field(default_factory=dict)
+    share_states: dict[str, ShareState] = field(default_factory=dict)
+    #: Committed offsets that are kept in columns, besides `offsets`.
+    offset_columns: OffsetColumns | None = None
+
+    def whole(self, groups: Collection[str] | None = None) -> PartitionState:
+        """The same with every committed offset in `offsets`, and every group with its members and what they subscribe to; what was kept in
+        columns, of these groups only where they are given.
+        """
+        if self.offset_columns is None:
+            return self
+        offsets = {**self.offset_columns.commits(groups), **self.offsets}
+        known = {name: _whole(group) for name, group in self.groups.items() if groups is None or name in groups}
+        return replace(self, groups=known, offsets=offsets, offset_columns=None)
+
+    def is_stable(self, key: OffsetKey) -> bool:
+        """False while an open transaction has a commit pending for this key: what a require-stable fetch is refused for."""
+        return not any(key in transaction.offsets for transaction in self.transactions.values())
+
+
+def _whole(group: Group) -> Group:
+    if isinstance(group, ClassicGroupState) and isinstance(group.members, LaterMembers):
+        return replace(group.members.whole(), rebalanced_at_load=group.rebalanced_at_load)
+    return group
