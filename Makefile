@@ -6,6 +6,8 @@
 PYTHON ?= python3
 # More for pytest, such as: make test PYTEST_ARGS="-k tombstone"
 PYTEST_ARGS ?= -n 2 --dist loadfile
+# The tests that `make test` leaves to `make test-all`.
+LEFT_OUT := spark or broker or slow or corpus
 # The Kafka releases that `make jars` fetches: those whose brokers and tools the tests start.
 RELEASES ?= 4.3.0 4.0.0 3.9.1 2.8.2 1.1.1 0.10.2.2
 # Such as --quick; `.venv/bin/python -m benchmarks --help` lists them.
@@ -20,15 +22,18 @@ GET_PYTHON := Debian, Ubuntu: apt-get install python3 python3-venv. macOS: brew 
 GET_JAVA := Debian, Ubuntu: apt-get install openjdk-17-jre-headless. macOS: brew install openjdk@17
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench jars lock clean python-is-there
+.PHONY: help demo test test-all check bench jars lock clean python-is-there
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
 
 demo: $(VENV)/.package ## install, and reconstruct a real broker's log that comes with exhume
 	@$(BIN)/exhume demo
 
-test: $(VENV)/.test ## run all tests; those on Spark need Java 17, those that start real brokers `make jars` too
+test: $(VENV)/.test ## run the tests that need nothing but Python, in a few minutes
+	$(BIN)/pytest -m "not ($(LEFT_OUT))" $(PYTEST_ARGS)
+
+test-all: $(VENV)/.test ## run all tests; those on Spark need Java 17, those that start real brokers `make jars` too
 	@java -version 2>&1 | grep -Eq 'version "(1[7-9]|[2-9][0-9])' \
 	  || echo "Java 17 or later is missing: tests on Spark and those that start real brokers are skipped. $(GET_JAVA)"
 	@missing=; for release in $(RELEASES); do test -e "$(JARS)/$$release/.done" || missing="$$missing $$release"; done; \

@@ -25,6 +25,12 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_COMPARED] = Counter()
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Spark needs Java, so a test that asks for Java is one on Spark."""
+    if "java17" in getattr(item, "fixturenames", ()):
+        item.add_marker(pytest.mark.spark)
+
+
 @pytest.fixture
 def compared(request: pytest.FixtureRequest) -> Iterator[Compared]:
     """Counts to add to; the sum over all tests is printed when they are done."""
@@ -76,7 +82,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
     Those over a larger set of logs are asked for by the variable that names it.
     """
     report: Any = yield
-    needs_java = item.get_closest_marker("broker") is not None or "java17" in getattr(item, "fixturenames", ())
+    needs_java = any(item.get_closest_marker(name) is not None for name in ("broker", "spark"))
     is_extra = item.get_closest_marker("corpus") is not None
     if report.skipped and os.environ.get("EXHUME_REQUIRE_BROKER") and needs_java and not is_extra:
         report.outcome = "failed"
