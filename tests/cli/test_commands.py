@@ -562,6 +562,25 @@ def test_the_demo_shows_each_command_with_its_answer(ask: Ask) -> None:
         assert ask(name, DEMO, *options).out in answer.out
 
 
+def test_the_demo_writes_its_log_where_the_commands_shown_find_it(ask: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    answer = ask("demo", "demo_log")
+
+    assert answer.code == 0
+    commands = re.findall(r"^\$ exhume (.*)$", answer.out, re.MULTILINE)
+    assert len(commands) == 4
+    for command in commands:
+        assert ask(*command.split()).out in answer.out
+
+
+def test_the_demo_writes_over_nothing(ask: Ask, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("keep")
+    answer = ask("demo", str(tmp_path))
+
+    assert (answer.code, [path.name for path in tmp_path.iterdir()]) == (2, ["notes.txt"])
+    assert "exists already. Name a new directory" in answer.err
+
+
 # Terminals
 
 
