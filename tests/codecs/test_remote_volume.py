@@ -158,9 +158,9 @@ def test_archives_in_a_bucket(log: Path, s3: S3Server, prefix: str, kind: str) -
     ):
         assert rows(there)["records"] == rows(here)["records"]
         assert there.records().read_all()["path"][0].as_py().startswith(f"s3://evidence/{prefix}/copy.{kind}!data/")
-        again = pickle.loads(pickle.dumps(there._evidence))
+        again = pickle.loads(pickle.dumps(there._logs.evidence))
 
-    assert [partition.path for partition in again.partitions] == [partition.path for partition in there._evidence.partitions]
+    assert [partition.path for partition in again.partitions] == [partition.path for partition in there._logs.evidence.partitions]
     assert len(again.partitions[0].segments[0].open()) == again.partitions[0].segments[0].size_bytes
 
 
@@ -185,7 +185,7 @@ def test_names_of_topics_are_asked_for_once_and_together(log: Path, s3: S3Server
     uri = s3.upload(log, f"{prefix}/data")
     s3.asked.clear()
     with exhume.open(log) as here, exhume.open(uri, filesystem_options=s3.options) as there:
-        [directory_here], [directory_there] = here._evidence.log_directories, there._evidence.log_directories
+        [directory_here], [directory_there] = here._logs.evidence.log_directories, there._logs.evidence.log_directories
         assert directory_there.topic_ids == directory_here.topic_ids
         assert len(directory_there.topic_ids) == 29
     asked = [each for each in s3.asked if each.path.endswith("partition.metadata")]

@@ -1,9 +1,13 @@
 """The library's front door: an offsets topic, wherever its files lie.
 
-tables           what the files hold
-states           what a coordinator holds after loading them
-groups           the lives of groups
-investigations   answers that join all the others
+offsets_topic    `OffsetsTopic`: a method for each question
+tables           records as tables
+states           what a coordinator holds
+history          one group, and why its offsets are there or not
+groups           members and owners over time
+diagnosis, explaining, reset_plans
+                 answers that join all the others
+logs, retention  what they all have in common
 """
 
 from __future__ import annotations
@@ -15,16 +19,10 @@ from pathlib import Path
 from exhume.codecs.compression import DEFAULT_CAP_BYTES
 from exhume.codecs.log_directory import discover
 from exhume.codecs.segment_reader import Progress, ReadOptions
-from exhume.topic.investigations import TopicInvestigations
-from exhume.topic.tables import Place
+from exhume.topic.logs import Place
+from exhume.topic.offsets_topic import OffsetsTopic
 
-
-class OffsetsTopic(TopicInvestigations):
-    """An offsets topic: some or all of its partitions, from one broker or several.
-
-    Tables come back as `pyarrow.Table` or, where they can be large, as `pyarrow.RecordBatchReader`s that read as they are asked. What was
-    odd on the way is in `findings`; it grows while readers are consumed. Close it, or use it in a `with` statement, to let files go.
-    """
+__all__ = ["OffsetsTopic", "open_topic"]
 
 
 def open_topic(

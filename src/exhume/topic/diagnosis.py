@@ -1,0 +1,65 @@
+"""What is wrong in these logs, and what fills them.
+
+What takes long to import is imported by the question that needs it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from exhume.analysis.growth import Growth, GrowthBy, growth_of
+from exhume.arrow_rows import Origin
+from exhume.codecs.record_chunks import record_chunks
+from exhume.codecs.record_sizes import record_sizes
+from exhume.errors import RequestError, near_by
+from exhume.findings import Finding, Findings
+from exhume.replay.partition_load import LoadOptions
+from exhume.replay.releases import profile_for
+from exhume.replay.topic_names import TopicNames
+from exhume.topic.logs import Place, TopicLogs
+
+if TYPE_CHECKING:
+    from exhume.analysis.detectors.inputs import Inputs
+
+
+def diagnose(
+    logs: TopicLogs, inputs: Inputs | None, codes: Collection[str] | None, groups: Collection[str] | None, topics_file: Place | None
+) -> Findings:
+    """What the detectors of these codes (default: all) find about these groups (default: all), the worst first.
+
+    Raises:
+        RequestError: no such code, or no record of one of these groups.
+    """
+    from exhume.analysis.detectors import Inputs, LogFiles, condense
+    from exhume.analysis.detectors import diagnose as findings_of
+
+    reader = logs.reader()
+    case = condense(record_chunks(reader), logs.topic_names(topics_file), compiled=reader.is_worth_compiling)
+    case.files = LogFiles(logs.evidence, logs.reader, logs.fast_load, logs.findings)
+    inputs = inputs or Inputs()
+    known = {group.group for group in case.groups()} | {line.group for line in inputs.live or ()}
+    for group in sorted({*(groups or ())} - known):
+        raise RequestError(f"no record of group {group!r} is here", remedy=near_by(group, known))
+    return Findings(findings_of(case, inputs, codes=codes, groups=groups))
+
+
+def diagnose_group(logs: TopicLogs, group: str, names: TopicNames, retention_ms: int | None) -> list[Finding]:
+    """What those detectors find that look at one group alone."""
+    from exhume.analysis.detectors import Inputs, condense
+    from exhume.analysis.detectors.catalogue import DETECTORS
+    from exhume.analysis.detectors.diagnose import diagnose_group as findings_of
+
+    reader, inputs = logs.reader(), Inputs(retention_ms=retention_ms)
+    case = condense(record_chunks(reader), names, commits_of=[group], compiled=reader.is_worth_compiling)
+    return [finding for each in case.groups() if each.group == group for finding in findings_of(each, inputs, DETECTORS)]
+
+
+def growth(logs: TopicLogs, by: GrowthBy, now_ms: int) -> Growth:
+    """What fills the topic by one of four measures, and what compaction would free at this time."""
+    state = logs.load(LoadOptions(profile_for(None), "lenient", fast=logs.fast_load()), TopicNames())
+    first: dict[Origin, int] = {}
+    for row in state.open_transactions.to_pylist():
+        origin = (row["replica"], row["offsets_partition"])
+        first[origin] = min(row["first_record_offset"], first.get(origin, row["first_record_offset"]))
+    return growth_of(record_sizes(logs.reader()), logs.evidence.partitions, first, by=by, now_ms=now_ms)

@@ -1,0 +1,137 @@
+"""A group in plain sentences: what other questions answer about it, gathered into one page.
+
+What takes long to import is imported by the question that needs it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from exhume.analysis.completeness import grade_groups
+from exhume.analysis.coverage import coverage_of
+from exhume.analysis.forecast import forecast
+from exhume.analysis.group_timeline import group_timeline
+from exhume.analysis.history import group_history
+from exhume.analysis.log_spans import LogSpans, log_spans
+from exhume.arrow_rows import Origin
+from exhume.replay.local import state_of_loads
+from exhume.replay.moment import Moment
+from exhume.replay.partition_load import LoadOptions, PartitionLoad
+from exhume.replay.state import CoordinatorState
+from exhume.replay.topic_names import TopicNames
+from exhume.topic.diagnosis import diagnose_group
+from exhume.topic.history import why_of
+from exhume.topic.logs import TopicLogs
+from exhume.topic.retention import Retention
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A group, the moment and the release to explain it by; `moment` are the arguments of a command that name the same moment."""
+
+    group: str
+    at: Moment | None
+    moment: tuple[str, ...]
+    release: str | None
+    retention: Retention
+    #: The retention that detectors go by; None: none is known.
+    known_retention_ms: int | None
+
+
+def explain(logs: TopicLogs, asked: Request, names: TopicNames, places: Sequence[str]) -> pa.Table:
+    """The page about a group, as `explanation.page.EXPLANATION`; its commands read `places`.
+
+    Raises:
+        RequestError: no record of this group; lists what is near by.
+    """
+    from exhume.analysis.explanation.evidence import Gathered, cuts, facts_of, history_until, noting
+    from exhume.analysis.explanation.page import pages
+
+    group, at, retention = asked.group, asked.at, asked.retention
+    fast = logs.fast_load()
+    loaded = _load(logs, LoadOptions(retention.profile, inputs=retention.inputs, at=at, fast=fast), names)
+    state, whole = loaded.state, loaded.of_whole_log()
+    batches = logs.batches().read_all()
+    spans = log_spans(batches.to_batches())
+    records: list[pa.RecordBatch] = []
+    history = group_history(noting(logs.batches_about(group, fast), group, records), whole, names, group, lambda: spans)
+    origins = list(dict.fromkeys((row["replica"], row["offsets_partition"]) for row in history.to_pylist()))
+    ends = cuts(loaded.up_to_moment())
+    history = history_until(history, ends)
+    end_times_ms = _end_times_ms(logs, origins, ends)
+    held = [load.with_state_in_memory() for load in loaded.loads]
+    expected = forecast(held, retention.profile, _newest_ms(end_times_ms, spans), retention.retention_ms, groups=[group])
+    coverage = coverage_of(batches)
+    why = why_of(logs, group, history, state, retention, expected=expected, coverage=coverage)
+    completeness = None if at is None else grade_groups(logs.reader(), state)
+    gathered = Gathered(
+        group=group,
+        state=state,
+        history=history,
+        ends=ends,
+        memberships=[*group_timeline(records, names)],
+        why=why,
+        forecast=expected,
+        completeness=completeness,
+        coverage=coverage,
+        spans=spans,
+        starts={(each.replica, each.offsets_partition): each.start_offset for each in logs.evidence.partitions},
+        end_times_ms=end_times_ms,
+        findings=logs.findings,
+        diagnosed=diagnose_group(logs, group, names, asked.known_retention_ms),
+        profile=retention.profile,
+        retention_ms=retention.retention_ms,
+        release=asked.release,
+        moment=asked.moment,
+    )
+    return pages(facts_of(gathered, origins), places)
+
+
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    """A strict load up to a moment, and loads that go further where it stopped."""
+
+    logs: TopicLogs
+    options: LoadOptions
+    names: TopicNames
+    loads: Sequence[PartitionLoad]
+    state: CoordinatorState
+
+    @property
+    def _is_read_through(self) -> bool:
+        return {load.outcome for load in self.loads} == {"loaded"}
+
+    def of_whole_log(self) -> CoordinatorState:
+        """The state at the end of the logs, of a lenient load."""
+        if self.options.at is None and self._is_read_through and not self.logs.findings.has_damage:
+            # A lenient load of such a log gives the same.
+            return self.state
+        return self.logs.load(replace(self.options, mode="lenient", at=None), self.names)
+
+    def up_to_moment(self) -> CoordinatorState:
+        """The state at the moment, of a load that came so far."""
+        if self.options.at is None or self._is_read_through:
+            return self.state
+        return self.logs.load(replace(self.options, mode="lenient"), self.names)
+
+
+def _load(logs: TopicLogs, options: LoadOptions, names: TopicNames) -> _Loaded:
+    loads = logs.load_partitions(options, names)
+    state = state_of_loads(loads, options, names)
+    logs.look_for_damage("strict", options.fast)
+    logs.findings.extend(state.findings)
+    return _Loaded(logs, options, names, loads, state)
+
+
+def _end_times_ms(logs: TopicLogs, origins: Sequence[Origin], ends: Mapping[Origin, int | None]) -> dict[Origin, int | None]:
+    """The time of the last record up to the moment, of those of these logs that go on after it."""
+    known = {origin: end for origin, end in ends.items() if origin in origins and end is not None and end >= 0}
+    return {origin: logs.times_of(end, origin[1]).get(str(origin[0])) for origin, end in known.items()}
+
+
+def _newest_ms(end_times_ms: Mapping[Origin, int | None], spans: LogSpans) -> int:
+    times_ms = (*end_times_ms.values(), *(span.last_timestamp_ms for span in spans.values()))
+    return max((time_ms for time_ms in times_ms if time_ms is not None), default=0)

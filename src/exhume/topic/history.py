@@ -1,0 +1,92 @@
+"""The history of one group, and why its offsets are there or are not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+
+from exhume.analysis.coverage import coverage_of
+from exhume.analysis.forecast import forecast, forecast_removals
+from exhume.analysis.history import HISTORY, group_history
+from exhume.analysis.removals import neighbours_of
+from exhume.analysis.why import explain as answer_why
+from exhume.codecs.record_filter import RecordFilter
+from exhume.errors import RequestError
+from exhume.replay.partition_load import LoadOptions
+from exhume.replay.profiles import BrokerProfile
+from exhume.replay.state import CoordinatorState
+from exhume.topic.logs import TopicLogs, selectable_groups
+from exhume.topic.retention import Retention
+from exhume.topic.states import load_with_findings
+
+#: A topic and a partition of it; None: all.
+Key = tuple[str | None, int | None]
+
+
+def history(logs: TopicLogs, group: str, key: Key, profile: BrokerProfile) -> pa.Table:
+    """Every record of a group in the order of the log, or every commit of this key, as `history.HISTORY`.
+
+    Raises:
+        RequestError: no record of this group, or of this key; lists what is near by.
+    """
+    options = LoadOptions(profile, "lenient", groups=selectable_groups([group]))
+    try:
+        return _history(logs, group, key, options)
+    except RequestError:
+        # What is near by is known to a load of all groups.
+        return _history(logs, group, key, replace(options, groups=None))
+
+
+def _history(logs: TopicLogs, group: str, key: Key, options: LoadOptions) -> pa.Table:
+    # A lenient load reads to the end: a damaged record does not make the records after it superseded.
+    names, fast = logs.topic_names(), replace(logs.fast_load(), relevant_batches={})
+    state = logs.load(replace(options, fast=fast), names)
+    return group_history(logs.batches_about(group, fast, key), state, names, group, logs.spans, topic=key[0], partition=key[1])
+
+
+def why(logs: TopicLogs, group: str, key: Key, retention: Retention, now_ms: int) -> pa.Table:
+    """Why this group and its offsets are there, or are not, as `why.WHY`."""
+    profile, inputs = retention.profile, retention.inputs
+    state = load_with_findings(logs, LoadOptions(profile, inputs=inputs), logs.topic_names())
+    names, fast = logs.topic_names(), logs.fast_load()
+    noting = replace(logs.fast_load(), relevant_batches={})
+    options = LoadOptions(profile, inputs=inputs, groups=selectable_groups([group]))
+    lenient = logs.load(replace(options, mode="lenient", fast=noting), names)
+    try:
+        records = group_history(logs.batches_about(group, noting), lenient, names, group, logs.spans)
+    except RequestError:
+        # That nothing is here is an answer, too.
+        records = HISTORY.empty_table()
+    loads = logs.load_partitions(replace(options, view="in_memory", fast=fast), names)
+    expected = forecast(loads, profile, now_ms, retention.retention_ms, groups=[group])
+    coverage = coverage_of(logs.batches().read_all())
+    return why_of(logs, group, records, state, retention, expected=expected, coverage=coverage, key=key)
+
+
+def why_of(
+    logs: TopicLogs,
+    group: str,
+    records: pa.Table,
+    state: CoordinatorState,
+    retention: Retention,
+    *,
+    expected: pa.Table,
+    coverage: pa.Table,
+    key: Key = (None, None),
+) -> pa.Table:
+    """The same from what is known: the group's `HISTORY`, a strict load, a `FORECAST` and a `COVERAGE`."""
+    commits = logs.records(RecordFilter(types=["offset_commit"]))
+    directories, profile = logs.evidence.log_directories, retention.profile
+    return answer_why(
+        group,
+        records,
+        state,
+        profile,
+        now=expected,
+        before=forecast_removals(directories, records, profile, retention.inputs, retention.retention_ms),
+        neighbours=neighbours_of(commits, group, records),
+        coverage=coverage,
+        topic=key[0],
+        partition=key[1],
+    )

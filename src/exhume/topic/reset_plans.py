@@ -1,0 +1,69 @@
+"""Plans that take groups back to offsets they had."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import pyarrow as pa
+
+from exhume.analysis.completeness import grade_groups
+from exhume.analysis.positions import Position, positions_before_rewinds, positions_lost, positions_of
+from exhume.analysis.reset_plan import ResetPlan, TakenBack, past_findings, plan_reset
+from exhume.arrow_rows import Origin
+from exhume.replay.moment import Moment
+from exhume.replay.partition_load import LoadOptions
+from exhume.replay.profiles import BrokerProfile
+from exhume.replay.state import CoordinatorState
+from exhume.topic.history import history
+from exhume.topic.logs import TopicLogs
+from exhume.topic.states import load_with_findings
+
+#: The last record up to a moment and its time, by replica and offsets partition.
+Cuts = dict[Origin, tuple[int | None, int | None]]
+
+
+def plan(
+    logs: TopicLogs, groups: Sequence[str], way: Moment | TakenBack, profile: BrokerProfile, *, include_pending: bool, now_ms: int
+) -> ResetPlan:
+    """The plan that takes these groups back to a moment, or to before their offsets were set back or removed.
+
+    Raises:
+        RequestError: a group that has no record.
+    """
+    newest = load_with_findings(logs, LoadOptions(profile, groups=groups), logs.topic_names())
+    cuts = None
+    if isinstance(way, Moment):
+        past = load_with_findings(logs, LoadOptions(profile, at=way, groups=groups), logs.topic_names())
+        for group in set(groups) - {name for state in (past, newest) for name in _named_in(state)}:
+            history(logs, group, (None, None), profile)
+        wanted = positions_of(past, "it was so at the moment")
+        cuts = _cuts(logs, past)
+        logs.findings.extend(past_findings(groups, grade_groups(logs.reader(), past)))
+    else:
+        histories = {group: history(logs, group, (None, None), profile) for group in dict.fromkeys(groups)}
+        wanted = [position for group, records in histories.items() for position in _taken_back(way, group, records, newest, profile)]
+    answer = plan_reset(
+        groups, wanted, newest, now_ms=now_ms, cuts=cuts, include_pending=include_pending, never_back=not isinstance(way, Moment)
+    )
+    logs.findings.extend(answer.findings)
+    return answer
+
+
+def _taken_back(way: TakenBack, group: str, records: pa.Table, newest: CoordinatorState, profile: BrokerProfile) -> Iterable[Position]:
+    by_producer_id = profile.coordinator == "java"
+    if way == "before_rewind":
+        return positions_before_rewinds(group, records, by_producer_id=by_producer_id)
+    return positions_lost(group, records, newest, by_producer_id=by_producer_id)
+
+
+def _cuts(logs: TopicLogs, past: CoordinatorState) -> Cuts:
+    cuts: Cuts = {}
+    for load in past.loads.to_pylist():
+        last, number = load["last_record_offset"], load["offsets_partition"]
+        times = {} if last is None else logs.times_of(last, number)
+        cuts[load["replica"], number] = (last, times.get(load["replica"]))
+    return cuts
+
+
+def _named_in(state: CoordinatorState) -> set[str]:
+    return {name for table in (state.groups, state.offsets, state.pending_offsets) for name in table["group"].to_pylist()}

@@ -1,0 +1,43 @@
+"""How long offsets are kept, and which moment is now."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from exhume.errors import RequestError
+from exhume.replay.profiles import BrokerProfile
+from exhume.replay.reading import LoadInputs
+
+MS_PER_MINUTE = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """The expiry rules of a release, and how long its brokers keep offsets."""
+
+    profile: BrokerProfile
+    retention_ms: int
+
+    @property
+    def inputs(self) -> LoadInputs:
+        """What a load has to know of it."""
+        return LoadInputs(retention_minutes=self.retention_ms // MS_PER_MINUTE)
+
+
+def retention_of(profile: BrokerProfile, retention_ms: int | None) -> Retention:
+    """This retention, or the default of the release.
+
+    Raises:
+        RequestError: it is no number of minutes.
+    """
+    if retention_ms is None:
+        return Retention(profile, profile.default_retention_minutes * MS_PER_MINUTE)
+    if retention_ms < MS_PER_MINUTE or retention_ms % MS_PER_MINUTE:
+        raise RequestError(f"a retention of {retention_ms} ms", remedy="Brokers count the retention in whole minutes, one at least")
+    return Retention(profile, retention_ms)
+
+
+def now_or_given_ms(now_ms: int | None) -> int:
+    """This moment, unless one is given."""
+    return time.time_ns() // 1_000_000 if now_ms is None else now_ms
