@@ -1,4 +1,4 @@
-"""The tables of a run, in Markdown: ratios first, then every measurement, then what it ran on."""
+"""The tables of a run, in Markdown: ratios, measurements, stages, and the machine."""
 
 from __future__ import annotations
 
@@ -20,13 +20,28 @@ END = "<!-- end of measured -->"
 _PACKAGES = ("exhume", "numba", "numpy", "pyarrow", "crc32c", "lz4", "zstandard", "aiokafka")
 
 
+def summary(results: Results) -> str:
+    """Ratios, the median of each subject, and the machine: the tables of docs/performance.md."""
+    parts = ["### Ratios", _ratios(results)]
+    parts += ["### Medians", table(("log", "subject", "cores", "MB/s", "median s", "RssAnon MB"), _medians(results))]
+    return _with_remarks(parts, results)
+
+
 def report(results: Results) -> str:
-    """Everything that this run found."""
-    parts = ["### Ratios", table(("what", "log", "cores", "measured", "to reach", "reached"), _targets(results))]
+    """All tables of this run."""
+    parts = ["### Ratios", _ratios(results)]
     columns = ("log", "subject", "cores", "MB/s", "min s", "median s", "max s", "runs", "RssAnon MB", "RSS MB")
     parts += ["### Measurements", table(columns, _measurements(results))]
     parts += ["### Stages", table(("log", "subject", "stage", "ms", "share"), _stages(results))]
     parts += ["### Logs", table(("log", "MB", "batches", "records", "of groups", "live offsets"), _logs(results))]
+    return _with_remarks(parts, results)
+
+
+def _ratios(results: Results) -> str:
+    return table(("what", "log", "cores", "measured", "to reach", "reached"), _targets(results))
+
+
+def _with_remarks(parts: list[str], results: Results) -> str:
     if results.missing or results.failures:
         parts += ["### Not measured", "\n".join(f"- {remark}" for remark in [*results.failures, *results.missing])]
     parts += ["### Ran on", "\n".join(f"- {line}" for line in machine())]
@@ -72,6 +87,11 @@ def _measurements(results: Results) -> Iterator[Sequence[str]]:
                 _megabytes(measured.anonymous_bytes),
                 _megabytes(measured.resident_bytes),
             )
+
+
+def _medians(results: Results) -> Iterator[Sequence[str]]:
+    for case, subject, cores, speed, _, median, _, _, anonymous, _ in _measurements(results):
+        yield (case, subject, cores, speed, median, anonymous)
 
 
 def _stages(results: Results) -> Iterator[Sequence[str]]:
