@@ -31,7 +31,6 @@ from exhume.codecs.record_types import encode_key
 from exhume.replay.classic_group import CONSUMER_PROTOCOL_TYPE
 from exhume.replay.partition_state import (
     ClassicGroupState,
-    Commit,
     ConsumerGroupState,
     Group,
     OffsetKey,
@@ -50,6 +49,7 @@ Rule = Literal["expire_timestamp", "since_empty", "since_commit", "last_offset",
 
 #: Why an offset is kept, that a request to delete it is refused for as well.
 SUBSCRIBED = "the group is subscribed to its topic"
+_NOT_SUBSCRIBED = "the group is not subscribed to its topic"
 
 _NEVER_MS = 2**63
 
@@ -101,9 +101,17 @@ class Expired:
 
 def due_offsets(partition_state: PartitionState, retention_ms: int, profile: BrokerProfile) -> dict[OffsetKey, Due]:
     """When each committed offset expires."""
-    pending = _pending_keys(partition_state) if isinstance(profile, JavaProfile) and profile.pending_protects_offset else frozenset()
+    pending = _pending_keys(partition_state)
+    groups = {name: _for_expiry(group) for name, group in partition_state.groups.items()}
     return {
-        key: _offset_due(commit, partition_state.groups.get(key[0]), key, retention_ms, profile, is_protected=key in pending)
+        key: expiry_start(
+            commit.commit_timestamp_ms,
+            commit.expire_timestamp_ms,
+            groups.get(key[0]),
+            key[1],
+            profile,
+            is_pending=key in pending,
+        ).due(retention_ms)
         for key, commit in partition_state.offsets.items()
     }
 
@@ -144,29 +152,83 @@ def expire(partition_state: PartitionState, now_ms: int, retention_ms: int, prof
     return Expired(after, list(tombstones), offsets, groups)
 
 
-def _offset_due(
-    commit: Commit, group: Group | None, key: OffsetKey, retention_ms: int, profile: BrokerProfile, *, is_protected: bool
-) -> Due:
+@dataclass(frozen=True, slots=True)
+class GroupForExpiry:
+    """What the expiry of its offsets depends on, of a group of any type.
+
+    `empty_since_ms` is when a classic group became Empty; None where it has members, or its record does not say. `subscribed_topics` are
+    those of all members; None where they are not known.
+    """
+
+    group_type: str
+    state: str
+    has_members: bool
+    protocol_type: str | None = None
+    empty_since_ms: int | None = None
+    subscribed_topics: frozenset[str] | None = frozenset()
+
+
+#: A group without members that never wrote a record: nothing but its offsets.
+SIMPLE_GROUP = GroupForExpiry("classic", "Empty", has_members=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ExpiryStart:
+    """From when on the age of an offset counts, and by which rule. `rule` and `from_ms` are None where no pass removes it: see `reason`.
+
+    `adds_retention` is False where the record carries the time at which the offset expires.
+    """
+
+    reason: str
+    rule: Rule | None = None
+    from_ms: int | None = None
+    adds_retention: bool = True
+    #: Releases that remove what expired before this millisecond, not at it.
+    is_strict: bool = False
+
+    def due(self, retention_ms: int) -> Due:
+        """When the offset expires, with this retention."""
+        if self.rule is None or self.from_ms is None:
+            return Due(None, self.reason)
+        expires_at_ms = self.from_ms + (retention_ms if self.adds_retention else 0)
+        if self.is_strict:
+            return _at(expires_at_ms + 1, self.rule, expires_at_ms, self.reason)
+        return _at(expires_at_ms, self.rule, self.from_ms, self.reason)
+
+
+def expiry_start(
+    commit_timestamp_ms: int,
+    expire_timestamp_ms: int | None,
+    group: GroupForExpiry | None,
+    topic: str,
+    profile: BrokerProfile,
+    *,
+    is_pending: bool = False,
+) -> ExpiryStart:
+    """From when on this release counts the age of an offset of this group; None: the group is gone.
+
+    `expire_timestamp_ms` is as a load of the release has it. `is_pending`: an open transaction has a commit for it.
+    """
     if profile.expiry in ("expire_timestamp_any_group", "expire_timestamp"):
         # These releases give every offset an expire timestamp while they load it, and test it by "<".
-        base_ms = commit.commit_timestamp_ms + retention_ms if commit.expire_timestamp_ms is None else commit.expire_timestamp_ms
-        return _at(base_ms + 1, "expire_timestamp", base_ms, "its expire timestamp decides, whatever its group does")
-    base = _base(group, key[1], profile)
+        reason, adds_retention = "its expire timestamp decides, whatever its group does", expire_timestamp_ms is None
+        from_ms = commit_timestamp_ms if expire_timestamp_ms is None else expire_timestamp_ms
+        return ExpiryStart(reason, "expire_timestamp", from_ms, adds_retention, is_strict=True)
+    base = _base(group, topic, profile)
     if base.is_kept:
-        return Due(None, base.reason)
-    if is_protected:
-        return Due(None, "a commit for it is pending in an open transaction")
-    if commit.expire_timestamp_ms == -1:
+        return ExpiryStart(base.reason)
+    if is_pending and isinstance(profile, JavaProfile) and profile.pending_protects_offset:
+        return ExpiryStart("a commit for it is pending in an open transaction")
+    if expire_timestamp_ms == -1:
         # Only a release that takes the -1 of the record for a time still has it here.
         reason = f"{base.reason}, and that its record has no expire timestamp (-1) counts as one that has passed (KAFKA-8069)"
-        return _at(-1, "expire_timestamp", -1, reason)
-    if commit.expire_timestamp_ms is not None:
-        return _at(
-            commit.expire_timestamp_ms, "expire_timestamp", commit.expire_timestamp_ms, f"{base.reason}, and it has an expire timestamp"
-        )
+        return ExpiryStart(reason, "expire_timestamp", -1, adds_retention=False)
+    if expire_timestamp_ms is not None:
+        reason = f"{base.reason}, and it has an expire timestamp"
+        return ExpiryStart(reason, "expire_timestamp", expire_timestamp_ms, adds_retention=False)
     if base.empty_since_ms is not None:
-        return _at(base.empty_since_ms + retention_ms, "since_empty", base.empty_since_ms, base.reason)
-    return _at(commit.commit_timestamp_ms + retention_ms, "since_commit", commit.commit_timestamp_ms, base.reason)
+        return ExpiryStart(base.reason, "since_empty", base.empty_since_ms)
+    return ExpiryStart(base.reason, "since_commit", commit_timestamp_ms)
 
 
 def _at(expires_at_ms: int, rule: Rule, base_timestamp_ms: int, reason: str) -> Due:
@@ -184,26 +246,25 @@ class _Base:
     is_kept: bool = False
 
 
-def _base(group: Group | None, topic: str, profile: BrokerProfile) -> _Base:
-    match group:
-        case None:
-            return _Base("its group is gone, and passes go from group to group", is_kept=True)
-        case ShareGroupState():
-            return _Base("offsets of share groups do not expire", is_kept=True)
-        case ClassicGroupState():
-            return _classic_base(group, topic, profile)
-    if topic in _modern_subscription(group):
+def _base(group: GroupForExpiry | None, topic: str, profile: BrokerProfile) -> _Base:
+    if group is None:
+        return _Base("its group is gone, and passes go from group to group", is_kept=True)
+    if group.group_type == "share":
+        return _Base("offsets of share groups do not expire", is_kept=True)
+    if group.group_type == "classic":
+        return _classic_base(group, topic, profile)
+    if topic in (group.subscribed_topics or ()):
         return _Base(SUBSCRIBED, is_kept=True)
-    return _Base("the group is not subscribed to its topic" if group.members else "the group has no members, and is subscribed to nothing")
+    return _Base(_NOT_SUBSCRIBED if group.has_members else "the group has no members, and is subscribed to nothing")
 
 
-def _classic_base(group: ClassicGroupState, topic: str, profile: BrokerProfile) -> _Base:
+def _classic_base(group: GroupForExpiry, topic: str, profile: BrokerProfile) -> _Base:
     if group.protocol_type is None:
         return _Base("its group has no protocol type")
-    if not group.members:
-        if group.current_state_timestamp_ms is None:
+    if not group.has_members:
+        if group.empty_since_ms is None:
             return _Base("the group is Empty, its record does not say since when")
-        return _Base("the group is Empty", empty_since_ms=group.current_state_timestamp_ms)
+        return _Base("the group is Empty", empty_since_ms=group.empty_since_ms)
     if group.protocol_type != CONSUMER_PROTOCOL_TYPE:
         return _Base(f"the group has members, of protocol type {group.protocol_type!r}", is_kept=True)
     if profile.expiry == "since_empty":
@@ -214,7 +275,17 @@ def _classic_base(group: ClassicGroupState, topic: str, profile: BrokerProfile) 
         return _Base(SUBSCRIBED, is_kept=True)
     if group.state != "Stable" and profile.expiry != "unsubscribed":
         return _Base(f"the group is {group.state}, and subscriptions count while it is Stable", is_kept=True)
-    return _Base("the group is not subscribed to its topic")
+    return _Base(_NOT_SUBSCRIBED)
+
+
+def _for_expiry(group: Group) -> GroupForExpiry:
+    """What counts of a group that is held."""
+    has_members = bool(group.members)
+    if isinstance(group, ClassicGroupState):
+        empty_since_ms = None if has_members else group.current_state_timestamp_ms
+        return GroupForExpiry("classic", group.state, has_members, group.protocol_type, empty_since_ms, group.subscribed_topics)
+    subscribed = frozenset[str]() if isinstance(group, ShareGroupState) else frozenset(_modern_subscription(group))
+    return GroupForExpiry(group.group_type, group.state, has_members, subscribed_topics=subscribed)
 
 
 def _modern_subscription(group: ConsumerGroupState | StreamsGroupState) -> set[str]:
