@@ -8,7 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from exhume.analysis.removals import Append, records_by_origin, removals, show_time
+from exhume.analysis.removals import Append, records_by_origin, removals
+from exhume.analysis.times import show_time
 from exhume.arrow_rows import table_of
 from exhume.codecs.log_directory import LogDirectory
 from exhume.codecs.record_types import RECORD_TYPES

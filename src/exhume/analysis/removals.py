@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from exhume.analysis.times import show_time
 from exhume.arrow_rows import Origin, table_of
 from exhume.codecs.record_types import decode_record
 from exhume.replay.expiry import SUBSCRIBED
@@ -41,7 +41,6 @@ _NEARBY_MS = 1000
 _SHORTER = "expiry, if the broker had a shorter retention or other rules"
 _ANOTHER_RELEASE = "a broker of another release, which can do more"
 _BY_NAME = {"group_deletion": "a request", "topic_deletion": "the deletion of the topic"}
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _Row = dict[str, Any]
 
 
@@ -291,17 +290,3 @@ def _not_due(forecast: Mapping[str, Any]) -> str:
 def is_near(one_ms: int | None, other_ms: int | None) -> bool:
     """True where both times are known and one event may have caused what happened at them."""
     return one_ms is not None and other_ms is not None and abs(one_ms - other_ms) <= _NEARBY_MS
-
-
-def at(timestamp_ms: int | None) -> str:
-    """A time as the end of a phrase; nothing where there is none."""
-    return "" if timestamp_ms is None else f" of {show_time(timestamp_ms)}"
-
-
-def show_time(timestamp_ms: int) -> str:
-    """A time for a sentence, in UTC; the number itself where no calendar has it."""
-    try:
-        moment = _EPOCH + timedelta(milliseconds=timestamp_ms)
-    except OverflowError:
-        return str(timestamp_ms)
-    return f"{moment:%Y-%m-%d %H:%M:%S}.{moment.microsecond // 1000:03d}Z"

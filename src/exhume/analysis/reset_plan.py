@@ -16,7 +16,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from exhume.analysis.positions import Position, PositionKey
-from exhume.analysis.removals import show_time
+from exhume.analysis.times import show_time
 from exhume.arrow_rows import Origin, table_of
 from exhume.codecs.record_types import RECORD_TYPES, encode_key, encode_value
 from exhume.errors import RequestError

@@ -16,7 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from exhume.analysis.coverage import NOTHING_COVERED
-from exhume.analysis.removals import GROUP_RECORDS, OFFSET_COMMITS, Answer, Append, Circumstances, append_of, at, is_near, judge
+from exhume.analysis.removals import GROUP_RECORDS, OFFSET_COMMITS, Answer, Append, Circumstances, append_of, is_near, judge
+from exhume.analysis.times import at
 from exhume.arrow_rows import Origin, table_of
 from exhume.replay.profiles import BrokerProfile
 from exhume.replay.state import CoordinatorState

@@ -14,7 +14,7 @@ from exhume.analysis.detectors.report import Proof, counted, finding, partitions
 from exhume.analysis.detectors.retention import CHECK_MS, DAY_MS
 from exhume.analysis.detectors.sweeps import NEARBY_MS, TOGETHER_MS, Removed, Sweep, subscribed_topics, sweeps
 from exhume.analysis.memberships import Membership
-from exhume.analysis.removals import show_time
+from exhume.analysis.times import show_time
 from exhume.findings import Finding
 
 #: A sweep comes ten minutes after the last at most, and takes its time.

@@ -8,7 +8,7 @@ from exhume.analysis.detectors.report import counted, span
 from exhume.analysis.explanation.commands import Command
 from exhume.analysis.explanation.facts import GroupFacts, Row
 from exhume.analysis.explanation.sentences import Sentence, listed, named, numbers, often, partitions, records_of
-from exhume.analysis.removals import at
+from exhume.analysis.times import at
 
 #: Topics that get a sentence of their own.
 _MOST_TOPICS = 8

@@ -8,7 +8,7 @@ from typing import Any
 from exhume.analysis.detectors.report import counted, span
 from exhume.analysis.explanation.facts import GroupFacts
 from exhume.analysis.explanation.sentences import Sentence, records_of
-from exhume.analysis.removals import at, show_time
+from exhume.analysis.times import at, show_time
 from exhume.findings import Confidence
 
 _SURE: Mapping[str, tuple[str, Confidence]] = {

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from exhume.analysis.explanation.facts import GroupFacts
 from exhume.analysis.explanation.sentences import Sentence, named, records_of
 from exhume.analysis.memberships import Membership
-from exhume.analysis.removals import at
+from exhume.analysis.times import at
 from exhume.codecs.offsets_topic import DEFAULT_PARTITION_COUNT, offsets_partition_of
 
 #: Protocol types of classic groups, and who uses them. Kafka Streams says consumer, too, and is known by its assignor.

@@ -8,7 +8,7 @@ from exhume.analysis.detectors.report import counted, span
 from exhume.analysis.explanation.facts import GroupFacts, Row
 from exhume.analysis.explanation.sentences import Sentence, listed, named, numbers, partitions, records_of
 from exhume.analysis.memberships import AWAY_EPOCH
-from exhume.analysis.removals import at
+from exhume.analysis.times import at
 
 #: Members that get a sentence of their own.
 _MOST_MEMBERS = 8

@@ -8,7 +8,7 @@ from exhume.analysis.detectors.report import counted, span
 from exhume.analysis.explanation.commands import Command
 from exhume.analysis.explanation.facts import GroupFacts, Row
 from exhume.analysis.explanation.sentences import Sentence, partitions, records_of
-from exhume.analysis.removals import show_time
+from exhume.analysis.times import show_time
 from exhume.findings import Confidence
 
 #: Answers about offsets that get a sentence of their own.

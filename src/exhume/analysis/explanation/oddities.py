@@ -9,7 +9,7 @@ from exhume.analysis.detectors.report import counted
 from exhume.analysis.explanation.facts import GroupFacts, Row
 from exhume.analysis.explanation.sentences import Sentence, named, partitions, records_of
 from exhume.analysis.positions import position_changes
-from exhume.analysis.removals import at
+from exhume.analysis.times import at
 
 #: The last ones that get a sentence of their own.
 _MOST_REWINDS = 5

@@ -8,8 +8,8 @@ from exhume.analysis.detectors.report import counted, span
 from exhume.analysis.explanation.facts import GroupFacts, Row
 from exhume.analysis.explanation.sentences import Sentence, listed, named, records_of
 from exhume.analysis.rebalances import REBALANCE_EVENTS
-from exhume.analysis.removals import at
 from exhume.analysis.storms import storms
+from exhume.analysis.times import at
 
 #: The last ones that get a sentence of their own.
 _MOST_REBALANCES = 5

@@ -1,0 +1,21 @@
+"""Times in sentences."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def show_time(timestamp_ms: int) -> str:
+    """A time in UTC; the number itself where no calendar has it."""
+    try:
+        moment = _EPOCH + timedelta(milliseconds=timestamp_ms)
+    except OverflowError:
+        return str(timestamp_ms)
+    return f"{moment:%Y-%m-%d %H:%M:%S}.{moment.microsecond // 1000:03d}Z"
+
+
+def at(timestamp_ms: int | None) -> str:
+    """A time as the end of a phrase; nothing where there is none."""
+    return "" if timestamp_ms is None else f" of {show_time(timestamp_ms)}"
