@@ -17,7 +17,7 @@ from unittest.mock import patch
 
 _STATE = {
     "checksums, splitting, folding": ["exhume.replay.survivors.fold_pieces:fold_ahead", "exhume.replay.survivors.fold_pieces:_fold_block"],
-    "objects of groups": ["exhume.replay.java.loader:JavaLoad.settle"],
+    "objects of groups": ["exhume.replay.java.loader:JavaLoad.add_fold_result"],
     "tables": ["exhume.replay.local:state_of_loads"],
 }
 
@@ -34,7 +34,7 @@ STAGES: Mapping[str, Mapping[str, Sequence[str]]] = {
         "batches of the group, read again": ["exhume.topic.history:group_history"],
     },
     "diagnose": {
-        "reading": ["exhume.topic.diagnosis:chapters"],
+        "reading": ["exhume.topic.diagnosis:record_chunks"],
         "condensing": ["exhume.analysis.detectors:condense"],
         "loads by two releases (IC-06)": ["exhume.analysis.detectors.log_files:given_up"],
         "the other detectors": ["exhume.analysis.detectors:diagnose"],
