@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests import s3_server
+from tests import bundled, s3_server
 
 #: (what was compared, with what) -> rows.
 Compared = Counter[tuple[str, str]]
@@ -23,6 +23,9 @@ def pytest_configure(config: pytest.Config) -> None:
         # As in what a shell runs in the background: tests of interrupts, and the programs that they start, would never see one.
         signal.signal(signal.SIGINT, signal.default_int_handler)
     config.stash[_COMPARED] = Counter()
+    if not hasattr(config, "workerinput"):
+        # Workers of a distributed run take the directory of the process that started them.
+        bundled.share()
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

@@ -1,15 +1,17 @@
 """Where the logs of real brokers lie, and which answer and which dump belongs to which log directory.
 
-The part under `tests/data` is always there. A whole corpus of the same layout is added by the environment variable EXHUME_CORPUS:
+The part that `tests/data` holds in archives is always there. The environment variable EXHUME_CORPUS adds a whole corpus of the same layout:
 
     <story>/ or facts/<id>/ or random/<family>/
-        scenario.json            the story; beside it, or instead, scenario.json.gz
+        scenario.json            the story
         data/                    the log directory; stories of more than one have data-broker1, data-broker2, data-before-reload
-        oracle/before.json       what brokers said; plain or gzip, the suffix of the data directory at the end of the name
+        oracle/before.json       what brokers said; the suffix of the data directory at the end of the name
         oracle/after-R.json      … after release R loaded the offsets partitions
         oracle/restarted-R.json  … after release R started on the whole directory
-        oracle/dump-R/*.txt.gz   Kafka's own dump of each segment, by the tool of release R
-        oracle/answers.json.gz   instead of many small files: all answers of a hand-made log, by the name that each file would have
+        oracle/dump-R/*.txt      Kafka's own dump of each segment, by the tool of release R
+        oracle/answers.json      instead of many small files: all answers of a hand-made log, by the name that each file would have
+
+Texts are plain or gzip.
 """
 
 from __future__ import annotations
@@ -24,10 +26,12 @@ from typing import Any
 
 import pytest
 
+from tests import bundled
+
 from .broker_answers import Coordinator, Expectation, read_answers, read_json
 from .kafka_dump import DumpedSegment, read_dump
 
-BUNDLED = Path(__file__).resolve().parent.parent / "data"
+BUNDLED = bundled.unpacked()
 WHOLE = Path(os.environ["EXHUME_CORPUS"]) if os.environ.get("EXHUME_CORPUS") else None
 
 
@@ -84,8 +88,8 @@ class Case:
 
     def answers(self) -> list[AnswerFile]:
         """The answers of every broker that was asked about this story."""
-        bundle = self.directory / "oracle" / "answers.json.gz"
-        if bundle.exists():
+        bundle = next((self.directory / "oracle").glob("answers.json*"), None)
+        if bundle is not None:
             return [AnswerFile(self, bundle, label, self._data_for(label)) for label in sorted(_read_bundle(bundle))]
         labels = ((path, path.name.split(".json")[0]) for path in sorted((self.directory / "oracle").glob("*.json*")))
         return [AnswerFile(self, path, label, self._data_for(label)) for path, label in labels]
@@ -93,8 +97,8 @@ class Case:
     def dumps(self) -> list[DumpFile]:
         """Every text of Kafka's own tool."""
         found = []
-        for path in sorted((self.directory / "oracle").glob("dump-*/*.txt.gz")):
-            partition, _, base_offset = path.name.removesuffix(".txt.gz").rpartition("-")
+        for path in sorted((self.directory / "oracle").glob("dump-*/*.txt*")):
+            partition, _, base_offset = path.name.split(".txt")[0].rpartition("-")
             label = path.parent.name.removeprefix("dump-")
             segment = self._data_for(label) / partition / f"{base_offset}.log"
             found.append(DumpFile(self, path, segment, label.partition("-")[0]))
@@ -148,7 +152,7 @@ class DumpFile:
 
     @property
     def id(self) -> str:
-        return f"{self.case.name}/{self.path.parent.name}/{self.path.name.removesuffix('.txt.gz')}"
+        return f"{self.case.name}/{self.path.parent.name}/{self.path.name.split('.txt')[0]}"
 
     def read(self) -> DumpedSegment:
         """The dump, parsed."""

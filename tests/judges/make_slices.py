@@ -1,12 +1,13 @@
-"""Makes `tests/data` out of a whole corpus: `python -m judges.make_slices CORPUS [TARGET]`, from the folder `tests`.
+"""Makes the stories of `tests/data` out of a whole corpus: `python -m judges.make_slices CORPUS TARGET`, from the folder `tests`.
+`tools/bundle_logs.py pack TARGET` packs them.
 
 Real brokers' directories, hand-made logs and hostile random logs come over whole (of the hostile ones those that hold every awkward
 thing once). Of the other random logs come `KEPT_PARTITIONS` offsets partitions of fifty, with the answers cut down to the groups
 that live in them. The partitions are chosen for variety: one after the other, each time the one that adds most that was not yet there
 (a failed load, an error, a group type in a state, an unstable offset), file by file.
 
-Log directories and dumps are copied byte for byte. Answers are kept as gzip; those of a hand-made log, one small file for each of up
-to eighteen releases, in one file together.
+Log directories are copied byte for byte. All texts are plain; the answers to a hand-made log, one small file for each of up to eighteen
+releases, are in one file together.
 """
 
 from __future__ import annotations
@@ -32,15 +33,15 @@ def copy_story(source: Path, target: Path) -> None:
     """The whole of a story."""
     for data in sorted(source.glob("data*")):
         copy_tree(data, target / data.name)
-    for dump in sorted(source.glob("oracle/dump-*")):
-        copy_tree(dump, target / "oracle" / dump.name)
+    for dump in sorted(source.glob("oracle/dump-*/*.txt.gz")):
+        write(target / "oracle" / dump.parent.name / dump.stem, gzip.decompress(dump.read_bytes()))
     paths = sorted(source.glob("oracle/*.json"))
     if source.parent.name == "facts":
-        write_gzip(target / "oracle" / "answers.json.gz", to_json({path.stem: read_json(path) for path in paths}))
+        write(target / "oracle" / "answers.json", to_json({path.stem: read_json(path) for path in paths}))
     else:
         for path in paths:
-            write_gzip(target / "oracle" / f"{path.name}.gz", path.read_bytes())
-    copy_scenario(source, target)
+            write(target / "oracle" / path.name, path.read_bytes())
+    write(target / "scenario.json", (source / "scenario.json").read_bytes())
 
 
 def copy_tree(source: Path, target: Path) -> None:
@@ -52,19 +53,10 @@ def copy_tree(source: Path, target: Path) -> None:
             shutil.copyfile(path, copy)
 
 
-def copy_scenario(source: Path, target: Path) -> None:
-    """Short stories stay readable."""
-    text = (source / "scenario.json").read_bytes()
-    if len(text) <= 8192:
-        (target / "scenario.json").write_bytes(text)
-    else:
-        write_gzip(target / "scenario.json.gz", text)
-
-
-def write_gzip(path: Path, text: bytes) -> None:
-    """The same text gives the same file."""
+def write(path: Path, text: bytes) -> None:
+    """Write a file, and the directories above it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(gzip.compress(text, 9, mtime=0))
+    path.write_bytes(text)
 
 
 def slice_story(source: Path, target: Path) -> None:
@@ -79,13 +71,13 @@ def slice_story(source: Path, target: Path) -> None:
         if path.is_file():
             shutil.copyfile(path, target / "data" / path.name)
     for name, answer in answers.items():
-        write_gzip(target / "oracle" / f"{name}.gz", to_json(slice_answer(answer, kept, scenario["partitions"])))
+        write(target / "oracle" / name, to_json(slice_answer(answer, kept, scenario["partitions"])))
     sliced = scenario | {
         "groups": {group: about for group, about in scenario["groups"].items() if about["partition"] in kept},
         "records": by_partition(scenario["records"], kept),
         "kept_partitions": kept,
     }
-    (target / "scenario.json").write_bytes(to_json(sliced))
+    write(target / "scenario.json", to_json(sliced))
 
 
 def slice_answer(answer: Mapping[str, Any], kept: Iterable[int], partition_count: int) -> dict[str, Any]:
@@ -149,7 +141,7 @@ def main() -> None:
     """Write every story of the corpus to the target, which must not have any yet."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("corpus", type=Path)
-    parser.add_argument("target", type=Path, nargs="?", default=Path(__file__).resolve().parent.parent / "data")
+    parser.add_argument("target", type=Path)
     arguments = parser.parse_args()
     for oracle in sorted(path for pattern in ("*/oracle", "facts/*/oracle", "random/*/oracle") for path in arguments.corpus.glob(pattern)):
         source = oracle.parent

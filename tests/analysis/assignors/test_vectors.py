@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from exhume.analysis.assignors import VARIANTS, AssignorThrows, Variant
+from tests import bundled
 from tests.analysis.assignors.vectors import Answer, Vector, by_topic, read_vectors
 from tests.conftest import Compared
 from tests.judges import corpus
 
-BUNDLED = corpus.BUNDLED / "assignors"
+BUNDLED = bundled.PACKED / "assignors"
 ASSIGNORS = sorted({(variant.side, variant.assignor) for variant in VARIANTS})
 
 
