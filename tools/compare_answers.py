@@ -23,9 +23,11 @@ from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any
 
-from record_answers import Answer, Row, logs_named, record
+from record_answers import Answer, Row, logs_named, record, unpacked
 
 DATA = Path(__file__).resolve().parent.parent / "tests" / "data"
+#: The log of `exhume demo`, of the checkout that the data belong to.
+DEMO_LOG = Path("src", "exhume", "cli", "demo_log")
 #: Columns that hold sentences. `message` is a line of standard error.
 FREE_TEXT = ("sentence", "not_excluded", "remedy", "reason", "first_reason", "what", "what_happens", "story", "message")
 #: Columns with names that sentences repeat.
@@ -64,15 +66,20 @@ def answers_in(root: Path, logs: str, commands: Sequence[str]) -> set[Path]:
     }
 
 
-def differences(before: Path, after: Path, files: Iterable[Path], ignored: Sequence[str]) -> Iterator[Difference]:
-    """Every value that differs between two directories of answers; in free text with its template."""
+def differences(
+    before: Path, after: Path, files: Iterable[Path], ignored: Sequence[str], new_names: Mapping[str, str]
+) -> Iterator[Difference]:
+    """Every value that differs between two directories of answers; in free text with its template.
+
+    `new_names`: tables, columns and values of `before` that have another name in `after`.
+    """
     for file in sorted(files):
         log, command = file.parent.as_posix(), file.stem
         texts = [(root / file).read_bytes() if (root / file).exists() else None for root in (before, after)]
         if texts[0] is None or texts[1] is None:
             yield Difference(log, command, "", None, "answer", _presence(texts[0]), _presence(texts[1]))
         elif texts[0] != texts[1]:
-            yield from _answer_differences(log, command, json.loads(texts[0]), json.loads(texts[1]), ignored)
+            yield from _answer_differences(log, command, _renamed(json.loads(texts[0]), new_names), json.loads(texts[1]), ignored)
 
 
 def _answer_differences(log: str, command: str, before: Answer, after: Answer, ignored: Sequence[str]) -> Iterator[Difference]:
@@ -94,6 +101,14 @@ def _answer_differences(log: str, command: str, before: Answer, after: Answer, i
                     # The words are the same: what differs is a number or a name.
                     template = None
                 yield Difference(log, command, table, number, column, value, new_value, template)
+
+
+def _renamed(value: Any, new_names: Mapping[str, str]) -> Any:
+    if isinstance(value, dict):
+        return {new_names.get(name, name): _renamed(each, new_names) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_renamed(each, new_names) for each in value]
+    return new_names.get(value, value) if isinstance(value, str) else value
 
 
 def _message_row(line: str) -> Row:
@@ -161,13 +176,14 @@ def record_all(wanted: argparse.Namespace) -> int:
         sys.stderr.write(f"{target} is not empty\n")
         return 2
     target.mkdir(parents=True, exist_ok=True)
-    logs = logs_named(wanted.logs, wanted.data)
     start = time.perf_counter()
     seconds: dict[str, float] = defaultdict(float)
-    for number, (name, spent) in enumerate(record(logs, target, wanted.commands, wanted.most, wanted.workers), 1):
-        for command, more in spent.items():
-            seconds[command] += more
-        sys.stderr.write(f"{number}/{len(logs)} {name}: {sum(spent.values()):.1f} s\n")
+    with unpacked(wanted.data.resolve()) as stories:
+        logs = logs_named(wanted.logs, stories, wanted.data.resolve().parent.parent / DEMO_LOG)
+        for number, (name, spent) in enumerate(record(logs, target, wanted.commands, wanted.most, wanted.workers), 1):
+            for command, more in spent.items():
+                seconds[command] += more
+            sys.stderr.write(f"{number}/{len(logs)} {name}: {sum(spent.values()):.1f} s\n")
     sys.stderr.write(", ".join(f"{name} {spent:.0f} s" for name, spent in sorted(seconds.items(), key=lambda each: -each[1])) + "\n")
     sys.stdout.write(f"{sum(1 for _ in target.rglob('*.json'))} answers about {len(logs)} logs in {time.perf_counter() - start:.0f} s\n")
     return 0
@@ -180,7 +196,8 @@ def compare_all(wanted: argparse.Namespace) -> int:
     values: list[Difference] = []
     templates: Counter[tuple[str, str]] = Counter()
     other_numbers: Counter[tuple[str, str]] = Counter()
-    for difference in differences(*roots, files[0] | files[1], wanted.ignore_columns.split(",")):
+    new_names = dict(name.split("=", 1) for name in wanted.renamed)
+    for difference in differences(*roots, files[0] | files[1], wanted.ignore_columns.split(","), new_names):
         if difference.template is None:
             values.append(difference)
         else:
@@ -221,6 +238,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         each.add_argument("--logs", default="*", metavar="PATTERN", help="only logs of this name, such as '2.8*', 'facts/*', 'lab/*'")
         each.add_argument("--commands", nargs="+", default=(), metavar="COMMAND", help="only these commands, such as state")
     comparing.add_argument("--ignore-columns", default=",".join(FREE_TEXT), metavar="NAME,…", help="free text (default: %(default)s)")
+    comparing.add_argument("--renamed", nargs="+", default=(), metavar="OLD=NEW", help="tables, columns and values that were renamed")
     comparing.add_argument("--most", type=int, default=200, metavar="N", help="differences that are listed (default: 200)")
     wanted = parser.parse_args(arguments)
     return record_all(wanted) if wanted.command == "record" else compare_all(wanted)

@@ -1,7 +1,7 @@
 """What exhume answers: the logs to ask about, the commands to run on each, and their answers as files.
 
-The logs are log directories, or archives of them; the log of `exhume demo`; and the situations of `exhume lab`. Exhume is known here by
-its command line alone, so that the same script records every checkout.
+The logs are those that come with the tests, the log of `exhume demo`, and the situations of `exhume lab`. Exhume is known here by its
+command line alone, so that the same script records every checkout.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ import json
 import multiprocessing
 import re
 import shlex
+import tarfile
 import tempfile
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import chdir, redirect_stderr, redirect_stdout
+from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -28,8 +29,10 @@ RELEASES = (
     *("0.9.0.1", "0.10.1.1", "0.10.2.2", "0.11.0.0", "1.1.1", "2.0.0", "2.1.1", "2.3.1"),
     *("2.4.0", "2.8.2", "3.0.0", "3.9.1", "4.0.0", "4.0.2", "4.1.2", "4.3.0"),
 )
-_ARCHIVE = re.compile(r"(.+)\.(?:tar|tgz|tbz2?|txz|zip|tar\.\w+)")
+#: Values of options that were renamed, by those that are recorded. The second is tried where a checkout refuses the first.
+_NEW_SPELLINGS = {"--view=held": "--view=in_memory"}
 _LEFTOVERS = ("deleted", "swap", "cleaned", "delete", "future", "stray")
+_WRONG_REQUEST = 2
 _HOUR_MS, _DAY_MS = 3_600_000, 86_400_000
 # Hostile logs carry times beyond these.
 _FIRST_MS, _LAST_MS = 1_000_000_000_000, 4_000_000_000_000
@@ -49,21 +52,31 @@ class Log:
     lab: tuple[str, ...] = ()
 
 
-def bundled_logs(data: Path) -> Iterator[Log]:
-    """Every log directory under this one, alone and with its neighbours; the log of `exhume demo` of the same checkout."""
-    stories = defaultdict(list)
-    directories = {found.parent for found in data.rglob("__consumer_offsets-*") if found.is_dir()}
-    archives = {found for found in data.rglob("data*") if _ARCHIVE.fullmatch(found.name)}
-    for place in sorted(directories | archives):
-        name = place.relative_to(data).as_posix()
-        packed = _ARCHIVE.fullmatch(name) if place.is_file() else None
-        stories[place.parent].append(name)
-        yield Log(packed[1] if packed else name, data, (name,))
-    for story, names in stories.items():
-        if story != data and len(names) > 1:
-            yield Log(f"{story.relative_to(data).as_posix()}/together", data, tuple(names))
-    for place in sorted((data.parent.parent / "src" / "exhume" / "cli").glob("demo_log*")):
-        yield Log("demo_log", place.parent, (place.name,))
+@contextmanager
+def unpacked(data: Path) -> Iterator[Path]:
+    """The directory of the stories: this one, or a temporary one where it holds archives of them."""
+    archives = sorted(data.rglob("*.tar.xz"))
+    if not archives:
+        yield data
+        return
+    with tempfile.TemporaryDirectory() as made:
+        for archive in archives:
+            story = Path(made, archive.relative_to(data).as_posix().removesuffix(".tar.xz"))
+            with tarfile.open(archive) as packed:
+                packed.extractall(story, [member for member in packed if not member.name.startswith("oracle")], filter="data")
+        yield Path(made)
+
+
+def bundled_logs(stories: Path) -> Iterator[Log]:
+    """Every log directory under this one, alone and with its neighbours."""
+    directories = defaultdict(list)
+    for place in sorted({found.parent for found in stories.rglob("__consumer_offsets-*") if found.is_dir()}):
+        name = place.relative_to(stories).as_posix()
+        directories[place.parent].append(name)
+        yield Log(name, stories, (name,))
+    for story, names in directories.items():
+        if story != stories and len(names) > 1:
+            yield Log(f"{story.relative_to(stories).as_posix()}/together", stories, tuple(names))
 
 
 def lab_logs() -> Iterator[Log]:
@@ -208,7 +221,15 @@ def lab_commands(told: Iterable[str], directories: Sequence[str], lab: Sequence[
 
 
 def run(arguments: Sequence[str]) -> Answer:
-    """What this command line answers, run in this process."""
+    """What this command line answers, in the spelling of this checkout."""
+    answer = _run(arguments)
+    renamed = [_NEW_SPELLINGS.get(argument, argument) for argument in arguments]
+    if answer["exit_code"] == _WRONG_REQUEST and renamed != list(arguments):
+        return _run(renamed) | {"arguments": list(arguments)}
+    return answer
+
+
+def _run(arguments: Sequence[str]) -> Answer:
     run_command_line = _command_line()
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="") for _ in range(2))
     code: int | str
@@ -304,6 +325,7 @@ def record(logs: Sequence[Log], target: Path, wanted: Sequence[str], most: int, 
             yield from pool.imap_unordered(work, logs)
 
 
-def logs_named(pattern: str, data: Path) -> list[Log]:
-    """The logs of this name, such as `facts/*`; those of `data` among them. `no log` is for commands that read none."""
-    return [log for log in (Log("no log"), *bundled_logs(data.resolve()), *lab_logs()) if fnmatch.fnmatch(log.name, pattern)]
+def logs_named(pattern: str, stories: Path, demo: Path) -> list[Log]:
+    """The logs of this name, such as `facts/*`. `no log` is for commands that read none."""
+    demos = [Log("demo_log", demo.parent, (demo.name,))] if demo.exists() else []
+    return [log for log in (Log("no log"), *bundled_logs(stories), *demos, *lab_logs()) if fnmatch.fnmatch(log.name, pattern)]

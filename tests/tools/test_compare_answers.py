@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import shutil
+import tarfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -112,6 +113,27 @@ def test_a_row_that_is_missing_does_not_move_the_others(
 
     assert tool("compare", before, after, "--logs", "story/*", "--commands", "dump") == 1
     assert ": 1 values differ, 0 sentences" in capsys.readouterr().out
+
+
+def test_a_renamed_value_is_the_same_value(tool: Tool, recordings: tuple[Path, Path]) -> None:
+    before, after = recordings
+    _change(after / "story" / "data" / "state 2.8.2.json", '"topic": "orders"', '"topic": "refunds"')
+    places = ("--logs", "story/*", "--commands", "2.8.2")
+
+    assert tool("compare", before, after, *places) == 1
+    assert tool("compare", before, after, *places, "--renamed", "orders=refunds") == 1
+    text = (before / "story" / "data" / "state 2.8.2.json").read_text()
+    (after / "story" / "data" / "state 2.8.2.json").write_text(text.replace('"orders"', '"refunds"'))
+    assert tool("compare", before, after, *places, "--renamed", "orders=refunds") == 0
+
+
+def test_a_packed_story_has_the_answers_of_a_plain_one(tool: Tool, recorded: Path, tmp_path: Path) -> None:
+    (tmp_path / "packed").mkdir()
+    with tarfile.open(tmp_path / "packed" / "story.tar.xz", "w:xz") as archive:
+        archive.add(recorded / "logs" / "story" / "data", "data")
+
+    assert tool("record", tmp_path / "answers", "--data", tmp_path / "packed", "--logs", "story/*", "--commands", "dump") == 0
+    assert tool("compare", recorded / "before", tmp_path / "answers", "--commands", "dump") == 0
 
 
 def _change(place: Path, old: str, new: str) -> None:
