@@ -59,7 +59,7 @@ def load(profile: BrokerProfile, batches: Iterable[LoadedBatch], end_offset: int
             count(said, batch.records_read, batch.batch.size_bytes, base_offset, batch.last_offset)
         partition_state, late_error = loader.finish()
     except LoadAborted as aborted:
-        place = (aborted.reason, aborted.record_offset, aborted.path, aborted.byte_position, aborted.is_damage)
+        place = (aborted.problem, aborted.path, aborted.byte_position)
         return said | {"aborted": place, "names": names}
     if isinstance(loader, JavaLoad):
         said |= {"shown_offset": loader.shown_offset, "skipped": loader.skipped, "fenced": loader.fenced}
@@ -80,7 +80,7 @@ def kept(stretch: Reduced) -> list[tuple[Any, ...]]:
         try:
             records: Any = list(batch.records())
         except LoadAborted as unreadable:
-            records = unreadable.reason
+            records = unreadable.problem
         assert isinstance(batch, ReducedBatch)
         batches.append((batch.path, batch.batch, batch.record_count, batch.passed, records))
     return batches

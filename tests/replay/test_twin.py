@@ -25,7 +25,7 @@ from exhume.replay.releases import SPANS, profile_for
 from exhume.replay.scala import ScalaLoad
 from exhume.replay.state_rows import state_rows
 from exhume.replay.topic_names import TopicNames
-from exhume.replay.verdict import LoadAborted, LoadStalled
+from exhume.replay.verdict import LoadAborted, outcome_of
 from tests import naive, strategies
 from tests.judges import corpus
 from tests.logs import FoundLog, Log, logs_of_brokers, written
@@ -65,16 +65,17 @@ def load(profile: BrokerProfile, log: Log, inputs: LoadInputs, *, is_lenient: bo
                 loader.apply(batch)
             loader.end_chunk()
         partition_state, late_error = loader.finish()
-    except LoadStalled:
-        return naive.Answer(stalled=True)
     except LoadAborted as aborted:
+        if outcome_of(aborted.problem) == "stalled":
+            return naive.Answer(stalled=True)
         answer = as_answer(loader.held_after_abort())
-        answer.ended_at = aborted.record_offset
+        answer.ended_at = aborted.problem.record_offset
         return answer
     answer = as_answer(partition_state)
     answer.late_error = late_error is not None
     answer.shown_offset = loader.shown_offset if isinstance(loader, JavaLoad) else None
-    answer.refusals = [-1 if tolerated.record_offset is None else tolerated.record_offset for tolerated in refusals.tolerated]
+    refused = [tolerated.problem.record_offset for tolerated in refusals.tolerated]
+    answer.refusals = [-1 if record_offset is None else record_offset for record_offset in refused]
     return answer
 
 

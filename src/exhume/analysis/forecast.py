@@ -135,7 +135,7 @@ def forecast_removals(
             records = own[partition.replica, partition.offsets_partition]
             held = holdings_in_front(partition, records, [removal.record_offset for removal in here], profile, inputs)
             for removal in here:
-                load = PartitionLoad(partition, held.get(removal.record_offset, PartitionState()), "loaded", {})
+                load = PartitionLoad(partition, held.get(removal.record_offset, PartitionState()), {})
                 forecasts[removal.append] = forecast([load], profile, removal.timestamp_ms or 0, retention_ms)
     return forecasts
 

@@ -57,8 +57,8 @@ LOAD_MATRIX = pa.schema(
     ]
 )
 
-#: What `given_up` says of a load, besides release, stop and place.
-_TOLD = ("coordinator", "outcome", "record_offset", "reason")
+#: What `given_up` says of a load, besides release, stop, place and problem.
+_TOLD = ("coordinator", "outcome", "record_offset")
 _LOADED = ("loaded", "loaded_with_error")
 #: Loads that do not come to a clean end.
 FAILED = ("aborted", "loaded_with_error")
@@ -93,7 +93,7 @@ def check_loads(
 
 def given_up(directories: Sequence[LogDirectory], releases: Sequence[str], *, fast: CompiledLoad | None = None) -> list[dict[str, Any]]:
     """Each load that one of these releases gives up, or that ends in an error: `release` and the first columns of `LOAD_CHECK` as far as
-    `reason`; what does not apply may be missing.
+    `record_offset`, and its `problem`; what does not apply may be missing.
 
     A log directory that does not tell how its broker stopped is tried both ways. What is in memory behind a load is not looked at.
     """
@@ -119,7 +119,7 @@ def given_up(directories: Sequence[LogDirectory], releases: Sequence[str], *, fa
 
 def _told(load: PartitionLoad) -> dict[str, Any]:
     origin = {"replica": load.partition.replica, "offsets_partition": load.partition.offsets_partition}
-    return {name: value for name, value in load.row.items() if name in _TOLD} | origin
+    return {name: value for name, value in load.row.items() if name in _TOLD} | origin | {"problem": load.problem}
 
 
 def load_matrix(checked: pa.Table) -> pa.Table:

@@ -24,6 +24,7 @@ from exhume.codecs.salvage import Found, salvage
 from exhume.codecs.wire import Buffer
 from exhume.errors import EvidenceError
 from exhume.findings import Finding
+from exhume.replay.load_problems import LoadProblem, ProblemKind
 from exhume.replay.verdict import LoadAborted
 
 #: How the broker stopped: `clean` trusts the log, `unclean` checks it from the recovery point on.
@@ -78,13 +79,8 @@ class LoadedBatch:
                     self.first_read_offset = record.record_offset
                 yield record
         except EvidenceError as error:
-            raise LoadAborted(
-                f"a batch cannot be read: {error.message}",
-                record_offset=first_offset(self.batch),
-                path=self.path,
-                byte_position=self.batch.byte_position,
-                is_damage=True,
-            ) from error
+            problem = LoadProblem(ProblemKind.BATCH_UNREADABLE, record_offset=first_offset(self.batch), detail=error.message)
+            raise LoadAborted(problem, path=self.path, byte_position=self.batch.byte_position) from error
 
 
 @dataclass(slots=True)
@@ -115,7 +111,7 @@ class StrictLog:
     start_offset: int
     end_offset: int
     segments: list[ServedSegment]
-    refused: str | None = None
+    refused: LoadProblem | None = None
     losses: list[Finding] = field(default_factory=list)
     hidden: list[tuple[SegmentFile, int, int]] = field(default_factory=list)
 
@@ -138,12 +134,8 @@ class StrictLog:
         if walk.end.reason == "cut_batch":
             self.hidden.append((segment.file, walk.end.byte_position, segment.end))
         if walk.end.reason in ("size_too_small", "bad_magic"):
-            raise LoadAborted(
-                "the size of a batch is below the minimum" if walk.end.reason == "size_too_small" else "the magic of a batch is unknown",
-                path=segment.file.path,
-                byte_position=walk.end.byte_position,
-                is_damage=True,
-            )
+            kind = ProblemKind.BATCH_TOO_SMALL if walk.end.reason == "size_too_small" else ProblemKind.MAGIC_UNKNOWN
+            raise LoadAborted(LoadProblem(kind), path=segment.file.path, byte_position=walk.end.byte_position)
 
 
 #: How far a recovering broker keeps a segment of a log: see `valid_bytes`.
@@ -221,7 +213,7 @@ def find_end(log: StrictLog) -> FileWalk | None:
     for batch in walk:
         log.end_offset = batch.next_offset
     if walk.reason == "size_too_small":
-        log.refused = f"a batch at byte {walk.byte_position} of {newest.file.path} has a size below the minimum"
+        log.refused = LoadProblem(ProblemKind.START_BATCH_TOO_SMALL, path=newest.file.path, byte_position=walk.byte_position)
     return walk
 
 
@@ -258,7 +250,7 @@ def valid_bytes(segment: ServedSegment, log: StrictLog) -> int:
         if checksum(segment.buffer, batch, batch.end_position) != batch.crc:
             return batch.byte_position
         if batch.is_control and has_unknown_control_type(segment.buffer, batch):
-            log.refused = f"a control record of unknown type at byte {batch.byte_position} of {segment.file.path}"
+            log.refused = LoadProblem(ProblemKind.START_CONTROL_TYPE_UNKNOWN, path=segment.file.path, byte_position=batch.byte_position)
             return valid
         if batch.byte_position - last_entry_position > _INDEX_INTERVAL_BYTES:
             if last_indexed_offset is not None and batch.last_offset <= last_indexed_offset:

@@ -15,6 +15,7 @@ from exhume.codecs.layout import Message
 from exhume.codecs.wire import Reader
 from exhume.errors import DecodeError, LengthOverrun, Underflow
 from exhume.replay.decode import ReplayRecord
+from exhume.replay.load_problems import LoadProblem, ProblemKind
 from exhume.replay.partition_state import ClassicGroupState, ClassicMember, Group, LaterMembers
 
 #: What of a subscription's errors a broker survives, by rule.
@@ -29,9 +30,9 @@ GROUP_METADATA = 2
 class MemberRefused(Exception):
     """A coordinator refuses to add a member of this record: the load ends. The group was built as if it had gone on."""
 
-    def __init__(self, reason: str, group: ClassicGroupState) -> None:
-        super().__init__(reason)
-        self.reason = reason
+    def __init__(self, problem: LoadProblem, group: ClassicGroupState) -> None:
+        super().__init__(problem, group)
+        self.problem = problem
         self.group = group
 
 
@@ -57,35 +58,43 @@ def build_classic_group(record: ReplayRecord, rules: ClassicGroupRules) -> Class
     """
     value = record.value
     assert value is not None
-    name = record.key["group"]
+    name, record_offset = record.key["group"], record.record_offset
     members: dict[str, ClassicMember] = {}
     instances: set[str] = set()
-    refusals: list[str] = []
+    problems: list[LoadProblem] = []
     repeated = None
     leader = value["leader"]
     if not rules.null_protocol_is_readable and (value["protocol"] is None or leader is None):
-        refusals.append(f"protocol or leader of group {name!r} is null")
+        problems.append(LoadProblem(ProblemKind.PROTOCOL_OR_LEADER_NULL, record_offset=record_offset, group=name))
     for fields in value["members"]:
         member = _member(fields)
         instance = member.group_instance_id
         if instance is not None and instance in instances and rules.instance_twice_aborts:
-            refusals.append(f"instance id {instance!r} is held by two members of group {name!r}")
+            problems.append(LoadProblem(ProblemKind.INSTANCE_ID_TWICE, record_offset=record_offset, group=name, instance_id=instance))
         if instance is not None:
             instances.add(instance)
         if repeated is not None and rules.member_twice_aborts:
             # Counters per protocol went up twice for the repeated id, so no protocol counts as supported by all any more.
-            refusals.append(f"member {member.member_id!r} of group {name!r} comes behind {repeated!r}, which is there twice")
+            problems.append(
+                LoadProblem(
+                    ProblemKind.MEMBER_ID_TWICE,
+                    record_offset=record_offset,
+                    group=name,
+                    member_id=member.member_id,
+                    other_member_id=repeated,
+                )
+            )
         if member.member_id in members:
             repeated = member.member_id
         members[member.member_id] = member
         leader = member.member_id if leader is None else leader
-    group = _group(name, record.record_offset, record.value_version, value, members=members, leader=leader, rules=rules)
+    group = _group(name, record_offset, record.value_version, value, members=members, leader=leader, rules=rules)
     try:
         group.subscribed_topics = _subscribed_topics(group, rules.subscription)
     except DecodeError as error:
-        refusals.append(f"a subscription in group {name!r} cannot be parsed: {error.message}")
-    if refusals:
-        raise MemberRefused(refusals[0], group)
+        problems.append(LoadProblem(ProblemKind.SUBSCRIPTION_UNPARSABLE, record_offset=record_offset, group=name, detail=error.message))
+    if problems:
+        raise MemberRefused(problems[0], group)
     return group
 
 

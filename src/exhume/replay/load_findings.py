@@ -37,13 +37,13 @@ def aborted(log: StrictLog, profile: BrokerProfile, abort: LoadAborted) -> Findi
     return Finding(
         code="load_aborted",
         severity="incident",
-        sentence=f"a broker of {profile.release} does not load this partition: {abort.reason}",
+        sentence=f"a broker of {profile.release} does not load this partition: {abort.problem}",
         replica=log.partition.replica,
         offsets_partition=log.partition.offsets_partition,
         path=abort.path or log.partition.path,
         byte_position=abort.byte_position,
-        first_record_offset=abort.record_offset,
-        last_record_offset=abort.record_offset,
+        first_record_offset=abort.problem.record_offset,
+        last_record_offset=abort.problem.record_offset,
         remedy="Use --mode lenient to see what the log holds, or --release of another one",
         is_damage=abort.is_damage,
     )
@@ -65,13 +65,13 @@ def java_load(log: StrictLog, loader: JavaLoad) -> list[Finding]:
         Finding(
             code="record_skipped",
             severity="info",
-            sentence=f"the load skips this record: {reason}",
+            sentence=f"the load skips this record: {problem}",
             replica=log.partition.replica,
             offsets_partition=log.partition.offsets_partition,
-            first_record_offset=record_offset,
-            last_record_offset=record_offset,
+            first_record_offset=problem.record_offset,
+            last_record_offset=problem.record_offset,
         )
-        for record_offset, reason in loader.skipped
+        for problem in loader.skipped
     ]
     return fenced + skipped
 
@@ -155,14 +155,14 @@ def tolerated_records(log: StrictLog, profile: BrokerProfile, refusals: Refusals
         Finding(
             code="tolerated_record",
             severity="warn",
-            sentence=f"{profile.release} would stop its load here, lenient mode goes on: {tolerated.reason}",
+            sentence=f"{profile.release} would stop its load here, lenient mode goes on: {tolerated.problem}",
             replica=log.partition.replica,
             offsets_partition=log.partition.offsets_partition,
             path=tolerated.path,
             byte_position=tolerated.byte_position,
-            group=tolerated.group,
-            first_record_offset=tolerated.record_offset,
-            last_record_offset=tolerated.record_offset,
+            group=tolerated.problem.group,
+            first_record_offset=tolerated.problem.record_offset,
+            last_record_offset=tolerated.problem.record_offset,
         )
         for tolerated in refusals.tolerated
     ]

@@ -85,10 +85,9 @@ def _load_directory(partitions: Sequence[PartitionDirectory], options: LoadOptio
         log if log and load else cut_log(open_strictly(partition, stop), options.at, lenient=is_lenient)
         for partition, (log, load) in zip(partitions, done, strict=True)
     ]
-    refused = next((log for log in logs if log.refused), None)
+    refused = next((log.refused for log in logs if log.refused), None)
     if refused is not None and not is_lenient:
-        reason = f"a broker of this release does not start on this log directory: {refused.refused}"
-        return [refused_load(log, profile, reason) for log in logs]
+        return [refused_load(log, profile, refused) for log in logs]
     loads = []
     for log, (_, in_columns) in zip(logs, done, strict=True):
         if in_columns is None:

@@ -12,6 +12,7 @@ from exhume.findings import Finding
 from exhume.replay import load_findings
 from exhume.replay.broker_log import LoadedBatch, Stop, StrictLog, hidden_findings
 from exhume.replay.java.loader import JavaLoad
+from exhume.replay.load_problems import LoadProblem, ProblemKind
 from exhume.replay.moment import CutLog, Moment, lenient_batches
 from exhume.replay.partition_state import ClassicGroupState, PartitionState
 from exhume.replay.profiles import BrokerProfile, JavaProfile, ScalaProfile
@@ -21,7 +22,7 @@ from exhume.replay.refusals import Refusals
 from exhume.replay.scala import ScalaLoad
 from exhume.replay.state_tables import Row
 from exhume.replay.topic_names import TopicNames
-from exhume.replay.verdict import LoadAborted, LoadStalled, Outcome
+from exhume.replay.verdict import LoadAborted, Outcome, outcome_of
 
 if TYPE_CHECKING:
     from exhume.replay.survivors.settled import Settled
@@ -54,19 +55,26 @@ class LoadOptions:
 
 @dataclass(slots=True)
 class PartitionLoad:
-    """The load of one offsets partition: what is held, and the row of `loads` that says how it went."""
+    """The load of one offsets partition: what is held, and the row of `loads` that says how it went. `problem` is what kept it from
+    a clean end.
+    """
 
     partition: PartitionDirectory
     partition_state: PartitionState
-    outcome: Outcome
     row: Row
     findings: list[Finding] = field(default_factory=list)
+    problem: LoadProblem | None = None
     #: What requests see, and all that is held, where a gap at the end of the log sets them apart; None: both are `partition_state`.
     snapshots: tuple[PartitionState, PartitionState] | None = None
     #: The groups whose committed offsets may be left out, since they were not asked for.
     skipped_groups: frozenset[str] = frozenset()
     #: Those of them that findings and outcome hang on.
     dependent_groups: frozenset[str] = frozenset()
+
+    @property
+    def outcome(self) -> Outcome:
+        """What the load ended in."""
+        return outcome_of(self.problem)
 
     def with_state_in_memory(self) -> PartitionLoad:
         """This load with all that is held for its holdings, whatever requests see."""
@@ -117,12 +125,15 @@ def _load_strictly(log: StrictLog, options: LoadOptions, names: TopicNames) -> P
     if isinstance(loader, JavaLoad) and progress.last_offset is not None and loader.shown_offset <= progress.last_offset:
         load.snapshots = _shown(log, loader, load.partition_state, names), load.partition_state
     if load.snapshots is not None and options.view == "committed":
-        reason = f"the log ends in a gap: {log.end_offset} is its end, {(progress.last_offset or 0) + 1} the end of its last batch"
-        reason = f"{reason}; requests see the state at {max(load.row['shown_offset'], 0)} until the next write"
         load.partition_state = load.snapshots[0]
-        load.outcome = "not_shown"
-        load.row |= {"outcome": load.outcome, "reason": reason}
-        load.findings.append(load_findings.partition(log, "not_shown", "warn", reason, "Compare with --view in_memory"))
+        load.problem = LoadProblem(
+            ProblemKind.GAP_AT_END,
+            end_offset=log.end_offset,
+            next_offset=(progress.last_offset or 0) + 1,
+            shown_offset=max(load.row["shown_offset"], 0),
+        )
+        load.row |= _verdict(load.problem)
+        load.findings.append(load_findings.partition(log, "not_shown", "warn", str(load.problem), "Compare with --view in_memory"))
     return load
 
 
@@ -205,9 +216,13 @@ def _load_to_the_error(settled: Settled, loader: ScalaLoad | JavaLoad, progress:
     return None
 
 
-def refused_load(log: StrictLog, profile: BrokerProfile, reason: str) -> PartitionLoad:
+def refused_load(log: StrictLog, profile: BrokerProfile, problem: LoadProblem) -> PartitionLoad:
     """What comes of a log in a directory that a broker does not start on: one bad partition keeps it from starting, so none is loaded."""
-    return _not_loaded(log, profile, "refused", reason, _Progress())
+    load = _not_loaded(log, profile, problem, _Progress())
+    load.findings.append(
+        load_findings.partition(log, "broker_refuses_to_start", "incident", str(problem), "Use --mode lenient to see what the log holds")
+    )
+    return load
 
 
 def new_load(profile: BrokerProfile, refusals: Refusals, names: TopicNames, end_offset: int, inputs: LoadInputs) -> ScalaLoad | JavaLoad:
@@ -231,13 +246,12 @@ def _fold(chunks: Iterable[Iterable[LoadedBatch]], loader: ScalaLoad | JavaLoad,
 
 
 def _loaded(
-    log: StrictLog, options: LoadOptions, loader: ScalaLoad | JavaLoad, held: tuple[PartitionState, str | None], progress: _Progress
+    log: StrictLog, options: LoadOptions, loader: ScalaLoad | JavaLoad, held: tuple[PartitionState, LoadProblem | None], progress: _Progress
 ) -> PartitionLoad:
     """The load that came to an end, with what is to be said of it."""
     profile = options.profile
     partition_state, late_error = held
-    outcome: Outcome = "loaded_with_error" if late_error else "loaded"
-    row = _row(log, profile, outcome, late_error, progress)
+    row = _row(log, profile, late_error, progress)
     if options.mode == "lenient":
         row |= {"mode": "lenient", "tolerated_records": len(loader.refusals.tolerated)}
         findings = [*_cut_findings(log), *load_findings.tolerated_records(log, profile, loader.refusals)]
@@ -246,36 +260,29 @@ def _loaded(
     if isinstance(loader, JavaLoad):
         row["shown_offset"] = loader.shown_offset
         findings += load_findings.java_load(log, loader)
-    return PartitionLoad(log.partition, partition_state, outcome, row, findings)
+    return PartitionLoad(log.partition, partition_state, row, findings, late_error)
 
 
 def _aborted(log: StrictLog, loader: ScalaLoad | JavaLoad, aborted: LoadAborted, progress: _Progress) -> PartitionLoad:
-    is_stalled = isinstance(aborted, LoadStalled)
-    load = _not_loaded(log, loader.profile, "stalled" if is_stalled else "aborted", aborted.reason, progress)
-    load.partition_state = PartitionState() if is_stalled else loader.held_after_abort()
-    load.row |= {"record_offset": aborted.record_offset, "path": aborted.path, "byte_position": aborted.byte_position}
+    load = _not_loaded(log, loader.profile, aborted.problem, progress)
+    load.partition_state = PartitionState() if load.outcome == "stalled" else loader.held_after_abort()
+    load.row |= {"record_offset": aborted.problem.record_offset, "path": aborted.path, "byte_position": aborted.byte_position}
     load.findings.append(load_findings.aborted(log, loader.profile, aborted))
     return load
 
 
-def _not_loaded(log: StrictLog, profile: BrokerProfile, outcome: Outcome, reason: str, progress: _Progress) -> PartitionLoad:
-    load = PartitionLoad(log.partition, PartitionState(), outcome, _row(log, profile, outcome, reason, progress))
-    load.findings += [*log.losses, *_cut_findings(log)]
-    if outcome == "refused":
-        load.findings.append(
-            load_findings.partition(log, "broker_refuses_to_start", "incident", reason, "Use --mode lenient to see what the log holds")
-        )
-    return load
+def _not_loaded(log: StrictLog, profile: BrokerProfile, problem: LoadProblem, progress: _Progress) -> PartitionLoad:
+    findings = [*log.losses, *_cut_findings(log)]
+    return PartitionLoad(log.partition, PartitionState(), _row(log, profile, problem, progress), findings, problem)
 
 
-def _row(log: StrictLog, profile: BrokerProfile, outcome: Outcome, reason: str | None, progress: _Progress) -> Row:
+def _row(log: StrictLog, profile: BrokerProfile, problem: LoadProblem | None, progress: _Progress) -> Row:
     return {
         "release": profile.release,
         "coordinator": profile.coordinator,
         "mode": "strict",
         "stop": log.stop,
-        "outcome": outcome,
-        "reason": reason,
+        **_verdict(problem),
         "records_read": progress.records,
         "bytes_read": progress.bytes,
         "first_record_offset": progress.first_offset,
@@ -283,6 +290,10 @@ def _row(log: StrictLog, profile: BrokerProfile, outcome: Outcome, reason: str |
         "end_offset": log.end_offset,
         **(log.columns if isinstance(log, CutLog) else {}),
     }
+
+
+def _verdict(problem: LoadProblem | None) -> Row:
+    return {"outcome": outcome_of(problem), "reason": None if problem is None else str(problem)}
 
 
 def _cut_findings(log: StrictLog) -> list[Finding]:

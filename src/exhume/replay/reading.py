@@ -19,8 +19,9 @@ from exhume.codecs.batches import HEADER_BYTES, first_offset
 from exhume.codecs.compression import DEFAULT_CAP_BYTES, xxh32
 from exhume.codecs.wire import Reader
 from exhume.replay.broker_log import LoadedBatch, StrictLog
+from exhume.replay.load_problems import LoadProblem, ProblemKind
 from exhume.replay.profiles import BrokerProfile, ScalaProfile
-from exhume.replay.verdict import LoadAborted, LoadStalled
+from exhume.replay.verdict import LoadAborted
 
 if TYPE_CHECKING:
     import numpy as np
@@ -81,8 +82,7 @@ def read_chunks(log: StrictLog, profile: BrokerProfile, inputs: LoadInputs) -> I
 
     Raises:
         LoadAborted: the reader of this release throws on what it meets: out of the chunk, behind the batches in front of that place, which
-            the release has applied by then.
-        LoadStalled: this release reads the same place again and again.
+            the release has applied by then; or it reads the same place again and again.
     """
     if not isinstance(profile, ScalaProfile):
         for batch in log.batches():
@@ -100,10 +100,8 @@ def read_chunks(log: StrictLog, profile: BrokerProfile, inputs: LoadInputs) -> I
             yield chunk
             next_offset = chunk.next_offset
     if next_offset < bound and profile.empty_read != "stop":
-        reason = f"nothing is left to read between {next_offset} and {bound}"
-        if profile.empty_read == "abort":
-            raise LoadAborted(f"{reason}, and this release takes an empty read for another kind of answer", record_offset=next_offset)
-        raise LoadStalled(f"{reason}, and this release reads on for ever", record_offset=next_offset)
+        kind = ProblemKind.EMPTY_READ_ABORTS if profile.empty_read == "abort" else ProblemKind.EMPTY_READ_STALLS
+        raise LoadAborted(LoadProblem(kind, record_offset=next_offset, next_offset=next_offset, end_offset=bound))
 
 
 class _Chunk:
@@ -136,12 +134,13 @@ def _chunks(segment: Iterator[LoadedBatch], profile: ScalaProfile, buffer_bytes:
                 yield chunk
                 chunk = _Chunk()
             if batch.batch.size_bytes > buffer_bytes and profile.oversized_batch == "stall":
-                raise LoadStalled(
-                    f"a batch of {batch.batch.size_bytes} bytes does not fit into the load buffer of {buffer_bytes}",
+                problem = LoadProblem(
+                    ProblemKind.BATCH_BEYOND_BUFFER,
                     record_offset=first_offset(batch.batch),
-                    path=batch.path,
-                    byte_position=batch.batch.byte_position,
+                    size_bytes=batch.batch.size_bytes,
+                    buffer_bytes=buffer_bytes,
                 )
+                raise LoadAborted(problem, path=batch.path, byte_position=batch.batch.byte_position)
             chunk.add(batch)
     except LoadAborted as error:
         chunk.error = error
@@ -151,19 +150,19 @@ def _chunks(segment: Iterator[LoadedBatch], profile: ScalaProfile, buffer_bytes:
             yield chunk
 
 
-def refused_format(batch: LoadedBatch, profile: BrokerProfile) -> str | None:
+def refused_format(batch: LoadedBatch, profile: BrokerProfile) -> ProblemKind | None:
     """Why this release cannot read the batch at all; None where it can."""
     if not isinstance(profile, ScalaProfile) or not profile.refused_formats:
         return None
     magic, codec = batch.batch.magic, batch.batch.codec
     if magic == 2 and "format_2" in profile.refused_formats:
-        return "this release has no message format 2"
+        return ProblemKind.FORMAT_2_UNKNOWN
     if codec == _ZSTD and "zstd" in profile.refused_formats:
-        return "this release has no zstd"
+        return ProblemKind.ZSTD_UNKNOWN
     if magic == 1 and codec and "inner_v0_in_v1" in profile.refused_formats and any(record.magic == 0 for record in batch.read()):
-        return "a compressed message of format 1 holds messages of format 0"
+        return ProblemKind.FORMAT_0_IN_FORMAT_1
     if magic == 0 and codec == _LZ4 and "lz4_v0_correct_checksum" in profile.refused_formats and _has_correct_lz4_checksum(batch):
-        return "this release knows lz4 frames only with the broken header checksum that Kafka 0.8 and 0.9 wrote"
+        return ProblemKind.LZ4_CHECKSUM_CORRECT
     return None
 
 

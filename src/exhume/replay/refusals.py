@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from exhume.replay.load_problems import LoadProblem
 from exhume.replay.verdict import LoadAborted, Tolerated
 
 
@@ -16,12 +17,12 @@ class Refusals:
     byte_position: int | None = None
     tolerated: list[Tolerated] = field(default_factory=list)
 
-    def refuse(self, reason: str, record_offset: int | None, *, group: str | None = None) -> None:
+    def refuse(self, problem: LoadProblem) -> None:
         """End the load here (strict), or note that the release would have (lenient).
 
         Raises:
             LoadAborted: in strict mode.
         """
         if not self.lenient:
-            raise LoadAborted(reason, record_offset=record_offset, path=self.path, byte_position=self.byte_position)
-        self.tolerated.append(Tolerated(reason, record_offset, self.path, self.byte_position, group))
+            raise LoadAborted(problem, path=self.path, byte_position=self.byte_position)
+        self.tolerated.append(Tolerated(problem, self.path, self.byte_position))

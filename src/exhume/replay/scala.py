@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING
 
 from exhume.codecs.batches import first_offset as first_offset_of
 from exhume.codecs.record_types import COMMIT, decode_control_record
-from exhume.errors import DecodeError
 from exhume.replay.broker_log import LoadedBatch
 from exhume.replay.classic_group import ClassicGroupRules, MemberRefused, build_classic_group, rebalance_oversized
 from exhume.replay.commits import CommitRules, build_commit, joined_transactions, transaction_of
-from exhume.replay.decode import ReplayRecord, UnknownRecordType, decode_for
+from exhume.replay.decode import RecordRefused, ReplayRecord, UnknownRecordType, decode_for
+from exhume.replay.load_problems import LoadProblem, ProblemKind
 from exhume.replay.partition_state import ClassicGroupState, Commit, OffsetKey, OpenTransaction, PartitionState
 from exhume.replay.per_chunk import PerChunkInstall
 from exhume.replay.profiles import ScalaProfile
@@ -75,7 +75,7 @@ class ScalaLoad:
         """Apply one batch. Raises `LoadAborted` where the release's load ends (strict mode)."""
         why_not = refused_format(batch, self.profile)
         if why_not is not None:
-            self.refusals.refuse(why_not, first_offset_of(batch.batch))
+            self.refusals.refuse(LoadProblem(why_not, record_offset=first_offset_of(batch.batch)))
         if batch.is_control:
             self._apply_marker(batch)
             return
@@ -86,10 +86,10 @@ class ScalaLoad:
                 decoded = decode_for(self.profile, record.record_offset, record.key, record.value)
             except UnknownRecordType as unknown:
                 if self.profile.unknown_record_type == "abort":
-                    self.refusals.refuse(unknown.message, record.record_offset)
+                    self.refusals.refuse(unknown.problem)
                 continue
-            except DecodeError as error:
-                self.refusals.refuse(error.message, record.record_offset)
+            except RecordRefused as refused:
+                self.refusals.refuse(refused.problem)
                 continue
             self.names.learn_from_record(decoded.record_type, decoded.key, decoded.value)
             if decoded.record_type == 2:
@@ -102,11 +102,11 @@ class ScalaLoad:
         record = next(batch.records(), None)
         if record is None:
             if self.profile.empty_control_batch_aborts:
-                self.refusals.refuse("a control batch is empty", batch.batch.base_offset)
+                self.refusals.refuse(LoadProblem(ProblemKind.CONTROL_BATCH_EMPTY, record_offset=batch.batch.base_offset))
             return
         control = decode_control_record(record.key, None)
         if control.errors or control.key.get("version", 0) < 0:
-            self.refusals.refuse("the key of a control record cannot be decoded", record.record_offset)
+            self.refusals.refuse(LoadProblem(ProblemKind.CONTROL_KEY_UNDECODABLE, record_offset=record.record_offset))
             return
         transaction = self.transactions.pop(batch.producer_id, None)
         if transaction is None or control.number != COMMIT:
@@ -140,7 +140,7 @@ class ScalaLoad:
         try:
             group = build_classic_group(record, self._group_rules)
         except MemberRefused as refused:
-            self.refusals.refuse(refused.reason, record.record_offset, group=group_id)
+            self.refusals.refuse(refused.problem)
             group = refused.group
         self.removed_groups.pop(group_id, None)
         self.groups[group_id] = group
@@ -171,7 +171,7 @@ class ScalaLoad:
             self._per_chunk.install(self.groups, self.offsets, self.transactions)
             for group_id, (_, record_offset) in self.removed_groups.items():
                 if self._per_chunk.is_unexpected(group_id, self.offsets):
-                    self.refusals.refuse(f"unexpected unload of active group {group_id!r} in the middle of the load", record_offset)
+                    self.refusals.refuse(LoadProblem(ProblemKind.ACTIVE_GROUP_UNLOADED_MIDWAY, record_offset=record_offset, group=group_id))
 
     def fork(self) -> ScalaLoad:
         """A load that has come as far, and goes its own way."""
@@ -194,7 +194,7 @@ class ScalaLoad:
             return self._per_chunk.partition_state(self.transactions)
         return PartitionState(offsets=dict(self.offsets)) if self.profile.install == "offsets_at_once" else PartitionState()
 
-    def finish(self) -> tuple[PartitionState, str | None]:
+    def finish(self) -> tuple[PartitionState, LoadProblem | None]:
         """What is installed, and the error the broker logs after it (None: none). Nothing is lost by that error."""
         if self._per_chunk is not None:
             return self._per_chunk.partition_state(self.transactions), None
@@ -214,14 +214,12 @@ class ScalaLoad:
             rebalance_oversized(partition_state.groups.values(), self.inputs.group_max_size)
         return partition_state, self._late_error(partition_state)
 
-    def _late_error(self, partition_state: PartitionState) -> str | None:
+    def _late_error(self, partition_state: PartitionState) -> LoadProblem | None:
         """The check for groups that were removed and are there all the same, behind the installation."""
         exempt = (
             {*(key[0] for key in self.offsets), *self._settled_offsets} if self.profile.removed_group_check == "without_offsets" else set()
         )
         for group_id, (_, record_offset) in self.removed_groups.items():
             if self.profile.removed_group_check != "never" and group_id in partition_state.groups and group_id not in exempt:
-                return (
-                    f"unexpected unload of active group {group_id!r}: its tombstone, record {record_offset}, was loaded, and offsets of it"
-                )
+                return LoadProblem(ProblemKind.ACTIVE_GROUP_UNLOADED, record_offset=record_offset, group=group_id)
         return None

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
+
+from exhume.replay.load_problems import LoadProblem, ProblemKind
 
 #: loaded            everything was read and installed
 #: loaded_with_error everything was installed, and the broker logged an error after it
@@ -13,40 +16,43 @@ from typing import Literal
 #: refused           the broker does not start on this log directory
 Outcome = Literal["loaded", "loaded_with_error", "aborted", "not_shown", "stalled", "refused"]
 
+#: Every other kind aborts the load.
+_OUTCOMES: Mapping[ProblemKind, Outcome] = {
+    ProblemKind.START_BATCH_TOO_SMALL: "refused",
+    ProblemKind.START_CONTROL_TYPE_UNKNOWN: "refused",
+    ProblemKind.EMPTY_READ_STALLS: "stalled",
+    ProblemKind.BATCH_BEYOND_BUFFER: "stalled",
+    ProblemKind.GAP_AT_END: "not_shown",
+    ProblemKind.ACTIVE_GROUP_UNLOADED: "loaded_with_error",
+}
+#: The evidence is damaged; every other kind is about records that the release refuses.
+_DAMAGE = frozenset({ProblemKind.BATCH_UNREADABLE, ProblemKind.BATCH_TOO_SMALL, ProblemKind.MAGIC_UNKNOWN})
+
+
+def outcome_of(problem: LoadProblem | None) -> Outcome:
+    """What a load ends in that this problem keeps from a clean end; None: nothing does."""
+    return "loaded" if problem is None else _OUTCOMES.get(problem.kind, "aborted")
+
 
 class LoadAborted(Exception):
-    """The load of this release stops here. `reason` says why; `record_offset` and `byte_position` say where, as far as known.
+    """The load of this release stops here, or goes on for ever. `path` and `byte_position` are those of the batch, as far as known."""
 
-    `is_damage` tells a batch that cannot be read from a record that the release refuses: only the first means that evidence is damaged.
-    """
-
-    def __init__(
-        self,
-        reason: str,
-        *,
-        record_offset: int | None = None,
-        path: str | None = None,
-        byte_position: int | None = None,
-        is_damage: bool = False,
-    ) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.record_offset = record_offset
+    def __init__(self, problem: LoadProblem, *, path: str | None = None, byte_position: int | None = None) -> None:
+        super().__init__(problem)
+        self.problem = problem
         self.path = path
         self.byte_position = byte_position
-        self.is_damage = is_damage
 
-
-class LoadStalled(LoadAborted):
-    """The load of this release goes on for ever here; the partition answers nothing."""
+    @property
+    def is_damage(self) -> bool:
+        """True for bytes that no release reads."""
+        return self.problem.kind in _DAMAGE
 
 
 @dataclass(frozen=True, slots=True)
 class Tolerated:
     """What lenient mode went on over: a record that the release's own load would have stopped at, or would have applied otherwise."""
 
-    reason: str
-    record_offset: int | None
+    problem: LoadProblem
     path: str | None = None
     byte_position: int | None = None
-    group: str | None = None

@@ -194,7 +194,11 @@ class Diagnosis:
                 loaded = load_logs(self.spark, self.evidence.log_directories, request)
                 loads = loaded.rows.where(loaded.rows[TABLE] == "loads").select("unit", "loads.*")
                 found = loads.where(loads["outcome"].isin(*FAILED)).collect()
-                rows += [row.asDict() | {"release": release, "stop": stop} for row in sorted(found, key=lambda row: int(row["unit"]))]
+                problems = loaded.problems() if found else {}
+                rows += [
+                    row.asDict() | {"release": release, "stop": stop, "problem": problems[row["unit"]]}
+                    for row in sorted(found, key=lambda row: int(row["unit"]))
+                ]
                 loaded.unpersist()
                 if set(loaded.ways.values()) == {"fold"} and self.options.verify:
                     # What was verified after a clean stop has nothing that another start would mend.

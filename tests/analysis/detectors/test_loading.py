@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 import exhume
-from exhume.analysis.detectors.load_orders import group_of, order_of
+from exhume.analysis.detectors.load_orders import order_of
+from exhume.analysis.load_check import FAILED
+from exhume.findings import Finding
+from exhume.fixtures.incidents.load_orders import INCIDENTS
+from exhume.replay import load_problems
+from exhume.replay.load_problems import LoadProblem, ProblemKind
+from exhume.replay.verdict import outcome_of
 
-from .incidents import hit, near_miss
+from .incidents import ALL, hit, near_miss
 from .story import said
 
 
@@ -70,27 +77,51 @@ def test_a_log_in_good_order_is_loaded(tmp_path: Path, code: str, which: str) ->
     assert not near_miss(code, tmp_path, which)
 
 
-@pytest.mark.parametrize(
-    ("reason", "code"),
-    [
-        ("there is no group 'batch-version-gap' for a record of type 8", "IC-06b"),
-        ("there is no member 'm' in group \"it's\" for a record of type 8", "IC-06b"),
-        ("record type 24 is not known to this release", None),
-        ("value version 3 of record type 2 (group_metadata) is not known to 0.11.0.0", None),
-        ("this release has no way to replay record type 9", None),
-        ("group 'g' is removed while it still has 2 members", "IC-06"),
-    ],
-)
-def test_names_do_not_decide_what_a_load_was_given_up_for(reason: str, code: str | None) -> None:
-    order = order_of(reason)
-
-    assert (order and order.code) == code
+INCIDENTS_OF_LOADS = [(incident.code, number) for incident in INCIDENTS for number in range(1, len(incident.hits) + 1)]
 
 
-def test_the_group_is_the_one_that_the_reason_names() -> None:
-    assert group_of("there is no member 'm' in group \"it's\" for a record of type 8") == "it's"
-    assert group_of("group 'a\\n\\'b\"' is removed while it still has 2 members") == "a\n'b\""
-    assert group_of("the key of a control record cannot be decoded") is None
+@pytest.mark.parametrize(("code", "which"), INCIDENTS_OF_LOADS)
+def test_no_word_of_a_sentence_decides_what_is_found(code: str, which: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = hit(code, tmp_path / "plain", which, codes=ALL)
+    for kind in ProblemKind:
+        monkeypatch.setitem(load_problems.TEMPLATES, kind, "kram blub zzz")
+    reworded = hit(code, tmp_path / "reworded", which, codes=ALL)
+
+    assert code in {finding.code for finding in plain}
+    assert any("kram blub zzz" in finding.sentence for finding in reworded)
+    assert [facts(finding) for finding in reworded] == [facts(finding) for finding in plain]
+
+
+def facts(finding: Finding) -> tuple[object, ...]:
+    """All of a finding but its words, and its path."""
+    words = ("sentence", "evidence", "path", "replica")
+    return tuple(getattr(finding, each.name) for each in fields(finding) if each.name not in words)
+
+
+def test_every_problem_that_ends_a_load_is_about_order_or_is_not() -> None:
+    ends = [kind for kind in ProblemKind if outcome_of(LoadProblem(kind)) in FAILED]
+    not_about_order = {
+        "batch_unreadable",
+        "batch_too_small",
+        "magic_unknown",
+        "control_batch_empty",
+        "control_key_undecodable",
+        "record_key_null",
+        "record_type_undecodable",
+        "record_key_undecodable",
+        "value_version_undecodable",
+        "value_undecodable",
+        "format_2_unknown",
+        "zstd_unknown",
+        "lz4_checksum_correct",
+        "record_type_unknown",
+        "value_version_unknown",
+        "record_type_not_replayed",
+        "empty_read_aborts",
+        "record_offsets_go_back",
+    }
+
+    assert {kind for kind in ends if order_of(kind) is None} == not_about_order
 
 
 def test_a_group_record_beyond_the_load_buffer_never_loads_in_old_releases(tmp_path: Path) -> None:

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
-from itertools import groupby
 from statistics import median
 from typing import Any
 
 from exhume.analysis.detectors.cases import LogContext, PartitionCase, TopicCase
 from exhume.analysis.detectors.inputs import Inputs
-from exhume.analysis.detectors.load_orders import KnownOrder, group_of, order_of, owners_at_end
+from exhume.analysis.detectors.load_orders import KnownOrder, order_of, owners_at_end
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import Proof, counted, finding, undecidable
 from exhume.codecs.log_directory import PartitionDirectory
 from exhume.findings import Finding, Severity
+from exhume.replay.load_problems import LoadProblem
 from exhume.replay.reading import DEFAULT_LOAD_BUFFER_BYTES
 from exhume.replay.release_table import newest_of_each_line
-from exhume.replay.releases import profile_for
+from exhume.replay.releases import profile_for, release_numbers
 
 #: Larger logs are loaded by the newest release of either coordinator only.
 _MOST_BYTES_FOR_ALL = 64 * 1024 * 1024
@@ -43,10 +42,12 @@ def find_unloadable_order(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:
     newest = profile_for(None).release
     failed = case.files.given_up(tried_releases(case.files.size_bytes))
     places = {each.log_context.origin: each for each in case.partitions}
-    for (replica, number, _, reason), rows in groupby(sorted(failed, key=_place), key=_place):
-        loads = [*rows]
-        partition = places.get((replica or None, None if number == -1 else number))
-        order = order_of(reason)
+    alike: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for row in sorted(failed, key=_place):
+        alike.setdefault((row["replica"] or None, row["offsets_partition"], row.get("record_offset"), row["problem"]), []).append(row)
+    for (*origin, _, problem), loads in alike.items():
+        partition = places.get(tuple(origin))
+        order = order_of(problem.kind)
         if partition is not None and order is not None:
             yield _unloadable(partition, order, loads, newest)
 
@@ -63,21 +64,21 @@ def is_large(size_bytes: int) -> bool:
 
 def _place(row: dict[str, Any]) -> tuple[str, int, int, str]:
     number, record_offset = row["offsets_partition"], row.get("record_offset")
-    return (row["replica"] or "", -1 if number is None else number, -1 if record_offset is None else record_offset, row["reason"])
+    return (row["replica"] or "", -1 if number is None else number, -1 if record_offset is None else record_offset, str(row["problem"]))
 
 
 def _unloadable(partition: PartitionCase, order: KnownOrder, loads: list[dict[str, Any]], newest: str) -> Finding:
-    record_offset, reason = loads[0].get("record_offset"), loads[0]["reason"]
+    record_offset = loads[0].get("record_offset")
+    problem: LoadProblem = loads[0]["problem"]
     releases = list(dict.fromkeys(row["release"] for row in loads))
     is_given_up = any(row["outcome"] == "aborted" for row in loads)
     severity: Severity = "info"
-    if is_given_up and any(_numbers(release) >= _OF_TODAY for release in releases):
+    if is_given_up and any(release_numbers(release.partition("-")[0]) >= _OF_TODAY for release in releases):
         severity = "incident" if newest in releases else "warn"
     shown = releases[0] if len(releases) == 1 else f"{releases[0]} to {releases[-1]} ({counted(len(releases), 'release')} that were tried)"
     what = f"gives the partition up at record {record_offset}" if is_given_up else "loads all of it, and then reports an error"
-    sentence = f"{order.told}: a coordinator of {shown} {what}: {reason}"
-    named = group_of(reason)
-    group = next((each for each in partition.groups if each.group == named), None)
+    sentence = f"{order.told}: a coordinator of {shown} {what}: {problem}"
+    group = next((each for each in partition.groups if each.group == problem.group), None)
     not_excluded = ["releases between those that were tried: exhume load-check has all"]
     if is_given_up:
         not_excluded.insert(0, "a copy that mixes cleaned segments with others, in which orders appear that no broker had")
@@ -87,7 +88,7 @@ def _unloadable(partition: PartitionCase, order: KnownOrder, loads: list[dict[st
     known = "" if order.issue is None else f"; known as {order.issue}"
     mended = "Move the partition to a broker of a release that loads it: exhume load-check says which"
     if record_offset is not None:
-        evidence: Sequence[Proof] = [{"record_offset": record_offset, "timestamp_ms": None, "what": reason}]
+        evidence: Sequence[Proof] = [{"record_offset": record_offset, "timestamp_ms": None, "what": str(problem)}]
     else:
         evidence = [record for record in group.records if record.value is None][-1:] if group else []
     return finding(
@@ -100,10 +101,6 @@ def _unloadable(partition: PartitionCase, order: KnownOrder, loads: list[dict[st
         not_excluded=not_excluded,
         remedy=f"{mended}{known}" if is_given_up else f"Nothing is lost by it{known}",
     )
-
-
-def _numbers(release: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in re.findall(r"\d+", release.partition("-")[0]))
 
 
 def find_slow_load(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:  # noqa: ARG001

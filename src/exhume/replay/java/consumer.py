@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from exhume.replay.decode import ReplayRecord
 from exhume.replay.java import modern
+from exhume.replay.load_problems import LoadProblem, ProblemKind
 from exhume.replay.partition_state import ConsumerGroupState, ConsumerMember, Group, RegularExpression, TopicPartitions
 from exhume.replay.profiles import JavaProfile
 from exhume.replay.refusals import Refusals
@@ -120,12 +121,7 @@ def _give_up(group: ConsumerGroupState, member: ConsumerMember, record: ReplayRe
         if owner_epoch == member.member_epoch:
             del group.owner_epochs[partition]
         elif profile.ownership == "strict":
-            refusals.refuse(
-                f"member {member.member_id!r} of group {group.group!r} gives up {partition[0]}-{partition[1]} at epoch "
-                f"{member.member_epoch}, which is owned at epoch {owner_epoch}",
-                record.record_offset,
-                group=group.group,
-            )
+            refusals.refuse(_owner_problem(ProblemKind.PARTITION_TAKEN_OVER, member, record, partition, owner_epoch))
 
 
 def _take(group: ConsumerGroupState, member: ConsumerMember, record: ReplayRecord, profile: JavaProfile, refusals: Refusals) -> None:
@@ -136,10 +132,21 @@ def _take(group: ConsumerGroupState, member: ConsumerMember, record: ReplayRecor
         present = group.owner_epochs.get(partition)
         is_fine = present is None or profile.ownership == "overwrite" or (profile.ownership == "monotonic" and present < epoch)
         if not is_fine:
-            refusals.refuse(
-                f"member {member.member_id!r} of group {group.group!r} takes {partition[0]}-{partition[1]} at epoch {epoch}, "
-                f"which is still owned at epoch {present}",
-                record.record_offset,
-                group=group.group,
-            )
+            refusals.refuse(_owner_problem(ProblemKind.PARTITION_STILL_OWNED, member, record, partition, present))
         group.owner_epochs[partition] = epoch
+
+
+def _owner_problem(
+    kind: ProblemKind, member: ConsumerMember, record: ReplayRecord, partition: tuple[str | None, int], owner_epoch: int | None
+) -> LoadProblem:
+    topic_id, number = partition
+    return LoadProblem(
+        kind,
+        record_offset=record.record_offset,
+        group=record.key["group"],
+        member_id=member.member_id,
+        topic_id=topic_id,
+        partition=number,
+        epoch=member.member_epoch,
+        owner_epoch=owner_epoch,
+    )

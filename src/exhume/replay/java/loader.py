@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 
 from exhume.codecs.batches import wrap_int64
 from exhume.codecs.record_types import ABORT, COMMIT, decode_control_record, decode_record
-from exhume.errors import DecodeError
 from exhume.replay.broker_log import LoadedBatch
 from exhume.replay.classic_group import ClassicGroupRules, MemberRefused, build_classic_group, rebalance_oversized
 from exhume.replay.commits import CommitRules, build_commit, joined_transactions, transaction_of
-from exhume.replay.decode import ReplayRecord, UnknownRecordType, decode_for
+from exhume.replay.decode import RecordRefused, ReplayRecord, UnknownRecordType, decode_for
 from exhume.replay.java import consumer, share, streams
 from exhume.replay.java.registry import group_for
+from exhume.replay.load_problems import LoadProblem, ProblemKind
 from exhume.replay.partition_state import (
     ClassicGroupState,
     ConsumerGroupState,
@@ -57,7 +57,7 @@ class JavaLoad:
     last_written_offset: int = -1
     #: The snapshot that requests are answered from: state up to this offset.
     shown_offset: int = -1
-    skipped: list[tuple[int, str]] = field(default_factory=list)
+    skipped: list[LoadProblem] = field(default_factory=list)
     fenced: list[tuple[str, str]] = field(default_factory=list)
 
     def apply(self, batch: LoadedBatch) -> None:
@@ -69,16 +69,18 @@ class JavaLoad:
             try:
                 decoded = decode_for(self.profile, record.record_offset, record.key, record.value)
             except UnknownRecordType as unknown:
-                self.skipped.append((record.record_offset, unknown.message))
+                self.skipped.append(unknown.problem)
                 tolerant = decode_record(record.key, record.value)
                 self.names.learn_from_record(unknown.record_type, tolerant.key, tolerant.value)
                 continue
-            except DecodeError as error:
-                self.refusals.refuse(error.message, record.record_offset)
+            except RecordRefused as refused:
+                self.refusals.refuse(refused.problem)
                 continue
             self.names.learn_from_record(decoded.record_type, decoded.key, decoded.value)
             if decoded.record_type in self.profile.refused_types:
-                self.refusals.refuse(f"this release has no way to replay record type {decoded.record_type}", record.record_offset)
+                self.refusals.refuse(
+                    LoadProblem(ProblemKind.RECORD_TYPE_NOT_REPLAYED, record_offset=record.record_offset, record_type=decoded.record_type)
+                )
                 continue
             if decoded.record_type in (0, 1):
                 self._apply_offset(decoded, batch, record.timestamp_ms)
@@ -93,8 +95,12 @@ class JavaLoad:
         if next_offset >= self.end_offset:
             if next_offset <= self.last_written_offset:
                 self.refusals.refuse(
-                    f"record offsets go back: the batch ends at {next_offset}, the load was at {self.last_written_offset}",
-                    wrap_int64(next_offset - 1),
+                    LoadProblem(
+                        ProblemKind.RECORD_OFFSETS_GO_BACK,
+                        record_offset=wrap_int64(next_offset - 1),
+                        next_offset=next_offset,
+                        reached_offset=self.last_written_offset,
+                    )
                 )
             self.last_written_offset = self.shown_offset = next_offset
         elif self.profile.commit_interval is not None and next_offset - self.shown_offset >= self.profile.commit_interval:
@@ -103,7 +109,7 @@ class JavaLoad:
     def _apply_marker(self, batch: LoadedBatch, record_offset: int, key: bytes | None) -> None:
         control = decode_control_record(key, None)
         if control.errors or key is None or control.key["version"] < 0:
-            self.refusals.refuse("the key of a control record cannot be decoded", record_offset)
+            self.refusals.refuse(LoadProblem(ProblemKind.CONTROL_KEY_UNDECODABLE, record_offset=record_offset))
             return
         if control.number not in (ABORT, COMMIT):
             return
@@ -140,7 +146,7 @@ class JavaLoad:
         try:
             group = build_classic_group(record, _GROUP_RULES)
         except MemberRefused as refused:
-            self.refusals.refuse(refused.reason, record.record_offset, group=group_id)
+            self.refusals.refuse(refused.problem)
             group = refused.group
         self.partition_state.groups[group_id] = group
 
@@ -227,9 +233,7 @@ class JavaLoad:
                 # Its assignment may have a tombstone, which leaves it in this state.
                 at = member.record_offset if member.assignment_record_offset is None else member.assignment_record_offset
                 self.refusals.refuse(
-                    f"member {member.member_id!r} of group {group.group!r} has tasks to give up but no type 19 record: no timeout",
-                    at,
-                    group=group.group,
+                    LoadProblem(ProblemKind.REBALANCE_TIMEOUT_MISSING, record_offset=at, group=group.group, member_id=member.member_id)
                 )
 
     def _fence_members(self, group: ConsumerGroupState) -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 from exhume.replay.decode import ReplayRecord
+from exhume.replay.load_problems import LoadProblem, ProblemKind
 from exhume.replay.partition_state import ConsumerGroupState, Group, ShareGroupState, StreamsGroupState, Target, TopicPartitions
 from exhume.replay.profiles import JavaProfile
 from exhume.replay.refusals import Refusals
@@ -32,15 +33,15 @@ def apply_target_metadata(group: AnyModernGroup, record: ReplayRecord, profile: 
     if record.value is None:
         if group.target:
             refusals.refuse(
-                f"the target assignment of group {group.group!r} is removed while {len(group.target)} members still have one",
-                record.record_offset,
-                group=group.group,
+                LoadProblem(ProblemKind.TARGET_NOT_EMPTY, record_offset=record.record_offset, group=group.group, targets=len(group.target))
             )
         group.assignment_epoch = NO_ASSIGNMENT_EPOCH
         return
     epoch = record.value["assignment_epoch"]
     if epoch < NO_ASSIGNMENT_EPOCH and profile.negative_epoch_aborts:
-        refusals.refuse(f"assignment epoch {epoch} of group {group.group!r} is negative", record.record_offset, group=group.group)
+        refusals.refuse(
+            LoadProblem(ProblemKind.ASSIGNMENT_EPOCH_NEGATIVE, record_offset=record.record_offset, group=group.group, epoch=epoch)
+        )
     group.record_offset = record.record_offset
     group.assignment_epoch = epoch
     group.assignment_timestamp_ms = record.value.get("assignment_timestamp_ms", 0)
@@ -58,19 +59,16 @@ def remove_group(
     group: AnyModernGroup, groups: dict[str, Group], record: ReplayRecord, refusals: Refusals, *, checks_target: bool = True
 ) -> None:
     """The tombstone of 3, 11, 17: members, targets and assignment epoch must be gone before."""
-    left = [
-        reason
-        for reason, holds in (
-            (f"{len(group.members)} members", bool(group.members)),
-            (f"a target assignment of {len(group.target)} members", checks_target and bool(group.target)),
-            (f"assignment epoch {group.assignment_epoch}", group.assignment_epoch != NO_ASSIGNMENT_EPOCH),
-        )
-        if holds
-    ]
-    if left:
-        refusals.refuse(
-            f"group {group.group!r} is removed while it still has {' and '.join(left)}", record.record_offset, group=group.group
-        )
+    problem = LoadProblem(
+        ProblemKind.GROUP_NOT_EMPTY,
+        record_offset=record.record_offset,
+        group=group.group,
+        members=len(group.members) or None,
+        targets=(checks_target and len(group.target)) or None,
+        epoch=None if group.assignment_epoch == NO_ASSIGNMENT_EPOCH else group.assignment_epoch,
+    )
+    if problem.leftovers:
+        refusals.refuse(problem)
     del groups[group.group]
 
 
@@ -78,9 +76,13 @@ def refuse_missing_member(group: AnyModernGroup, record: ReplayRecord, profile: 
     """Some releases end the load at a record of a member they do not know."""
     if record.record_type in profile.missing_aborts:
         refusals.refuse(
-            f"there is no member {record.key['member_id']!r} in group {group.group!r} for a record of type {record.record_type}",
-            record.record_offset,
-            group=group.group,
+            LoadProblem(
+                ProblemKind.MEMBER_MISSING,
+                record_offset=record.record_offset,
+                group=group.group,
+                member_id=record.key["member_id"],
+                record_type=record.record_type,
+            )
         )
 
 
@@ -93,13 +95,18 @@ def remove_member(group: AnyModernGroup, record: ReplayRecord, profile: JavaProf
         return False
     if member.member_epoch != LEAVE_GROUP_EPOCH:
         refusals.refuse(
-            f"member {member_id!r} of group {group.group!r} is removed at epoch {member.member_epoch}, its current assignment was not",
-            record.record_offset,
-            group=group.group,
+            LoadProblem(
+                ProblemKind.MEMBER_WITH_ASSIGNMENT,
+                record_offset=record.record_offset,
+                group=group.group,
+                member_id=member_id,
+                epoch=member.member_epoch,
+            )
         )
     elif member_id in group.target:
-        reason = f"member {member_id!r} of group {group.group!r} is removed, its target assignment was not"
-        refusals.refuse(reason, record.record_offset, group=group.group)
+        refusals.refuse(
+            LoadProblem(ProblemKind.MEMBER_WITH_TARGET, record_offset=record.record_offset, group=group.group, member_id=member_id)
+        )
     del group.members[member_id]
     return True
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 from exhume.replay.decode import ReplayRecord
+from exhume.replay.load_problems import LoadProblem, ProblemKind
 from exhume.replay.partition_state import ClassicGroupState, ConsumerGroupState, Group, ShareGroupState, StreamsGroupState
 from exhume.replay.profiles import JavaProfile
 from exhume.replay.refusals import Refusals
@@ -38,17 +39,22 @@ def group_for(
         creates = record.value is not None and record.record_type in profile.creating_types
         if not creates and record.record_type in profile.missing_aborts:
             refusals.refuse(
-                f"there is no group {group_id!r} for a record of type {record.record_type}", record.record_offset, group=group_id
+                LoadProblem(ProblemKind.GROUP_MISSING, record_offset=record.record_offset, group=group_id, record_type=record.record_type)
             )
         # Lenient: a value creates its group whatever the release does.
         if record.value is None:
             return None
     elif not (isinstance(present, ClassicGroupState) and present.is_simple and wanted.group_type in profile.replaces_simple):
-        present_type = "simple" if isinstance(present, ClassicGroupState) and present.is_simple else present.group_type
+        is_simple = isinstance(present, ClassicGroupState) and present.is_simple
         refusals.refuse(
-            f"group {group_id!r} is a {present_type} group, record type {record.record_type} belongs to {wanted.group_type} groups",
-            record.record_offset,
-            group=group_id,
+            LoadProblem(
+                ProblemKind.GROUP_IS_SIMPLE if is_simple else ProblemKind.GROUP_OF_OTHER_TYPE,
+                record_offset=record.record_offset,
+                group=group_id,
+                group_type=present.group_type,
+                record_type=record.record_type,
+                record_group_type=wanted.group_type,
+            )
         )
         if record.value is None:
             return None

@@ -11,6 +11,7 @@ from typing import Any
 
 from exhume.replay.decode import ReplayRecord
 from exhume.replay.java import modern
+from exhume.replay.load_problems import LoadProblem, ProblemKind
 from exhume.replay.partition_state import Group, StreamsGroupState, StreamsMember, Tasks
 from exhume.replay.profiles import JavaProfile
 from exhume.replay.refusals import Refusals
@@ -89,7 +90,12 @@ def _apply_topology(group: StreamsGroupState, record: ReplayRecord, refusals: Re
     group.topology_record_offset = None if record.value is None else record.record_offset
     if record.value is not None and record.value["topology_epoch"] < 0:
         refusals.refuse(
-            f"topology epoch {record.value['topology_epoch']} of group {group.group!r} is negative", record.record_offset, group=group.group
+            LoadProblem(
+                ProblemKind.TOPOLOGY_EPOCH_NEGATIVE,
+                record_offset=record.record_offset,
+                group=group.group,
+                epoch=record.value["topology_epoch"],
+            )
         )
 
 
@@ -107,9 +113,15 @@ def _ownership(group: StreamsGroupState, record: ReplayRecord, profile: JavaProf
     for task in _active_tasks(member):
         if task in group.task_owners:
             refusals.refuse(
-                f"member {member_id!r} of group {group.group!r} takes task {task[0]}_{task[1]} of process {group.task_owners[task]!r}",
-                record.record_offset,
-                group=group.group,
+                LoadProblem(
+                    ProblemKind.TASK_STILL_OWNED,
+                    record_offset=record.record_offset,
+                    group=group.group,
+                    member_id=member_id,
+                    subtopology_id=task[0],
+                    partition=task[1],
+                    process_id=group.task_owners[task],
+                )
             )
         group.task_owners[task] = member.process_id if member else None
 

@@ -6,6 +6,7 @@ does not do either, one task loads the log whole. Whichever way a log went, its 
 
 from __future__ import annotations
 
+import pickle
 import secrets
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Literal
 from exhume.codecs.compression import DEFAULT_CAP_BYTES
 from exhume.codecs.log_directory import LogDirectory
 from exhume.replay.broker_log import Stop, served_files
+from exhume.replay.load_problems import LoadProblem
 from exhume.replay.moment import Moment
 from exhume.replay.partition_load import Mode
 from exhume.replay.reading import LoadInputs
@@ -66,6 +68,10 @@ class LoadedLogs:
     logs: Mapping[int, Log]
     _kept: Sequence[DataFrame]
 
+    def problems(self) -> dict[int, LoadProblem]:
+        """The problem of each load that has one, by the number of its log. For loads at one moment."""
+        return _problems(self.rows)
+
     def unpersist(self) -> None:
         """Let the rows go."""
         for frame in self._kept:
@@ -89,6 +95,11 @@ def _logs(directories: Sequence[LogDirectory], stop: Stop | None) -> list[tuple[
     return logs
 
 
+def _problems(rows: DataFrame) -> dict[int, LoadProblem]:
+    found = rows.where(f"{TABLE} = 'problems'").select(UNIT, "problems.problem").collect()
+    return {row[UNIT]: pickle.loads(row["problem"]) for row in found}  # noqa: S301  # written by the second stage
+
+
 def parallelism(spark: SparkSession) -> int:
     """How many tasks run at once, as far as the session says."""
     try:
@@ -110,19 +121,20 @@ class _Loading:
         self._ways: dict[int, Way] = {log.number: self._first_way(log) for _, log in logs}
         self._frame_of: dict[int, int] = {}
         self._frames: list[DataFrame] = []
-        self._reasons: dict[int, str] = {}
+        self._problems: dict[int, LoadProblem] = {}
         self._damage: dict[int, int] = {}
 
     def run(self) -> LoadedLogs:
-        refused: dict[int, str] = {}
+        refused: dict[int, LoadProblem] = {}
         waiting: Collection[int] = list(self._logs)
         while waiting:
             self._load(waiting)
             waiting, verdicts = [], self._verdicts(waiting)
-            for number, (outcome, reason) in verdicts.items():
-                if outcome == "refused":
-                    refused[number] = reason or ""
-                elif outcome != "loaded":
+            if "refused" in verdicts.values():
+                problems = _problems(self._frames[-1])
+                refused |= {number: problems[number] for number, outcome in verdicts.items() if outcome == "refused"}
+            for number, outcome in verdicts.items():
+                if outcome not in ("loaded", "refused"):
                     self._ways[number] = self._next_way(self._logs[number], self._ways[number])
                     waiting.append(number)
         if refused:
@@ -143,15 +155,15 @@ class _Loading:
         is_plain = request.mode == "strict" and log.stop == "clean" and list(request.moments) == [None]
         return "reduce" if way == "fold" and is_plain else "whole"
 
-    def _refuse(self, refused: Mapping[int, str]) -> list[int]:
-        """Every log of the directories that a broker does not start on, for the reason of the first that is refused."""
-        reasons: dict[int, str] = {}
-        for number, reason in sorted(refused.items()):
-            reasons.setdefault(self._directory_of[number], reason)
-        numbers = [number for number in self._logs if self._directory_of[number] in reasons]
+    def _refuse(self, refused: Mapping[int, LoadProblem]) -> list[int]:
+        """Every log of the directories that a broker does not start on, with the problem of the first of them that is refused."""
+        problems: dict[int, LoadProblem] = {}
+        for number in sorted(refused):
+            problems.setdefault(self._directory_of[number], refused[number])
+        numbers = [number for number in self._logs if self._directory_of[number] in problems]
         for number in numbers:
             self._ways[number] = "refused"
-            self._reasons[number] = reasons[self._directory_of[number]]
+            self._problems[number] = problems[self._directory_of[number]]
         return numbers
 
     # Jobs
@@ -183,11 +195,11 @@ class _Loading:
         for number in numbers:
             self._frame_of[number] = len(self._frames) - 1
 
-    def _verdicts(self, numbers: Iterable[int]) -> dict[int, tuple[str, str | None]]:
+    def _verdicts(self, numbers: Iterable[int]) -> dict[int, str]:
         rows = self._frames[-1].where(f"{TABLE} = 'verdict'").select(UNIT, "verdict.*").collect()
         assert {row[UNIT] for row in rows} == set(numbers)
         self._damage.update({row[UNIT]: row["damage"] for row in rows})
-        return {row[UNIT]: (row["outcome"], row["reason"]) for row in sorted(rows, key=lambda row: row[UNIT])}
+        return {row[UNIT]: row["outcome"] for row in sorted(rows, key=lambda row: row[UNIT])}
 
     def _tasks(self, numbers: Collection[int]) -> list[list[Work]]:
         total = sum(segment.size_bytes for number in numbers for segment in self._logs[number].partition.segments)
@@ -219,7 +231,7 @@ class _Loading:
                 size = sum(sizes[stretch.first : stretch.last]) if stretch.end is None else stretch.end - stretch.start
                 work.append((Work(log.number, way, number, stretch), min(size, most_bytes)))
         else:
-            work.append((Work(log.number, way, reason=self._reasons.get(log.number, "")), 0))
+            work.append((Work(log.number, way, problem=self._problems.get(log.number)), 0))
         # A fold says nothing of segments that it folded, since there is nothing to say.
         looked_at = {file.path for file in served} if way == "fold" else set()
         for place, segment in enumerate(log.partition.segments):

@@ -21,6 +21,7 @@ from exhume.codecs.log_directory import Evidence, LogDirectory, PartitionDirecto
 from exhume.codecs.segment_reader import ReadOptions, SegmentBatch, SegmentReader
 from exhume.findings import Findings
 from exhume.replay.broker_log import Stop, list_log, open_strictly
+from exhume.replay.load_problems import LoadProblem
 from exhume.replay.local import load_partitions, state_of_loads
 from exhume.replay.moment import Moment, cut_log
 from exhume.replay.partition_load import LoadOptions, Mode, PartitionLoad, refused_load
@@ -70,7 +71,7 @@ class Log:
 @dataclass(frozen=True, slots=True)
 class Work:
     """Something that one task does for a log in the first stage: fold or reduce a stretch, look at segments (by their place among those of
-    the partition), or nothing but pass on how it is to be loaded, and why it is refused.
+    the partition), or nothing but pass on how it is to be loaded, and why a broker does not start on it.
     """
 
     log: int
@@ -78,7 +79,7 @@ class Work:
     number: int = 0
     stretch: Stretch | None = None
     looks: tuple[int, ...] = ()
-    reason: str = ""
+    problem: LoadProblem | None = None
 
 
 @dataclass(frozen=True)
@@ -147,7 +148,7 @@ def _messages(job: Job, work: Work) -> Iterator[dict[str, Any]]:
         if content is not None:
             yield from _chunks(work, _PIECES, 0, content)
     else:
-        yield from _chunks(work, _FACTS, 0, pickle.dumps((work.way, work.reason)))
+        yield from _chunks(work, _FACTS, 0, pickle.dumps((work.way, work.problem)))
 
 
 def _fold(job: Job, log: Log, work: Work) -> Iterator[dict[str, Any]]:
@@ -236,7 +237,9 @@ class _LogLoad:
         try:
             yield from self._loads(way, [said for _, said in facts], pieces)
         except _NotLoaded as other:
-            yield from self._verdict(other.outcome, other.reason)
+            if other.problem is not None:
+                yield from self._problem(0, other.problem)
+            yield from self._verdict(other.outcome)
             return
         for message in pieces.rest():
             if message.phase == _LOOKS:
@@ -245,7 +248,7 @@ class _LogLoad:
                     findings.extend(found)
         for moment, findings in enumerate(self._findings):
             yield from wide_batches(self._log.number, moment, "findings", findings.to_table())
-        yield from self._verdict("loaded", None)
+        yield from self._verdict("loaded")
 
     def _loads(self, way: Way, said: list[Any], pieces: _Pieces) -> Iterator[pa.RecordBatch]:
         if way == "fold":
@@ -281,32 +284,37 @@ class _LogLoad:
             raise _NotLoaded("not_reducible") from None
         yield from self._tables(0, load, names)
 
-    def _whole(self, moment: int, at: Moment | None, reason: str | None) -> Iterator[pa.RecordBatch]:
+    def _whole(self, moment: int, at: Moment | None, problem: LoadProblem | None) -> Iterator[pa.RecordBatch]:
         job, log = self._job, self._log
         names = TopicNames()
         options = replace(job.options, stop=log.stop, at=at, fast=job.fast())
-        if reason is not None:
+        if problem is not None:
             cut = cut_log(open_strictly(log.partition, log.stop), at, lenient=False)
-            load = refused_load(cut, options.profile, reason)
+            load = refused_load(cut, options.profile, problem)
         else:
             (load,) = load_partitions([log.directory], options, names)
-        if load.outcome == "refused" and reason is None:
-            raise _NotLoaded("refused", load.row["reason"])
+        if load.outcome == "refused" and problem is None:
+            raise _NotLoaded("refused", load.problem)
         yield from self._tables(moment, load, names)
 
     def _tables(self, moment: int, load: PartitionLoad, names: TopicNames) -> Iterator[pa.RecordBatch]:
         state = state_of_loads([load], self._job.options, names)
         self._findings[moment].extend(state.findings)
         number = self._log.number
+        if load.problem is not None:
+            yield from self._problem(moment, load.problem)
         for name in self._job.tables:
             yield from wide_batches(number, moment, name, state.tables[name])
         if "assignments" in self._job.tables:
             learned = [{"source": source, "topic_id": topic_id, "topic": topic} for source, topic_id, topic in names.learned()]
             yield from wide_rows(number, moment, "names", learned)
 
-    def _verdict(self, outcome: str, reason: str | None) -> Iterator[pa.RecordBatch]:
+    def _problem(self, moment: int, problem: LoadProblem) -> Iterator[pa.RecordBatch]:
+        yield from wide_rows(self._log.number, moment, "problems", [{"problem": pickle.dumps(problem)}])
+
+    def _verdict(self, outcome: str) -> Iterator[pa.RecordBatch]:
         damage = sum(finding.is_damage for findings in self._findings for finding in findings)
-        yield from wide_rows(self._log.number, 0, "verdict", [{"outcome": outcome, "reason": reason, "damage": damage}])
+        yield from wide_rows(self._log.number, 0, "verdict", [{"outcome": outcome, "damage": damage}])
 
 
 class _Pieces:
@@ -328,7 +336,7 @@ class _Pieces:
 
 
 class _NotLoaded(Exception):
-    def __init__(self, outcome: str, reason: str | None = None) -> None:
+    def __init__(self, outcome: str, problem: LoadProblem | None = None) -> None:
         super().__init__(outcome)
         self.outcome = outcome
-        self.reason = reason
+        self.problem = problem

@@ -13,13 +13,15 @@ import pyarrow as pa
 from exhume.findings import SCHEMA as FINDINGS
 from exhume.replay.state_tables import SCHEMAS
 
-#: What a log came to: `loaded`, or why it did not: `not_folded`, `not_reducible`, `refused` (`reason` says why). `damage` counts findings
-#: that make an answer partial.
-VERDICT = pa.schema([("outcome", pa.string()), ("reason", pa.string()), ("damage", pa.int32())])
+#: What a log came to: `loaded`, or why it did not: `not_folded`, `not_reducible`, `refused`. `damage` counts findings that make an answer
+#: partial.
+VERDICT = pa.schema([("outcome", pa.string()), ("damage", pa.int32())])
+#: A `LoadProblem`, pickled: of a load, or why a broker does not start on a log.
+PROBLEMS = pa.schema([("problem", pa.binary())])
 #: Names of topics that a load learned: see `topic_names.SOURCES`.
 NAMES = pa.schema([("source", pa.string()), ("topic_id", pa.string()), ("topic", pa.string())])
 
-TABLES: Mapping[str, pa.Schema] = {**SCHEMAS, "findings": FINDINGS, "verdict": VERDICT, "names": NAMES}
+TABLES: Mapping[str, pa.Schema] = {**SCHEMAS, "findings": FINDINGS, "verdict": VERDICT, "problems": PROBLEMS, "names": NAMES}
 #: In front: the log's number in the job, that of the moment, and the table.
 UNIT, MOMENT, TABLE = "unit", "moment", "table"
 

@@ -14,6 +14,7 @@ from exhume.codecs.records import Record
 from exhume.errors import EvidenceError
 from exhume.findings import Finding
 from exhume.replay.broker_log import LoadedBatch, StrictLog, find_end, hidden_findings
+from exhume.replay.load_problems import LoadProblem
 from exhume.replay.partition_load import LoadOptions, PartitionLoad, load_log
 from exhume.replay.reduce import NotReducible, Reduced, load_order, reduce
 from exhume.replay.reduce_facts import Passed, ReducedBatch
@@ -36,7 +37,7 @@ class _PackedBatch:
 @dataclass(frozen=True, slots=True)
 class _PackedStretch:
     batches: list[_PackedBatch]
-    ending: tuple[str, str | None, int | None] | None
+    ending: tuple[LoadProblem, str | None, int | None] | None
     is_end_of_loads: bool
     hidden: list[Finding]
     end_offset: int | None
@@ -61,7 +62,7 @@ def reduce_stretch(log: StrictLog, stretch: Stretch) -> bytes | None:
     ending = reduced.ending
     packed = _PackedStretch(
         [_packed(batch) for batch in reduced.batches],
-        None if ending is None else (ending.reason, ending.path, ending.byte_position),
+        None if ending is None else (ending.problem, ending.path, ending.byte_position),
         reduced.is_end_of_loads,
         list(hidden_findings(part)),
         end_offset,
@@ -91,8 +92,8 @@ def _reader(packed: _PackedBatch) -> Callable[[], Iterable[Record]]:
 def _unpacked(packed: _PackedStretch) -> Reduced:
     ending = None
     if packed.ending is not None:
-        reason, path, byte_position = packed.ending
-        ending = LoadAborted(reason, path=path, byte_position=byte_position, is_damage=True)
+        problem, path, byte_position = packed.ending
+        ending = LoadAborted(problem, path=path, byte_position=byte_position)
     batches = tuple(
         ReducedBatch(each.path, each.batch, b"", _reader(each), record_count=each.record_count, passed=each.passed)
         for each in packed.batches
