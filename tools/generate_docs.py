@@ -292,7 +292,8 @@ def _record_types() -> str:
         "type (int16), a value with its version (int16); a null value is a tombstone. Names are ours, with Kafka's where they differ.\n",
     ]
     for row in RECORD_TYPES.values():
-        lines.append(f"\n## {row.number} {row.name} ({row.kafka_name}, groups: {row.group_type})\n\nKey: {', '.join(_fields(row.key))}\n")
+        whose = f"family {row.family}, role {row.role}"
+        lines.append(f"\n## {row.number} {row.name} ({row.kafka_name}; {whose})\n\nKey: {', '.join(_fields(row.key))}\n")
         for layout in row.layouts:
             versions = layout.message.versions
             flexible = layout.message.flexible_since

@@ -10,7 +10,7 @@ import pytest
 
 import exhume
 from exhume.analysis.classic_members import classic_group
-from exhume.analysis.group_timeline import GROUP_RECORD_TYPES, group_timeline
+from exhume.analysis.group_timeline import group_record_names, group_timeline
 from exhume.analysis.memberships import Member, Membership
 from exhume.codecs.embedded import encode_assignment, encode_subscription
 from exhume.codecs.group_metadata_split import decode_member, split_group_metadata
@@ -240,7 +240,7 @@ def test_records_of_one_partition_after_the_other_do_not_mix(tmp_path: Path) -> 
 @pytest.mark.parametrize("name", ["4.0.0-conversion", "2.8.2-lifecycle", "4.3.0-consumer-groups"])
 def test_a_group_by_itself_has_the_life_that_it_has_among_others(name: str) -> None:
     with exhume.open(corpus.BUNDLED / name / "data") as topic:
-        records = topic.records(types=GROUP_RECORD_TYPES).read_all()
+        records = topic.records(types=group_record_names()).read_all()
         together = [*topic.memberships()]
         by_group: dict[str, list[int]] = {}
         for number, key in enumerate(records["key"].to_pylist()):

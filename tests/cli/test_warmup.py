@@ -58,6 +58,9 @@ def test_code_is_kept_for_the_sources_it_was_made_of_and_their_place(monkeypatch
     for room in kernel_cache.KERNEL_ROOMS:
         (tmp_path / room).mkdir(parents=True)
     (tmp_path / kernel_cache.KERNEL_ROOMS[0] / "module.py").write_text("one")
+    for module in kernel_cache.KERNEL_FACTS:
+        (tmp_path / module).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / module).write_text("NUMBER = 1")
     monkeypatch.setattr(kernel_cache, "_PACKAGE", tmp_path)
     first = kernel_cache.directory.__wrapped__()
 
@@ -65,20 +68,25 @@ def test_code_is_kept_for_the_sources_it_was_made_of_and_their_place(monkeypatch
 
     assert kernel_cache.directory.__wrapped__() != first
     assert first.parent == kernel_cache.directory.__wrapped__().parent
+    for module in kernel_cache.KERNEL_FACTS:
+        before = kernel_cache.directory.__wrapped__()
+        (tmp_path / module).write_text("NUMBER = -1")
+        assert kernel_cache.directory.__wrapped__() != before
 
     (tmp_path / "elsewhere").mkdir()
-    for room in kernel_cache.KERNEL_ROOMS:
-        shutil.copytree(tmp_path / room, tmp_path / "elsewhere" / room)
+    for top in ("analysis", "codecs", "replay"):
+        shutil.copytree(tmp_path / top, tmp_path / "elsewhere" / top)
     second = kernel_cache.directory.__wrapped__()
     monkeypatch.setattr(kernel_cache, "_PACKAGE", tmp_path / "elsewhere")
     assert kernel_cache.directory.__wrapped__() != second
 
 
 def test_code_of_a_package_in_a_zip_is_kept_for_its_content_and_its_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def place_of(archive: Path, *sources: str) -> Path:
+    def place_of(archive: Path, *sources: str, fact: str = "NUMBER = 1") -> Path:
         with ZipFile(archive, "w") as content:
             for room, source in zip(kernel_cache.KERNEL_ROOMS, sources, strict=False):
                 content.writestr(f"exhume/{room}/module.py", source)
+            content.writestr(f"exhume/{kernel_cache.KERNEL_FACTS[0]}", fact)
             content.writestr("exhume/cli/app.py", archive.name)
         monkeypatch.setattr(kernel_cache, "_PACKAGE", archive / "exhume")
         return kernel_cache.directory.__wrapped__()
@@ -86,12 +94,14 @@ def test_code_of_a_package_in_a_zip_is_kept_for_its_content_and_its_place(monkey
     first = place_of(tmp_path / "exhume.zip", "one", "two")
 
     assert place_of(tmp_path / "exhume.zip", "one", "two") == first
-    assert len({first, place_of(tmp_path / "exhume.zip", "one", "six"), place_of(tmp_path / "other.zip", "one", "two")}) == 3
+    others = [place_of(tmp_path / "exhume.zip", "one", "six"), place_of(tmp_path / "exhume.zip", "one", "two", fact="NUMBER = 2")]
+    assert len({first, *others, place_of(tmp_path / "other.zip", "one", "two")}) == 4
 
 
 def test_what_kernels_are_made_of_lies_in_their_rooms() -> None:
     package = Path(exhume.__file__).parent
     rooms = [f"exhume.{room.replace('/', '.')}" for room in kernel_cache.KERNEL_ROOMS]
+    facts = [f"exhume.{module.removesuffix('.py').replace('/', '.')}" for module in kernel_cache.KERNEL_FACTS]
     made = re.compile(r"^@(kernel|inlined)\b", re.MULTILINE)
     imported = re.compile(r"^from (exhume[.\w]*) import (\w+)", re.MULTILINE)
 
@@ -100,7 +110,7 @@ def test_what_kernels_are_made_of_lies_in_their_rooms() -> None:
         (path.name, module)
         for path in with_kernels
         for module, name in imported.findall(path.read_text())
-        if not any(f"{module}.{name}".startswith(room) for room in rooms)
+        if module not in facts and not any(f"{module}.{name}".startswith(room) for room in rooms)
     }
 
     assert len(with_kernels) > 10

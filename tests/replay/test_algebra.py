@@ -21,7 +21,7 @@ from exhume.replay.reading import LoadInputs
 from exhume.replay.reduce import NotReducible, Reduced, is_reducible, load_order, merge, reduce, why_not_reducible
 from exhume.replay.reduce_facts import ReducedBatch
 from exhume.replay.refusals import Refusals
-from exhume.replay.releases import SPANS, profile_for
+from exhume.replay.releases import all_spans, profile_for
 from exhume.replay.scala import ScalaLoad
 from exhume.replay.state_rows import state_rows
 from exhume.replay.topic_names import TopicNames
@@ -32,7 +32,7 @@ from tests.logs import Log, logs_of_brokers, written
 from tests.strategies import examples
 from tests.written_batches import Written
 
-REDUCIBLE = [profile for profile in SPANS if is_reducible(profile)]
+REDUCIBLE = [profile for profile in all_spans() if is_reducible(profile)]
 NEWEST = [profile_for("2.8.2"), profile_for("4.3.0")]
 #: The rules by which commits win: by their order, by that of markers, and with tombstones that take pending ones along.
 RACE_PROFILES = [*NEWEST, profile_for("3.7.2-new")]
@@ -243,14 +243,20 @@ def test_a_log_that_ends_in_a_gap_is_refused_where_snapshots_hang_on_every_batch
     with pytest.raises(NotReducible, match="ends in a gap"):
         load_order([reduce(log.part(0))], profile_for("4.3.0"), 5)
     assert list(load_order([reduce(log.part(0))], profile_for("4.0.0"), 5))
-    assert [profile.name for profile in SPANS if why_not_reducible(profile)] == ["0.9.0.1", "0.10.0.1", "0.10.1.1", "0.10.2.2", "0.11.0.0"]
+    assert [profile.name for profile in all_spans() if why_not_reducible(profile)] == [
+        "0.9.0.1",
+        "0.10.0.1",
+        "0.10.1.1",
+        "0.10.2.2",
+        "0.11.0.0",
+    ]
 
 
 def test_the_pages_name_the_releases_that_are_loaded_whole() -> None:
     page = (Path(__file__).resolve().parent.parent.parent / "docs" / "fidelity.md").read_text(encoding="utf-8")
     section = page.split("## Releases that are loaded whole")[1].split("##")[0]
 
-    assert set(re.findall(r"\d+(?:\.\d+)+", section)) == {profile.name for profile in SPANS if why_not_reducible(profile)}
+    assert set(re.findall(r"\d+(?:\.\d+)+", section)) == {profile.name for profile in all_spans() if why_not_reducible(profile)}
 
 
 def kept_places(stretch: Reduced) -> list[int]:

@@ -8,7 +8,7 @@ import pytest
 
 from exhume.errors import RequestError
 from exhume.replay.release_table import newest_of_each_line, release_table
-from exhume.replay.releases import JAVA_SPANS, SCALA_SPANS, SPANS, is_newer_than_known, profile_for, release_numbers
+from exhume.replay.releases import all_spans, is_newer_than_known, java_spans, profile_for, release_numbers, scala_spans
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_a_release_finds_the_span_it_lies_in(asked: str | None, first: str, name
 
 
 def test_a_release_behind_the_newest_takes_the_newest_rules_and_can_be_told() -> None:
-    assert profile_for("9.1").first == SPANS[-1].first
+    assert profile_for("9.1").first == all_spans()[-1].first
     assert is_newer_than_known("9.1")
     assert is_newer_than_known("4.4")
     assert not is_newer_than_known("4.3")
@@ -50,7 +50,7 @@ def test_what_is_no_release_is_refused_with_what_is_known(asked: str) -> None:
         profile_for(asked)
 
 
-@pytest.mark.parametrize("spans", [SCALA_SPANS, JAVA_SPANS], ids=["scala", "java"])
+@pytest.mark.parametrize("spans", [scala_spans(), java_spans()], ids=["scala", "java"])
 def test_spans_follow_one_another_without_overlap(spans: tuple[object, ...]) -> None:
     ends = [(release_numbers(span.first), release_numbers(span.last)) for span in spans]  # type: ignore[attr-defined]
 
@@ -60,15 +60,15 @@ def test_spans_follow_one_another_without_overlap(spans: tuple[object, ...]) -> 
 
 def test_no_two_neighbouring_spans_have_the_same_rules() -> None:
     aside = {"name", "first", "last", "defects"}
-    for spans in (SCALA_SPANS, JAVA_SPANS):
+    for spans in (scala_spans(), java_spans()):
         for before, after in pairwise(spans):
             names = set(type(before).__dataclass_fields__) - aside
             assert any(getattr(before, name) != getattr(after, name) for name in names) or before.defects != after.defects, after.first
 
 
 def test_the_table_has_a_row_for_every_span_and_every_span_can_be_asked_for() -> None:
-    assert release_table().num_rows == len(SPANS)
-    assert [profile_for(name).first for name in newest_of_each_line()] == [span.first for span in SPANS]
+    assert release_table().num_rows == len(all_spans())
+    assert [profile_for(name).first for name in newest_of_each_line()] == [span.first for span in all_spans()]
 
 
 def test_the_table_names_what_changed_with_a_span() -> None:

@@ -21,7 +21,7 @@ from exhume.replay.partition_state import PartitionState
 from exhume.replay.profiles import BrokerProfile, JavaProfile, ScalaProfile
 from exhume.replay.reading import LoadInputs, read_chunks
 from exhume.replay.refusals import Refusals
-from exhume.replay.releases import SPANS, profile_for
+from exhume.replay.releases import all_spans, profile_for
 from exhume.replay.scala import ScalaLoad
 from exhume.replay.state_rows import state_rows
 from exhume.replay.topic_names import TopicNames
@@ -143,7 +143,7 @@ def test_the_twin_agrees_on_generated_logs_for_every_release(data: st.DataObject
     gap_at_end = data.draw(st.sampled_from((0, 0, 0, 3)))
     buffer_bytes = data.draw(st.sampled_from((5_000_000, 5_000_000, 700, 150)))
     watermark = data.draw(st.sampled_from((0.5, 0.9, 1.0)))
-    for profile in SPANS:
+    for profile in all_spans():
         for magic in _FORMATS.get(profile.name, (2,)):
             log = written(batches, magic=magic, gap_at_end=gap_at_end)
             inputs = LoadInputs(load_buffer_bytes=buffer_bytes, high_watermark=round(log.end_offset * watermark))
@@ -153,7 +153,7 @@ def test_the_twin_agrees_on_generated_logs_for_every_release(data: st.DataObject
 @examples(40)
 @given(generated)
 def test_the_twin_agrees_on_lenient_loads_for_every_release(batches: list[Written]) -> None:
-    for profile in SPANS:
+    for profile in all_spans():
         assert_twin_agrees(profile, written(batches, magic=_FORMATS.get(profile.name, (2,))[0]), is_lenient=True)
 
 
@@ -161,7 +161,7 @@ def test_the_twin_agrees_on_the_small_logs_of_brokers_for_every_release() -> Non
     rows = 0
     for found in logs_of_brokers():
         if found.name.startswith("facts/") and found.log.ending is None:
-            rows += sum(assert_twin_agrees(profile, found.log) for profile in SPANS if is_judged(profile, found))
+            rows += sum(assert_twin_agrees(profile, found.log) for profile in all_spans() if is_judged(profile, found))
 
     assert rows > 9_000
 
@@ -178,7 +178,7 @@ PROFILES_FOR_EACH_LOG = 1
 def test_the_twin_agrees_on_the_long_logs_of_brokers() -> None:
     """Each log with the newest rules of both coordinators and, in turn, with some of the others."""
     rows = 0
-    others = cycle(SPANS)
+    others = cycle(all_spans())
     for found in logs_of_brokers():
         if not found.name.startswith("facts/") and found.log.ending is None:
             for profile in [*NEWEST, *islice(others, PROFILES_FOR_EACH_LOG)]:
@@ -201,7 +201,9 @@ _ALIKE = {
 
 
 @pytest.mark.parametrize(
-    ("before", "after"), [pair for pair in pairwise(SPANS) if pair[0].coordinator == pair[1].coordinator], ids=lambda profile: profile.name
+    ("before", "after"),
+    [pair for pair in pairwise(all_spans()) if pair[0].coordinator == pair[1].coordinator],
+    ids=lambda profile: profile.name,
 )
 def test_the_twin_objects_to_the_rules_of_the_neighbouring_releases(before: BrokerProfile, after: BrokerProfile) -> None:
     """A judge that finds nothing must be able to: loads by the rules of one span against the twin of the next."""

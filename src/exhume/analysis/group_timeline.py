@@ -8,7 +8,7 @@ Held in memory is the latest word of each group, and nothing of the log.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -19,32 +19,41 @@ import pyarrow.compute as pc
 from exhume.analysis.classic_members import classic_group
 from exhume.analysis.member_tables import ClassicMembers, MemberTable
 from exhume.analysis.memberships import Kind, Member, Membership
-from exhume.analysis.modern_members import ModernGroupRecords, kind_of
-from exhume.codecs.record_types import RECORD_TYPES, Decoded, decode_record
-from exhume.replay.topic_names import TopicNames
+from exhume.analysis.modern_members import ModernGroupRecords
+from exhume.codecs.record_types import (
+    GROUP_METADATA,
+    MODERN_FAMILIES,
+    RECORD_TYPES,
+    Decoded,
+    Family,
+    decode_record,
+    group_family,
+    numbers,
+    role_of,
+)
+from exhume.replay.topic_names import TopicNames, tells_topic_names
 
-#: The names of the record types that are read: all but offset commits. One record in a hundred is of these.
-GROUP_RECORD_TYPES = tuple(dict.fromkeys(row.name for row in RECORD_TYPES.values() if row.group_type != "any"))
-
-_CLASSIC_GROUP = 2
-_GROUP_TOMBSTONES = (3, 11, 17)
-_WITH_TOPIC_NAMES = (4, 9, 15)
-_NUMBERS = pa.array([number for number in RECORD_TYPES if kind_of(number) is not None], pa.int16())
 _COLUMNS = ("replica", "offsets_partition", "path", "byte_position", "record_offset", "timestamp_ms", "key", "value")
 _REMOVED: dict[str, Any] = {"is_tombstone": True, "members": {}}
 #: Where a batch lies: replica, offsets partition, path, byte position.
 Place = tuple[str | None, int | None, str, int]
 
 
+def group_record_names(families: Collection[Family] = ("classic", *MODERN_FAMILIES)) -> list[str]:
+    """The names of the record types of groups of these families. One record in a hundred is of such a type."""
+    return [row.name for row in RECORD_TYPES.values() if row.family in families]
+
+
 def group_timeline(batches: Iterable[pa.RecordBatch], names: TopicNames | None = None) -> Iterator[Membership]:
     """Every step of every group, in the order of the log.
 
     `batches` have rows of `schemas.RECORDS` in the order of the log, of one partition after the other; those of other record types than
-    `GROUP_RECORD_TYPES` are passed over. `names` are names of topic ids; those that the records tell are added.
+    `group_record_names` are passed over. `names` are names of topic ids; those that the records tell are added.
     """
     fold = GroupFold(names if names is not None else TopicNames())
+    types = pa.array(sorted(numbers(family=("classic", *MODERN_FAMILIES))), pa.int16())
     for batch in batches:
-        wanted = batch.filter(pc.and_(pc.invert(batch["is_control"]), pc.is_in(batch["record_type"], value_set=_NUMBERS)))
+        wanted = batch.filter(pc.and_(pc.invert(batch["is_control"]), pc.is_in(batch["record_type"], value_set=types)))
         columns = [wanted.column(name).to_pylist() for name in _COLUMNS]
         for replica, offsets_partition, path, byte_position, *record in zip(*columns, strict=True):
             yield from fold.begin_batch((replica, offsets_partition, path, byte_position))
@@ -61,7 +70,7 @@ def steps_of_records(
     """
     fold = GroupFold(names)
     for place, record_offset, timestamp_ms, key, value, member_table in records:
-        if kind_of(int.from_bytes(key[:2], "big", signed=True)) is not None:
+        if group_family(int.from_bytes(key[:2], "big", signed=True)) is not None:
             yield from fold.begin_batch(place)
             yield from fold.take(record_offset, timestamp_ms, key, value, member_table)
     yield from fold.end_batch()
@@ -137,7 +146,7 @@ class GroupFold:
             return
         assert self.place is not None
         kind = self._kind(group)
-        if number == _CLASSIC_GROUP:
+        if number == GROUP_METADATA:
             fields = _REMOVED if value is None else _classic_fields(key, value, member_table)
             if fields is None:
                 return
@@ -157,25 +166,25 @@ class GroupFold:
         record = decode_record(key, value)
         if value is not None and (record.value is None or "undecodable_value" in record.marks):
             return
-        if number in _WITH_TOPIC_NAMES and value is not None:
+        if tells_topic_names(number) and value is not None:
             self._learn(number, record)
         self._take_modern(group, kind, record, record_offset, timestamp_ms)
 
     def _take_modern(self, group: str, kind: Kind | None, record: Decoded, record_offset: int, timestamp_ms: int | None) -> None:
         assert self.place is not None
         assert record.number is not None
-        own, slot = kind_of(record.number), (*self.place[:2], group)
+        own, slot = group_family(record.number), (*self.place[:2], group)
         assert own is not None
         held = self._groups.get(slot)
         is_tombstone = record.value is None
         if not isinstance(held, ModernGroupRecords) or held.kind != own:
             # A tombstone of another kind of group than is there was outlived by what it belonged to.
-            if is_tombstone and not (record.number in _GROUP_TOMBSTONES and kind is None):
+            if is_tombstone and not (role_of(record.number) == "group" and kind is None):
                 return
             held = ModernGroupRecords(own, self.names)
         touched = self._touch(group, record_offset, timestamp_ms)
         held.apply(record)
-        if is_tombstone and record.number in _GROUP_TOMBSTONES:
+        if is_tombstone and role_of(record.number) == "group":
             self._groups.pop(slot, None)
             touched.waiting, touched.has_modern = {"kind": own, "is_tombstone": True, "members": {}}, False
         else:

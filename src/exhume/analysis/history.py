@@ -26,7 +26,7 @@ from exhume.analysis.log_spans import LogSpans
 from exhume.analysis.memberships import Membership
 from exhume.arrow_rows import Origin, table_of
 from exhume.codecs.json_values import to_json
-from exhume.codecs.record_types import ABORT, COMMIT, Decoded, decode_control_record, decode_record
+from exhume.codecs.record_types import ABORT, COMMIT, OFFSET_COMMIT, OFFSET_COMMIT_TYPES, Decoded, decode_control_record, decode_record
 from exhume.codecs.records import Record
 from exhume.codecs.segment_reader import SegmentBatch
 from exhume.errors import RequestError, near_by
@@ -80,7 +80,6 @@ HISTORY = pa.schema(
     ]
 )
 
-_OFFSET_COMMITS = (0, 1)
 _NO_PRODUCER_ID = -1
 _Row = dict[str, Any]
 
@@ -121,7 +120,7 @@ def group_history(
         raise RequestError(f"no record of group {group!r} is here", remedy=near_by(group, seen))
     if not only_commits:
         return _table(rows)
-    commits = [row for row in rows if row["record_type"] in _OFFSET_COMMITS]
+    commits = [row for row in rows if row["record_type"] in OFFSET_COMMIT_TYPES]
     wanted = [row for row in commits if topic in (None, row["topic"]) and partition in (None, row["partition"])]
     if not wanted:
         known = sorted({f"{row['topic']} {row['partition']}" for row in commits})
@@ -177,7 +176,7 @@ class _GroupHistory:
             if group is not None:
                 yield group
             if group == self.group:
-                has_value = decoded.number in _OFFSET_COMMITS or not self.only_commits
+                has_value = decoded.number in OFFSET_COMMIT_TYPES or not self.only_commits
                 own.append((record, decode_record(record.key, record.value) if has_value else decoded))
         steps, origin = deque(self._steps(batch, own)), batch.origin
         for record, decoded in own:
@@ -193,7 +192,7 @@ class _GroupHistory:
 
     def _steps(self, batch: SegmentBatch, own: Iterable[tuple[Record, Decoded]]) -> Iterator[Membership]:
         """What this batch changes of the group."""
-        about_group = [record for record, decoded in own if decoded.number not in _OFFSET_COMMITS]
+        about_group = [record for record, decoded in own if decoded.number not in OFFSET_COMMIT_TYPES]
         if about_group:
             partition = batch.partition
             yield from self.fold.begin_batch(
@@ -205,7 +204,7 @@ class _GroupHistory:
 
     def _take(self, position: _Row, decoded: Decoded, batch: SegmentBatch, *, is_tombstone: bool) -> None:
         producer_id = batch.batch.producer_id
-        is_commit = decoded.number in _OFFSET_COMMITS
+        is_commit = decoded.number in OFFSET_COMMIT_TYPES
         waits = is_commit and (producer_id != _NO_PRODUCER_ID if self.by_producer_id else batch.batch.is_transactional)
         value = decoded.value or {}
         partition = decoded.key.get("partition")
@@ -219,7 +218,7 @@ class _GroupHistory:
             "is_tombstone": is_tombstone,
             "value": decoded.value,
             # Types 0 and 1 are one key.
-            "key": (1 if is_commit else decoded.number, *decoded.key.values()),
+            "key": (OFFSET_COMMIT if is_commit else decoded.number, *decoded.key.values()),
         }
         step = self.committers.step
         row |= {"generation": step.generation, "group_epoch": step.group_epoch} if step is not None else {}
@@ -279,7 +278,7 @@ class _GroupHistory:
             if row.get("fate") is None:
                 by_key.setdefault(row["key"], []).append(row)
         for rows in by_key.values():
-            is_commit = rows[0]["record_type"] in _OFFSET_COMMITS
+            is_commit = rows[0]["record_type"] in OFFSET_COMMIT_TYPES
             _decide(rows, left.get((rows[0]["topic"], rows[0]["partition"])) if is_commit else None)
         return self.rows
 

@@ -11,17 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from exhume.analysis.memberships import Kind, Member, MemberState, Task, TopicPartition
-from exhume.codecs.record_types import RECORD_TYPES, Decoded
+from exhume.codecs.record_types import Decoded, role_of
 from exhume.replay.java.modern import MEMBER_STATES, STREAMS_MEMBER_STATES
 from exhume.replay.topic_names import TopicNames
-
-_GROUP = (3, 11, 17)
-_MEMBER = (5, 10, 19)
-_TARGET_EPOCH = (6, 12, 20)
-_TARGET = (7, 13, 21)
-_CURRENT = (8, 14, 22)
-_TOPICS = (4, 9)
-_SHARE_STATE, _REGULAR_EXPRESSION, _TOPOLOGY = 15, 16, 23
 
 _STATES: Mapping[str, MemberState] = {
     "STABLE": "stable",
@@ -31,12 +23,6 @@ _STATES: Mapping[str, MemberState] = {
     "UNRELEASED_TASKS": "unreleased",
 }
 _Value = dict[str, Any]
-
-
-def kind_of(number: int) -> Kind | None:
-    """What kind of group a record type belongs to; None for offset commits and what is not known."""
-    group_type = RECORD_TYPES[number].group_type if number in RECORD_TYPES else "any"
-    return None if group_type == "any" else group_type
 
 
 @dataclass(slots=True)
@@ -66,35 +52,36 @@ class ModernGroupRecords:
 
     def apply(self, record: Decoded) -> None:
         """Take up a record of this group; a value of None is a tombstone."""
-        number, value, member_id = record.number, record.value, record.key.get("member_id", "")
-        if number in _GROUP:
-            self.epochs = value or {}
-        elif number in _MEMBER:
-            self._put(self._metadata, member_id, value)
-            if value is None:
-                self._put(self._currents, member_id, None)
-        elif number in _TARGET_EPOCH:
-            self.target_epoch = None if value is None else value["assignment_epoch"]
-            self.assignment_timestamp_ms = (value or {}).get("assignment_timestamp_ms") or None
-        elif number in _TARGET:
-            self._put(self._targets, member_id, value)
-        elif number in _CURRENT:
-            self._put(self._currents, member_id, value)
-        elif number == _REGULAR_EXPRESSION:
-            self._regular_expressions.pop(record.key["regular_expression"], None)
-            if value is not None:
-                self._regular_expressions[record.key["regular_expression"]] = tuple(value["topics"])
-            self.forget_made()
-        elif number in _TOPICS:
-            self.topics = None if value is None else {topic["topic"]: topic for topic in value.get("topics", ())}
-        elif number == _SHARE_STATE:
-            topics = (value or {}).get("initialized")
-            self.initialized = (
-                None if topics is None else frozenset((each["topic"], number) for each in topics for number in each["partitions"])
-            )
-        elif number == _TOPOLOGY:
-            self.topology = value
-            self.forget_made()
+        value, member_id = record.value, record.key.get("member_id", "")
+        match role_of(record.number):
+            case "group":
+                self.epochs = value or {}
+            case "member":
+                self._put(self._metadata, member_id, value)
+                if value is None:
+                    self._put(self._currents, member_id, None)
+            case "target_epoch":
+                self.target_epoch = None if value is None else value["assignment_epoch"]
+                self.assignment_timestamp_ms = (value or {}).get("assignment_timestamp_ms") or None
+            case "target":
+                self._put(self._targets, member_id, value)
+            case "current":
+                self._put(self._currents, member_id, value)
+            case "regular_expression":
+                self._regular_expressions.pop(record.key["regular_expression"], None)
+                if value is not None:
+                    self._regular_expressions[record.key["regular_expression"]] = tuple(value["topics"])
+                self.forget_made()
+            case "partition_metadata":
+                self.topics = None if value is None else {topic["topic"]: topic for topic in value.get("topics", ())}
+            case "share_state":
+                topics = (value or {}).get("initialized")
+                self.initialized = (
+                    None if topics is None else frozenset((each["topic"], number) for each in topics for number in each["partitions"])
+                )
+            case "topology":
+                self.topology = value
+                self.forget_made()
 
     def forget_made(self) -> None:
         """Make all members anew: what they are made with has changed, such as the name of a topic."""

@@ -12,11 +12,11 @@ from typing import Any
 import pyarrow as pa
 
 from exhume.codecs.json_values import from_json
+from exhume.codecs.record_types import OFFSET_COMMIT_TYPES
 from exhume.replay.state import CoordinatorState
 
 #: (group, topic, partition)
 PositionKey = tuple[str, str, int]
-_OFFSET_COMMITS = (0, 1)
 #: Fields of an offset commit to the value version that brought them, the newest first.
 _ONLY_IN = {"topic_id": 4, "leader_epoch": 3, "expire_timestamp_ms": 1}
 _Row = dict[str, Any]
@@ -129,7 +129,7 @@ def _in_order(history: Iterable[_Row]) -> list[_Row]:
     counted = [
         row
         for row in history
-        if row["record_type"] in _OFFSET_COMMITS
+        if row["record_type"] in OFFSET_COMMIT_TYPES
         and row["topic"] is not None
         and row["fate"] not in ("aborted", "pending")
         and (row["is_tombstone"] or row["committed_offset"] is not None)

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from exhume.analysis.times import show_time
 from exhume.arrow_rows import Origin, table_of
-from exhume.codecs.record_types import decode_record
+from exhume.codecs.record_types import decode_record, role_of
 from exhume.replay.expiry import SUBSCRIBED
 from exhume.replay.profiles import BrokerProfile, ScalaProfile
 
@@ -33,8 +33,6 @@ NEIGHBOURS = pa.schema(
 #: What an append is known by: its log, and the position of its batch.
 Append = tuple[str, int | None, str, int]
 
-GROUP_RECORDS = (2, 3, 11, 17)
-OFFSET_COMMITS = (0, 1)
 #: Passes come every ten minutes by default; what went later than two of them was late.
 _PROMPT_MS = 20 * 60_000
 _NEARBY_MS = 1000
@@ -83,7 +81,7 @@ class Circumstances:
 
     def group_record(self) -> int | None:
         """The record that removed the group itself with this append."""
-        return next((row["record_offset"] for row in self.together if row["record_type"] in GROUP_RECORDS), None)
+        return next((row["record_offset"] for row in self.together if role_of(row["record_type"]) == "group"), None)
 
     def topics(self) -> set[str]:
         """The topics that went from the group with this append."""
@@ -108,7 +106,7 @@ def removals(history: pa.Table) -> list[Removal]:
     """The appends that may have removed something of this group: what `explain` wants a forecast for, of the moment in front of each."""
     found: dict[Append, Removal] = {}
     for row in history.to_pylist():
-        if row["is_tombstone"] and row["record_type"] in (*OFFSET_COMMITS, *GROUP_RECORDS):
+        if row["is_tombstone"] and role_of(row["record_type"]) in ("offset_commit", "group"):
             found.setdefault(append_of(row), Removal(append_of(row), row["record_offset"], row["timestamp_ms"]))
     return list(found.values())
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 from exhume.analysis.positions import Position, PositionKey
 from exhume.analysis.times import show_time
 from exhume.arrow_rows import Origin, table_of
-from exhume.codecs.record_types import RECORD_TYPES, encode_key, encode_value
+from exhume.codecs.record_types import OFFSET_COMMIT, RECORD_TYPES, encode_key, encode_value
 from exhume.errors import RequestError
 from exhume.findings import Finding
 from exhume.replay.state import CoordinatorState
@@ -67,7 +67,6 @@ RESET_RECORDS = pa.schema(
 
 #: Which step back is undone: that of committed offsets, or their removal.
 TakenBack = Literal["before_rewind", "lost"]
-_OFFSET_COMMIT = 1
 _LEGAL_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _PLAIN_CELL = re.compile(r"[a-zA-Z0-9._-]+")
 _REPLACEMENT = "\ufffd"
@@ -251,12 +250,12 @@ def _record(position: Position, now_ms: int) -> _Row:
     key = {"group": position.group, "topic": position.topic, "partition": position.partition}
     return key | {
         "offsets_partition": position.offsets_partition,
-        "record_type": _OFFSET_COMMIT,
-        "type": RECORD_TYPES[_OFFSET_COMMIT].name,
+        "record_type": OFFSET_COMMIT,
+        "type": RECORD_TYPES[OFFSET_COMMIT].name,
         "committed_offset": position.committed_offset,
         "value_version": version,
-        "key": encode_key(_OFFSET_COMMIT, key),
-        "value": encode_value(_OFFSET_COMMIT, version, value),
+        "key": encode_key(OFFSET_COMMIT, key),
+        "value": encode_value(OFFSET_COMMIT, version, value),
     }
 
 

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from exhume.arrow_rows import Origin, table_of
 from exhume.codecs.log_directory import PartitionDirectory
-from exhume.codecs.record_types import COMMIT, decode_control_record, decode_record
+from exhume.codecs.record_types import COMMIT, OFFSET_COMMIT_TYPES, decode_control_record, decode_record
 
 #: `transaction.max.timeout.ms` unless somebody set it.
 DEFAULT_MAX_TIMEOUT_MS = 15 * 60_000
@@ -275,4 +275,4 @@ def _bytes_from(row: _Row, directories: Sequence[PartitionDirectory]) -> int:
 def _offset_key(key: bytes | None) -> _Row | None:
     """Group, topic and partition of the key of an offset commit; None for other records."""
     decoded = decode_record(key, None)
-    return decoded.key if decoded.number in (0, 1) and "partition" in decoded.key else None
+    return decoded.key if decoded.number in OFFSET_COMMIT_TYPES and "partition" in decoded.key else None

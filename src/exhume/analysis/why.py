@@ -16,9 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from exhume.analysis.coverage import NOTHING_COVERED
-from exhume.analysis.removals import GROUP_RECORDS, OFFSET_COMMITS, Answer, Append, Circumstances, append_of, is_near, judge
+from exhume.analysis.removals import Answer, Append, Circumstances, append_of, is_near, judge
 from exhume.analysis.times import at
 from exhume.arrow_rows import Origin, table_of
+from exhume.codecs.record_types import GROUP_METADATA, OFFSET_COMMIT_TYPES, role_of
 from exhume.replay.profiles import BrokerProfile
 from exhume.replay.state import CoordinatorState
 
@@ -146,7 +147,9 @@ class _Known:
 
     def commits(self, topic: str, partition: int) -> list[_Row]:
         return [
-            row for row in self.history if row["record_type"] in OFFSET_COMMITS and (row["topic"], row["partition"]) == (topic, partition)
+            row
+            for row in self.history
+            if row["record_type"] in OFFSET_COMMIT_TYPES and (row["topic"], row["partition"]) == (topic, partition)
         ]
 
     def offset_keys(self) -> list[tuple[str, int]]:
@@ -328,7 +331,7 @@ def _why_group(known: _Known) -> Answer:
     lost = _lost_by_load(known, known.history)
     if lost is not None and not known.held["offsets"]:
         return lost
-    own = [row for row in known.history if row["record_type"] in GROUP_RECORDS]
+    own = [row for row in known.history if role_of(row["record_type"]) == "group"]
     tombstones = [row for row in own if row["is_tombstone"]]
     if tombstones:
         return _why_group_removed(known, own, tombstones[-1])
@@ -365,7 +368,7 @@ def _why_group_removed(known: _Known, own: Sequence[_Row], tombstone: _Row) -> A
     if forecast["rule"] == "no_offsets":
         other = (
             "a request to delete the group"
-            if tombstone["record_type"] != 2
+            if tombstone["record_type"] != GROUP_METADATA
             else "a request to delete the group, or its conversion to another type"
         )
         return Answer(

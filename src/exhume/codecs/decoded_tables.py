@@ -14,7 +14,7 @@ from exhume.codecs import schemas
 from exhume.codecs.embedded import Payload, decode_assignment, decode_subscription
 from exhume.codecs.json_values import JsonReady, json_ready, to_json
 from exhume.codecs.record_filter import RecordFilter
-from exhume.codecs.record_types import ABORT, COMMIT, Decoded, decode_control_record, decode_record
+from exhume.codecs.record_types import ABORT, COMMIT, GROUP_METADATA, Decoded, decode_control_record, decode_record
 from exhume.codecs.records_table import record_batches, tables_of_batches
 from exhume.codecs.segment_reader import SegmentReader
 
@@ -141,7 +141,7 @@ def _dump_row(row: dict[str, Any], *, raw: bool) -> dict[str, Any]:
     value = decoded.value
     if decoded.control_type is not None:
         value = {"control_type": decoded.control_type.name, **(value or {})}
-    elif decoded.number == 2 and value is not None:
+    elif decoded.number == GROUP_METADATA and value is not None:
         value = _with_payloads(value)
     return {
         **{column: row[column] for column in DUMP.names if column in row},

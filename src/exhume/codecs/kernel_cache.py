@@ -1,7 +1,7 @@
 """Where the machine code of kernels is kept: in the user's cache directory, never beside the evidence. Knows no compiler.
 
-Code is kept for the sources that it was made of, and for their place, as the compiler does: a change of any module in `KERNEL_ROOMS` leads
-to another directory, of a package in a zip too. Where no directory can be made, code is made for each process.
+Code is kept for the sources that it was made of, and for their place, as the compiler does: a change of any module in `KERNEL_ROOMS` or of
+`KERNEL_FACTS` leads to another directory, of a package in a zip too. Where no directory can be made, code is made for each process.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ from pathlib import Path, PurePosixPath
 from zipfile import ZipFile
 
 _PACKAGE = Path(__file__).resolve().parent.parent
-#: All kernels live in these directories, and take nothing but Python and numpy from elsewhere.
+#: All kernels live in these directories.
 KERNEL_ROOMS = ("codecs/kernels", "replay/survivors", "analysis/detectors/following")
+#: From elsewhere they take numbers of these modules alone.
+KERNEL_FACTS = ("codecs/record_types.py",)
 
 _PREFIX = "kernels-"
 _WARM = "warm"
@@ -42,15 +44,17 @@ def _stamps() -> Iterator[str]:
     yield str(_PACKAGE)
     archive = next((parent for parent in _PACKAGE.parents if parent.is_file()), None)
     if archive is None:
-        for path in sorted(path for room in KERNEL_ROOMS for path in (_PACKAGE / room).glob("*.py")):
+        paths = {path for room in KERNEL_ROOMS for path in (_PACKAGE / room).glob("*.py")}
+        for path in sorted(paths | {_PACKAGE / module for module in KERNEL_FACTS}):
             status = path.stat()
             yield f"{path.relative_to(_PACKAGE)} {status.st_size} {status.st_mtime_ns}"
         return
     rooms = [PurePosixPath(_PACKAGE.relative_to(archive), room) for room in KERNEL_ROOMS]
+    facts = [PurePosixPath(_PACKAGE.relative_to(archive), module) for module in KERNEL_FACTS]
     with ZipFile(archive) as content:
         for member in sorted(content.infolist(), key=lambda member: member.filename):
             name = PurePosixPath(member.filename)
-            if name.parent in rooms and name.suffix == ".py":
+            if name in facts or (name.parent in rooms and name.suffix == ".py"):
                 yield f"{name} {member.file_size} {member.CRC}"
 
 

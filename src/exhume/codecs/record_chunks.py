@@ -14,6 +14,7 @@ from exhume.codecs import schemas
 from exhume.codecs.decoded_tables import decode_table
 from exhume.codecs.log_directory import PartitionDirectory
 from exhume.codecs.record_filter import RecordFilter
+from exhume.codecs.record_types import GROUP_METADATA, OFFSET_COMMIT_TYPES
 from exhume.codecs.records_table import tables_of_batches
 from exhume.codecs.segment_reader import SegmentBatch, SegmentReader
 
@@ -25,8 +26,7 @@ if TYPE_CHECKING:
 
     _Floats = npt.NDArray[np.float64]
 
-_OFFSET_COMMITS = pa.array([0, 1], pa.int16())
-_GROUP_METADATA = 2
+_OFFSET_COMMITS = pa.array(OFFSET_COMMIT_TYPES, pa.int16())
 #: A group commits one topic after the other, partition by partition: each name comes many times in a row.
 _TEXTS = pa.dictionary(pa.int32(), pa.string())
 _COMMITS = pa.schema([field.with_type(_TEXTS) if field.name in ("group", "topic") else field for field in schemas.DECODED["offset_commit"]])
@@ -89,9 +89,9 @@ def _split(piece: Piece) -> RecordChunk:
 
     numbers = piece.records[records.RECORD_TYPE]
     is_control = piece.run.columns[scan.ATTRIBUTES][piece.records[records.BATCH]] & scan.CONTROL != 0
-    is_commit = ~is_control & ((numbers == 0) | (numbers == 1))
+    is_commit = ~is_control & np.isin(numbers, OFFSET_COMMIT_TYPES)
     commits = piece if is_commit.all() else piece.only(np.flatnonzero(is_commit))
-    groups = piece.only(np.flatnonzero(~is_control & (numbers == _GROUP_METADATA)))
+    groups = piece.only(np.flatnonzero(~is_control & (numbers == GROUP_METADATA)))
     others = piece.only(np.flatnonzero(~is_commit))
 
     def sizes() -> tuple[_Floats, _Floats]:

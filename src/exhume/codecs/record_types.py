@@ -12,16 +12,49 @@ Source: CoordinatorRecordType of Kafka 4.4 and the schemas named in `layouts`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from functools import wraps
+from typing import Any, Literal, TypeVar
 
 from exhume.codecs.layout import Message, Span, Struct
 from exhume.codecs.layouts import classic_group, consumer_group, control, offsets, share_group, streams_group
 from exhume.codecs.wire import Reader, Writer, has_invalid_utf8
 from exhume.errors import DecodeError, EncodeError
 
-GroupType = Literal["any", "classic", "consumer", "share", "streams"]
+#: Whose records these are: committed offsets of any group, or one kind of group.
+Family = Literal["offsets", "classic", "consumer", "share", "streams"]
+GroupFamily = Literal["classic", "consumer", "share", "streams"]
+#: What a record says:
+#:
+#:     offset_commit        a committed offset
+#:     group                the group itself: its epoch, or its generation with all members
+#:     partition_metadata   the topics of a group and their partitions
+#:     member               what a member subscribes to, and with which settings
+#:     target_epoch         the epoch of the target assignment
+#:     target               what a member is to own
+#:     current              what a member owns, and its epoch
+#:     regular_expression   the topics that an expression matches
+#:     share_state          the partitions of a share group that have a state
+#:     topology             the topology of a streams group
+Role = Literal[
+    "offset_commit",
+    "group",
+    "partition_metadata",
+    "member",
+    "target_epoch",
+    "target",
+    "current",
+    "regular_expression",
+    "share_state",
+    "topology",
+]
+
+#: The families of the Java coordinator, which write several records for a group.
+MODERN_FAMILIES: tuple[GroupFamily, ...] = ("consumer", "share", "streams")
+#: The record types that both coordinators write, and compiled kernels know.
+LEGACY_OFFSET_COMMIT, OFFSET_COMMIT, GROUP_METADATA = 0, 1, 2
+OFFSET_COMMIT_TYPES = (LEGACY_OFFSET_COMMIT, OFFSET_COMMIT)
 
 #: What can be odd about a record. A row with a mark keeps its raw key and value.
 MARKS = {
@@ -48,12 +81,13 @@ class ValueLayout:
 
 @dataclass(frozen=True, slots=True)
 class RecordType:
-    """One row of the table. `number` is the int16 in front of the key; `key_numbers` adds others that mean the same."""
+    """One row of the table. The key begins with `number` as int16; `family` tells whose record it is, `role` what it says."""
 
     number: int
     name: str
     kafka_name: str
-    group_type: GroupType
+    family: Family
+    role: Role
     key: Struct
     layouts: tuple[ValueLayout, ...]
 
@@ -68,154 +102,114 @@ class RecordType:
         return Message(f"{self.kafka_name}Key", range(1), self.key)
 
 
-def _row(number: int, name: str, kafka_name: str, group_type: GroupType, key: Struct, *layouts: tuple[str, Message]) -> RecordType:
-    return RecordType(number, name, kafka_name, group_type, key, tuple(ValueLayout(*layout) for layout in layouts))
+def _row(number: int, name: str, family: Family, role: Role, key: Struct, *layouts: tuple[str, Message]) -> RecordType:
+    kafka_name = "LegacyOffsetCommit" if number == LEGACY_OFFSET_COMMIT else "".join(map(str.capitalize, name.split("_")))
+    return RecordType(number, name, kafka_name, family, role, key, tuple(ValueLayout(*layout) for layout in layouts))
 
 
-_G, _M = consumer_group.GROUP_KEY, consumer_group.MEMBER_KEY
+_GROUP, _MEMBER = consumer_group.GROUP_KEY, consumer_group.MEMBER_KEY
 
-RECORD_TYPES: Mapping[int, RecordType] = {
+# fmt: off
+RECORD_TYPES: dict[int, RecordType] = {
     row.number: row
     for row in (
-        _row(0, "offset_commit", "LegacyOffsetCommit", "any", offsets.OFFSET_COMMIT_KEY, ("0.8.2", offsets.OFFSET_COMMIT_VALUE)),
-        _row(1, "offset_commit", "OffsetCommit", "any", offsets.OFFSET_COMMIT_KEY, ("0.9+", offsets.OFFSET_COMMIT_VALUE)),
-        _row(
-            2, "group_metadata", "GroupMetadata", "classic", classic_group.GROUP_METADATA_KEY, ("0.9+", classic_group.GROUP_METADATA_VALUE)
-        ),
-        _row(3, "consumer_group_metadata", "ConsumerGroupMetadata", "consumer", _G, ("3.7+", consumer_group.GROUP_METADATA)),
-        _row(
-            4,
-            "consumer_group_partition_metadata",
-            "ConsumerGroupPartitionMetadata",
-            "consumer",
-            _G,
-            ("3.8-4.0", consumer_group.PARTITION_METADATA),
-            ("3.7", consumer_group.PARTITION_METADATA_3_7),
-        ),
-        _row(
-            5,
-            "consumer_group_member_metadata",
-            "ConsumerGroupMemberMetadata",
-            "consumer",
-            _M,
-            ("3.8+", consumer_group.MEMBER_METADATA),
-            ("3.7", consumer_group.MEMBER_METADATA_3_7),
-        ),
-        _row(
-            6,
-            "consumer_group_target_assignment_metadata",
-            "ConsumerGroupTargetAssignmentMetadata",
-            "consumer",
-            _G,
-            ("3.7+", consumer_group.TARGET_ASSIGNMENT_METADATA),
-        ),
-        _row(
-            7,
-            "consumer_group_target_assignment_member",
-            "ConsumerGroupTargetAssignmentMember",
-            "consumer",
-            _M,
-            ("3.8+", consumer_group.TARGET_ASSIGNMENT_MEMBER),
-            ("3.7", consumer_group.TARGET_ASSIGNMENT_MEMBER_3_7),
-        ),
-        _row(
-            8,
-            "consumer_group_current_member_assignment",
-            "ConsumerGroupCurrentMemberAssignment",
-            "consumer",
-            _M,
-            ("3.8+", consumer_group.CURRENT_MEMBER_ASSIGNMENT),
-            ("3.7", consumer_group.CURRENT_MEMBER_ASSIGNMENT_3_7),
-        ),
-        _row(
-            9,
-            "share_group_partition_metadata",
-            "ShareGroupPartitionMetadata",
-            "share",
-            _G,
-            ("4.0", share_group.PARTITION_METADATA_4_0),
-            ("3.9", share_group.PARTITION_METADATA_3_9),
-        ),
-        _row(10, "share_group_member_metadata", "ShareGroupMemberMetadata", "share", _M, ("4.0+", share_group.MEMBER_METADATA)),
-        _row(
-            11,
-            "share_group_metadata",
-            "ShareGroupMetadata",
-            "share",
-            _G,
-            ("4.1+", share_group.GROUP_METADATA),
-            ("4.0", share_group.GROUP_METADATA_4_0),
-        ),
-        _row(
-            12,
-            "share_group_target_assignment_metadata",
-            "ShareGroupTargetAssignmentMetadata",
-            "share",
-            _G,
-            ("4.0+", share_group.TARGET_ASSIGNMENT_METADATA),
-        ),
-        _row(
-            13,
-            "share_group_target_assignment_member",
-            "ShareGroupTargetAssignmentMember",
-            "share",
-            _M,
-            ("4.0+", share_group.TARGET_ASSIGNMENT_MEMBER),
-        ),
-        _row(
-            14,
-            "share_group_current_member_assignment",
-            "ShareGroupCurrentMemberAssignment",
-            "share",
-            _M,
-            ("4.0+", share_group.CURRENT_MEMBER_ASSIGNMENT),
-        ),
-        _row(
-            15,
-            "share_group_state_partition_metadata",
-            "ShareGroupStatePartitionMetadata",
-            "share",
-            _G,
-            ("4.1+", share_group.STATE_PARTITION_METADATA),
-            ("4.0", share_group.STATE_PARTITION_METADATA_4_0),
-        ),
-        _row(
-            16,
-            "consumer_group_regular_expression",
-            "ConsumerGroupRegularExpression",
-            "consumer",
-            consumer_group.REGULAR_EXPRESSION_KEY,
-            ("4.0+", consumer_group.REGULAR_EXPRESSION),
-        ),
-        _row(17, "streams_group_metadata", "StreamsGroupMetadata", "streams", _G, ("4.1+", streams_group.GROUP_METADATA)),
-        _row(19, "streams_group_member_metadata", "StreamsGroupMemberMetadata", "streams", _M, ("4.1+", streams_group.MEMBER_METADATA)),
-        _row(
-            20,
-            "streams_group_target_assignment_metadata",
-            "StreamsGroupTargetAssignmentMetadata",
-            "streams",
-            _G,
-            ("4.1+", streams_group.TARGET_ASSIGNMENT_METADATA),
-        ),
-        _row(
-            21,
-            "streams_group_target_assignment_member",
-            "StreamsGroupTargetAssignmentMember",
-            "streams",
-            _M,
-            ("4.1+", streams_group.TARGET_ASSIGNMENT_MEMBER),
-        ),
-        _row(
-            22,
-            "streams_group_current_member_assignment",
-            "StreamsGroupCurrentMemberAssignment",
-            "streams",
-            _M,
-            ("4.1+", streams_group.CURRENT_MEMBER_ASSIGNMENT),
-        ),
-        _row(23, "streams_group_topology", "StreamsGroupTopology", "streams", _G, ("4.1+", streams_group.TOPOLOGY)),
+        _row(LEGACY_OFFSET_COMMIT, "offset_commit", "offsets", "offset_commit", offsets.OFFSET_COMMIT_KEY,
+             ("0.8.2", offsets.OFFSET_COMMIT_VALUE)),
+        _row(OFFSET_COMMIT, "offset_commit", "offsets", "offset_commit", offsets.OFFSET_COMMIT_KEY,
+             ("0.9+", offsets.OFFSET_COMMIT_VALUE)),
+        _row(GROUP_METADATA, "group_metadata", "classic", "group", classic_group.GROUP_METADATA_KEY,
+             ("0.9+", classic_group.GROUP_METADATA_VALUE)),
+        _row(3, "consumer_group_metadata", "consumer", "group", _GROUP,
+             ("3.7+", consumer_group.GROUP_METADATA)),
+        _row(4, "consumer_group_partition_metadata", "consumer", "partition_metadata", _GROUP,
+             ("3.8-4.0", consumer_group.PARTITION_METADATA), ("3.7", consumer_group.PARTITION_METADATA_3_7)),
+        _row(5, "consumer_group_member_metadata", "consumer", "member", _MEMBER,
+             ("3.8+", consumer_group.MEMBER_METADATA), ("3.7", consumer_group.MEMBER_METADATA_3_7)),
+        _row(6, "consumer_group_target_assignment_metadata", "consumer", "target_epoch", _GROUP,
+             ("3.7+", consumer_group.TARGET_ASSIGNMENT_METADATA)),
+        _row(7, "consumer_group_target_assignment_member", "consumer", "target", _MEMBER,
+             ("3.8+", consumer_group.TARGET_ASSIGNMENT_MEMBER), ("3.7", consumer_group.TARGET_ASSIGNMENT_MEMBER_3_7)),
+        _row(8, "consumer_group_current_member_assignment", "consumer", "current", _MEMBER,
+             ("3.8+", consumer_group.CURRENT_MEMBER_ASSIGNMENT), ("3.7", consumer_group.CURRENT_MEMBER_ASSIGNMENT_3_7)),
+        _row(9, "share_group_partition_metadata", "share", "partition_metadata", _GROUP,
+             ("4.0", share_group.PARTITION_METADATA_4_0), ("3.9", share_group.PARTITION_METADATA_3_9)),
+        _row(10, "share_group_member_metadata", "share", "member", _MEMBER,
+             ("4.0+", share_group.MEMBER_METADATA)),
+        _row(11, "share_group_metadata", "share", "group", _GROUP,
+             ("4.1+", share_group.GROUP_METADATA), ("4.0", share_group.GROUP_METADATA_4_0)),
+        _row(12, "share_group_target_assignment_metadata", "share", "target_epoch", _GROUP,
+             ("4.0+", share_group.TARGET_ASSIGNMENT_METADATA)),
+        _row(13, "share_group_target_assignment_member", "share", "target", _MEMBER,
+             ("4.0+", share_group.TARGET_ASSIGNMENT_MEMBER)),
+        _row(14, "share_group_current_member_assignment", "share", "current", _MEMBER,
+             ("4.0+", share_group.CURRENT_MEMBER_ASSIGNMENT)),
+        _row(15, "share_group_state_partition_metadata", "share", "share_state", _GROUP,
+             ("4.1+", share_group.STATE_PARTITION_METADATA), ("4.0", share_group.STATE_PARTITION_METADATA_4_0)),
+        _row(16, "consumer_group_regular_expression", "consumer", "regular_expression", consumer_group.REGULAR_EXPRESSION_KEY,
+             ("4.0+", consumer_group.REGULAR_EXPRESSION)),
+        _row(17, "streams_group_metadata", "streams", "group", _GROUP,
+             ("4.1+", streams_group.GROUP_METADATA)),
+        _row(19, "streams_group_member_metadata", "streams", "member", _MEMBER,
+             ("4.1+", streams_group.MEMBER_METADATA)),
+        _row(20, "streams_group_target_assignment_metadata", "streams", "target_epoch", _GROUP,
+             ("4.1+", streams_group.TARGET_ASSIGNMENT_METADATA)),
+        _row(21, "streams_group_target_assignment_member", "streams", "target", _MEMBER,
+             ("4.1+", streams_group.TARGET_ASSIGNMENT_MEMBER)),
+        _row(22, "streams_group_current_member_assignment", "streams", "current", _MEMBER,
+             ("4.1+", streams_group.CURRENT_MEMBER_ASSIGNMENT)),
+        _row(23, "streams_group_topology", "streams", "topology", _GROUP,
+             ("4.1+", streams_group.TOPOLOGY)),
     )
 }
+# fmt: on
+
+
+def numbers(*, family: Family | Collection[Family] | None = None, role: Role | Collection[Role] | None = None) -> frozenset[int]:
+    """The record types of these families and of these roles; None stands for all."""
+    families = (family,) if isinstance(family, str) else family
+    roles = (role,) if isinstance(role, str) else role
+    return frozenset(
+        row.number for row in RECORD_TYPES.values() if (families is None or row.family in families) and (roles is None or row.role in roles)
+    )
+
+
+def role_of(number: int | None) -> Role | None:
+    """The role of this record type; None for one that is not known."""
+    row = None if number is None else RECORD_TYPES.get(number)
+    return None if row is None else row.role
+
+
+def group_family(number: int | None) -> GroupFamily | None:
+    """The kind of group that this record type belongs to; None for offset commits and for a type that is not known."""
+    row = None if number is None else RECORD_TYPES.get(number)
+    return None if row is None or row.family == "offsets" else row.family
+
+
+_Derived = TypeVar("_Derived")
+
+
+def derived(make: Callable[[], _Derived]) -> Callable[[], _Derived]:
+    """Keep what `make` derives from the table until a row is added or replaced."""
+    kept: list[tuple[tuple[RecordType, ...], _Derived]] = []
+
+    @wraps(make)
+    def get() -> _Derived:
+        rows = tuple(RECORD_TYPES.values())
+        if not kept or kept[0][0] != rows:
+            kept[:] = [(rows, make())]
+        return kept[0][1]
+
+    return get
+
+
+@derived
+def _by_role() -> Mapping[tuple[Family, Role], int]:
+    return {(row.family, row.role): row.number for row in RECORD_TYPES.values()}
+
+
+def number_of(family: Family, role: Role) -> int:
+    """The record type of this family and role; of offset commits the one that brokers write today."""
+    return _by_role()[family, role]
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +221,7 @@ class ControlType:
     message: Message | None
 
 
-CONTROL_TYPES: Mapping[int, ControlType] = {
+CONTROL_TYPES: dict[int, ControlType] = {
     row.number: row
     for row in (
         ControlType(0, "ABORT", control.END_TXN_MARKER),

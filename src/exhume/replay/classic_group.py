@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 from exhume.codecs.embedded import broker_subscription_topics
 from exhume.codecs.layout import Message
+from exhume.codecs.record_types import GROUP_METADATA
 from exhume.codecs.wire import Reader
 from exhume.errors import DecodeError, LengthOverrun, Underflow
 from exhume.replay.decode import ReplayRecord
@@ -24,7 +25,6 @@ _CAUGHT = {"tolerated": (DecodeError,), "null_aborts": (Underflow, LengthOverrun
 Subscription = Literal["not_parsed", "tolerated", "null_aborts", "null_and_length_abort"]
 
 CONSUMER_PROTOCOL_TYPE = "consumer"
-GROUP_METADATA = 2
 
 
 class MemberRefused(Exception):

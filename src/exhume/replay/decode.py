@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from exhume.codecs.record_types import RECORD_TYPES
+from exhume.codecs.record_types import RECORD_TYPES, Family, Role
 from exhume.codecs.wire import Reader
 from exhume.errors import DecodeError
 from exhume.replay.load_problems import LoadProblem, ProblemKind
@@ -47,6 +47,16 @@ class ReplayRecord:
     key: dict[str, Any]
     value_version: int | None
     value: dict[str, Any] | None
+
+    @property
+    def family(self) -> Family:
+        """Whose record it is."""
+        return RECORD_TYPES[self.record_type].family
+
+    @property
+    def role(self) -> Role:
+        """What it says of its group."""
+        return RECORD_TYPES[self.record_type].role
 
 
 def decode_for(profile: BrokerProfile, record_offset: int, key: bytes | None, value: bytes | None) -> ReplayRecord:

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any, Literal
 
-from exhume.codecs.record_types import encode_key
+from exhume.codecs.record_types import GROUP_METADATA, OFFSET_COMMIT, Family, Role, encode_key, number_of
 from exhume.replay.classic_group import CONSUMER_PROTOCOL_TYPE
 from exhume.replay.partition_state import (
     ClassicGroupState,
@@ -353,7 +353,7 @@ def _tombstones(
     appends = count()
     records: dict[str, list[tuple[int, dict[str, Any], str]]] = {}
     for (name, topic, partition), due in sorted(offsets.items()):
-        records.setdefault(name, []).append((1, {"group": name, "topic": topic, "partition": partition}, due.reason))
+        records.setdefault(name, []).append((OFFSET_COMMIT, {"group": name, "topic": topic, "partition": partition}, due.reason))
     for name, due in groups.items():
         records.setdefault(name, []).extend((number, key, due.reason) for number, key in _group_keys(partition_state.groups[name], profile))
     for name, of_group in sorted(records.items()):
@@ -368,11 +368,16 @@ def _group_keys(group: Group, profile: BrokerProfile) -> list[tuple[int, dict[st
     match group:
         case ClassicGroupState():
             # The Scala coordinator takes generation 0 for a group that never wrote a record.
-            return [(2, own)] if isinstance(profile, JavaProfile) or group.generation > 0 else []
+            return [(GROUP_METADATA, own)] if isinstance(profile, JavaProfile) or group.generation > 0 else []
         case ConsumerGroupState():
-            expressions = [(16, own | {"regular_expression": text}) for text in sorted(group.regular_expressions)]
-            return [(6, own), *expressions, (4, own), (3, own)]
+            expression = number_of("consumer", "regular_expression")
+            expressions = [(expression, own | {"regular_expression": text}) for text in sorted(group.regular_expressions)]
+            return [*_keys(own, "consumer", "target_epoch"), *expressions, *_keys(own, "consumer", "partition_metadata", "group")]
         case ShareGroupState():
-            return [(12, own), (9, own), (11, own)]
+            return _keys(own, "share", "target_epoch", "partition_metadata", "group")
         case StreamsGroupState():
-            return [(20, own), (17, own), (23, own)]
+            return _keys(own, "streams", "target_epoch", "group", "topology")
+
+
+def _keys(key: dict[str, Any], family: Family, *roles: Role) -> list[tuple[int, dict[str, Any]]]:
+    return [(number_of(family, role), key) for role in roles]

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Literal
 
 from exhume.codecs.layout import Message
@@ -110,7 +109,7 @@ class JavaProfile(BrokerProfile):
     #: What a modern group's epochs are before a record sets them (KAFKA-20268).
     initial_epoch: int = 1
     #: Record types whose value creates a group that is not there.
-    creating_types: frozenset[int] = frozenset({*range(3, 9), *range(10, 18), *range(19, 24)})
+    creating_types: frozenset[int]
     #: Record types of which a record for a group or member that is not there ends the load (KAFKA-17306, KAFKA-19453).
     missing_aborts: frozenset[int] = frozenset()
     #: Group types that take the place of a simple classic group.
@@ -140,8 +139,3 @@ class JavaProfile(BrokerProfile):
     commit_interval: int | None = 16384
     #: Members with something to give up and no rebalance timeout are removed right after the load.
     fences_members: bool = True
-
-
-def accepted_versions(values: Mapping[int, Message], **ends: int) -> Mapping[int, range | None]:
-    """The accepted value versions: all of a layout, or up to and with `ends["_<type>"]`."""
-    return MappingProxyType({number: range(ends.get(f"_{number}", message.versions.stop - 1) + 1) for number, message in values.items()})

@@ -11,15 +11,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from exhume.codecs.embedded import broker_subscription_topics
-from exhume.codecs.record_types import RECORD_TYPES
+from exhume.codecs.record_types import GROUP_METADATA, OFFSET_COMMIT, OFFSET_COMMIT_TYPES, RECORD_TYPES
 from exhume.codecs.records import Record
 from exhume.codecs.wire import Reader
 from exhume.errors import DecodeError
 from exhume.replay.broker_log import LoadedBatch
 from exhume.replay.partition_state import OffsetKey
-
-_OFFSET_TYPES = (0, 1)
-_GROUP_METADATA = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,13 +99,13 @@ def read_facts(record: Record) -> Facts:
             return OtherRecord()
         key = RECORD_TYPES[number].key_message.read(reader, 0)
         group = key["group"]
-        if number in _OFFSET_TYPES:
+        if number in OFFSET_COMMIT_TYPES:
             offset_key = (group, key["topic"], key["partition"])
             if record.value is None:
                 return OffsetWrite(offset_key, number, None)
             version, value = _read_value(number, record.value)
-            return OffsetWrite(offset_key, number, version, value.get("topic_id") if number == 1 else None)
-        if number == _GROUP_METADATA and record.value is not None:
+            return OffsetWrite(offset_key, number, version, value.get("topic_id") if number == OFFSET_COMMIT else None)
+        if number == GROUP_METADATA and record.value is not None:
             version, value = _read_value(number, record.value)
             if _is_taken_by_all(value):
                 return ClassicValue(group, version)
@@ -159,7 +156,7 @@ class RunningFacts:
                 self._existing_groups.discard(facts.group)
             return True
         is_news = False
-        kind = (2, facts.version) if isinstance(facts, ClassicValue) else (facts.record_type, facts.version)
+        kind = (GROUP_METADATA, facts.version) if isinstance(facts, ClassicValue) else (facts.record_type, facts.version)
         if kind not in self._kinds:
             self._kinds.add(kind)
             is_news = True

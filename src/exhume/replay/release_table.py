@@ -8,8 +8,9 @@ from itertools import pairwise
 import pyarrow as pa
 
 from exhume.arrow_rows import table_of
+from exhume.codecs.record_types import GROUP_METADATA, OFFSET_COMMIT
 from exhume.replay.profiles import BrokerProfile, JavaProfile, ScalaProfile
-from exhume.replay.releases import JAVA_SPANS, SCALA_SPANS, SPANS, release_numbers
+from exhume.replay.releases import all_spans, java_spans, release_numbers, scala_spans
 
 #: One row per span. `largest_versions` are the newest offset and group values it reads. `changes` are the rules that are not those of the
 #: span before, by their names in `profiles`; null for the first span of each coordinator.
@@ -51,11 +52,13 @@ _TAIL = {"abort": "the load aborts", "stall": "the load never ends", "stop": "fi
 
 
 def release_table() -> pa.Table:
-    """The spans of `releases.SPANS`, oldest first, as `RELEASES`."""
+    """The spans of `releases.all_spans`, oldest first, as `RELEASES`."""
     changes = {
-        (after.coordinator, after.name): _changes(before, after) for spans in (SCALA_SPANS, JAVA_SPANS) for before, after in pairwise(spans)
+        (after.coordinator, after.name): _changes(before, after)
+        for spans in (scala_spans(), java_spans())
+        for before, after in pairwise(spans)
     }
-    return table_of(RELEASES, [_row(span) | {"changes": changes.get((span.coordinator, span.name))} for span in SPANS])
+    return table_of(RELEASES, [_row(span) | {"changes": changes.get((span.coordinator, span.name))} for span in all_spans()])
 
 
 def _changes(before: BrokerProfile, after: BrokerProfile) -> list[str]:
@@ -64,14 +67,15 @@ def _changes(before: BrokerProfile, after: BrokerProfile) -> list[str]:
 
 
 def _row(span: BrokerProfile) -> dict[str, object]:
-    accepted = {number: span.value_versions[number] for number in (1, 2)}
-    largest = {number: (versions or span.values[number].versions).stop - 1 for number, versions in accepted.items()}
+    commits, groups = (span.value_versions[number] for number in (OFFSET_COMMIT, GROUP_METADATA))
+    largest_commit = (commits or span.values[OFFSET_COMMIT].versions).stop - 1
+    largest_group = (groups or span.values[GROUP_METADATA].versions).stop - 1
     row: dict[str, object] = {
         "first_release": span.first,
         "last_release": span.last,
         "coordinator": span.coordinator,
-        "unknown_value_version": "read as the nearest known" if accepted[1] is None else "the load aborts",
-        "largest_versions": f"offset {largest[1]}, group {largest[2]}",
+        "unknown_value_version": "read as the nearest known" if commits is None else "the load aborts",
+        "largest_versions": f"offset {largest_commit}, group {largest_group}",
         "record_types": _ranges(sorted(span.values)),
         "group_over_max_size": "rebalances behind the load" if span.rebalances_oversized_groups else "stays as it is",
         "require_stable": _REQUIRE_STABLE[span.require_stable],
@@ -113,7 +117,7 @@ def _ranges(numbers: list[int]) -> str:
 def newest_of_each_line() -> list[str]:
     """The newest release of every span, as `profile_for` takes it: what a check over all releases asks for."""
     names = []
-    for span in SPANS:
+    for span in all_spans():
         has_both = release_numbers("3.7") <= release_numbers(span.last)[:2] <= release_numbers("3.9")
         names.append(f"{span.last}-new" if has_both and isinstance(span, JavaProfile) else span.last)
     return names

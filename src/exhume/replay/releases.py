@@ -13,19 +13,38 @@ from types import MappingProxyType
 
 from exhume.codecs.layout import Message
 from exhume.codecs.layouts import offsets
-from exhume.codecs.record_types import RECORD_TYPES
+from exhume.codecs.record_types import (
+    GROUP_METADATA,
+    LEGACY_OFFSET_COMMIT,
+    MODERN_FAMILIES,
+    OFFSET_COMMIT_TYPES,
+    RECORD_TYPES,
+    Family,
+    Role,
+    derived,
+    number_of,
+    numbers,
+)
 from exhume.errors import RequestError
 from exhume.findings import Finding
-from exhume.replay.profiles import BrokerProfile, JavaProfile, Removal, ScalaProfile, accepted_versions
+from exhume.replay.profiles import BrokerProfile, JavaProfile, Removal, ScalaProfile
 
 _DAY_MINUTES, _WEEK_MINUTES = 1440, 10080
+#: What both coordinators write.
+_OF_BOTH = frozenset({*OFFSET_COMMIT_TYPES, GROUP_METADATA})
+#: What every modern group has.
+_GROUP_ROLES: tuple[Role, ...] = ("group", "member", "target_epoch", "target", "current")
+#: The newest value versions of the spans before the newest one; other families have version 0 alone.
+_NEWEST_VERSIONS: Mapping[Family, int] = {"offsets": 4, "classic": 4}
 
 
-def _scala() -> list[ScalaProfile]:
-    values: Mapping[int, Message] = MappingProxyType({number: RECORD_TYPES[number].message for number in (0, 1, 2)})
+@derived
+def scala_spans() -> tuple[ScalaProfile, ...]:
+    """The spans of the Scala coordinator, oldest first."""
+    values: Mapping[int, Message] = MappingProxyType({number: RECORD_TYPES[number].message for number in _OF_BOTH})
 
     def versions(offset: int, group: int) -> Mapping[int, range | None]:
-        return accepted_versions(values, _0=offset, _1=offset, _2=group)
+        return MappingProxyType(dict.fromkeys(OFFSET_COMMIT_TYPES, range(offset + 1)) | {GROUP_METADATA: range(group + 1)})
 
     spans = [
         ScalaProfile(
@@ -149,22 +168,48 @@ def _scala() -> list[ScalaProfile]:
         unknown_record_type="skip",
         defects=(),
     )
-    return spans
+    return tuple(spans)
 
 
-def _java() -> list[JavaProfile]:
-    def values(*numbers: int, **others: Message) -> Mapping[int, Message]:
-        named = {int(name[1:]): message for name, message in others.items()}
-        return MappingProxyType({number: named.get(number, RECORD_TYPES[number].message) for number in numbers})
+def _layout(family: Family, role: Role, releases: str) -> Message:
+    """The layout that these releases wrote."""
+    return next(layout.message for layout in RECORD_TYPES[number_of(family, role)].layouts if layout.releases == releases)
 
-    def layout(number: int, releases: str) -> Message:
-        return next(layout.message for layout in RECORD_TYPES[number].layouts if layout.releases == releases)
 
-    consumer = (0, 1, 2, *range(3, 9))
-    values_3_7 = values(*consumer, **{f"_{number}": layout(number, "3.7") for number in (4, 5, 7, 8)})
-    values_3_8 = values(*consumer)
-    values_4_0 = values(*consumer, *range(9, 17), _11=layout(11, "4.0"), _15=layout(15, "4.0"))
-    values_4_1 = values(*consumer, *range(10, 18), *range(19, 24), _0=offsets.LEGACY_OFFSET_COMMIT_VALUE)
+def _values(types: Iterable[int], layouts: Mapping[int, Message] | None = None) -> Mapping[int, Message]:
+    """The layouts of these types as the releases before the newest span know them: these, or those of today up to their newest version."""
+    known = {number: RECORD_TYPES[number] for number in sorted(types)}
+    capped = {number: replace(row.message, versions=range(_NEWEST_VERSIONS.get(row.family, 0) + 1)) for number, row in known.items()}
+    return MappingProxyType(capped | dict(layouts or {}))
+
+
+def _accepted(values: Mapping[int, Message]) -> Mapping[int, range | None]:
+    """Every version of these layouts."""
+    return MappingProxyType({number: message.versions for number, message in values.items()})
+
+
+@derived
+def java_spans() -> tuple[JavaProfile, ...]:
+    """The spans of the Java coordinator, oldest first.
+
+    Every span names the record types that it reads, but the newest one: that reads whatever the table has.
+    """
+    consumer_3_7 = numbers(family="consumer", role=(*_GROUP_ROLES, "partition_metadata"))
+    consumer_4_0 = consumer_3_7 | numbers(family="consumer", role="regular_expression")
+    share_4_0 = numbers(family="share", role=(*_GROUP_ROLES, "partition_metadata", "share_state"))
+    dropped_4_1 = numbers(family="share", role="partition_metadata")
+    modern_4_1 = consumer_4_0 | (share_4_0 - dropped_4_1) | numbers(family="streams", role=(*_GROUP_ROLES, "topology"))
+    modern_newest = numbers(family=MODERN_FAMILIES) - dropped_4_1
+    early: tuple[tuple[Family, Role], ...] = tuple(("consumer", role) for role in ("partition_metadata", "member", "target", "current"))
+    values_3_7 = _values(_OF_BOTH | consumer_3_7, {number_of(family, role): _layout(family, role, "3.7") for family, role in early})
+    values_3_8 = _values(_OF_BOTH | consumer_3_7)
+    values_4_0 = _values(
+        _OF_BOTH | consumer_4_0 | share_4_0,
+        {number_of("share", role): _layout("share", role, "4.0") for role in ("group", "share_state")},
+    )
+    legacy = {LEGACY_OFFSET_COMMIT: offsets.LEGACY_OFFSET_COMMIT_VALUE}
+    values_4_1 = _values(_OF_BOTH | modern_4_1, legacy)
+    values_newest = MappingProxyType({number: RECORD_TYPES[number].message for number in sorted(_OF_BOTH | modern_newest)} | legacy)
     spans = [
         JavaProfile(
             name="3.7.2",
@@ -178,8 +223,8 @@ def _java() -> list[JavaProfile]:
             defects=("KAFKA-14505", "KAFKA-16147", "KAFKA-17306", "KAFKA-18672", "KAFKA-19163"),
             initial_epoch=0,
             negative_epoch_aborts=False,
-            creating_types=frozenset({3, 5}),
-            missing_aborts=frozenset(range(3, 9)),
+            creating_types=numbers(family="consumer", role=("group", "member")),
+            missing_aborts=consumer_3_7,
             replaces_simple=frozenset(),
             ownership="overwrite",
             marker_decides=True,
@@ -214,11 +259,11 @@ def _java() -> list[JavaProfile]:
         "4.0.0",
         "4.0.0",
         values=values_4_0,
-        value_versions=accepted_versions(values_4_0),
-        creating_types=frozenset({*range(3, 9), 10, 11, 16}),
-        missing_aborts=frozenset(range(9, 16)),
+        value_versions=_accepted(values_4_0),
+        creating_types=consumer_4_0 | numbers(family="share", role=("group", "member")),
+        missing_aborts=share_4_0,
         replaces_simple=frozenset({"consumer"}),
-        refused_types=frozenset({15}),
+        refused_types=numbers(family="share", role="share_state"),
         share_groups_expire=True,
         defects=("KAFKA-19163", "KAFKA-19453", "KAFKA-19862"),
     )
@@ -228,8 +273,8 @@ def _java() -> list[JavaProfile]:
         "4.1.0",
         "4.1.0",
         values=values_4_1,
-        value_versions=accepted_versions(values_4_1),
-        creating_types=JavaProfile.__dataclass_fields__["creating_types"].default,
+        value_versions=_accepted(values_4_1),
+        creating_types=modern_4_1,
         missing_aborts=frozenset(),
         ownership="strict",
         streams_ownership_is_strict=True,
@@ -243,13 +288,23 @@ def _java() -> list[JavaProfile]:
     then("4.1.2", "4.1.2", ownership="monotonic", streams_ownership_is_strict=False, defects=("KAFKA-19661", "KAFKA-20254", "KAFKA-20845"))
     then("4.2.0", "4.2.0", streams_never_ready=False, defects=("KAFKA-20254", "KAFKA-20570", "KAFKA-20845"))
     then("4.2.1", "4.2.1", replaces_simple=frozenset({"consumer", "streams"}), defects=("KAFKA-20570", "KAFKA-20845"))
-    then("4.3.0", "4.3.1", initial_epoch=1, negative_epoch_aborts=True)
-    return spans
+    then(
+        "4.3.0",
+        "4.3.1",
+        values=values_newest,
+        value_versions=_accepted(values_newest),
+        creating_types=modern_newest,
+        initial_epoch=1,
+        negative_epoch_aborts=True,
+    )
+    return tuple(spans)
 
 
-SCALA_SPANS = tuple(_scala())
-JAVA_SPANS = tuple(_java())
-SPANS: tuple[BrokerProfile, ...] = (*SCALA_SPANS, *JAVA_SPANS)
+@derived
+def all_spans() -> tuple[BrokerProfile, ...]:
+    """Every span, those of the Scala coordinator first."""
+    return (*scala_spans(), *java_spans())
+
 
 #: Where both coordinators exist.
 _BOTH = ((3, 7), (3, 8), (3, 9))
@@ -271,12 +326,12 @@ def profile_for(release: str | None) -> BrokerProfile:
         RequestError: no release number, or one older than every span; names what can be asked for.
     """
     if release is None:
-        return SPANS[-1]
+        return all_spans()[-1]
     match = _RELEASE.fullmatch(release.strip())
     if match is None:
         raise RequestError(f"no release {release!r}", remedy=f"Write a release such as 2.8.2, 4.3 or 3.9.1-new; known are {_known()}")
     numbers, choice = release_numbers(match[1]), match[2]
-    spans: tuple[BrokerProfile, ...] = JAVA_SPANS if choice == "-new" or (numbers >= (4,) and choice is None) else SCALA_SPANS
+    spans: tuple[BrokerProfile, ...] = java_spans() if choice == "-new" or (numbers >= (4,) and choice is None) else scala_spans()
     if choice is not None and numbers[:2] not in _BOTH:
         raise RequestError(f"{match[1]} has one coordinator", remedy="Only 3.7, 3.8 and 3.9 take -new or -classic")
     reached = [span for span in spans if release_numbers(span.first) <= _newest_patch(numbers)]
@@ -304,7 +359,7 @@ def is_newer_than_known(release: str) -> bool:
     """True for a release behind the newest one whose rules are known."""
     match = _RELEASE.fullmatch(release.strip())
     return match is not None and _newest_patch(release_numbers(match[1]))[: len(release_numbers(match[1]))] > release_numbers(
-        SPANS[-1].last
+        all_spans()[-1].last
     )
 
 
@@ -323,4 +378,4 @@ def _newest_patch(numbers: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _known() -> str:
-    return f"{SCALA_SPANS[0].first} to {SPANS[-1].last}"
+    return f"{all_spans()[0].first} to {all_spans()[-1].last}"

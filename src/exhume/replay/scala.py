@@ -92,7 +92,7 @@ class ScalaLoad:
                 self.refusals.refuse(refused.problem)
                 continue
             self.names.learn_from_record(decoded.record_type, decoded.key, decoded.value)
-            if decoded.record_type == 2:
+            if decoded.family == "classic":
                 self._apply_group(decoded)
             else:
                 self._apply_offset(decoded, batch, first_offset, record.timestamp_ms)

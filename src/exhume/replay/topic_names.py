@@ -5,7 +5,7 @@ Sources, the first that knows an id wins:
     topics_file          what the user says (`--topics`): CSV with a header, `topic,topic_id,partitions[,racks]`; all but the topic may be
                          empty. Racks are those of each partition's replicas: `a|b;b|c` for partitions 0 and 1; one list is for all
     partition.metadata   the topic's own directory beside the offsets partitions
-    record               records that carry id and name: types 4, 9 and 15
+    record               records that carry id and name: partition metadata, and the state of share groups
     commit               the topic id tag of an offset commit
     cluster_metadata     topic records of a copied __cluster_metadata-0
 """
@@ -22,6 +22,7 @@ from typing import Any
 from exhume.codecs.cluster_metadata import topic_of
 from exhume.codecs.lenient_records import read_records_leniently
 from exhume.codecs.log_directory import LogDirectory, SegmentFile
+from exhume.codecs.record_types import OFFSET_COMMIT, role_of
 from exhume.codecs.salvage import Found, salvage
 from exhume.codecs.text_files import read_text
 from exhume.codecs.wire import format_uuid, parse_uuid
@@ -87,13 +88,18 @@ class TopicNames:
         """Take up what a decoded record says about topic ids."""
         if value is None:
             return
-        if record_type == 1 and "topic" in key:
+        if record_type == OFFSET_COMMIT and "topic" in key:
             self.add("commit", value.get("topic_id"), key["topic"])
-        elif record_type in (4, 9, 15):
+        elif tells_topic_names(record_type):
             for entries in value.values():
                 for entry in entries if isinstance(entries, list) else ():
                     if isinstance(entry, dict) and "topic" in entry:
                         self.add("record", entry.get("topic_id"), entry["topic"])
+
+
+def tells_topic_names(record_type: int | None) -> bool:
+    """True for a record type whose values name topics beside their ids."""
+    return role_of(record_type) in ("partition_metadata", "share_state")
 
 
 def names_beside(directories: Sequence[LogDirectory], topics_file: Path | None = None) -> TopicNames:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from exhume.analysis.group_timeline import GROUP_RECORD_TYPES, group_timeline
+from exhume.analysis.group_timeline import group_record_names, group_timeline
 from exhume.analysis.log_spans import LogSpans, joined, log_spans
 from exhume.analysis.ownership import OWNERS
 from exhume.analysis.ownership import owners as owners_of
@@ -16,6 +16,7 @@ from exhume.analysis.rebalances import rebalances as rebalances_of
 from exhume.codecs.compression import DEFAULT_CAP_BYTES
 from exhume.codecs.log_directory import Evidence
 from exhume.codecs.record_filter import RecordFilter
+from exhume.codecs.record_types import MODERN_FAMILIES
 from exhume.errors import RequestError
 from exhume.findings import Findings
 from exhume.replay.reading import LoadInputs
@@ -109,8 +110,8 @@ def group_records(spark: SparkSession, evidence: Evidence, groups: Collection[st
         evidence,
         options,
         cap_bytes,
-        GROUP_RECORD_TYPES,
-        [name for name in GROUP_RECORD_TYPES if name != "group_metadata"],
+        group_record_names(),
+        group_record_names(MODERN_FAMILIES),
         log_spans,
         joined,
         names,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from exhume.analysis.group_timeline import GROUP_RECORD_TYPES, group_timeline
+from exhume.analysis.group_timeline import group_record_names, group_timeline
 from exhume.analysis.memberships import Membership, is_in_front, up_to
 from exhume.analysis.ownership import owners as owners_of
 from exhume.analysis.rebalances import rebalances as rebalances_of
@@ -54,7 +54,7 @@ def known_memberships(logs: TopicLogs, groups: Collection[str] | None, names: To
 
 
 def _group_records(logs: TopicLogs, groups: Collection[str] | None) -> pa.RecordBatchReader:
-    return logs.records(RecordFilter(types=GROUP_RECORD_TYPES, groups=groups))
+    return logs.records(RecordFilter(types=group_record_names(), groups=groups))
 
 
 def rebalances(logs: TopicLogs, groups: Collection[str] | None) -> pa.Table:
@@ -104,14 +104,14 @@ def assignments(
     every: bool,
 ) -> Assignments:
     """Who was assigned what, who should have been, and which assignor explains it; every assignment, or the last of each group."""
-    from exhume.analysis.assignment.history import TOPIC_RECORD_TYPES, FactsOverTime, check_every, check_latest
+    from exhume.analysis.assignment.history import FactsOverTime, check_every, check_latest, topic_records
     from exhume.analysis.assignment.runs import Expectation
     from exhume.analysis.assignment.verdicts import tables_of
 
     names = logs.learned_names(topics_file)
     topics = read_topics_file(Path(topics_file)) if topics_file is not None else []
     wanted = RecordFilter(groups=groups)
-    rows = [row for name in TOPIC_RECORD_TYPES for batch in decoded_batches(name, logs.reader(), wanted) for row in batch.to_pylist()]
+    rows = [row for name in topic_records() for batch in decoded_batches(name, logs.reader(), wanted) for row in batch.to_pylist()]
     facts = FactsOverTime(topics, rows, names)
     ends = _ends_at(logs, at)
     steps = up_to(_noting_late(known_memberships(logs, groups, names), ends, groups, logs.findings), ends)

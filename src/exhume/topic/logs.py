@@ -10,11 +10,12 @@ from threading import Lock
 
 import pyarrow as pa
 
-from exhume.analysis.group_timeline import GROUP_RECORD_TYPES
+from exhume.analysis.group_timeline import group_record_names
 from exhume.analysis.log_spans import LogSpans, log_spans
 from exhume.codecs import schemas
 from exhume.codecs.log_directory import Evidence
 from exhume.codecs.record_filter import RecordFilter
+from exhume.codecs.record_types import MODERN_FAMILIES
 from exhume.codecs.records_table import batch_tables, record_batches
 from exhume.codecs.segment_reader import ReadOptions, SegmentBatch, SegmentReader
 from exhume.findings import Findings
@@ -151,7 +152,7 @@ class TopicLogs:
         """The same, and those that a load of these logs learns from commits."""
         names = self.topic_names(topics_file)
         # Classic groups have names and no ids: their logs need no load.
-        with_ids = [name for name in GROUP_RECORD_TYPES if name != "group_metadata"]
+        with_ids = group_record_names(MODERN_FAMILIES)
         if any(batch.num_rows for batch in self.records(RecordFilter(types=with_ids))):
             self.load(LoadOptions(profile_for(None), "lenient", fast=self.fast_load()), names)
         return names

@@ -12,13 +12,15 @@ from exhume.analysis.assignment.runs import Expectation
 from exhume.analysis.assignment.verdicts import Check, check_group, empty_check, is_round
 from exhume.analysis.memberships import Membership
 from exhume.analysis.topic_sizes import TopicSizes
+from exhume.codecs.record_types import RECORD_TYPES, role_of
 from exhume.codecs.wire import parse_uuid
 from exhume.errors import EncodeError
-from exhume.replay.topic_names import Topic, TopicNames
+from exhume.replay.topic_names import Topic, TopicNames, tells_topic_names
 
-#: Record types that say how many partitions topics have, and which of them share groups can use.
-TOPIC_RECORD_TYPES = ("consumer_group_partition_metadata", "share_group_partition_metadata", "share_group_state_partition_metadata")
-_SHARE_STATE = 15
+
+def topic_records() -> list[str]:
+    """The names of the record types that say how many partitions topics have, and which of them share groups can use."""
+    return [row.name for row in RECORD_TYPES.values() if tells_topic_names(row.number)]
 
 
 @dataclass(slots=True)
@@ -27,7 +29,7 @@ class FactsOverTime:
 
     Attributes:
         topics: of a topics file.
-        rows: of the typed tables of `TOPIC_RECORD_TYPES`, in any order.
+        rows: of the typed tables of `topic_records`, in any order.
         names: of topic ids; looked up when they are needed, since reading records adds to them.
     """
 
@@ -53,7 +55,7 @@ class FactsOverTime:
         return TopicFacts(sizes, ids | _bare_ids(step, names), names, self._assignable.get((*step.origin, step.group)))
 
     def _take(self, row: Mapping[str, Any], sizes: TopicSizes) -> None:
-        if row["record_type"] == _SHARE_STATE:
+        if role_of(row["record_type"]) == "share_state":
             slot = (row["replica"], row["offsets_partition"], row["group"])
             if row["is_tombstone"]:
                 self._assignable.pop(slot, None)

@@ -33,10 +33,9 @@ from exhume.analysis.group_timeline import decoded_key, steps_of_member_tables, 
 from exhume.analysis.member_tables import MemberTable
 from exhume.analysis.memberships import Membership
 from exhume.arrow_rows import Origin
-from exhume.codecs.record_types import Decoded, decode_record
+from exhume.codecs.record_types import GROUP_METADATA, Decoded, decode_record
 from exhume.replay.topic_names import TopicNames
 
-_CLASSIC = 2
 #: What a `GroupCase` keeps of its memberships, until it forgets them.
 _MADE_OF_STEPS = ("memberships", "owners", "_lowest_from", "_highest_up_to")
 
@@ -192,7 +191,7 @@ class GroupCase:
 
     def edges(self) -> list[Membership]:
         """The first and the last step with members, without making the others where that can be: where all records are classic."""
-        if any(record.record_type != _CLASSIC for record in self.records):
+        if any(record.record_type != GROUP_METADATA for record in self.records):
             steps = [step for step in self.memberships if step.members]
             return [steps[0], steps[-1]] if steps else []
         active = [record for record in self.records if record.phase == "active"]
@@ -247,7 +246,7 @@ class GroupCase:
 
 def _is_plainly_classic(records: Sequence[GroupRecord]) -> bool:
     """Whether each of these is a classic group whole, in a batch of its own, under one and the same key; or its tombstone."""
-    if not records or records[0].record_type != _CLASSIC or decoded_key(records[0].key).marks:
+    if not records or records[0].record_type != GROUP_METADATA or decoded_key(records[0].key).marks:
         return False
     key, before = records[0].key, None
     for record in records:

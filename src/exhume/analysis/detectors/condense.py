@@ -14,7 +14,7 @@ from exhume.analysis.detectors.cases import Epoch, GroupCase, GroupRecord, LogCo
 from exhume.analysis.detectors.commit_loops import Loops, loops_for
 from exhume.analysis.detectors.commit_loops.columns import NONE, CommitColumn, GroupColumn, Int64s, SilenceColumn
 from exhume.analysis.detectors.commit_rows import NameNumbers, numbers_of, or_none
-from exhume.analysis.detectors.group_phases import CLASSIC_GROUP, GroupPhases
+from exhume.analysis.detectors.group_phases import GroupPhases
 from exhume.analysis.detectors.key_histories import KeyHistories
 from exhume.analysis.detectors.keys import GroupKeys
 from exhume.analysis.detectors.recent import Recent
@@ -26,6 +26,7 @@ from exhume.analysis.member_tables import MemberTable, MemberTableReader
 from exhume.arrow_rows import Origin
 from exhume.codecs.log_directory import PartitionDirectory
 from exhume.codecs.record_chunks import RecordChunk
+from exhume.codecs.record_types import GROUP_METADATA, group_family
 from exhume.gc_control import infrequent_gc
 from exhume.replay.topic_names import TopicNames
 
@@ -36,7 +37,6 @@ SILENT_RATIO, SILENT_MS = 5, 60_000
 _MOST_SILENCES = 200
 #: So many keys are made once and kept; of more, group by group whenever they are asked for.
 _FEW_KEYS = 50_000
-_GROUP_TYPES = range(2, 24)
 _OTHER_COLUMNS = ["record_offset", "timestamp_ms", "byte_position", "partition_leader_epoch", "path", "key", "value"]
 
 
@@ -202,8 +202,8 @@ class PartitionCondenser:
         types, of_classic = others["record_type"].to_pylist(), iter(of_classic)
         columns = [others[name].to_pylist() for name in _OTHER_COLUMNS]
         for record_type, *row in zip(types, *columns, strict=True):
-            member_table = next(of_classic) if record_type == CLASSIC_GROUP else None
-            if record_type not in _GROUP_TYPES:
+            member_table = next(of_classic) if record_type == GROUP_METADATA else None
+            if group_family(record_type) is None:
                 continue
             offset, time, position, epoch, path, key, value = row
             if key not in self._groups_of_keys:

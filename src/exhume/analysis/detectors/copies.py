@@ -16,7 +16,7 @@ from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.log_files import LogFiles
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import Proof, counted, finding, span, undecidable
-from exhume.codecs.record_types import decode_record
+from exhume.codecs.record_types import OFFSET_COMMIT_TYPES, decode_record
 from exhume.findings import Finding
 
 _COMPARED = ("partition_leader_epoch", "key", "value")
@@ -117,7 +117,7 @@ def _diverged(
 def _lost(loser: dict[str, Any], winner: dict[str, Any]) -> str | None:
     """What a commit on the losing side said, and what stands there on the other."""
     decoded = decode_record(loser["key"], loser["value"])
-    if decoded.number not in (0, 1) or decoded.value is None:
+    if decoded.number not in OFFSET_COMMIT_TYPES or decoded.value is None:
         return None
     place = f"{decoded.key.get('group')} {decoded.key.get('topic')}-{decoded.key.get('partition')}"
     stands = decode_record(winner["key"], winner["value"])

@@ -13,11 +13,9 @@ from exhume.analysis.detectors.retention import likely_retention_ms
 from exhume.errors import RequestError
 from exhume.findings import Finding
 from exhume.gc_control import infrequent_gc
-from exhume.replay.topic_names import TopicNames
+from exhume.replay.topic_names import TopicNames, tells_topic_names
 
 _SEVERITIES = ("incident", "warn", "info")
-#: Records in which topics have both a name and an id: see `TopicNames.learn_from_record`.
-_TELL_NAMES = (4, 9, 15)
 
 
 def chosen(codes: Collection[str] | None) -> list[Detector]:
@@ -69,7 +67,7 @@ def told_names(partition: PartitionCase) -> TopicNames:
     names.add_all("commit", partition.topics_by_id)
     for group in partition.groups:
         for record in group.records:
-            if record.record_type in _TELL_NAMES:
+            if tells_topic_names(record.record_type):
                 decoded = record.decoded
                 names.learn_from_record(record.record_type, decoded.key, decoded.value)
     return names

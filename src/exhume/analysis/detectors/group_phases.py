@@ -10,10 +10,8 @@ from exhume.analysis.detectors.commit_loops.columns import NONE, Int64s
 from exhume.analysis.detectors.commits import GROUP_PHASES, GroupPhase
 from exhume.analysis.detectors.offset_ranks import rank_offsets
 from exhume.analysis.member_tables import MemberTable
-from exhume.codecs.record_types import decode_record
+from exhume.codecs.record_types import GROUP_METADATA, decode_record, role_of
 
-CLASSIC_GROUP = 2
-_GROUPS, _MEMBERS = (3, 11, 17), (5, 10, 19)
 _FIXED_VERSIONS = range(4)
 _STATE_TIMESTAMP_SINCE = 2
 _SHORT, _INT = struct.Struct(">h"), struct.Struct(">i")
@@ -38,20 +36,21 @@ class GroupPhases:
         epoch: int | None = None
         record_type = int.from_bytes(key[:2], "big", signed=True)
         members = self._members.setdefault(group, set())
-        if record_type in _MEMBERS:
+        role = role_of(record_type)
+        if role == "member":
             (members.discard if value is None else members.add)(key)
         phase: GroupPhase = "active" if members else "empty"
-        if record_type == CLASSIC_GROUP:
+        if record_type == GROUP_METADATA:
             members.clear()
             if member_table is not None:
                 epoch, has_members = member_table.header["generation"], len(member_table) > 0
             else:
                 epoch, has_members = (None, False) if value is None else _front_of(key, value)
             phase = "removed" if value is None else "active" if has_members else "empty"
-        elif record_type in _GROUPS and value is None:
+        elif role == "group" and value is None:
             members.clear()
             phase = "removed"
-        elif record_type in _GROUPS:
+        elif role == "group":
             epoch = (decode_record(key, value).value or {}).get("group_epoch")
         self._news.append((group, record_offset, GROUP_PHASES.index(phase)))
         return phase, epoch

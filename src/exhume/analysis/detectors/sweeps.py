@@ -16,6 +16,7 @@ from exhume.analysis.detectors.keys import KeyHistory
 from exhume.analysis.detectors.retention import CHECK_MS, DEFAULTS_MS, age_of
 from exhume.analysis.member_columns import subscriptions_of
 from exhume.analysis.memberships import Membership
+from exhume.codecs.record_types import number_of, role_of
 
 #: What is written so soon after one another belongs together.
 TOGETHER_MS = 1000
@@ -23,8 +24,6 @@ TOGETHER_MS = 1000
 NEARBY_MS = 60_000
 #: How soon after a change of leader a removal is laid to its load.
 _SOON_MS = 30 * 60_000
-_GROUP_TOMBSTONES = (2, 3, 11, 17)
-_CONSUMER_MEMBER = 5
 
 #: Why an offset went:
 #:
@@ -82,7 +81,7 @@ class Sweep:
                 and last.timestamp_ms is not None
                 and 0 <= record.timestamp_ms - last.timestamp_ms <= TOGETHER_MS
             )
-            if record.value is None and record.record_type in _GROUP_TOMBSTONES and record.record_offset > self.record_offset and is_near:
+            if record.value is None and role_of(record.record_type) == "group" and record.record_offset > self.record_offset and is_near:
                 return record
         return None
 
@@ -212,8 +211,9 @@ def subscribed_topics(step: Membership) -> set[str] | None:
 
 def _last_member_left_ms(group: GroupCase, removal: Removal) -> int | None:
     """When the last member left a consumer group that is empty at this removal; None where no tombstone of a member is in front of it."""
+    member = number_of("consumer", "member")
     for record in reversed(group.records):
-        if record.record_type == _CONSUMER_MEMBER and record.value is None and record.record_offset < removal.record_offset:
+        if record.record_type == member and record.value is None and record.record_offset < removal.record_offset:
             return record.timestamp_ms
     return None
 

@@ -19,9 +19,9 @@ from exhume.analysis.detectors.steps import StepRun, judged, step_runs, who
 from exhume.analysis.member_columns import all_owned, all_subscribed, assigned_of, difference_of, is_known, member_at
 from exhume.analysis.memberships import Member, Membership, TopicPartition
 from exhume.analysis.topic_sizes import TopicSize, TopicSizes
+from exhume.codecs.record_types import role_of
 from exhume.findings import Finding
 
-_PARTITION_METADATA = (4, 9)
 _EAGER = ("range", "roundrobin", "sticky")
 _NAMED = 10
 
@@ -47,7 +47,7 @@ def find_unread(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
 def _sizes(group: GroupCase, inputs: Inputs) -> TopicSizes:
     sizes = TopicSizes(inputs.topics or ())
     for record in group.records:
-        if record.record_type in _PARTITION_METADATA:
+        if role_of(record.record_type) == "partition_metadata":
             decoded = record.decoded
             sizes.learn_record(group.group, None if decoded.value is None else decoded.value.get("topics"), record.record_offset)
     # Plans are the same again and again: of those that are equal the last one tells all.

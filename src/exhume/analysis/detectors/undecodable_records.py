@@ -12,7 +12,6 @@ from exhume.codecs.record_types import RECORD_TYPES, decode_record
 #: Marks that say nothing about what a reader would lack.
 _HARMLESS = frozenset({"early_layout"})
 _SAMPLE_BYTES = 64
-_OFFSET_COMMITS = (0, 1)
 _COMMIT_COLUMNS = ["record_offset", "timestamp_ms", "record_type", "value_version", "marks", "raw_key", "raw_value"]
 _OTHER_COLUMNS = ["record_offset", "timestamp_ms", "record_type", "key", "value"]
 

@@ -11,14 +11,14 @@ import pyarrow.compute as pc
 
 from exhume.analysis.completeness import grade_at_end
 from exhume.analysis.explanation.commands import Commands
-from exhume.analysis.explanation.facts import OFFSET_COMMITS, GroupFacts, Row, until
+from exhume.analysis.explanation.facts import GroupFacts, Row, until
 from exhume.analysis.history import HISTORY
 from exhume.analysis.log_spans import LogSpans
 from exhume.analysis.memberships import Membership
 from exhume.analysis.rebalances import rebalances
 from exhume.arrow_rows import Origin, batch_of, table_of
 from exhume.codecs import schemas
-from exhume.codecs.record_types import decode_record
+from exhume.codecs.record_types import OFFSET_COMMIT_TYPES, decode_record
 from exhume.codecs.segment_reader import SegmentBatch
 from exhume.findings import Finding, Findings
 from exhume.replay.profiles import BrokerProfile
@@ -70,7 +70,7 @@ def noting(batches: Iterable[SegmentBatch], group: str, records: list[pa.RecordB
 def _own_records(batch: SegmentBatch, group: str) -> Iterator[Row]:
     for record in batch.records():
         told = decode_record(record.key, None)
-        if told.key.get("group") == group and told.number not in (None, *OFFSET_COMMITS):
+        if told.key.get("group") == group and told.number not in (None, *OFFSET_COMMIT_TYPES):
             yield {
                 **batch.origin,
                 "byte_position": batch.batch.byte_position,

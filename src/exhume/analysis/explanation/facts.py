@@ -10,12 +10,12 @@ from typing import Any
 from exhume.analysis.explanation.commands import Commands
 from exhume.analysis.memberships import Kind, Membership
 from exhume.arrow_rows import Origin
+from exhume.codecs.record_types import OFFSET_COMMIT_TYPES
 from exhume.findings import Finding
 from exhume.replay.profiles import BrokerProfile
 
 Row = dict[str, Any]
 
-OFFSET_COMMITS = (0, 1)
 LOADED = ("loaded", "loaded_with_error", "not_shown")
 
 
@@ -86,7 +86,7 @@ class GroupFacts:
     @cached_property
     def commits(self) -> list[Row]:
         """The commits of its history: values, no tombstones."""
-        return [row for row in self.history if row["record_type"] in OFFSET_COMMITS and not row["is_tombstone"]]
+        return [row for row in self.history if row["record_type"] in OFFSET_COMMIT_TYPES and not row["is_tombstone"]]
 
     @cached_property
     def assigned(self) -> dict[str, dict[str, list[Row]]]:

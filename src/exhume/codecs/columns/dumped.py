@@ -20,11 +20,12 @@ from exhume.codecs.kernels.primitives import Bytes, Int64s
 from exhume.codecs.kernels.texts import find_escapes
 from exhume.codecs.layouts.classic_group import GROUP_METADATA_KEY
 from exhume.codecs.layouts.offsets import OFFSET_COMMIT_KEY, OFFSET_COMMIT_VALUE
-from exhume.codecs.record_types import RECORD_TYPES
+from exhume.codecs.record_types import GROUP_METADATA, OFFSET_COMMIT_TYPES, RECORD_TYPES
 
-_GROUP = 2
-_LAYOUTS = [RECORD_TYPES[number].layouts[0].releases for number in range(3)]
-_TYPE_NAMES = [RECORD_TYPES[number].name for number in range(3)]
+#: By record type.
+_ROWS = [RECORD_TYPES[number] for number in (*OFFSET_COMMIT_TYPES, GROUP_METADATA)]
+_LAYOUTS = [row.layouts[0].releases for row in _ROWS]
+_TYPE_NAMES = [row.name for row in _ROWS]
 _GROUP_STEPS = {"group": [(TEXT, keys.GROUP_START)]}
 _COMMIT_STEPS = {
     **_GROUP_STEPS,
@@ -55,7 +56,7 @@ def dumped(piece: Piece, *, raw: bool) -> pa.RecordBatch:
     """These records as rows of `DUMP`; with `raw`, every row keeps its raw bytes."""
     fields = np.empty((_FIELDS, len(piece)), np.int64)
     values.read_commits(piece.data, piece.records, fields)
-    groups = np.flatnonzero(piece.records[records.RECORD_TYPE] == _GROUP)
+    groups = np.flatnonzero(piece.records[records.RECORD_TYPE] == GROUP_METADATA)
     ready = dumped_groups.write_groups(piece, groups, fields, _READY)
     # The places of what was not read are no places.
     has_escapes = (fields[keys.IS_READ] == 0).astype(np.int64)
@@ -80,13 +81,13 @@ def _column(piece: Piece, fields: Int64s, ready: Bytes, field: pa.Field, *, raw:
         case "layout":
             return pa.array(_LAYOUTS, field.type).take(pa.array(record_types, mask=fields[values.VERSION] < 0))
         case "partition":
-            return numbers(fields[keys.PARTITION], field.type, record_types != _GROUP)
+            return numbers(fields[keys.PARTITION], field.type, record_types != GROUP_METADATA)
         case "key":
-            texts_of = _KEYS.column((record_types == _GROUP).astype(np.int64), fields, piece.data)
+            texts_of = _KEYS.column((record_types == GROUP_METADATA).astype(np.int64), fields, piece.data)
             return pa.ExtensionArray.from_storage(field.type, texts_of)
         case "value":
             versions = fields[values.VERSION]
-            made = np.where((record_types == _GROUP) & (versions >= 0), _COMMIT_VERSIONS, versions)
+            made = np.where((record_types == GROUP_METADATA) & (versions >= 0), _COMMIT_VERSIONS, versions)
             return pa.ExtensionArray.from_storage(field.type, _VALUES.column(made, fields, piece.data, ready))
         case "raw_key" if raw:
             return texts(piece.data, piece.records[records.KEY_START], piece.records[records.KEY_SIZE], field.type)

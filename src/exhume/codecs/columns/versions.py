@@ -8,8 +8,7 @@ from exhume.codecs.columns.arrow import Flags
 from exhume.codecs.columns.pieces import Piece
 from exhume.codecs.kernels import keys, records, values
 from exhume.codecs.kernels.primitives import Int64s
-
-_GROUP = 2
+from exhume.codecs.record_types import GROUP_METADATA
 
 
 def read_versions(piece: Piece) -> tuple[Int64s, Flags]:
@@ -19,7 +18,7 @@ def read_versions(piece: Piece) -> tuple[Int64s, Flags]:
     commits = np.empty((values.COMMIT_COLUMNS, len(piece)), np.int64)
     values.read_commits(piece.data, piece.records, commits)
     versions, is_read = commits[values.VERSION], commits[keys.IS_READ] != 0
-    numbers = np.flatnonzero(piece.records[records.RECORD_TYPE] == _GROUP)
+    numbers = np.flatnonzero(piece.records[records.RECORD_TYPE] == GROUP_METADATA)
     if len(numbers):
         fields, _ = read_group_fields(piece.only(numbers))
         versions[numbers], is_read[numbers] = fields[values.VERSION], fields[keys.IS_READ] != 0

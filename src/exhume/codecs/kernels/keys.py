@@ -5,6 +5,7 @@ from __future__ import annotations
 from exhume.codecs.kernels import kernel
 from exhume.codecs.kernels.primitives import NOT_EXACT, Bytes, Int64s, Number, int16, int32, kind_of_text
 from exhume.codecs.kernels.records import KEY_SIZE, KEY_START, NOT_THERE, RECORD_TYPE
+from exhume.codecs.record_types import LEGACY_OFFSET_COMMIT, OFFSET_COMMIT
 
 #: `IS_READ` is 0 where the plain reading has to say what the key is; then the other fields say nothing. Topic and partition are those of
 #: commits; the size of a topic is -1 in other keys.
@@ -30,7 +31,7 @@ def read_key(data: Bytes, record_type: Number, start: Number, size: Number, fiel
     fields[TOPIC_START, at] = start
     fields[TOPIC_SIZE, at] = -1
     fields[PARTITION, at] = NOT_THERE
-    if record_type == 0 or record_type == 1:
+    if record_type == OFFSET_COMMIT or record_type == LEGACY_OFFSET_COMMIT:
         if size - group_size < 10:
             return
         topic_size = int16(data, group_start + group_size)

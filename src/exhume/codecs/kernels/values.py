@@ -26,6 +26,7 @@ from exhume.codecs.kernels.primitives import (
     unsigned_varint,
 )
 from exhume.codecs.kernels.records import KEY_SIZE, KEY_START, RECORD_TYPE, VALUE_SIZE, VALUE_START
+from exhume.codecs.record_types import GROUP_METADATA, LEGACY_OFFSET_COMMIT, OFFSET_COMMIT
 
 #: Behind the columns of `keys`. `TOPIC_ID` is where the 16 bytes of a topic id lie, -1 where there is none.
 VERSION, COMMITTED_OFFSET, LEADER_EPOCH, METADATA_START, METADATA_SIZE = range(keys.COLUMNS, keys.COLUMNS + 5)
@@ -86,7 +87,7 @@ def text(data: Bytes, position: Number, end: Number, is_compact: bool) -> tuple[
 def read_commits(data: Bytes, records: Int64s, commits: Int64s) -> None:
     """Commits and their tombstones into `commits`, from `records` with keys and values in `data`; those of other types are not read."""
     for at in range(records.shape[1]):
-        if records[RECORD_TYPE, at] != 0 and records[RECORD_TYPE, at] != 1:
+        if records[RECORD_TYPE, at] != OFFSET_COMMIT and records[RECORD_TYPE, at] != LEGACY_OFFSET_COMMIT:
             commits[IS_READ, at] = 0
             continue
         read_key(data, records[RECORD_TYPE, at], records[KEY_START, at], records[KEY_SIZE, at], commits, at)
@@ -149,7 +150,7 @@ def read_groups(data: Bytes, records: Int64s, groups: Int64s, members: Int64s) -
     """
     count = np.int64(0)
     for at in range(records.shape[1]):
-        read_key(data, 2, records[KEY_START, at], records[KEY_SIZE, at], groups, at)
+        read_key(data, GROUP_METADATA, records[KEY_START, at], records[KEY_SIZE, at], groups, at)
         if groups[keys.GROUP_SIZE, at] != records[KEY_SIZE, at] - 4:
             groups[IS_READ, at] = 0
         groups[VERSION, at] = -1

@@ -16,28 +16,28 @@ from exhume.replay.refusals import Refusals
 def apply(group: ConsumerGroupState, groups: dict[str, Group], record: ReplayRecord, profile: JavaProfile, refusals: Refusals) -> None:
     """Replay one record of a consumer group that exists."""
     value = record.value
-    match record.record_type:
-        case 3 if value is None:
+    match record.role:
+        case "group" if value is None:
             modern.remove_group(group, groups, record, refusals)
-        case 3:
+        case "group":
             assert value is not None
             group.record_offset = record.record_offset
             group.group_epoch = value["group_epoch"]
             group.metadata_hash = value["metadata_hash"]
-        case 4:
+        case "partition_metadata":
             pass  # Only tells the next heartbeat to write a tombstone; topic names are taken from it elsewhere.
-        case 5:
+        case "member":
             _apply_member(group, record, profile, refusals)
-        case 6:
+        case "target_epoch":
             modern.apply_target_metadata(group, record, profile, refusals)
-        case 7:
+        case "target":
             assigned = None if value is None else modern.topic_partitions(value["topic_partitions"], None)
             modern.apply_target_member(group, record, assigned)
-        case 8:
+        case "current":
             _apply_current_assignment(group, record, profile, refusals)
-        case 16 if value is None:
+        case "regular_expression" if value is None:
             group.regular_expressions.pop(record.key["regular_expression"], None)
-        case 16:
+        case "regular_expression":
             assert value is not None
             group.regular_expressions[record.key["regular_expression"]] = RegularExpression(
                 value["topics"], value["metadata_image_version"], value["resolved_timestamp_ms"], record.record_offset

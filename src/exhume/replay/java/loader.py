@@ -82,12 +82,17 @@ class JavaLoad:
                     LoadProblem(ProblemKind.RECORD_TYPE_NOT_REPLAYED, record_offset=record.record_offset, record_type=decoded.record_type)
                 )
                 continue
-            if decoded.record_type in (0, 1):
-                self._apply_offset(decoded, batch, record.timestamp_ms)
-            elif decoded.record_type == 2:
-                self._apply_classic_group(decoded)
-            else:
-                self._apply_modern_group(decoded)
+            match decoded.family:
+                case "offsets":
+                    self._apply_offset(decoded, batch, record.timestamp_ms)
+                case "classic":
+                    self._apply_classic_group(decoded)
+                case "consumer":
+                    self._apply_consumer_group(decoded)
+                case "share":
+                    self._apply_share_group(decoded)
+                case "streams":
+                    self._apply_streams_group(decoded)
         self._advance(batch.next_offset)
 
     def _advance(self, next_offset: int) -> None:
@@ -150,24 +155,27 @@ class JavaLoad:
             group = refused.group
         self.partition_state.groups[group_id] = group
 
-    def _apply_modern_group(self, record: ReplayRecord) -> None:
+    def _apply_consumer_group(self, record: ReplayRecord) -> None:
         groups = self.partition_state.groups
-        if record.record_type == 15 and record.value is None:
+        group = group_for(record, ConsumerGroupState, groups, self.profile, self.refusals)
+        if group is not None:
+            consumer.apply(group, groups, record, self.profile, self.refusals)
+
+    def _apply_share_group(self, record: ReplayRecord) -> None:
+        groups = self.partition_state.groups
+        if record.role == "share_state" and record.value is None:
             self.partition_state.share_states.pop(record.key["group"], None)
-        if record.record_type in range(9, 16):
-            share_group = group_for(record, ShareGroupState, groups, self.profile, self.refusals)
-            if share_group is not None:
-                share.apply(share_group, groups, record, self.profile, self.refusals)
-                if record.record_type == 15 and record.value is not None:
-                    self.partition_state.share_states[record.key["group"]] = _share_state(record)
-        elif record.record_type >= 17:
-            streams_group = group_for(record, StreamsGroupState, groups, self.profile, self.refusals)
-            if streams_group is not None:
-                streams.apply(streams_group, groups, record, self.profile, self.refusals)
-        else:
-            consumer_group = group_for(record, ConsumerGroupState, groups, self.profile, self.refusals)
-            if consumer_group is not None:
-                consumer.apply(consumer_group, groups, record, self.profile, self.refusals)
+        group = group_for(record, ShareGroupState, groups, self.profile, self.refusals)
+        if group is not None:
+            share.apply(group, groups, record, self.profile, self.refusals)
+            if record.role == "share_state" and record.value is not None:
+                self.partition_state.share_states[record.key["group"]] = _share_state(record)
+
+    def _apply_streams_group(self, record: ReplayRecord) -> None:
+        groups = self.partition_state.groups
+        group = group_for(record, StreamsGroupState, groups, self.profile, self.refusals)
+        if group is not None:
+            streams.apply(group, groups, record, self.profile, self.refusals)
 
     def create_group_for_commit(self, seen: CommitSeen) -> None:
         """A commit that was settled: it makes its group exist all the same."""

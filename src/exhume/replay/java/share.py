@@ -15,22 +15,22 @@ from exhume.replay.refusals import Refusals
 def apply(group: ShareGroupState, groups: dict[str, Group], record: ReplayRecord, profile: JavaProfile, refusals: Refusals) -> None:
     """Replay one record of a share group that exists; types 9 and 15 change nothing in it: the content of 15 is kept apart."""
     value = record.value
-    match record.record_type:
-        case 10:
+    match record.role:
+        case "member":
             _apply_member(group, record, profile, refusals)
-        case 11 if value is None:
+        case "group" if value is None:
             modern.remove_group(group, groups, record, refusals)
-        case 11:
+        case "group":
             assert value is not None
             group.record_offset = record.record_offset
             group.group_epoch = value["group_epoch"]
             group.metadata_hash = value.get("metadata_hash", 0)
-        case 12:
+        case "target_epoch":
             modern.apply_target_metadata(group, record, profile, refusals)
-        case 13:
+        case "target":
             assigned = None if value is None else modern.topic_partitions(value["topic_partitions"], None)
             modern.apply_target_member(group, record, assigned)
-        case 14:
+        case "current":
             _apply_current_assignment(group, record, profile, refusals)
 
 

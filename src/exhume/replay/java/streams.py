@@ -22,27 +22,27 @@ TASK_ROLES = ("active", "standby", "warmup")
 def apply(group: StreamsGroupState, groups: dict[str, Group], record: ReplayRecord, profile: JavaProfile, refusals: Refusals) -> None:
     """Replay one record of a streams group that exists."""
     value = record.value
-    match record.record_type:
-        case 17 if value is None:
+    match record.role:
+        case "group" if value is None:
             modern.remove_group(group, groups, record, refusals, checks_target=False)
-        case 17:
+        case "group":
             assert value is not None
             group.record_offset = record.record_offset
             group.group_epoch = value["group_epoch"]
             group.metadata_hash = value["metadata_hash"]
             group.validated_topology_epoch = value["validated_topology_epoch"]
             group.last_assignment_configs = value["last_assignment_configs"] or []
-        case 19:
+        case "member":
             with _ownership(group, record, profile, refusals):
                 _apply_member(group, record, profile, refusals)
-        case 20:
+        case "target_epoch":
             modern.apply_target_metadata(group, record, profile, refusals)
-        case 21:
+        case "target":
             modern.apply_target_member(group, record, None if value is None else _tasks(value, "_tasks", None))
-        case 22:
+        case "current":
             with _ownership(group, record, profile, refusals):
                 _apply_current_assignment(group, record)
-        case 23:
+        case "topology":
             _apply_topology(group, record, refusals)
 
 

@@ -27,6 +27,7 @@ from exhume.codecs.kernels.primitives import (
     word,
 )
 from exhume.codecs.kernels.records import LEAST_BYTES, UNLIKE_ANY, Like, end_of, read_fields, read_like
+from exhume.codecs.record_types import LEGACY_OFFSET_COMMIT, OFFSET_COMMIT
 from exhume.replay.survivors import tables as columns
 from exhume.replay.survivors.batch_checks import checked
 from exhume.replay.survivors.fold import PLAIN_BYTES, PLAIN_METADATA_AT, PLAIN_VERSION, fold, plain_metadata_size
@@ -178,9 +179,9 @@ def _has_commits_of_others(
         if named != known_size or not is_same(data, known_start, data, key_start, named):
             known_start, known_size, topic = key_start, named, np.int64(_UNKNOWN)
             record_type, size = int16(data, key_start), int16(data, key_start + 2)
-            if record_type < 0 or record_type > 1 or size < 0 or size > key_size - _LEAST_KEY_BYTES:
+            if (record_type != OFFSET_COMMIT and record_type != LEGACY_OFFSET_COMMIT) or size < 0 or size > key_size - _LEAST_KEY_BYTES:
                 return False
-            accepted = rules[ACCEPTED_1] if record_type == 1 else rules[ACCEPTED_0]
+            accepted = rules[ACCEPTED_1] if record_type == OFFSET_COMMIT else rules[ACCEPTED_0]
             start = key_start + 4
             if size != group_size or not is_same(data, group_start, data, start, size):
                 group_start, group_size = start, size

@@ -5,6 +5,7 @@ from __future__ import annotations
 from exhume.codecs.kernels import kernel
 from exhume.codecs.kernels.primitives import NO_POSITION, Bytes, Int64s, Number, int16, int64, unsigned_varint
 from exhume.codecs.kernels.records import RECORD_TYPE, TIMESTAMP, VALUE_SIZE, VALUE_START
+from exhume.codecs.record_types import OFFSET_COMMIT_TYPES
 
 _NONE = -1
 _FLEXIBLE_SINCE = 4
@@ -17,7 +18,7 @@ def take_commit_times(data: Bytes, records: Int64s, count: Number) -> Number:
     Gives the number of records done: fewer than `count` where a commit cannot be read.
     """
     for index in range(count):
-        if records[RECORD_TYPE, index] not in (0, 1) or records[VALUE_SIZE, index] < 0:
+        if records[RECORD_TYPE, index] not in OFFSET_COMMIT_TYPES or records[VALUE_SIZE, index] < 0:
             continue
         position = records[VALUE_START, index]
         end = position + records[VALUE_SIZE, index]

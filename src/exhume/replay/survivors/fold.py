@@ -27,6 +27,7 @@ from exhume.codecs.kernels.primitives import (
     kind_of_text,
     unsigned_varint,
 )
+from exhume.codecs.record_types import LEGACY_OFFSET_COMMIT, OFFSET_COMMIT
 from exhume.replay.survivors import tables as columns
 from exhume.replay.survivors.batch_checks import checked
 from exhume.replay.survivors.groups import fold_other
@@ -147,7 +148,7 @@ def _fold_records(
         key_start, key_size = record[columns.KEY_START], record[columns.KEY_SIZE]
         value_start, value_size = record[columns.VALUE_START], record[columns.VALUE_SIZE]
         record_type = int16(data, key_start) if key_size >= 2 else -1
-        if record_type != 0 and record_type != 1:
+        if record_type != OFFSET_COMMIT and record_type != LEGACY_OFFSET_COMMIT:
             place = record[columns.PLACE]
             status = fold_other(
                 record_type,
@@ -183,7 +184,7 @@ def _fold_records(
             if group < 0 or topic < 0:
                 group, topic = new_names(data, key_start + 2, group_size, topic_size, rules[SEED], tables)
             known_start, known_size = key_start, key_size
-            accepted = rules[ACCEPTED_1] if record_type == 1 else rules[ACCEPTED_0]
+            accepted = rules[ACCEPTED_1] if record_type == OFFSET_COMMIT else rules[ACCEPTED_0]
         if group == PASSED_ON:
             pass_record(rows, number, record[columns.PLACE], record_offset, segment, tables)
             if is_transactional:

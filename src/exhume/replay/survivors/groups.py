@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from exhume.codecs.kernels import inlined, scan
 from exhume.codecs.kernels.primitives import NOT_EXACT, Bytes, Int64s, Number, hash_of, int16, kind_of_text
+from exhume.codecs.record_types import GROUP_METADATA
 from exhume.replay.survivors import tables as columns
 from exhume.replay.survivors.group_values import is_plain_group
 from exhume.replay.survivors.names import find_name
@@ -36,12 +37,12 @@ def fold_other(
     if name_size < 0 or name_size > key_size - 4 or kind_of_text(data, name_start, name_size) == NOT_EXACT:
         pass_record(rows, number, place, record_offset, segment, tables)
         return DONE
-    if record_type == 2 and name_size != key_size - 4:
+    if record_type == GROUP_METADATA and name_size != key_size - 4:
         return ODD_KEY
     group = find_name(tables.group_names, data, name_start, name_size, hash_of(data, name_start, name_size, rules[SEED]))
     if group < 0:
         group = group_of(data, name_start, name_size, rules[SEED], tables)
-    if record_type != 2 or not fold_group(
+    if record_type != GROUP_METADATA or not fold_group(
         rows,
         number,
         start,

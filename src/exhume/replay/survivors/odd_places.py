@@ -23,7 +23,7 @@ from exhume.codecs.kernels import scan
 from exhume.codecs.kernels.messages import as_records
 from exhume.codecs.kernels.primitives import Bytes, Int64s
 from exhume.codecs.lenient_records import read_records_leniently
-from exhume.codecs.record_types import encode_key, encode_value
+from exhume.codecs.record_types import OFFSET_COMMIT_TYPES, encode_key, encode_value
 from exhume.codecs.records import Record, read_records
 from exhume.codecs.salvage import Found, salvage
 from exhume.errors import DecodeError, DecompressionError, EncodeError, EvidenceError
@@ -54,7 +54,7 @@ _MENDABLE = (BAD_RECORD, ODD_KEY, ODD_VALUE)
 _GZIP = 1
 _FLEXIBLE_SINCE = 4
 #: What the keys of commits begin with.
-_COMMIT_KEYS = (b"\0\0", b"\0\1")
+_COMMIT_KEYS = tuple(record_type.to_bytes(2, "big") for record_type in OFFSET_COMMIT_TYPES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,7 +290,7 @@ def _mended(profile: BrokerProfile, record: Record) -> Record | None:
         return None
     if isinstance(profile, JavaProfile) and decoded.record_type in profile.refused_types:
         return None
-    if decoded.record_type > 2:
+    if decoded.family not in ("offsets", "classic"):
         return record
     try:
         return _written(record, decoded)
@@ -305,7 +305,7 @@ def _written(record: Record, decoded: ReplayRecord) -> Record:
     if record.key.startswith(key):
         # Bytes behind the last field are ignored by every release.
         fields["key"] = key
-    if record.value is not None and decoded.record_type < 2:
+    if record.value is not None and decoded.family == "offsets":
         assert decoded.value_version is not None
         assert decoded.value is not None
         version = decoded.value_version

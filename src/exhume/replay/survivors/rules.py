@@ -9,6 +9,7 @@ import numpy as np
 from exhume.codecs.batches import CODEC_NAMES
 from exhume.codecs.kernels import scan
 from exhume.codecs.kernels.primitives import Int64s
+from exhume.codecs.record_types import GROUP_METADATA, LEGACY_OFFSET_COMMIT, OFFSET_COMMIT
 from exhume.replay.profiles import BrokerProfile, JavaProfile, ScalaProfile
 from exhume.replay.reading import LoadInputs
 
@@ -67,7 +68,7 @@ def rules_of(profile: BrokerProfile, inputs: LoadInputs, start_offset: int, last
     rules[SEED] = secrets.randbits(62)
     rules[START_OFFSET] = start_offset
     rules[LAST_COUNTED_OFFSET] = LARGEST if last_offset is None else last_offset
-    for rule, record_type in ((ACCEPTED_0, 0), (ACCEPTED_1, 1), (ACCEPTED_2, 2)):
+    for rule, record_type in ((ACCEPTED_0, LEGACY_OFFSET_COMMIT), (ACCEPTED_1, OFFSET_COMMIT), (ACCEPTED_2, GROUP_METADATA)):
         if record_type in profile.values:
             known = profile.values[record_type].versions
             accepted = profile.value_versions[record_type]

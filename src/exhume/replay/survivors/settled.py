@@ -11,11 +11,11 @@ import numpy as np
 
 from exhume.codecs.batches import Batch, read_batch_header
 from exhume.codecs.kernels.primitives import Int64s
-from exhume.codecs.record_types import RECORD_TYPES
+from exhume.codecs.record_types import GROUP_METADATA, OFFSET_COMMIT, RECORD_TYPES
 from exhume.codecs.records import Record, read_record_at, record_section
 from exhume.codecs.wire import Buffer, format_uuid
 from exhume.replay.broker_log import LoadedBatch, StrictLog
-from exhume.replay.classic_group import GROUP_METADATA, ClassicGroupRules, outlined_classic_group
+from exhume.replay.classic_group import ClassicGroupRules, outlined_classic_group
 from exhume.replay.commits import CommitRules, build_commit
 from exhume.replay.decode import ReplayRecord
 from exhume.replay.partition_state import ClassicGroupState, Commit, OffsetKey, OpenTransaction
@@ -253,7 +253,7 @@ class Settled:
             "expire_timestamp_ms": staged[columns.EXPIRE_TIMESTAMP] if version == 1 else None,
             "topic_id": _uuid(*self.tables.staged_topic_ids[place].tolist()) if version >= 4 else None,
         }
-        record = ReplayRecord(staged[columns.RECORD_OFFSET], 1, {}, version, value)
+        record = ReplayRecord(staged[columns.RECORD_OFFSET], OFFSET_COMMIT, {}, version, value)
         producer_id, producer_epoch = _producer(self.tables, staged[columns.PRODUCER])
         commit = build_commit(record, record.record_offset, None, rules)
         return replace(commit, producer_id=producer_id, producer_epoch=producer_epoch)
