@@ -97,7 +97,7 @@ def test_an_incident_is_written_with_what_is_given_and_the_command_to_ask_it(
         (("IC-04", "--near-miss", 9), "Choose one of 1 (everybody comes and goes once)"),
         (("IC-04", "--undecidable", 1), "Leave the option out"),
         (("IC-04", "--hit", 1, "--near-miss", 1), "several logs at once"),
-        (("IC-04", "--message-format", 1), "cannot be told in message format 1"),
+        (("IC-04", "--message-format", 1), "does not exist in message format 1"),
         (("failover", "--hit", 2), "failover is no incident"),
         (("nothing",), "no scenario 'nothing'"),
         (("transactions", "--message-format", "0"), "only format 2 has transactions"),
@@ -122,7 +122,7 @@ def test_a_directory_that_is_not_empty_is_refused_and_left_alone(ask: Ask, tmp_p
     code, _, err = ask("lab", "write", "one-rebalance", tmp_path)
 
     assert code == 2
-    assert f"{tmp_path} is there already. Name a directory that is empty" in err
+    assert f"{tmp_path} exists already. Name a new or empty directory" in err
     assert [path.name for path in tmp_path.iterdir()] == ["note"]
 
 

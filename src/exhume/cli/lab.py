@@ -106,7 +106,7 @@ def _write_incident(code: str, directory: Path, message_format: int | None, code
     (kind, which), *_ = asked.items()
     only = incidents.situation(code, kind, which).message_format
     if message_format not in (None, only):
-        raise RequestError(f"{code} cannot be told in message format {message_format}", remedy=f"Choose message format {only}")
+        raise RequestError(f"{code} does not exist in message format {message_format}", remedy=f"Choose message format {only}")
     written = incidents.write(code, directory, kind=kind, which=which, codec=codec)
     incident = written.incident
     _tell_places(written.data_directories)
