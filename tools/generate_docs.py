@@ -84,7 +84,7 @@ COMMANDS = (
 
 
 def pages() -> dict[Path, str]:
-    """The text that every generated page should have."""
+    """Return the text that each generated page should have."""
     with TemporaryDirectory() as directory:
         return _pages(Path(directory))
 
@@ -252,7 +252,7 @@ def _detectors() -> str:
             if detector.better_with:
                 parts.append(f"Better with: {', '.join(f'`{option}`' for option in detector.better_with)}.\n\n")
             if detector.traps:
-                parts.append("Not to be confused with:\n\n" + "".join(f"* {trap}.\n" for trap in detector.traps) + "\n")
+                parts.append("Keep in mind:\n\n" + "".join(f"* {trap}.\n" for trap in detector.traps) + "\n")
             parts += [_practice(each) for each in INCIDENTS.values() if detector.finds(each.code)]
     parts += [f"#### {code}\n\n{answer}.\n\n{_practice(INCIDENTS[code])}" for code, answer in WITHOUT_DETECTOR.items()]
     return "".join(parts)

@@ -1,7 +1,7 @@
-"""Findings: what is worth a look, as values and as one Arrow table.
+"""Findings: facts about the evidence that deserve attention, as values and as one Arrow table.
 
-Damage never stops a run over evidence. Whoever meets it adds a `Finding` to the `Findings` of the run and goes on;
-the commands end with the table and with an exit code that says whether an answer is partial.
+Damage never stops a command. The code that meets damage adds a `Finding` to the `Findings` of the run and continues.
+A command ends with the table of findings, and its exit code shows if the answer is partial.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ SCHEMA = pa.schema(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing worth a look. Fields as in `SCHEMA`; `evidence` is any JSON-ready value.
+    """One fact that deserves attention. The fields are those of `SCHEMA`; `evidence` is any JSON-ready value.
 
-    `is_damage` marks findings that make an answer partial: they alone turn the exit code of a command to 1.
+    `is_damage` marks a finding that makes the answer partial.
     """
 
     code: str
@@ -79,14 +79,14 @@ _all_but_evidence: attrgetter[tuple[object, ...]] = attrgetter(*(each.name for e
 
 
 class Findings:
-    """The findings of one run, in the order they were met; the same finding twice is kept once."""
+    """The findings of one run, in the order in which they were added, without duplicates."""
 
     def __init__(self, initial: Iterable[Finding] = ()) -> None:
         self._seen: dict[tuple[object, ...], Finding] = {}
         self.extend(initial)
 
     def add(self, finding: Finding) -> None:
-        """Keep this finding unless an equal one (all but `evidence`) is there already."""
+        """Add this finding, unless an equal one was added before. `evidence` is not compared."""
         self._seen.setdefault(_all_but_evidence(finding), finding)
 
     def extend(self, findings: Iterable[Finding]) -> None:
@@ -101,11 +101,11 @@ class Findings:
 
     @property
     def has_damage(self) -> bool:
-        """True when a finding makes an answer partial."""
+        """True if a finding makes the answer partial."""
         return any(finding.is_damage for finding in self)
 
     def to_table(self) -> pa.Table:
-        """The findings as a table of `SCHEMA`, one row each, in order."""
+        """Return the findings as a table of `SCHEMA`, one row each, in order."""
         return table_of(SCHEMA, [_row(finding) for finding in self])
 
 

@@ -71,7 +71,11 @@ def test_every_question_has_an_answer(ask: Ask, name: str, question: scenarios.Q
 
 @pytest.mark.parametrize(
     ("options", "title", "is_told"),
-    [((), "negative lag", True), (("--near-miss", 5), "ends that were read", False), (("--undecidable", 1), "without --end-offsets", True)],
+    [
+        ((), "negative lag", True),
+        (("--near-miss", 5), "end offsets that were read", False),
+        (("--undecidable", 1), "without --end-offsets", True),
+    ],
     ids=str,
 )
 def test_an_incident_is_written_with_what_is_given_and_the_command_to_ask_it(
@@ -94,8 +98,8 @@ def test_an_incident_is_written_with_what_is_given_and_the_command_to_ask_it(
     ("arguments", "said"),
     [
         (("IC-20",), "Choose one of IC-20a, IC-20b"),
-        (("IC-04", "--near-miss", 9), "Choose one of 1 (everybody comes and goes once)"),
-        (("IC-04", "--undecidable", 1), "Leave the option out"),
+        (("IC-04", "--near-miss", 9), "Choose one of 1 (each client leaves and joins once)"),
+        (("IC-04", "--undecidable", 1), "Remove the option"),
         (("IC-04", "--hit", 1, "--near-miss", 1), "several logs at once"),
         (("IC-04", "--message-format", 1), "does not exist in message format 1"),
         (("failover", "--hit", 2), "failover is no incident"),

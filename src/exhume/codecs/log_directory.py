@@ -82,6 +82,8 @@ class Evidence:
     log_directories: list[LogDirectory]
     findings: Findings
     volumes: list[Volume] = field(default_factory=list, repr=False)
+    #: The paths and URIs that were given, without credentials.
+    paths: tuple[str, ...] = ()
 
     @property
     def partitions(self) -> list[PartitionDirectory]:
@@ -135,7 +137,7 @@ def discover(
     directories = [_read_log_directory(place, labels, include, findings) for place in places]
     for volume in volumes:
         findings.extend(volume.findings)
-    return Evidence(directories, findings, volumes)
+    return Evidence(directories, findings, volumes, tuple(map(str, parsed)))
 
 
 def _read_log_directory(place: Place, labels: Counter[str], include: frozenset[str], findings: Findings) -> LogDirectory:

@@ -53,7 +53,7 @@ def choose_replicas(evidence: Evidence, rule: ReplicaRule) -> Evidence:
                 )
             )
     directories = [_without(directory, left_out) for directory in evidence.log_directories]
-    return Evidence(directories, findings, evidence.volumes)
+    return Evidence(directories, findings, evidence.volumes, evidence.paths)
 
 
 def log_end_offset(partition: PartitionDirectory) -> int:

@@ -37,7 +37,7 @@ def diagnose(
     reader = logs.reader()
     case = condense(record_chunks(reader), logs.topic_names(topics_file), compiled=reader.is_worth_compiling)
     case.files = LogFiles(logs.evidence, logs.reader, logs.fast_load, logs.findings)
-    inputs = inputs or Inputs()
+    inputs = (inputs or Inputs()).with_paths(logs.evidence.paths)
     known = {group.group for group in case.groups()} | {line.group for line in inputs.live or ()}
     for group in sorted({*(groups or ())} - known):
         raise RequestError(f"no record of group {group!r} is here", remedy=near_by(group, known))

@@ -25,7 +25,7 @@ from .story import DAY_0_MS, HOUR_MS, Story, codes_of, evidence_offsets, said
 
 
 def test_a_cleaner_that_stands_still_for_days_is_found_with_how_much_is_not_clean(tmp_path: Path) -> None:
-    found = said(hit("IC-03", tmp_path, "twelve segments behind its checkpoint"), "IC-03")
+    found = said(hit("IC-03", tmp_path, "twelve segments after its checkpoint"), "IC-03")
 
     assert (found.offsets_partition, found.confidence, found.severity) == (24, "likely", "warn")
     assert "stood at offset 0 for 27 d" in found.sentence
@@ -110,7 +110,7 @@ def test_what_one_batch_hides_is_left_to_a_second_look(tmp_path: Path) -> None:
 
 
 def test_an_open_transaction_in_the_way_is_named_as_the_cause(tmp_path: Path) -> None:
-    found = said(hit("IC-03", tmp_path, "an open transaction in its way"), "IC-03")
+    found = said(hit("IC-03", tmp_path, "an open transaction stops it"), "IC-03")
 
     assert found.severity == "incident"
     assert "the transaction that is open since record 0 is in its way" in found.sentence
@@ -193,7 +193,7 @@ def test_aborts_before_it_do_not_hide_an_open_transaction(tmp_path: Path) -> Non
 
 
 def test_a_marker_of_an_older_coordinator_of_the_same_producer_is_told(tmp_path: Path) -> None:
-    found = said(hit("IC-08", tmp_path, "a coordinator that was succeeded writes on"), "IC-08")
+    found = said(hit("IC-08", tmp_path, "a replaced coordinator still writes markers"), "IC-08")
 
     assert (found.severity, found.confidence, found.first_record_offset) == ("warn", "proof", 3)
     assert "the ABORT marker at record 3" in found.sentence

@@ -12,8 +12,8 @@ def test_records_that_differ_at_the_same_offset_are_what_one_side_lost(tmp_path:
     found = said(hit("IC-23", tmp_path), "IC-23")
 
     assert (found.severity, found.confidence, found.first_record_offset) == ("incident", "proof", 900)
-    assert "replicas broker-1 and broker-2 have 2 records at the same offset that are not the same, from 900 on" in found.sentence
-    assert "(leader epochs 4 and 5); what replica broker-1 has there is lost: g t-0 = 1500, where 1200 stands now" in found.sentence
+    assert "replicas broker-1 and broker-2 have different records at 2 offsets, from record 900 on" in found.sentence
+    assert "(leader epochs 4 and 5); the records of replica broker-1 are lost, for example g t-0 = 1500 (now 1200)" in found.sentence
 
 
 def test_above_the_high_watermark_it_is_a_tail_that_one_of_them_gives_up(tmp_path: Path) -> None:
@@ -23,14 +23,14 @@ def test_above_the_high_watermark_it_is_a_tail_that_one_of_them_gives_up(tmp_pat
 
 
 def test_a_replica_that_was_cleaned_or_ends_earlier_is_the_same_log(tmp_path: Path) -> None:
-    assert not near_miss("IC-23", tmp_path, "one was cleaned and ends earlier")
+    assert not near_miss("IC-23", tmp_path, "one replica is compacted and ends earlier")
 
 
 def test_with_one_copy_it_cannot_be_decided(tmp_path: Path) -> None:
     found = said(undecidable("IC-23", tmp_path), "IC-23")
 
     assert found.confidence == "undecidable"
-    assert "one copy of each partition only" in found.sentence
+    assert "only one copy of each offsets partition" in found.sentence
 
 
 def test_damage_in_the_middle_is_a_hole_and_at_the_end_a_cut_tail(tmp_path: Path) -> None:
@@ -45,5 +45,5 @@ def test_a_partition_that_is_silent_until_a_new_leader_had_no_coordinator(tmp_pa
     found = said(hit("IC-37", tmp_path), "IC-37")
 
     assert (found.offsets_partition, found.first_record_offset, found.confidence) == (12, 240, "possible")
-    assert "nothing was written for 2 h 31 min, until leader epoch 4 (before: 3)" in found.sentence
-    assert "2 groups stopped, while 2 groups of other partitions went on" in found.sentence
+    assert "this offsets partition got no record for 2 h 31 min, until leader epoch 4 (after 3)" in found.sentence
+    assert "2 groups stopped, and 2 groups of other partitions continued" in found.sentence

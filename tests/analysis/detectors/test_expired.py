@@ -9,7 +9,7 @@ from .story import Story, codes_of, evidence_offsets, said
 
 
 def test_an_idle_groups_offsets_expired_and_it_began_anew(tmp_path: Path) -> None:
-    found = said(hit("IC-01", tmp_path, "it began anew"), "IC-01")
+    found = said(hit("IC-01", tmp_path, "the group starts again"), "IC-01")
 
     assert (found.severity, found.group, found.topic, found.confidence) == ("incident", "pay", "orders", "likely")
     assert "expired 7 d 6 min after the group became Empty" in found.sentence
@@ -18,7 +18,7 @@ def test_an_idle_groups_offsets_expired_and_it_began_anew(tmp_path: Path) -> Non
 
 
 def test_expiry_of_a_group_that_never_came_back_is_no_incident(tmp_path: Path) -> None:
-    assert said(hit("IC-01", tmp_path, "it never came back"), "IC-01").severity == "info"
+    assert said(hit("IC-01", tmp_path, "the group does not come back"), "IC-01").severity == "info"
 
 
 def test_an_offset_that_members_subscribe_to_expired(tmp_path: Path) -> None:
@@ -40,7 +40,7 @@ def test_an_offset_expired_while_the_group_was_rebalancing(tmp_path: Path) -> No
 
 
 def test_an_expire_timestamp_that_is_none_leaves_it_to_the_retention(tmp_path: Path) -> None:
-    title = "commits of the version that can hold an expire timestamp, and holds none"
+    title = "commits of version 1 without an expire timestamp"
     found = said(hit("IC-01", tmp_path / "expired", title, codes=ALL), "IC-01")
 
     assert "2 offsets of orders (0, 1) expired 7 d 6 min after the group became Empty" in found.sentence
@@ -55,7 +55,7 @@ def test_of_tombstones_alone_nobody_knows_how_old_it_was(tmp_path: Path) -> None
     found = said(undecidable("IC-01", tmp_path), "IC-01")
 
     assert found.sentence == (
-        "undecidable, because 2 offsets of orders (0, 1) removed, and compaction took what was there before: how old it was is not known"
+        "cannot decide: 2 offsets of orders (0, 1) removed, and compaction took what was there before: how old it was is not known"
     )
     assert evidence_offsets(found) == [104, 105]
     # Where every record is there, they removed nothing.
@@ -71,7 +71,7 @@ def test_a_sweep_before_the_retention_is_over(tmp_path: Path) -> None:
 
 
 def test_offsets_of_one_group_that_go_at_the_same_age_each_time_went_by_a_clock(tmp_path: Path) -> None:
-    found = [each for each in hit("IC-28c", tmp_path, "of one group, at the same age each time") if each.code == "IC-28c"]
+    found = [each for each in hit("IC-28c", tmp_path, "offsets of one group, at the same age each time") if each.code == "IC-28c"]
 
     assert [(each.topic, each.severity, each.confidence) for each in found] == [("a", "warn", "possible"), ("b", "warn", "possible")]
     assert (
@@ -138,7 +138,7 @@ def test_an_offset_of_a_topic_that_nobody_reads_any_more_expired(tmp_path: Path)
 
 
 def test_an_offset_of_a_topic_that_nobody_reads_lingers(tmp_path: Path) -> None:
-    found = said(hit("IC-17", tmp_path, "still there"), "IC-17")
+    found = said(hit("IC-17", tmp_path, "not expired yet"), "IC-17")
 
     assert "the offset of old-0 still there 3 d 2 min after the commit" in found.sentence
     assert "2024-01-15" in found.sentence
@@ -156,5 +156,5 @@ def test_without_times_nobody_knows_what_expired(tmp_path: Path) -> None:
     found = Story(log, message_format=0).findings(tmp_path / "0", codes=["IC-01", "IC-32"])
 
     assert [(each.code, each.confidence) for each in found] == [("IC-01", "undecidable")]
-    assert "2 records of message format 0 have no time" in found[0].sentence
+    assert "message format 0 stores none: 2 records without a time" in found[0].sentence
     assert codes_of(Story(log, message_format=1).findings(tmp_path / "1", codes=["IC-01"])) == {"IC-01"}

@@ -82,7 +82,7 @@ def test_the_same_log_is_the_same_bytes_in_every_codec(tmp_path: Path) -> None:
     [
         ("IC-99", 1, "no incident"),
         ("IC-20", 1, "Choose one of IC-20a, IC-20b"),
-        ("IC-04", 9, "Choose one of 1 (one client comes and goes)"),
+        ("IC-04", 9, "Choose one of 1 (one client leaves and joins again and again)"),
     ],
 )
 def test_what_there_is_not_is_refused_with_what_there_is(code: str, number: int, said: str) -> None:

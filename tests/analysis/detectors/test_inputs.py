@@ -53,7 +53,7 @@ def test_another_listing_has_no_offsets(tmp_path: Path) -> None:
     file = tmp_path / "state.txt"
     file.write_text("GROUP           COORDINATOR (ID)          STATE\n", encoding="utf-8")
 
-    with pytest.raises(RequestError, match="line 1: no headings GROUP, TOPIC, PARTITION, CURRENT-OFFSET"):
+    with pytest.raises(RequestError, match="line 1: the headings GROUP, TOPIC, PARTITION, CURRENT-OFFSET are missing"):
         read_live_file(file)
 
 

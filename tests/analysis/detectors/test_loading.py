@@ -32,7 +32,7 @@ def test_two_owners_whose_handover_was_compacted_away_stop_the_releases_that_che
 
 @pytest.mark.parametrize(
     ("which", "releases", "record_offset"),
-    [("commits behind the tombstone, as 0.10.1 reads them", "0.10.1.1", 3), ("pending commits alone", "2.3.1 to 3.9.2", 1)],
+    [("commits after the tombstone, in the format of 0.10.1", "0.10.1.1", 3), ("only pending commits", "2.3.1 to 3.9.2", 1)],
 )
 def test_a_group_that_is_removed_and_has_commits_again_is_loaded_with_an_error(
     tmp_path: Path, which: str, releases: str, record_offset: int
@@ -71,7 +71,7 @@ def test_a_group_that_no_release_takes_is_an_incident(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("code", "which"),
-    [("IC-06", "good order"), ("IC-06d", "the handover is there"), ("IC-06e", "an upgrade"), ("IC-06e", "a downgrade")],
+    [("IC-06", "good order"), ("IC-06d", "the log has the revocation"), ("IC-06e", "an upgrade"), ("IC-06e", "a downgrade")],
 )
 def test_a_log_in_good_order_is_loaded(tmp_path: Path, code: str, which: str) -> None:
     assert not near_miss(code, tmp_path, which)
@@ -132,13 +132,13 @@ def test_a_group_record_beyond_the_load_buffer_never_loads_in_old_releases(tmp_p
 
 
 def test_an_empty_segment_behind_a_gap_is_read_for_ever_by_old_releases(tmp_path: Path) -> None:
-    found = said(hit("IC-15", tmp_path, "an empty segment behind a gap"), "IC-15")
+    found = said(hit("IC-15", tmp_path, "an empty segment after a gap"), "IC-15")
 
     assert "begins at 200, behind a gap that begins at 1" in found.sentence
 
 
 def test_a_partition_that_is_many_times_its_siblings_is_slow_to_load(tmp_path: Path) -> None:
-    assert said(hit("IC-15", tmp_path, "a partition that is many times its siblings"), "IC-15").offsets_partition == 3
+    assert said(hit("IC-15", tmp_path, "a partition that is many times as large as the others"), "IC-15").offsets_partition == 3
 
 
 def test_a_log_of_empty_segments_alone_is_read_on_for_ever_too(tmp_path: Path) -> None:

@@ -17,34 +17,34 @@ def test_a_group_that_is_left_behind_by_growth_is_found_with_what_it_lost(tmp_pa
     found = said(hit("IC-21", tmp_path), "IC-21")
 
     assert (found.group, found.offsets_partition, found.severity) == ("my-group", 12, "incident")
-    assert "where a coordinator of 100 partitions looks in 62; of 50 partitions 12 is right" in found.sentence
+    assert "with 100 offsets partitions its coordinator looks in 62; with 50 offsets partitions it would look in 12" in found.sentence
     assert "t-0 9100 → 7" in found.sentence
 
 
 def test_the_count_that_is_given_decides_which_side_is_wrong(tmp_path: Path) -> None:
-    assert [finding.offsets_partition for finding in hit("IC-21", tmp_path, "50 partitions are known")] == [62]
+    assert [finding.offsets_partition for finding in hit("IC-21", tmp_path, "50 partitions are given")] == [62]
 
 
 def test_a_coordinator_that_orders_by_markers_shows_an_older_value(tmp_path: Path) -> None:
     found = said(hit("IC-22", tmp_path), "IC-22")
 
     assert (found.group, found.topic, found.partition) == ("g", "t", 0)
-    assert found.sentence.startswith("50 is shown, and the log has 70: an older value, or a coordinator that orders transactions by")
+    assert found.sentence.startswith("the coordinator shows 50, and the log has 70: it has an older value, or it orders transactional")
 
 
 @pytest.mark.parametrize(
     ("which", "sentence"),
     [
-        ("what the log removed", "100 is shown, and in the log record 1 removed it"),
-        ("what the log never had", "9 is shown, and the log has no record of it"),
-        ("what only the log has", "nothing is shown, and the log has 100"),
+        ("an offset that the log removed", "the coordinator shows 100, and in the log record 1 removed it"),
+        ("an offset that the log does not have", "the coordinator shows 9, and the log has no commit for this partition"),
+        ("an offset that only the log has", "the coordinator shows no offset, and the log has 100"),
     ],
 )
 def test_what_only_one_of_them_has_is_said(tmp_path: Path, which: str, sentence: str) -> None:
     assert sentence in {finding.sentence for finding in hit("IC-22", tmp_path, which)}
 
 
-@pytest.mark.parametrize("which", ["the same", "later", "a moment before", "hidden for a pending commit"])
+@pytest.mark.parametrize("which", ["the same", "later", "a moment before", "not shown because of a pending commit"])
 def test_a_listing_that_agrees_leaves_nothing_open(tmp_path: Path, which: str) -> None:
     assert not near_miss("IC-22", tmp_path, which)
 
@@ -57,7 +57,7 @@ def test_a_dash_where_the_log_has_an_offset(tmp_path: Path) -> None:
     log = "0 d0 10:00 OC my-group t-0 = 900"
     findings = Story(log, offsets_partition=12).findings(tmp_path, Inputs(live=[_live("my-group", None)]), codes=["IC-22"])
 
-    assert said(findings, "IC-22").sentence == "nothing is shown, and the log has 900"
+    assert said(findings, "IC-22").sentence == "the coordinator shows no offset, and the log has 900"
 
 
 def test_a_group_that_is_shown_and_not_in_its_log(tmp_path: Path) -> None:
@@ -67,10 +67,13 @@ def test_a_group_that_is_shown_and_not_in_its_log(tmp_path: Path) -> None:
     found = said(story.findings(tmp_path, Inputs(live=live), codes=["IC-22"]), "IC-22")
 
     assert (found.group, found.offsets_partition) == ("billing", 9)
-    assert found.sentence == "t-0 7 shown, and the log has no record of the group"
+    assert found.sentence == "the coordinator shows t-0 7, and the log has no record of the group"
 
 
 def test_without_a_listing_it_cannot_be_decided(tmp_path: Path) -> None:
     found = said(undecidable("IC-22", tmp_path), "IC-22")
 
-    assert (found.confidence, found.remedy) == ("undecidable", "Give it with --live")
+    assert (found.confidence, found.remedy) == (
+        "undecidable",
+        "Add --live FILE, the output of kafka-consumer-groups.sh --describe --all-groups",
+    )

@@ -16,16 +16,16 @@ def test_an_operator_reset_a_group(tmp_path: Path) -> None:
     found = said(findings, "IC-05b")
     assert codes_of(findings) == {"IC-05b"}
     assert (found.severity, found.confidence, found.group) == ("warn", "likely", "pay")
-    expected = "reset while empty, 2 partitions: done-0 9000 → 6200 (-2800), done-1 8800 → 6100 (-2700), 80 s after the group emptied"
+    expected = "2 offsets reset 80 s after the group became Empty: done-0 9000 → 6200 (-2800), done-1 8800 → 6100 (-2700)"
     assert found.sentence == expected
     assert evidence_offsets(found) == [1, 2, 3, 4, 5, 6]
 
 
 def test_a_reset_to_where_the_group_is_changes_nothing(tmp_path: Path) -> None:
-    assert said(hit("IC-05b", tmp_path, "to where the group is already"), "IC-05b").severity == "info"
+    assert said(hit("IC-05b", tmp_path, "two partitions reset to their committed offsets"), "IC-05b").severity == "info"
 
 
-@pytest.mark.parametrize("which", ["a group that nobody ever joined", "behind a placeholder", "members are in it"])
+@pytest.mark.parametrize("which", ["a group without members", "a group that was only created", "a group with members"])
 def test_of_what_is_no_reset_nothing_is_left_open(tmp_path: Path, which: str) -> None:
     assert not near_miss("IC-05b", tmp_path, which)
 
@@ -49,22 +49,22 @@ def test_replication_writes_positions_every_minute(tmp_path: Path, which: str) -
     found = said(findings, "IC-33")
     assert codes_of(findings) == {"IC-33"}
     assert (found.severity, found.confidence) == ("info", "likely")
-    assert "2 partitions written every 60 s while nobody is in the group" in found.sentence
+    assert "commits 2 partitions every 60 s, while the group has no members" in found.sentence
 
 
 def test_replication_wrote_a_literal_source_offset(tmp_path: Path) -> None:
-    found = said(hit("IC-33", tmp_path, "a literal offset of the source"), "IC-33")
+    found = said(hit("IC-33", tmp_path, "an untranslated offset of the source"), "IC-33")
 
     assert found.severity == "warn"
-    assert "src.t-0 is at 4200, beyond the local end 500" in found.sentence
+    assert "src.t-0 is at 4200, and its local log ends at 500" in found.sentence
 
 
 def test_members_came_while_replication_went_on(tmp_path: Path) -> None:
-    found = said(hit("IC-33", tmp_path, "members came while it went on", codes=["IC-33", "IC-05b"]), "IC-33")
+    found = said(hit("IC-33", tmp_path, "members join during the replication", codes=["IC-33", "IC-05b"]), "IC-33")
 
     assert found.severity == "warn"
-    assert "src.t-0 went back 500 → 400" in found.sentence
-    assert "1 member joined at record 7 while it went on" in found.sentence
+    assert "src.t-0 went back: 500 → 400" in found.sentence
+    assert "1 member joined at record 7, during the replication" in found.sentence
 
 
 def test_who_commits_again_and_again_while_nobody_is_there_is_no_operator(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ def test_an_aborted_commit_never_counted(tmp_path: Path) -> None:
 
 
 def test_a_group_that_looks_as_if_it_had_never_committed(tmp_path: Path) -> None:
-    found = said(hit("IC-26", tmp_path, "aborted, and nothing else of the key"), "IC-26")
+    found = said(hit("IC-26", tmp_path, "aborted, without any other commit of the key"), "IC-26")
 
     assert found.severity == "warn"
     assert "as if the group had never committed" in found.sentence
@@ -30,7 +30,7 @@ def test_committed_transactions_are_no_finding(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("which", "severity"), [("a copy in the middle of a transaction", "info"), ("a transaction that was left open", "warn")]
+    ("which", "severity"), [("a copy in the middle of a transaction", "info"), ("a transaction that stays open", "warn")]
 )
 def test_a_transaction_that_has_no_marker(tmp_path: Path, which: str, severity: str) -> None:
     found = [each for each in hit("IC-26", tmp_path, which) if "neither committed nor aborted" in each.sentence]

@@ -16,14 +16,14 @@ def test_records_that_cannot_be_decoded_are_counted_by_reason_with_a_sample(tmp_
     assert found["1 record of record type 999, value version 0"].severity == "info"
     assert found["2 records of offset_commit, value version 9"].severity == "warn"
     assert found["1 record of group_metadata, value version 3"].first_record_offset == 2
-    assert found["1 record of no type"].severity == "warn"
+    assert found["1 record of unknown type"].severity == "warn"
     evidence = found["1 record of record type 999, value version 0"].evidence
     assert isinstance(evidence, list)
     assert evidence[0]["key"] == "03e70000"
 
 
 def test_all_versions_that_brokers_wrote_and_control_records_are_no_strangers(tmp_path: Path) -> None:
-    assert not near_miss("IC-09", tmp_path, "every version that brokers wrote")
+    assert not near_miss("IC-09", tmp_path, "all versions that brokers wrote")
 
 
 def test_logs_of_upgraded_clusters_have_none() -> None:

@@ -66,7 +66,7 @@ def test_drills(spark: SparkSession, tmp_path: Path, compared: Compared, turn: i
 
 def test_what_is_found_in_files_of_large_logs(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Loads by some releases, and how far the cleaner came, are found out side by side."""
-    stopped = incidents.write("IC-03", tmp_path / "stopped", which="an open transaction in its way")
+    stopped = incidents.write("IC-03", tmp_path / "stopped", which="an open transaction stops it")
     owners = incidents.write("IC-06d", tmp_path / "owners")
     places = [stopped.directory, owners.directory]
     monkeypatch.setattr(loading, "_MOST_BYTES_FOR_ALL", 0)

@@ -1,10 +1,10 @@
-"""Detectors: each a function from what a log was condensed to, to findings. docs/detectors.md has their rules.
+"""Detectors: functions from a condensed log to findings. docs/detectors.md has their rules.
 
-    case = condense(chapters(reader))      one pass, `cases` says what comes of it
-    diagnose(case, Inputs())               what all detectors find, the worst first
+    case = condense(chapters(reader))      one pass over the log; the result is a `TopicCase` of `cases`
+    diagnose(case, Inputs())               the findings of all detectors, the worst first
 
-To add one: write `find_…(case, inputs) -> Iterator[Finding]` in the module of its section, its rule as the docstring, and a row in the
-`DETECTORS` of that module; `catalogue` joins them.
+To add one: write `find_…(case, inputs) -> Iterator[Finding]` in the module of its section, with its rule as the docstring, and a row in the
+`DETECTORS` of that module. `catalogue` joins them.
 """
 
 from __future__ import annotations

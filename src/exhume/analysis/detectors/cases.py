@@ -1,13 +1,13 @@
-"""What a detector sees: an offsets topic condensed to lives of keys and groups, and to the changes that somebody may want to look at.
+"""The input of detectors: an offsets topic condensed to the histories of its keys and groups.
 
     TopicCase        all logs that were read
     └ PartitionCase  one offsets partition of one replica
-      └ GroupCase    one group: its keys, its records, when it was silent
-        └ KeyHistory    one (group, topic, partition): the numbers of all of its commits, and the few that stand out, as `Change`s
+      └ GroupCase    one group: its keys, its records, its pauses
+        └ KeyHistory    one (group, topic, partition): numbers over all of its commits, and the few that stand out, as `Change`s
 
-Commits are taken in the order in which they came to count: a plain one when it was appended, one of a transaction when its COMMIT marker
-was, and never in front of a later commit that counted already. Times are append times, that of the commit where a message format has
-none; None where there is neither. All of this is bounded by the number of keys and group records, not by that of commits.
+Commits are in the order in which they took effect: a plain commit when it was appended, a transactional one when its COMMIT marker was
+appended, and never before a later commit that already had effect. A time is the append time; the commit time if the message format has no
+append time; None if there is neither. The size of all this depends on the number of keys and group records, not on the number of commits.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from exhume.arrow_rows import Origin
 from exhume.codecs.record_types import GROUP_METADATA, Decoded, decode_record
 from exhume.replay.topic_names import TopicNames
 
-#: What a `GroupCase` keeps of its memberships, until it forgets them.
+#: The attributes that a `GroupCase` derives from its memberships. `forget` drops them.
 _MADE_OF_STEPS = ("memberships", "owners", "_lowest_from", "_highest_up_to")
 
 
 class GroupRecord(NamedTuple):
-    """A record of the group itself or of a member: types 2 and 3 to 23. `decoded` reads key and value when asked."""
+    """A record of a group or a member: types 2 and 3 to 23. `decoded` decodes key and value on each call."""
 
     record_offset: int
     timestamp_ms: int | None
@@ -50,11 +50,11 @@ class GroupRecord(NamedTuple):
     path: str
     key: bytes
     value: bytes | None
-    #: What the group is from here on.
+    #: The phase of the group from this record on.
     phase: GroupPhase
-    #: The generation, or the group epoch, where the record says one.
+    #: The generation or the group epoch; None if the record contains none.
     epoch: int | None = None
-    #: Of a record of a classic group; None where its members have to be decoded one by one.
+    #: The members of a classic group record; None if they must be decoded one by one.
     member_table: MemberTable | None = None
 
     @property
@@ -66,7 +66,7 @@ class GroupRecord(NamedTuple):
         return int.from_bytes(self.key[:2], "big", signed=True)
 
     def row(self, replica: str | None, offsets_partition: int | None) -> dict[str, Any]:
-        """As a row of `schemas.RECORDS`, as far as it is known here."""
+        """Return the known columns of `schemas.RECORDS`."""
         return {
             "replica": replica,
             "offsets_partition": offsets_partition,
@@ -84,7 +84,7 @@ class GroupRecord(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """A time without any commit of a group that is much longer than usual: between two commits, in log order."""
+    """An interval between two commits of a group that is much longer than usual, in log order."""
 
     from_record_offset: int
     from_timestamp_ms: int
@@ -99,7 +99,7 @@ class Silence:
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """From `first_record_offset` on another leader appended to the offsets partition; `silent_since_ms` is the last time before it."""
+    """A leader epoch of the offsets partition, from `first_record_offset` on. `silent_since_ms` is the last record time before it."""
 
     leader_epoch: int
     first_record_offset: int
@@ -109,10 +109,10 @@ class Epoch:
 
 @dataclass(slots=True)
 class LogContext:
-    """What is known about the log that a group lives in, and around it.
+    """Facts about the log that contains a group.
 
-    History is complete from `complete_from_offset` on: every offset from there to the end has its record. In front of it compaction has
-    been, and rules that need every record must say undecidable.
+    The log is complete from `complete_from_offset` on: each offset from there to the end has its record. Compaction removed records before
+    it, and a rule that needs each record cannot decide there.
     """
 
     replica: str | None
@@ -123,14 +123,14 @@ class LogContext:
     first_timestamp_ms: int | None
     last_timestamp_ms: int | None
     records: int
-    #: Those that have no time: of message format 0.
+    #: The number of records of message format 0, which have no time.
     without_time: int = 0
     epochs: list[Epoch] = field(default_factory=list)
-    #: When tombstones of offsets were written, (time, group, topic), of all groups of all logs.
+    #: The times of offset tombstones of all groups of all logs: (time, group, topic).
     sweeps: list[tuple[int, str, str]] = field(default_factory=list)
-    #: The retention that most removals speak for, where it was not given; None: nothing does.
+    #: The retention that explains most removals, if none was given; None if nothing suggests one.
     likely_retention_ms: int | None = None
-    #: Where the first segment begins, and the topic id of the partition's directory, where they are known.
+    #: The base offset of the first segment, and the topic id in the partition's directory, if known.
     first_segment_offset: int | None = None
     topic_id: str | None = None
     #: Names of topic ids.
@@ -138,11 +138,11 @@ class LogContext:
 
     @property
     def origin(self) -> Origin:
-        """Replica and offsets partition."""
+        """The replica and the offsets partition."""
         return self.replica, self.offsets_partition
 
     def is_complete_at(self, record_offset: int) -> bool:
-        """True where no record from this one on was removed."""
+        """Return True if compaction removed no record from this offset on."""
         return record_offset >= self.complete_from_offset
 
 
@@ -152,23 +152,23 @@ class GroupCase:
 
     group: str
     log_context: LogContext
-    #: Its keys, in the order in which the log met them.
+    #: Its keys, in the order of their first records.
     keys: GroupKeys = field(repr=False)
     #: The records of the group and its members, in order.
     records: list[GroupRecord]
-    #: Append times of its first and last commit; None where it never committed.
+    #: The append times of its first and last commit; None if it never committed.
     first_commit_ms: int | None
     last_commit_ms: int | None
-    #: The last intervals between commits of different times, `USUAL` at most, and their median; None before two.
+    #: The last intervals between commits of different times (at most `USUAL`), and their median; None if there are fewer than two.
     last_intervals_ms: list[int]
     usual_interval_ms: float | None
     silences: list[Silence]
-    #: Whether what is made of `keys` is kept by `forget`.
+    #: True if `forget` keeps what was derived from `keys`.
     is_kept: bool = False
 
     @cached_property
     def memberships(self) -> list[Membership]:
-        """The steps of the group's life: who was in it, and who had what, from one record to the next."""
+        """The steps of the group: its members and their assignments, from one group record to the next."""
         return self._steps_of(self.records)
 
     def _steps_of(self, records: Sequence[GroupRecord]) -> list[Membership]:
@@ -190,7 +190,7 @@ class GroupCase:
         return list(steps_of_records(in_hand, log_context.names))
 
     def edges(self) -> list[Membership]:
-        """The first and the last step with members, without making the others where that can be: where all records are classic."""
+        """Return the first and the last step with members. If all records are classic, no other step is made."""
         if any(record.record_type != GROUP_METADATA for record in self.records):
             steps = [step for step in self.memberships if step.members]
             return [steps[0], steps[-1]] if steps else []
@@ -198,7 +198,7 @@ class GroupCase:
         return self._steps_of(active[:1] + active[-1:])
 
     def forget(self) -> None:
-        """Let go of what can be made again."""
+        """Drop everything that can be derived again."""
         if not self.is_kept:
             self.keys.forget()
         for name in _MADE_OF_STEPS:
@@ -206,46 +206,46 @@ class GroupCase:
 
     @cached_property
     def owners(self) -> OwnerHistory:
-        """Who had each partition, from step to step."""
+        """The owner of each partition, step by step."""
         return OwnerHistory(self.memberships)
 
     @cached_property
     def _lowest_from(self) -> list[int]:
-        """The lowest record offset of each step and all behind it: those of the steps, unless the log goes back."""
+        """The lowest record offset of each step and all later steps: the step's own, unless record offsets go back."""
         return [*accumulate((step.record_offset for step in reversed(self.memberships)), min)][::-1]
 
     @cached_property
     def _highest_up_to(self) -> list[int]:
-        """The highest record offset of each step and all in front of it."""
+        """The highest record offset of each step and all earlier steps."""
         return [*accumulate((step.record_offset for step in self.memberships), max)]
 
     def steps_before(self, record_offset: int) -> int:
-        """How many steps there are up to the last one in front of this record."""
+        """Return the number of steps before this record."""
         return bisect_left(self._lowest_from, record_offset)
 
     def count_steps_before(self, record_offsets: Int64s) -> Int64s:
-        """`steps_before` of each of these."""
+        """Return `steps_before` of each of these offsets."""
         counts: Int64s = np.searchsorted(np.array(self._lowest_from, np.int64), record_offsets)
         return counts
 
     def membership_before(self, record_offset: int) -> Membership | None:
-        """The last step in front of this record."""
+        """Return the last step before this record."""
         count = self.steps_before(record_offset)
         return self.memberships[count - 1] if count else None
 
     def membership_after(self, record_offset: int) -> Membership | None:
-        """The first step behind this record."""
+        """Return the first step after this record."""
         count = bisect_right(self._highest_up_to, record_offset)
         return self.memberships[count] if count < len(self.memberships) else None
 
     @property
     def phase(self) -> GroupPhase:
-        """What the group is at the end of the log."""
+        """The phase of the group at the end of the log."""
         return self.records[-1].phase if self.records else "unrecorded"
 
 
 def _is_plainly_classic(records: Sequence[GroupRecord]) -> bool:
-    """Whether each of these is a classic group whole, in a batch of its own, under one and the same key; or its tombstone."""
+    """Return True if each record has the same key of a classic group, and is a whole group in a batch of its own, or a tombstone."""
     if not records or records[0].record_type != GROUP_METADATA or decoded_key(records[0].key).marks:
         return False
     key, before = records[0].key, None
@@ -264,17 +264,17 @@ class PartitionCase:
 
     log_context: LogContext
     groups: list[GroupCase]
-    #: When tombstones of offsets were written: (time, group, topic).
+    #: The times of offset tombstones: (time, group, topic).
     sweeps: list[tuple[int, str, str]] = field(default_factory=list, repr=False)
     open_transactions: list[OpenTransaction] = field(default_factory=list)
     markers: int = 0
-    #: Those of transaction coordinators that had been succeeded.
+    #: Markers of transaction coordinators that a newer one had replaced.
     late_markers: list[LateMarker] = field(default_factory=list)
-    #: Records that cannot be read, or only in part.
+    #: Records that cannot be decoded, or only in part.
     undecodable_records: list[UndecodableRecord] = field(default_factory=list)
-    #: The names of topic ids that commits tell.
+    #: The names of topic ids that commits contain.
     topics_by_id: dict[str, str] = field(default_factory=dict)
-    #: What a cleaner left; None where nobody counted it.
+    #: The superseded bytes that the cleaner left; None if not counted.
     uncleaned: Uncleaned | None = None
 
 
@@ -283,9 +283,9 @@ class TopicCase:
     """All logs that were read."""
 
     partitions: list[PartitionCase]
-    #: The files that it was read from; None where nobody has them any more.
+    #: The files that were read; None if they are no longer available.
     files: LogFiles | None = None
 
     def groups(self) -> Iterator[GroupCase]:
-        """Every group of every partition and replica."""
+        """Yield each group of each partition and replica."""
         return (group for partition in self.partitions for group in partition.groups)

@@ -1,4 +1,4 @@
-"""Every detector there is, in the order of the catalogue."""
+"""All detectors, in the order of the catalogue."""
 
 from __future__ import annotations
 
@@ -43,5 +43,5 @@ DETECTORS: tuple[Detector, ...] = (
     *undecodable.DETECTORS,
 )
 
-#: Entries that no detector answers, and what does.
-WITHOUT_DETECTOR = {"IC-10": "Restoring positions is what exhume reset-plan does"}
+#: Entries without a detector, and the command that answers each.
+WITHOUT_DETECTOR = {"IC-10": "exhume reset-plan restores committed offsets"}

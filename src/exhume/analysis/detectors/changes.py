@@ -1,4 +1,4 @@
-"""Commits that stand out, kept as rows of numbers: an object is made of one that somebody looks at."""
+"""Commits that stand out, kept as rows of numbers. An object is made only of a commit that a detector reads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from exhume.analysis.detectors.commits import GROUP_PHASES, REASONS, Change, Rea
 
 
 class ChangeColumn(IntEnum):
-    """What a row has in front of the columns of its commit, and these of the commit in front of it: of no meaning without `HAS_BEFORE`."""
+    """The first columns of a row. The columns of its commit follow, then those of the commit that it replaced (see `HAS_BEFORE`)."""
 
     KEY = 0
     REASONS = 1
@@ -30,7 +30,7 @@ _BEFORE = _COMMIT + COMMIT_WITH_GROUP
 
 
 class ChangeTable:
-    """Some of these changes, by their rows, in columns. `places` are those of their keys in whatever was asked for."""
+    """Some changes in columns. `places` are the positions of their keys in the list of requested keys."""
 
     def __init__(self, kept: Changes, places: Int64s, rows: Int64s) -> None:
         self._kept, self.places, self._rows = kept, places, rows
@@ -38,15 +38,16 @@ class ChangeTable:
     def __len__(self) -> int:
         return len(self.places)
 
-    def told(self, told: ChangeColumn) -> Int64s:
-        return self._column(told)
+    def change(self, column: ChangeColumn) -> Int64s:
+        """Return a column of the changes themselves."""
+        return self._column(column)
 
     def commit(self, column: CommitColumn) -> Int64s:
-        """A column of the commits, one of those up to `CommitColumn.STEPS`."""
+        """Return a column of the commits, up to `CommitColumn.STEPS`."""
         return self._column(_COMMIT + column)
 
     def before(self, column: CommitColumn) -> Int64s:
-        """A column of what they took the place of, one of those up to `CommitColumn.POSITION`."""
+        """Return a column of the commits that they replaced, up to `CommitColumn.POSITION`."""
         return self._column(_BEFORE + column)
 
     def _column(self, column: int) -> Int64s:
@@ -54,65 +55,69 @@ class ChangeTable:
         return values
 
     def has(self, *reasons: Reason) -> Flags:
-        """True for those that stand out for any of these reasons."""
-        flags: Flags = self.told(ChangeColumn.REASONS) & _bits(reasons) != 0
+        """Return True for each change that stands out for any of these reasons."""
+        flags: Flags = self.change(ChangeColumn.REASONS) & _bits(reasons) != 0
         return flags
 
     def where(self, wanted: Flags) -> ChangeTable:
-        """These alone."""
+        """Return these changes only."""
         at = np.flatnonzero(wanted)
         return ChangeTable(self._kept, self.places[at], self._rows[at])
 
     def changes(self) -> list[Change]:
-        """All of them as objects."""
+        """Return all changes as objects."""
         return self._kept.made(self._rows)
 
 
 class Changes:
-    """The changes of all keys of one log, taken block by block."""
+    """The changes of all keys of one log, added block by block."""
 
     def __init__(self, names: NameNumbers) -> None:
         self._names = names
-        #: As they were taken, a row for each column: one table of all would have to be copied whenever it grows.
+        #: One row for each column. One table of all blocks would be copied whenever it grows.
         self._blocks: list[Int64s] = []
         self._usual_rises: list[Floats] = []
-        #: Where each block begins, and where the next one will.
+        #: The first row of each block, and of the next one.
         self._block_starts = [0]
-        #: The columns that somebody asked for, whole.
+        #: The columns that were requested, concatenated.
         self._columns: dict[int, Int64s] = {}
-        #: The rows of one key behind those of another, and where those of each key begin among them.
+        #: The rows sorted by key, and the first row of each key among them.
         self._by_key = np.empty(0, np.int64)
         self._starts = np.zeros(1, np.int64)
-        #: No change at all.
+        #: The table without changes.
         self.none = ChangeTable(self, self._by_key, self._by_key)
 
-    def take(self, told: Int64s, commits: Int64s, before: Int64s, usual_rises: Floats) -> None:
-        """Add some, those of each key in their order. Of each table a row is a column: what `ChangeColumn` names; commits, as far as
-        `CommitColumn.STEPS`; and what was in front of each, as far as `CommitColumn.POSITION`. NaN is no usual rise.
+    def take(self, changes: Int64s, commits: Int64s, before: Int64s, usual_rises: Floats) -> None:
+        """Add changes, those of each key in order.
+
+        Args:
+            changes: A row for each column of `ChangeColumn`.
+            commits: A row for each column up to `CommitColumn.STEPS`.
+            before: The replaced commits, a row for each column up to `CommitColumn.POSITION`.
+            usual_rises: The usual rise of each change; NaN for none.
         """
         if len(usual_rises):
-            self._blocks.append(np.concatenate([told, commits, before]))
+            self._blocks.append(np.concatenate([changes, commits, before]))
             self._usual_rises.append(usual_rises)
             self._block_starts.append(self._block_starts[-1] + len(usual_rises))
             self._columns.clear()
 
     def column(self, column: int) -> Int64s:
-        """One column of all."""
+        """Return one column of all changes."""
         if column not in self._columns:
             self._columns[column] = np.concatenate([self._by_key[:0], *(block[column] for block in self._blocks)])
         return self._columns[column]
 
     def of(self, keys: Int64s) -> ChangeTable:
-        """Those of these keys, one key behind the other, each in its order; their places are those of the keys here."""
-        self._settle()
+        """Return the changes of these keys, key by key, each in order. `places` are positions in `keys`."""
+        self._sort_by_key()
         starts, ends = (self._starts[np.minimum(keys + more, len(self._starts) - 1)] for more in (0, 1))
         counts = ends - starts
         places = np.repeat(np.arange(len(keys)), counts)
         at = np.arange(len(places)) + np.repeat(starts - np.cumsum(counts) + counts, counts)
         return ChangeTable(self, places, self._by_key[at])
 
-    def _settle(self) -> None:
-        """Sort what was taken since by keys."""
+    def _sort_by_key(self) -> None:
         keys = self.column(ChangeColumn.KEY)
         if len(keys) == len(self._by_key):
             return
@@ -121,7 +126,7 @@ class Changes:
         self._starts = np.searchsorted(keys, np.arange(keys[-1] + 2))
 
     def made(self, rows: Int64s) -> list[Change]:
-        """These rows as objects."""
+        """Return these rows as objects."""
         blocks = np.searchsorted(self._block_starts, rows, side="right") - 1
         return [
             self._change(self._blocks[block][:, at].tolist(), float(self._usual_rises[block][at]))

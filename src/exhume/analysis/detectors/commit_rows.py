@@ -1,4 +1,4 @@
-"""Commits as columns of 64-bit numbers: what arithmetic over millions of them is done on."""
+"""Commits as columns of 64-bit numbers, for arithmetic over millions of them."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from exhume.analysis.detectors.commits import CommitRow
 
 Flags = npt.NDArray[np.bool_]
 
-#: Codes of (group, topic) and of (that, partition) in 63 bits.
+#: The code of (group, topic), and of (that code, partition), each in 63 bits.
 _TOPIC_BITS, _PARTITION_BITS = 31, 32
-#: Codes have so many slots each to be found in, or more.
+#: The least number of hash slots for each code.
 _SLOTS = 2
-#: Bytes of a commit besides its texts, for each value version: lengths, numbers and versions of key and value.
+#: The bytes of a commit without its texts, by value version: lengths, numbers and versions of key and value.
 _FIXED_BYTES = np.array([28, 36, 28, 32, 28], np.int64)
 
 
 class _Numbering:
-    """Numbers for 64-bit codes, given out as they are met. No code is negative."""
+    """Numbers for 64-bit codes, in the order of their first use. No code is negative."""
 
     def __init__(self) -> None:
         #: The codes in the order of their numbers.
@@ -34,7 +34,7 @@ class _Numbering:
         self._slots = np.full(1, NONE, np.int64)
 
     def of(self, codes: Int64s, loops: Loops) -> Int64s:
-        """The numbers of these codes; those that are new get the next ones, the lowest code first."""
+        """Return the numbers of these codes. New codes get the next numbers, the lowest code first."""
         numbers = self._looked_up(codes, loops)
         is_new = numbers == NONE
         if is_new.any():
@@ -43,24 +43,24 @@ class _Numbering:
         return numbers
 
     def _looked_up(self, codes: Int64s, loops: Loops) -> Int64s:
-        """The numbers of these codes; -1 for those that have none."""
+        """Return the numbers of these codes; -1 for a new code."""
         numbers = np.empty(len(codes), np.int64)
         loops.look_up(codes, self.codes, self._slots, numbers)
         return numbers
 
     def _add(self, new: Int64s, loops: Loops) -> None:
-        """Give numbers to these codes."""
+        """Number these new codes."""
         count = len(self.codes)
         self.codes = np.append(self.codes, new)
         if len(self._slots) < _SLOTS * len(self.codes):
             count, room = 0, 2 * _SLOTS * len(self.codes)
-            # Nobody who writes a log is to choose codes that fall together.
+            # A random size: the author of a log must not be able to choose codes that collide.
             self._slots = np.full(room + secrets.randbelow(room), NONE, np.int64)
         loops.enter(self.codes, count, self._slots)
 
 
 class NameNumbers:
-    """Numbers for groups, for keys and for topic ids, given out as they are met."""
+    """Numbers for groups, keys and topic ids, in the order of their first use."""
 
     def __init__(self) -> None:
         self.groups: dict[str, int] = {}
@@ -68,7 +68,7 @@ class NameNumbers:
         self._listed_topics: list[str] = []
         self._pairs, self._keys = _Numbering(), _Numbering()
         self.topic_ids: list[str | None] = [None]
-        #: The topic that the first commit with each of these ids was for.
+        #: The topic of the first commit with each topic id.
         self.topics_by_id: dict[str, str] = {}
         self._topic_id_numbers: dict[str | None, int] = {None: 0}
 
@@ -80,25 +80,25 @@ class NameNumbers:
         return len(self._keys.codes)
 
     def groups_of_keys(self) -> Int64s:
-        """The number of the group of each key, in the order of the numbers of keys."""
+        """Return the group number of each key, by key number."""
         groups: Int64s = self._pairs.codes[self._keys.codes >> _PARTITION_BITS] >> _TOPIC_BITS
         return groups
 
     def topics(self) -> list[str]:
-        """All topics, in the order of the numbers that `topics_and_partitions` speaks of."""
+        """Return all topics, in the order of their numbers."""
         if len(self._listed_topics) < len(self._topics):
             self._listed_topics = [*self._topics]
         return self._listed_topics
 
     def topics_and_partitions(self, keys: Int64s) -> tuple[Int64s, Int64s]:
-        """The number of the topic of each of these keys, and its partition."""
+        """Return the topic numbers and the partitions of these keys."""
         codes = self._keys.codes[keys]
         partitions = codes & (1 << _PARTITION_BITS) - 1
         pairs = self._pairs.codes[codes >> _PARTITION_BITS]
         return pairs & (1 << _TOPIC_BITS) - 1, partitions - (partitions >> _PARTITION_BITS - 1 << _PARTITION_BITS)
 
     def rows(self, commits: pa.RecordBatch, loops: Loops) -> Int64s:
-        """These commits (of `schemas.DECODED["offset_commit"]`) as columns, in their order, but for those that cannot be read."""
+        """Return these commits (of `schemas.DECODED["offset_commit"]`) as columns, in order, without those that cannot be decoded."""
         is_named = pc.and_(pc.is_valid(commits["group"]), pc.and_(pc.is_valid(commits["topic"]), pc.is_valid(commits["partition"])))
         is_read = pc.and_(is_named, pc.or_(commits["is_tombstone"], pc.is_valid(commits["committed_offset"])))
         if not pc.all(is_read, min_count=0).as_py():
@@ -119,7 +119,7 @@ class NameNumbers:
         if has_none.any():
             time[has_none] = rows[CommitColumn.COMMITTED_AT][has_none]
         texts = _sizes(groups) + _sizes(topics)
-        # What is newer than all that is known has the fields of the newest.
+        # A version that is newer than all known ones has the fields of the newest one.
         fixed = _FIXED_BYTES[np.minimum(rows[CommitColumn.VERSION], len(_FIXED_BYTES) - 1)]
         rows[CommitColumn.BYTES] = texts + rows[CommitColumn.METADATA] + np.where(rows[CommitColumn.VERSION] < 0, 10, fixed)
         rows[CommitColumn.SETTLED] = rows[CommitColumn.OFFSET]
@@ -129,9 +129,9 @@ class NameNumbers:
     def _numbered(
         self, group_names: pa.DictionaryArray, topic_names: pa.DictionaryArray, partitions: Int64s, loops: Loops
     ) -> tuple[Int64s, Int64s]:
-        """The numbers of keys and of groups."""
-        groups = _places(group_names, self.group)
-        topics = _places(topic_names, lambda name: self._topics.setdefault(name, len(self._topics)))
+        """Return the key numbers and the group numbers."""
+        groups = _name_numbers(group_names, self.group)
+        topics = _name_numbers(topic_names, lambda name: self._topics.setdefault(name, len(self._topics)))
         pairs = self._pairs.of(groups << _TOPIC_BITS | topics, loops)
         return self._keys.of(pairs << _PARTITION_BITS | partitions & (1 << _PARTITION_BITS) - 1, loops), groups
 
@@ -150,7 +150,7 @@ class NameNumbers:
         return topic_ids
 
     def commit(self, values: Sequence[int]) -> CommitRow:
-        """The values of one commit, in the order of `CommitColumn` as far as `POSITION`, as an object."""
+        """Make an object of one commit: its values in the order of `CommitColumn`, up to `POSITION`."""
         offset, time, value, epoch, metadata, committed_at, expires_at, version, producer, is_staged, topic_id, settled, position = values[
             :COMMIT_COLUMNS
         ]
@@ -184,33 +184,32 @@ _PLAIN = {
 
 
 def _encoded(names: pa.Array) -> pa.DictionaryArray:
-    """Each of these names there once, in the order in which they come first."""
+    """Encode names as a dictionary of the different ones, in the order of their first use."""
     encoded = names.dictionary_encode()
     news = np.diff(np.maximum.accumulate(numbers_of(encoded.indices, 0)), prepend=-1)
     if news.max() <= 1 and news.sum() == len(encoded.dictionary):
         return encoded
-    # The dictionary knows rows that were left out since.
+    # The dictionary still contains names of rows that were filtered out.
     return encoded.cast(pa.string()).dictionary_encode()
 
 
-def _places(names: pa.DictionaryArray, number: Callable[[str], int]) -> Int64s:
-    """The number of each of these names."""
-    return _told(names, np.array([number(name) for name in names.dictionary.to_pylist()], np.int64))
+def _name_numbers(names: pa.DictionaryArray, number: Callable[[str], int]) -> Int64s:
+    return _by_row(names, np.array([number(name) for name in names.dictionary.to_pylist()], np.int64))
 
 
 def _sizes(names: pa.DictionaryArray) -> Int64s:
-    """The bytes of each of these names."""
-    return _told(names, numbers_of(pc.binary_length(names.dictionary), 0))
+    """Return the bytes of each name."""
+    return _by_row(names, numbers_of(pc.binary_length(names.dictionary), 0))
 
 
-def _told(names: pa.DictionaryArray, of_different: Int64s) -> Int64s:
-    """What is told of each of these names, by what is told of those that differ."""
-    told: Int64s = of_different[numbers_of(names.indices, 0)]
-    return told
+def _by_row(names: pa.DictionaryArray, of_different: Int64s) -> Int64s:
+    """Return a number for each row, from one number for each different name."""
+    numbers: Int64s = of_different[numbers_of(names.indices, 0)]
+    return numbers
 
 
 def numbers_of(column: pa.Array, none: int) -> npt.NDArray[Any]:
-    """This column as 64-bit numbers, with this one for null."""
+    """Return this column as 64-bit numbers, with `none` for null."""
     if column.null_count:
         column = pc.fill_null(column, pa.scalar(none, column.type))
     numbers: npt.NDArray[Any] = column.to_numpy(zero_copy_only=False)
@@ -218,5 +217,5 @@ def numbers_of(column: pa.Array, none: int) -> npt.NDArray[Any]:
 
 
 def or_none(number: int) -> int | None:
-    """A time or record offset, or None for what stands for none."""
+    """Return this time or record offset; None for `NONE`."""
     return None if number == NONE else number

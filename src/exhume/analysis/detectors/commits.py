@@ -1,37 +1,37 @@
-"""Commits, and what stands out among them: the vocabulary of detectors that look at keys."""
+"""Commits of a key, and the changes, pauses and removals that stand out."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-#: Why a commit stands out:
+#: The reason why a commit stands out:
 #:
-#:     rewind          it is lower than the one that held before
-#:     after_rewind    it is the next other value behind a rewind
-#:     jump            it is higher by much more than the commits before it used to rise: see `JUMP_FLOOR`, `JUMP_RATIO`
-#:     while_empty     nobody was in the group, which has members at other times
-#:     back            the first one behind a tombstone
-#:     topic_id        it names another topic id than the last one that named any
-#:     leader_epoch    its leader epoch is lower than that of the last one that had any
+#:     rewind          it is lower than the committed offset before it
+#:     after_rewind    it is the first different value after a rewind
+#:     jump            it rises by much more than the commits before it: see `JUMP_FLOOR`, `JUMP_RATIO`
+#:     while_empty     the group had no member at that time, and has members at other times
+#:     back            it is the first commit after a tombstone
+#:     topic_id        its topic id differs from the last known one of the key
+#:     leader_epoch    its leader epoch is lower than the last known one of the key
 Reason = Literal["rewind", "after_rewind", "jump", "while_empty", "back", "topic_id", "leader_epoch"]
 REASONS: tuple[Reason, ...] = ("rewind", "after_rewind", "jump", "while_empty", "back", "topic_id", "leader_epoch")
-#: Of each key, changes of so many are kept for each reason, the first ones; all are counted.
+#: The number of changes kept of each key for each reason, the first ones. All are counted.
 MOST_CHANGES = 200
-#: A jump is a rise by more than both: so many offsets, and so many times the median of the last `USUAL` rises, two at least.
+#: A jump rises by more than this many offsets, and by more than this many times the median of the last `USUAL` rises (at least two).
 JUMP_FLOOR, JUMP_RATIO = 10_000, 50
-#: A pause is an interval that is longer than both: so many milliseconds, and so many times the median of the last `USUAL`, two at least.
+#: A pause is longer than this many milliseconds, and longer than this many times the median of the last `USUAL` intervals (at least two).
 PAUSE_MS, PAUSE_RATIO = 60_000, 10
-#: Of each key so many pauses are kept, the longest.
+#: The number of pauses kept of each key, the longest ones.
 MOST_PAUSES = 20
 
-#: What the log says about a group at a record: it has no record (yet); nobody is in it; it has members; its tombstone was the last word.
+#: The phase of a group at a record: without a group record so far, without members, with members, or removed by its tombstone.
 GroupPhase = Literal["unrecorded", "empty", "active", "removed"]
 GROUP_PHASES: tuple[GroupPhase, ...] = ("unrecorded", "empty", "active", "removed")
 
 
 class CommitRow(NamedTuple):
-    """A committed value. `settled_offset` is the record that made it count: itself, or the COMMIT marker of its transaction."""
+    """A committed offset. `settled_offset` is the record that made it effective: itself, or the COMMIT marker of its transaction."""
 
     record_offset: int
     timestamp_ms: int | None
@@ -45,18 +45,23 @@ class CommitRow(NamedTuple):
     #: None for a plain commit.
     producer_id: int | None
     settled_offset: int
-    #: Where its batch lies in its segment: commits of one append share it.
+    #: The position of its batch in its segment. Commits of one append share it.
     byte_position: int
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A commit that stands out, and what it took the place of: None where the log has nothing before it.
+    """A commit that stands out, and the commit that it replaced.
 
-    `phase` is that of the group then. `group_steps` counts the group's own records in front of it. `value_at_last_step` is what the key
-    held when the last of them came, `value_at_step_before` when the one before did that brought a new value with it: what the present owner
-    began with, and the one before him. `known_leader_epoch` and `known_topic_id` are of the last commit before it that had any, -1 and None
-    for none. `usual_rise` is the median of the rises before it, None before two.
+    Attributes:
+        before: The replaced commit; None if the log has none.
+        phase: The phase of the group at the commit.
+        group_steps: The number of group records before the commit.
+        value_at_last_step: The committed offset of the key at the last of these group records, where the present owner started.
+        value_at_step_before: The same at the last earlier group record that a commit of the key followed, where the previous owner started.
+        known_leader_epoch: The leader epoch of the last earlier commit that had one; -1 if none had.
+        known_topic_id: The topic id of the last earlier commit that had one; None if none had.
+        usual_rise: The median of the rises before the commit; None if there are fewer than two.
     """
 
     reasons: frozenset[Reason]
@@ -72,13 +77,13 @@ class Change:
 
     @property
     def delta(self) -> int:
-        """By how much it is higher than what it took the place of; 0 where there is nothing."""
+        """The commit minus the replaced commit; 0 if there is no replaced commit."""
         return 0 if self.before is None else self.commit.committed_offset - self.before.committed_offset
 
 
 @dataclass(frozen=True, slots=True)
 class CommitPause:
-    """A time without a commit of a key that is much longer than usual, and the commits on both sides of it."""
+    """An interval between two commits of a key that is much longer than usual."""
 
     before: CommitRow
     after: CommitRow
@@ -99,7 +104,7 @@ class CommitPause:
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """A tombstone of a key, and the value that it removed: None where the log has none before it."""
+    """A tombstone of a key, and the value that it removed (None if the log has none before it)."""
 
     record_offset: int
     timestamp_ms: int | None
@@ -111,7 +116,7 @@ class Removal:
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """A commit of a transaction that never counted. `outcome` is ABORT, or open where no marker ended the transaction."""
+    """A transactional commit that never took effect. `outcome` is `open` if no marker ended the transaction."""
 
     commit: CommitRow
     outcome: Literal["ABORT", "open"]

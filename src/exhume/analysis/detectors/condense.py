@@ -260,7 +260,7 @@ class PartitionCondenser:
             if removal.timestamp_ms is not None
         ]
         undecodable_records, topics_by_id = self._undecodable_records.found(), self._names.topics_by_id
-        uncleaned = None if self.superseded is None else self.superseded.told()
+        uncleaned = None if self.superseded is None else self.superseded.result()
         markers = self._markers
         return PartitionCase(
             self.log_context, groups, sweeps, opened, markers.count, markers.late, undecodable_records, topics_by_id, uncleaned

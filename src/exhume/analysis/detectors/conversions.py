@@ -1,4 +1,4 @@
-"""Groups that go from one protocol to the other."""
+"""Find groups that change between the classic and the consumer protocol."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from exhume.analysis.detectors.report import counted, finding, span
 from exhume.analysis.memberships import Membership
 from exhume.findings import Finding
 
-#: More conversions in a day are too many.
+#: More conversions than this in a day are too many.
 DAILY_CONVERSIONS, DAY_MS, MINUTE_MS = 2, 86_400_000, 60_000
 
 
 def find_type_changes(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # noqa: ARG001
-    """A group that changes its type, classic to consumer or back, more than twice in a day; and offsets that changed along with it.
+    """A group changes its type (classic to consumer, or back) more than twice in a day; or an offset changes with the type.
 
-    A conversion writes the tombstones of one kind and the records of the other in one batch, or in two that follow one another. Offsets
-    stay as they are. One that jumps or goes back within a minute of it did not.
+    A conversion writes the tombstones of one type and the records of the other in one batch, or in two successive ones. It does not change
+    offsets. So an offset that jumps or goes back within a minute of it is a finding of its own.
     """
     steps = group.memberships
     flips = [after for before, after in zip([None, *steps], steps, strict=False) if _is_flip(before, after)]
@@ -30,14 +30,14 @@ def find_type_changes(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  #
         length_ms = (days[-1].timestamp_ms or 0) - (days[0].timestamp_ms or 0)
         yield finding(
             "IC-31",
-            f"{counted(len(days), 'change')} of type in {span(length_ms)}, the last one to {days[-1].kind}",
+            f"the group changed its type {counted(len(days), 'time')} in {span(length_ms)}, the last time to {days[-1].kind}",
             group,
             confidence="proof",
             evidence=days,
-            not_excluded=("changes of type of which compaction left one side",)
+            not_excluded=("records of a conversion that compaction removed",)
             if not group.log_context.is_complete_at(days[0].record_offset)
             else (),
-            remedy="Members of both protocols join by turns: finish the migration, or set group.consumer.migration.policy to disabled",
+            remedy="Members of both protocols join in turn: finish the migration, or set group.consumer.migration.policy=disabled",
         )
     for key in group.keys.with_changes("rewind", "jump"):
         for change in key.of("rewind", "jump"):
@@ -45,7 +45,7 @@ def find_type_changes(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  #
             if near is not None:
                 yield finding(
                     "IC-31",
-                    f"{key.topic}-{key.partition} went by {change.delta:+d} within a minute of the change to {near.kind}",
+                    f"the committed offset changed by {change.delta:+d} within a minute of the group's change to type {near.kind}",
                     key,
                     log_context=group.log_context,
                     severity="incident",
@@ -64,7 +64,7 @@ def _is_flip(before: Membership | None, after: Membership) -> bool:
 
 
 def _busy_days(flips: Sequence[Membership]) -> Iterator[tuple[int, int]]:
-    """First and last of each run of conversions of which more than two lie within a day."""
+    """Yield the first and the last of each run of conversions with more than two in a day."""
     spans: list[tuple[int, int]] = []
     for last in range(DAILY_CONVERSIONS, len(flips)):
         begin_ms, end_ms = flips[last - DAILY_CONVERSIONS].timestamp_ms, flips[last].timestamp_ms
@@ -87,6 +87,6 @@ DETECTORS = (
         title="Group changes its type back and forth",
         section="Membership and assignment",
         in_group=find_type_changes,
-        traps=("Compaction may have left one side of a conversion", "A migration and its return are two changes"),
+        traps=("Compaction may have removed one half of a conversion", "A migration and its rollback are two changes"),
     ),
 )

@@ -1,4 +1,4 @@
-"""What copies of the log show: replicas that differ, damage, and a partition that was silent while others were not."""
+"""Find differences between replicas, damage, and a partition without records while others had some."""
 
 from __future__ import annotations
 
@@ -15,41 +15,42 @@ from exhume.analysis.detectors.cases import Epoch, PartitionCase, TopicCase
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.log_files import LogFiles
 from exhume.analysis.detectors.registry import Detector
-from exhume.analysis.detectors.report import Proof, counted, finding, span, undecidable
+from exhume.analysis.detectors.report import Proof, counted, finding, next_step, span, undecidable
 from exhume.codecs.record_types import OFFSET_COMMIT_TYPES, decode_record
 from exhume.findings import Finding
 
 _COMPARED = ("partition_leader_epoch", "key", "value")
 _COLUMNS = ["record_offset", "timestamp_ms", *_COMPARED]
-#: Records that differ are kept as evidence up to so many.
+#: The largest number of differences in the evidence.
 _MOST_DIFFERENCES = 25
-#: A partition is silent when nothing comes for so long, in front of a new leader.
+#: The least time without records before a new leader.
 _SILENT_MS = 10 * 60_000
 _LEAST_GROUPS = 2
 
 
-def find_replicas_diverge(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:  # noqa: ARG001
-    """Records that stand at the same offset of two replicas and are not the same.
+def find_replicas_diverge(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:
+    """Two replicas have different records at the same offset.
 
-    Leader epoch, key and value are compared, record by record: batches may differ after cleaning. What only one of them has is no
-    difference, since each is cleaned by itself. Differences at or above a high watermark are a tail that a replica had yet to give up.
+    Leader epoch, key and value are compared, record by record: batches may differ after compaction. A record that only one replica has is
+    no difference, since each replica is compacted on its own. Differences at or above a high watermark are a tail that a replica has not
+    truncated yet.
     """
     by_number: defaultdict[int | None, list[PartitionCase]] = defaultdict(list)
     for partition in case.partitions:
         by_number[partition.log_context.offsets_partition].append(partition)
     several = [partitions for partitions in by_number.values() if len(partitions) > 1]
     if not several or case.files is None:
-        yield undecidable("IC-23", "there is one copy of each partition only", remedy="Give the data directory of a second replica, too")
+        yield undecidable("IC-23", "only one copy of each offsets partition was given", remedy="Add the data directory of a second replica")
         return
     for partitions in several:
         for one, other in combinations(partitions, 2):
             differences, count = _differences(case.files, one, other)
             if count:
-                yield _diverged(case.files, one, other, differences, count)
+                yield _diverged(case.files, one, other, differences, count=count, inputs=inputs)
 
 
 def _differences(files: LogFiles, one: PartitionCase, other: PartitionCase) -> tuple[list[tuple[dict[str, Any], dict[str, Any]]], int]:
-    """The first records at the same offset that differ, and how many there are."""
+    """Return the first records that differ at the same offset, and the number of all."""
     found: list[tuple[dict[str, Any], dict[str, Any]]] = []
     count = 0
     sides = [(batch.select(_COLUMNS) for batch in files.records(each.log_context.origin)) for each in (one, other)]
@@ -67,7 +68,7 @@ def _differences(files: LogFiles, one: PartitionCase, other: PartitionCase) -> t
 
 
 def _side_by_side(left: Iterator[pa.RecordBatch], right: Iterator[pa.RecordBatch]) -> Iterator[tuple[pa.Table, pa.Table]]:
-    """Tables of the records that both sides have, row by row at the same offset."""
+    """Yield tables of the records that both sides have, with the same offsets in the same rows."""
     one, other = next(left, None), next(right, None)
     while one is not None and other is not None:
         offsets = [batch["record_offset"].to_numpy() for batch in (one, other)]
@@ -81,12 +82,18 @@ def _side_by_side(left: Iterator[pa.RecordBatch], right: Iterator[pa.RecordBatch
 
 
 def _diverged(
-    files: LogFiles, one: PartitionCase, other: PartitionCase, differences: Sequence[tuple[dict[str, Any], dict[str, Any]]], count: int
+    files: LogFiles,
+    one: PartitionCase,
+    other: PartitionCase,
+    differences: Sequence[tuple[dict[str, Any], dict[str, Any]]],
+    *,
+    count: int,
+    inputs: Inputs,
 ) -> Finding:
     first = differences[0]
     offset = first[0]["record_offset"]
     epochs = [row["partition_leader_epoch"] for row in first]
-    # Whose leader came later is what the others follow.
+    # The followers take the records of the later leader.
     loser, winner = (0, 1) if epochs[0] <= epochs[1] else (1, 0)
     names = [each.log_context.replica for each in (one, other)]
     lost = [text for pair in differences if (text := _lost(pair[loser], pair[winner])) is not None]
@@ -103,27 +110,28 @@ def _diverged(
     ]
     return finding(
         "IC-23",
-        f"replicas {names[0]} and {names[1]} have {counted(count, 'record')} at the same offset that are not the same, from {offset} on "
-        f"(leader epochs {epochs[0]} and {epochs[1]}); what replica {names[loser]} has there is lost{f': {lost[0]}' if lost else ''}",
+        f"replicas {names[0]} and {names[1]} have different records at {counted(count, 'offset')}, from record {offset} on"
+        f" (leader epochs {epochs[0]} and {epochs[1]}); the records of replica {names[loser]} are lost"
+        f"{f', for example {lost[0]}' if lost else ''}",
         one.log_context,
         severity="info" if is_tail else "incident",
         confidence="possible" if is_tail else "proof",
         evidence=rows,
-        not_excluded=["a tail above the high watermark, which a replica gives up when it follows the leader"] if is_tail else [],
-        remedy="exhume state on each replica, and exhume diff, show what the groups lose",
+        not_excluded=["a tail above the high watermark, which a replica truncates when it follows the leader"] if is_tail else [],
+        remedy=next_step("Compare the committed offsets by replica", inputs, "state", "--table", "offsets"),
     )
 
 
 def _lost(loser: dict[str, Any], winner: dict[str, Any]) -> str | None:
-    """What a commit on the losing side said, and what stands there on the other."""
+    """Describe a lost commit, and the committed offset at its place on the other replica; None for other records."""
     decoded = decode_record(loser["key"], loser["value"])
     if decoded.number not in OFFSET_COMMIT_TYPES or decoded.value is None:
         return None
     place = f"{decoded.key.get('group')} {decoded.key.get('topic')}-{decoded.key.get('partition')}"
-    stands = decode_record(winner["key"], winner["value"])
-    value = (stands.value or {}).get("committed_offset") if stands.key == decoded.key else None
-    kept = "" if value is None else f", where {value} stands now"
-    return f"{place} = {decoded.value.get('committed_offset')}{kept}"
+    kept = decode_record(winner["key"], winner["value"])
+    value = (kept.value or {}).get("committed_offset") if kept.key == decoded.key else None
+    now = "" if value is None else f" (now {value})"
+    return f"{place} = {decoded.value.get('committed_offset')}{now}"
 
 
 def _text(row: dict[str, Any]) -> str:
@@ -134,13 +142,13 @@ def _text(row: dict[str, Any]) -> str:
 
 
 def find_damaged_segments(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:  # noqa: ARG001
-    """Batches that fail their checksum, lengths that lead beyond the file, bytes that are no batch, records that cannot be unfolded.
+    """Batches with a wrong checksum, lengths beyond the end of the file, bytes that are no batch, records that cannot be decompressed.
 
-    Reading goes on behind them where the next sound batch begins. Damage at the end of the newest segment is a cut tail, normal for a copy
-    of a broker at work; anything else is a hole. Zero bytes of a preallocated file are no damage.
+    exhume continues at the next sound batch. Damage at the end of the newest segment is a cut tail, which is normal for a copy of a running
+    broker. All other damage is a hole. Zero bytes of a preallocated file are no damage.
     """
     if case.files is None:
-        yield undecidable("IC-36", "damage can only be seen in the files of the log")
+        yield undecidable("IC-36", "damage shows only in the files of the log, and they are not available")
         return
     newest = {each.read_segments[-1].path for each in case.files.directories}
     places = {each.log_context.origin: each for each in case.partitions}
@@ -162,22 +170,22 @@ def find_damaged_segments(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:
             size_bytes=damage.size_bytes,
             first_record_offset=damage.first_record_offset,
             last_record_offset=damage.last_record_offset,
-            not_excluded="a copy that was made while the broker wrote" if is_tail else None,
+            not_excluded="a copy made while the broker was writing" if is_tail else None,
             remedy=damage.remedy,
             evidence=[{"record_offset": damage.first_record_offset, "timestamp_ms": None, "what": damage.code}] if partition else None,
         )
 
 
 def find_silence(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:  # noqa: ARG001
-    """An offsets partition in which nothing was written for ten minutes and longer up to a new leader, while others went on.
+    """An offsets partition has no record for ten minutes or longer before a new leader, while other partitions continue.
 
-    At least two of its groups wrote before and after it, and a group of another partition of the same replica wrote during it.
-    Why a partition is without a coordinator is not in the log: no leader, or a load that failed.
+    At least two of its groups committed before and after that time, and a group of another partition of the same replica committed during
+    it. The log does not show why the partition had no coordinator: it had no leader, or its load failed.
     """
     for partition in case.partitions:
         epochs = partition.log_context.epochs
         for before, epoch in pairwise(epochs):
-            # Old formats have no leader epoch, and end one.
+            # A batch of an old format has no leader epoch, and ends the one before.
             if epoch.leader_epoch <= before.leader_epoch or epoch.silent_since_ms is None or epoch.first_timestamp_ms is None:
                 continue
             length_ms = epoch.first_timestamp_ms - epoch.silent_since_ms
@@ -205,15 +213,15 @@ def _silence(case: TopicCase, partition: PartitionCase, epoch: Epoch, before: in
     rows: list[Proof] = [{"record_offset": epoch.first_record_offset, "timestamp_ms": until_ms, "what": what}]
     return finding(
         "IC-37",
-        f"nothing was written for {span(length_ms)}, until leader epoch {epoch.leader_epoch} (before: {before}) began at record "
-        f"{epoch.first_record_offset}; {counted(len(stopped), 'group')} stopped, while {counted(len(went_on), 'group')} of other "
-        "partitions went on",
+        f"this offsets partition got no record for {span(length_ms)}, until leader epoch {epoch.leader_epoch} (after {before}) began at"
+        f" record {epoch.first_record_offset}; {counted(len(stopped), 'group')} stopped, and {counted(len(went_on), 'group')} of other"
+        " partitions continued",
         log_context,
         severity="incident",
         confidence="possible",
         evidence=rows,
         not_excluded=("groups of this partition that had nothing to commit",),
-        remedy="The cause is not in the log: look for a partition without a leader, or a load that failed, at that time",
+        remedy="The log does not show the cause: check the broker logs of that time for a partition without a leader, or for a failed load",
     )
 
 
@@ -228,9 +236,9 @@ DETECTORS = (
         section="The coordinator cannot read its log",
         in_topic=find_replicas_diverge,
         traps=(
-            "Batches of two healthy replicas may differ after cleaning: records at the same offset may not",
-            "A tail above the high watermark differs rightly",
-            "On a single copy the lost commits are gone without a rewind",
+            "Batches of two healthy replicas may differ after compaction; records at the same offset may not",
+            "A tail above the high watermark may differ",
+            "A single copy shows no rewind for the lost commits",
         ),
         needs=("a second replica",),
     ),
@@ -239,13 +247,13 @@ DETECTORS = (
         title="Damaged segments",
         section="The coordinator cannot read its log",
         in_topic=find_damaged_segments,
-        traps=("A copy of a broker at work may end inside a batch", "Zero bytes at the end of a preallocated file"),
+        traps=("A copy of a running broker may end inside a batch", "A preallocated file ends in zero bytes"),
     ),
     Detector(
         code="IC-37",
-        title="A partition without a coordinator: the log shows silence",
+        title="A partition without a coordinator: no records for a time",
         section="The coordinator cannot read its log",
         in_topic=find_silence,
-        traps=("A quiet partition of one group", "A replica that was removed: its copy ends early"),
+        traps=("A partition with one group may have no commits for a time", "The copy of a removed replica ends early"),
     ),
 )

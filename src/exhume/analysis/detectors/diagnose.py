@@ -1,4 +1,4 @@
-"""Detectors run over cases, and their findings put in order."""
+"""Run detectors over cases, and sort their findings."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _SEVERITIES = ("incident", "warn", "info")
 
 
 def chosen(codes: Collection[str] | None) -> list[Detector]:
-    """The detectors that these codes name, whole (`IC-28`) or one case of theirs (`IC-28a`); all for None.
+    """Return the detectors of these codes. A code names a class (`IC-28`) or one case of it (`IC-28a`). None means all.
 
     Raises:
-        RequestError: no detector has this code; lists those that are near.
+        RequestError: No detector has this code.
     """
     if codes is None:
         return [*DETECTORS]
@@ -30,7 +30,7 @@ def chosen(codes: Collection[str] | None) -> list[Detector]:
     for code in codes:
         named = [detector for detector in DETECTORS if detector.finds(code) or detector.code.rstrip("ab") == code]
         if not named:
-            remedy = WITHOUT_DETECTOR.get(code, "exhume diagnose --list has all codes, such as IC-02")
+            remedy = WITHOUT_DETECTOR.get(code, "exhume diagnose --list prints all codes, for example IC-02")
             raise RequestError(f"no detector has the code {code!r}", remedy=remedy)
         found.update({detector.code: detector for detector in named})
     return [*found.values()]
@@ -40,29 +40,30 @@ def chosen(codes: Collection[str] | None) -> list[Detector]:
 def diagnose(
     case: TopicCase, inputs: Inputs, *, codes: Collection[str] | None = None, groups: Collection[str] | None = None
 ) -> list[Finding]:
-    """Everything that the detectors of these codes find, about these groups only where some are named; the worst first.
+    """Return the findings of the detectors of these codes, the worst first. With `groups`, only those about these groups.
 
-    What several replicas show alike is there once, for the first of them. Those that cannot decide say so, with confidence `undecidable`.
+    Findings that are equal in several replicas are returned once, for the first replica. A detector that cannot decide returns a finding
+    with confidence `undecidable`.
 
     Raises:
-        RequestError: no such code.
+        RequestError: No detector has this code.
     """
     detectors = chosen(codes)
     retention_ms = inputs.retention_ms if inputs.retention_ms is not None else likely_retention_ms(case)
     for partition in case.partitions:
         partition.log_context.likely_retention_ms = retention_ms
-        partition.log_context.names.take(told_names(partition))
+        partition.log_context.names.take(learned_names(partition))
     found = _once(_found(case, inputs, detectors, groups))
     return sorted((finding for finding in found if is_wanted(finding, codes, groups)), key=_rank)
 
 
 def is_wanted(finding: Finding, codes: Collection[str] | None, groups: Collection[str] | None) -> bool:
-    """Whether it was asked for: its code, and the group that it is about, if any."""
+    """Return True if the code and the group of this finding were requested."""
     return (groups is None or finding.group is None or finding.group in groups) and (codes is None or _is_named(finding.code, codes))
 
 
-def told_names(partition: PartitionCase) -> TopicNames:
-    """The names of topic ids that records of this log tell."""
+def learned_names(partition: PartitionCase) -> TopicNames:
+    """Return the names of topic ids that records of this log contain."""
     names = TopicNames()
     names.add_all("commit", partition.topics_by_id)
     for group in partition.groups:
@@ -74,20 +75,20 @@ def told_names(partition: PartitionCase) -> TopicNames:
 
 
 def diagnose_topic(case: TopicCase, inputs: Inputs, detectors: Iterable[Detector]) -> Iterator[Finding]:
-    """What the detectors find that look at all logs, and which of all cannot decide for want of times."""
+    """Run the detectors that need all logs, and report the detectors that cannot decide because records have no time."""
     without_time = sum(partition.log_context.without_time for partition in case.partitions)
     for detector in detectors:
         if detector.in_topic is not None:
             yield from detector.in_topic(case, inputs)
         if detector.by_time and without_time:
-            reason = f"{counted(without_time, 'record')} of message format 0 have no time, and the rule goes by times"
+            reason = f"the rule needs times, and message format 0 stores none: {counted(without_time, 'record')} without a time"
             yield undecidable(detector.code, reason)
 
 
 def diagnose_partition(
     partition: PartitionCase, inputs: Inputs, detectors: Sequence[Detector], groups: Collection[str] | None = None
 ) -> Iterator[Finding]:
-    """What the detectors find that look at one log, or at one group of it alone; of groups only these, where some are named."""
+    """Run the detectors that need one log or one group of it. With `groups`, only these groups."""
     for detector in detectors:
         if detector.in_partition is not None:
             yield from detector.in_partition(partition, inputs)
@@ -98,7 +99,7 @@ def diagnose_partition(
 
 
 def diagnose_group(group: GroupCase, inputs: Inputs, detectors: Iterable[Detector]) -> Iterator[Finding]:
-    """What the detectors find that look at one group alone."""
+    """Run the detectors that need one group alone."""
     for detector in detectors:
         if detector.in_group is not None:
             yield from detector.in_group(group, inputs)
@@ -113,7 +114,7 @@ def _found(case: TopicCase, inputs: Inputs, detectors: list[Detector], groups: C
 def _once(findings: Iterable[Finding]) -> Iterator[Finding]:
     seen = set()
     for finding in findings:
-        told = (
+        identity = (
             finding.code,
             finding.group,
             finding.topic,
@@ -123,8 +124,8 @@ def _once(findings: Iterable[Finding]) -> Iterator[Finding]:
             finding.last_record_offset,
             finding.sentence,
         )
-        if told not in seen:
-            seen.add(told)
+        if identity not in seen:
+            seen.add(identity)
             yield finding
 
 

@@ -1,11 +1,13 @@
-"""A diagnosis in parts, for logs that are not in one place: each log is condensed by itself; what all have to know of one another is
-small; then detectors that compare groups or logs look at all of it, and those of one log or group at each log by itself.
+"""Diagnose in parts, for logs on several machines.
 
-    facts, case = condense_log(reader)                 anywhere, for each log
+Each log is condensed on its own; the facts that all logs share are small. Then the detectors that compare groups or logs run once over all
+cases, and the other detectors run once for each log.
+
+    facts, case = condense_log(reader)                 on any machine, for each log
     known = known_of([facts, …])                       once
-    diagnose_all([case, …], known, …)                  once, over what the logs were condensed to
-    diagnose_copies([facts, …], …)                     for each offsets partition of which there are several copies
-    diagnose_log(case, known, …)                       anywhere, for each log
+    diagnose_all([case, …], known, …)                  once, over all condensed logs
+    diagnose_copies([facts, …], …)                     for each offsets partition with several copies
+    diagnose_log(case, known, …)                       on any machine, for each log
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from exhume.analysis.detectors.cases import LogContext, PartitionCase, TopicCase
 from exhume.analysis.detectors.cleaning import first_open
 from exhume.analysis.detectors.condense import condense
 from exhume.analysis.detectors.copies import find_replicas_diverge
-from exhume.analysis.detectors.diagnose import chosen, diagnose_partition, diagnose_topic, is_wanted, told_names
+from exhume.analysis.detectors.diagnose import chosen, diagnose_partition, diagnose_topic, is_wanted, learned_names
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.log_files import LogFiles
 from exhume.analysis.detectors.registry import Detector
@@ -29,16 +31,20 @@ from exhume.codecs.segment_reader import SegmentReader
 from exhume.findings import Finding
 from exhume.replay.topic_names import TopicNames
 
-#: Compares whole copies, record by record, and looks at no group.
+#: The detector that compares whole copies record by record, and needs no group.
 _COMPARES_COPIES = find_replicas_diverge
 
 
 @dataclass(frozen=True, slots=True)
 class LogFacts:
-    """What others have to know of a log. `log_context` is bare: no sweeps, no names.
+    """The facts of one log that other logs need.
 
-    `swept` are the groups that each retention would explain, `names` the topic names that its records tell, as `TopicNames.learned`;
-    `first_open` is the record offset that the oldest open transaction began with.
+    Attributes:
+        log_context: The context of the log, without sweeps and names.
+        sweeps: The times of its offset tombstones.
+        swept: The groups whose removals each retention would explain.
+        names: The topic names in its records, as `TopicNames.learned`.
+        first_open: The first record offset of the oldest open transaction.
     """
 
     log_context: LogContext
@@ -54,7 +60,7 @@ class LogFacts:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known of all logs together."""
+    """The facts of all logs."""
 
     sweeps: list[tuple[int, str, str]]
     names: TopicNames
@@ -62,13 +68,13 @@ class Known:
 
 
 def condense_log(reader: SegmentReader) -> tuple[LogFacts, PartitionCase] | None:
-    """What others have to know of the one log of this reader, and its case; None where it has no record."""
+    """Condense the one log of this reader: its facts and its case; None if it has no record."""
     case = condense(record_chunks(reader), compiled=reader.is_worth_compiling)
     if not case.partitions:
         return None
     (partition,) = case.partitions
     log_context = partition.log_context
-    names = told_names(partition)
+    names = learned_names(partition)
     open_since = first_open(case)
     log_context.sweeps, log_context.names = [], TopicNames()
     facts = LogFacts(log_context, partition.sweeps, swept_groups(case), names.learned(), next(iter(open_since.values()), None))
@@ -76,7 +82,7 @@ def condense_log(reader: SegmentReader) -> tuple[LogFacts, PartitionCase] | None
 
 
 def known_of(facts: Iterable[LogFacts], names: TopicNames, inputs: Inputs) -> Known:
-    """What follows from the facts of all logs; `names` are those that lie beside them."""
+    """Merge the facts of all logs. `names` are those of files next to the logs."""
     all_names = TopicNames()
     all_names.take(names)
     swept: dict[int, set[str]] = {}
@@ -99,19 +105,19 @@ def diagnose_all(
     codes: Collection[str] | None = None,
     groups: Collection[str] | None = None,
 ) -> Iterator[Finding]:
-    """What the detectors find that look at all logs; copies of a partition are not compared where there are several."""
+    """Run the detectors that need all logs. Copies of a partition are not compared: `diagnose_copies` does that."""
     for case in cases:
-        _let_know(case, known)
+        _share(case, known)
     detectors = chosen(codes)
     if several_copies(each.log_context for each in cases):
         detectors = [each for each in detectors if each.in_topic is not _COMPARES_COPIES]
     return (finding for finding in diagnose_topic(TopicCase([*cases], files), inputs, detectors) if is_wanted(finding, codes, groups))
 
 
-def several_copies(arounds: Iterable[LogContext]) -> list[list[LogContext]]:
-    """The logs of each offsets partition of which there are several, in their order."""
+def several_copies(contexts: Iterable[LogContext]) -> list[list[LogContext]]:
+    """Return the logs of each offsets partition with several copies, in order."""
     by_number: dict[int | None, list[LogContext]] = {}
-    for log_context in arounds:
+    for log_context in contexts:
         by_number.setdefault(log_context.offsets_partition, []).append(log_context)
     return [copies for copies in by_number.values() if len(copies) > 1]
 
@@ -124,7 +130,7 @@ def diagnose_copies(
     codes: Collection[str] | None = None,
     groups: Collection[str] | None = None,
 ) -> Iterator[Finding]:
-    """What differs between these copies of an offsets partition."""
+    """Compare these copies of an offsets partition."""
     detectors: list[Detector] = [each for each in chosen(codes) if each.in_topic is _COMPARES_COPIES]
     case = TopicCase([PartitionCase(log_context, []) for log_context in copies], files)
     return (finding for finding in diagnose_topic(case, inputs, detectors) if is_wanted(finding, codes, groups))
@@ -133,19 +139,19 @@ def diagnose_copies(
 def diagnose_log(
     case: PartitionCase, known: Known, inputs: Inputs, *, codes: Collection[str] | None = None, groups: Collection[str] | None = None
 ) -> Iterator[Finding]:
-    """What the detectors find that look at one log, or at one group, alone."""
-    _let_know(case, known)
+    """Run the detectors that need one log or one group alone."""
+    _share(case, known)
     return (finding for finding in diagnose_partition(case, inputs, chosen(codes), groups) if is_wanted(finding, codes, groups))
 
 
-def _let_know(case: PartitionCase, known: Known) -> None:
+def _share(case: PartitionCase, known: Known) -> None:
     log_context = case.log_context
     log_context.sweeps, log_context.likely_retention_ms, log_context.names = known.sweeps, known.retention_ms, known.names
 
 
 @dataclass(slots=True)
 class KnownFiles(LogFiles):
-    """Files of logs that are too large to be read again by whoever looks at all of them: what would be read was found out elsewhere.
+    """Files of logs that are not read again: other machines have read them.
 
     `rows` are those of `growth.COMPACTION` by origin, `failed` those of `load_check.given_up`.
     """
@@ -163,6 +169,6 @@ class KnownFiles(LogFiles):
 
     def given_up(self, releases: Sequence[str]) -> list[dict[str, Any]]:
         if self.failed is None:
-            # Called by name: a class with slots is another one than `super` was written in.
+            # `super()` fails here: `dataclass(slots=True)` replaces the class that it refers to.
             return LogFiles.given_up(self, releases)
         return [row for row in self.failed if row["release"] in releases]

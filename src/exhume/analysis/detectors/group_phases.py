@@ -1,4 +1,4 @@
-"""What each group is while its log goes by: empty, active, removed, or without a record."""
+"""Follow the phase of each group along the log: unrecorded, empty, active or removed."""
 
 from __future__ import annotations
 
@@ -18,20 +18,22 @@ _SHORT, _INT = struct.Struct(">h"), struct.Struct(">i")
 
 
 class GroupPhases:
-    """The standing of every group, by its number, and how many records it has had."""
+    """The phase of each group, by its number, and the number of its group records so far."""
 
     def __init__(self) -> None:
         self._phase = np.zeros(0, np.int64)
         self._steps = np.zeros(0, np.int64)
         self._members: dict[int, set[bytes]] = {}
-        #: Group, record offset, standing from there on; since the last `rows`.
+        #: Changes since the last call of `of`: group, record offset, phase from there on.
         self._news: list[tuple[int, int, int]] = []
 
     def take(
         self, group: int, record_offset: int, key: bytes, value: bytes | None, member_table: MemberTable | None = None
     ) -> tuple[GroupPhase, int | None]:
-        """Take up a record of the group or of a member, with its roster where that is known; what comes back is what the group is from
-        here on, and the generation or group epoch that the record says, if it says one.
+        """Add a record of the group or of a member, with its `member_table` if known.
+
+        Returns:
+            The phase of the group from this record on; its generation or group epoch, None if the record contains none.
         """
         epoch: int | None = None
         record_type = int.from_bytes(key[:2], "big", signed=True)
@@ -56,9 +58,9 @@ class GroupPhases:
         return phase, epoch
 
     def of(self, groups: Int64s, offsets: Int64s, count: int) -> tuple[Int64s, Int64s]:
-        """What these groups are at these record offsets, and how many records each had before.
+        """Return the phases of these groups at these record offsets, and the numbers of group records before.
 
-        Offsets are in order, and behind all that was asked for before; groups have numbers below `count`.
+        The offsets are in order, and later than those of all earlier calls. The group numbers are below `count`.
         """
         if count > len(self._phase):
             more = max(count, 2 * len(self._phase)) - len(self._phase)
@@ -69,26 +71,26 @@ class GroupPhases:
             return phase, steps
         news = np.array(self._news, np.int64)
         self._news.clear()
-        span, (told_at, asked_at) = rank_offsets(len(self._phase), news[:, 1], offsets)
-        order = np.argsort(news[:, 0] * span + told_at, kind="stable")
-        news, at = news[order], (news[:, 0] * span + told_at)[order]
+        span, (news_rank, wanted_rank) = rank_offsets(len(self._phase), news[:, 1], offsets)
+        order = np.argsort(news[:, 0] * span + news_rank, kind="stable")
+        news, at = news[order], (news[:, 0] * span + news_rank)[order]
         last = np.flatnonzero(np.append(news[1:, 0] != news[:-1, 0], True))
-        # Where the news of each group begin.
+        # The first row of each group in `news`.
         first = np.full(len(self._phase), NONE, np.int64)
         first[news[last, 0]] = np.append(0, last[:-1] + 1)
-        told = np.flatnonzero(first[groups] != NONE)
-        behind = np.searchsorted(at, groups[told] * span + asked_at[told])
-        already = behind - first[groups[told]]
+        with_news = np.flatnonzero(first[groups] != NONE)
+        next_row = np.searchsorted(at, groups[with_news] * span + wanted_rank[with_news])
+        already = next_row - first[groups[with_news]]
         has_news = already > 0
-        phase[told[has_news]] = news[behind[has_news] - 1, 2]
-        steps[told] += already
+        phase[with_news[has_news]] = news[next_row[has_news] - 1, 2]
+        steps[with_news] += already
         self._phase[news[last, 0]] = news[last, 2]
         np.add.at(self._steps, news[:, 0], 1)
         return phase, steps
 
 
 def _front_of(key: bytes, value: bytes) -> tuple[int | None, bool]:
-    """The generation of this group metadata value, and whether it has members; None and False where it cannot be read."""
+    """Return the generation of this group metadata value, and True if it has members; None and False if it cannot be decoded."""
     try:
         version = _SHORT.unpack_from(value)[0]
         if version in _FIXED_VERSIONS:

@@ -1,4 +1,4 @@
-"""Groups that are not where a coordinator looks, and coordinators that do not say what the log says."""
+"""Find groups in a wrong offsets partition, and differences between a live coordinator and the log."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from exhume.analysis.detectors.cases import GroupCase, LogContext, PartitionCase
 from exhume.analysis.detectors.inputs import Inputs, LiveOffset
 from exhume.analysis.detectors.keys import KeyHistory
 from exhume.analysis.detectors.registry import Detector
-from exhume.analysis.detectors.report import Proof, finding, some, undecidable
+from exhume.analysis.detectors.report import Proof, finding, next_step, some, undecidable
 from exhume.codecs.offsets_topic import DEFAULT_PARTITION_COUNT, offsets_partition_of
 from exhume.findings import Finding
 
-#: Counts that are tried where none is given.
+#: The highest partition count that is tried if none is given.
 _MOST_PARTITIONS = 1000
 _REPLACEMENT = "\ufffd"
 _NAMED = 5
 
 
 def find_partition_count_changed(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:
-    """Groups in a partition that a coordinator does not look for them in.
+    """A group is in an offsets partition where its coordinator does not look.
 
-    A group belongs into the partition of its id's Java hash, modulo the number of partitions: the one given, else 50 if that fits all
-    groups, else any that does. Where none fits all, the count was changed: the two counts are those that explain every group. What a group
-    has in the partition that no coordinator reads any more is lost to it.
+    The right partition is the Java hash of the group id, modulo the number of offsets partitions: the given number, otherwise 50 if that
+    fits all groups, otherwise any number that does. If none fits all groups, the number was changed: two numbers together explain all
+    groups. The group loses its offsets in the partition that its coordinator no longer reads.
     """
     groups = [
         (partition, group)
         for partition in case.partitions
         if partition.log_context.offsets_partition is not None
         for group in partition.groups
-        # Bytes that are no text are not what was hashed.
+        # A name with replaced bytes has another hash than the original.
         if _REPLACEMENT not in group.group
     ]
     placed = [(group.group, partition.log_context.offsets_partition or 0) for partition, group in groups]
@@ -48,13 +48,11 @@ def find_partition_count_changed(case: TopicCase, inputs: Inputs) -> Iterator[Fi
     for partition, group in groups:
         by_group[partition.log_context.replica, group.group].append(group)
     for partition, group in misplaced:
-        yield _misplaced(
-            partition, group, by_group[partition.log_context.replica, group.group], now, other, given=inputs.offsets_partitions
-        )
+        yield _misplaced(partition, group, by_group[partition.log_context.replica, group.group], now, other, inputs=inputs)
 
 
 def _counts(placed: Sequence[tuple[str, int]], given: int | None) -> tuple[int, int | None] | None:
-    """The count of today and one that explains the rest, None where nothing does; None where all groups are where they belong."""
+    """Return the present count and a count that explains the other groups (None if none does); None if all groups are in place."""
 
     def misplaced(count: int) -> list[tuple[str, int]]:
         return [(group, number) for group, number in placed if offsets_partition_of(group, count) != number]
@@ -83,16 +81,16 @@ def _fitting(placed: Sequence[tuple[str, int]], candidates: Sequence[int]) -> in
 
 
 def _misplaced(
-    partition: PartitionCase, group: GroupCase, everywhere: Sequence[GroupCase], now: int, other: int | None, *, given: int | None
+    partition: PartitionCase, group: GroupCase, everywhere: Sequence[GroupCase], now: int, other: int | None, *, inputs: Inputs
 ) -> Finding:
     own = partition.log_context.offsets_partition
     expected = offsets_partition_of(group.group, now)
-    sentence = f"the group is in partition {own}, where a coordinator of {now} partitions looks in {expected}"
+    sentence = f"the group's records are in offsets partition {own}; with {now} offsets partitions its coordinator looks in {expected}"
     if other is not None:
-        sentence += f"; of {other} partitions {own} is right"
+        sentence += f"; with {other} offsets partitions it would look in {own}"
     others = [each for each in everywhere if each.log_context.offsets_partition != own]
     if others:
-        sentence += f"; it is in partition {', '.join(str(each.log_context.offsets_partition) for each in others)} too"
+        sentence += f"; the group also has records in {', '.join(str(each.log_context.offsets_partition) for each in others)}"
         moves = [
             f"{key.topic}-{key.partition} {key.holds.committed_offset} → {new.holds.committed_offset}"
             for key in group.keys
@@ -100,7 +98,7 @@ def _misplaced(
             if key.holds is not None and (new := each.keys.find(key.topic, key.partition)) is not None and new.holds is not None
         ]
         if moves:
-            sentence += f", where it began anew: {', '.join(moves[:_NAMED])}"
+            sentence += f", where it started again: {', '.join(moves[:_NAMED])}"
     return finding(
         "IC-21",
         sentence,
@@ -109,10 +107,14 @@ def _misplaced(
         confidence="likely" if other is not None else "possible",
         evidence=_last_words(group),
         not_excluded=[
-            *(["a number of partitions that was guessed: none was given"] if given is None else []),
+            *(
+                ["a wrong partition count: exhume inferred it, since --offsets-partitions was not given"]
+                if inputs.offsets_partitions is None
+                else []
+            ),
             "a directory that was renamed, or copied from another cluster",
         ],
-        remedy="exhume reset-plan on the directory of the old partition brings its positions back",
+        remedy=next_step("See its offsets by offsets partition", inputs, "state", "--group", group.group, "--table", "offsets"),
     )
 
 
@@ -122,15 +124,16 @@ def _last_words(group: GroupCase) -> list[Proof]:
 
 
 def find_live_differs(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:
-    """Offsets that a live coordinator shows otherwise than the log has them.
+    """A live coordinator shows other offsets than the log.
 
-    The listing is one of `kafka-consumer-groups.sh`, made when the log was copied. A value that is higher than the last of the log may have
-    been committed since, one that is lower by no more than the usual rise was so a moment before: neither counts. What is left is older
-    than the log, or is not in it, or is in it and not shown; a group that is not in it counts where its whole partition is there. Keys with
-    commits of transactions are where coordinators that order by markers go wrong.
+    The listing is the output of `kafka-consumer-groups.sh`, made when the log was copied. A higher offset than in the log may have been
+    committed later, and a lower one by at most the usual rise a moment before: neither counts. The other differences count: an older
+    offset, an offset that the log does not have, or one that the coordinator does not show. A group that the log does not have counts only
+    if its offsets partition is complete. A coordinator that orders transactional commits by their markers makes such errors.
     """
     if inputs.live is None:
-        yield undecidable("IC-22", "nothing says what a live coordinator shows", remedy="Give it with --live")
+        reason = "the offsets of the live coordinator were not given"
+        yield undecidable("IC-22", reason, remedy="Add --live FILE, the output of kafka-consumer-groups.sh --describe --all-groups")
         return
     listed: defaultdict[str, dict[tuple[str, int], LiveOffset]] = defaultdict(dict)
     for line in inputs.live:
@@ -144,7 +147,7 @@ def find_live_differs(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:
 
 
 def _not_in_the_log(case: TopicCase, inputs: Inputs, listed: Mapping[str, Mapping[tuple[str, int], LiveOffset]]) -> Iterator[Finding]:
-    """Groups that are shown and have no record in the log that they belong into, where it is there and whole."""
+    """Find groups that the coordinator shows, and that have no record in their offsets partition, if that is complete."""
     count = inputs.offsets_partitions or DEFAULT_PARTITION_COUNT
     places = {(group.group, partition.log_context.offsets_partition) for partition in case.partitions for group in partition.groups}
     if any(offsets_partition_of(name, count) != number for name, number in places):
@@ -162,7 +165,7 @@ def _not_in_the_log(case: TopicCase, inputs: Inputs, listed: Mapping[str, Mappin
             if line.committed_offset is not None
         ]
         if log_context is not None and shown:
-            yield _differs(log_context, f"{some(shown)} shown, and the log has no record of the group", group=name)
+            yield _differs(log_context, f"the coordinator shows {some(shown)}, and the log has no record of the group", group=name)
 
 
 def _live_differs(group: GroupCase, live: Mapping[tuple[str, int], LiveOffset], *, has_transactions: bool) -> Iterator[Finding]:
@@ -172,22 +175,22 @@ def _live_differs(group: GroupCase, live: Mapping[tuple[str, int], LiveOffset], 
             continue
         if key is None:
             if group.log_context.is_complete_at(group.log_context.start_offset):
-                yield _differs(
-                    group, f"{shown.committed_offset} is shown, and the log has no record of it", topic=place[0], partition=place[1]
-                )
+                sentence = f"the coordinator shows {shown.committed_offset}, and the log has no commit for this partition"
+                yield _differs(group, sentence, topic=place[0], partition=place[1])
         elif key.holds is None:
             gone = key.removals[-1] if key.removals else None
-            since = f"record {gone.record_offset} removed it" if gone is not None else "nothing that counts was committed"
-            yield _differs(group, f"{shown.committed_offset} is shown, and in the log {since}", key, [gone] if gone is not None else [])
+            since = f"record {gone.record_offset} removed it" if gone is not None else "no commit took effect"
+            sentence = f"the coordinator shows {shown.committed_offset}, and in the log {since}"
+            yield _differs(group, sentence, key, [gone] if gone is not None else [])
         elif shown.committed_offset < key.holds.committed_offset - (key.usual_rise or 0):
-            how = "an older value" + (", or a coordinator that orders transactions by their markers" if has_transactions else "")
-            sentence = f"{shown.committed_offset} is shown, and the log has {key.holds.committed_offset}: {how}"
+            how = "it has an older value" + (", or it orders transactional commits by their markers" if has_transactions else "")
+            sentence = f"the coordinator shows {shown.committed_offset}, and the log has {key.holds.committed_offset}: {how}"
             yield _differs(group, sentence, key, [key.holds])
     for key in group.keys:
         line = live.get((key.topic, key.partition))
         is_shown = line is not None and line.committed_offset is not None
         if key.holds is not None and not is_shown and not any(each.outcome == "open" for each in key.dropped):
-            yield _differs(group, f"nothing is shown, and the log has {key.holds.committed_offset}", key, [key.holds])
+            yield _differs(group, f"the coordinator shows no offset, and the log has {key.holds.committed_offset}", key, [key.holds])
 
 
 def _differs(
@@ -208,8 +211,8 @@ def _differs(
         topic=topic if key is None else key.topic,
         partition=partition if key is None else key.partition,
         evidence=evidence,
-        not_excluded=("a listing that was not made when the log was copied", "requests in between"),
-        remedy="Make listing and copy anew, close together; a coordinator that loads the log anew shows what the log has",
+        not_excluded=("a listing from another time than the copy of the log", "commits between the listing and the copy"),
+        remedy="Make the listing and the copy again, close together; a coordinator that reloads the log shows the offsets of the log",
     )
 
 
@@ -220,9 +223,9 @@ DETECTORS = (
         section="The coordinator cannot read its log",
         in_topic=find_partition_count_changed,
         traps=(
-            "Directories that were renamed, or come from another cluster",
-            "A count that was guessed from the highest directory: a broker has some of the partitions only",
-            "Ids with characters beyond 16 bits, which hash as two",
+            "A directory may have been renamed, or copied from another cluster",
+            "The highest directory does not show the partition count: a broker has only some of the partitions",
+            "A character beyond 16 bits in a group id counts as two in the hash",
         ),
         better_with=("--offsets-partitions",),
     ),
@@ -231,7 +234,7 @@ DETECTORS = (
         title="The live coordinator and the log disagree",
         section="The coordinator cannot read its log",
         in_topic=find_live_differs,
-        traps=("Listing and copy that were not made at the same moment", "Listings hide keys with pending commits"),
+        traps=("The listing and the copy may be of different times", "A listing does not show keys with pending commits"),
         needs=("--live",),
     ),
 )

@@ -1,4 +1,4 @@
-"""Who is who: static identities that two clients fight for, and one group id for several applications."""
+"""Find static identities that two clients use, and group ids that several applications use."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ from exhume.analysis.member_columns import (
 from exhume.analysis.memberships import Member, Membership, TopicPartition
 from exhume.findings import Finding
 
-#: A fight is so many changes in this time.
+#: A fight is at least this many changes in this time.
 FIGHT_CHANGES, FIGHT_MS = 3, 10 * 60_000
-#: Commits while nobody is in the group are a habit from so many moments on, over this time.
+#: Commits without members are a habit if they have at least this many different times, over at least this time.
 HABIT_MOMENTS, HABIT_MS = 3, 60_000
-#: Back and forth is so many changes between two ways.
+#: The least number of changes back and forth between two values.
 ALTERNATIONS = 3
 _NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
-    """A static identity goes to another member id."""
+    """A static identity moves to another member id."""
 
     step: Membership
     before: Member
@@ -50,9 +50,9 @@ class _Turn:
 
 
 def find_identity_fights(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # noqa: ARG001
-    """A static identity (group.instance.id) that goes to another member id three times in ten minutes, back and forth between two hosts.
+    """A static identity (group.instance.id) moves to another member id three times in ten minutes, back and forth between two hosts.
 
-    Two processes were started with the same one, and each fences the other. The generation need not change with it.
+    Two processes use the same one, and each fences the other. The generation may stay the same.
     """
     turns: dict[str, list[_Turn]] = {}
     holders: dict[str, Member] = {}
@@ -72,7 +72,7 @@ def find_identity_fights(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
 
 
 def _longest_fight(turns: Sequence[_Turn]) -> Sequence[_Turn]:
-    """The longest run of turns that alternate between two hosts, of which three lie within ten minutes."""
+    """Return the longest run of turns that alternate between two hosts, with three of them in ten minutes."""
     best: Sequence[_Turn] = ()
     first = 0
     for last, turn in enumerate(turns):
@@ -98,7 +98,7 @@ def _fight(group: GroupCase, instance: str, turns: Sequence[_Turn]) -> Finding:
     first, last = turns[0].step.timestamp_ms or 0, turns[-1].step.timestamp_ms or 0
     hosts = " and ".join(sorted({str(turns[0].before.client_host), str(turns[0].after.client_host)}))
     hourly = f", {len(turns) * 3_600_000 / (last - first):.0f} an hour" if last > first else ""
-    sentence = f"instance {instance} changed hands {len(turns)} times in {span(last - first)}{hourly}, back and forth between {hosts}"
+    sentence = f"group.instance.id {instance} moved {len(turns)} times in {span(last - first)}{hourly}, back and forth between {hosts}"
     return finding(
         "IC-19",
         sentence,
@@ -106,18 +106,18 @@ def _fight(group: GroupCase, instance: str, turns: Sequence[_Turn]) -> Finding:
         confidence="likely",
         evidence=[turn.step for turn in turns],
         member_id=turns[-1].after.member_id,
-        not_excluded=("a client that is restarted by turns on two hosts",),
-        remedy="Give every process a group.instance.id of its own",
+        not_excluded=("one client that is restarted on two hosts in turn",),
+        remedy="Give each process its own group.instance.id",
     )
 
 
 def find_shared_ids(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
-    """One group id, used by several applications or in several ways.
+    """Several applications use one group id, or one application uses it in several ways.
 
-    IC-24a: members of one generation subscribe to sets of topics that have nothing in common, and nobody subscribes to some of both.
-    IC-24b: commits for a topic that no member subscribes to, while the group has members. IC-24c: protocols, or sets of client ids, that
-    change back and forth between two. IC-24d: commits again and again while nobody is in a group that has members at other times, as of a
-    consumer that assigns partitions to itself; not those that replication is likely to have written.
+    IC-24a: members of one generation subscribe to sets of topics without a common topic, and no member subscribes to topics of both sets.
+    IC-24b: commits for a topic that no member subscribes to, while the group has members. IC-24c: the protocol, or the set of client ids,
+    changes back and forth between two. IC-24d: commits again and again while the group has no members, and it has members at other times,
+    as from a consumer with assign(). Commits that replication likely wrote do not count.
     """
     steps = judged(group)
     yield from _disjoint_subscriptions(group, steps)
@@ -136,19 +136,19 @@ def _disjoint_subscriptions(group: GroupCase, steps: Sequence[Membership]) -> It
         is_same_client = _stem(one.client_id) == _stem(other.client_id)
         yield finding(
             "IC-24a",
-            f"{who(one)} subscribes to {topics[0]}, {who(other)} to {topics[1]}: nothing in common",
+            f"{who(one)} subscribes to {topics[0]}, and {who(other)} subscribes to {topics[1]}: no topic in common",
             group,
             confidence="possible" if is_same_client else "likely",
             severity="info" if is_same_client else "warn",
             evidence=stretch.steps[:2],
-            not_excluded=("subscriptions that differ by intention",),
-            remedy="Give each application a group id of its own",
+            not_excluded=("subscriptions that differ on purpose",),
+            remedy="Give each application its own group id",
         )
 
 
 @lru_cache(maxsize=1024)
 def _stem(client_id: str | None) -> str:
-    """A client id without what tells instances of one application apart: `billing` of `billing-7`."""
+    """Return a client id without the ending that identifies an instance: `billing` for `billing-7`."""
     return re.sub(r"[-_.]?([0-9]+|[0-9a-f]{8}-[0-9a-f-]{27})$", "", client_id or "")
 
 
@@ -159,7 +159,7 @@ def _topics(subscribed: Sequence[str]) -> str:
 
 def _foreign_commits(group: GroupCase) -> Iterator[Finding]:
     found: dict[str, list[tuple[Membership, int, CommitRow]]] = {}
-    #: What holds in front of a commit, by the number of steps that lie there.
+    #: The subscriptions before a commit, by the number of steps before it.
     before: dict[int, _Wanted | None] = {}
     offsets = group.keys.last_record_offsets
     steps_before = group.count_steps_before(np.array(offsets, np.int64)).tolist()
@@ -183,19 +183,19 @@ def _foreign_commits(group: GroupCase) -> Iterator[Finding]:
         some = ", ".join(str(partition) for partition in partitions[:_NAMED]) + (" …" if len(partitions) > _NAMED else "")
         yield finding(
             "IC-24b",
-            f"{counted(len(partitions), 'partition')} of {topic} ({some}) committed while {counted(len(members), 'member')} had the group, "
-            f"of which none subscribes to it",
+            f"{topic} ({counted(len(partitions), 'partition')}: {some}) was committed while the group had"
+            f" {counted(len(members), 'member')}, and none of them subscribed to it",
             group,
             evidence=[listed[0][0], *(last for _, _, last in listed)],
             topic=topic,
             partition=partitions[0] if len(partitions) == 1 else None,
-            not_excluded=("offsets that are copied from another cluster", "a subscription that just changed"),
+            not_excluded=("offsets that were copied from another cluster", "a subscription that had just changed"),
         )
 
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """What the members of a step subscribe to, and what they own."""
+    """The topics that the members of a step subscribe to, and the partitions that they own."""
 
     step: Membership
     topics: set[str]
@@ -203,7 +203,7 @@ class _Wanted:
 
 
 def _wanted(group: GroupCase, steps: int) -> _Wanted | None:
-    """That of the last of so many steps; None where it cannot be told."""
+    """Return the subscriptions at the last of this many steps; None if they are not known."""
     step = group.memberships[steps - 1] if steps else None
     if step is None or not step.members or step.kind in ("share", "streams"):
         return None
@@ -228,12 +228,12 @@ def _back_and_forth(group: GroupCase, steps: Sequence[Membership]) -> Iterator[F
 
 
 _Way = TypeVar("_Way")
-#: A step that changed something, what it was before and after.
+#: A step that changed a value, the value before, and the value after.
 _Alternation = tuple[Membership, _Way, _Way]
 
 
 def _alternations(steps: Sequence[Membership], ways: Sequence[_Way]) -> list[_Alternation[_Way]]:
-    """The longest run of changes each of which takes the one before back; empty where it is no long one."""
+    """Return the longest run of changes that each undo the one before; empty if it is shorter than `ALTERNATIONS`."""
     best: list[_Alternation[_Way]] = []
     run: list[_Alternation[_Way]] = []
     for number, (before, after) in enumerate(pairwise(ways), start=1):
@@ -252,11 +252,11 @@ def _alternations(steps: Sequence[Membership], ways: Sequence[_Way]) -> list[_Al
 def _alternated(group: GroupCase, what: str, changes: Sequence[_Alternation[Any]], one: str, other: str) -> Finding:
     return finding(
         "IC-24c",
-        f"{what} went back and forth {len(changes)} times between {one} and {other}",
+        f"the {what} of the group changed {len(changes)} times, back and forth between {one} and {other}",
         group,
         confidence="possible",
         evidence=[step for step, _, _ in changes],
-        not_excluded=("a deployment that was taken back",),
+        not_excluded=("a deployment that was rolled back",),
     )
 
 
@@ -270,26 +270,26 @@ def _commits_while_empty(group: GroupCase) -> Iterator[Finding]:
     count = sum(key.count_of.get("while_empty", 0) for key in keys)
     yield finding(
         "IC-24d",
-        f"{counted(count, 'commit')} over {span(times[-1] - times[0])} while nobody was in the group ({', '.join(topics[:_NAMED])})",
+        f"{counted(count, 'commit')} over {span(times[-1] - times[0])} while the group had no members ({', '.join(topics[:_NAMED])})",
         group,
         confidence="likely",
         evidence=[changes[0], changes[-1]],
-        not_excluded=("offsets that are copied from another cluster", "positions that somebody sets again and again"),
-        remedy="Give the consumer that assigns partitions to itself a group id of its own",
+        not_excluded=("offsets that were copied from another cluster", "an operator who resets offsets again and again"),
+        remedy="Give the consumer with assign() its own group id",
     )
 
 
 DETECTORS = (
     Detector(
         code="IC-19",
-        title="Static identity that two clients fight for",
+        title="One static identity for two clients",
         section="Membership and assignment",
         in_group=find_identity_fights,
         by_time=True,
         traps=(
             "One change for each restart is normal",
-            "A pod that starts anew has another host, and does not go back to the one before",
-            "Before 2.8 replacements were not always written down",
+            "A pod that restarts has another host, and does not return to the former one",
+            "Before 2.8 the coordinator did not write each replacement",
         ),
     ),
     Detector(
@@ -298,9 +298,9 @@ DETECTORS = (
         section="Membership and assignment",
         in_group=find_shared_ids,
         traps=(
-            "Subscriptions that differ by intention",
-            "A rolling deployment that adds a topic",
-            "Offsets that are copied from another cluster are committed while the group is empty",
+            "Some applications subscribe to different topics on purpose",
+            "A rolling deployment may add a topic",
+            "Offsets from another cluster are committed while the group is Empty",
         ),
     ),
 )

@@ -1,4 +1,4 @@
-"""Commits into lives of keys: numbers for each key, brought forward block by block, and the changes that stand out."""
+"""Turn commits into the histories of keys: numbers for each key, updated block by block, and the changes that stand out."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ from exhume.analysis.detectors.commits import (
 )
 from exhume.analysis.detectors.recent import Recent
 
-#: Commits in a minute that make it a hot one: more than one a second.
+#: A minute with this many commits of a key is hot: more than one a second.
 _HOT = 61
 _BEGIN = np.array([BEGINS.get(column, 0) for column in KeyColumn], np.int64)
-_TOLD = [
+_CHANGE_COLUMNS = [
     NotedColumn.KEY,
     NotedColumn.WHY,
     NotedColumn.HAS_BEFORE,
@@ -51,11 +51,11 @@ _TOLD = [
 
 
 class KeyHistories:
-    """The lives of all keys of one log, so far."""
+    """The histories of all keys of one log, so far."""
 
     def __init__(self, names: NameNumbers) -> None:
         self.names = names
-        #: A row for each key, as `KeyColumn` has its columns; the last commit of each; and how often commits stood out, by `REASONS`.
+        #: One row for each key: the columns of `KeyColumn`; the last commit; the number of commits that stood out, by `REASONS`.
         self._table = np.empty((0, len(KeyColumn)), np.int64)
         self.last = np.empty((0, COMMIT_COLUMNS), np.int64)
         self.counts = np.empty((0, len(REASONS)), np.int64)
@@ -66,7 +66,7 @@ class KeyHistories:
         self.dropped: defaultdict[int, list[Dropped]] = defaultdict(list)
 
     def numbers(self, column: KeyColumn, keys: Int64s) -> Int64s:
-        """What is kept of these keys in this column."""
+        """Return this column of these keys."""
         numbers: Int64s = self._table[keys, column]
         return numbers
 
@@ -82,21 +82,21 @@ class KeyHistories:
         self.last, self.counts = (np.concatenate([table, np.zeros((more, table.shape[1]), np.int64)]) for table in (self.last, self.counts))
 
     def drop(self, rows: Int64s, marker_offsets: Iterable[int], marker_times: Iterable[int]) -> None:
-        """Note commits of transactions that were aborted, by these markers, or are open at the end."""
+        """Add transactional commits that took no effect: aborted by these markers, or open at the end of the log."""
         self._make_room()
         for number, (offset, time) in enumerate(zip(marker_offsets, marker_times, strict=True)):
             key = int(rows[CommitColumn.KEY, number])
             kept = self.dropped[key]
-            # Aborted ones, however many, leave room for what is open.
+            # The aborted ones may fill only half of the room: the open ones come last.
             if len(kept) < (2 * MOST_CHANGES if offset == NONE else MOST_CHANGES):
                 commit = self.names.commit(rows[:, number].tolist())
                 kept.append(Dropped(commit, "open", None, None) if offset == NONE else Dropped(commit, "ABORT", offset, or_none(time)))
 
     def take(self, rows: Int64s, loops: Loops) -> None:
-        """Add these commits, in the order in which they came to count.
+        """Add these commits, in the order in which they took effect.
 
-        Nothing of them was staged in front of what was added before. Where some were staged, those count that come later in the log than
-        whatever counted already when they came to count.
+        None of them was staged before a commit of an earlier call. If some are transactional, a commit takes effect only if it comes later
+        in the log than all effective commits of its key.
         """
         self._make_room()
         rows, count = np.ascontiguousarray(rows), rows.shape[1]
@@ -115,7 +115,7 @@ class KeyHistories:
     def _keep_changes(self, rows: Int64s, noted: Int64s, before: Int64s, usual_rises: Floats) -> None:
         kept = np.flatnonzero(noted[:, NotedColumn.WHY])
         at = noted[kept, NotedColumn.ROW]
-        self.changes.take(noted[kept][:, _TOLD].T, rows[:COMMIT_WITH_GROUP, at], before[kept].T, usual_rises[at])
+        self.changes.take(noted[kept][:, _CHANGE_COLUMNS].T, rows[:COMMIT_WITH_GROUP, at], before[kept].T, usual_rises[at])
 
     def _keep_pauses(self, rows: Int64s, noted: Int64s, before: Int64s, usual_intervals: Floats) -> None:
         usual = usual_intervals[noted[:, NotedColumn.ROW]]

@@ -1,5 +1,6 @@
-"""The files that a case was condensed from, for detectors that have to look once more: how far a cleaner came, who would load them, what is
-damaged, where replicas differ. Nothing is read before it is asked for.
+"""The files of the logs, for detectors that read them again: cleaner progress, trial loads, damage, differences between replicas.
+
+Nothing is read before a detector needs it.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from exhume.replay.reading import CompiledLoad
 
 @dataclass(slots=True)
 class LogFiles:
-    """Files of logs. `damage` is what reading them has met so far."""
+    """The files of the logs. `damage` is the damage that reading has found so far."""
 
     evidence: Evidence
     read: Callable[[], SegmentReader]
@@ -34,37 +35,37 @@ class LogFiles:
 
     @property
     def directories(self) -> list[PartitionDirectory]:
-        """The partition directories of which segments are read."""
+        """The partition directories with segments to read."""
         if not self._directories:
             self._directories = [each for each in self.evidence.partitions if each.read_segments]
         return self._directories
 
     def directory(self, origin: Origin) -> PartitionDirectory | None:
-        """The directory of this offsets partition."""
+        """Return the directory of this offsets partition."""
         return next((each for each in self.directories if (each.replica, each.offsets_partition) == origin), None)
 
     @property
     def size_bytes(self) -> int:
-        """The bytes of all segments that are read."""
+        """The bytes of all segments to read."""
         return sum(directory.size_bytes for directory in self.directories)
 
     def compaction(self, origins: Collection[Origin], open_transactions: Mapping[Origin, int], now_ms: int) -> dict[Origin, dict[str, Any]]:
-        """The rows of `growth.COMPACTION` of these logs; reads each of them whole."""
+        """Return the rows of `growth.COMPACTION` of these logs. Reads each of them whole."""
         sizes = record_sizes(self._reader_of(origins))
         growth = growth_of(sizes, self.directories, open_transactions, by=None, now_ms=now_ms)
         return {(row["replica"], row["offsets_partition"]): row for row in growth.partitions.to_pylist()}
 
     def given_up(self, releases: Sequence[str]) -> list[dict[str, Any]]:
-        """The loads that these releases give up, as `load_check.given_up` has them; loads everything once for each."""
+        """Return the loads that these releases abort, as `load_check.given_up`. Loads all logs once for each release."""
         return given_up(self.evidence.log_directories, releases, fast=self.fast())
 
     def records(self, origin: Origin) -> Iterator[pa.RecordBatch]:
-        """The records of one replica of an offsets partition, in log order, as `schemas.RECORDS`."""
+        """Return the records of one replica of an offsets partition, in log order, as `schemas.RECORDS`."""
         reader = self._reader_of([origin])
         return record_batches(SegmentReader(reader.evidence, replace(reader.options, progress=None), reader.findings), RecordFilter())
 
     def _reader_of(self, origins: Collection[Origin]) -> SegmentReader:
-        """One pass over these logs alone."""
+        """Return a reader of these logs only."""
         ours = [
             replace(directory, partitions=[each for each in directory.partitions if (each.replica, each.offsets_partition) in origins])
             for directory in self.evidence.log_directories

@@ -1,4 +1,4 @@
-"""The section "Membership and assignment" of the catalogue, in its order."""
+"""The section "Membership and assignment" of the catalogue, in catalogue order."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ DETECTORS: tuple[Detector, ...] = (
     *identities.DETECTORS,
     *stopped.UNRECONCILED,
     *conversions.DETECTORS,
-    *unconsumed_partitions.LOPSIDED,
+    *unconsumed_partitions.UNEVEN,
 )

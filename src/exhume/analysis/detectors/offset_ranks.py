@@ -1,4 +1,4 @@
-"""Record offsets of many series in one order: a checksum does not cover them, so a damaged one may be any number."""
+"""Order the record offsets of many series. No checksum covers a record offset, so a damaged one may be any number."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from exhume.analysis.detectors.commit_loops.columns import Int64s
 
 
 def rank_offsets(series: int, *offsets: Int64s) -> tuple[int, list[Int64s]]:
-    """These record offsets, some of them at least, counted from the lowest of all, and a number that is larger than all of them by then.
+    """Return a factor, and the record offsets counted from the lowest of all (at least one is given).
 
-    So a number of a series, below `series`, times that, and the record offset in it, are ordered by series and then by record offset. Where
-    such numbers would not fit into 64 bits, ranks stand for record offsets.
+    `series_number * factor + offset` orders by series, then by record offset, for series numbers below `series`. Ranks replace the record
+    offsets if such a number would not fit into 64 bits.
     """
     some = [each for each in offsets if len(each)]
     lowest, highest = min(int(each.min()) for each in some), max(int(each.max()) for each in some)

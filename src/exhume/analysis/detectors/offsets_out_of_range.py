@@ -1,4 +1,4 @@
-"""Committed offsets that lie outside of the data: topics that were recreated, positions that the data has left behind."""
+"""Find committed offsets outside their topic partition: recreated topics, and offsets before the first record."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from exhume.analysis.detectors.commits import Change
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.keys import KeyHistory
 from exhume.analysis.detectors.registry import Detector
-from exhume.analysis.detectors.report import counted, finding, some, span, undecidable
+from exhume.analysis.detectors.report import counted, finding, next_step, some, span, undecidable
 from exhume.findings import Confidence, Finding, Severity
 
-#: What is so near to 0 that a topic may have begun anew: so low, and so much lower than before.
+#: An offset collapses if it is at most `_NEAR_ZERO`, and the offset before was over `_COLLAPSE` times as high, and over 1000.
 _NEAR_ZERO, _COLLAPSE, _COLLAPSED_FROM = 1000, 10, 100
-#: Collapses of all partitions of a topic come within minutes.
+#: All partitions of a recreated topic collapse within this time.
 _MINUTES_MS = 15 * 60_000
 
 
 @dataclass(frozen=True, slots=True)
 class _Sign:
-    """A change of a key that speaks for another incarnation of its topic."""
+    """A change of a key that suggests a recreated topic."""
 
     group: str
     partition: int
@@ -35,11 +35,12 @@ class _Sign:
 
 
 def find_recreated_topics(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:
-    """Committed offsets beyond the end of the data log, and signs that a topic is not the one it was.
+    """Committed offsets beyond the end of their topic partition, and signs of a recreated topic.
 
-    With `--end-offsets`: a committed offset is higher than the end, by more than one usual rise. Without: (a) the topic id in the commits
-    of a key changes: the topic was recreated; (b) the leader epoch in them decreases; (c) the offsets of all partitions of a topic collapse
-    to near 0, in all groups, within minutes. (b) and (c) together make it likely, (b) alone may also be an unclean election.
+    With `--end-offsets`: a committed offset is higher than the end offset, by more than one usual rise. Without: (a) the topic id in the
+    commits of a key changes, so the topic was recreated; (b) the leader epoch in them decreases; (c) the offsets of all partitions of a
+    topic fall to near 0, in all groups, within minutes. (b) and (c) together make it likely. (b) alone may also be an unclean leader
+    election.
     """
     by_id: defaultdict[str, list[_Sign]] = defaultdict(list)
     by_epoch: defaultdict[str, list[_Sign]] = defaultdict(list)
@@ -62,8 +63,8 @@ def find_recreated_topics(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:
     for topic in sorted(topics):
         yield from _recreated(topic, by_id[topic], by_epoch[topic], collapses[topic], keys_of[topic])
     if inputs.end_offsets is None:
-        reason = "whether committed offsets lie beyond the ends of the data logs depends on these, and they were not given"
-        yield undecidable("IC-07", reason, remedy="Give --end-offsets")
+        reason = "committed offsets beyond the end of their topic partition show only with end offsets, and none were given"
+        yield undecidable("IC-07", reason, remedy="Add --end-offsets FILE, the output of kafka-get-offsets.sh --time latest")
 
 
 def _beyond_end(group: GroupCase, key: KeyHistory, inputs: Inputs) -> Iterator[Finding]:
@@ -75,18 +76,28 @@ def _beyond_end(group: GroupCase, key: KeyHistory, inputs: Inputs) -> Iterator[F
         return
     yield finding(
         "IC-07",
-        f"{key.holds.committed_offset} is committed and the data log ends at {end}: negative lag of {beyond}",
+        f"the committed offset is {key.holds.committed_offset}, and the topic partition ends at {end}: a negative lag of {beyond}",
         key,
         log_context=group.log_context,
         severity="incident",
         evidence=[key.holds],
-        not_excluded=["ends that were read long before the commit", "a literal offset of another cluster, written by replication (IC-33)"],
-        remedy="Look whether the topic was recreated or cut; exhume history shows what was committed to the key before",
+        not_excluded=["end offsets that were read long before the commit", "an untranslated offset of another cluster (IC-33)"],
+        remedy=next_step(
+            "Check if the topic was recreated or truncated, and see the earlier commits",
+            inputs,
+            "history",
+            "--group",
+            group.group,
+            "--topic",
+            key.topic,
+            "--partition",
+            f"{key.partition}",
+        ),
     )
 
 
 def _signs(changes: ChangeTable) -> Int64s:
-    """The places of the keys of these changes that have one that may be a sign, told from columns alone."""
+    """Return the places of the keys with a change that may be a sign. Uses columns only."""
     before, now = changes.before(CommitColumn.VALUE), changes.commit(CommitColumn.VALUE)
     may_be_collapse = (now <= _NEAR_ZERO) & (before // _COLLAPSE >= np.maximum(now, _COLLAPSED_FROM))
     return changes.where(may_be_collapse | changes.has("topic_id", "leader_epoch")).places
@@ -102,24 +113,29 @@ def _is_collapse(change: Change) -> bool:
 def _recreated(topic: str, by_id: Sequence[_Sign], by_epoch: Sequence[_Sign], collapses: Sequence[_Sign], keys: int) -> Iterator[Finding]:
     if by_id:
         change = by_id[0].change
-        ids = f"topic id {change.known_topic_id} → {change.commit.topic_id}"
-        yield _sign_finding(topic, by_id, f"{topic} was recreated: {ids}", ("incident", "proof"))
+        sentence = f"topic {topic} was recreated: its topic id changed from {change.known_topic_id} to {change.commit.topic_id}"
+        yield _sign_finding(topic, by_id, sentence, ("incident", "proof"))
         return
     times = [sign.change.commit.timestamp_ms for sign in collapses if sign.change.commit.timestamp_ms is not None]
     fell_together = bool(times) and max(times) - min(times) <= _MINUTES_MS
     is_whole = fell_together and len({(sign.group, sign.partition, sign.log_context.replica) for sign in collapses}) == keys and keys > 1
     if by_epoch and (is_whole or (keys == 1 and collapses)):
         signs = {id(sign.change): sign for sign in (*by_epoch, *collapses)}
-        sentence = f"{topic} was recreated, by all appearance: leader epochs of the data decrease, and all offsets collapse to near 0"
+        sentence = f"topic {topic} was probably recreated: the leader epochs in its commits decrease, and all its offsets fall to near 0"
         yield _sign_finding(topic, [*signs.values()], sentence, ("incident", "likely"))
     elif by_epoch:
         change = by_epoch[0].change
-        epochs = f"leader epoch {change.known_leader_epoch} → {change.commit.leader_epoch}"
-        sentence = f"{epochs} in the commits of {topic}: its data may have been cut by an unclean election, or the topic recreated"
+        epochs = f"from {change.known_leader_epoch} to {change.commit.leader_epoch}"
+        sentence = (
+            f"the leader epoch in commits of topic {topic} fell {epochs}: an unclean leader election may have truncated the topic,"
+            " or it was recreated"
+        )
         yield _sign_finding(topic, by_epoch, sentence, ("warn", "possible"))
     elif is_whole:
-        sentence = f"all offsets of {topic} collapse to near 0 within {span(max(times) - min(times))}: the topic may have been recreated"
-        yield _sign_finding(topic, collapses, sentence, ("warn", "possible"), not_excluded=["an application that reads everything again"])
+        sentence = f"all offsets of topic {topic} fell to near 0 within {span(max(times) - min(times))}: it may have been recreated"
+        yield _sign_finding(
+            topic, collapses, sentence, ("warn", "possible"), not_excluded=["an application that reads the whole topic again"]
+        )
 
 
 def _sign_finding(
@@ -144,18 +160,18 @@ def _sign_finding(
         partition=partitions[0] if len(partitions) == 1 else None,
         evidence=[sign.change for sign in signs if sign.log_context is log_context],
         not_excluded=not_excluded,
-        remedy="Reset the groups to the start of the new topic: their positions mean nothing in it",
+        remedy="Reset the groups to the start of the new topic: the old offsets mean nothing in it",
     )
 
 
 def find_positions_before_the_data(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:
-    """Committed offsets below the start of the data log.
+    """Committed offsets below the start of their topic partition.
 
-    The lag that monitors compute from them is a phantom as far as the data is gone: what is left to read begins at the start.
+    The lag that monitors compute from them is too high: the records below the start offset are deleted, and the group cannot read them.
     """
     if inputs.start_offsets is None:
-        reason = "whether committed offsets lie below the starts of the data logs depends on these, and they were not given"
-        yield undecidable("IC-29", reason, remedy="Give --start-offsets")
+        reason = "committed offsets below the start of their topic partition show only with start offsets, and none were given"
+        yield undecidable("IC-29", reason, remedy="Add --start-offsets FILE, the output of kafka-get-offsets.sh --time earliest")
         return
     for group in case.groups():
         for key in group.keys:
@@ -164,15 +180,20 @@ def find_positions_before_the_data(case: TopicCase, inputs: Inputs) -> Iterator[
                 continue
             gone = start - key.holds.committed_offset
             end = (inputs.end_offsets or {}).get((key.topic, key.partition))
-            lag = f"; lag {end - key.holds.committed_offset} by the offsets, {end - start} in truth" if end is not None else ""
+            lag = (
+                f"; its lag seems to be {end - key.holds.committed_offset}, but at most {end - start} are left to read"
+                if end is not None
+                else ""
+            )
             yield finding(
                 "IC-29",
-                f"{key.holds.committed_offset} is committed and the data log begins at {start}: {gone} offsets are gone{lag}",
+                f"the committed offset is {key.holds.committed_offset}, and the topic partition starts at {start}:"
+                f" {gone} offsets are deleted{lag}",
                 key,
                 log_context=group.log_context,
                 confidence="proof",
                 evidence=[key.holds],
-                not_excluded=["starts that were read long after the last commit: a group that is at work has moved on since"],
+                not_excluded=["start offsets that were read long after the last commit: an active group has moved on since"],
             )
         group.forget()
 
@@ -180,22 +201,22 @@ def find_positions_before_the_data(case: TopicCase, inputs: Inputs) -> Iterator[
 DETECTORS = (
     Detector(
         code="IC-07",
-        title="Committed offset beyond the end of the data log, topic recreated",
+        title="Committed offset beyond the end of its topic partition, or topic recreated",
         section="Offsets moved",
         in_topic=find_recreated_topics,
         traps=(
-            "Ends and commits are read at different times: less than one usual rise beyond the end says nothing",
-            "A commit without a topic id, or without a leader epoch, says nothing about either",
-            "Replication may write literal offsets of another cluster (IC-33)",
+            "End offsets and commits are read at different times: up to one usual rise beyond the end means nothing",
+            "A commit without a topic id or leader epoch shows no change of either",
+            "Replication may write untranslated offsets of another cluster (IC-33)",
         ),
         needs=("--end-offsets",),
     ),
     Detector(
         code="IC-29",
-        title="Committed offset below the start of the data log",
+        title="Committed offset below the start of its topic partition",
         section="Offsets moved",
         in_topic=find_positions_before_the_data,
-        traps=("Starts may have been read later than the commit", "The group may be fine: its clients reset when they fetch"),
+        traps=("Start offsets may have been read after the commit", "The group may be healthy: its clients reset when they fetch"),
         needs=("--start-offsets",),
         better_with=("--end-offsets",),
     ),

@@ -1,4 +1,4 @@
-"""Who had each partition of a group, from one step of its life to the next: made once, asked often."""
+"""The owner of each partition of a group, step by step. Built once, searched often."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NONE = -1
 
 @dataclass(frozen=True, slots=True)
 class Handover:
-    """The last change of a partition's owner in front of a record: the step that brought it, who has it since, who had it before."""
+    """The last change of a partition's owner before a record: the step of the change, the new owner, the previous owner."""
 
     step: Membership
     owner: Member | None
@@ -26,9 +26,9 @@ class Handover:
 
 
 class OwnerHistory:
-    """The owners of all partitions over these steps, in columns. In memory are the changes, not the steps.
+    """The owners of all partitions over these steps, in columns. Memory holds the changes only.
 
-    A run is of successive steps in which one member alone has a partition. Runs are sorted by partition, then by step.
+    A run is a sequence of successive steps in which one member alone owns a partition. Runs are sorted by partition, then by step.
     """
 
     def __init__(self, steps: Sequence[Membership]) -> None:
@@ -40,17 +40,17 @@ class OwnerHistory:
         begins = np.flatnonzero(~goes_on)
         self._last = step[np.append(begins[1:], len(step)) - 1] if len(step) else step
         partition, step, self._owner = partition[begins], step[begins], owner[begins]
-        #: Where runs begin: partition and step as one number.
+        #: The first step of each run: partition and step as one number.
         self._begin = partition * len(steps) + step
-        # The owner is the same as in the run before, but for steps in between in which it was nobody's.
+        # The owner is the same as in the run before. Between the two runs the partition had no owner, or several.
         is_back = _is_as_before(partition) & _is_as_before(self._owner)
         first = np.maximum.accumulate(np.where(is_back, 0, np.arange(len(step))))
         self._since = step[first]
-        #: The run in which another one had it before, or none.
+        #: The run before, of another owner, or none.
         self._previous = np.where((first > 0) & _is_as_before(partition)[first], first - 1, _NONE)
 
     def _sole_owners(self) -> tuple[Int64s, Int64s, Int64s]:
-        """Partition, step and member, by numbers, wherever a partition has one owner: by partition, then by step."""
+        """Return the numbers of partition, step and member for each partition with one owner: by partition, then by step."""
         numbers: dict[str, int] = {}
         sets: dict[frozenset[TopicPartition], int] = {}
         counts: list[int] = []
@@ -78,10 +78,10 @@ class OwnerHistory:
         return partition[~is_with_others], step[~is_with_others], owner[~is_with_others]
 
     def handover(self, partition: TopicPartition, number: int) -> Handover | None:
-        """The last change of owner of this partition up to step `number`; None where there is none, or nobody before."""
+        """Return the last change of owner of this partition up to step `number`; None if there is none, or no previous owner."""
         if not 0 <= number < len(self._steps):
             return None
-        run, is_owned = (int(told[0]) for told in self._runs([partition], np.array([0]), np.array([number])))
+        run, is_owned = (int(column[0]) for column in self._runs([partition], np.array([0]), np.array([number])))
         previous = run if not is_owned else int(self._previous[run])
         if _NONE in (run, previous):
             return None
@@ -91,7 +91,7 @@ class OwnerHistory:
         return Handover(step, owner, previous_step.members[self._member_ids[self._owner[previous]]], previous_step)
 
     def steps_of_handovers(self, partitions: Sequence[TopicPartition], places: Int64s, numbers: Int64s) -> Int64s:
-        """For the partition in each of these places, and each step, the number of the step of `handover`; below 0 for none."""
+        """Return the step number of `handover` for the partition at each place and each step number; below 0 for none."""
         run, is_owned = self._runs(partitions, places, numbers)
         if not len(self._last):
             return run
@@ -100,7 +100,7 @@ class OwnerHistory:
         return steps
 
     def _runs(self, partitions: Sequence[TopicPartition], places: Int64s, numbers: Int64s) -> tuple[Int64s, Flags]:
-        """For the partition in each of these places, and each step, the last run that began by then, or none; and whether it holds then."""
+        """Return the last run that began by each step, for the partition at each place, and True if the run includes the step."""
         partition = np.array([self._partitions.get(each, _NONE) for each in partitions], np.int64)[places]
         count = max(len(self._steps), 1)
         run = np.searchsorted(self._begin, partition * count + numbers, side="right") - 1
@@ -112,7 +112,7 @@ class OwnerHistory:
 
 
 def _is_as_before(values: Int64s) -> Flags:
-    """True for what equals the value in front of it."""
+    """Return True for each value that equals the one before it."""
     flags = np.zeros(len(values), np.bool_)
     flags[1:] = values[1:] == values[:-1]
     return flags

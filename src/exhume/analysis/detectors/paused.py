@@ -1,4 +1,4 @@
-"""Partitions that their owner was silent on for a time, and then committed again."""
+"""Find partitions that their owner did not commit for a time, while it committed others."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from exhume.analysis.detectors.steps import who
 from exhume.analysis.memberships import Member
 from exhume.findings import Finding
 
-#: So many other partitions of the member have to go on meanwhile.
+#: At least this many other partitions of the member are committed in the same time.
 LEAST_OTHERS = 2
-#: Of a client that commits also what has not changed, one of so many commits repeats the one before at least.
+#: A client that also commits unchanged offsets repeats at least one of this many commits.
 _HABIT = 10
 
 
@@ -28,7 +28,7 @@ class _Found:
 
 
 def find_paused(group: GroupCase) -> Iterator[Finding]:
-    """The pauses of each key that its owner's other partitions did not share, and that tell something: see `unread.find_unread`."""
+    """Find the pauses of each key that the other partitions of its owner did not share: see `find_unconsumed`."""
     hidden: _Found | None = None
     for history in group.keys.with_pauses():
         is_habit = history.repeats * _HABIT >= history.commits
@@ -40,7 +40,7 @@ def find_paused(group: GroupCase) -> Iterator[Finding]:
             hidden = found[0]
     if hidden is not None:
         reason = (
-            f"compaction took records in front of {group.log_context.complete_from_offset}: commits may be missing where owners seem silent"
+            f"compaction removed records before record {group.log_context.complete_from_offset}, so commits may be missing in pauses there"
         )
         yield undecidable("IC-20b", reason, group, evidence=[hidden.pause.before, hidden.pause.after])
 
@@ -52,7 +52,7 @@ def _of_one_partition(group: GroupCase, history: KeyHistory, pause: CommitPause,
         return None
     first = group.steps_before(pause.before.record_offset)
     steps = group.memberships[max(first - 1, 0) : group.steps_before(pause.after.record_offset)]
-    # Where record offsets go back, what is behind may have come before.
+    # If record offsets go back in the log, there may be no step in between.
     if not first or not steps or steps[0].kind == "share":
         return None
     owners = [step.owners().get((history.topic, history.partition), []) for step in steps]
@@ -65,7 +65,7 @@ def _of_one_partition(group: GroupCase, history: KeyHistory, pause: CommitPause,
 
 
 def _went_on(other: KeyHistory, pause: CommitPause) -> bool:
-    """Whether this key was committed on in the meantime: it was before and after, at a pace, and made no such pause of its own."""
+    """Return True if this key was committed before, during and after the pause, at its usual pace and without such a pause."""
     last, usual_ms = other.last, other.usual_interval_ms
     if last is None or last.timestamp_ms is None or other.first_timestamp_ms is None or usual_ms is None:
         return False
@@ -81,20 +81,20 @@ def _went_on(other: KeyHistory, pause: CommitPause) -> bool:
 def _finding(group: GroupCase, history: KeyHistory, found: _Found, more: int, *, is_habit: bool) -> Finding:
     pause, epochs = found.pause, group.log_context.epochs
     sentence = (
-        f"{history.topic}-{history.partition} of {who(found.member)} was not committed for {span(pause.length_ms)}, "
-        f"{pause.length_ms / pause.usual_interval_ms:.0f} times the usual interval, while {counted(found.others, 'other partition')} "
-        "of the same owner went on"
+        f"the owner {who(found.member)} did not commit this partition for {span(pause.length_ms)},"
+        f" {pause.length_ms / pause.usual_interval_ms:.0f} times the usual interval, and committed"
+        f" {counted(found.others, 'other partition')} in that time"
     )
     if not is_habit:
-        sentence += f"; then it rose by {found.rose_by} at once, usual are {history.usual_rise:g}"
+        sentence += f"; then the offset rose by {found.rose_by} in one commit (usual rise {history.usual_rise:g})"
     began = [each.leader_epoch for each in epochs[1:] if pause.before.record_offset < each.first_record_offset <= pause.after.record_offset]
-    sentence += f"; leader epoch {began[0]} of the offsets partition began meanwhile" if began else ""
-    sentence += f"; {counted(more, 'such pause')} more" if more else ""
-    not_excluded = ["others that were as slow at that time: what is usual is that of the end of the log"]
+    sentence += f"; leader epoch {began[0]} of the offsets partition began in that time" if began else ""
+    sentence += f"; {counted(more, 'more such pause')}" if more else ""
+    not_excluded = ["a group that was as slow at that time: the usual interval is that at the end of the log"]
     if not is_habit:
-        not_excluded.insert(0, "a partition without traffic that then got much at once")
+        not_excluded.insert(0, "a partition that had no records for that time, and then many at once")
     if began:
-        not_excluded.append("two brokers' clocks")
+        not_excluded.append("different clocks of the two brokers")
     return finding(
         "IC-20b",
         sentence,
@@ -105,5 +105,5 @@ def _finding(group: GroupCase, history: KeyHistory, found: _Found, more: int, *,
         evidence=[pause.before, pause.after],
         member_id=found.member.member_id,
         not_excluded=not_excluded,
-        remedy="Look at that client for that time, not at the coordinator: did it fetch this partition?",
+        remedy="Check that client at that time, not the coordinator: did it fetch this partition?",
     )

@@ -1,4 +1,4 @@
-"""Groups that do not come to rest: rebalance storms."""
+"""Find rebalance storms: groups that rebalance again and again."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from exhume.findings import Finding
 
 
 def find_storms(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # noqa: ARG001
-    """The generation, or group epoch, rises by one a minute or faster for ten minutes or more, and one client comes or goes three times, or
-    most generations of a classic group come without any change: members that join again and again.
+    """The generation, or the group epoch, rises once a minute or faster for ten minutes or more. Besides, one client joins or leaves three
+    times, or most generations of a classic group change nothing: its members join again and again.
 
-    The number goes on counting whatever compaction takes, so the rate is known where records are gone. Who it was is only known where they
-    are not: clients are told apart by instance id, else by client id and host, since every join makes a new member id. Numbers that are
-    missing where nothing is missing are rebalances that never came to an end.
+    Compaction does not change these numbers, so the rate is known even if records were removed. The clients are known only if no record was
+    removed. A client is identified by its instance id, otherwise by client id and host, since each join makes a new member id. A number
+    that is missing in a complete log is a rebalance that did not finish.
     """
     if not may_be_storm([(step.epoch, step.timestamp_ms) for step in group.memberships]):
         return
@@ -31,12 +31,12 @@ def find_storms(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # noqa:
         if not storm.flappers:
             is_unchanged = storm.without_change * 2 > storm.generations
             not_excluded.append(
-                "partitions that were added again and again: members join anew for them"
+                "partitions that were added again and again: members join again for them"
                 if is_unchanged
-                else "a rolling restart: who came and went is not in the log"
+                else "a rolling restart: the log does not show the clients that joined and left"
             )
         if any("topics_changed" in (row["causes"] or ()) for row in storm.rows):
-            not_excluded.append("topics or partitions that were added: they raise the epoch, too")
+            not_excluded.append("topics or partitions that were added: they also raise the epoch")
         yield finding(
             "IC-04",
             storm.sentence,
@@ -44,7 +44,7 @@ def find_storms(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # noqa:
             confidence="proof" if storm.flappers else "likely",
             evidence=[steps[row["record_offset"]] for row in storm.rows],
             not_excluded=not_excluded,
-            remedy="Look at the logs of the clients named, for max.poll.interval.ms exceeded and sessions that ran out",
+            remedy="Search the logs of these clients for an exceeded max.poll.interval.ms and for session timeouts",
         )
 
 
@@ -56,10 +56,10 @@ DETECTORS = (
         in_group=find_storms,
         by_time=True,
         traps=(
-            "In a rolling deployment everybody comes and goes once",
-            "The first minutes of a new group are busy",
-            "A static member that is replaced does not raise the generation",
-            "Epochs of consumer groups rise when topics or partitions are added, too",
+            "In a rolling deployment each client leaves and joins once",
+            "A new group rebalances often in its first minutes",
+            "The replacement of a static member does not raise the generation",
+            "New topics or partitions also raise the epoch of a consumer group",
         ),
     ),
 )

@@ -1,4 +1,4 @@
-"""The last few numbers of each of many series, and what is usual among them."""
+"""The last few numbers of each of many series, and their median."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ _UNKNOWN = -1
 
 
 class Recent:
-    """For each series, by its number, its last `USUAL` values; they are 0 or more."""
+    """The last `USUAL` values of each series, by its number. Values are 0 or more."""
 
     def __init__(self) -> None:
-        # Rings. Most series of a log with many keys have no value ever: rows are given out as they come. Row 0 stays empty.
+        # Ring buffers. Most series of a log with many keys never have a value, so a series gets its row with its first one. Row 0 is empty.
         self._values = np.full((1, USUAL), _UNKNOWN, np.int64)
-        #: How many values each row was ever given: the next one's place, but for the turns of the ring.
+        #: The number of values ever added to each row. Modulo `USUAL` it is the next position.
         self._given = np.zeros(1, np.int64)
         self._row_of = np.zeros(0, np.int64)
         self._rows = 1
         self._ordered = np.empty(USUAL, np.int64)
 
     def make_room(self, count: int) -> None:
-        """Let there be series up to this number."""
+        """Make room for this number of series."""
         if count > len(self._row_of):
             more = max(count, 2 * len(self._row_of)) - len(self._row_of)
             self._row_of = np.append(self._row_of, np.zeros(more, np.int64))
 
-    def _give_room(self, more: int) -> None:
-        """Let there be so many rows more, at least, than were given out."""
+    def _add_rows(self, more: int) -> None:
+        """Make room for at least this number of new rows."""
         needed = self._rows + more
         if needed > len(self._values):
             more = max(needed, 2 * len(self._values)) - len(self._values)
@@ -37,7 +37,7 @@ class Recent:
             self._given = np.append(self._given, np.zeros(more, np.int64))
 
     def medians(self, series: Int64s) -> list[float | None]:
-        """The median of the last values of each series; None where there are fewer than two."""
+        """Return the median of the last values of each series; None if there are fewer than two."""
         values = np.sort(self._values[self._row_of[series]], axis=1)
         known = (values != _UNKNOWN).sum(axis=1)
         rows, first = np.arange(len(values)), USUAL - known
@@ -45,17 +45,15 @@ class Recent:
         return [median if count > 1 else None for median, count in zip(((low + high) / 2).tolist(), known.tolist(), strict=True)]
 
     def last(self, series: int) -> list[int]:
-        """The last values, the newest one last."""
+        """Return the last values, the newest one last."""
         row = self._row_of[series]
         oldest = int(self._given[row]) % USUAL
         values: list[int] = self._values[row].tolist()
         return [value for value in values[oldest:] + values[:oldest] if value != _UNKNOWN]
 
     def judge(self, series: Int64s, values: Int64s, floor: int, ratio: float, loops: Loops) -> Floats:
-        """Add these values, in their order; those below 0 are none. What comes back is what was usual in front of each that stands out: see
-        `following.loops.judge`.
-        """
-        self._give_room(int(np.count_nonzero((values >= 0) & (self._row_of[series] == 0))))
+        """Add these values in order, and return the median before each value that stands out: see `commit_loops.loops.judge`."""
+        self._add_rows(int(np.count_nonzero((values >= 0) & (self._row_of[series] == 0))))
         usual = np.empty(len(series), np.float64)
         self._rows = loops.judge(
             series, values, floor, float(ratio), self._row_of, self._values, self._given, self._rows, self._ordered, usual

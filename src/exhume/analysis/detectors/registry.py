@@ -1,4 +1,4 @@
-"""What can be diagnosed: one row for each entry of the catalogue of incidents."""
+"""The type of a row of the catalogue of incidents: a detector."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Section = Literal[
     "Volume and shape",
     "Reading and writing back",
 ]
-#: The option that gives an extra input, as the command line has it.
+#: The command line option that gives an extra input.
 Option = Literal["--end-offsets", "--start-offsets", "--topics", "--live", "--retention", "--offsets-partitions", "a second replica"]
 
 FindInGroup = Callable[[GroupCase, Inputs], Iterator[Finding]]
@@ -29,11 +29,15 @@ FindInTopic = Callable[[TopicCase, Inputs], Iterator[Finding]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Detector:
-    """A class of incidents and who finds it. The docstring of the function is its rule.
+    """A class of incidents and the function that finds it. The docstring of the function is the rule.
 
-    Exactly one of the three functions is there: what a detector looks at decides where it can run. Those of one group run group by group,
-    on any machine that has the group's records. Codes of findings are `code`, with a letter behind it where there are cases.
-    `traps` are what it must not be confused with; `needs` are inputs without which it is undecidable, `better_with` those that help.
+    Exactly one of the three functions is set. A detector `in_group` runs group by group, on any machine that has the records of the group.
+
+    Attributes:
+        code: The code of its findings. A class with several cases adds a letter.
+        traps: Situations that look like this class and are not.
+        needs: Inputs without which the detector cannot decide.
+        better_with: Inputs that make its answers more certain.
     """
 
     code: str
@@ -45,14 +49,14 @@ class Detector:
     traps: tuple[str, ...] = ()
     needs: tuple[Option, ...] = ()
     better_with: tuple[Option, ...] = ()
-    #: Whether it goes by the times of tombstones or of records of groups, which message format 0 does not have.
+    #: True if the rule needs the times of tombstones or group records. Message format 0 has none.
     by_time: bool = False
 
     @property
     def rule(self) -> str:
-        """What it looks for, in a few sentences."""
+        """The rule, in a few sentences."""
         return inspect.cleandoc((self.in_group or self.in_partition or self.in_topic).__doc__ or "")
 
     def finds(self, code: str) -> bool:
-        """Whether findings with this code are of this detector."""
+        """Return True if this detector makes findings with this code."""
         return code == self.code or (code.startswith(self.code) and code[len(self.code) :].isalpha())

@@ -303,7 +303,7 @@ def _common_beginning(partitions: Sequence[PartitionCase]) -> Iterator[Finding]:
         severity="incident",
         evidence=firsts[about.offsets_partition],
         not_excluded=["a new cluster whose topics were mirrored from another"],
-        remedy="Look for an older copy of the offsets topic: exhume reset-plan makes a plan of its positions",
+        remedy="Find an older copy of the offsets topic; exhume reset-plan plans the return to its offsets",
     )
 
 

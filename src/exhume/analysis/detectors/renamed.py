@@ -1,4 +1,4 @@
-"""Groups that seem to be one application under two names."""
+"""Find groups that look like one application with a new group id."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from exhume.analysis.detectors.cases import GroupCase, LogContext, TopicCase
 from exhume.analysis.detectors.commits import CommitRow
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.registry import Detector
-from exhume.analysis.detectors.report import Proof, finding, some, span
+from exhume.analysis.detectors.report import Proof, finding, next_step, some, span
 from exhume.analysis.memberships import Membership
 from exhume.findings import Finding
 
 _HOUR_MS = 3_600_000
 _DAY_MS = 24 * _HOUR_MS
-#: A group is new that begins so long behind its log, and gone when it has been silent for so long.
+#: A group is new if it begins this long after its log; it is gone if it has written nothing for this long.
 _NEW_MS, _GONE_MS = _HOUR_MS // 6, _HOUR_MS
 _ALIKE = 0.8
 _LEFT = ("empty", "removed")
-#: Where one group has more successors than this, ids are made up as they are needed (IC-14).
+#: A group with more successors than this has generated ids (IC-14).
 _MOST_SUCCESSORS = 3
 _LEAST_PREFIX = 3
 _ENDING = re.compile(r"[-_.]?(?:[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{6,}|\d+|consumer.*)$", re.IGNORECASE)
@@ -29,7 +29,7 @@ _ENDING = re.compile(r"[-_.]?(?:[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{6,}|\d+|consu
 
 @dataclass(frozen=True, slots=True)
 class _Traits:
-    """What a group is recognised by."""
+    """The features that identify an application."""
 
     group: str
     log_context: LogContext
@@ -46,12 +46,12 @@ class _Traits:
     step: Membership | None = field(repr=False)
 
 
-def find_renamed_groups(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:  # noqa: ARG001
-    """A group that begins behind another's last sign of life, or up to an hour before it, and reads the same topics.
+def find_renamed_groups(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:
+    """A group begins after the last activity of another group, or up to an hour before it, and reads the same topics.
 
-    The other one is never active again: silent for an hour, or left by its members. Four fifths of their topics are the same, and so is a
-    client id (but for its ending); or, within a day, a subnet or the assignor. The new group began anew: what the old one had committed is
-    not its own.
+    The other group is not active again: it wrote nothing for an hour, or all its members left. Four fifths of their topics are the same,
+    and a client id (without its ending) is the same too; or, within a day, a subnet or the assignor. The new group starts from its own
+    offsets, not from those of the old group.
     """
     if not _is_taken_up(case):
         return
@@ -72,11 +72,11 @@ def find_renamed_groups(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:  
         others = {old.group: old for topic in new.topics for old in by_topic[topic] if old is not new}
         old = [each for each in others.values() if _is_successor(each, new, now_ms)]
         if 0 < len(old) <= _MOST_SUCCESSORS:
-            yield _renamed(max(old, key=lambda each: each.last_ms), new)
+            yield _renamed(max(old, key=lambda each: each.last_ms), new, inputs)
 
 
 def _is_taken_up(case: TopicCase) -> bool:
-    """Whether any group begins about when another one ended, by their times alone: where none does, nobody has to be recognised."""
+    """Return True if any group begins at about the time when another one ended. Most logs end here, since this reads times only."""
     spans = [(group.log_context, min(times), max(times), group.phase in _LEFT) for group in case.groups() if (times := _times(group))]
     now_ms = max((log_context.last_timestamp_ms or 0 for log_context, *_ in spans), default=0)
     gone_ms = [last_ms for _, _, last_ms, is_left in spans if is_left or now_ms - last_ms >= _GONE_MS]
@@ -85,7 +85,7 @@ def _is_taken_up(case: TopicCase) -> bool:
 
 
 def _times(group: GroupCase) -> list[int]:
-    """When the group showed that it lives; not when a coordinator only made it."""
+    """Return the times of the group's activity. The creation of a group (epoch 0) is none."""
     times = [record.timestamp_ms for record in group.records if record.timestamp_ms is not None and record.epoch != 0]
     return times + [time for time in (group.first_commit_ms, group.last_commit_ms) if time is not None]
 
@@ -103,7 +103,7 @@ def _traits(group: GroupCase) -> _Traits | None:
         log_context=log_context,
         first_ms=min(times),
         last_ms=max(times),
-        # What was there before the log begins, or lies where compaction has been, may be older than it looks.
+        # A group from before the start of the log, or from its compacted part, may be older than it looks.
         is_new=log_context.is_complete_at(first_offset) and min(times) - (log_context.first_timestamp_ms or 0) >= _NEW_MS,
         is_left=group.phase in _LEFT,
         topics=frozenset(key.topic for key in keys),
@@ -124,12 +124,12 @@ def _is_successor(old: _Traits, new: _Traits, now_ms: int) -> bool:
         return False
     if old.clients & new.clients:
         return True
-    # Many applications share a network or an assignor: these count for what follows soon, and is seen for long.
+    # Many applications share a network or an assignor. These count only for a group that begins soon after, in a log that is long enough.
     is_soon = elapsed_ms <= _DAY_MS and silent_ms >= _GONE_MS
     return is_soon and bool(old.subnets & new.subnets or old.assignors & new.assignors)
 
 
-def _renamed(old: _Traits, new: _Traits) -> Finding:
+def _renamed(old: _Traits, new: _Traits, inputs: Inputs) -> Finding:
     common = sorted(old.lasts.keys() & new.firsts.keys())
     lasts = {key: old.lasts[key].committed_offset for key in common}
     distances = {key: new.firsts[key] - lasts[key] for key in common}
@@ -137,9 +137,9 @@ def _renamed(old: _Traits, new: _Traits) -> Finding:
     alike = "client ids" if old.clients & new.clients else "subnets" if old.subnets & new.subnets else "assignors"
     elapsed = new.first_ms - old.last_ms
     when = f"{span(elapsed)} after" if elapsed >= 0 else f"{span(-elapsed)} before"
-    sentence = f"began {when} group {old.group} was last active, with the same topics and {alike}"
+    sentence = f"the group began {when} group {old.group} was last active, with the same topics and {alike}"
     if moves:
-        sentence += f"; its first commits against the other's last: {some(moves)}"
+        sentence += f"; last commit there → first commit here: {some(moves)}"
     proofs: list[Proof] = [new.step] if new.step is not None else []
     if old.log_context is new.log_context:
         proofs += [old.lasts[key] for key in common]
@@ -151,8 +151,8 @@ def _renamed(old: _Traits, new: _Traits) -> Finding:
         severity="warn" if any(distances.values()) else "info",
         confidence="likely" if alike == "client ids" else "possible",
         evidence=proofs,
-        not_excluded=["a second application that reads the same topics", "a canary that is to run beside the other"],
-        remedy=f"exhume reset-plan --group {old.group} shows where the other group was",
+        not_excluded=["a second application that reads the same topics", "a canary that runs beside the other group"],
+        remedy=next_step("See the commits of the other group", inputs, "history", "--group", old.group),
     )
 
 
@@ -163,6 +163,6 @@ DETECTORS = (
         section="Offsets moved",
         in_topic=find_renamed_groups,
         by_time=True,
-        traps=("Blue-green and canary copies: both stay active", "Ids that are made up as they are needed (IC-14)"),
+        traps=("Of blue-green and canary copies, both stay active", "Generated group ids are IC-14"),
     ),
 )

@@ -1,4 +1,4 @@
-"""Findings of detectors: how they are said, and the records that they rest on."""
+"""Build the findings of detectors: sentence, places, and the records as evidence."""
 
 from __future__ import annotations
 
@@ -9,17 +9,19 @@ from typing import Any
 
 from exhume.analysis.detectors.cases import GroupCase, GroupRecord, LogContext
 from exhume.analysis.detectors.commits import Change, CommitRow, Dropped, Removal
+from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.keys import KeyHistory
+from exhume.analysis.explanation.commands import Command
 from exhume.analysis.memberships import Membership
 from exhume.codecs.record_types import RECORD_TYPES
 from exhume.findings import Confidence, Finding, Severity
 
-#: What a finding can rest on; a dict is a row of evidence as it is: `record_offset`, `timestamp_ms`, `what`.
+#: Evidence of a finding. A dict is a finished row of evidence: `record_offset`, `timestamp_ms`, `what`.
 Proof = CommitRow | Change | Removal | Dropped | GroupRecord | Membership | dict[str, Any]
 
-#: Rows of evidence of a finding at most.
+#: The largest number of evidence rows of a finding.
 _MOST_EVIDENCE = 50
-#: How many of many things a sentence names.
+#: The largest number of things that a sentence lists.
 _NAMED = 5
 _record_offset = itemgetter("record_offset")
 _MINUTE_S, _HOUR_S, _DAY_S = 60, 3600, 86_400
@@ -41,10 +43,10 @@ def finding(
     not_excluded: Iterable[str] = (),
     remedy: str | None = None,
 ) -> Finding:
-    """A finding about a group, a key (with what is `log_context` it), or a log, where `group` may name whom it is about.
+    """Return a finding about a group, a key (with its `log_context`), or a log (with an optional `group`).
 
-    First and last record and time are those of the evidence, in the order of the log; `not_excluded` are the traps that could not be ruled
-    out.
+    The first and last record offset and time are those of the evidence, in log order. `not_excluded` are other explanations that the log
+    does not rule out.
     """
     where = about.log_context if isinstance(about, GroupCase) else about if isinstance(about, LogContext) else log_context
     rows = sorted(chain.from_iterable(map(_rows, evidence)), key=_record_offset)
@@ -78,15 +80,34 @@ def finding(
 def undecidable(
     code: str, reason: str, about: GroupCase | LogContext | None = None, *, remedy: str | None = None, evidence: Iterable[Proof] = ()
 ) -> Finding:
-    """That a detector cannot decide, and why; about everything where it is about nothing in particular."""
-    sentence = f"undecidable, because {reason}"
+    """Return the finding that a detector cannot decide, with the reason. Without `about`, it concerns all logs."""
+    sentence = f"cannot decide: {reason}"
     if about is None:
         return Finding(code=code, sentence=sentence, severity="info", confidence="undecidable", remedy=remedy)
     return finding(code, sentence, about, severity="info", confidence="undecidable", evidence=evidence, remedy=remedy)
 
 
+def next_step(purpose: str, inputs: Inputs, subcommand: str, *arguments: str) -> str:
+    """Return a remedy: the purpose of a command, and the command to paste (none for a name that no command line can carry)."""
+    line = Command(subcommand, arguments, purpose).line(inputs.paths)
+    return purpose if line is None else f"{purpose}: {line}"
+
+
+def before_record(log_context: LogContext, record_offset: int) -> tuple[str, str]:
+    """Return the option for the moment before a record."""
+    number = log_context.offsets_partition
+    return "--at-offset", f"{record_offset - 1}" if number is None else f"{number}:{record_offset - 1}"
+
+
+def only_record(log_context: LogContext, record_offset: int) -> tuple[str, ...]:
+    """Return the options of `exhume dump` that select one record."""
+    number = log_context.offsets_partition
+    which = () if number is None else ("--offsets-partition", f"{number}")
+    return *which, "--from-offset", f"{record_offset}", "--to-offset", f"{record_offset}"
+
+
 def span(length_ms: float) -> str:
-    """A length of time for people, in two units at most: `7 d 6 min`, `2 h 5 min`, `80 s`, `250 ms`; `-80 s` where clocks went back."""
+    """Format a length of time in at most two units: `7 d 6 min`, `2 h 5 min`, `80 s`, `250 ms`; `-80 s` if clocks went back."""
     if length_ms < 0:
         return f"-{span(-length_ms)}"
     if length_ms < 1000:
@@ -100,12 +121,12 @@ def span(length_ms: float) -> str:
 
 
 def counted(number: int, one: str, many: str | None = None) -> str:
-    """`1 partition`, `2 partitions`."""
+    """Format a count: `1 partition`, `2 partitions`."""
     return f"{number} {one if number == 1 else many or f'{one}s'}"
 
 
 def _rows(proof: Proof) -> list[dict[str, Any]]:
-    """A record, or what a change is made of, as rows: where it lies, when it was written, what it says."""
+    """Return rows of evidence: the record offset, the time, and a text about the record."""
     match proof:
         case Membership():
             number = proof.generation if proof.kind == "classic" else proof.group_epoch
@@ -142,13 +163,13 @@ def _row(record_offset: int, timestamp_ms: int | None, what: str) -> dict[str, A
 
 
 def partitions_of(topic: str, partitions: Sequence[int]) -> str:
-    """Offsets for people: `the offset of orders-0`, `2 offsets of orders (0, 1)`."""
+    """Format the offsets of partitions: `the offset of orders-0`, `2 offsets of orders (0, 1)`."""
     if len(partitions) == 1:
         return f"the offset of {topic}-{partitions[0]}"
     return f"{counted(len(partitions), 'offset')} of {topic} ({some([str(partition) for partition in sorted(partitions)])})"
 
 
 def some(texts: Sequence[str]) -> str:
-    """The first few of these, and how many more there are."""
+    """List the first few texts, and the number of the others."""
     more = f" and {len(texts) - _NAMED} more" if len(texts) > _NAMED else ""
     return ", ".join(texts[:_NAMED]) + more

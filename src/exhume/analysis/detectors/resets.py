@@ -1,4 +1,4 @@
-"""Offsets that were written from outside while nobody was in the group: by an operator, or by replication."""
+"""Find offsets that were committed from outside the group while it had no members: by an operator, or by replication."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from exhume.analysis.detectors.report import counted, finding, some, span
 from exhume.analysis.memberships import Membership
 from exhume.findings import Finding
 
-#: Commits so close together are of one request, or of one round of requests.
+#: Commits this close together are of one request, or of one round of requests.
 _TOGETHER_MS = 5000
-#: Who commits more often than that while a group is empty is no operator.
+#: An operator commits at most this often to an empty group.
 _MOST_RESETS = 5
-#: A period has so many rounds at least, which come about as regularly.
+#: A period has at least this many rounds. Three in four intervals differ from the median by at most a quarter.
 _ROUNDS = 4
 _SPREAD = 0.25
 _LEAST_PERIOD_MS = 10_000
-#: The default of MirrorMaker 2.
+#: The default interval of MirrorMaker 2.
 _MIRROR_PERIOD_MS = 60_000
 
 
 @dataclass(frozen=True, slots=True)
 class _Burst:
-    """Commits to a group that nobody was in, in one go."""
+    """Commits to a group without members, close together."""
 
     changes: list[tuple[KeyHistory, Change]]
 
     @property
     def rounds(self) -> int:
-        """How often the key was committed that was committed most."""
+        """The largest number of commits of one key."""
         return max(Counter((key.topic, key.partition) for key, _ in self.changes).values())
 
     @property
@@ -50,17 +50,17 @@ class _Burst:
 
 
 def find_operator_resets(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # noqa: ARG001
-    """Commits to a group with a protocol type while nobody was in it, once or a few times: not at regular intervals, nor again and again
-    before anybody comes.
+    """Commits to a group with a protocol type while it had no members, once or a few times: not at regular intervals, and at most five
+    times before a member joins again.
 
-    That is how kafka-consumer-groups.sh resets offsets: without leader epoch and metadata. Likely where several partitions came in one
-    batch, most of them to another value, and members joined again later.
+    kafka-consumer-groups.sh resets offsets this way, without leader epoch and metadata. It is likely if one batch contains several
+    partitions, most of them get another value, and members join later.
     """
     bursts = _bursts(group)
     if _period_ms([burst.timestamp_ms for burst in bursts]) is not None:
         return
     steps = [group.membership_before(burst.record_offset) for burst in bursts]
-    # The step stays the same until somebody comes.
+    # Bursts with the same step come before the next member joins.
     rounds: Counter[int] = Counter()
     for step, burst in zip(steps, bursts, strict=True):
         rounds[id(step)] += burst.rounds
@@ -72,7 +72,7 @@ def find_operator_resets(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
 
 
 def _bursts(group: GroupCase) -> list[_Burst]:
-    """The plain commits while nobody was in the group, in the order of the log."""
+    """Return the plain commits while the group had no members, in log order."""
     changes = sorted(
         (
             (key, change)
@@ -104,7 +104,7 @@ def _reset(group: GroupCase, burst: _Burst, step: Membership, bursts: int) -> Fi
         later is not None,
     )
     emptied_ms = step.state_timestamp_ms if step.state_timestamp_ms is not None else step.timestamp_ms
-    since = "" if emptied_ms is None else f", {span(burst.timestamp_ms - emptied_ms)} after the group emptied"
+    when = "while the group was Empty" if emptied_ms is None else f"{span(burst.timestamp_ms - emptied_ms)} after the group became Empty"
     moves = [
         f"{key.topic}-{key.partition} {change.before.committed_offset} → {change.commit.committed_offset} ({change.delta:+d})"
         if change.before is not None
@@ -112,10 +112,10 @@ def _reset(group: GroupCase, burst: _Burst, step: Membership, bursts: int) -> Fi
         for key, change in burst.changes
     ]
     topics = {key.topic for key, _ in burst.changes}
-    not_excluded = ["a consumer with assign() that shares the group id (IC-24)", "a single round of replication (IC-33)"]
+    not_excluded = ["a consumer with assign() and the same group id (IC-24)", "a single round of replication (IC-33)"]
     return finding(
         "IC-05b",
-        f"reset while empty, {counted(len(burst.changes), 'partition')}: {some(moves)}{since}",
+        f"{counted(len(burst.changes), 'offset')} reset {when}: {some(moves)}",
         group,
         severity="warn" if is_stock and moved else "info",
         confidence="likely" if sum(signs) >= 3 and is_stock else "possible",
@@ -127,15 +127,15 @@ def _reset(group: GroupCase, burst: _Burst, step: Membership, bursts: int) -> Fi
 
 
 def find_replicated_positions(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
-    """Commits at regular intervals to a group that nobody is in, all of them without a leader epoch: replication writes them.
+    """Commits at regular intervals to a group without members, all of them without a leader epoch: replication writes them.
 
-    MirrorMaker 2 does so every 60 s. It is a warning where such a key goes back, lies beyond the end of the local log, or real members
-    come into the group while it goes on.
+    MirrorMaker 2 commits every 60 s. It is a warning if such an offset goes back, is beyond the end of the local topic, or if members join
+    the group during the replication.
     """
     bursts = _bursts(group)
     period_ms = _period_ms([burst.timestamp_ms for burst in bursts])
     if period_ms is None and not bursts and all(record.phase != "active" for record in group.records):
-        # Nobody was ever in it, and it may have no record: what is left of its commits are numbers.
+        # The group never had members, and may have no group record. Only the numbers of its commits are kept.
         rounds = [interval for interval in group.last_intervals_ms if interval > _TOGETHER_MS]
         period_ms = _regular(rounds) if len(group.last_intervals_ms) < 2 * len(rounds) or len(group.keys) > 1 else None
     if period_ms is None:
@@ -148,7 +148,9 @@ def find_replicated_positions(group: GroupCase, inputs: Inputs) -> Iterator[Find
         return
     alarms, evidence = _alarms(group, keys, bursts, inputs)
     is_mirror = abs(period_ms - _MIRROR_PERIOD_MS) <= _SPREAD * _MIRROR_PERIOD_MS
-    sentence = f"externally synced: {counted(len(keys), 'partition')} written every {span(period_ms)} while nobody is in the group"
+    sentence = (
+        f"a process outside the group commits {counted(len(keys), 'partition')} every {span(period_ms)}, while the group has no members"
+    )
     yield finding(
         "IC-33",
         f"{sentence}{'; ' if alarms else ''}{'; '.join(alarms)}",
@@ -157,7 +159,7 @@ def find_replicated_positions(group: GroupCase, inputs: Inputs) -> Iterator[Find
         confidence="likely" if is_mirror else "possible",
         evidence=[*evidence, *(key.last for key in keys if key.last is not None)],
         not_excluded=[] if is_mirror else ["a consumer with assign() that commits at regular intervals"],
-        remedy="Compare with the checkpoints of MirrorMaker 2: a source offset was written where the translated one belongs"
+        remedy="Compare these offsets with the checkpoints of MirrorMaker 2: it may have written source offsets without translation"
         if alarms
         else None,
     )
@@ -172,22 +174,22 @@ def _alarms(
         rewinds = [change for change in key.of("rewind") if change.phase != "active"]
         for change in rewinds:
             assert change.before is not None
-            alarms.append(f"{key.topic}-{key.partition} went back {change.before.committed_offset} → {change.commit.committed_offset}")
+            alarms.append(f"{key.topic}-{key.partition} went back: {change.before.committed_offset} → {change.commit.committed_offset}")
             evidence.append(change)
         end = (inputs.end_offsets or {}).get((key.topic, key.partition))
         if end is not None and key.holds is not None and key.holds.committed_offset > end:
-            alarms.append(f"{key.topic}-{key.partition} is at {key.holds.committed_offset}, beyond the local end {end}")
+            alarms.append(f"{key.topic}-{key.partition} is at {key.holds.committed_offset}, and its local log ends at {end}")
     if bursts:
         between = (bursts[0].record_offset, bursts[-1].record_offset)
         members = next((step for step in group.memberships if between[0] < step.record_offset < between[1] and step.members), None)
         if members is not None:
-            alarms.append(f"{counted(len(members.members), 'member')} joined at record {members.record_offset} while it went on")
+            alarms.append(f"{counted(len(members.members), 'member')} joined at record {members.record_offset}, during the replication")
             evidence.append(members)
     return alarms[:_ROUNDS], evidence
 
 
 def _period_ms(times: Sequence[int]) -> float | None:
-    """The period of these rounds; None where they are few or do not come regularly."""
+    """Return the period of these rounds; None if they are few or not regular."""
     return _regular([later - earlier for earlier, later in pairwise(times)])
 
 
@@ -208,10 +210,10 @@ DETECTORS = (
         section="Offsets moved",
         in_group=find_operator_resets,
         traps=(
-            "Replication writes the same way, but at regular intervals (IC-33)",
-            "A consumer with assign() that shares the group id commits while the group is Empty, again and again (IC-24)",
-            "Clients that never send leader epochs write none either",
-            "A reset to where the group is already changes nothing; it is told as `info`",
+            "Replication commits the same way, but at regular intervals (IC-33)",
+            "A consumer with assign() and the same group id commits while the group is Empty, again and again (IC-24)",
+            "Some clients never send leader epochs",
+            "A reset to the committed offset changes nothing; its finding is `info`",
         ),
     ),
     Detector(
@@ -220,8 +222,8 @@ DETECTORS = (
         section="Offsets moved",
         in_group=find_replicated_positions,
         traps=(
-            "A reset by an operator is a single burst",
-            "The same values written again each time are normal",
+            "An operator resets offsets once, not at regular intervals",
+            "Replication repeats the same values; that is normal",
         ),
         better_with=("--end-offsets",),
     ),

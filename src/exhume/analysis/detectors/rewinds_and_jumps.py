@@ -1,4 +1,4 @@
-"""Commits that went back, or too far ahead, while members were at work."""
+"""Find commits that went back, or too far ahead, while the group had members."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from exhume.analysis.detectors.keys import KeyHistory
 from exhume.analysis.detectors.owner_history import Handover
 from exhume.analysis.detectors.ownership import LONGEST_WINDOW_MS, handover_before, named, since_ms, window_ms
 from exhume.analysis.detectors.registry import Detector
-from exhume.analysis.detectors.report import counted, finding, some, span, undecidable
+from exhume.analysis.detectors.report import before_record, counted, finding, next_step, some, span, undecidable
 from exhume.findings import Finding
 
-#: Rewinds of a sawtooth lie so close together, and there are at least so many.
+#: A sawtooth has at least this many rewinds in this time.
 _SAWTOOTH_MS = 3_600_000
 _TEETH = 3
-#: What was consumed at twice the usual speed while nothing was committed is no jump.
+#: After a pause a group may catch up at this many times its usual speed. That is no jump.
 _CATCH_UP = 2
 _ACTIVE = GROUP_PHASES.index("active")
 
 
-def find_rewinds_at_rebalances(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # noqa: ARG001
-    """A lower offset took the place of a higher one soon after the partition got another owner.
+def find_rewinds_at_rebalances(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
+    """A lower offset replaced a higher one soon after the partition got another owner.
 
-    Soon is five minutes, or the longest rebalance timeout if that is less. The lower offset is not below what the key held when the
-    previous owner began, so he could have had it in memory. It is likely where the value was committed before, or the next commit is above
-    the higher one again; else possible.
+    Soon means within five minutes, or within the longest rebalance timeout if that is less. The lower offset is not below the committed
+    offset at which the previous owner started, so that owner could have had it in memory. The finding is likely if the lower offset was
+    committed before, or if the next commit is above the higher one again; otherwise possible.
     """
     rewinds = group.keys.changed("rewind")
     if not len(rewinds):
         return
-    # As `_could_have_known`: what stands for no value is lower than any.
-    is_known = rewinds.commit(CommitColumn.VALUE) >= rewinds.told(ChangeColumn.AT_STEP_BEFORE)
+    # As `_could_have_known`: `NEVER`, for no value, is lower than any value.
+    is_known = rewinds.commit(CommitColumn.VALUE) >= rewinds.change(ChangeColumn.AT_STEP_BEFORE)
     rewinds = rewinds.where((rewinds.commit(CommitColumn.PHASE) == _ACTIVE) & is_known)
     for key in group.keys.at(rewinds.where(_may_be_after_handovers(group, rewinds)).places):
         if is_sawtooth(key):
@@ -51,11 +51,11 @@ def find_rewinds_at_rebalances(group: GroupCase, inputs: Inputs) -> Iterator[Fin
                 continue
             after_ms = since_ms(handover, change)
             if after_ms is not None and 0 <= after_ms <= window_ms(handover.step):
-                yield _rewind(group, key, change, handover, after_ms)
+                yield _rewind(group, key, change, handover, inputs)
 
 
 def _may_be_after_handovers(group: GroupCase, changes: ChangeTable) -> Flags:
-    """Which of these changes were written within the longest time behind a change of owner, told from columns alone."""
+    """Return True for each change within `LONGEST_WINDOW_MS` after a change of owner. Uses columns only."""
     if not len(changes):
         return np.zeros(0, np.bool_)
     numbers = group.count_steps_before(changes.commit(CommitColumn.OFFSET)) - 1
@@ -68,11 +68,11 @@ def _may_be_after_handovers(group: GroupCase, changes: ChangeTable) -> Flags:
 
 
 def _could_have_known(change: Change) -> bool:
-    """Whether this value is one that the previous owner could have had in memory: not below what he began with."""
+    """Return True if the previous owner could have had this offset in memory: it is not below the offset where that owner started."""
     return change.value_at_step_before is None or change.commit.committed_offset >= change.value_at_step_before
 
 
-def _rewind(group: GroupCase, key: KeyHistory, change: Change, handover: Handover, after_ms: int) -> Finding:
+def _rewind(group: GroupCase, key: KeyHistory, change: Change, handover: Handover, inputs: Inputs) -> Finding:
     assert change.before is not None
     high, low = change.before.committed_offset, change.commit.committed_offset
     following = next((after for rewind, after in _rewinds(key) if rewind == change), None)
@@ -80,16 +80,17 @@ def _rewind(group: GroupCase, key: KeyHistory, change: Change, handover: Handove
     was_committed = low in (change.value_at_last_step, change.value_at_step_before)
     not_excluded = []
     if _others_went_back(group, key, change, handover):
-        not_excluded.append("a deliberate seek: partitions of the same owner that did not move went back too")
+        not_excluded.append("a deliberate seek: other partitions of the same owner, which did not move, went back too")
     if not group.log_context.is_complete_at(change.before.record_offset):
         not_excluded.append(
-            f"commits between them that compaction took: history is complete from {group.log_context.complete_from_offset} on"
+            f"commits in between that compaction removed: the log is complete from record {group.log_context.complete_from_offset} on"
         )
     is_sure = (is_above_again or was_committed) and not not_excluded
     is_recovered = key.holds is not None and key.holds.committed_offset >= high
+    again = f"; it has reached {high} again" if is_recovered else ""
     sentence = (
-        f"{high} → {low} ({low - high:+d}), {span(after_ms)} after the partition went from {named(handover.previous)}"
-        f" to {named(handover.owner)}{'; later commits are above it again' if is_recovered else ''}"
+        f"the committed offset went back from {high} to {low} ({low - high:+d}), {span(since_ms(handover, change) or 0)} after the"
+        f" partition moved from {named(handover.previous)} to {named(handover.owner)}{again}"
     )
     return finding(
         "IC-02",
@@ -101,12 +102,14 @@ def _rewind(group: GroupCase, key: KeyHistory, change: Change, handover: Handove
         member_id=handover.owner.member_id if handover.owner is not None else None,
         evidence=[handover.previous_step, handover.step, change, *([following] if following is not None else [])],
         not_excluded=not_excluded,
-        remedy=None if is_recovered else "exhume reset-plan --before-rewind takes it back to the higher offset",
+        remedy=None
+        if is_recovered
+        else next_step("Plan the return to the higher offset", inputs, "reset-plan", "--group", group.group, "--before-rewind"),
     )
 
 
 def _others_went_back(group: GroupCase, key: KeyHistory, change: Change, handover: Handover) -> bool:
-    """Whether keys of the same owner that did not move went back with this one."""
+    """Return True if other keys of the same owner, which did not move, went back with this one."""
     stayed = set(handover.owner.owned if handover.owner is not None else ())
     for other in group.keys.with_changes("rewind"):
         if other != key and (other.topic, other.partition) in stayed:
@@ -117,21 +120,21 @@ def _others_went_back(group: GroupCase, key: KeyHistory, change: Change, handove
 
 
 def is_sawtooth(key: KeyHistory) -> bool:
-    """Whether rewinds of this key come in numbers, each made good by the next commit but one or so: two writers, not one rebalance."""
+    """Return True if the rewinds of this key look like two writers, not like a rebalance: many, and each is undone soon."""
     return bool(_teeth(key, 0))
 
 
 def find_sawteeth(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
-    """Two writers that take turns on one key: three rewinds within an hour, each made good by the commit behind it.
+    """Two writers alternate on one key: three rewinds within an hour, each undone by the next different commit.
 
-    The values split into two rising chains of three or more. A chain that never changes is a zombie that commits what it has in memory.
+    The values split into two rising chains of three or more. A chain that never changes is a zombie: it commits the offset in its memory.
     """
     complete_from = group.log_context.complete_from_offset
     for key in _with_teeth(group):
         teeth = _teeth(key, complete_from)
         if not teeth:
             if _teeth(key, 0):
-                reason = f"{key.topic}-{key.partition} goes back and forth in front of record {complete_from}, where compaction has been"
+                reason = f"{key.topic}-{key.partition} goes back and forth before record {complete_from}, where compaction removed records"
                 yield undecidable("IC-13", reason, group)
             continue
         upper, lower = _chains(key, teeth)
@@ -140,7 +143,7 @@ def find_sawteeth(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
 
 
 def _with_teeth(group: GroupCase) -> list[KeyHistory]:
-    """The keys that may have a sawtooth, told from columns alone: with so many rewinds that the commit behind makes good."""
+    """Return the keys that may have a sawtooth: with enough rewinds that the next different commit undoes. Uses columns only."""
     changes = group.keys.changed("rewind", "after_rewind")
     if not len(changes):
         return []
@@ -157,7 +160,7 @@ def _with_teeth(group: GroupCase) -> list[KeyHistory]:
 
 
 def _teeth(key: KeyHistory, complete_from: int) -> list[Change]:
-    """The rewinds, from this record on, that are made good and lie within an hour of two others."""
+    """Return the rewinds from this record on that the next different commit undoes; none unless three of them are within an hour."""
     if key.count_of.get("rewind", 0) < _TEETH:
         return []
     teeth = [
@@ -177,7 +180,7 @@ def _teeth(key: KeyHistory, complete_from: int) -> list[Change]:
 
 
 def _rewinds(key: KeyHistory) -> list[tuple[Change, Change | None]]:
-    """The rewinds, each with the next commit of another value behind it: a zombie may commit what it has more often than the other."""
+    """Return the rewinds, each with the next different commit after it. A zombie may commit its value several times in a row."""
     found: list[tuple[Change, Change | None]] = []
     for change in key.of("rewind", "after_rewind"):
         if "after_rewind" in change.reasons and found:
@@ -188,7 +191,7 @@ def _rewinds(key: KeyHistory) -> list[tuple[Change, Change | None]]:
 
 
 def _chains(key: KeyHistory, teeth: Sequence[Change]) -> tuple[list[CommitRow], list[CommitRow]]:
-    """The commits around these rewinds split greedily into two chains that do not decrease: the upper and the lower one."""
+    """Split the commits around these rewinds greedily into two chains that do not decrease: the upper and the lower one."""
     known = {}
     for change in (*teeth, *key.of("after_rewind")):
         for commit in (change.before, change.commit):
@@ -207,24 +210,21 @@ def _chains(key: KeyHistory, teeth: Sequence[Change]) -> tuple[list[CommitRow], 
 def _sawtooth(group: GroupCase, key: KeyHistory, upper: Sequence[CommitRow], lower: Sequence[CommitRow], inputs: Inputs) -> Finding:
     values = [commit.committed_offset for commit in lower]
     is_constant = len(set(values)) == 1
-    chains = [
-        f"{name} chain {some([str(commit.committed_offset) for commit in chain])}{_producers(chain)}"
-        for name, chain in (("upper", upper), ("lower", lower))
-    ]
-    sentence = f"two writers take turns: {chains[0]}; {chains[1]}"
+    chains = [f"{some([str(commit.committed_offset) for commit in chain])}{_producers(chain)}" for chain in (upper, lower)]
+    sentence = f"two writers alternate: one commits {chains[0]}, and the other commits {chains[1]}"
     if is_constant:
-        sentence += f"; the lower one commits {values[0]} again and again: a zombie with an offset in memory"
+        sentence += f"; the second writer commits {values[0]} again and again: a zombie with an old offset in memory"
     start = (inputs.start_offsets or {}).get((key.topic, key.partition))
     if start is not None and values[-1] < start:
-        sentence += f"; the data begins at {start}, so whoever restarts from {values[-1]} is reset"
+        sentence += f"; the topic partition now starts at {start}, so a consumer that restarts from {values[-1]} is out of range"
     return finding(
         "IC-13",
         sentence,
         key,
         log_context=group.log_context,
         evidence=[*upper, *lower],
-        not_excluded=["an application that commits a smaller, safe position again on purpose"],
-        remedy="Find the second process with this group id, or producer, and stop it",
+        not_excluded=["an application that commits a lower, safe offset again on purpose"],
+        remedy="Find the second process with this group id, or with these producer ids, and stop it",
     )
 
 
@@ -234,7 +234,7 @@ def _producers(chain: Sequence[CommitRow]) -> str:
 
 
 def find_jumps(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
-    """A commit that is higher than the one before by far more than usual: records may have been skipped."""
+    """A commit is far higher than the commit before: the consumer may have skipped records."""
     undecided = 0
     for key in group.keys.with_changes("jump"):
         for change in key.of("jump"):
@@ -248,13 +248,14 @@ def find_jumps(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
                 undecided += 1
     if undecided:
         reason = (
-            f"{counted(undecided, 'jump')} lie in front of record {group.log_context.complete_from_offset}, where compaction took commits"
+            f"compaction removed commits before record {group.log_context.complete_from_offset}, and may have caused"
+            f" {counted(undecided, 'jump')} there"
         )
-        yield undecidable("IC-16", reason, group, remedy="Look at another replica: each is cleaned by itself")
+        yield undecidable("IC-16", reason, group, remedy="Read another replica: each replica is compacted on its own")
 
 
 def _is_catch_up(key: KeyHistory, change: Change) -> bool:
-    """Whether the key rose no faster than it usually does, and only had not been committed for a while."""
+    """Return True if the key rose about as fast as usual, and only was not committed for a time."""
     before, commit = change.before, change.commit
     if before is None or before.timestamp_ms is None or commit.timestamp_ms is None or not key.usual_interval_ms or not change.usual_rise:
         return False
@@ -267,17 +268,18 @@ def _jump(group: GroupCase, key: KeyHistory, change: Change, inputs: Inputs) -> 
     low, high, place = change.before.committed_offset, change.commit.committed_offset, (key.topic, key.partition)
     at_start = (inputs.start_offsets or {}).get(place) == high
     at_end = (inputs.end_offsets or {}).get(place) == high
-    sentence = f"{low} → {high} (+{high - low}), where rises of {change.usual_rise or 0:.0f} are usual"
+    sentence = f"the committed offset rose from {low} to {high} (+{high - low}; usual rise {change.usual_rise or 0:.0f})"
     if change.before.timestamp_ms is not None and change.commit.timestamp_ms is not None:
         sentence += f", {span(change.commit.timestamp_ms - change.before.timestamp_ms)} after the commit before"
     handover = handover_before(group, key, change.commit.record_offset)
     is_moved = handover is not None and handover.step.record_offset > change.before.record_offset
     if handover is not None and is_moved:
-        sentence += f"; the partition went from {named(handover.previous)} to {named(handover.owner)} in between"
-    if at_start or at_end:
-        where = "start: the position was out of range" if at_start else "end: as auto.offset.reset latest"
-        sentence += f"; it is exactly the data log's {where}"
-    not_excluded = ["a data topic that is compacted, or has transactions: its offsets have holes", "a catch-up with large batches"]
+        sentence += f"; the partition moved from {named(handover.previous)} to {named(handover.owner)} in between"
+    if at_start:
+        sentence += f"; {high} is the log start offset of the topic partition: the position was out of range"
+    elif at_end:
+        sentence += f"; {high} is the log end offset of the topic partition, as after auto.offset.reset=latest"
+    not_excluded = ["a topic with compaction or transactions: its offsets have gaps", "a group that catches up with large batches"]
     return finding(
         "IC-16",
         sentence,
@@ -287,13 +289,22 @@ def _jump(group: GroupCase, key: KeyHistory, change: Change, inputs: Inputs) -> 
         confidence="likely" if at_start or at_end or is_moved else "possible",
         evidence=[change, *([handover.step] if handover is not None and is_moved else [])],
         not_excluded=[] if at_start or at_end else not_excluded,
-        remedy="exhume reset-plan --at-time takes the group back to before the jump",
+        remedy=next_step(
+            "Plan the return to the offsets before the jump",
+            inputs,
+            "reset-plan",
+            "--group",
+            group.group,
+            *before_record(group.log_context, change.commit.record_offset),
+        ),
     )
 
 
 def _out_of_range(group: GroupCase, key: KeyHistory, change: Change) -> Handover | None:
-    """The change of owner between a commit without a leader epoch and this one, which jumps, or goes back to where the data may begin:
-    below all that the key ever held, or that the previous owner knew of. None where it is not so, or the key never has a leader epoch.
+    """Return the change of owner between a commit without a leader epoch and this commit.
+
+    This commit must jump, or go back to an offset that may be the log start offset: below all earlier offsets of the key, or below the
+    offset where the previous owner started. Otherwise, and if the key never has a leader epoch, returns None.
     """
     if change.before is None or change.before.leader_epoch != -1 or key.highest_leader_epoch < 0 or change.phase != "active":
         return None
@@ -305,11 +316,11 @@ def _out_of_range(group: GroupCase, key: KeyHistory, change: Change) -> Handover
 
 
 def find_lost_leader_epochs(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # noqa: ARG001
-    """A key that is committed with leader epochs was committed without one, and the next owner began somewhere else.
+    """A key with leader epochs was committed once without one, and the next owner started at another offset.
 
-    Without the epoch a consumer cannot notice that the data log was cut, and its position was out of range. The first commit of the next
-    owner jumps, or goes back below all that the key ever held, or that the previous owner knew of. By itself a commit without a leader
-    epoch is no finding.
+    Without the leader epoch a consumer cannot notice that the topic partition was truncated, and its position is out of range. The first
+    commit of the next owner jumps, or goes back below all earlier offsets of the key, or below the offset where the previous owner started.
+    A commit without a leader epoch alone is no finding.
     """
     changes = group.keys.changed("rewind", "jump")
     if not len(changes):
@@ -322,10 +333,10 @@ def find_lost_leader_epochs(group: GroupCase, inputs: Inputs) -> Iterator[Findin
                 continue
             low, high = change.before.committed_offset, change.commit.committed_offset
             sentence = (
-                f"{low} was committed without a leader epoch, then {named(handover.owner)} took over from {named(handover.previous)}"
-                f" and committed {high} ({high - low:+d})"
+                f"offset {low} was committed without a leader epoch; the partition moved from {named(handover.previous)}"
+                f" to {named(handover.owner)}, and the next commit is {high} ({high - low:+d})"
             )
-            traps = ["a client that never sends leader epochs", "Kafka Streams with exactly_once, which may leave it out"]
+            traps = ["a client that never sends leader epochs", "Kafka Streams with exactly_once, which may omit the leader epoch"]
             yield finding(
                 "IC-38",
                 sentence,
@@ -335,7 +346,7 @@ def find_lost_leader_epochs(group: GroupCase, inputs: Inputs) -> Iterator[Findin
                 confidence="possible",
                 evidence=[handover.step, change],
                 not_excluded=traps,
-                remedy="Look at the data log's start and end at that time, and at auto.offset.reset of the clients",
+                remedy="Check the start and end offsets of the topic partition at that time, and auto.offset.reset of the clients",
             )
 
 
@@ -347,11 +358,11 @@ DETECTORS = (
         in_group=find_rewinds_at_rebalances,
         by_time=True,
         traps=(
-            "A deliberate seek back often hits all partitions of its member, not only those that moved",
-            "While the group is Empty it is a reset (IC-05b); where the leader epoch fell too, the topic was recreated (IC-07)",
-            "Pairs that alternate are two writers (IC-13)",
-            "Two commits of one member out of order have no change of owner near them",
-            "A commit of a transaction that ended later, but was staged earlier, is no rewind",
+            "A deliberate seek back often changes all partitions of its member, not only those that moved",
+            "A rewind while the group is Empty is a reset (IC-05b); if the leader epoch fell too, the topic was recreated (IC-07)",
+            "Rewinds that alternate with rises come from two writers (IC-13)",
+            "Two commits of one member in the wrong order have no change of owner near them",
+            "A transactional commit that was written earlier, and took effect later, is no rewind",
         ),
     ),
     Detector(
@@ -360,8 +371,8 @@ DETECTORS = (
         section="Offsets moved",
         in_group=find_sawteeth,
         traps=(
-            "Some applications commit a smaller, safe position again on purpose",
-            "Zombies of transactional producers with ids of their own are not fenced: their producer ids are in the sentence",
+            "Some applications commit a lower, safe offset again on purpose",
+            "A zombie with a transactional id of its own is not fenced: the sentence shows its producer id",
         ),
         better_with=("--start-offsets",),
     ),
@@ -371,11 +382,11 @@ DETECTORS = (
         section="Offsets moved",
         in_group=find_jumps,
         traps=(
-            f"A jump is more than {JUMP_FLOOR} offsets and {JUMP_RATIO} times the median of the last {USUAL} rises, two at least",
-            "After a pause a group catches up with large batches: what it would have consumed in that time at twice its speed is no jump",
-            "Offsets of data topics with transactions or compaction have holes",
-            "A reset while the group was Empty is IC-05b",
-            "Where compaction took commits, what is left seems to jump",
+            f"A jump is more than {JUMP_FLOOR} offsets, and more than {JUMP_RATIO} times the median of the last {USUAL} rises",
+            "After a pause a group catches up with large batches: up to twice its usual speed over the pause is no jump",
+            "The offsets of topics with transactions or compaction have gaps",
+            "A jump while the group is Empty is a reset (IC-05b)",
+            "Compaction removes commits, and the remaining ones seem to jump",
         ),
         better_with=("--start-offsets", "--end-offsets"),
     ),
@@ -385,9 +396,9 @@ DETECTORS = (
         section="Offsets moved",
         in_group=find_lost_leader_epochs,
         traps=(
-            "Clients that never send leader epochs",
-            "Resets by an operator write none either, while the group is Empty",
-            "Kafka Streams with exactly_once may leave it out",
+            "Some clients never send leader epochs",
+            "An operator's reset contains no leader epoch; it happens while the group is Empty",
+            "Kafka Streams with exactly_once may omit the leader epoch",
         ),
     ),
 )

@@ -1,4 +1,4 @@
-"""The steps of a group's life as detectors judge them: which can be relied on, how long each lasted, whether something lasted."""
+"""The steps of a group: the reliable ones, and runs of steps with a common property."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from exhume.analysis.log_spans import LogSpan, LogSpans
 from exhume.analysis.member_changes import client_of
 from exhume.analysis.memberships import Member, MemberName, Membership
 
-#: What lasts as long, or over more than one generation, is no rebalance under way.
+#: A run of this length, or of more than one generation, is not a rebalance in progress.
 LASTING_MS = 5 * 60_000
 
 
 @dataclass(frozen=True, slots=True)
 class StepRun:
-    """Successive steps of which the same is true. `next` is the step that ended it; None where it holds at the end of the log."""
+    """Successive steps with the same property. `next` is the step that ended the run; None if it holds at the end of the log."""
 
     steps: Sequence[Membership]
     next: Membership | None
@@ -28,19 +28,19 @@ class StepRun:
 
     @property
     def is_over(self) -> bool:
-        """False where it holds at the end of the log."""
+        """False if the run holds at the end of the log."""
         return self.next is not None
 
     @property
     def length_ms(self) -> int:
-        """How long it held; 0 where the log has no times."""
+        """The length of the run; 0 if the log has no times."""
         if self.end_ms is None or self.first.timestamp_ms is None:
             return 0
         return max(self.end_ms - self.first.timestamp_ms, 0)
 
     @property
     def lasts(self) -> bool:
-        """True for what is no passing moment of a rebalance."""
+        """True if the run is longer than a rebalance in progress."""
         if self.length_ms >= LASTING_MS:
             return True
         first = self.first
@@ -48,17 +48,17 @@ class StepRun:
 
 
 def judged(group: GroupCase) -> list[Membership]:
-    """The steps that show the group as it was.
+    """Return the steps that show the group as it was.
 
-    A record of a classic group says everything. Another group is put together from many, and where compaction took some it never looked as
-    it seems: only its steps behind the last missing offset count, and the last one.
+    One record of a classic group contains the whole group. Any other group is put together from many records, and is wrong if compaction
+    removed some of them. So only its steps after the last missing offset count, and its last step.
     """
     steps = group.memberships
     return [step for step in steps if step.kind == "classic" or step is steps[-1] or group.log_context.is_complete_at(step.record_offset)]
 
 
 def step_runs(group: GroupCase, steps: Sequence[Membership], is_so: Callable[[Membership], bool]) -> Iterator[StepRun]:
-    """The stretches of these steps of which something is so."""
+    """Yield the runs of these steps for which `is_so` is true."""
     run: list[Membership] = []
     for step in steps:
         if is_so(step):
@@ -71,12 +71,12 @@ def step_runs(group: GroupCase, steps: Sequence[Membership], is_so: Callable[[Me
 
 
 def who(member: Member | MemberName) -> str:
-    """A member in a sentence: `c@h (member id)`."""
+    """Format a member: `c@h (member id)`."""
     return f"{client_of(member)} ({member.member_id})"
 
 
 def log_span(group: GroupCase) -> LogSpans:
-    """The log of this group, as `rebalances` wants it."""
+    """Return the span of this group's log, for `rebalances`."""
     log_context = group.log_context
     span = LogSpan(log_context.start_offset, log_context.next_offset, log_context.complete_from_offset, log_context.last_timestamp_ms)
     return {log_context.origin: span}

@@ -1,4 +1,4 @@
-"""Groups that look well and have stopped: stuck in a rebalance that no record tells of, or waiting for a member that gives nothing up."""
+"""Find groups that look stable and have stopped: in a rebalance that left no record, or waiting for a member to revoke partitions."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from exhume.analysis.detectors.steps import judged, who
 from exhume.analysis.memberships import Member, Membership, TopicPartition
 from exhume.findings import Finding
 
-#: A group stands still after so many of its usual intervals, and no sooner than its members have to rejoin.
+#: A group has stopped after this many usual intervals without a commit, and after the rebalance timeout of its members.
 SILENT_RATIO = 5
 DEFAULT_REBALANCE_TIMEOUT_MS = 5 * 60_000
 _NAMED = 5
 
 
 def find_stopped(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # noqa: ARG001
-    """A group with members that commits nothing for five times its usual interval, and for longer than its members have to rejoin, while
-    other groups in the same offsets partition go on.
+    """A group has members and commits nothing for five times its usual interval, and for longer than their rebalance timeout, while other
+    groups in the same offsets partition continue.
 
-    That is a stuck rebalance, or members that were put out, where the next record of the group has a gap in its generations or none of
-    the members: then it is likely. Where no record follows, it is possible that the group is stuck since; but clients that commit only what
-    changes are silent on idle topics, too: of those it is undecidable.
+    If the next record of the group skips generations, or contains none of these members, a rebalance was stuck or the members were removed:
+    likely. If no record follows, the group may still be stuck: possible. It is undecidable for clients that commit changed offsets only,
+    since they do not commit on idle topics.
     """
     if not group.memberships:
         return
@@ -47,7 +47,7 @@ def find_stopped(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # noqa
 
 
 def _silences(group: GroupCase) -> Iterator[Silence]:
-    """Those between commits, and the one behind the last."""
+    """Yield the long intervals between commits, and the one after the last commit."""
     yield from group.silences
     last = max(group.keys.last_record_offsets, default=NONE)
     end_ms, usual_ms = group.log_context.last_timestamp_ms, group.usual_interval_ms
@@ -56,7 +56,7 @@ def _silences(group: GroupCase) -> Iterator[Silence]:
 
 
 def _others_go_on(group: GroupCase, silence: Silence) -> bool:
-    """True where other groups have records in the meantime. Offsets that are missing were records, too."""
+    """Return True if other groups wrote records in that time. A missing offset was a record, too."""
     own = sum(silence.from_record_offset < record.record_offset < silence.to_record_offset for record in group.records)
     return silence.to_record_offset - silence.from_record_offset - 1 > own
 
@@ -68,51 +68,51 @@ def _ended(group: GroupCase, silence: Silence, before: Membership, after: Member
     is_disjoint = bool(after.members) and not {*before.members} & {*after.members}
     if gap <= 0 and not is_disjoint:
         return
-    told = [f"generations {before.generation} and {after.generation} are the next to one another in the log"] if gap > 0 else []
-    told += ["none of its members came back"] if is_disjoint else []
+    signs = [f"the log has generation {before.generation} and then {after.generation}"] if gap > 0 else []
+    signs += ["none of its members came back"] if is_disjoint else []
     until_ms = after.timestamp_ms if after.timestamp_ms is not None else silence.to_timestamp_ms
-    not_excluded = ["idle topics, with clients that commit only what changes"] if not _repeats(group) else []
-    not_excluded.append("an application that keeps its offsets elsewhere")
+    not_excluded = ["idle topics, and clients that commit changed offsets only"] if not _repeats(group) else []
+    not_excluded.append("an application that stores its offsets elsewhere")
     if not group.log_context.is_complete_at(silence.from_record_offset):
-        not_excluded.append(f"commits and group records in front of record {group.log_context.complete_from_offset} that compaction took")
+        not_excluded.append(f"commits and group records before record {group.log_context.complete_from_offset} that compaction removed")
     yield finding(
         "IC-18",
-        f"{counted(len(before.members), 'member')} and no commit for {span(until_ms - silence.from_timestamp_ms)}, usual are "
-        f"{span(silence.usual_interval_ms)}: {', and '.join(told)}",
+        f"the group had {counted(len(before.members), 'member')} and committed nothing for {span(until_ms - silence.from_timestamp_ms)}"
+        f" (usual interval {span(silence.usual_interval_ms)}): {', and '.join(signs)}",
         group,
         severity="incident" if gap > 0 else "warn",
         confidence="likely",
         evidence=[before, after],
         not_excluded=not_excluded,
-        remedy="Look at the coordinator's log and at the clients for that time: rebalances that do not end leave no record",
+        remedy="Check the broker log of the coordinator and the clients at that time: a rebalance that does not finish leaves no record",
     )
 
 
 def _open(group: GroupCase, silence: Silence, before: Membership) -> Iterator[Finding]:
     length = span(silence.length_ms)
     if not _repeats(group):
-        reason = f"nothing was committed for {length}, and clients of this group may commit only what changes"
+        reason = f"the group committed nothing for {length}, and its clients may commit changed offsets only"
         yield undecidable("IC-18", reason, group, evidence=[before])
         return
     yield finding(
         "IC-18",
-        f"possibly stuck since record {silence.from_record_offset}: {counted(len(before.members), 'member')} and no commit for {length}, "
-        f"usual are {span(silence.usual_interval_ms)}, though this group commits also what has not changed",
+        f"the group may be stuck since record {silence.from_record_offset}: it has {counted(len(before.members), 'member')} and committed"
+        f" nothing for {length} (usual interval {span(silence.usual_interval_ms)}), though its clients also commit unchanged offsets",
         group,
         confidence="possible",
         evidence=[before],
-        not_excluded=("an application that keeps its offsets elsewhere", "clients that were stopped, and whose session is still running"),
+        not_excluded=("an application that stores its offsets elsewhere", "clients that stopped, and whose session has not timed out yet"),
     )
 
 
 def _repeats(group: GroupCase) -> bool:
-    """True for clients that commit also what has not changed, as the Java consumer does."""
+    """Return True for clients that also commit unchanged offsets, as the Java consumer does."""
     return group.keys.total(KeyColumn.REPEATS) > 0
 
 
 @dataclass(slots=True)
 class _Waiting:
-    """A member that is behind its target, at the same epoch of its own, and since when."""
+    """A member that has not reached its target, and stays at one member epoch: the first and the latest step of that."""
 
     member_epoch: int | None
     since: Membership
@@ -120,25 +120,25 @@ class _Waiting:
 
 
 def find_unreconciled(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # noqa: ARG001
-    """A member of a consumer, share or streams group that has not reached its target for longer than its rebalance timeout.
+    """A member of a consumer, share or streams group does not reach its target assignment for longer than its rebalance timeout.
 
-    It waits for as long as its own epoch stays what it is, whatever targets come meanwhile. One that has to give something up waits for
-    itself. One that waits for others is told with those who still own what it is to have. Judged when batches are done, and only where
-    compaction took nothing.
+    It waits while its own epoch stays the same, even if the target epoch rises. Either it must revoke partitions itself; or it waits for
+    members that still own its partitions, and the sentence lists them. This is judged after each whole batch, and only if compaction
+    removed no record there.
     """
     waiting: dict[str, _Waiting] = {}
     for step in judged(group):
-        behind = {} if step.kind == "classic" or step.is_tombstone else {member.member_id: member for member in _behind(step)}
+        unreconciled = {} if step.kind == "classic" or step.is_tombstone else {member.member_id: member for member in _unreconciled(step)}
         for member_id in [*waiting]:
-            if member_id not in behind or behind[member_id].member_epoch != waiting[member_id].member_epoch:
+            if member_id not in unreconciled or unreconciled[member_id].member_epoch != waiting[member_id].member_epoch:
                 yield from _stuck(group, member_id, waiting.pop(member_id), step.timestamp_ms, step)
-        for member_id, member in behind.items():
+        for member_id, member in unreconciled.items():
             waiting.setdefault(member_id, _Waiting(member.member_epoch, step, step)).latest = step
     for member_id, wait in waiting.items():
         yield from _stuck(group, member_id, wait, group.log_context.last_timestamp_ms, None)
 
 
-def _behind(step: Membership) -> list[Member]:
+def _unreconciled(step: Membership) -> list[Member]:
     target = step.target_epoch
     return [
         member
@@ -154,18 +154,19 @@ def _stuck(group: GroupCase, member_id: str, wait: _Waiting, until_ms: int | Non
     if since_ms is None or until_ms is None or until_ms - since_ms <= (timeout_ms or 0):
         return
     sentence = f"{who(member)} did not reach target epoch {_epochs(wait)} for {span(until_ms - since_ms)}"
-    sentence += ", and has not at the end of the log" if ended is None else ""
+    sentence += ", until the end of the log" if ended is None else ""
     others = _blockers(wait.latest, member)
     if member.member_state == "unrevoked":
-        sentence += f": it has to give up {_some(member.pending_revocation)} and did not say that it did"
+        sentence += f": it must revoke {_some(member.pending_revocation)}, and has not confirmed that"
     elif others:
-        sentence += ": it waits for " + ", ".join(f"{who(other)} on {_some(owned)}" for other, owned in others[:_NAMED])
+        sentence += ": it waits for " + ", ".join(f"{who(other)} to revoke {_some(owned)}" for other, owned in others[:_NAMED])
     else:
         missing = [owned for owned in member.target or () if owned not in member.owned]
         extra = [owned for owned in member.owned if owned not in (member.target or ())]
-        sentence += (
-            f": {_some(missing)} missing" if missing else f": {_some(extra)} too many" if extra else f": at epoch {member.member_epoch}"
-        )
+        if missing:
+            sentence += f": it does not own {_some(missing)}"
+        else:
+            sentence += f": it still owns {_some(extra)}" if extra else f": it is at epoch {member.member_epoch}"
     yield finding(
         "IC-30",
         sentence,
@@ -174,13 +175,13 @@ def _stuck(group: GroupCase, member_id: str, wait: _Waiting, until_ms: int | Non
         confidence="likely",
         evidence=[wait.since, *([wait.latest] if wait.latest is not wait.since else []), *([ended] if ended else [])],
         member_id=member_id,
-        not_excluded=("a copy that was taken in a rebalance",) if ended is None and until_ms - since_ms < 2 * (timeout_ms or 0) else (),
-        remedy="Restart the client that does not give up, or remove it from the group",
+        not_excluded=("a copy of the log made in a rebalance",) if ended is None and until_ms - since_ms < 2 * (timeout_ms or 0) else (),
+        remedy="Restart the client that does not revoke its partitions, or remove it from the group",
     )
 
 
 def _epochs(wait: _Waiting) -> str:
-    """The target epoch, or those that came one after the other while the member waited."""
+    """Format the target epoch, or the first and the last one while the member waited."""
     first, last = wait.since.target_epoch, wait.latest.target_epoch
     return f"{first}" if first == last else f"{first} to {last}"
 
@@ -204,8 +205,8 @@ DETECTORS = (
         in_group=find_stopped,
         by_time=True,
         traps=(
-            "Clients that commit only what changes are silent on idle topics; the Java consumer commits again what has not changed",
-            "Applications that keep their offsets elsewhere",
+            "Clients that commit changed offsets only do not commit on idle topics; the Java consumer also commits unchanged offsets",
+            "Some applications store their offsets elsewhere",
         ),
     ),
 )
@@ -216,9 +217,9 @@ UNRECONCILED = (
         section="Membership and assignment",
         in_group=find_unreconciled,
         traps=(
-            "For some seconds after each epoch that is normal",
-            "Members that died are removed by tombstones",
-            "Inside a batch nothing can be told",
+            "Members need some seconds to reach each new target",
+            "A tombstone removes a dead member",
+            "Inside a batch the log does not show the group as it was",
         ),
     ),
 )

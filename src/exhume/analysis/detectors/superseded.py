@@ -1,4 +1,4 @@
-"""How many bytes of a log are superseded, counted while its records go by: what IC-03 asks of logs that a cleaner may have left alone."""
+"""Count the superseded bytes of a log in the same pass. IC-03 needs them for logs that the cleaner may have left alone."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST_DIRTY, _LEAST_SEGMENTS = 0.5, 5
 
 
 def may_be_uncleaned(directory: PartitionDirectory) -> bool:
-    """Whether the files alone let it seem so that a cleaner did not get on here."""
+    """Return True if the files suggest that the cleaner makes no progress here."""
     closed = directory.read_segments[:-1]
     if directory.cleaner_offset is None:
         return len(closed) >= _LEAST_SEGMENTS
@@ -29,13 +29,13 @@ def may_be_uncleaned(directory: PartitionDirectory) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Uncleaned:
-    """The bytes of records whose key a later one has, and the newest time in the first segment that is not clean."""
+    """The bytes of superseded records, and the newest time in the first dirty segment."""
 
     superseded_bytes: float
     first_dirty_timestamp_ms: int | None
 
     def row(self, directory: PartitionDirectory, open_transaction: int | None) -> dict[str, Any]:
-        """What IC-03 wants of the row of `growth.COMPACTION` of this log, where this is the first record of an open transaction."""
+        """Return the columns of `growth.COMPACTION` that IC-03 needs. `open_transaction` is the first record of an open transaction."""
         reach = reach_of(directory, open_transaction)
         return {
             "size_bytes": reach.size_bytes,
@@ -48,22 +48,22 @@ class Uncleaned:
 
 
 class SupersededBytes:
-    """The sizes of all data records of a log, and of the last one of each key."""
+    """The total size of the data records of a log, and the size of the last record of each key."""
 
     def __init__(self, directory: PartitionDirectory) -> None:
         self._directory = directory
         self._reach = reach_of(directory, None)
         self._bytes = 0.0
-        #: By the number of the key, and in that by the record type of its commits, 0 or 1: a cleaner tells them apart.
+        #: By key number and record type of the commit (0 or 1): for the cleaner these are different keys.
         self._last_commits = np.zeros(0)
         self._last_others: dict[bytes | None, float] = {}
         self._first_dirty_ms = NONE
 
     def take(self, chunk: RecordChunk, keys: Int64s) -> bool:
-        """Add the next records, the keys of whose commits have these numbers; False where these do not tell what their bytes are."""
+        """Add the next records. `keys` are the key numbers of its commits. Returns False if the sizes are not known for certain."""
         commits, others = chunk.commits, chunk.others
-        is_told = len(keys) == commits.num_rows and not pc.any(pc.greater(pc.list_value_length(commits["marks"]), 0)).as_py()
-        if chunk.sizes is None or chunk.partition is not self._directory or not is_told:
+        is_known = len(keys) == commits.num_rows and not pc.any(pc.greater(pc.list_value_length(commits["marks"]), 0)).as_py()
+        if chunk.sizes is None or chunk.partition is not self._directory or not is_known:
             return False
         of_commits, of_others = chunk.sizes()
         is_data = ~others["is_control"].to_numpy(zero_copy_only=False)
@@ -76,7 +76,7 @@ class SupersededBytes:
                 self._last_commits = np.append(
                     self._last_commits, np.zeros(max(room, 2 * len(self._last_commits)) - len(self._last_commits))
                 )
-            # Of equal places the last assignment stands.
+            # Of equal slots the last assignment wins.
             self._last_commits[slots] = of_commits
         for table in (commits, others):
             self._note_times(numbers_of(table["record_offset"], NONE), numbers_of(table["timestamp_ms"], NONE))
@@ -87,7 +87,7 @@ class SupersededBytes:
         if is_first_dirty.any():
             self._first_dirty_ms = max(self._first_dirty_ms, int(times[is_first_dirty].max()))
 
-    def told(self) -> Uncleaned:
-        """What came of it."""
+    def result(self) -> Uncleaned:
+        """Return the superseded bytes of the records so far."""
         live = float(self._last_commits.sum()) + sum(self._last_others.values())
         return Uncleaned(self._bytes - live, None if self._first_dirty_ms == NONE else self._first_dirty_ms)

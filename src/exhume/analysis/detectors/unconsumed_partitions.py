@@ -1,4 +1,4 @@
-"""Partitions that nobody consumes: without an owner, or with one that is silent on them; and assignments that are lopsided."""
+"""Find partitions that no member consumes: without an owner, or with an owner that does not commit them; and uneven assignments."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ _EAGER = ("range", "roundrobin", "sticky")
 _NAMED = 10
 
 
-def find_unread(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
-    """Partitions that nobody consumes.
+def find_unconsumed(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
+    """No member consumes a partition.
 
-    IC-20a: a partition of a topic that members subscribe to is in nobody's assignment, in two successive generations or for five minutes.
-    How many partitions a topic has is taken from `--topics`, else from the coordinator's own record of it; without either only the
-    partitions that somebody ever spoke of can be missed, and whether there are more is undecidable.
+    IC-20a: members subscribe to the topic, but no assignment contains the partition in two successive generations, or for five minutes. The
+    partition count is that of `--topics`, otherwise that in the coordinator's own record. Without both, only partitions that occur in the
+    log are checked, and it is undecidable if the topic has more.
 
-    IC-20b: a partition has an owner, and was not committed for ten times the owner's usual interval, while two or more other partitions of
-    the same owner go on. That points at the client: a fetcher that was not started again, an assignment that it lost. It is so still at the
-    end of the log; or it was so for a time, where the client commits also what has not changed, or the partition then rose by ten times of
-    what is usual at once. Such times are judged where compaction took nothing.
+    IC-20b: the partition has an owner, but was not committed for ten times the owner's usual interval, while two or more other partitions
+    of the same owner were. The cause is in the client: a fetcher that did not restart, or an assignment that it lost. Either this holds at
+    the end of the log; or it held for a time, and the client also commits unchanged offsets, or the offset then rose by ten times the usual
+    rise in one commit. Such a time is judged only if compaction removed no record there.
     """
     sizes = _sizes(group, inputs)
     yield from _without_owner(group, sizes)
@@ -50,7 +50,7 @@ def _sizes(group: GroupCase, inputs: Inputs) -> TopicSizes:
         if role_of(record.record_type) == "partition_metadata":
             decoded = record.decoded
             sizes.learn_record(group.group, None if decoded.value is None else decoded.value.get("topics"), record.record_offset)
-    # Plans are the same again and again: of those that are equal the last one tells all.
+    # Many assignments are equal. Of equal ones the last is enough.
     plans: dict[frozenset[TopicPartition], None] = {}
     others: set[frozenset[TopicPartition]] = set()
     for step in reversed(group.memberships):
@@ -72,8 +72,8 @@ def _without_owner(group: GroupCase, sizes: TopicSizes) -> Iterator[Finding]:
     nameless = _nameless(group, steps, subscribed)
     if nameless:
         subscribed = [topics - nameless for topics in subscribed]
-        reason = f"assignments name topics by ids that nobody knows, and {some(sorted(nameless))} may be among them"
-        yield undecidable("IC-20a", reason, group, remedy="Give --topics, with topic ids", evidence=steps[-1:])
+        reason = f"assignments contain topic ids whose names are not known, and {some(sorted(nameless))} may be among them"
+        yield undecidable("IC-20a", reason, group, remedy="Add --topics FILE, with topic ids", evidence=steps[-1:])
     known = {topic: sizes.of(topic, group.group) for topic in sorted(frozenset().union(*subscribed))}
     counts = {topic: size.partition_count for topic, size in known.items() if size is not None}
     found: list[tuple[str, TopicSize, StepRun, list[int]]] = []
@@ -86,15 +86,15 @@ def _without_owner(group: GroupCase, sizes: TopicSizes) -> Iterator[Finding]:
         yield _missing(group, topic, size, stretch, partitions)
     unsure = [topic for topic, size in known.items() if size is None or not size.is_exact]
     if unsure:
-        told = ", ".join(
-            known_size.sentence() if (known_size := known[topic]) else f"nothing is known of {topic}" for topic in unsure[:_NAMED]
+        sizes_known = ", ".join(
+            known_size.sentence() if (known_size := known[topic]) else f"the size of {topic} is not known" for topic in unsure[:_NAMED]
         )
-        reason = f"how many partitions these topics have is not known: {told}; above that nobody's absence would show"
-        yield undecidable("IC-20a", reason, group, remedy="Give --topics", evidence=steps[-1:])
+        reason = f"the log does not show all partitions of these topics, and higher ones may have no owner: {sizes_known}"
+        yield undecidable("IC-20a", reason, group, remedy="Add --topics FILE", evidence=steps[-1:])
 
 
 def _nameless(group: GroupCase, steps: Sequence[Membership], subscribed: Sequence[frozenset[str]]) -> frozenset[str]:
-    """The topics whose ids nobody knows, where assignments name topics by such ids: consumer and share groups do."""
+    """Return the topics without a known id, if assignments contain unknown ids. Consumer and share groups assign by topic id."""
     named = group.log_context.names.ids().keys()
     by_id = [number for number, step in enumerate(steps) if step.kind in ("consumer", "share")]
     if all(topic in named for number in by_id for topic, _ in all_owned(steps[number])):
@@ -105,24 +105,28 @@ def _nameless(group: GroupCase, steps: Sequence[Membership], subscribed: Sequenc
 def _missing(group: GroupCase, topic: str, size: TopicSize, stretch: StepRun, partitions: Sequence[int]) -> Finding:
     names = ", ".join(str(partition) for partition in partitions[:_NAMED]) + (" …" if len(partitions) > _NAMED else "")
     which = f"{topic}-{partitions[0]}" if len(partitions) == 1 else f"{counted(len(partitions), 'partition')} of {topic} ({names})"
-    sentence = f"nobody had {which} from record {stretch.first.record_offset} on, in {counted(len(stretch.steps), 'step')} of the group"
-    sentence += f" over {span(stretch.length_ms)}" if stretch.length_ms else ""
-    sentence += "" if stretch.is_over else ", and still so at the end of the log"
+    sentence = (
+        f"no member owned {which} from record {stretch.first.record_offset} on, through {counted(len(stretch.steps), 'group record')}"
+    )
+    sentence += f" and for {span(stretch.length_ms)}" if stretch.length_ms else ""
+    sentence += "" if stretch.is_over else ", until the end of the log"
     keys = [(topic, partition) for partition in partitions]
     last = group.keys.newest(keys)
     if last is not None and stretch.next is not None and last.record_offset > stretch.next.record_offset:
-        # They had an owner again, and what it committed says nothing about this time.
+        # A later owner committed this. It says nothing about the time without an owner.
         last = None
     if last is not None:
         stopped = last.record_offset < stretch.first.record_offset
-        sentence += f"; commits stopped with record {last.record_offset}" if stopped else f"; last committed by record {last.record_offset}"
+        sentence += (
+            f"; commits stopped after record {last.record_offset}" if stopped else f"; the last commit is record {last.record_offset}"
+        )
     not_excluded = []
     if size.basis == "topics_file":
-        not_excluded.append("partitions that were added to the topic since: the topics file is of now")
+        not_excluded.append("partitions that were added to the topic later: the topics file has its present size")
     if not size.is_exact:
-        not_excluded.append("a topic that was made anew with fewer partitions")
+        not_excluded.append("a topic that was created again with fewer partitions")
     if last is None and not group.keys.were_committed_before(stretch.first.record_offset, keys):
-        not_excluded.append("a topic that was not there yet")
+        not_excluded.append("a topic that was created later")
     return finding(
         "IC-20a",
         sentence,
@@ -153,12 +157,12 @@ def _silent(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
 
 
 def _may_be_silent(last_times: Sequence[int]) -> bool:
-    """Whether one key among those with these last commits may lie far enough behind two others."""
+    """Return True if the last commit of one key may be far enough before those of two others."""
     return len(last_times) > LEAST_OTHERS and max(last_times) - min(last_times) > PAUSE_MS
 
 
 def _silent_key(group: GroupCase, inputs: Inputs, place: int, history: KeyHistory, others: Sequence[KeyHistory]) -> Finding | None:
-    """What is found of a key of the member in this place, when these are its other keys."""
+    """Judge a key of the member at this place, given its other keys."""
     last = history.holds
     usual = [other.usual_interval_ms for other in others if other.usual_interval_ms is not None]
     if last is None or last.timestamp_ms is None or history.commits < LEAST_OTHERS or not usual:
@@ -184,16 +188,16 @@ def _silent_key(group: GroupCase, inputs: Inputs, place: int, history: KeyHistor
     if member.is_away:
         return None
     sentence = (
-        f"{history.topic}-{history.partition} of {who(member)} was last committed {span(length_ms)} before the others of the same owner, "
-        f"{length_ms / usual_ms:.0f} times the usual interval, while {counted(len(going_on), 'other partition')} went on"
+        f"the owner {who(member)} has not committed this partition for {span(length_ms)}, {length_ms / usual_ms:.0f} times the usual"
+        f" interval, and committed {counted(len(going_on), 'other partition')} in that time"
     )
     not_excluded = []
     if end_offset is not None:
-        sentence += f"; {end_offset - last.committed_offset} records behind the end"
+        sentence += f"; its lag is {end_offset - last.committed_offset}"
     elif not history.repeats:
-        not_excluded.append("a partition without traffic: this client may commit only what changes (--end-offsets would tell)")
+        not_excluded.append("a partition without new records: this client may commit changed offsets only (--end-offsets decides)")
     if not group.log_context.is_complete_at(last.record_offset):
-        not_excluded.append("another usual interval: compaction took commits")
+        not_excluded.append("a longer usual interval: compaction removed commits")
     return finding(
         "IC-20b",
         sentence,
@@ -204,34 +208,34 @@ def _silent_key(group: GroupCase, inputs: Inputs, place: int, history: KeyHistor
         evidence=[group.memberships[-1], last, latest],
         member_id=member.member_id,
         not_excluded=not_excluded,
-        remedy="Look at that client, not at the coordinator: is it still fetching this partition?",
+        remedy="Check that client, not the coordinator: does it still fetch this partition?",
     )
 
 
-def find_lopsided(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # noqa: ARG001
-    """Of members with the same subscription one has two partitions more than another, or more than that.
+def find_uneven(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # noqa: ARG001
+    """One member has at least two partitions more than another member with the same subscription.
 
-    The range assignor shares out each topic by itself: with it a member may have one more for each topic. That many are worth knowing, more
-    than that are worth a look. Of a consumer group the target counts, of a classic one a stored assignment that lasts.
+    The range assignor assigns each topic on its own, so a member may have one partition more for each topic. Up to that number it is
+    `info`, above it `warn`. For a consumer group the target assignment counts, for a classic group a stored assignment that lasts.
     """
     steps = [step for step in judged(group) if step.kind in ("classic", "consumer") and step.protocol != "stream"]
-    for stretch in step_runs(group, steps, lambda step: _lopsided(step) is not None):
-        told = _lopsided(stretch.first)
-        if told is None or not (stretch.lasts or (stretch.first.kind == "classic" and stretch.first.protocol in _EAGER)):
+    for stretch in step_runs(group, steps, lambda step: _uneven(step) is not None):
+        uneven = _uneven(stretch.first)
+        if uneven is None or not (stretch.lasts or (stretch.first.kind == "classic" and stretch.first.protocol in _EAGER)):
             continue
-        most, least, topics = told
+        most, least, topics = uneven
         difference = len(_plan(most)) - len(_plan(least))
         assignor = stretch.first.protocol or most.server_assignor or "the default assignor"
         by_range = assignor == "range" and difference <= topics
         sentence = (
-            f"{who(most)} has {counted(len(_plan(most)), 'partition')} and {who(least)} {len(_plan(least))}, subscribed alike to "
-            f"{counted(topics, 'topic')}, by {assignor}"
+            f"{who(most)} got {counted(len(_plan(most)), 'partition')} and {who(least)} got {len(_plan(least))}, for the same subscription"
+            f" to {counted(topics, 'topic')}, from {assignor}"
         )
         if by_range:
-            sentence += ": as range shares out topics with few partitions"
+            sentence += ": range assigns topics with few partitions this way"
         not_excluded = ["an assignment by racks"] if most.rack_id is not None else []
         if assignor not in (*_EAGER, "cooperative-sticky", "uniform"):
-            not_excluded.append(f"what {assignor} means to do")
+            not_excluded.append(f"an intention of {assignor}")
         yield finding(
             "IC-34",
             sentence,
@@ -240,7 +244,7 @@ def find_lopsided(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # noq
             confidence="proof",
             evidence=stretch.steps[:2],
             not_excluded=not_excluded,
-            remedy="Another assignor, such as cooperative-sticky, shares out all topics together" if assignor == "range" else None,
+            remedy="Use another assignor, for example cooperative-sticky: it assigns all topics at once" if assignor == "range" else None,
         )
 
 
@@ -248,8 +252,8 @@ def _plan(member: Member) -> tuple[TopicPartition, ...]:
     return (member.assigned if member.is_classic or member.target is None else member.target) or ()
 
 
-def _lopsided(step: Membership) -> tuple[Member, Member, int] | None:
-    """The members with most and with least of those that subscribe alike, and to how many topics; None where all is even."""
+def _uneven(step: Membership) -> tuple[Member, Member, int] | None:
+    """Return the members with most and least partitions of one subscription, and its number of topics; None if all is even."""
     by_topics: dict[frozenset[str], list[Member]] = {}
     if step.kind == "consumer" and step.target_epoch != step.group_epoch:
         return None
@@ -260,7 +264,7 @@ def _lopsided(step: Membership) -> tuple[Member, Member, int] | None:
             by_topics.setdefault(frozenset(member.subscribed_topics), []).append(member)
     subscribed = Counter(chain.from_iterable(by_topics))
     for topics, members in by_topics.items():
-        # Who subscribes to less leaves more of the rest to others.
+        # A member that subscribes to fewer topics leaves more of the other topics to the rest.
         if any(subscribed[topic] > 1 for topic in topics):
             continue
         most, least = max(members, key=lambda member: len(_plan(member))), min(members, key=lambda member: len(_plan(member)))
@@ -272,28 +276,28 @@ def _lopsided(step: Membership) -> tuple[Member, Member, int] | None:
 DETECTORS = (
     Detector(
         code="IC-20",
-        title="Partition that nobody consumes",
+        title="Partition that no member consumes",
         section="Membership and assignment",
-        in_group=find_unread,
+        in_group=find_unconsumed,
         traps=(
-            "A cooperative rebalance leaves moving partitions to nobody for one generation",
-            "Partitions that were just added are nobody's until clients hear of them",
-            "Members without partitions are normal where there are more members than partitions",
-            "A client that commits only what changes is silent on a partition without traffic",
+            "In a cooperative rebalance, moving partitions have no owner for one generation",
+            "New partitions have no owner until the clients refresh their metadata",
+            "A group with more members than partitions has members without partitions",
+            "A client that commits changed offsets only does not commit a partition without new records",
         ),
         better_with=("--topics", "--end-offsets"),
     ),
 )
-LOPSIDED = (
+UNEVEN = (
     Detector(
         code="IC-34",
-        title="Lopsided assignment",
+        title="Uneven assignment",
         section="Membership and assignment",
-        in_group=find_lopsided,
+        in_group=find_uneven,
         traps=(
-            "Members whose subscriptions are different and have topics in common",
-            "Topics with few partitions under range: worth knowing, as intended",
-            "A cooperative rebalance under way",
+            "Members with different subscriptions that share topics are not compared",
+            "The range assignor is uneven for topics with few partitions, by design",
+            "A cooperative rebalance in progress is uneven for a time",
         ),
         better_with=("--topics",),
     ),

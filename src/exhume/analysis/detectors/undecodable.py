@@ -1,4 +1,4 @@
-"""Records that a reader of the offsets topic trips over."""
+"""Find records that a reader of the offsets topic cannot decode."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from exhume.analysis.detectors.cases import PartitionCase
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.registry import Detector
-from exhume.analysis.detectors.report import counted, finding
+from exhume.analysis.detectors.report import counted, finding, next_step, only_record
 from exhume.codecs.record_types import MARKS, RECORD_TYPES
 from exhume.findings import Finding, Severity
 
@@ -19,33 +19,34 @@ _SEVERITIES: dict[str, Severity] = {
 }
 
 
-def find_undecodable(partition: PartitionCase, inputs: Inputs) -> Iterator[Finding]:  # noqa: ARG001
-    """Records whose key or value cannot be decoded, or not to its last byte, counted by record type, value version and reason.
+def find_undecodable(partition: PartitionCase, inputs: Inputs) -> Iterator[Finding]:
+    """Records whose key or value cannot be decoded to its last byte, counted by record type, value version and reason.
 
-    A record type that no release writes and bytes behind the last field are worth knowing only: brokers skip the one since 3.4.1 and 3.5.0,
-    and read past the other. Of group records the first of each type and version is read to its end, and later ones if it was not clean.
-    Markers of transactions are control records, and never decoded as data.
+    A record type that no release writes, and bytes after the last field, are only `info`: brokers skip such a type since 3.4.1 and 3.5.0,
+    and ignore such bytes. Of the group records, the first of each type and version is decoded to its end, and later ones if that failed. A
+    transaction marker is a control record, and is never decoded as data.
     """
-    for stranger in partition.undecodable_records:
-        known = RECORD_TYPES.get(stranger.record_type) if stranger.record_type is not None else None
-        what = known.name if known is not None else f"record type {stranger.record_type}" if stranger.record_type is not None else "no type"
-        version = "" if stranger.value_version is None else f", value version {stranger.value_version}"
+    for each in partition.undecodable_records:
+        known = RECORD_TYPES.get(each.record_type) if each.record_type is not None else None
+        what = known.name if known is not None else f"record type {each.record_type}" if each.record_type is not None else "unknown type"
+        version = "" if each.value_version is None else f", value version {each.value_version}"
         rows = {
-            "record_offset": stranger.first_record_offset,
-            "timestamp_ms": stranger.first_timestamp_ms,
-            "what": stranger.mark,
-            "key": stranger.key_sample,
-            "value": stranger.value_sample,
+            "record_offset": each.first_record_offset,
+            "timestamp_ms": each.first_timestamp_ms,
+            "what": each.mark,
+            "key": each.key_sample,
+            "value": each.value_sample,
         }
+        which = only_record(partition.log_context, each.first_record_offset)
         yield finding(
             "IC-09",
-            f"{counted(stranger.count, 'record')} of {what}{version}: {MARKS[stranger.mark]}",
+            f"{counted(each.count, 'record')} of {what}{version}: {MARKS[each.mark]}",
             partition.log_context,
-            severity=_SEVERITIES.get(stranger.mark, "info"),
+            severity=_SEVERITIES.get(each.mark, "info"),
             confidence="proof",
             evidence=[rows],
-            not_excluded=("a compatible broker that writes other bytes", "a release that is newer than any known here"),
-            remedy="exhume dump --annotate shows such a record byte by byte; exhume load-check says which releases refuse it",
+            not_excluded=("a compatible broker that writes other bytes", "a release newer than all releases that exhume knows"),
+            remedy=next_step("See the first of these records byte by byte", inputs, "dump", "--annotate", *which),
         )
 
 
@@ -56,9 +57,9 @@ DETECTORS = (
         section="Reading and writing back",
         in_partition=find_undecodable,
         traps=(
-            "Versions 0 to 4 of commits and of groups occur in one log after upgrades: all are known",
-            "Control records have keys of four bytes that look like an offset commit's",
-            "Members of protocol types other than consumer carry bytes of their own, which are no damage",
+            "After upgrades one log contains versions 0 to 4 of commits and groups: all of them are known",
+            "The key of a control record has four bytes, and looks like that of an offset commit",
+            "Members of other protocol types than consumer have their own bytes, which are not damage",
         ),
     ),
 )

@@ -1,4 +1,4 @@
-"""Records that cannot be read, or only in part, counted by what they are and why."""
+"""Count records that cannot be decoded, or only in part, by type, value version and reason."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from exhume.codecs.record_types import RECORD_TYPES, decode_record
 
-#: Marks that say nothing about what a reader would lack.
+#: Marks of records that a reader decodes whole.
 _HARMLESS = frozenset({"early_layout"})
 _SAMPLE_BYTES = 64
 _COMMIT_COLUMNS = ["record_offset", "timestamp_ms", "record_type", "value_version", "marks", "raw_key", "raw_value"]
@@ -18,7 +18,7 @@ _OTHER_COLUMNS = ["record_offset", "timestamp_ms", "record_type", "key", "value"
 
 @dataclass(frozen=True, slots=True)
 class UndecodableRecord:
-    """So many records of this type and value version with this mark of `record_types.MARKS`; key and value of the first, in hexadecimal."""
+    """Records of one type and value version with one mark of `record_types.MARKS`. The samples are those of the first, in hexadecimal."""
 
     record_type: int | None
     value_version: int | None
@@ -32,19 +32,19 @@ class UndecodableRecord:
 
 @dataclass(slots=True)
 class UndecodableRecords:
-    """They are counted as they pass. Of other records than commits the first of each type and version is read to its end."""
+    """Undecodable records, counted in one pass. Of group records, the first of each type and version is decoded to its end."""
 
     _found: dict[tuple[int | None, int | None, str], UndecodableRecord] = field(default_factory=dict)
     _known: dict[tuple[int, int], bool] = field(default_factory=dict)
 
     def take(self, commits: pa.RecordBatch, others: pa.RecordBatch) -> None:
-        """Look at commits of `schemas.DECODED["offset_commit"]`, and at data records of other types, of `schemas.RECORDS`."""
+        """Add commits of `schemas.DECODED["offset_commit"]`, and data records of other types, of `schemas.RECORDS`."""
         is_marked = pc.greater(pc.list_value_length(commits["marks"]), 0)
         if pc.any(is_marked).as_py():
             for row in commits.select(_COMMIT_COLUMNS).filter(is_marked).to_pylist():
                 place = (row["record_type"], row["value_version"])
                 self._add(place, row["marks"], row["record_offset"], row["timestamp_ms"], row["raw_key"], row["raw_value"])
-        others = others.filter(self._may_be_strange(others))
+        others = others.filter(self._may_be_undecodable(others))
         for offset, time_ms, record_type, key, value in zip(*(others[name].to_pylist() for name in _OTHER_COLUMNS), strict=True):
             version = int.from_bytes(value[:2], "big", signed=True) if value is not None and len(value) > 1 else None
             if record_type in RECORD_TYPES and version is not None and self._known.get((record_type, version), False):
@@ -56,8 +56,8 @@ class UndecodableRecords:
                 self._known[record_type, version] = True
             self._add((record_type, version), marks, offset, time_ms, key, value)
 
-    def _may_be_strange(self, others: pa.RecordBatch) -> pa.Array:
-        """False where a record of this type and value version was read to its end already."""
+    def _may_be_undecodable(self, others: pa.RecordBatch) -> pa.Array:
+        """Return False for each record whose type and value version was decoded to its end before."""
         known = pa.array([_code(*each) for each, is_known in self._known.items() if is_known], pa.binary())
         codes = pc.binary_join_element_wise(
             pc.cast(pc.cast(others["record_type"], pa.string()), pa.binary()), pc.binary_slice(others["value"], 0, 2), b"/"
@@ -78,10 +78,10 @@ class UndecodableRecords:
                 self._found[*place, mark] = replace(known, count=known.count + 1)
 
     def found(self) -> list[UndecodableRecord]:
-        """What was met, in the order of the first of each."""
+        """Return the counts, in the order of the first record of each."""
         return [*self._found.values()]
 
 
 def _code(record_type: int, version: int) -> bytes:
-    """A type and a version as bytes: the type in digits, the version as a value begins with it."""
+    """Return a type and a version as bytes: the type in digits, the version as the first bytes of a value."""
     return b"%d/%b" % (record_type, version.to_bytes(2, "big", signed=True))

@@ -1,4 +1,4 @@
-"""Groups that write too much, are too many, or are too large."""
+"""Find groups that write too much, are too many, or are too large."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from exhume.analysis.detectors.commit_loops.columns import KeyColumn
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.keys import KeyHistory
 from exhume.analysis.detectors.registry import Detector
-from exhume.analysis.detectors.report import counted, finding, span, undecidable
+from exhume.analysis.detectors.report import counted, finding, next_step, span, undecidable
 from exhume.findings import Finding
 
 _HOT_MINUTES = 10
@@ -23,18 +23,18 @@ _VARYING = (
     (re.compile(r"(?=[0-9a-fA-F]*[0-9])(?=[0-9a-fA-F]*[a-fA-F])[0-9a-fA-F]{8,}"), "<hex>"),
     (re.compile(r"[0-9]+"), "<n>"),
 )
-#: Groups of a pattern whose members are looked at.
+#: The number of groups of a pattern whose members are read.
 _SAMPLED = 20
-#: `message.max.bytes` and `offset.metadata.max.bytes` unless somebody set them.
+#: The defaults of `message.max.bytes` and `offset.metadata.max.bytes`.
 _MAX_MESSAGE_BYTES, _MAX_METADATA_BYTES = 1_048_588, 4096
 _NEARLY = 0.8
 
 
-def find_commit_flood(partition: PartitionCase, inputs: Inputs) -> Iterator[Finding]:  # noqa: ARG001
-    """A key that is committed more than once a second in each of ten minutes or more; a group with most of the bytes of all commits.
+def find_commit_flood(partition: PartitionCase, inputs: Inputs) -> Iterator[Finding]:
+    """A key is committed more than once a second in each of ten or more successive minutes; or one group wrote most of the commit bytes.
 
-    The rates are those of the records that are left: compaction can hide a flood and make none. Most is more than half, in partitions of
-    several groups and from 10 MiB on, and worth knowing only: large groups write much.
+    The rates are those of the records in the log: compaction can hide a flood, and cannot make one. Most means more than half, and more
+    than 10 MiB, in a partition of several groups. That is only `info`: large groups write much.
     """
     sizes: Counter[str] = Counter()
     for group in partition.groups:
@@ -49,25 +49,25 @@ def find_commit_flood(partition: PartitionCase, inputs: Inputs) -> Iterator[Find
             group = next(each for each in partition.groups if each.group == name)
             yield finding(
                 "IC-12",
-                f"{size / total:.0%} of the {total} bytes of commits in the partition are of this group, of {len(sizes)}",
+                f"this group wrote {size / total:.0%} of the {total} bytes of commits in this offsets partition of {len(sizes)} groups",
                 group,
                 severity="info",
                 confidence="possible",
-                not_excluded=("a group that is that large: members × partitions / interval",),
-                remedy="exhume growth shows what each group takes up",
+                not_excluded=("a group that is so large: it writes members × partitions / interval",),
+                remedy=next_step("See the bytes of each group", inputs, "growth", "--by", "group"),
             )
 
 
 def _flood(group: GroupCase, hot: Sequence[KeyHistory]) -> Finding:
     hottest = hot[0]
     length_ms = (hottest.hot_to_ms or 0) - (hottest.hot_from_ms or 0)
-    rate = "" if not hottest.usual_interval_ms else f", every {span(hottest.usual_interval_ms)} lately"
+    rate = "" if not hottest.usual_interval_ms else f"; its usual interval at the end of the log is {span(hottest.usual_interval_ms)}"
     last = [hottest.last] if hottest.last is not None else []
     return finding(
         "IC-12",
-        f"{counted(len(hot), 'key')} committed more than once a second; {hottest.topic}-{hottest.partition} for {span(length_ms)}, "
-        f"{hottest.commits} commits in all{rate}, {hottest.repeats / max(hottest.commits, 1):.0%} of them repeat what was committed; "
-        f"{sum(key.commit_bytes for key in hot)} bytes",
+        f"{hottest.topic}-{hottest.partition} was committed more than once a second for {span(length_ms)};"
+        f" {hottest.repeats / max(hottest.commits, 1):.0%} of its {hottest.commits} commits repeat the offset before{rate};"
+        f" {counted(len(hot), 'partition')} with such a rate, {sum(key.commit_bytes for key in hot)} bytes of commits",
         group,
         topic=hottest.topic,
         partition=hottest.partition,
@@ -75,17 +75,17 @@ def _flood(group: GroupCase, hot: Sequence[KeyHistory]) -> Finding:
             {"record_offset": hottest.first_record_offset or 0, "timestamp_ms": hottest.first_timestamp_ms, "what": "the first commit"},
             *last,
         ],
-        not_excluded=("compaction, which hides floods further back",),
-        remedy="Look for a commit after each record, or an auto.commit.interval.ms of next to nothing, in its clients",
+        not_excluded=("earlier floods, whose commits compaction removed",),
+        remedy="Check the clients for a commit after each record, or for a very short auto.commit.interval.ms",
     )
 
 
 def find_group_explosion(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:  # noqa: ARG001
-    """More than a hundred groups whose ids differ in a UUID, in hexadecimal or in digits only, and that are short of life and members.
+    """More than a hundred groups whose ids differ only in a UUID, in hexadecimal digits or in a number, and that exist for a short time.
 
-    They live for less than an hour in the median and have one member at most. A life counts from the first to the last record of the group,
-    where history is complete. Groups that expired have vanished: what is counted is what is left. Members are looked at in twenty groups of
-    a pattern.
+    The median group exists for less than an hour, and none has more than one member. The time counts from the first to the last record of
+    the group, if the log is complete there. Expired groups left no record, so only the others are counted. Members are read in twenty
+    groups of each pattern.
     """
     by_pattern: defaultdict[str, list[GroupCase]] = defaultdict(list)
     for replica in dict.fromkeys(partition.log_context.replica for partition in case.partitions):
@@ -106,12 +106,12 @@ def _pattern(name: str) -> str:
 
 
 def _explosion(pattern: str, groups: Sequence[GroupCase]) -> Iterator[Finding]:
-    histories = [history for group in groups if (history := _life(group)) is not None]
-    if len(histories) <= len(groups) / 2:
-        reason = f"{len(groups)} groups are named like {pattern!r}, and compaction left too little to say how long they lived"
+    times = [first_and_last for group in groups if (first_and_last := _first_and_last_ms(group)) is not None]
+    if len(times) <= len(groups) / 2:
+        reason = f"the ids of {len(groups)} groups match {pattern!r}, but compaction removed the records that show how long they existed"
         yield undecidable("IC-14", reason, groups[0].log_context)
         return
-    lengths = [last - first for first, last in histories]
+    lengths = [last - first for first, last in times]
     sampled = groups[:: max(len(groups) // _SAMPLED, 1)][:_SAMPLED]
     members = [len(step.members) for group in sampled for step in group.memberships]
     if median(lengths) >= _SHORT_LIFE_MS or max(members, default=0) > 1:
@@ -123,7 +123,8 @@ def _explosion(pattern: str, groups: Sequence[GroupCase]) -> Iterator[Finding]:
     topics = sorted({key.topic for group in sampled for key in group.keys})
     for group in groups:
         group.forget()
-    days = max((max(first for first, _ in histories) - min(first for first, _ in histories)) / _DAY_MS, 1 / 24)
+    days = max((max(first for first, _ in times) - min(first for first, _ in times)) / _DAY_MS, 1 / 24)
+    clients = f", from {', '.join(hosts[:3])}" if hosts else ""
     newest = max(groups, key=lambda group: group.last_commit_ms or 0)
     rows = [
         {"record_offset": record.record_offset, "timestamp_ms": record.timestamp_ms, "what": group.group}
@@ -132,18 +133,17 @@ def _explosion(pattern: str, groups: Sequence[GroupCase]) -> Iterator[Finding]:
     ]
     yield finding(
         "IC-14",
-        f"{len(groups)} groups are named like {pattern!r}, {len(histories) / days:.0f} new ones a day, and live for "
-        f"{span(median(lengths))} in the median; they hold {counted(keys, 'offset')} of {', '.join(topics[:3]) or 'no topic'}"
-        f"{f', from {chr(44).join(hosts[:3])}' if hosts else ''}",
+        f"the ids of {len(groups)} groups match {pattern!r}; {len(times) / days:.0f} new ones a day, and the median group exists for"
+        f" {span(median(lengths))}; they hold {counted(keys, 'offset')} of {', '.join(topics[:3]) or 'no topic'}{clients}",
         newest.log_context,
         evidence=rows,
-        not_excluded=("groups that expired and left no record: there were more",),
-        remedy="Give such clients a group id that stays, or none (assign and no commits)",
+        not_excluded=("more such groups, which expired and left no record",),
+        remedy="Give these clients one fixed group id, or none (assign() without commits)",
     )
 
 
-def _life(group: GroupCase) -> tuple[int, int] | None:
-    """When the group began and ended; None where compaction may have taken the beginning."""
+def _first_and_last_ms(group: GroupCase) -> tuple[int, int] | None:
+    """Return the times of the first and the last record of the group; None if compaction may have removed the first."""
     offsets = [record.record_offset for record in group.records[:1]]
     offsets += [key.first_record_offset for key in group.keys if key.first_record_offset is not None]
     times = [record.timestamp_ms for record in group.records if record.timestamp_ms is not None]
@@ -154,10 +154,10 @@ def _life(group: GroupCase) -> tuple[int, int] | None:
 
 
 def find_oversized(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # noqa: ARG001
-    """A group record of 80 % of the largest message and more; commit metadata of 80 % of its limit and more.
+    """A group record, or the metadata of a commit, has 80 % of its limit or more.
 
-    Limits are taken to be Kafka's defaults: `message.max.bytes` 1048588, `offset.metadata.max.bytes` 4096. What is refused leaves no
-    record: when a group has grown beyond the limit, it rebalances for ever and the log is silent. Sizes are those before compression.
+    The limits are Kafka's defaults: `message.max.bytes` 1048588, `offset.metadata.max.bytes` 4096. A refused record leaves no trace: a
+    group above the limit rebalances for ever, and writes no record. Sizes are those before compression.
     """
     records = [record for record in group.records if len(record.value or b"") >= _NEARLY * _MAX_MESSAGE_BYTES]
     if records:
@@ -166,13 +166,13 @@ def find_oversized(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # no
         size = len(largest.value or b"")
         yield finding(
             "IC-32",
-            f"{counted(len(records), 'group record')} of {_NEARLY:.0%} of the largest message or more, the largest of {size} bytes"
-            f"{', which is the last one of the group: a larger one may have been refused since' if is_last else ''}",
+            f"the largest group record has {size} bytes; {counted(len(records), 'group record')} of {_NEARLY:.0%} or more of the default"
+            f" message.max.bytes{'; the largest is the last one: the broker may have refused a larger one since' if is_last else ''}",
             group,
             severity="incident" if is_last and size >= _MAX_MESSAGE_BYTES * 0.95 else "warn",
             evidence=records,
-            not_excluded=("a message.max.bytes that somebody raised",),
-            remedy="Fewer members or shorter subscriptions, no sticky assignor with user data, or a larger max.message.bytes",
+            not_excluded=("a message.max.bytes above the default",),
+            remedy="Use fewer members, shorter subscriptions, an assignor without user data, or a larger max.message.bytes",
         )
     large = group.keys.with_at_least(_NEARLY * _MAX_METADATA_BYTES, KeyColumn.LARGEST_METADATA)
     if large:
@@ -181,15 +181,16 @@ def find_oversized(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # no
         share = sum(key.metadata_bytes for key in group.keys) / max(total, 1)
         yield finding(
             "IC-32",
-            f"{counted(len(large), 'key')} with commit metadata of {_NEARLY:.0%} of the limit or more, the largest of "
-            f"{largest_key.largest_metadata_bytes} bytes ({largest_key.topic}-{largest_key.partition}); it is {share:.0%} of all commits",
+            f"the largest commit metadata has {largest_key.largest_metadata_bytes} bytes ({largest_key.topic}-{largest_key.partition});"
+            f" {counted(len(large), 'partition')} of {_NEARLY:.0%} or more of the default offset.metadata.max.bytes;"
+            f" metadata is {share:.0%} of all commit bytes of the group",
             group,
             topic=largest_key.topic,
             partition=largest_key.partition,
             severity="warn" if largest_key.largest_metadata_bytes < _MAX_METADATA_BYTES else "info",
             evidence=[key.last for key in large if key.last is not None],
-            not_excluded=("an offset.metadata.max.bytes that somebody raised",),
-            remedy="Commits with more than the limit are refused: keep such data elsewhere",
+            not_excluded=("an offset.metadata.max.bytes above the default",),
+            remedy="Store this data elsewhere: the broker refuses a commit whose metadata exceeds the limit",
         )
 
 
@@ -199,20 +200,20 @@ DETECTORS = (
         title="A flood of commits",
         section="Volume and shape",
         in_partition=find_commit_flood,
-        traps=("Rates in the cleaned part of a log mean nothing", "Large groups write members × partitions / interval"),
+        traps=("Rates in the compacted part of a log mean nothing", "Large groups write members × partitions / interval"),
     ),
     Detector(
         code="IC-14",
         title="An explosion of groups",
         section="Volume and shape",
         in_topic=find_group_explosion,
-        traps=("A group for each tenant, which lives long", "Groups that expired have vanished: only what is left is counted"),
+        traps=("Groups of tenants exist for a long time", "Expired groups left no record: only the other ones are counted"),
     ),
     Detector(
         code="IC-32",
         title="Oversized group records or commit metadata",
         section="Volume and shape",
         in_group=find_oversized,
-        traps=("Compressed batches: sizes are those before compression", "Metadata is bytes, not always text"),
+        traps=("Sizes are those before compression", "Metadata may be any bytes, not only text"),
     ),
 )

@@ -1,8 +1,8 @@
-"""Loops over commits: compiled where a log is large, as they are where it is small.
+"""Loops over commits: compiled for a large log, plain Python for a small one.
 
-columns    what they work on
+columns    the columns of their tables
 loops      the loops
-compiled   the same as kernels
+compiled   the loops as kernels
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 
 class Loops(NamedTuple):
-    """The functions of `loops`, of whichever kind."""
+    """The functions of `loops`, compiled or not."""
 
     look_up: Callable[..., None]
     enter: Callable[..., None]
@@ -23,7 +23,7 @@ class Loops(NamedTuple):
 
 
 def loops_for(*, compiled: bool) -> Loops:
-    """The loops as kernels, or as they are."""
+    """Return the loops as kernels, or as plain functions."""
     module: Any
     if compiled:
         from exhume.analysis.detectors.commit_loops import compiled as module

@@ -1,4 +1,4 @@
-"""The columns of what loops work on: commits, keys, groups, and what is noted on the way."""
+"""The columns of the tables of `loops`: commits, keys, groups, and noted rows."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import numpy.typing as npt
 Int64s = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-#: Stands for no time, no producer, no leader epoch, no expire timestamp.
+#: The number for no time, no producer, no leader epoch, no expire timestamp.
 NONE = -1
-#: Stands for no value.
+#: The number for no committed offset.
 NEVER = -(1 << 63)
-#: How many of the last rises, or intervals, tell what is usual.
+#: The number of last rises or intervals whose median is the usual one.
 USUAL = 20
 
 
@@ -26,9 +26,9 @@ class _Numbered(IntEnum):
 
 
 class CommitColumn(_Numbered):
-    """The rows of a table of commits, in front those that make a `CommitRow`.
+    """The rows of a table of commits. The first ones are the fields of a `CommitRow`.
 
-    `KEY`, `GROUP` and `TOPIC_ID` are numbers that `NameNumbers` gave out; topic id 0 is none.
+    `KEY`, `GROUP` and `TOPIC_ID` are numbers of `NameNumbers`; topic id 0 is none.
     """
 
     OFFSET = auto()
@@ -52,14 +52,14 @@ class CommitColumn(_Numbered):
     BYTES = auto()
 
 
-#: So many of them make a `CommitRow`; so many, what its group was then, too.
+#: The number of columns of a `CommitRow`, and the number with the phase and the steps of its group.
 COMMIT_COLUMNS, COMMIT_WITH_GROUP = CommitColumn.POSITION + 1, CommitColumn.STEPS + 1
 
 
 class KeyColumn(_Numbered):
-    """What is kept of each key, in numbers. Runs of hot minutes are as long as `…_RUN`, from the minute `…_FROM` to `…_LAST`.
+    """The numbers of each key. A run of hot minutes has the length `…_RUN`, from the minute `…_FROM` to `…_LAST`.
 
-    `KNOWN_…` is what the last commit said that said it.
+    `KNOWN_…` is the value of the last commit that has one.
     """
 
     HAS_VALUE = auto()
@@ -96,7 +96,7 @@ class KeyColumn(_Numbered):
     HOTTEST_LAST = auto()
 
 
-#: What each of them begins as, but for 0.
+#: The initial values that are not 0.
 BEGINS = {
     KeyColumn.VALUE_AT_STEP: NEVER,
     KeyColumn.VALUE_AT_STEP_BEFORE: NEVER,
@@ -117,7 +117,7 @@ BEGINS = {
 
 
 class GroupColumn(_Numbered):
-    """When each group committed at all: the first and the last append time, and where the last commit lies. All begin as `NONE`."""
+    """The append times of the first and the last commit of a group, and the record offset of the last one. Initially `NONE`."""
 
     FIRST = auto()
     LAST = auto()
@@ -125,7 +125,7 @@ class GroupColumn(_Numbered):
 
 
 class NotedColumn(_Numbered):
-    """What is noted of a row: its place, its key, why it stands out (see `Bit`), and what the key was in front of it."""
+    """A noted row: its number, its key, the reasons why it stands out (see `Bit`), and the state of the key before it."""
 
     ROW = auto()
     KEY = auto()
@@ -140,7 +140,7 @@ class NotedColumn(_Numbered):
 
 
 class SilenceColumn(_Numbered):
-    """What is noted of a row that follows its group's last commit after long: its place, and that commit's time and record offset."""
+    """A row after a long interval without commits of its group: its number, and the time and record offset of the commit before."""
 
     ROW = auto()
     BEFORE = auto()

@@ -1,7 +1,7 @@
-"""What commits do to their keys and groups, one by one, in the order in which they came to count.
+"""Apply commits to their keys and groups, one by one, in the order in which they took effect.
 
-Each function is whole in itself and takes numpy arrays and numbers only: `compiled` makes kernels of them, and small logs are followed by
-them as they are. Tables have a row for each key or group, so that what is asked of one lies side by side; commits have a column each.
+Each function calls no other one and takes only numpy arrays and numbers, so that `compiled` can make kernels of them. A table of keys or
+groups has a row for each, so that the numbers of one are next to each other in memory. A table of commits has a column for each commit.
 """
 
 from __future__ import annotations
@@ -24,19 +24,20 @@ from exhume.analysis.detectors.commit_loops.columns import (
 )
 
 MINUTE_MS = 60_000
-#: What is compared with so few first: most numbers are done with then.
+#: A value is compared with this many last ones first. For most values that is enough.
 _FEW = 5
-#: The number of a group without members among `commits.STANDINGS`.
+#: The number of `empty` in `commits.GROUP_PHASES`.
 EMPTY = 1
-#: What a difference is that does not fit: one of which the half is more than `_FAR`. The compiler takes it that none is too far.
+#: The result for a difference that does not fit into 64 bits. Half of it is more than `_FAR`: the compiler assumes that nothing overflows.
 _FARTHEST, _FAR = (1 << 63) - 1, (1 << 62) - 1
 
 
 def look_up(codes: Int64s, known: Int64s, slots: Int64s, numbers: Int64s) -> None:
-    """`numbers` become the places of these codes, none of them below 0, in `known`; -1 for those that are not there.
+    """Write the position of each code in `known` into `numbers`; -1 if it is not in `known`. No code is negative.
 
-    `slots` are places in `known`, as `enter` puts them, or -1. Codes that follow one another mostly have places that do.
+    `slots` is the hash table that `enter` fills.
     """
+    # Successive codes mostly have successive positions.
     number = NONE
     for at in range(len(codes)):
         code = codes[at]
@@ -55,7 +56,7 @@ def look_up(codes: Int64s, known: Int64s, slots: Int64s, numbers: Int64s) -> Non
 
 
 def enter(known: Int64s, first: int, slots: Int64s) -> None:
-    """Put the places of these different codes, from `first` on, into `slots`, of which there are more."""
+    """Enter the positions of the codes from `first` on into the hash table `slots`, which is larger than `known`. Codes are distinct."""
     for number in range(first, len(known)):
         slot = known[number] % len(slots)
         while slots[slot] >= 0:
@@ -76,13 +77,27 @@ def update_keys(
     noted: Int64s,
     before: Int64s,
 ) -> int:
-    """Bring `keys` forward by these commits, columns of `CommitColumn`, and `last` to the last one of each key.
+    """Apply these commits to `keys`, and set `last` to the last commit of each key.
 
-    `late` is False where all of them count, else those do that lie behind all that counted of their key. `floors` are the rise above which
-    a row is noted, the interval above which it is, by how much an interval is longer than the one before it then, and how many commits make
-    a minute a hot one. `rises` and `intervals` become those of each row, -1 where it has none. What comes back is how many rows were noted,
-    in `noted` and, with what they took the place of, in `before`. A row that stands out for reasons alone of which its key has had `most`,
-    by `counts`, is counted there and not noted.
+    A row is noted if it is a tombstone, or a rise or interval above its floor, or if it stands out for a reason that its key had fewer than
+    `most` times. A row that stands out only for other reasons is counted in `counts` and not noted.
+
+    Args:
+        rows: The commits, rows of `CommitColumn`.
+        late: False if each commit takes effect. Otherwise only those after all effective commits of their key do.
+        floors: The least rise and the least interval of a noted row, the least ratio of that interval to the one before it, and the number
+            of commits that makes a minute a hot one.
+        keys: A row of `KeyColumn` for each key.
+        last: The last commit of each key.
+        rises: Receives the rise of each row; -1 for none.
+        intervals: Receives the interval of each row; -1 for none.
+        counts: The number of commits of each key that stood out, by reason.
+        most: The number of commits to note of each key for each reason.
+        noted: Receives the noted rows.
+        before: Receives the commits that the noted rows replaced.
+
+    Returns:
+        The number of noted rows.
     """
     jump_floor, pause_ms, pause_ratio, hot = floors
     count = 0
@@ -142,7 +157,7 @@ def update_keys(
                     if time > time_before:
                         interval = _FARTHEST if (time >> 1) - (time_before >> 1) > _FAR else time - time_before
                     intervals[row] = interval
-                    # Behind an interval that was long itself it is no pause.
+                    # After another long interval it is no pause.
                     is_long = interval > pause_ms and (interval - 1) // pause_ratio >= keys[key, KeyColumn.LAST_INTERVAL]
                     keys[key, KeyColumn.LAST_INTERVAL] = interval
             if time != NONE:
@@ -193,10 +208,10 @@ def update_keys(
 
 
 def update_groups(rows: Int64s, least_ms: int, groups: Int64s, intervals: Int64s, silent: Int64s) -> int:
-    """Bring `groups` forward by these commits, in log order.
+    """Apply these commits to `groups`, in log order.
 
-    `intervals` become those between commits of different times, of the group of each row, -1 where it has none. What comes back is how many
-    rows are noted in `silent`, those with an interval of `least_ms` or more.
+    Writes the interval of each row since the last commit of its group with another time into `intervals`; -1 for none. Notes the rows with
+    an interval of `least_ms` or more in `silent`, and returns their number.
     """
     count = 0
     for row in range(rows.shape[1]):
@@ -207,7 +222,7 @@ def update_groups(rows: Int64s, least_ms: int, groups: Int64s, intervals: Int64s
         before = groups[group, GroupColumn.LAST]
         if groups[group, GroupColumn.FIRST] == NONE:
             groups[group, GroupColumn.FIRST] = time
-        # Commits of one request have one time: it is requests that come at intervals.
+        # The commits of one request have one time. The interval is that between requests.
         if before != NONE and before != time:  # noqa: PLR1714
             intervals[row] = 0
             if time > before:
@@ -232,12 +247,12 @@ def judge(
     ordered: Int64s,
     usual: Floats,
 ) -> int:
-    """Add these values, 0 or more, to the last ones of their series; those below 0 are none.
+    """Add these values to the last ones of their series, and compare each with the median before it. Negative values are skipped.
 
-    `usual` becomes, for each value above `floor` that is more than `ratio` times the median of the last few, and of the last `USUAL` as
-    well (after a pause many values are large, and the first alone stands out), that median; NaN for all others. Where fewer than two are
-    in front of it, nothing is usual yet. A series without a ring is given the next one; what comes back is the one behind the last that was
-    given out.
+    Writes into `usual` the median of the last `USUAL` values if the value is above `floor`, and more than `ratio` times that median and
+    more than `ratio` times the median of the last few. Otherwise, and if fewer than two values come before it, NaN. Both medians count,
+    since many values are large after a pause and only the first one stands out. Assigns the next ring to a series without one, and returns
+    the number of the next free ring.
     """
     for place in range(len(series)):
         usual[place] = np.nan
@@ -268,7 +283,7 @@ def judge(
 
 
 def keep(noted: Int64s, usual_rises: Floats, counts: Int64s, most: int) -> None:
-    """Count the reasons of these rows by key, the jump of those that have a usual rise among them, and leave of each the first `most`."""
+    """Count the reasons of these rows by key, and keep the first `most` of each. A row with a usual rise is a jump too."""
     for number in range(len(noted)):
         why, kept = noted[number, NotedColumn.WHY], 0
         if not np.isnan(usual_rises[noted[number, NotedColumn.ROW]]):
