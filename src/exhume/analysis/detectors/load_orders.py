@@ -1,4 +1,4 @@
-"""Orders of records that coordinators are known to give up, told apart by the kind of the problem that a load meets."""
+"""Known orders of records that abort a load, by the kind of the load problem."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ _NAMED = 10
 
 @dataclass(frozen=True, slots=True)
 class KnownOrder:
-    """A case of IC-06: how it is told, and the issue of Kafka that it is known by."""
+    """A case of IC-06: its code, its description, and its issue in Kafka's tracker."""
 
     code: str
-    told: str
+    sentence: str
     issue: str | None
 
 
-_COMMITS_OF_REMOVED = KnownOrder("IC-06a", "commits of a group that was removed", "KAFKA-4704")
-_OF_NOTHING = KnownOrder("IC-06b", "records of a group or member that is not there", "KAFKA-17306")
-_COMMITS_FIRST = KnownOrder("IC-06c", "commits in front of the first record of the group itself", "KAFKA-17306 and KAFKA-20254")
-_TWO_OWNERS = KnownOrder("IC-06d", "two owners of a partition, since the record that took it from the first is not there", "KAFKA-19862")
-_TWO_TYPES = KnownOrder("IC-06e", "records of two types of group, since the tombstone between them is not there", "KAFKA-21117")
-_OTHER = KnownOrder("IC-06", "records that do not go together", None)
+_COMMITS_OF_REMOVED = KnownOrder("IC-06a", "commits of a removed group", "KAFKA-4704")
+_OF_NOTHING = KnownOrder("IC-06b", "records of a missing group or member", "KAFKA-17306")
+_COMMITS_FIRST = KnownOrder("IC-06c", "commits before the first record of their group", "KAFKA-17306 and KAFKA-20254")
+_TWO_OWNERS = KnownOrder("IC-06d", "two owners of a partition, because the record of the first revocation is missing", "KAFKA-19862")
+_TWO_TYPES = KnownOrder("IC-06e", "records of two group types, because the tombstone between them is missing", "KAFKA-21117")
+_OTHER = KnownOrder("IC-06", "records that contradict each other", None)
 
-#: Every other kind is about a record for what it is, not for where it stands; or about damage, which has a class of its own.
+#: The other kinds concern a record alone, without its order, or damage, which has a class of its own.
 _ORDERS: Mapping[ProblemKind, KnownOrder] = {
     ProblemKind.ACTIVE_GROUP_UNLOADED: _COMMITS_OF_REMOVED,
     ProblemKind.ACTIVE_GROUP_UNLOADED_MIDWAY: _COMMITS_OF_REMOVED,
@@ -58,14 +58,17 @@ _ORDERS: Mapping[ProblemKind, KnownOrder] = {
 
 
 def order_of(kind: ProblemKind) -> KnownOrder | None:
-    """The order that a load was given up for; None where it was not for the order of records."""
+    """Return the known order of this kind of problem; None if the problem is not the order of records."""
     return _ORDERS.get(kind)
 
 
 def owners_at_end(group: GroupCase) -> str:
-    """Who owns what where a load does not stop, but reads on to the end."""
-    if not group.memberships:
-        return "nobody owns anything"
-    owners = sorted(group.memberships[-1].owners().items())
-    told = [f"{topic}-{partition} of {' and '.join(member.member_id for member in those)}" for (topic, partition), those in owners[:_NAMED]]
-    return ", ".join(told) + (" …" if len(owners) > _NAMED else "") if told else "nobody owns anything"
+    """Describe the owners at the end of the log, as after a load that does not stop."""
+    owners = sorted(group.memberships[-1].owners().items()) if group.memberships else []
+    if not owners:
+        return "no member owns a partition"
+    owned = [
+        f"{topic}-{partition} belongs to {' and '.join(member.member_id for member in those)}"
+        for (topic, partition), those in owners[:_NAMED]
+    ]
+    return ", ".join(owned) + (" …" if len(owners) > _NAMED else "")
