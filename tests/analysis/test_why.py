@@ -17,6 +17,7 @@ from exhume.codecs.embedded import encode_subscription
 from exhume.codecs.record_types import ABORT, COMMIT, encode_key, encode_value
 from exhume.errors import RequestError
 from exhume.fixtures.log_writer import KeyValue, PartitionWriter, group_metadata, offset_commit, tombstone
+from exhume.replay import expiry
 from tests.judges import corpus
 
 T0_MS = 1_700_000_000_000
@@ -99,6 +100,15 @@ def test_offsets_that_were_deleted_on_request_left_others_of_their_topic() -> No
 )
 def test_what_no_request_could_have_removed_went_with_its_topic(name: str, release: str, group: str, topic: str) -> None:
     assert codes(story(name, group, release=release))[topic, 0] == ("topic_deleted", "likely")
+
+
+def test_the_words_of_a_forecast_do_not_decide(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(expiry, "_SUBSCRIBED", "kram blub zzz")
+    answer = story("4.3.0-consumer-groups", "audit-trail-eu", release="4.3.0")["promo.events", 0]
+
+    assert "kram blub zzz" in answer["sentence"]
+    assert (answer["code"], answer["confidence"]) == ("topic_deleted", "likely")
+    assert "every request would have been refused" in answer["sentence"]
 
 
 def test_a_commit_that_was_pending_when_its_group_was_deleted_went_with_it() -> None:

@@ -42,6 +42,9 @@ FORECAST = pa.schema(
     ]
 )
 
+#: The same of the moment before a tombstone; `is_subscribed` as in `replay.expiry.Due`.
+FORECAST_BEFORE = pa.schema([*FORECAST, ("is_subscribed", pa.bool_())])
+
 #: One row per tombstone of the next pass, in the order of the log; values are null. Rows of one offsets partition with the same `append`
 #: are written together. `topic` and `partition` are null for a group's own records.
 TOMBSTONES = pa.schema(
@@ -94,13 +97,19 @@ def forecast(
     loads: Sequence[PartitionLoad], profile: BrokerProfile, now_ms: int, retention_ms: int, *, groups: Collection[str] | None = None
 ) -> pa.Table:
     """When passes of this release remove what these loads hold, as `FORECAST`; of these groups only, where they are given."""
+    return table_of(FORECAST, _forecast_rows(loads, profile, now_ms, retention_ms, groups))
+
+
+def _forecast_rows(
+    loads: Sequence[PartitionLoad], profile: BrokerProfile, now_ms: int, retention_ms: int, groups: Collection[str] | None = None
+) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for load in loads:
         held = load.partition_state.whole(groups)
         offsets = due_offsets(held, retention_ms, profile)
         found = _rows(held, offsets, due_groups(held, offsets, now_ms, profile), now_ms, groups)
         rows += [_origin(load) | row for row in found]
-    return table_of(FORECAST, rows)
+    return rows
 
 
 def _origin(load: PartitionLoad) -> dict[str, Any]:
@@ -124,7 +133,7 @@ def forecast_sentence(expected: pa.Table) -> str:
 def forecast_removals(
     directories: Sequence[LogDirectory], history: pa.Table, profile: BrokerProfile, inputs: LoadInputs, retention_ms: int
 ) -> dict[Append, pa.Table]:
-    """For each of `removals(history)` the `FORECAST` of the group in front of it, at the time of its tombstones (without one: 0)."""
+    """For each of `removals(history)` the `FORECAST_BEFORE` of the group, at the time of its tombstones (without one: 0)."""
     wanted, own = removals(history), records_by_origin(history)
     forecasts: dict[Append, pa.Table] = {}
     for directory in directories:
@@ -136,7 +145,8 @@ def forecast_removals(
             held = holdings_in_front(partition, records, [removal.record_offset for removal in here], profile, inputs)
             for removal in here:
                 load = PartitionLoad(partition, held.get(removal.record_offset, PartitionState()), {})
-                forecasts[removal.append] = forecast([load], profile, removal.timestamp_ms or 0, retention_ms)
+                rows = _forecast_rows([load], profile, removal.timestamp_ms or 0, retention_ms)
+                forecasts[removal.append] = table_of(FORECAST_BEFORE, rows)
     return forecasts
 
 
@@ -164,6 +174,7 @@ def _columns(due: Due, now_ms: int) -> dict[str, Any]:
         "expires_at_ms": due.expires_at_ms,
         "is_past_due": due.is_past(now_ms),
         "reason": due.reason,
+        "is_subscribed": due.is_subscribed,
     }
 
 

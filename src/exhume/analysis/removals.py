@@ -16,7 +16,6 @@ import pyarrow.compute as pc
 from exhume.analysis.times import show_time
 from exhume.arrow_rows import Origin, table_of
 from exhume.codecs.record_types import decode_record, role_of
-from exhume.replay.expiry import SUBSCRIBED
 from exhume.replay.profiles import BrokerProfile, ScalaProfile
 
 #: Offset tombstones of other groups: what went at the same time.
@@ -240,7 +239,7 @@ def _deleted(log_context: Circumstances, tombstone: _Row, forecast: Mapping[str,
         return Answer(
             "removed", "undecidable", without, [*records, *evidence], f"{_SHORTER}; the deletion of several topics; {_ANOTHER_RELEASE}"
         )
-    if forecast["reason"] == SUBSCRIBED:
+    if forecast["is_subscribed"]:
         return Answer("topic_deleted", "likely", f"{sentence}, and so every request would have been refused", records, _SHORTER)
     near = log_context.near(tombstone["timestamp_ms"])
     foreign = next((row for row in near if row["topic"] != topic), None)

@@ -63,6 +63,7 @@ _STILL_PENDING: _Row = {
     "expires_at_ms": None,
     "is_past_due": False,
     "reason": "only a commit of an open transaction was there",
+    "is_subscribed": False,
 }
 
 
@@ -87,7 +88,7 @@ def explain(
         state: what a strict load of the release shows.
         profile: the rules of that release.
         now: the `FORECAST` of the moment that is asked for.
-        before: for each of `removals(history)` the `FORECAST` in front of it, at the time of its tombstones.
+        before: for each of `removals(history)` the `FORECAST_BEFORE` of it, at the time of its tombstones.
         neighbours: offset tombstones of other groups for the topics concerned, as `NEIGHBOURS`.
         coverage: how much of each log is there, as `coverage.COVERAGE`.
         topic: answer for this topic only.

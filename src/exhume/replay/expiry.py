@@ -47,8 +47,7 @@ from exhume.replay.profiles import BrokerProfile, JavaProfile
 #: no_offsets        a group: it has none, so the next pass takes it
 Rule = Literal["expire_timestamp", "since_empty", "since_commit", "last_offset", "no_offsets"]
 
-#: Why an offset is kept, that a request to delete it is refused for as well.
-SUBSCRIBED = "the group is subscribed to its topic"
+_SUBSCRIBED = "the group is subscribed to its topic"
 _NOT_SUBSCRIBED = "the group is not subscribed to its topic"
 
 _NEVER_MS = 2**63
@@ -59,13 +58,15 @@ class Due:
     """When the passes of a coordinator remove an offset or a group, if nothing else happens to it.
 
     `expires_at_ms` is the first time of a pass that removes it; None: no pass does, and `reason` says why. `rule` and
-    `base_timestamp_ms` are what it is counted by; None where nothing is counted.
+    `base_timestamp_ms` are what it is counted by; None where nothing is counted. `is_subscribed`: no pass removes an offset because its
+    group is subscribed to the topic, and a request to delete it is refused for the same reason.
     """
 
     expires_at_ms: int | None
     reason: str
     rule: Rule | None = None
     base_timestamp_ms: int | None = None
+    is_subscribed: bool = False
 
     def is_past(self, now_ms: int) -> bool:
         """True when a pass at this time removes it."""
@@ -176,7 +177,7 @@ SIMPLE_GROUP = GroupForExpiry("classic", "Empty", has_members=False)
 class ExpiryStart:
     """From when on the age of an offset counts, and by which rule. `rule` and `from_ms` are None where no pass removes it: see `reason`.
 
-    `adds_retention` is False where the record carries the time at which the offset expires.
+    `adds_retention` is False where the record carries the time at which the offset expires. `is_subscribed` as in `Due`.
     """
 
     reason: str
@@ -185,11 +186,12 @@ class ExpiryStart:
     adds_retention: bool = True
     #: Releases that remove what expired before this millisecond, not at it.
     is_strict: bool = False
+    is_subscribed: bool = False
 
     def due(self, retention_ms: int) -> Due:
         """When the offset expires, with this retention."""
         if self.rule is None or self.from_ms is None:
-            return Due(None, self.reason)
+            return Due(None, self.reason, is_subscribed=self.is_subscribed)
         expires_at_ms = self.from_ms + (retention_ms if self.adds_retention else 0)
         if self.is_strict:
             return _at(expires_at_ms + 1, self.rule, expires_at_ms, self.reason)
@@ -216,7 +218,7 @@ def expiry_start(
         return ExpiryStart(reason, "expire_timestamp", from_ms, adds_retention, is_strict=True)
     base = _base(group, topic, profile)
     if base.is_kept:
-        return ExpiryStart(base.reason)
+        return ExpiryStart(base.reason, is_subscribed=base.is_subscribed)
     if is_pending and isinstance(profile, JavaProfile) and profile.pending_protects_offset:
         return ExpiryStart("a commit for it is pending in an open transaction")
     if expire_timestamp_ms == -1:
@@ -244,6 +246,7 @@ class _Base:
     reason: str
     empty_since_ms: int | None = None
     is_kept: bool = False
+    is_subscribed: bool = False
 
 
 def _base(group: GroupForExpiry | None, topic: str, profile: BrokerProfile) -> _Base:
@@ -254,7 +257,7 @@ def _base(group: GroupForExpiry | None, topic: str, profile: BrokerProfile) -> _
     if group.group_type == "classic":
         return _classic_base(group, topic, profile)
     if topic in (group.subscribed_topics or ()):
-        return _Base(SUBSCRIBED, is_kept=True)
+        return _Base(_SUBSCRIBED, is_kept=True, is_subscribed=True)
     return _Base(_NOT_SUBSCRIBED if group.has_members else "the group has no members, and is subscribed to nothing")
 
 
@@ -272,7 +275,7 @@ def _classic_base(group: GroupForExpiry, topic: str, profile: BrokerProfile) -> 
     if group.subscribed_topics is None:
         return _Base("the group has members, and what they subscribed to cannot be read", is_kept=True)
     if topic in group.subscribed_topics:
-        return _Base(SUBSCRIBED, is_kept=True)
+        return _Base(_SUBSCRIBED, is_kept=True, is_subscribed=True)
     if group.state != "Stable" and profile.expiry != "unsubscribed":
         return _Base(f"the group is {group.state}, and subscriptions count while it is Stable", is_kept=True)
     return _Base(_NOT_SUBSCRIBED)
