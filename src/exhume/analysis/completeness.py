@@ -30,6 +30,7 @@ from exhume.analysis.past import Past, read_pasts
 from exhume.arrow_rows import Origin, table_of
 from exhume.codecs.segment_reader import SegmentReader
 from exhume.replay.state import CoordinatorState
+from exhume.replay.verdict import LOADED_IN_MEMORY
 
 Grade = Literal["certain", "at_least", "unknown"]
 
@@ -60,7 +61,6 @@ _WORDS: Mapping[str, str] = {
 }
 _SUPERSEDED = "what is missing was superseded or removed before the moment already"
 _PENDING = "a commit that was pending may have taken along the one that still held"
-_LOADED = ("loaded", "loaded_with_error", "not_shown")
 
 
 def grade_groups(reader: SegmentReader, state: CoordinatorState) -> pa.Table:
@@ -85,7 +85,7 @@ def grade_at_end(load: Mapping[str, Any], start_offset: int, missing: int, *, ha
 
     `start_offset` is where the log begins, `missing` how many offsets behind that no record holds.
     """
-    if load["outcome"] not in _LOADED:
+    if load["outcome"] not in LOADED_IN_MEMORY:
         return "unknown", f"the load ended as {load['outcome']}"
     if has_damage:
         return "unknown", "part of the log is damaged: nobody knows which records that took"
@@ -140,7 +140,7 @@ def _rows(past: Past, load: Mapping[str, Any], shown: set[str], pending: set[str
 
 def _grade(past: Past, load: Mapping[str, Any], missing: int, group: str | None, *, is_shown: bool, is_pending: bool) -> tuple[Grade, str]:
     doubtful: Grade = "at_least" if is_shown else "unknown"
-    if load["outcome"] not in _LOADED:
+    if load["outcome"] not in LOADED_IN_MEMORY:
         return "unknown", f"the load ended as {load['outcome']}"
     if past.first_damage is not None and past.first_damage <= past.last_offset:
         return "unknown", f"damage from record offset {past.first_damage} on: nobody knows which records it took"

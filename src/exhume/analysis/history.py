@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum, auto
 from functools import cache, partial
 from typing import Any
 
@@ -33,9 +34,26 @@ from exhume.errors import RequestError, near_by
 from exhume.replay.state import CoordinatorState
 from exhume.replay.topic_names import TopicNames
 
-#: One row per record. `fate` is live (the last of its key), superseded (a later value took its place), deleted (a tombstone did),
-#: aborted, or pending (its transaction is open at the end); a tombstone that nothing came after is live. `ended_by_record_offset` is
-#: the record that superseded, deleted or aborted it. A commit whose key is cut off has neither topic nor partition.
+
+class Fate(StrEnum):
+    """The end of a record, if it has one."""
+
+    #: The last record of its key, a tombstone included.
+    LIVE = auto()
+    #: A later value took its place.
+    SUPERSEDED = auto()
+    #: A later tombstone took its place.
+    DELETED = auto()
+    ABORTED = auto()
+    #: Its transaction is open at the end.
+    PENDING = auto()
+
+
+#: The fates of commits that never counted.
+NEVER_COUNTED = frozenset({Fate.ABORTED, Fate.PENDING})
+
+#: One row per record. `fate` is a `Fate`, `ended_by_record_offset` the record that superseded, deleted or aborted it.
+#: A commit whose key is cut off has neither topic nor partition.
 #: A transaction's outcome is COMMIT, ABORT or open, with its marker's place and time.
 #:
 #: `generation` is that of the classic group, `group_epoch` that of a modern one, as the log has them when the batch of this record is done.
@@ -237,7 +255,7 @@ class _GroupHistory:
                 "producer_id": producer_id,
                 "producer_epoch": batch.batch.producer_epoch,
                 "transaction_outcome": "open",
-                "fate": "pending",
+                "fate": Fate.PENDING,
             }
             self.open.setdefault(producer_id, []).append(row)
         elif is_commit:
@@ -269,7 +287,7 @@ class _GroupHistory:
             if outcome == "COMMIT":
                 self._hold(row)
             else:
-                row |= {"fate": "aborted", "ended_by_record_offset": record_offset}
+                row |= {"fate": Fate.ABORTED, "ended_by_record_offset": record_offset}
 
     def finish(self, left: Mapping[tuple[str, int], int]) -> list[_Row]:
         """The rows with their fates; `left` are the commits that are there at the end."""
@@ -289,7 +307,7 @@ def _decide(rows: Iterable[_Row], left: int | None) -> None:
     last = next((row for row in ordered if row["record_offset"] == left), ordered[-1])
     for row, following in zip(ordered, [*ordered[1:], last], strict=True):
         if row is last:
-            row["fate"] = "live"
+            row["fate"] = Fate.LIVE
             continue
-        row["fate"] = "deleted" if following["is_tombstone"] and not row["is_tombstone"] else "superseded"
+        row["fate"] = Fate.DELETED if following["is_tombstone"] and not row["is_tombstone"] else Fate.SUPERSEDED
         row["ended_by_record_offset"] = following["record_offset"]

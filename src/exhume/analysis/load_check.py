@@ -18,6 +18,7 @@ from exhume.replay.reading import CompiledLoad
 from exhume.replay.releases import profile_for
 from exhume.replay.state import CoordinatorState
 from exhume.replay.topic_names import TopicNames
+from exhume.replay.verdict import LOADED
 
 #: One row per release, stop and offsets partition. `outcome` as in `loads`; `missing_offsets` are committed offsets that the newest
 #: release would hold if it never gave up, and this one does not; `lost_bytes` is what the broker's start would cut off the log.
@@ -59,7 +60,6 @@ LOAD_MATRIX = pa.schema(
 
 #: What `given_up` says of a load, besides release, stop, place and problem.
 _TOLD = ("coordinator", "outcome", "record_offset")
-_LOADED = ("loaded", "loaded_with_error")
 #: Loads that do not come to a clean end.
 FAILED = ("aborted", "loaded_with_error")
 _PARTITION_KEY = ("replica", "offsets_partition")
@@ -131,7 +131,7 @@ def load_matrix(checked: pa.Table) -> pa.Table:
             {name: row[name] for name in ("release", "coordinator", "stop")}
             | dict.fromkeys(("loaded", "not_loaded", "offsets", "missing_offsets", "lost_bytes"), 0),
         )
-        is_loaded = row["outcome"] in _LOADED
+        is_loaded = row["outcome"] in LOADED
         line["loaded" if is_loaded else "not_loaded"] += 1
         for name in ("offsets", "missing_offsets", "lost_bytes"):
             line[name] += row[name]
@@ -146,7 +146,7 @@ def load_matrix(checked: pa.Table) -> pa.Table:
 
 def is_refused(checked: pa.Table) -> bool:
     """True when one of the releases does not load a partition, or loses something at its start."""
-    return any(row["outcome"] not in _LOADED or row["lost_bytes"] for row in checked.to_pylist())
+    return any(row["outcome"] not in LOADED or row["lost_bytes"] for row in checked.to_pylist())
 
 
 def tried_stops(directories: Sequence[LogDirectory]) -> list[Stop]:

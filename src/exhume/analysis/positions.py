@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from exhume.analysis.history import NEVER_COUNTED
 from exhume.codecs.json_values import from_json
 from exhume.codecs.record_types import OFFSET_COMMIT_TYPES
 from exhume.replay.state import CoordinatorState
@@ -131,7 +132,7 @@ def _in_order(history: Iterable[_Row]) -> list[_Row]:
         for row in history
         if row["record_type"] in OFFSET_COMMIT_TYPES
         and row["topic"] is not None
-        and row["fate"] not in ("aborted", "pending")
+        and row["fate"] not in NEVER_COUNTED
         and (row["is_tombstone"] or row["committed_offset"] is not None)
     ]
     return sorted(counted, key=_counts_at)

@@ -16,12 +16,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from exhume.analysis.coverage import NOTHING_COVERED
+from exhume.analysis.history import NEVER_COUNTED, Fate
 from exhume.analysis.removals import Answer, Append, Circumstances, append_of, is_near, judge
 from exhume.analysis.times import at
 from exhume.arrow_rows import Origin, table_of
 from exhume.codecs.record_types import GROUP_METADATA, OFFSET_COMMIT_TYPES, role_of
 from exhume.replay.profiles import BrokerProfile
 from exhume.replay.state import CoordinatorState
+from exhume.replay.verdict import LOADED_IN_MEMORY
 
 #: One row per answer; `topic` is null where it is about the group itself. `records` are record offsets, in the order of the sentence.
 #: `confidence` is that of findings. `code`:
@@ -56,7 +58,6 @@ WHY = pa.schema(
     ]
 )
 
-_NOT_LOADED = ("aborted", "stalled", "refused")
 _Row = dict[str, Any]
 #: The forecast of an offset for which nothing was committed, and something was pending: no pass touches it.
 _STILL_PENDING: _Row = {
@@ -198,12 +199,12 @@ def _why_offset(known: _Known, topic: str, partition: int) -> Answer:
         return lost
     if pending is not None:
         return _only_pending(rows, pending)
-    decided = [row for row in rows if row["fate"] not in ("aborted", "pending")]
+    decided = [row for row in rows if row["fate"] not in NEVER_COUNTED]
     if decided and max(decided, key=lambda row: int(row["record_offset"]))["is_tombstone"]:
         return _why_removed(known, decided)
     if decided:
         return _not_kept(known, decided[-1])
-    aborted = [row for row in rows if row["fate"] == "aborted"]
+    aborted = [row for row in rows if row["fate"] == Fate.ABORTED]
     if aborted:
         return _aborted(known, aborted[-1])
     return _never(known, f"an offset of {topic}-{partition}")
@@ -233,11 +234,11 @@ def _offset_has_no_group(held: _Row, group_type: str | None) -> Answer:
 
 def _lost_by_load(known: _Known, rows: Sequence[_Row]) -> Answer | None:
     """The answer where the log holds a value, and the load of the release is what keeps it away."""
-    live = next((row for row in reversed(rows) if row["fate"] in ("live", "pending") and not row["is_tombstone"]), None)
+    live = next((row for row in reversed(rows) if row["fate"] in (Fate.LIVE, Fate.PENDING) and not row["is_tombstone"]), None)
     load = known.load
     if live is None:
         return None
-    if load["outcome"] in _NOT_LOADED:
+    if load["outcome"] not in LOADED_IN_MEMORY:
         where = "" if load["record_offset"] is None else f" at record {load['record_offset']}"
         sentence = (
             f"record {live['record_offset']} is in the log, but a load by {load['release']} is {load['outcome']}{where}: {load['reason']}"
@@ -253,7 +254,7 @@ def _lost_by_load(known: _Known, rows: Sequence[_Row]) -> Answer | None:
 
 def _only_pending(rows: Sequence[_Row], pending: _Row) -> Answer:
     first = min(
-        (row["record_offset"] for row in rows if row["producer_id"] == pending["producer_id"] and row["fate"] == "pending"), default=None
+        (row["record_offset"] for row in rows if row["producer_id"] == pending["producer_id"] and row["fate"] == Fate.PENDING), default=None
     )
     since = next((row["timestamp_ms"] for row in rows if row["record_offset"] == first), None)
     sentence = (

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 
 Mode = Literal["strict", "lenient"]
+#: `committed`: the state that requests are answered from; `in_memory`: all that was loaded.
+View = Literal["committed", "in_memory"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,17 +38,16 @@ class LoadOptions:
     """How to load.
 
     `stop` says how the broker stopped; by default as each directory says (`LogDirectory.clean_shutdown`), clean where it does not.
-    `view` is `shown` for what requests are answered from, `held` for what is in memory: they differ only for the Java coordinator, and
-    only where the log ends in a gap; never in open transactions and pending offsets, which show in fetches that require stable offsets,
-    and those see what is held. `at` cuts the logs off at a moment; None takes them to their end. `fast` says how to load in columns where
-    a log allows that; None: every log is loaded record by record. `groups` are the only ones that are asked for: committed offsets of
-    others may be left out, and nothing else; None: all are.
+    The two `view`s differ only for the Java coordinator, and only where the log ends in a gap; never in open transactions and pending
+    offsets, which show in fetches that require stable offsets, and those see what is in memory. `at` cuts the logs off at a
+    moment; None takes them to their end. `fast` says how to load in columns where a log allows that; None: every log is loaded record by
+    record. `groups` are the only ones that are asked for: committed offsets of others may be left out, and nothing else; None: all are.
     """
 
     profile: BrokerProfile
     mode: Mode = "strict"
     stop: Stop | None = None
-    view: Literal["committed", "in_memory"] = "committed"
+    view: View = "committed"
     inputs: LoadInputs = field(default_factory=LoadInputs)
     at: Moment | None = None
     fast: CompiledLoad | None = None

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from exhume.errors import RequestError, near_by
 from exhume.findings import Findings
 from exhume.replay.state_tables import SCHEMAS
+from exhume.replay.verdict import LOADED
 
 #: Every group that a state has is in one of them.
 _NAMING = ("groups", "offsets", "pending_offsets")
@@ -152,7 +153,7 @@ class CoordinatorState:
 def refuse_unknown_groups(groups: Iterable[str], *states: CoordinatorState) -> None:
     """Raises `RequestError` for a group that none of these states has, with the nearest names; a load that failed may hide any."""
     outcomes = {outcome for state in states for outcome in state.loads["outcome"].to_pylist()}
-    if outcomes <= {"loaded", "loaded_with_error"}:
+    if outcomes <= LOADED:
         known = {name for state in states for table in _NAMING for name in state.tables[table]["group"].unique().to_pylist()}
         for group in groups:
             if group not in known:

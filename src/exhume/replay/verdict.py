@@ -15,6 +15,10 @@ from exhume.replay.load_problems import LoadProblem, ProblemKind
 #: stalled           the load never ends: the partition stays loading
 #: refused           the broker does not start on this log directory
 Outcome = Literal["loaded", "loaded_with_error", "aborted", "not_shown", "stalled", "refused"]
+#: The load reached its end, and requests see all of it.
+LOADED: frozenset[Outcome] = frozenset({"loaded", "loaded_with_error"})
+#: The load reached its end: all of it is in memory.
+LOADED_IN_MEMORY: frozenset[Outcome] = LOADED | {"not_shown"}
 
 #: Every other kind aborts the load.
 _OUTCOMES: Mapping[ProblemKind, Outcome] = {

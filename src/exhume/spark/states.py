@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from exhume.analysis.completeness import COMPLETENESS, grade_groups
 from exhume.codecs.compression import DEFAULT_CAP_BYTES
@@ -13,7 +13,7 @@ from exhume.errors import RequestError
 from exhume.findings import Findings
 from exhume.replay.broker_log import Stop
 from exhume.replay.moment import Clock, Moment, moment
-from exhume.replay.partition_load import Mode
+from exhume.replay.partition_load import Mode, View
 from exhume.replay.reading import LoadInputs
 from exhume.replay.releases import newer_release_findings, profile_for
 from exhume.replay.snapshot_times import snapshot_times
@@ -34,7 +34,7 @@ def reconstruct(
     release: str | None = None,
     mode: Mode = "strict",
     stop: Stop | None = None,
-    view: Literal["committed", "in_memory"] = "committed",
+    view: View = "committed",
     groups: Collection[str] | None = None,
     tables: Collection[str] | None = None,
     topics_file: Place | None = None,
@@ -106,7 +106,7 @@ def snapshots(
     release: str | None = None,
     mode: Mode = "strict",
     stop: Stop | None = None,
-    view: Literal["committed", "in_memory"] = "committed",
+    view: View = "committed",
     groups: Collection[str] | None = None,
     topics_file: Place | None = None,
     inputs: LoadInputs | None = None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
 
@@ -24,7 +24,7 @@ from exhume.findings import Findings
 from exhume.gc_control import infrequent_gc
 from exhume.replay.broker_log import Stop
 from exhume.replay.moment import Clock, refuse_lone_clock
-from exhume.replay.partition_load import LoadOptions, Mode
+from exhume.replay.partition_load import LoadOptions, Mode, View
 from exhume.replay.reading import LoadInputs
 from exhume.replay.releases import profile_for
 from exhume.replay.state import CoordinatorState
@@ -159,7 +159,7 @@ class OffsetsTopic:
         release: str | None = None,
         mode: Mode = "strict",
         stop: Stop | None = None,
-        view: Literal["committed", "in_memory"] = "committed",
+        view: View = "committed",
         groups: Collection[str] | None = None,
         topics_file: Place | None = None,
         inputs: LoadInputs | None = None,

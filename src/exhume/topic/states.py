@@ -19,6 +19,7 @@ from exhume.replay.release_table import newest_of_each_line
 from exhume.replay.releases import newer_release_findings
 from exhume.replay.state import CoordinatorState, refuse_unknown_groups
 from exhume.replay.topic_names import TopicNames
+from exhume.replay.verdict import LOADED
 from exhume.topic.logs import TopicLogs, selectable_groups
 from exhume.topic.retention import Retention
 
@@ -80,7 +81,7 @@ def expiry(logs: TopicLogs, retention: Retention, now_ms: int, groups: Collectio
     for load in loads:
         logs.findings.extend(load.findings)
     answer = forecast_expiry(loads, profile, now_ms, retention_ms, groups=groups)
-    if groups is not None and all(load.outcome in ("loaded", "loaded_with_error") for load in loads):
+    if groups is not None and all(load.outcome in LOADED for load in loads):
         _refuse_unknown(groups, answer.forecast, loads)
     logs.findings.extend(answer.findings)
     return answer

@@ -8,15 +8,15 @@ from functools import cached_property
 from typing import Any
 
 from exhume.analysis.explanation.commands import Commands
+from exhume.analysis.history import Fate
 from exhume.analysis.memberships import Kind, Membership
 from exhume.arrow_rows import Origin
 from exhume.codecs.record_types import OFFSET_COMMIT_TYPES
 from exhume.findings import Finding
 from exhume.replay.profiles import BrokerProfile
+from exhume.replay.verdict import LOADED_IN_MEMORY
 
 Row = dict[str, Any]
-
-LOADED = ("loaded", "loaded_with_error", "not_shown")
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class GroupFacts:
     @property
     def is_loaded(self) -> bool:
         """Whether the load of this log came to an end with something held."""
-        return self.load["outcome"] in LOADED
+        return self.load["outcome"] in LOADED_IN_MEMORY
 
     @property
     def is_complete(self) -> bool:
@@ -110,8 +110,8 @@ def until(history: Sequence[Row], last_record_offset: int | None) -> list[Row]:
 def _until(row: Row, last_record_offset: int) -> Row:
     marker, ended_by = row["marker_record_offset"], row["ended_by_record_offset"]
     if marker is not None and marker > last_record_offset:
-        open_again = {"transaction_outcome": "open", "fate": "pending", "ended_by_record_offset": None}
+        open_again = {"transaction_outcome": "open", "fate": Fate.PENDING, "ended_by_record_offset": None}
         return row | open_again | {"marker_record_offset": None, "marker_timestamp_ms": None}
     if ended_by is not None and ended_by > last_record_offset:
-        return row | {"fate": "live", "ended_by_record_offset": None}
+        return row | {"fate": Fate.LIVE, "ended_by_record_offset": None}
     return row

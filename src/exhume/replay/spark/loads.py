@@ -11,14 +11,14 @@ import secrets
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from exhume.codecs.compression import DEFAULT_CAP_BYTES
 from exhume.codecs.log_directory import LogDirectory
 from exhume.replay.broker_log import Stop, served_files
 from exhume.replay.load_problems import LoadProblem
 from exhume.replay.moment import Moment
-from exhume.replay.partition_load import Mode
+from exhume.replay.partition_load import Mode, View
 from exhume.replay.reading import LoadInputs
 from exhume.replay.reduce import is_reducible
 from exhume.replay.releases import profile_for
@@ -46,7 +46,7 @@ class Request:
     release: str
     mode: Mode = "strict"
     stop: Stop | None = None
-    view: Literal["committed", "in_memory"] = "committed"
+    view: View = "committed"
     inputs: LoadInputs = field(default_factory=LoadInputs)
     moments: Sequence[Moment | None] = (None,)
     tables: Collection[str]

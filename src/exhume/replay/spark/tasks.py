@@ -24,7 +24,7 @@ from exhume.replay.broker_log import Stop, list_log, open_strictly
 from exhume.replay.load_problems import LoadProblem
 from exhume.replay.local import load_partitions, state_of_loads
 from exhume.replay.moment import Moment, cut_log
-from exhume.replay.partition_load import LoadOptions, Mode, PartitionLoad, refused_load
+from exhume.replay.partition_load import LoadOptions, Mode, PartitionLoad, View, refused_load
 from exhume.replay.reading import CompiledLoad, LoadInputs
 from exhume.replay.reduce import NotReducible
 from exhume.replay.releases import profile_for
@@ -94,7 +94,7 @@ class Job:
     release: str
     mode: Mode
     inputs: LoadInputs
-    view: Literal["committed", "in_memory"]
+    view: View
     moments: Sequence[Moment | None]
     tables: Collection[str]
     seed: int
