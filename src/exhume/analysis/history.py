@@ -36,7 +36,7 @@ from exhume.replay.topic_names import TopicNames
 
 
 class Fate(StrEnum):
-    """The end of a record, if it has one."""
+    """The fate of a record."""
 
     #: The last record of its key, a tombstone included.
     LIVE = auto()

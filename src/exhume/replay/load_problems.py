@@ -1,4 +1,4 @@
-"""What keeps a load from a clean end, as values: one kind for each cause, and the one sentence of each kind."""
+"""Problems that a load meets, as values: a kind for each cause, and one sentence for each kind."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from exhume.codecs.record_types import RECORD_TYPES
 
 
 class ProblemKind(StrEnum):
-    """The causes. Code tells them apart by kind, never by sentence."""
+    """One kind for each cause. Code compares kinds, never sentences."""
 
     # The broker does not start.
     START_BATCH_TOO_SMALL = auto()
@@ -145,7 +145,7 @@ LEFTOVERS: dict[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class LoadProblem:
-    """One problem of a load. What its kind does not need is None; `str` gives its sentence.
+    """One problem of a load. Attributes that its kind does not need are None; `str` gives its sentence.
 
     `record_offset` is the record at which the load meets it, `detail` the error of the decoder.
     """
@@ -192,13 +192,13 @@ class LoadProblem:
 
     @property
     def leftovers(self) -> str:
-        """What a group still has."""
+        """The parts of a group that are left, in words."""
         present = [phrase for name, phrase in LEFTOVERS.items() if getattr(self, name) is not None]
         return " and ".join(present).format_map(_Attributes(self))
 
 
 class _Attributes:
-    """The attributes of a problem as a template asks for them."""
+    """Gives a template the attributes of a problem."""
 
     __slots__ = ("_problem",)
 

@@ -56,8 +56,8 @@ class LoadOptions:
 
 @dataclass(slots=True)
 class PartitionLoad:
-    """The load of one offsets partition: what is held, and the row of `loads` that says how it went. `problem` is what kept it from
-    a clean end.
+    """The load of one offsets partition: what is held, and the row of `loads` that says how it went. `problem` says why, where
+    it did not end as `loaded`.
     """
 
     partition: PartitionDirectory
@@ -74,7 +74,7 @@ class PartitionLoad:
 
     @property
     def outcome(self) -> Outcome:
-        """What the load ended in."""
+        """The outcome of the load."""
         return outcome_of(self.problem)
 
     def with_state_in_memory(self) -> PartitionLoad:

@@ -151,7 +151,7 @@ def _chunks(segment: Iterator[LoadedBatch], profile: ScalaProfile, buffer_bytes:
 
 
 def refused_format(batch: LoadedBatch, profile: BrokerProfile) -> ProblemKind | None:
-    """Why this release cannot read the batch at all; None where it can."""
+    """The reason why this release cannot read the batch; None if it can."""
     if not isinstance(profile, ScalaProfile) or not profile.refused_formats:
         return None
     magic, codec = batch.batch.magic, batch.batch.codec

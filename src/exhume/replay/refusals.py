@@ -1,4 +1,4 @@
-"""Where a load would stop: strict mode raises, lenient mode takes note and lets the loader go on."""
+"""Refusals of a release: strict mode ends the load, lenient mode notes them and reads on."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from exhume.replay.verdict import LoadAborted, Tolerated
 
 @dataclass(slots=True)
 class Refusals:
-    """What the release refuses. `path` and `byte_position` are those of the batch that is being applied."""
+    """The refusals of one load. `path` and `byte_position` are those of the batch that is being applied."""
 
     lenient: bool
     path: str | None = None

@@ -1,4 +1,4 @@
-"""What a load can end in, and the exception that ends it."""
+"""The outcomes of a load, and the exception that ends it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _DAMAGE = frozenset({ProblemKind.BATCH_UNREADABLE, ProblemKind.BATCH_TOO_SMALL, 
 
 
 def outcome_of(problem: LoadProblem | None) -> Outcome:
-    """What a load ends in that this problem keeps from a clean end; None: nothing does."""
+    """The outcome of a load that meets this problem; None: it meets none."""
     return "loaded" if problem is None else _OUTCOMES.get(problem.kind, "aborted")
 
 
@@ -55,7 +55,7 @@ class LoadAborted(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Tolerated:
-    """What lenient mode went on over: a record that the release's own load would have stopped at, or would have applied otherwise."""
+    """A problem that ends the load of the release; lenient mode reads on."""
 
     problem: LoadProblem
     path: str | None = None

@@ -69,7 +69,7 @@ class LoadedLogs:
     _kept: Sequence[DataFrame]
 
     def problems(self) -> dict[int, LoadProblem]:
-        """The problem of each load that has one, by the number of its log. For loads at one moment."""
+        """The problem of each load that has one, by the number of its log; of loads at one moment."""
         return _problems(self.rows)
 
     def unpersist(self) -> None:
