@@ -53,6 +53,15 @@ def test_templates_come_from_constructors_variables_and_functions(tool: dict[str
     }
 
 
+def test_templates_come_from_tables(tool: dict[str, Any], tmp_path: Path) -> None:
+    source = tmp_path / "module.py"
+    source.write_text("TEMPLATES: dict[str, str] = {KIND: 'no group {group!r} at {offset}'}", encoding="utf-8")
+    [module] = tool["modules"]([source])
+
+    assert tool["templates"](module, {}) == [(1, "reason", "no group {group} at {offset}")]
+    assert "* reason: the record key is null\n" in tool["page"]()
+
+
 def test_the_page_has_every_kind_of_sentence(tool: dict[str, Any]) -> None:
     page = tool["page"]()
 

@@ -33,6 +33,8 @@ KINDS = {
 _FOREIGN = {"typer.echo": {0: "note"}, "typer.BadParameter": {0: "message"}}
 #: `text` and `message` are common names: they take a sentence only in these classes, and in errors.
 _AMBIGUOUS = {"text": ("Sentence",), "message": ()}
+#: Tables of templates that `str.format` fills, and what each holds.
+_TABLES = {"TEMPLATES": "reason", "LEFTOVERS": "reason +"}
 _LONGEST_VALUE = 40
 
 #: The parameters that take a sentence, by position and by name, of each function and class.
@@ -124,6 +126,11 @@ def templates(module: _Module, known: _Known) -> list[tuple[int, str, str]]:
             if place in takes:
                 for line, text, is_part in _Reader(module, scope, known).texts(value):
                     found.setdefault((f"{takes[place]} +" if is_part else takes[place], text), line)
+    for name, kind in _TABLES.items():
+        table = module.constants.get(name)
+        for value in table.values if isinstance(table, ast.Dict) else ():
+            for line, text, is_part in _Reader(module, None, known).texts(value):
+                found.setdefault((f"{kind} +" if is_part else kind, text.replace("!r}", "}")), line)
     return sorted((line, kind, text) for (kind, text), line in found.items())
 
 
