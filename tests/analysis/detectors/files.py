@@ -1,4 +1,4 @@
-"""Directories diagnosed as `exhume diagnose` does it: for detectors that look at the files themselves."""
+"""Diagnose directories as `exhume diagnose` does, for detectors that read the files."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from exhume.findings import Finding
 
 
 def diagnosed(places: Path | Sequence[Path], code: str, inputs: Inputs | None = None) -> list[Finding]:
-    """What one detector finds, what it could not decide too."""
+    """Return the findings of one detector, with the undecidable ones."""
     listed = [places] if isinstance(places, Path) else [*places]
     with exhume.open(listed) as topic:
         return [*topic.diagnose(inputs, codes=[code])]
 
 
 def decided(places: Path | Sequence[Path], code: str, inputs: Inputs | None = None) -> list[Finding]:
-    """What one detector finds."""
+    """Return the findings of one detector."""
     return [finding for finding in diagnosed(places, code, inputs) if finding.confidence != "undecidable"]

@@ -1,4 +1,4 @@
-"""Incidents of the product, written and diagnosed as `exhume diagnose` does it."""
+"""Write incidents of the product, and diagnose them as `exhume diagnose` does."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ ALL: Collection[str] = ()
 
 
 def hit(code: str, directory: Path, which: int | str = 1, *, codes: Collection[str] | None = None) -> list[Finding]:
-    """What is found in a log that has it; by the detector of this code alone, unless `codes` says by whom (`ALL`: by all)."""
+    """Return the findings in a log with the incident, of the detector of this code, or of `codes` (`ALL`: all)."""
     return _found(code, directory, "hit", which, codes)
 
 
 def near_miss(code: str, directory: Path, which: int | str = 1, *, codes: Collection[str] | None = None) -> list[Finding]:
-    """The same of a log that only looks like it."""
+    """Return the findings in a log that only looks like it."""
     return _found(code, directory, "near miss", which, codes)
 
 
 def undecidable(code: str, directory: Path, which: int | str = 1) -> list[Finding]:
-    """The same of a log that leaves it open."""
+    """Return the findings in a log that leaves it undecidable."""
     return _found(code, directory, "undecidable", which, None)
 
 
@@ -44,7 +44,7 @@ def _found(code: str, directory: Path, kind: Kind, which: int | str, codes: Coll
 
 
 def inputs_of(given: dict[str, str]) -> Inputs:
-    """What these options of the command line give."""
+    """Return the inputs of these command line options."""
 
     def file(option: str) -> Path | None:
         return Path(given[option]) if option in given else None

@@ -1,4 +1,4 @@
-"""Stories and incidents, diagnosed."""
+"""Diagnose stories and incidents."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ __all__ = [
 
 
 class Story(language.Story):
-    """A story that can be diagnosed."""
+    """A story with a diagnosis."""
 
     def case(self, directory: Path) -> TopicCase:
-        """Written there, read, and condensed."""
+        """Write the story, read it, and condense it."""
         return case_of(self.write(directory), topics=self.topics)
 
     def findings(self, directory: Path, inputs: Inputs | None = None, *, codes: Collection[str] | None = None) -> list[Finding]:
-        """What is diagnosed of it."""
+        """Return the findings in the story."""
         return diagnose(self.case(directory), inputs or Inputs(), codes=codes)
 
 
 def case_of(*directories: Path, topics: Collection[str] = ()) -> TopicCase:
-    """What is condensed of these directories, as `exhume diagnose` does; the ids of these topics are known."""
+    """Condense these directories as `exhume diagnose` does. The ids of these topics are known."""
     names = TopicNames()
     for topic in topics:
         names.add("topics_file", topic_id(topic), topic)
@@ -51,19 +51,19 @@ def case_of(*directories: Path, topics: Collection[str] = ()) -> TopicCase:
 
 
 def codes_of(findings: Collection[Finding]) -> set[str]:
-    """The codes of what was found, but for what could not be decided."""
+    """Return the codes of the findings, without the undecidable ones."""
     return {finding.code for finding in findings if finding.confidence != "undecidable"}
 
 
 def said(findings: Collection[Finding], code: str) -> Finding:
-    """The only finding of this code."""
+    """Return the only finding of this code."""
     found = [finding for finding in findings if finding.code == code]
     assert len(found) == 1, [finding.sentence for finding in found]
     return found[0]
 
 
 def evidence_offsets(finding: Finding) -> list[int]:
-    """The record offsets that a finding rests on."""
+    """Return the record offsets in the evidence of a finding."""
     rows = finding.evidence
     assert isinstance(rows, list)
     return [row["record_offset"] for row in rows if isinstance(row, Mapping)]

@@ -1,4 +1,4 @@
-"""Partitions that nobody had, held to a look at every step."""
+"""Partitions without an owner, compared with a search of every step."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _step(rng: random.Random, offset: int) -> Membership:
 
 
 def _seen(steps: list[Membership], subscribed: list[frozenset[str]]) -> list[tuple[int, int, TopicPartition]]:
-    """First step, the one behind the last, and the partition, for each run of steps in which it is missing."""
+    """Return the first step, the step after the last one, and the partition, of each run of steps without it."""
     runs = []
     for topic in _TOPICS:
         for partition in range(_COUNTS[topic]):

@@ -1,4 +1,4 @@
-"""Committed offsets outside of the data, and topics that are not what they were."""
+"""Committed offsets outside their topic partition (IC-07, IC-29), and recreated topics."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from .incidents import hit, near_miss, undecidable
 from .story import Story, said, topic_id
 
 
-def test_another_topic_id_is_another_topic(tmp_path: Path) -> None:
+def test_another_topic_id_is_a_recreated_topic(tmp_path: Path) -> None:
     found = said(hit("IC-07", tmp_path, "another topic id"), "IC-07")
 
     assert (found.severity, found.confidence, found.topic) == ("incident", "proof", "logs")
     assert f"its topic id changed from {topic_id('AAA')} to {topic_id('BBB')}" in found.sentence
 
 
-def test_lower_leader_epochs_and_a_collapse_are_likely_another_topic(tmp_path: Path) -> None:
+def test_lower_leader_epochs_and_low_offsets_are_likely_a_recreated_topic(tmp_path: Path) -> None:
     found = said(hit("IC-07", tmp_path, "a lower leader epoch, and an offset near 0"), "IC-07")
 
     assert (found.severity, found.confidence) == ("incident", "likely")
@@ -30,7 +30,7 @@ def test_lower_leader_epochs_alone_may_be_an_unclean_election(tmp_path: Path) ->
     assert "fell from 12 to 3" in found.sentence
 
 
-def test_commits_without_a_topic_id_in_between_do_not_hide_another_topic(tmp_path: Path) -> None:
+def test_commits_without_a_topic_id_do_not_hide_a_recreated_topic(tmp_path: Path) -> None:
     log = """
         0 d0 10:00 OC g logs-0 = 8000 {le=12 tid=AAA}
         1 d0 10:30 OC g logs-0 = 8100 {le=12}
@@ -42,7 +42,7 @@ def test_commits_without_a_topic_id_in_between_do_not_hide_another_topic(tmp_pat
     assert f"its topic id changed from {topic_id('AAA')} to {topic_id('BBB')}" in found.sentence
 
 
-def test_commits_without_a_leader_epoch_in_between_do_not_hide_that_it_fell(tmp_path: Path) -> None:
+def test_commits_without_a_leader_epoch_do_not_hide_a_lower_one(tmp_path: Path) -> None:
     log = """
         0 d0 10:00 OC g logs-0 = 8000 {le=12}
         1 d0 10:30 OC g logs-0 = 8100
@@ -53,7 +53,7 @@ def test_commits_without_a_leader_epoch_in_between_do_not_hide_that_it_fell(tmp_
     assert "fell from 12 to 3" in found.sentence
 
 
-def test_a_collapse_of_all_partitions_of_all_groups(tmp_path: Path) -> None:
+def test_all_offsets_of_a_topic_fall_to_near_0(tmp_path: Path) -> None:
     found = said(hit("IC-07", tmp_path, "all partitions of all groups fall to near 0"), "IC-07")
 
     assert (found.severity, found.confidence, found.group) == ("warn", "possible", None)
@@ -67,11 +67,11 @@ def test_negative_lag(tmp_path: Path) -> None:
     assert "the committed offset is 120, and the topic partition ends at 50: a negative lag of 70" in found.sentence
 
 
-def test_ends_that_were_read_a_moment_before_are_no_negative_lag(tmp_path: Path) -> None:
+def test_end_offsets_from_a_moment_before_are_no_negative_lag(tmp_path: Path) -> None:
     assert not near_miss("IC-07", tmp_path, "end offsets that were read a moment before")
 
 
-def test_negative_lag_is_undecidable_without_ends(tmp_path: Path) -> None:
+def test_negative_lag_is_undecidable_without_end_offsets(tmp_path: Path) -> None:
     found = undecidable("IC-07", tmp_path)
 
     assert [(each.confidence, each.remedy) for each in found] == [
@@ -79,7 +79,7 @@ def test_negative_lag_is_undecidable_without_ends(tmp_path: Path) -> None:
     ]
 
 
-def test_a_phantom_lag(tmp_path: Path) -> None:
+def test_a_lag_of_deleted_records(tmp_path: Path) -> None:
     found = said(hit("IC-29", tmp_path), "IC-29")
 
     assert (found.severity, found.confidence) == ("warn", "proof")
@@ -88,11 +88,11 @@ def test_a_phantom_lag(tmp_path: Path) -> None:
     )
 
 
-def test_a_commit_at_the_start_of_the_data_lags_by_what_is_there(tmp_path: Path) -> None:
+def test_a_commit_at_the_log_start_offset_is_in_range(tmp_path: Path) -> None:
     assert not near_miss("IC-29", tmp_path, "at the start of the topic partition")
 
 
-def test_phantom_lag_is_undecidable_without_starts(tmp_path: Path) -> None:
+def test_a_lag_of_deleted_records_is_undecidable_without_start_offsets(tmp_path: Path) -> None:
     found = undecidable("IC-29", tmp_path)
 
     assert [(each.confidence, each.remedy) for each in found] == [

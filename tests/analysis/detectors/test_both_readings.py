@@ -1,4 +1,4 @@
-"""Detectors over chapters that kernels read, and over those of the plain reading."""
+"""Detectors find the same in chunks of kernels and in chunks of the plain reader."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of detectors: what is in it, and in which order."""
+"""The table of detectors: its entries and their order."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from exhume.errors import RequestError
 _CODES = {f"IC-{number:02d}" for number in range(1, 39)} - {"IC-05"} | {"IC-05a", "IC-05b"}
 
 
-def test_every_detector_is_an_entry_of_the_catalogue_and_there_once() -> None:
+def test_every_detector_is_in_the_catalogue_once() -> None:
     codes = [detector.code for detector in DETECTORS]
 
     assert len(set(codes)) == len(codes)
     assert {*codes, *WITHOUT_DETECTOR} == _CODES
 
 
-def test_sections_are_not_torn_apart() -> None:
+def test_the_detectors_of_a_section_are_together() -> None:
     changes = [one.section for one, other in pairwise([*DETECTORS, DETECTORS[0]]) if one.section != other.section]
 
     assert len(set(changes)) == len(changes)
 
 
-def test_every_detector_looks_at_one_thing_and_says_what_for() -> None:
+def test_every_detector_has_one_function_and_a_rule() -> None:
     for detector in DETECTORS:
         assert [detector.in_group, detector.in_partition, detector.in_topic].count(None) == 2
         assert detector.rule.endswith(".")
@@ -39,7 +39,7 @@ def test_codes_name_detectors(code: str) -> None:
 
 
 @pytest.mark.parametrize("code", ["IC-0", "IC-99", "IC-011", ""])
-def test_what_no_detector_finds_is_refused(code: str) -> None:
+def test_an_unknown_code_is_refused(code: str) -> None:
     with pytest.raises(RequestError, match="--list"):
         chosen([code])
 

@@ -1,4 +1,4 @@
-"""A cleaner that stopped (IC-03), and transactions that nobody ends (IC-08)."""
+"""A cleaner without progress (IC-03), and transactions that stay open (IC-08)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .incidents import hit, near_miss
 from .story import DAY_0_MS, HOUR_MS, Story, codes_of, evidence_offsets, said
 
 
-def test_a_cleaner_that_stands_still_for_days_is_found_with_how_much_is_not_clean(tmp_path: Path) -> None:
+def test_a_cleaner_without_progress_is_found_with_the_dirty_bytes(tmp_path: Path) -> None:
     found = said(hit("IC-03", tmp_path, "twelve segments after its checkpoint"), "IC-03")
 
     assert (found.offsets_partition, found.confidence, found.severity) == (24, "likely", "warn")
@@ -41,7 +41,7 @@ def test_segments_that_were_never_cleaned_are_found_without_a_checkpoint(tmp_pat
 
 
 @pytest.mark.parametrize(("missing", "looked_at"), [((), [("broker", 3)]), ((40,), [])], ids=["complete", "cleaned"])
-def test_what_compaction_would_find_is_asked_only_of_logs_where_it_never_was(
+def test_only_logs_that_were_never_cleaned_are_read_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: tuple[int, ...], looked_at: list[tuple[str, int]]
 ) -> None:
     asked: list[tuple[str | None, int | None]] = []
@@ -69,8 +69,8 @@ def test_what_compaction_would_find_is_asked_only_of_logs_where_it_never_was(
     assert found == ["IC-03"] * len(looked_at)
 
 
-@pytest.mark.parametrize("checkpoint", [None, 100], ids=["never cleaned", "behind a checkpoint"])
-def test_what_is_counted_in_passing_is_what_a_second_look_counts(tmp_path: Path, checkpoint: int | None) -> None:
+@pytest.mark.parametrize("checkpoint", [None, 100], ids=["never cleaned", "after a checkpoint"])
+def test_the_count_of_the_first_pass_equals_that_of_a_second_pass(tmp_path: Path, checkpoint: int | None) -> None:
     group = {"protocol_type": "consumer", "generation": 1, "protocol": None, "leader": None, "current_state_timestamp_ms": 0, "members": []}
     with PartitionWriter(tmp_path, 3) as log:
         for number in range(70):
@@ -95,7 +95,7 @@ def test_what_is_counted_in_passing_is_what_a_second_look_counts(tmp_path: Path,
     assert counted == {name: looked.partitions[name][0].as_py() for name in counted}
 
 
-def test_what_one_batch_hides_is_left_to_a_second_look(tmp_path: Path) -> None:
+def test_a_batch_that_cannot_be_counted_needs_a_second_pass(tmp_path: Path) -> None:
     key, value = offset_commit("g", "t", 0, 1, commit_timestamp_ms=0)
     assert key is not None
     with PartitionWriter(tmp_path, 3) as log:
@@ -109,7 +109,7 @@ def test_what_one_batch_hides_is_left_to_a_second_look(tmp_path: Path) -> None:
     assert case.uncleaned is None
 
 
-def test_an_open_transaction_in_the_way_is_named_as_the_cause(tmp_path: Path) -> None:
+def test_an_open_transaction_that_stops_the_cleaner_is_the_cause(tmp_path: Path) -> None:
     found = said(hit("IC-03", tmp_path, "an open transaction stops it"), "IC-03")
 
     assert found.severity == "incident"
@@ -122,7 +122,7 @@ def test_without_files_it_cannot_be_decided(tmp_path: Path) -> None:
     assert not near_miss("IC-03", tmp_path, "one active segment")
 
 
-def test_a_transaction_without_a_marker_that_is_hours_old_hangs(tmp_path: Path) -> None:
+def test_a_transaction_without_a_marker_for_hours_hangs(tmp_path: Path) -> None:
     found = said(hit("IC-08", tmp_path), "IC-08")
 
     assert (found.severity, found.first_record_offset) == ("incident", 500)
@@ -148,7 +148,7 @@ def test_an_open_transaction_holds_up_as_many_bytes_as_transactions_say(tmp_path
     assert f"in front of the 8 records ({held_up} bytes) from there on" in found.sentence
 
 
-def test_bytes_behind_a_damaged_base_offset_are_never_negative(tmp_path: Path) -> None:
+def test_the_bytes_after_a_damaged_base_offset_are_never_negative(tmp_path: Path) -> None:
     with PartitionWriter(tmp_path, 7) as log:
         for hour in range(12):
             staged = {"producer_id": 42, "producer_epoch": 3, "is_transactional": True} if hour == 4 else {}
@@ -169,13 +169,13 @@ def test_bytes_behind_a_damaged_base_offset_are_never_negative(tmp_path: Path) -
     assert not [sentence for sentence in found if "(-" in sentence]
 
 
-def test_the_greatest_timeout_and_five_minutes_are_given(tmp_path: Path) -> None:
+def test_a_transaction_may_stay_open_for_the_greatest_timeout_and_five_minutes(tmp_path: Path) -> None:
     assert "IC-08" not in codes_of(near_miss("IC-08", tmp_path / "20", "for 20 minutes"))
     assert "IC-08" in codes_of(hit("IC-08", tmp_path / "21", "for 21 minutes"))
 
 
-def test_a_transaction_goes_on_however_often_it_committed_a_key_before(tmp_path: Path) -> None:
-    """Of each key a few hundred are kept: how long the producer was idle follows from its very last commit."""
+def test_a_transaction_continues_after_any_number_of_commits_of_a_key(tmp_path: Path) -> None:
+    """A few hundred commits of each key are kept. The idle time of the producer counts from its very last commit."""
     story = "0 d0 03:00 [T pid=42 ep=3] OC etl in-4 = {n} 600 × every 60 s\n600 d0 13:05 OC other in-0 = 6"
 
     assert "IC-08" not in codes_of(Story(story).findings(tmp_path))
@@ -192,7 +192,7 @@ def test_aborts_before_it_do_not_hide_an_open_transaction(tmp_path: Path) -> Non
     assert "producer 42 (epoch 4) has been open since record 600, and idle for 2 h: no stable offset for etl in-4" in found.sentence
 
 
-def test_a_marker_of_an_older_coordinator_of_the_same_producer_is_told(tmp_path: Path) -> None:
+def test_a_marker_of_a_replaced_coordinator_of_the_same_producer_is_found(tmp_path: Path) -> None:
     found = said(hit("IC-08", tmp_path, "a replaced coordinator still writes markers"), "IC-08")
 
     assert (found.severity, found.confidence, found.first_record_offset) == ("warn", "proof", 3)

@@ -1,4 +1,4 @@
-"""Commits followed by kernels, plainly, and in blocks of any size come to the same."""
+"""Kernels and plain loops give the same result, in blocks of any size."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _KEYS, _FAR = 4, 1 << 62
 
 
 def _rows(seed: int, count: int) -> Int64s:
-    """Commits of few keys: steady ones, jumps, rewinds, pauses, hot minutes, tombstones, staged ones, moments out of order or far out."""
+    """Return commits of few keys: steady, jumps, rewinds, pauses, hot minutes, tombstones, transactional, with any times."""
     rng = np.random.default_rng(seed)
     rows = np.zeros((len(CommitColumn), count), np.int64)
     rows[CommitColumn.KEY] = rng.integers(0, _KEYS, count)
@@ -46,7 +46,7 @@ def _rows(seed: int, count: int) -> Int64s:
 
 
 class _Names(NameNumbers):
-    """Names of keys that are numbers already."""
+    """Names of keys that are numbers."""
 
     topic_ids = [None, "one", "two"]  # noqa: RUF012
     key_count = _KEYS
@@ -74,9 +74,9 @@ def _told(rows: Int64s, block: int, way: Loops) -> dict[str, Any]:
 
 @strategies.examples(25)
 @given(st.integers(0, 2**32), st.integers(1, 400), st.integers(1, 90))
-def test_kernels_and_blocks_of_any_size_follow_alike(seed: int, count: int, block: int) -> None:
+def test_kernels_and_blocks_of_any_size_give_the_same(seed: int, count: int, block: int) -> None:
     rows = _rows(seed, count)
-    # Among commits of which some were staged those count that lie behind what counted: so in all blocks, or in none.
+    # With transactional commits, a commit counts only after the ones that took effect before. So all blocks have some, or none has.
     rows[CommitColumn.IS_STAGED] = rows[CommitColumn.IS_STAGED].any()
 
     whole = _told(rows, count, loops_for(compiled=False))
@@ -87,7 +87,7 @@ def test_kernels_and_blocks_of_any_size_follow_alike(seed: int, count: int, bloc
 
 @strategies.examples(25)
 @given(st.integers(0, 2**32), st.integers(1, 400), st.integers(1, 90), st.booleans())
-def test_codes_have_numbers_as_they_are_met(seed: int, count: int, block: int, compiled: bool) -> None:
+def test_codes_get_numbers_in_the_order_of_their_first_use(seed: int, count: int, block: int, compiled: bool) -> None:
     rng = np.random.default_rng(seed)
     codes = np.maximum(rng.choice([0, 1 << 31, (1 << 62) + 7], count) + np.cumsum(rng.choice([0, 1, 1, 1, -9, 1 << 32], count)), 0)
     numbers, numbering, way = dict[int, int](), _Numbering(), loops_for(compiled=compiled)
@@ -124,7 +124,7 @@ def test_a_group_is_silent_between_commits_of_different_times(*, compiled: bool)
 
 
 @pytest.mark.parametrize("compiled", [False, True])
-def test_what_is_too_far_for_a_difference_is_a_rise_and_long_ago(*, compiled: bool) -> None:
+def test_a_difference_beyond_64_bits_is_a_rise_and_a_pause(*, compiled: bool) -> None:
     least, most = -2 * _FAR, 2 * _FAR - 1
     rows = np.zeros((len(CommitColumn), 3), np.int64)
     rows[CommitColumn.VALUE], rows[CommitColumn.TIME], rows[CommitColumn.OFFSET] = [least, most, least], [least, most, least], [0, 1, 2]

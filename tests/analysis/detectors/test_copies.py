@@ -1,4 +1,4 @@
-"""Replicas that diverge (IC-23), damaged segments (IC-36), and partitions that were silent (IC-37)."""
+"""Replicas that diverge (IC-23), damaged segments (IC-36), and partitions without records (IC-37)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .incidents import hit, near_miss, undecidable
 from .story import said
 
 
-def test_records_that_differ_at_the_same_offset_are_what_one_side_lost(tmp_path: Path) -> None:
+def test_different_records_at_the_same_offset_are_lost_on_one_side(tmp_path: Path) -> None:
     found = said(hit("IC-23", tmp_path), "IC-23")
 
     assert (found.severity, found.confidence, found.first_record_offset) == ("incident", "proof", 900)
@@ -16,17 +16,17 @@ def test_records_that_differ_at_the_same_offset_are_what_one_side_lost(tmp_path:
     assert "(leader epochs 4 and 5); the records of replica broker-1 are lost, for example g t-0 = 1500 (now 1200)" in found.sentence
 
 
-def test_above_the_high_watermark_it_is_a_tail_that_one_of_them_gives_up(tmp_path: Path) -> None:
+def test_above_the_high_watermark_they_are_a_tail(tmp_path: Path) -> None:
     found = said(hit("IC-23", tmp_path, "above the high watermark"), "IC-23")
 
     assert (found.severity, found.confidence) == ("info", "possible")
 
 
-def test_a_replica_that_was_cleaned_or_ends_earlier_is_the_same_log(tmp_path: Path) -> None:
+def test_a_replica_that_was_compacted_or_ends_earlier_does_not_diverge(tmp_path: Path) -> None:
     assert not near_miss("IC-23", tmp_path, "one replica is compacted and ends earlier")
 
 
-def test_with_one_copy_it_cannot_be_decided(tmp_path: Path) -> None:
+def test_one_copy_is_undecidable(tmp_path: Path) -> None:
     found = said(undecidable("IC-23", tmp_path), "IC-23")
 
     assert found.confidence == "undecidable"
@@ -41,7 +41,7 @@ def test_damage_in_the_middle_is_a_hole_and_at_the_end_a_cut_tail(tmp_path: Path
     assert all(finding.path and finding.byte_position is not None for finding in found)
 
 
-def test_a_partition_that_is_silent_until_a_new_leader_had_no_coordinator(tmp_path: Path) -> None:
+def test_a_partition_without_records_before_a_new_leader_had_no_coordinator(tmp_path: Path) -> None:
     found = said(hit("IC-37", tmp_path), "IC-37")
 
     assert (found.offsets_partition, found.first_record_offset, found.confidence) == (12, 240, "possible")

@@ -1,4 +1,4 @@
-"""Every entry of the catalogue: found where it is, not where it only seems to be, and open where that cannot be told."""
+"""Every incident is found in its logs, not in near misses, and undecidable in the others."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ def _all(situations: Iterable[tuple[Incident, Iterable[Situation]]]) -> pytest.M
 
 
 @_all((each, each.hits) for each in _DIAGNOSED)
-def test_where_it_is_it_is_found(code: str, title: str, tmp_path: Path) -> None:
+def test_a_hit_is_found(code: str, title: str, tmp_path: Path) -> None:
     assert code in codes_of(hit(code, tmp_path, title))
 
 
 @_all((each, each.near_misses) for each in _DIAGNOSED)
-def test_what_only_looks_like_it_is_not_taken_for_it(code: str, title: str, tmp_path: Path) -> None:
+def test_a_near_miss_is_not_found(code: str, title: str, tmp_path: Path) -> None:
     assert code not in codes_of(near_miss(code, tmp_path, title))
 
 
 @_all((each, each.undecidable) for each in _DIAGNOSED)
-def test_where_it_cannot_be_told_that_is_said(code: str, title: str, tmp_path: Path) -> None:
+def test_an_undecidable_log_is_reported_so(code: str, title: str, tmp_path: Path) -> None:
     assert (code, "undecidable") in {(found.code, found.confidence) for found in undecidable(code, tmp_path, title)}
 
 
-def test_every_entry_of_the_catalogue_has_a_log_and_one_that_only_looks_like_it() -> None:
+def test_every_detector_has_a_hit_and_a_near_miss() -> None:
     told = {detector.code: [code for code in INCIDENTS if detector.finds(code)] for detector in DETECTORS}
     told |= {code: [code] for code in WITHOUT_DETECTOR if code in INCIDENTS}
 
@@ -54,11 +54,11 @@ def test_every_entry_of_the_catalogue_has_a_log_and_one_that_only_looks_like_it(
 
 
 @pytest.mark.parametrize("code", ["IC-07", "IC-20a", "IC-22", "IC-23", "IC-28c", "IC-29"])
-def test_what_needs_more_than_logs_has_one_without_it(code: str) -> None:
+def test_a_detector_with_inputs_has_a_log_without_them(code: str) -> None:
     assert INCIDENTS[code].undecidable
 
 
-def test_what_was_lost_is_restored_and_what_was_not_is_left_alone(tmp_path: Path) -> None:
+def test_lost_offsets_are_restored_and_others_are_not(tmp_path: Path) -> None:
     def plan(directory: Path) -> str:
         with exhume.open(directory) as topic:
             return topic.reset_plan(["pay"], taken_back="lost").text
@@ -69,7 +69,7 @@ def test_what_was_lost_is_restored_and_what_was_not_is_left_alone(tmp_path: Path
         assert not plan(write("IC-10", tmp_path / f"near miss {number}", kind="near miss", which=each.title).directory)
 
 
-def test_the_same_log_is_the_same_bytes_in_every_codec(tmp_path: Path) -> None:
+def test_an_incident_has_the_same_bytes_each_time(tmp_path: Path) -> None:
     for codec in ("none", "lz4"):
         one, other = (write("IC-04", tmp_path / f"{codec}-{name}", codec=codec).directory for name in ("one", "other"))
         written = [{file.relative_to(place): file.read_bytes() for file in place.rglob("*.*")} for place in (one, other)]
@@ -85,6 +85,6 @@ def test_the_same_log_is_the_same_bytes_in_every_codec(tmp_path: Path) -> None:
         ("IC-04", 9, "Choose one of 1 (one client leaves and joins again and again)"),
     ],
 )
-def test_what_there_is_not_is_refused_with_what_there_is(code: str, number: int, said: str) -> None:
+def test_an_unknown_incident_is_refused_with_a_list(code: str, number: int, said: str) -> None:
     with pytest.raises(RequestError, match=re.escape(said)):
         situation(incident(code).code, "hit", number)

@@ -1,4 +1,4 @@
-"""Files that Kafka's own tools print, as extra inputs."""
+"""The inputs of detectors: files that Kafka's own tools print."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from exhume.analysis.detectors.inputs import LiveOffset, read_live_file, read_of
 from exhume.errors import RequestError
 from exhume.replay.topic_names import read_topics_file
 
-#: What kafka-consumer-groups.sh of 3.9 prints.
+#: The output of kafka-consumer-groups.sh 3.9.
 _LIVE = """
 Consumer group 'idle' has no active members.
 
@@ -34,9 +34,9 @@ def test_a_live_listing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("group", ["GROUPIES", "Error: none", "one \U0001f980", "\u2028", " in front", "Consumer group"])
-def test_a_live_listing_of_odd_groups(tmp_path: Path, group: str) -> None:
+def test_a_live_listing_of_unusual_group_names(tmp_path: Path, group: str) -> None:
     file = tmp_path / "live.txt"
-    # As Java pads: by UTF-16 code units.
+    # Java pads in UTF-16 code units.
     padded = group + " " * (15 - len(group.encode("utf-16-le")) // 2)
     rows = (
         f"{padded} orders          0          9223372036854775806 9223372036854775807 1               a b-7f          /h              a b"

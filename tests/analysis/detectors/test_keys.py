@@ -1,4 +1,4 @@
-"""What is found without looking at every key, or recognising every group, is what looking at all of them finds."""
+"""Searches of columns find the same keys and groups as a search of each key and group."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ def _check(keys: GroupKeys) -> None:
 
 
 @pytest.mark.parametrize("case", corpus.cases(corpus.BUNDLED), ids=lambda case: case.name)
-def test_columns_find_the_keys_that_looking_at_each_finds(case: corpus.Case) -> None:
+def test_columns_find_the_same_keys_as_a_search_of_each(case: corpus.Case) -> None:
     for found in _cases(case):
         for group in found.groups():
             _check(group.keys)
 
 
 @pytest.mark.parametrize("case", corpus.cases(corpus.BUNDLED), ids=lambda case: case.name)
-def test_where_no_group_is_taken_up_none_was_renamed(case: corpus.Case, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_group_was_renamed_if_none_begins_when_another_ends(case: corpus.Case, monkeypatch: pytest.MonkeyPatch) -> None:
     for found in _cases(case):
         asked_first = [*renamed.find_renamed_groups(found, Inputs())]
         with monkeypatch.context() as without:

@@ -1,4 +1,4 @@
-"""Orders that coordinators do not load (IC-06), and loads that are slow or endless (IC-15)."""
+"""Orders that abort a load (IC-06), and loads that are slow or never end (IC-15)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .incidents import ALL, hit, near_miss
 from .story import said
 
 
-def test_two_owners_whose_handover_was_compacted_away_stop_the_releases_that_check_it(tmp_path: Path) -> None:
+def test_two_owners_without_the_revocation_abort_the_releases_that_check(tmp_path: Path) -> None:
     found = said(hit("IC-06d", tmp_path), "IC-06d")
 
     assert (found.severity, found.confidence, found.group, found.first_record_offset) == ("warn", "proof", "g", 17)
@@ -34,9 +34,7 @@ def test_two_owners_whose_handover_was_compacted_away_stop_the_releases_that_che
     ("which", "releases", "record_offset"),
     [("commits after the tombstone, in the format of 0.10.1", "0.10.1.1", 3), ("only pending commits", "2.3.1 to 3.9.2", 1)],
 )
-def test_a_group_that_is_removed_and_has_commits_again_is_loaded_with_an_error(
-    tmp_path: Path, which: str, releases: str, record_offset: int
-) -> None:
+def test_commits_after_the_removal_of_their_group_load_with_an_error(tmp_path: Path, which: str, releases: str, record_offset: int) -> None:
     found = said(hit("IC-06a", tmp_path, which), "IC-06a")
 
     assert (found.severity, found.group, found.first_record_offset) == ("info", "g", record_offset)
@@ -55,7 +53,7 @@ def test_a_group_that_is_removed_and_has_commits_again_is_loaded_with_an_error(
         ("IC-06e", 2, ("incident", 5), "group 'g' is a classic group, record type 8 belongs to consumer groups"),
     ],
 )
-def test_orders_of_consumer_groups_are_told_apart(
+def test_orders_of_consumer_groups_have_codes_of_their_own(
     tmp_path: Path, code: str, which: int | str, told: tuple[str, int], sentence: str
 ) -> None:
     found = said(hit(code, tmp_path, which), code)
@@ -65,7 +63,7 @@ def test_orders_of_consumer_groups_are_told_apart(
     assert ("4.3.1" in found.sentence) == (found.severity == "incident")
 
 
-def test_a_group_that_no_release_takes_is_an_incident(tmp_path: Path) -> None:
+def test_a_group_that_no_release_loads_is_an_incident(tmp_path: Path) -> None:
     assert said(hit("IC-06", tmp_path, "two members with one static identity"), "IC-06").severity == "incident"
 
 
@@ -98,7 +96,7 @@ def facts(finding: Finding) -> tuple[object, ...]:
     return tuple(getattr(finding, each.name) for each in fields(finding) if each.name not in words)
 
 
-def test_every_problem_that_ends_a_load_is_about_order_or_is_not() -> None:
+def test_every_problem_that_ends_a_load_is_classified() -> None:
     ends = [kind for kind in ProblemKind if outcome_of(LoadProblem(kind)) in FAILED]
     not_about_order = {
         "batch_unreadable",
@@ -131,7 +129,7 @@ def test_a_group_record_beyond_the_load_buffer_never_loads_in_old_releases(tmp_p
     assert "releases before 2.1.0" in found.sentence
 
 
-def test_an_empty_segment_behind_a_gap_is_read_for_ever_by_old_releases(tmp_path: Path) -> None:
+def test_old_releases_never_finish_at_an_empty_segment_after_a_gap(tmp_path: Path) -> None:
     found = said(hit("IC-15", tmp_path, "an empty segment after a gap"), "IC-15")
 
     assert "begins at 200, after a gap from 1 on" in found.sentence
@@ -141,7 +139,7 @@ def test_a_partition_that_is_many_times_its_siblings_is_slow_to_load(tmp_path: P
     assert said(hit("IC-15", tmp_path, "a partition that is many times as large as the others"), "IC-15").offsets_partition == 3
 
 
-def test_a_log_of_empty_segments_alone_is_read_on_for_ever_too(tmp_path: Path) -> None:
+def test_old_releases_never_finish_a_log_of_empty_segments(tmp_path: Path) -> None:
     partition = tmp_path / "__consumer_offsets-3"
     partition.mkdir()
     for base_offset in (100, 200):

@@ -1,4 +1,4 @@
-"""Membership and assignment: what is said of each class."""
+"""The sentences and grades of the detectors of membership and assignment."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .story import Story, case_of, codes_of, evidence_offsets, said, time_ms
 # IC-04
 
 
-def test_a_storm_names_who_comes_and_goes_and_counts_what_was_never_stored(tmp_path: Path) -> None:
+def test_a_storm_names_its_clients_and_counts_unfinished_rebalances(tmp_path: Path) -> None:
     finding = said(hit("IC-04", tmp_path), "IC-04")
 
     assert finding.confidence == "proof"
@@ -21,7 +21,7 @@ def test_a_storm_names_who_comes_and_goes_and_counts_what_was_never_stored(tmp_p
     assert "b@h2 79 times" in finding.sentence
 
 
-def test_where_the_records_are_gone_the_numbers_tell_of_a_storm(tmp_path: Path) -> None:
+def test_the_numbers_show_a_storm_without_its_records(tmp_path: Path) -> None:
     finding = said(hit("IC-04", tmp_path, "compaction removed the records"), "IC-04")
 
     assert finding.confidence == "likely"
@@ -48,24 +48,24 @@ def test_a_partition_in_two_assignments_of_a_generation(tmp_path: Path) -> None:
     assert evidence_offsets(finding) == [0, 2]
 
 
-def test_a_member_of_a_consumer_group_that_took_what_another_has_not_given_up(tmp_path: Path) -> None:
+def test_a_member_of_a_consumer_group_took_a_partition_that_another_still_owns(tmp_path: Path) -> None:
     assert said(hit("IC-11", tmp_path, "taken before the other member revoked it"), "IC-11").partition == 1
 
 
-def test_where_compaction_was_a_consumer_group_is_not_judged(tmp_path: Path) -> None:
+def test_a_compacted_consumer_group_is_undecidable(tmp_path: Path) -> None:
     findings = undecidable("IC-11", tmp_path)
 
     assert "IC-11" not in codes_of(findings)
     assert said(findings, "IC-11").confidence == "undecidable"
 
 
-def test_an_assignor_of_ones_own_may_mean_it(tmp_path: Path) -> None:
+def test_a_custom_assignor_may_give_a_partition_to_two_members(tmp_path: Path) -> None:
     finding = said(hit("IC-11", tmp_path, "by a custom assignor"), "IC-11")
 
     assert (finding.severity, finding.confidence) == ("info", "possible")
 
 
-def test_a_stale_claim_is_worth_knowing_and_nobody_reads_twice_because_of_it(tmp_path: Path) -> None:
+def test_a_stale_claim_is_info(tmp_path: Path) -> None:
     findings = hit("IC-11b", tmp_path)
 
     finding = said(findings, "IC-11b")
@@ -96,7 +96,7 @@ _HOLE = """
 _FOUR = Inputs(topics=[Topic("t", None, 4, None)])
 
 
-def test_what_is_committed_when_somebody_has_the_partition_again_says_nothing_of_the_hole(tmp_path: Path) -> None:
+def test_a_commit_of_a_later_owner_does_not_belong_to_the_time_without_owner(tmp_path: Path) -> None:
     story = _HOLE.replace("{first}", "1").replace("    {between}\n", "")
     finding = said(Story(story).findings(tmp_path, _FOUR, codes=["IC-20a"]), "IC-20a")
 
@@ -105,14 +105,14 @@ def test_what_is_committed_when_somebody_has_the_partition_again_says_nothing_of
     assert finding.not_excluded == "partitions that were added to the topic later: the topics file has its present size"
 
 
-def test_a_topic_that_nobody_spoke_of_before_may_not_have_been_there(tmp_path: Path) -> None:
+def test_a_topic_without_earlier_commits_may_be_new(tmp_path: Path) -> None:
     story = "\n".join(_HOLE.splitlines()[2:]).replace("    {between}\n", "")
     finding = said(Story(story).findings(tmp_path, _FOUR, codes=["IC-20a"]), "IC-20a")
 
     assert (finding.not_excluded or "").endswith("; a topic that was created later")
 
 
-def test_a_commit_to_a_partition_that_nobody_has_is_no_stop(tmp_path: Path) -> None:
+def test_a_commit_for_a_partition_without_owner_is_no_stop(tmp_path: Path) -> None:
     story = _HOLE.replace("{first}", "1").replace("{between}", "4  d0 10:30:30  OC g t-3 = 8").split("    5  d0")[0]
     finding = said(Story(story).findings(tmp_path, _FOUR, codes=["IC-20a"]), "IC-20a")
 
@@ -120,7 +120,7 @@ def test_a_commit_to_a_partition_that_nobody_has_is_no_stop(tmp_path: Path) -> N
     assert evidence_offsets(finding) == [2, 3, 4]
 
 
-def test_without_partition_counts_a_hole_is_possible_and_more_is_undecidable(tmp_path: Path) -> None:
+def test_without_partition_counts_higher_partitions_are_undecidable(tmp_path: Path) -> None:
     findings = [finding for finding in undecidable("IC-20a", tmp_path) if finding.code == "IC-20a"]
 
     assert [finding.confidence for finding in findings] == ["possible", "undecidable"]
@@ -128,15 +128,15 @@ def test_without_partition_counts_a_hole_is_possible_and_more_is_undecidable(tmp
     assert findings[1].remedy == "Add --topics FILE"
 
 
-def test_with_fewer_partitions_nothing_is_missing_and_nothing_undecided(tmp_path: Path) -> None:
+def test_with_fewer_partitions_none_is_missing(tmp_path: Path) -> None:
     assert not near_miss("IC-20a", tmp_path, "members without partitions")
 
 
-def test_a_cooperative_rebalance_leaves_partitions_to_nobody_for_a_moment(tmp_path: Path) -> None:
+def test_a_cooperative_rebalance_leaves_partitions_without_owner_for_a_moment(tmp_path: Path) -> None:
     assert codes_of(near_miss("IC-20a", tmp_path, "a cooperative rebalance", codes=ALL)) == set()
 
 
-def test_an_owner_that_is_silent_on_one_partition(tmp_path: Path) -> None:
+def test_an_owner_that_does_not_commit_one_partition(tmp_path: Path) -> None:
     finding = said(hit("IC-20b", tmp_path, "it may have no new records"), "IC-20b")
 
     assert (finding.severity, finding.confidence, finding.partition, finding.member_id) == ("info", "possible", 2, "A")
@@ -144,14 +144,14 @@ def test_an_owner_that_is_silent_on_one_partition(tmp_path: Path) -> None:
     assert "without new records" in (finding.not_excluded or "")
 
 
-def test_with_end_offsets_a_silent_owner_is_behind(tmp_path: Path) -> None:
+def test_with_end_offsets_the_lag_of_the_partition_is_known(tmp_path: Path) -> None:
     finding = said(hit("IC-20b", tmp_path, "with a lag of 5000"), "IC-20b")
 
     assert (finding.severity, finding.confidence) == ("warn", "likely")
     assert "its lag is 5000" in finding.sentence
 
 
-def test_an_owner_that_was_silent_for_a_time_though_it_commits_what_has_not_changed(tmp_path: Path) -> None:
+def test_an_owner_that_did_not_commit_for_a_time_though_it_commits_unchanged_offsets(tmp_path: Path) -> None:
     finding = said(hit("IC-20b", tmp_path, "for a time, by a client that also commits unchanged offsets"), "IC-20b")
 
     assert (finding.severity, finding.confidence, finding.partition, finding.member_id) == ("warn", "likely", 2, "A")
@@ -160,7 +160,7 @@ def test_an_owner_that_was_silent_for_a_time_though_it_commits_what_has_not_chan
     assert evidence_offsets(finding) == [24, 147]
 
 
-def test_what_was_caught_up_at_once_may_have_been_a_silent_owner(tmp_path: Path) -> None:
+def test_a_large_rise_after_a_pause_may_be_an_owner_that_did_not_commit(tmp_path: Path) -> None:
     finding = said(hit("IC-20b", tmp_path, "for a time, and then many records in one commit"), "IC-20b")
 
     assert (finding.severity, finding.confidence) == ("info", "possible")
@@ -168,7 +168,7 @@ def test_what_was_caught_up_at_once_may_have_been_a_silent_owner(tmp_path: Path)
     assert "had no records for that time" in (finding.not_excluded or "")
 
 
-def test_where_compaction_was_a_time_of_silence_is_not_judged(tmp_path: Path) -> None:
+def test_a_pause_in_the_compacted_part_is_undecidable(tmp_path: Path) -> None:
     findings = [finding for finding in undecidable("IC-20b", tmp_path) if finding.code == "IC-20b"]
 
     assert [finding.confidence for finding in findings] == ["undecidable"]
@@ -182,7 +182,7 @@ _BY_ID = """
 """
 
 
-def test_topics_whose_ids_nobody_knows_are_not_missed(tmp_path: Path) -> None:
+def test_topics_with_unknown_ids_are_undecidable(tmp_path: Path) -> None:
     story = Story(_BY_ID.replace(" {tid=?}", "")).write(tmp_path)
     found = said(diagnose(case_of(story), Inputs(), codes=["IC-20"]), "IC-20a")
 
@@ -190,7 +190,7 @@ def test_topics_whose_ids_nobody_knows_are_not_missed(tmp_path: Path) -> None:
     assert "assignments contain topic ids whose names are not known, and t may be among them" in found.sentence
 
 
-def test_commits_tell_the_names_of_topic_ids(tmp_path: Path) -> None:
+def test_commits_contain_the_names_of_topic_ids(tmp_path: Path) -> None:
     story = Story(_BY_ID.replace("?", "t")).write(tmp_path)
     found = diagnose(case_of(story), Inputs(), codes=["IC-20"])
 
@@ -200,7 +200,7 @@ def test_commits_tell_the_names_of_topic_ids(tmp_path: Path) -> None:
 # IC-18
 
 
-def test_a_group_that_committed_nothing_and_came_back_generations_later(tmp_path: Path) -> None:
+def test_a_group_that_committed_nothing_and_skipped_generations(tmp_path: Path) -> None:
     finding = said(hit("IC-18", tmp_path), "IC-18")
 
     assert (finding.severity, finding.confidence) == ("incident", "likely")
@@ -209,11 +209,11 @@ def test_a_group_that_committed_nothing_and_came_back_generations_later(tmp_path
     assert "none of its members came back" in finding.sentence
 
 
-def test_silence_at_the_end_is_undecidable_for_clients_that_commit_only_changes(tmp_path: Path) -> None:
+def test_no_commit_at_the_end_is_undecidable_for_clients_that_commit_changed_offsets_only(tmp_path: Path) -> None:
     assert said(undecidable("IC-18", tmp_path), "IC-18").confidence == "undecidable"
 
 
-def test_silence_at_the_end_is_possibly_stuck_for_clients_that_commit_what_has_not_changed(tmp_path: Path) -> None:
+def test_no_commit_at_the_end_is_possibly_stuck_for_clients_that_commit_unchanged_offsets(tmp_path: Path) -> None:
     finding = said(hit("IC-18", tmp_path, "a client that also commits unchanged offsets"), "IC-18")
 
     assert finding.confidence == "possible"
@@ -223,14 +223,14 @@ def test_silence_at_the_end_is_possibly_stuck_for_clients_that_commit_what_has_n
 # IC-19
 
 
-def test_two_clients_fight_for_an_identity(tmp_path: Path) -> None:
+def test_two_clients_use_one_static_identity(tmp_path: Path) -> None:
     finding = said(hit("IC-19", tmp_path), "IC-19")
 
     assert "group.instance.id i1 moved 3 times in 3 min, 60 an hour, back and forth between /h1 and /h2" in finding.sentence
     assert evidence_offsets(finding) == [1, 2, 3]
 
 
-def test_two_clients_fight_for_an_identity_in_a_consumer_group(tmp_path: Path) -> None:
+def test_two_clients_use_one_static_identity_in_a_consumer_group(tmp_path: Path) -> None:
     log = """
         0 d0 10:00 CG3 g epoch=3 | CG5 g m1 {t} instance=i host=/h1
         2 d0 10:01 CG5 g m1 = X | CG5 g m2 {t} instance=i host=/h2
@@ -246,18 +246,18 @@ def test_two_clients_fight_for_an_identity_in_a_consumer_group(tmp_path: Path) -
 # IC-24
 
 
-def test_members_that_have_nothing_in_common(tmp_path: Path) -> None:
+def test_members_without_a_common_topic(tmp_path: Path) -> None:
     findings = hit("IC-24a", tmp_path, codes=ALL)
 
     assert "billing@h1 (A) subscribes to bills, and mail@h2 (B) subscribes to mails" in said(findings, "IC-24a").sentence
     assert "other (1 partition: 0) was committed while the group had 2 members" in said(findings, "IC-24b").sentence
 
 
-def test_a_deployment_that_adds_a_topic_has_something_in_common(tmp_path: Path) -> None:
+def test_a_deployment_that_adds_a_topic_keeps_a_common_topic(tmp_path: Path) -> None:
     assert not [code for code in codes_of(near_miss("IC-24a", tmp_path, codes=ALL)) if code.startswith("IC-24")]
 
 
-def test_protocols_that_go_back_and_forth(tmp_path: Path) -> None:
+def test_a_protocol_that_changes_back_and_forth(tmp_path: Path) -> None:
     finding = said(hit("IC-24c", tmp_path), "IC-24c")
 
     assert "protocol of the group changed 3 times, back and forth between consumer sticky and consumer range" in finding.sentence
@@ -275,7 +275,7 @@ def test_a_static_member_that_is_replaced_does_not_hide_a_foreign_commit(tmp_pat
     assert (finding.topic, finding.partition) == ("u", 1)
 
 
-def test_commits_again_and_again_while_nobody_is_in_the_group(tmp_path: Path) -> None:
+def test_commits_again_and_again_while_the_group_has_no_members(tmp_path: Path) -> None:
     assert "9 commits over 8 min while the group had no members (t)" in said(hit("IC-24d", tmp_path), "IC-24d").sentence
 
 
@@ -291,7 +291,7 @@ def test_a_member_that_waits_for_another_names_it(tmp_path: Path) -> None:
     assert "(m1) to revoke t-1" in findings[1].sentence
 
 
-def test_a_member_that_never_moves_is_stuck_however_often_the_target_changes(tmp_path: Path) -> None:
+def test_a_member_that_never_revokes_is_stuck_at_any_number_of_targets(tmp_path: Path) -> None:
     log = """
         0 d0 10:00:00 CG3 g epoch=7 | CG5 g m1 {t} | CG5 g m2 {t} | CG6 g target-epoch=7 | CG7 g m1 {t:[0,1]}
         5 d0 10:00:00 CG8 g m1 epoch=7 prev=6 state=0 own{t:[0,1]}
@@ -326,14 +326,14 @@ def test_an_offset_that_goes_back_with_the_change_of_type(tmp_path: Path) -> Non
 # IC-34
 
 
-def test_range_over_topics_of_one_partition_is_lopsided_by_its_rule(tmp_path: Path) -> None:
+def test_range_is_uneven_for_topics_of_one_partition(tmp_path: Path) -> None:
     finding = said(hit("IC-34", tmp_path), "IC-34")
 
     assert (finding.severity, finding.confidence) == ("info", "proof")
     assert "a@h1 (A) got 3 partitions and b@h2 (B) got 0, for the same subscription to 3 topics, from range: range" in finding.sentence
 
 
-def test_more_than_any_rule_gives_is_worth_a_look(tmp_path: Path) -> None:
+def test_more_than_any_assignor_gives_is_a_warning(tmp_path: Path) -> None:
     assert said(hit("IC-34", tmp_path, "more than by any assignor"), "IC-34").severity == "warn"
 
 
@@ -343,7 +343,7 @@ def test_the_target_of_a_consumer_group_counts(tmp_path: Path) -> None:
     assert finding.first_timestamp_ms == time_ms("d0 10:00:00")
 
 
-def test_members_that_subscribe_to_another_topic_do_not_make_it_even(tmp_path: Path) -> None:
+def test_members_of_another_topic_do_not_make_it_even(tmp_path: Path) -> None:
     log = """
         0 d0 10:00 GM g gen=2 proto=roundrobin {A: t → t-0,1,2,3; B: t → ; C: u → u-0}
         1 d0 10:30 GM g gen=3 proto=roundrobin {A: t → t-0,1,2,3; B: t → ; C: u → u-0}

@@ -1,4 +1,4 @@
-"""Commits that went back or too far ahead: what is said of them."""
+"""Commits that went back (IC-02), alternate (IC-13), or jump (IC-16, IC-38)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .incidents import ALL, hit, undecidable
 from .story import Story, codes_of, evidence_offsets, said
 
 
-def test_a_previous_owner_wrote_what_it_still_had(tmp_path: Path) -> None:
+def test_the_previous_owner_commits_the_offset_in_its_memory(tmp_path: Path) -> None:
     found = said(hit("IC-02", tmp_path), "IC-02")
 
     assert (found.severity, found.confidence, found.topic, found.partition) == ("incident", "possible", "t", 1)
@@ -19,17 +19,17 @@ def test_a_previous_owner_wrote_what_it_still_had(tmp_path: Path) -> None:
     assert evidence_offsets(found) == [0, 3, 4, 6]
 
 
-def test_a_rewind_that_the_new_owner_makes_good_is_likely_one(tmp_path: Path) -> None:
+def test_a_rewind_that_the_new_owner_undoes_is_likely(tmp_path: Path) -> None:
     found = said(hit("IC-02", tmp_path, "the new owner commits a higher offset again"), "IC-02")
 
     assert (found.severity, found.confidence) == ("warn", "likely")
 
 
-def test_a_rewind_behind_a_gap_names_what_it_cannot_exclude(tmp_path: Path) -> None:
+def test_a_rewind_after_a_gap_does_not_exclude_compaction(tmp_path: Path) -> None:
     assert "compaction" in str(said(hit("IC-02", tmp_path, "after a gap in the log"), "IC-02").not_excluded)
 
 
-def test_two_writers_take_turns(tmp_path: Path) -> None:
+def test_two_writers_alternate(tmp_path: Path) -> None:
     found = said(hit("IC-13", tmp_path), "IC-13")
 
     assert "one commits 105, 112, 120, 131 (producer 2), and the other commits 100, 100, 100 (producer 1)" in found.sentence
@@ -54,7 +54,7 @@ def test_a_zombie_that_commits_more_often_than_the_other(tmp_path: Path) -> None
     assert "a zombie with an old offset in memory" in found.sentence
 
 
-def test_a_sawtooth_where_compaction_has_been_is_undecidable(tmp_path: Path) -> None:
+def test_a_sawtooth_in_the_compacted_part_is_undecidable(tmp_path: Path) -> None:
     assert [each.confidence for each in undecidable("IC-13", tmp_path)] == ["undecidable"]
 
 
@@ -65,14 +65,14 @@ def test_a_jump_skips_records(tmp_path: Path) -> None:
     assert "rose from 1200 to 990000 (+988800; usual rise 100), 14 h 20 min after the commit before" in found.sentence
 
 
-def test_a_jump_onto_the_start_of_the_data_was_a_reset(tmp_path: Path) -> None:
+def test_a_jump_to_the_log_start_offset_was_a_reset(tmp_path: Path) -> None:
     found = said(hit("IC-16", tmp_path, "to the start of the topic partition"), "IC-16")
 
     assert (found.severity, found.confidence) == ("incident", "likely")
     assert "990000 is the log start offset of the topic partition" in found.sentence
 
 
-def test_a_jump_where_compaction_has_been_is_undecidable(tmp_path: Path) -> None:
+def test_a_jump_in_the_compacted_part_is_undecidable(tmp_path: Path) -> None:
     assert [each.confidence for each in undecidable("IC-16", tmp_path)] == ["undecidable"]
 
 
@@ -101,7 +101,7 @@ def test_a_rewind_below_what_the_previous_owner_knew_is_out_of_range(tmp_path: P
     assert "and the next commit is 40012 (-50638)" in said(findings, "IC-38").sentence
 
 
-def test_without_another_owner_a_jump_behind_a_commit_without_a_leader_epoch_is_a_jump(tmp_path: Path) -> None:
+def test_without_another_owner_a_jump_after_a_commit_without_a_leader_epoch_is_a_jump(tmp_path: Path) -> None:
     log = """
         0 d0 10:00 GM g gen=1 {A@h1/c: t → t-0}
         1 d0 10:01 OC g t-0 = 1{n}0 {le=5} 3 × every 60 s

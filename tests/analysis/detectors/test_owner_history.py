@@ -1,4 +1,4 @@
-"""Handovers out of a history that is made once, beside a walk back through all steps."""
+"""Handovers of the owner history, compared with a search back through all steps."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _walk_back(steps: list[Membership], partition: TopicPartition) -> Handover |
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_handovers_are_those_that_a_walk_back_through_the_steps_finds(seed: int) -> None:
+def test_handovers_equal_those_of_a_search_back_through_the_steps(seed: int) -> None:
     rng = random.Random(seed)
     steps = [_step(rng, offset) for offset in range(25)]
     history = OwnerHistory(steps)
@@ -51,6 +51,6 @@ def test_handovers_are_those_that_a_walk_back_through_the_steps_finds(seed: int)
             assert (steps[at] if at >= 0 else None) == (walked and walked.step)
 
 
-def test_nobody_has_what_no_step_speaks_of() -> None:
+def test_a_partition_without_a_step_has_no_owner() -> None:
     assert OwnerHistory([]).handover(("orders", 0), 3) is None
     assert OwnerHistory([]).steps_of_handovers([("orders", 0)], np.array([0]), np.array([3])).tolist() == [-1]

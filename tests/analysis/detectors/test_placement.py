@@ -1,4 +1,4 @@
-"""Groups that are not where a coordinator looks (IC-21), and coordinators that disagree with the log (IC-22)."""
+"""Groups in a wrong offsets partition (IC-21), and coordinators that differ from the log (IC-22)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .incidents import hit, near_miss, undecidable
 from .story import Story, said
 
 
-def test_a_group_that_is_left_behind_by_growth_is_found_with_what_it_lost(tmp_path: Path) -> None:
+def test_a_group_in_its_old_partition_is_found_with_its_offsets(tmp_path: Path) -> None:
     found = said(hit("IC-21", tmp_path), "IC-21")
 
     assert (found.group, found.offsets_partition, found.severity) == ("my-group", 12, "incident")
@@ -21,7 +21,7 @@ def test_a_group_that_is_left_behind_by_growth_is_found_with_what_it_lost(tmp_pa
     assert "t-0 9100 → 7" in found.sentence
 
 
-def test_the_count_that_is_given_decides_which_side_is_wrong(tmp_path: Path) -> None:
+def test_the_given_count_decides_the_wrong_side(tmp_path: Path) -> None:
     assert [finding.offsets_partition for finding in hit("IC-21", tmp_path, "50 partitions are given")] == [62]
 
 
@@ -40,12 +40,12 @@ def test_a_coordinator_that_orders_by_markers_shows_an_older_value(tmp_path: Pat
         ("an offset that only the log has", "the coordinator shows no offset, and the log has 100"),
     ],
 )
-def test_what_only_one_of_them_has_is_said(tmp_path: Path, which: str, sentence: str) -> None:
+def test_an_offset_of_only_one_side_is_found(tmp_path: Path, which: str, sentence: str) -> None:
     assert sentence in {finding.sentence for finding in hit("IC-22", tmp_path, which)}
 
 
 @pytest.mark.parametrize("which", ["the same", "later", "a moment before", "not shown because of a pending commit"])
-def test_a_listing_that_agrees_leaves_nothing_open(tmp_path: Path, which: str) -> None:
+def test_a_listing_that_agrees_has_no_finding(tmp_path: Path, which: str) -> None:
     assert not near_miss("IC-22", tmp_path, which)
 
 
@@ -70,7 +70,7 @@ def test_a_group_that_is_shown_and_not_in_its_log(tmp_path: Path) -> None:
     assert found.sentence == "the coordinator shows t-0 7, and the log has no record of the group"
 
 
-def test_without_a_listing_it_cannot_be_decided(tmp_path: Path) -> None:
+def test_without_a_listing_it_is_undecidable(tmp_path: Path) -> None:
     found = said(undecidable("IC-22", tmp_path), "IC-22")
 
     assert (found.confidence, found.remedy) == (

@@ -1,4 +1,4 @@
-"""How quiet detectors are: of logs of healthy clusters they tell what is there on purpose, and docs/detectors.md lists that."""
+"""False alarms: docs/detectors.md lists all warnings and incidents in the logs of healthy brokers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ROW = re.compile(r"^\| (\S+) \| (IC-\S+) \| (\S+) \| .* \|$", re.MULTILINE)
 
 
 def _listed() -> dict[str, Counter[tuple[str, str]]]:
-    """Code and group of every finding that the page lists, by story."""
+    """Return the code and group of each finding on the page, by story."""
     listed: dict[str, Counter[tuple[str, str]]] = {}
     for story, code, group in _ROW.findall(_PAGE.read_text(encoding="utf-8")):
         listed.setdefault(story, Counter())[code, group] += 1
@@ -28,7 +28,7 @@ def _stories(root: Path) -> list[corpus.Case]:
 
 
 def _told(case: corpus.Case) -> Counter[tuple[str, str]]:
-    """The warnings and incidents that are told of a story."""
+    """Return the warnings and incidents in a story."""
     told: Counter[tuple[str, str]] = Counter()
     for data in case.data_directories.values():
         with exhume.open(data) as topic:
@@ -38,18 +38,18 @@ def _told(case: corpus.Case) -> Counter[tuple[str, str]]:
     return told
 
 
-def test_the_page_lists_stories_that_are_there() -> None:
+def test_the_page_lists_known_stories() -> None:
     assert {*_listed()} <= {case.name for case in _stories(corpus.BUNDLED)}
 
 
 @pytest.mark.parametrize("case", _stories(corpus.BUNDLED), ids=lambda case: case.name)
-def test_of_a_healthy_cluster_only_that_is_told_which_is_there_on_purpose(case: corpus.Case) -> None:
+def test_the_page_lists_all_findings_in_a_healthy_cluster(case: corpus.Case) -> None:
     assert _told(case) == _listed().get(case.name, Counter())
 
 
 @pytest.mark.corpus
 @pytest.mark.skipif(corpus.WHOLE is None, reason="EXHUME_CORPUS is not set")
-def test_so_it_is_in_the_whole_corpus() -> None:
+def test_the_page_lists_all_findings_in_the_whole_corpus() -> None:
     assert corpus.WHOLE is not None
     stories = [case for case in _stories(corpus.WHOLE) if case.name in {bundled.name for bundled in _stories(corpus.BUNDLED)}]
 

@@ -1,4 +1,4 @@
-"""What is usual in many series at once, taken block by block, is what is usual in each by itself."""
+"""Medians of many series, block by block, equal those of each series alone."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SERIES, _RATIO, _FLOOR = 6, 5, 2
 
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("seed", range(30))
-def test_what_stands_out_of_many_series_stands_out_of_each(seed: int, *, compiled: bool) -> None:
+def test_values_that_stand_out_are_the_same_in_many_series_and_in_each(seed: int, *, compiled: bool) -> None:
     rng = random.Random(seed)
     recent = Recent()
     taken: list[list[int]] = [[] for _ in range(_SERIES)]
@@ -25,7 +25,7 @@ def test_what_stands_out_of_many_series_stands_out_of_each(seed: int, *, compile
     for _ in range(30):
         recent.make_room(_SERIES)
         block = rng.choices(range(_SERIES), k=rng.choice([0, 1, 2, 3, 40]))
-        # Some numbers are usual for a while: what is usual last is not what is usual at all.
+        # Some numbers are usual for a time, so that the last median differs from that of all.
         values = [rng.choice([-1, 0, 1, 2, 3, 4, 20, 100]) * rng.choice([1, 1, 1, 3]) for _ in block]
         expected = {}
         for place, (series, value) in enumerate(zip(block, values, strict=True)):

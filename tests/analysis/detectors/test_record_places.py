@@ -1,4 +1,4 @@
-"""Record offsets in one order, whatever they are."""
+"""Any record offsets of many series in one order."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _EXTREMES = (2**63 - 1, -(2**63), 2**62, -(2**62), -1, 0, 1)
 
 
 @pytest.mark.parametrize("offsets", [range(-5, 5), _EXTREMES])
-def test_numbers_of_series_and_record_offsets_are_ordered_as_the_two_are(offsets: tuple[int, ...]) -> None:
+def test_ranks_order_by_series_and_then_by_record_offset(offsets: tuple[int, ...]) -> None:
     rng = random.Random(1)
     pairs = [[(rng.randrange(4), rng.choice(offsets)) for _ in range(30)] for _ in range(2)]
 
@@ -35,12 +35,12 @@ def test_numbers_of_series_and_record_offsets_are_ordered_as_the_two_are(offsets
     assert all(0 <= int(number) < span for own in found for number in own)
 
 
-def test_a_series_without_record_offsets_is_let_be() -> None:
+def test_a_series_without_record_offsets() -> None:
     assert [each.tolist() for each in rank_offsets(1, np.array([7, 9], np.int64), np.empty(0, np.int64))[1]] == [[0, 2], []]
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_a_log_with_record_offsets_far_out_is_diagnosed(tmp_path: Path, seed: int) -> None:
+def test_a_log_with_extreme_record_offsets_is_diagnosed(tmp_path: Path, seed: int) -> None:
     """No checksum covers the base offset of a batch."""
     rng = random.Random(seed)
     troubles(seed, events=80).write(tmp_path)

@@ -21,5 +21,5 @@ def test_an_application_got_another_group_id(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("title", "said_when"), [("ten minutes later, at the end of the log", "10 min after"), ("days later", "5 d 10 min after")]
 )
-def test_members_that_left_are_gone_and_days_do_not_make_it_another_application(title: str, said_when: str, tmp_path: Path) -> None:
+def test_an_application_is_recognised_after_its_members_left_and_after_days(title: str, said_when: str, tmp_path: Path) -> None:
     assert said(hit("IC-25", tmp_path, title), "IC-25").sentence.startswith(f"the group began {said_when} group app-v1 was last active")

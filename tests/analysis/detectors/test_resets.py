@@ -1,4 +1,4 @@
-"""Offsets that were written from outside: by an operator, or by replication."""
+"""Offsets from outside the group: by an operator (IC-05b), or by replication (IC-33)."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ def test_an_operator_reset_a_group(tmp_path: Path) -> None:
     assert evidence_offsets(found) == [1, 2, 3, 4, 5, 6]
 
 
-def test_a_reset_to_where_the_group_is_changes_nothing(tmp_path: Path) -> None:
+def test_a_reset_to_the_committed_offsets_is_info(tmp_path: Path) -> None:
     assert said(hit("IC-05b", tmp_path, "two partitions reset to their committed offsets"), "IC-05b").severity == "info"
 
 
 @pytest.mark.parametrize("which", ["a group without members", "a group that was only created", "a group with members"])
-def test_of_what_is_no_reset_nothing_is_left_open(tmp_path: Path, which: str) -> None:
+def test_other_commits_are_no_reset(tmp_path: Path, which: str) -> None:
     assert not near_miss("IC-05b", tmp_path, which)
 
 
-def test_where_compaction_has_been_a_reset_is_possible_at_most(tmp_path: Path) -> None:
+def test_a_reset_after_a_gap_is_at_most_possible(tmp_path: Path) -> None:
     log = """
         0 d0 02:30:00  GM pay gen=20 {A: done → done-0,1}
         1 d0 02:40:00  OC pay done-0 = 9000 {le=3} | OC pay done-1 = 8800 {le=3}
@@ -43,7 +43,7 @@ def test_where_compaction_has_been_a_reset_is_possible_at_most(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("which", ["every minute", "every minute, without a record of the group"])
-def test_replication_writes_positions_every_minute(tmp_path: Path, which: str) -> None:
+def test_replication_commits_every_minute(tmp_path: Path, which: str) -> None:
     findings = hit("IC-33", tmp_path, which, codes=ALL)
 
     found = said(findings, "IC-33")
@@ -52,14 +52,14 @@ def test_replication_writes_positions_every_minute(tmp_path: Path, which: str) -
     assert "commits 2 partitions every 60 s, while the group has no members" in found.sentence
 
 
-def test_replication_wrote_a_literal_source_offset(tmp_path: Path) -> None:
+def test_replication_wrote_an_untranslated_offset(tmp_path: Path) -> None:
     found = said(hit("IC-33", tmp_path, "an untranslated offset of the source"), "IC-33")
 
     assert found.severity == "warn"
     assert "src.t-0 is at 4200, and its local log ends at 500" in found.sentence
 
 
-def test_members_came_while_replication_went_on(tmp_path: Path) -> None:
+def test_members_join_during_the_replication(tmp_path: Path) -> None:
     found = said(hit("IC-33", tmp_path, "members join during the replication", codes=["IC-33", "IC-05b"]), "IC-33")
 
     assert found.severity == "warn"
@@ -67,7 +67,7 @@ def test_members_came_while_replication_went_on(tmp_path: Path) -> None:
     assert "1 member joined at record 7, during the replication" in found.sentence
 
 
-def test_who_commits_again_and_again_while_nobody_is_there_is_no_operator(tmp_path: Path) -> None:
+def test_commits_again_and_again_to_an_empty_group_are_no_reset(tmp_path: Path) -> None:
     log = """
         0 d0 09:00 GM g gen=1 {A: t → t-0}
         1 d0 09:30 GM g gen=2 empty

@@ -1,4 +1,4 @@
-"""What columns alone rule out, a look at everything does not find either."""
+"""A search of everything finds nothing that the columns rule out."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_changes_that_are_no_sign_of_another_topic(case: TopicCase, monkeypatch:
 
 
 def test_changes_whose_commit_before_had_a_leader_epoch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lives so short that most keys change once: one short cut too many is not made good by another change of the key."""
+    """Most keys change only once, so that a wrong short cut shows."""
     cases = [troubles(seed, events=40).case(tmp_path / str(seed)) for seed in range(60)]
     asked_first = [_found(case, "IC-38") for case in cases]
     monkeypatch.setattr(ChangeTable, "where", lambda changes, _: changes)
@@ -78,7 +78,7 @@ def test_changes_whose_commit_before_had_a_leader_epoch(tmp_path: Path, monkeypa
 
 
 def _commits_of_groups(directory: Path) -> Iterator[list[dict[str, Any]]]:
-    """The commits that can be read, in the order of the log: of one group in one log after the other."""
+    """Return the decodable commits in log order, group by group and log by log."""
     commits = defaultdict(list)
     with discover([directory]) as evidence:
         for chunk in record_chunks(SegmentReader(evidence, ReadOptions(), Findings())):
@@ -90,7 +90,7 @@ def _commits_of_groups(directory: Path) -> Iterator[list[dict[str, Any]]]:
 
 
 def _walked(commits: list[dict[str, Any]]) -> tuple[list[Silence], list[int]]:
-    """The silences that IC-18 looks at, and the intervals that are left: one commit after the other."""
+    """Return the silences that IC-18 judges, and the last intervals, commit by commit."""
     silences: list[Silence] = []
     intervals: list[int] = []
     before: tuple[int, int] | None = None
@@ -110,7 +110,7 @@ def _walked(commits: list[dict[str, Any]]) -> tuple[list[Silence], list[int]]:
 
 
 def _requests(seed: int) -> Story:
-    """Commits of two groups every few seconds, with pauses about as long as a silence has to be."""
+    """Commits of two groups every few seconds, with pauses of about the length of a silence."""
     rng = random.Random(seed)
     lines, now_s, pace = [], 0, rng.choice([2, 10, 16])
     for offset in range(300):
@@ -121,7 +121,7 @@ def _requests(seed: int) -> Story:
 
 
 def _silences(directory: Path) -> int:
-    """How many silences there are, which are those of a walk over all commits."""
+    """Compare the silences with those of a loop over all commits, and return their number."""
     found = [
         (group.silences, group.last_intervals_ms)
         for group in sorted(
@@ -146,7 +146,7 @@ def test_silences_of_groups_in_real_logs(case: corpus.Case) -> None:
 
 
 @pytest.mark.parametrize(("code", "short_cut", "passed"), [("IC-20b", "_may_be_silent", True), ("IC-34", "difference_of", 2)])
-def test_members_that_are_all_alike(case: TopicCase, code: str, short_cut: str, passed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_members_with_the_same_properties(case: TopicCase, code: str, short_cut: str, passed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     asked_first = _found(case, code)
     monkeypatch.setattr(unconsumed_partitions, short_cut, lambda _: passed)
 
@@ -161,7 +161,7 @@ def test_changes_in_columns_are_those_of_the_keys(case: TopicCase) -> None:
         assert group.keys.with_changes("while_empty") == [key for key in group.keys if any(key.of("while_empty"))]
 
 
-def test_what_members_have_together_is_what_each_of_them_has(case: TopicCase) -> None:
+def test_the_union_of_all_members_is_that_of_each(case: TopicCase) -> None:
     for group in case.groups():
         for step in group.memberships:
             owners = step.owners()

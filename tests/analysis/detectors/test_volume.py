@@ -19,7 +19,7 @@ def test_a_key_that_is_committed_ten_times_a_second_for_twenty_minutes_is_a_floo
     assert "50% of its" in found.sentence
 
 
-def test_of_a_large_group_that_commits_many_keys_nothing_is_left_open(tmp_path: Path) -> None:
+def test_a_large_group_with_many_keys_is_no_flood(tmp_path: Path) -> None:
     assert not near_miss("IC-12", tmp_path, "many keys")
 
 
@@ -30,12 +30,12 @@ def test_a_group_for_each_run_is_an_explosion_with_its_pattern(tmp_path: Path) -
     assert "they hold 150 offsets of t, from /10.0.0.9" in found.sentence
 
 
-def test_where_compaction_took_their_beginnings_it_cannot_be_decided(tmp_path: Path) -> None:
+def test_groups_without_their_first_records_are_undecidable(tmp_path: Path) -> None:
     assert said(undecidable("IC-14", tmp_path), "IC-14").confidence == "undecidable"
 
 
 @pytest.mark.parametrize(("which", "severity"), [("at the limit", "incident"), ("near the limit", "warn")])
-def test_a_group_record_near_the_largest_message_is_reported(tmp_path: Path, which: str, severity: str) -> None:
+def test_a_group_record_near_the_limit_is_reported(tmp_path: Path, which: str, severity: str) -> None:
     assert [finding.severity for finding in hit("IC-32", tmp_path, f"a group record {which}")] == [severity]
 
 

@@ -1,4 +1,4 @@
-"""Logs of groups to which everything happens at random: detectors find much in them, and their short cuts are put to the test."""
+"""Random logs of groups with many incidents, to test the short cuts of detectors."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _KEYS = [(topic, number) for topic, count in _TOPICS for number in range(count)]
 
 
 def troubles(seed: int, events: int = 220) -> Story:
-    """The log of this seed."""
+    """Return the log of this seed."""
     rng = random.Random(seed)
     lines: list[str] = []
     values: dict[tuple[str, str, int], int] = {}
     generations = dict.fromkeys(_GROUPS, 0)
     offset, now_s = 0, 3600
-    # Some lives are calm for a while: what lasts is found, too.
+    # Some groups are stable for a time, so that lasting incidents occur too.
     pace, unrest = rng.choice([(2, 0.3), (30, 0.1), (120, 0.2)]), rng.random()
     for _ in range(events):
         now_s += rng.randint(0, 2 * pace[0]) if rng.random() > 0.02 else rng.randint(-300, 3600)
