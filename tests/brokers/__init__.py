@@ -1,1 +1,1 @@
-"""Tests against real Kafka: its own tools read what we write, its own brokers load it."""
+"""Tests against real Kafka: its tools read our logs, its brokers load them."""

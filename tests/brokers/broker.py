@@ -1,4 +1,4 @@
-"""Brokers of our own on the loopback, which are given logs to load."""
+"""Start brokers on the loopback, and let them load logs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _TOPIC_ID = "partition.metadata"
 
 
 class _JavaProcess:
-    """A process of ours; what it prints is added to `output`. Stopped by its own process id, by force if it takes too long."""
+    """A process that a test starts. Its prints are added to `output`. It is stopped by its process id, by force after some time."""
 
     def __init__(self, command: Sequence[str], output: Path) -> None:
         self.output = output
@@ -36,7 +36,7 @@ class _JavaProcess:
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT)
 
     def wait_until(self, condition: Callable[[], bool], what: str, seconds: float = _START_SECONDS) -> None:
-        """Return once `condition` holds. An OSError in it counts as "not yet": a port may be open before anybody serves it.
+        """Return once `condition` holds. An OSError in it counts as "not yet": a port may be open before the broker serves it.
 
         Raises:
             KafkaFailed: the process ended before, or the time was up.
@@ -64,7 +64,7 @@ class _JavaProcess:
 class Broker:
     """A broker of this release, alone in its cluster: with ZooKeeper before 3.3, with KRaft from then on. Use it in a `with` statement.
 
-    It is not running until `start`, and may be stopped and started again on what lies in `log_directory`. It neither compacts nor
+    It is not running until `start`, and can be stopped and started again on `log_directory`. It neither compacts nor
     expires anything. `output` is the text of its log since it was last started.
 
     `coordinator` is one of `kafka.COORDINATORS`: a release, or `3.9.1-new` for the other coordinator of that release. `settings` are added
@@ -84,7 +84,7 @@ class Broker:
         self.kafka = installed(release) if kafka is None else kafka
         self.coordinator = coordinator
         self.offsets_partitions = offsets_partitions
-        #: True for the coordinator of KIP-848, which knows groups of other types than classic.
+        #: True for the coordinator of KIP-848, which has groups of other types than classic.
         self.is_java = choice == "new" or self.kafka.version >= (4,)
         self._is_early = choice == "new"
         self.log_directory = directory / "data"
@@ -145,7 +145,7 @@ class Broker:
         for source in partition_directories:
             files = shutil.ignore_patterns(_TOPIC_ID)
             shutil.copytree(source, self.log_directory / source.name, ignore=files, dirs_exist_ok=True)
-        # Offsets of what was there before.
+        # Checkpoints of the former partitions.
         for checkpoint in self.log_directory.glob("*-offset-checkpoint"):
             checkpoint.unlink()
 
@@ -184,7 +184,7 @@ class Broker:
             "advertised.listeners": f"PLAINTEXT://{broker}",
             "controller.listener.names": "CONTROLLER",
             "controller.quorum.voters": f"1@{other}",
-            # A broker that stopped in a hurry may come back only when its session is over.
+            # A broker that was killed can return only after its session has expired.
             "broker.heartbeat.interval.ms": 500,
             "broker.session.timeout.ms": 3000,
         }
@@ -192,7 +192,7 @@ class Broker:
     def _coordinator_settings(self) -> dict[str, object]:
         if not self.is_java:
             return {}
-        # Members of these groups have the session timeout that their broker sets.
+        # The broker sets the session timeout of the members of these groups.
         types = ("consumer", "share", "streams") if self.kafka.version >= (4, 2) else ("consumer",)
         names = [f"group.{group_type}.{name}session.timeout.ms" for group_type in types for name in ("", "max.")]
         settings: dict[str, object] = dict.fromkeys(names, 600_000)
@@ -233,7 +233,7 @@ class Broker:
 
 
 def _free_ports(count: int) -> list[int]:
-    """Ports of the loopback that nobody listened to a moment ago, all different."""
+    """Return different free ports of the loopback."""
     with ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
         for one in sockets:

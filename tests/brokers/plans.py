@@ -1,4 +1,4 @@
-"""Reset plans, carried out by Kafka's own tool."""
+"""Carry out reset plans with Kafka's own tool."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .protocol import OFFSET_FETCH
 
 
 def fill_topic(broker: Broker, topic: str, partitions: Sequence[int], records: int, *, timestamp_ms: int, directory: Path) -> None:
-    """Give these partitions of a topic of a stopped broker so many records; `directory` is for writing them."""
+    """Write this many records to these partitions of a stopped broker. `directory` is for temporary files."""
     with PartitionWriter(directory, 0) as log:
         log.append([(None, b"bill")] * records, timestamp_ms=timestamp_ms)
     for partition in partitions:
@@ -23,7 +23,7 @@ def fill_topic(broker: Broker, topic: str, partitions: Sequence[int], records: i
 
 
 def carry_out(broker: Broker, groups: Sequence[str], plan: Path) -> str:
-    """Have Kafka's tool carry out this plan for these groups; what comes back is what it said."""
+    """Carry out this plan for these groups with Kafka's tool, and return its output."""
     main = (
         "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
         if broker.kafka.version >= (3, 9)
@@ -35,6 +35,6 @@ def carry_out(broker: Broker, groups: Sequence[str], plan: Path) -> str:
 
 
 def positions(client: Client, group: str) -> dict[tuple[str, int], int]:
-    """What a broker answers for all offsets of this group, by topic and partition."""
+    """Return all committed offsets of this group from a broker, by topic and partition."""
     fetched = client.call(OFFSET_FETCH, group_id=group, topics=None, require_stable=0)
     return {(topic["name"], row["partition_index"]): row["committed_offset"] for topic in fetched["topics"] for row in topic["partitions"]}

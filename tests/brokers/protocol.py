@@ -1,7 +1,7 @@
-"""The requests that we ask brokers with, as layouts: of each the versions that some broker is asked in, and those between.
+"""The layouts of the requests to brokers, in all versions from the lowest to the highest in use.
 
-Field names are Kafka's own in snake case. A request goes out behind a header of api key, version, correlation id and client id; a response
-comes back behind its correlation id. Flexible versions end both headers with a tagged section.
+Field names are Kafka's own in snake case. A request follows a header of api key, version, correlation id and client id; a response
+follows its correlation id. Flexible versions end both headers with a tagged section.
 
 Source: the message schemas of Kafka 4.3.0, and for versions that it no longer has those of 2.8.2.
 """
@@ -23,7 +23,7 @@ class Api:
 
     @property
     def versions(self) -> range:
-        """The versions that are known here."""
+        """The known versions."""
         return self.request.versions
 
 
@@ -94,7 +94,7 @@ OFFSET_FETCH = _api(
     9,
     "OffsetFetch",
     range(2, 8),
-    # No topics (null) means every offset of the group.
+    # No topics (null) means all offsets of the group.
     [_field("group_id", STRING), _rows("topics", *_NAMED_PARTITIONS, nullable=True), _field("require_stable", INT8, since=7)],
     [
         _throttle(3),

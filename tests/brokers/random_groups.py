@@ -1,4 +1,4 @@
-"""Random lives of groups: the records that a coordinator would write about one group, a few at a time.
+"""Random histories of groups: the records that a coordinator writes about one group, a few at a time.
 
 Classic groups are one record each time. Those of the Java coordinator are lived: members join and leave, partitions change hands only
 when they were given up, epochs rise; a life can be broken off at any step, and what was removed can begin anew.
@@ -15,7 +15,7 @@ from exhume.codecs.embedded import encode_assignment, encode_connect_assignment,
 from exhume.codecs.record_types import encode_key, encode_value
 from exhume.fixtures.log_writer import KeyValue, group_metadata
 
-#: Strings that clients choose, and that must not hurt anybody.
+#: Strings that clients choose, and that must do no harm.
 HOSTILE = ("a b", "tab\there", "quote'\"s", "-", "ünïcödé", "日本語", "🐘", "\x1b[31mred", "../../etc", "<b>", "%s{0}", "=1+1", "a,b;c")
 HALF_AN_HOUR_MS = 1_800_000
 PARTITIONS = 3
@@ -63,17 +63,17 @@ def _classic_member(random: Random, member_id: str, protocol_type: str) -> dict[
     }
 
 
-#: What can be assigned: (topic id or subtopology id, partition).
+#: A unit of assignment: (topic id or subtopology id, partition).
 _Unit = tuple[str, int]
 
 
 @dataclass
 class RandomConsumerGroup:
-    """A consumer group (KIP-848), and where its life has come to. Groups of the other types say what they do differently."""
+    """A consumer group (KIP-848) and its present state. The classes of the other group types override the differences."""
 
     group: str
     random: Random
-    #: What of its units exists: topic ids, or subtopology ids.
+    #: The existing topic ids or subtopology ids.
     sources: Sequence[str]
     epoch: int = 0
     held: dict[str, set[_Unit]] = field(default_factory=dict)
@@ -83,7 +83,7 @@ class RandomConsumerGroup:
     metadata, member, target_metadata, target, current = 3, 5, 6, 7, 8
 
     def step(self) -> list[KeyValue]:
-        """The records of whatever happens to the group next."""
+        """Return the records of the next random event of the group."""
         return list(self._step())
 
     def _step(self) -> Iterator[KeyValue]:
@@ -104,7 +104,7 @@ class RandomConsumerGroup:
                     yield from self._rebalance()
 
     def record(self, number: int, value: Mapping[str, Any] | None, member_id: str = "", **key: str) -> KeyValue:
-        """A record of this group; no value is a tombstone."""
+        """Return a record of this group, a tombstone without a value."""
         body = {"group": self.group} | ({"member_id": member_id} if member_id else {}) | key
         return encode_key(number, body), None if value is None else encode_value(number, 0, value)
 
@@ -139,7 +139,7 @@ class RandomConsumerGroup:
         self.epoch = 0
 
     def _rebalance(self) -> Iterator[KeyValue]:
-        """A new target; whoever loses gives up, now and then only half, and who gains gets what is free."""
+        """Return a new target: members revoke what they lose, sometimes only half, and get what is free."""
         yield from self._new_epoch()
         target = self._draw_target()
         for member_id, units in target.items():
@@ -175,7 +175,7 @@ class RandomConsumerGroup:
         value = {"member_epoch": epoch, "previous_member_epoch": max(0, epoch - 1), "member_state": state}
         return self.record(self.current, value | self.current_value(units, giving_up or set()), member_id)
 
-    # What the types of groups have of their own.
+    # The parts that differ between group types.
 
     has_revocation = True
 
@@ -201,7 +201,7 @@ class RandomConsumerGroup:
         return value
 
     def more_of_the_group(self) -> Iterator[KeyValue]:
-        """Records that the coordinator writes now and then, which decide nothing."""
+        """Return records that the coordinator writes at times, and that change nothing."""
         if self.random.random() < 0.3:
             topics = [{"topic_id": source, "topic": f"topic {source}", "partition_count": PARTITIONS} for source in self.sources]
             yield self.record(4, {"topics": topics})
@@ -221,14 +221,14 @@ class RandomConsumerGroup:
 
 
 def by_source(units: set[_Unit], name: str) -> list[dict[str, Any]]:
-    """Units as entries of an assignment; `name` is that of their first half."""
+    """Return units as entries of an assignment. `name` is that of their first half."""
     sources = sorted({source for source, _ in units})
     return [{name: source, "partitions": sorted(partition for other, partition in units if other == source)} for source in sources]
 
 
 @dataclass
 class RandomShareGroup(RandomConsumerGroup):
-    """A share group: partitions have no owner, and what it has begun to read has a record of its own."""
+    """A share group: partitions have no owner, and initialized partitions have a record of their own."""
 
     metadata, member, target_metadata, target, current = 11, 10, 12, 13, 14
     has_revocation = False
@@ -282,7 +282,7 @@ class RandomStreamsGroup(RandomConsumerGroup):
         yield self.record(23, None)
 
     def assignment_value(self, units: set[_Unit]) -> dict[str, Any]:
-        # A standby of what somebody else runs.
+        # A standby of a task of another member.
         standby = [{"subtopology_id": self.sources[0], "partitions": [0]}] if self.random.random() < 0.2 else []
         return {"active_tasks": by_source(units, "subtopology_id"), "standby_tasks": standby, "warmup_tasks": []}
 

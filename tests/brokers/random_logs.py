@@ -1,4 +1,4 @@
-"""Random logs of one offsets partition: what many clients did, then thinned, as a cleaner or something worse thins.
+"""Random logs of one offsets partition: records of many clients, then thinned by compaction or by a worse loss.
 
 Small universes make the same keys meet often. Most logs are healthy; every sixth has one thing in it that brokers trip over. A log follows
 from its seed alone.
@@ -24,12 +24,12 @@ OFFSETS_PARTITIONS = 50
 
 T = 1_700_000_000_000
 FAR_FUTURE = 4_000_000_000_000
-_TOPICS = ("orders", "payments.v2", "returns", "nobody/knows", *HOSTILE)
+_TOPICS = ("orders", "payments.v2", "returns", "unknown/topic", *HOSTILE)
 
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """One batch to be. A record that is None was taken away; `header` are further fields of the batch."""
+    """A batch to write. A removed record is None; `header` are further fields of the batch."""
 
     records: tuple[KeyValue | None, ...]
     magic: int
@@ -49,7 +49,7 @@ class _Producer:
 
 
 class RandomLog:
-    """One log, as batches; `write` makes it a directory."""
+    """A log as batches. `write` makes it a directory."""
 
     def __init__(self, seed: str, offsets_partition: int, reach: Reach, topic_ids: Mapping[str, str]) -> None:
         self.random = Random(seed)
@@ -84,10 +84,10 @@ class RandomLog:
 
     def _tell(self) -> None:
         length = self.random.choice((10, 20, 40, 80))
-        odd_at = self.random.randint(length // 2, length) if self.random.random() < 0.17 else -1
+        damage_at = self.random.randint(length // 2, length) if self.random.random() < 0.17 else -1
         for number in range(length):
-            if number == odd_at:
-                self._something_odd()
+            if number == damage_at:
+                self._damage()
             if self._magic < self._reach.newest_format and self.random.random() < 0.05:
                 self._magic += 1
             what = self.random.random()
@@ -108,7 +108,7 @@ class RandomLog:
         number = len(self._batches)
         # All codecs of the format that a log begins with, one after the other.
         codec = codecs[number] if number < len(codecs) else self.random.choice((0, *codecs))
-        # Nobody compresses control records.
+        # Control records are never compressed.
         self._batches.append(_Batch(tuple(records), self._magic, 0 if "is_control" in header else codec, header))
 
     def _commit_or_tombstone(self) -> KeyValue:
@@ -136,7 +136,7 @@ class RandomLog:
         return offset_commit(group, topic, partition, version=version, **fields, **value)
 
     def _remove(self, group: str) -> None:
-        """A group goes, with the offsets that it has, or with some of them."""
+        """Remove a group with its offsets, or with some of them."""
         keys = {key for batch in self._batches for key, _ in filter(None, batch.records) if key is not None}
         prefixes = [encode_key(number, {"group": group, "topic": "", "partition": 0})[:-6] for number in (0, 1)]
         offsets = sorted(key for key in keys if any(key.startswith(prefix) for prefix in prefixes))
@@ -146,7 +146,7 @@ class RandomLog:
 
     def _live(self, modern: RandomConsumerGroup) -> None:
         records = modern.step()
-        # Half a step is what a broker that dies leaves behind a batch.
+        # A broker that dies leaves half of a batch.
         if self.random.random() < 0.5:
             self._add(records)
         else:
@@ -175,9 +175,9 @@ class RandomLog:
     def _header(producer: _Producer) -> dict[str, Any]:
         return {"producer_id": producer.producer_id, "producer_epoch": producer.epoch}
 
-    # What brokers trip over
+    # Records that brokers fail on
 
-    def _something_odd(self) -> None:
+    def _damage(self) -> None:
         group = self.random.choice(self._groups)
         commit = offset_commit(group, "orders", 0, 5, commit_timestamp_ms=T, version=1)
         key, value = commit
@@ -186,7 +186,7 @@ class RandomLog:
         members = [self._member("a"), self._member("a")]
         state = {"protocol_type": "consumer", "generation": 3, "protocol": "range", "leader": "a"}
         stray = group_in((self._partition + 1) % OFFSETS_PARTITIONS, OFFSETS_PARTITIONS, f"stray-{self._partition}")
-        odd: list[KeyValue] = [
+        damaged: list[KeyValue] = [
             (key, b"\x00\x09" + value[2:]),
             (encode_key(2, {"group": group}), b"\x00\x09" + b"\x00" * 30),
             (b"\x00\x63" + key[2:], value),
@@ -202,12 +202,12 @@ class RandomLog:
             group_metadata(group, state | {"members": members[:1], "protocol": None}, version=1),
             offset_commit(stray, "orders", 0, 5, commit_timestamp_ms=T, version=1),
         ]
-        choice = self.random.randint(0, len(odd) + 1)
-        if choice < len(odd) or self._magic < 2:
-            self._add([odd[choice % len(odd)]])
+        choice = self.random.randint(0, len(damaged) + 1)
+        if choice < len(damaged) or self._magic < 2:
+            self._add([damaged[choice % len(damaged)]])
             return
         # Control batches without a marker, and with two.
-        markers = [encode_control_record(COMMIT, {"coordinator_epoch": 5})] * (2 if choice == len(odd) else 1)
+        markers = [encode_control_record(COMMIT, {"coordinator_epoch": 5})] * (2 if choice == len(damaged) else 1)
         self._add(markers, **self._header(self._producers[0]), is_transactional=True, is_control=True)
         if len(markers) == 1:
             self._batches[-1] = replace(self._batches[-1], records=(None,))
@@ -217,10 +217,10 @@ class RandomLog:
         timeouts = {"rebalance_timeout_ms": 60_000, "session_timeout_ms": HALF_AN_HOUR_MS}
         return timeouts | {"member_id": member_id, "client_id": "c", "client_host": "/h", "subscription": b"", "assignment": b""}
 
-    # What is left of it
+    # Compaction
 
     def _thin(self) -> None:
-        """Take superseded records away, or any; from a transaction that is open no cleaner takes anything."""
+        """Remove superseded records, or any. The cleaner removes none from an open transaction."""
         way = self.random.choice(("whole", "compacted", "compacted", "torn"))
         clean_up_to = self.random.randint(0, len(self._batches)) if way == "compacted" else 0
         newest = {record[0]: (number, index) for number, index, record in self._data_records()}
@@ -242,7 +242,7 @@ class RandomLog:
                     yield number, index, record
 
     def _open_batches(self) -> set[int]:
-        """The batches of transactions that no marker ends."""
+        """Return the batches of open transactions."""
         found: dict[int, set[int]] = {}
         for number, batch in enumerate(self._batches):
             if batch.is_control:
@@ -261,7 +261,7 @@ class RandomLog:
                 if self.random.random() < 0.04:
                     log.roll()
             if self._reach.reads_empty_tail and self.random.random() < 0.1:
-                # The last records were taken away: the log ends behind them.
+                # The last records were removed: the log ends after them.
                 log.roll(log.next_offset + 3)
 
     def _append(self, log: PartitionWriter, batch: _Batch) -> None:
@@ -269,7 +269,7 @@ class RandomLog:
         timestamp_ms = T + base_offset if batch.magic else None
         records = [NewRecord(base_offset + index, timestamp_ms, *record) for index, record in enumerate(batch.records) if record]
         last_offset = base_offset + len(batch.records) - 1
-        # A batch that lost all it had may stay behind without records: the last of its producer does.
+        # A batch may stay without records: the last batch of its producer does.
         if not records and (batch.magic < 2 or not batch.header or self.random.random() < 0.5) and not batch.is_control:
             log.next_offset = last_offset + 1
             return

@@ -1,4 +1,4 @@
-"""What the coordinators that we start can read: whoever writes for one of them asks here.
+"""The formats that the coordinators of the tests can read.
 
 Source: the releases' own RecordBatch, CompressionType, OffsetCommitValue and GroupMetadataValue.
 """
@@ -10,18 +10,18 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reach:
-    """The newest of everything that a coordinator reads; it reads whatever is older, too."""
+    """The newest formats and versions that a coordinator reads. It reads all older ones too."""
 
     newest_format: int = 2
     has_zstd: bool = True
     #: Value versions of offset commits and of classic groups.
     offset_version: int
     group_version: int
-    #: Whether its responses tell which offsets are pending.
+    #: True if its responses show pending offsets.
     tells_pending: bool = True
-    #: Whether it can be asked for open transactions.
+    #: True if it answers requests for open transactions.
     tells_transactions: bool = True
-    #: Whether it comes to the end of a log whose last records were taken away. One that does not never gets to the next partition.
+    #: True if it reaches the end of a log without its last records. Another one never loads the next partition.
     reads_empty_tail: bool = True
     group_types: frozenset[str] = frozenset({"classic"})
 
@@ -38,7 +38,7 @@ class Reach:
 _1_1 = Reach(has_zstd=False, offset_version=1, group_version=1, tells_pending=False, tells_transactions=False, reads_empty_tail=False)
 _CLASSIC_AND_CONSUMER = frozenset({"classic", "consumer"})
 
-#: By the names of `kafka.COORDINATORS`.
+#: By the names in `kafka.COORDINATORS`.
 REACH = {
     "0.10.2.2": replace(_1_1, newest_format=1, reads_empty_tail=True),
     "1.1.1": _1_1,
@@ -51,5 +51,5 @@ REACH = {
 
 
 def must_be_fetched(reach: Reach) -> set[tuple[str, str]]:
-    """The counts of OffsetFetch that a comparison with this coordinator must have: see `tests.judges.fetch_comparison`."""
+    """Return the counts of OffsetFetch that a comparison with this coordinator must have: see `tests.judges.fetch_comparison`."""
     return {("fetched_offsets", answer) for answer in ("plain", "errors", *(["require_stable"] if reach.tells_pending else []))}

@@ -1,11 +1,11 @@
-"""The log that brokers are given to load: one story in each offsets partition, written by `fixtures.log_writer`.
+"""The log that brokers load: one story in each offsets partition, written by `fixtures.log_writer`.
 
 commits              every value version in every codec, a segment each; what was overwritten and what was removed
-old formats          formats 0 and 1 in every codec they have, with a batch of the newest format behind them
+old formats          formats 0 and 1 in each of their codecs, then a batch of the newest format
 transactions         committed, aborted and open ones, across each other and across plain commits and tombstones; not before format 2
 classic groups       every value version; static members, a Connect group, groups that are empty, removed or begun anew
 consumer groups      KIP-848 in every state, for releases that have them
-unknown version      a good commit, a value of a version that nobody knows, another good commit
+unknown version      a good commit, a value of an unknown version, another good commit
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ TOPIC = "orders"
 
 
 def group(story: int, name: str) -> str:
-    """A group id that lives in the offsets partition of this story."""
+    """Return a group id of the offsets partition of this story."""
     return group_in(story, OFFSETS_PARTITIONS, name)
 
 
 @dataclass(slots=True)
 class Stories:
-    """What was written, and where: `unknown_version_offset` is the record offset that ends the load of that story."""
+    """The written stories. `unknown_version_offset` is the record offset that ends the load of that story."""
 
     directory: Path
     reach: Reach
@@ -46,11 +46,11 @@ class Stories:
     unknown_version_offset: int = -1
 
     def partition(self, story: int) -> PartitionWriter:
-        """A log whose batches have the newest format, unless they are told another."""
+        """Return a log with batches of the newest format by default."""
         return _Log(self.directory, story, self.reach.newest_format)
 
     def commit(self, group: str, topic: str, partition: int, committed_offset: int, **fields: Any) -> KeyValue:
-        """An offset commit, with everything in it that its version can hold."""
+        """Return an offset commit with all fields of its version."""
         told: dict[str, Any] = {
             "metadata": f"at {committed_offset}",
             "leader_epoch": 7,
@@ -61,7 +61,7 @@ class Stories:
         return offset_commit(group, topic, partition, committed_offset, commit_timestamp_ms=T, **told | fields)
 
     def classic_group(self, group: str, value: dict[str, Any], **fields: Any) -> KeyValue:
-        """A group record, of a version that the coordinator knows."""
+        """Return a group record of a version that the coordinator knows."""
         return group_metadata(group, value, **{"version": min(3, self.reach.group_version)} | fields)
 
 
@@ -75,7 +75,7 @@ class _Log(PartitionWriter):
 
 
 def write_stories(directory: Path, reach: Reach, topic_id: str | None) -> Stories:
-    """Write every story that a coordinator of this reach can read. `topic_id` is that of `TOPIC`, None before there were any."""
+    """Write each story that a coordinator of this reach can read. `topic_id` is that of `TOPIC`; None for releases without topic ids."""
     stories = Stories(directory, reach, topic_id)
     _write_commits(stories)
     _write_old_formats(stories)
@@ -138,7 +138,7 @@ def _write_transactions(stories: Stories) -> None:
             log.append(records, timestamp_ms=T + log.next_offset)
 
         plain(*(stories.commit(ledger, TOPIC, partition, 1) for partition in range(6)))
-        # Committed, aborted, and committed although a later plain commit stands above it.
+        # Committed, aborted, and committed before a later plain commit.
         transactional(1, stories.commit(ledger, TOPIC, 0, 10), stories.commit(ledger, TOPIC, 1, 10), codec=3)
         transactional(
             2, stories.commit(ledger, TOPIC, 2, 20), stories.commit(ledger, "aborted-only", 0, 20), codec=stories.reach.codecs(2)[-1]
@@ -196,7 +196,7 @@ def _member(
     subscription: bytes | None = None,
     assignment: bytes | None = None,
 ) -> dict[str, Any]:
-    """A member of a classic group; by default a consumer whose payloads have this version."""
+    """Return a member of a classic group, by default a consumer with payloads of this version."""
     owned = [{"topic": TOPIC, "partitions": [version]}]
     wants = {"topics": [TOPIC, "returns"], "user_data": b"\x01", "owned_partitions": owned, "generation": 4, "rack_id": "rack-a"}
     gets = {"assigned_partitions": [{"topic": TOPIC, "partitions": [version, version + 4]}]}
@@ -252,7 +252,7 @@ def _joined(member_id: str, **fields: Any) -> _ModernRecord:
         "subscribed_topics": [TOPIC],
         "rebalance_timeout_ms": HALF_AN_HOUR_MS,
         "server_assignor": "uniform",
-        # Null, and not left out: a member that speaks the consumer protocol.
+        # Null, but present: a member of the consumer protocol.
         "classic_member_metadata": None,
     }
     return 5, member_id, value | fields

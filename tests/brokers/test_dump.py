@@ -1,4 +1,4 @@
-"""Kafka's own DumpLogSegments reads what we write: logs of real brokers written again, and batches that we make."""
+"""Kafka's DumpLogSegments reads our logs: rewritten logs of real brokers, and batches of our own."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from .kafka import installed
 
 pytestmark = pytest.mark.broker
 
-#: Their tools read every format and value version that is written here. Those before do not, and 1.1 dies at groups without a protocol.
+#: Their tools read all formats and value versions of these tests. Earlier ones do not, and 1.1 fails at groups without a protocol.
 RELEASES = ("2.8.2", "3.9.1", "4.0.0", "4.3.0")
 FORMATS_AND_CODECS = [(magic, codec) for magic in (0, 1, 2) for codec in range(5 if magic == 2 else 4)]
 
@@ -43,22 +43,22 @@ FORMATS_AND_CODECS = [(magic, codec) for magic in (0, 1, 2) for codec in range(5
 
 @dataclass(slots=True)
 class Rewritten:
-    """Segments written again, by their paths below `tests/data`, and Kafka's reading of the originals and of the copies."""
+    """Rewritten segments by their paths below `tests/data`, and Kafka's reading of the originals and of the copies."""
 
     release: str
     segments: list[str]
     originals: dict[str, DumpedSegment]
     copies: dict[str, DumpedSegment]
-    #: encoded, control, or kept: how key and value of each record came about.
+    #: The origin of key and value of each record: encoded, control, or kept.
     records: Counter[str]
     #: (format, codec) of the batches.
     batches: Counter[tuple[int, int]]
 
 
 def _segments(release: str) -> Iterator[Path]:
-    """Every segment of the real brokers' logs that this release can read."""
+    """Return the segments of the real brokers' logs that this release can read."""
     for story in sorted(BUNDLED.glob("[0-9]*")):
-        # 2.8 gives up at the first record type of the Java coordinator; up to 3.6 nobody wrote one.
+        # 2.8 stops at the first record type of the Java coordinator. Up to 3.6 no broker wrote one.
         if release != "2.8.2" or story.name < "3.7":
             yield from sorted(path for path in story.glob("data*/__consumer_offsets-*/*.log") if path.stat().st_size)
 
@@ -80,7 +80,7 @@ def rewritten(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
 
 
 def _rewrite_segment(data: bytes, records: Counter[str], batches: Counter[tuple[int, int]]) -> bytes:
-    """This segment, every batch decoded to the last field of its records and encoded again; what is no batch stays as it is."""
+    """Return this segment with each batch decoded to the last field and encoded again. Bytes that are no batch stay unchanged."""
     written = b""
     batch_walk = BatchWalk(data)
     for batch in batch_walk:
@@ -93,7 +93,7 @@ def _rewrite_segment(data: bytes, records: Counter[str], batches: Counter[tuple[
 
 def _rewrite_data_record(record: Record, counts: Counter[str]) -> Record:
     decoded = decode_record(record.key, record.value)
-    # A layout that 3.7 alone wrote is as well known as the one that took its place.
+    # The layout that only 3.7 wrote is also known.
     if decoded.number is None or set(decoded.marks) - {"early_layout"}:
         counts["kept"] += 1
         return record
@@ -122,7 +122,7 @@ def test_kafka_reads_every_record_of_a_rewritten_log_as_it_reads_the_original(re
 
 
 def _comparable_records(dump: DumpedSegment) -> Iterator[Any]:
-    """The records, without what follows from where and how their compressed batches lie."""
+    """Return the records without the properties of their compressed batches."""
     for record in dump.records:
         is_compressed = record.codec not in (None, "none")
         yield replace(record, position=None, batch_size=None if is_compressed else record.batch_size)
@@ -137,7 +137,7 @@ def test_kafka_reads_every_batch_of_a_rewritten_log_as_it_reads_the_original(rew
 
 
 def _comparable_batches(dump: DumpedSegment) -> Iterator[DumpedBatch]:
-    """The batches, with the bytes in front of each as its position, and without what follows from a compressed stream."""
+    """Return the batches with the bytes before each as its position, without the properties of their compressed streams."""
     end = 0
     for batch in dump.batches:
         comparable = replace(batch, position=batch.position - end)
@@ -151,7 +151,7 @@ def test_kafka_finds_every_checksum_of_a_rewritten_log_right(rewritten: Rewritte
     assert wrong == [segment for segment in rewritten.segments for batch in rewritten.originals[segment].batches if not batch.is_valid]
 
 
-def test_what_is_no_batch_kafka_reads_alike(rewritten: Rewritten) -> None:
+def test_kafka_reads_bytes_that_are_no_batch_alike(rewritten: Rewritten) -> None:
     for segment in rewritten.segments:
         original, copy = rewritten.originals[segment], rewritten.copies[segment]
 
@@ -176,20 +176,20 @@ _TRANSACTIONAL: dict[str, Any] = {"producer_id": 4000, "producer_epoch": 2, "is_
 
 @dataclass(frozen=True, slots=True)
 class NewBatch:
-    """Records, and what else `encode_batch` is told."""
+    """Records, and the other arguments of `encode_batch`."""
 
     records: list[NewRecord]
     settings: dict[str, Any] = field(default_factory=dict)
 
     def seen(self) -> Iterator[tuple[int, int | None, bytes | None, bytes | None]]:
-        """What a reader must see: record offset, timestamp, key and value."""
+        """Return the record offset, timestamp, key and value of each record."""
         append_time = self.settings["max_timestamp_ms"] if self.settings.get("timestamp_type") == "LogAppendTime" else None
         for record in self.records:
             yield record.offset, append_time or record.timestamp_ms, record.key, record.value
 
 
 COMMITS = [offset_commit("billing", "orders", version, 7, commit_timestamp_ms=T, version=version, metadata="é") for version in range(4)]
-#: The batch of a topic with LogAppendTime: its records were made at other times.
+#: The batch of a topic with LogAppendTime. Its records have other creation times.
 APPENDED_LATER = NewBatch(
     [NewRecord(120, T + 120, *COMMITS[2]), NewRecord(121, T + 121, *tombstone(COMMITS[2]))],
     {"timestamp_type": "LogAppendTime", "max_timestamp_ms": T + 99_999},
@@ -197,7 +197,7 @@ APPENDED_LATER = NewBatch(
 
 
 def _new_batches(magic: int, codec: int, *, with_delete_horizon: bool) -> list[NewBatch]:
-    """Batches that show what a format can say, at record offsets from 100 on."""
+    """Return batches with all features of a format, at record offsets from 100 on."""
 
     def record(offset: int, key_value: KeyValue, **fields: Any) -> NewRecord:
         return NewRecord(offset, T + offset if magic else None, *key_value, **fields)
@@ -205,7 +205,7 @@ def _new_batches(magic: int, codec: int, *, with_delete_horizon: bool) -> list[N
     group = group_metadata("billing", {"protocol_type": "consumer", "generation": 3, "current_state_timestamp_ms": T})
     new = [
         NewBatch([record(100 + index, key_value) for index, key_value in enumerate([*COMMITS, group, tombstone(group)])]),
-        # Compacted: offsets are missing in front of, between and behind the records.
+        # Compacted: offsets are missing before, between and after the records.
         NewBatch([record(111, COMMITS[0]), record(114, COMMITS[1])], {"base_offset": 110} if magic == 2 else {}),
     ]
     if magic == 2 or (magic == 1 and not codec):
@@ -227,7 +227,7 @@ def _encode(batch: NewBatch, magic: int, codec: int) -> bytes:
     first = batch.records[0].offset if batch.records else 0
     leader_epoch = {"partition_leader_epoch": 5} if magic == 2 else {}
     settings = {"base_offset": first} | leader_epoch | batch.settings
-    # Nobody compresses control records.
+    # Control records are never compressed.
     return encode_batch(batch.records, magic=magic, codec=0 if settings.get("is_control") else codec, **settings)
 
 
@@ -244,7 +244,7 @@ def test_kafka_reads_new_batches_of_every_format_and_codec_as_we_do(release: str
     kafka = installed(release)
     written = {}
     for magic, codec in FORMATS_AND_CODECS:
-        # 2.8 takes a delete horizon for a timestamp.
+        # 2.8 shows a delete horizon as a timestamp.
         batches = _new_batches(magic, codec, with_delete_horizon=kafka.version >= (3,))
         data = b"".join(_encode(batch, magic, codec) for batch in batches)
         segment = _write_segment(tmp_path, f"format-{magic}-{CODEC_NAMES[codec]}", data)

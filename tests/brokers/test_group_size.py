@@ -1,4 +1,4 @@
-"""What a real broker does with a group that has more members than `group.max.size` when it is loaded."""
+"""A real broker loads a group with more members than `group.max.size`."""
 
 from __future__ import annotations
 

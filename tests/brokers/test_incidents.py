@@ -1,4 +1,4 @@
-"""Real brokers load every log of every incident, and hold what we say they hold."""
+"""Real brokers load the logs of all incidents, and have the state that exhume computes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def start(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     with fresh_broker(request.param, tmp_path_factory.mktemp("broker"), offsets_partitions=OFFSETS_PARTITIONS) as broker:
         loaded = load(broker, [log.directory for log in logs], stop="unclean")
     if loaded.expectation.coordinator != "classic":
-        # The log layer of this broker means something else by an open transaction: see `test_logs`.
+        # For the log layer of this broker an open transaction is something else: see `test_logs`.
         loaded = replace(loaded, expectation=replace(loaded.expectation, open_transactions=None))
     return logs, loaded
 
@@ -42,7 +42,7 @@ def test_a_broker_holds_what_we_say_it_holds(start: tuple[list[IncidentLog], Loa
 
 
 def _title(difference: str, logs: Sequence[IncidentLog], loaded: Loaded) -> str:
-    """The log that a difference is about, as far as it names a group that we hold."""
+    """Return the log of a difference, if it names a group in the state by exhume."""
     titles = {log.offsets_partition: log.title for log in logs}
     rows = [row for name in ("groups", "offsets") for row in loaded.tables[name]]
     return next((titles[row["offsets_partition"]] for row in rows if repr(row["group"]) in difference), "unknown log")

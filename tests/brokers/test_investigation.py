@@ -1,4 +1,4 @@
-"""The plan that docs/investigation.md comes to, carried out on real brokers that have loaded the log it is about."""
+"""The plan of docs/investigation.md, carried out on real brokers that have loaded its log."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WENT_ON = {("orders", partition): 895 + partition for partition in range(4)}
 
 
 def documented_plan() -> str:
-    """The plan as the page shows it: the outputs of its two reset plans, one behind the other."""
+    """Return the plan on the page: the outputs of its two reset plans together."""
     shown = re.findall(
         r"\n\$ exhume reset-plan \S+ --group checkout --(?:before-rewind|lost)\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL
     )

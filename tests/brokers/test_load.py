@@ -1,4 +1,4 @@
-"""Real brokers load a log that we wrote, and hold what we say they hold."""
+"""Real brokers load a log of exhume, and have the state that exhume computes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .stories import CONSUMER_GROUPS, OFFSETS_PARTITIONS, TOPIC, UNKNOWN_VERSION
 
 pytestmark = pytest.mark.broker
 
-#: Groups of the partition that cannot be loaded: in front of the record that nobody knows, its own, and behind it.
+#: Groups of the partition that cannot be loaded: before the record of the unknown version, its own, and after it.
 AROUND_UNKNOWN_VERSION = [group(UNKNOWN_VERSION, name) for name in ("before", "unknown", "after")]
 
 
@@ -65,7 +65,7 @@ def test_a_broker_shows_all_that_we_say_it_holds(loaded: Loaded) -> None:
 
     if not reach.tells_pending:
         not_shown = [line for line in not_shown if not line.endswith("this release tells no unstable offsets")]
-    # A group without members shows the assignor that the broker would choose.
+    # The broker shows the assignor that it would choose for a group without members.
     of_the_broker = [f"group {group(CONSUMER_GROUPS, 'empty')!r}: assignor 'uniform': no member names one"]
     assert not_shown == (of_the_broker if "consumer" in reach.group_types else [])
 
@@ -93,7 +93,7 @@ def test_one_unknown_value_version_keeps_the_broker_from_loading_that_partition_
 
     assert set(loaded.expectation.failed_loads) == {UNKNOWN_VERSION}
     if loaded.expectation.coordinator == "classic":
-        # The Scala coordinator serves a partition whose load failed as if nothing were in it.
+        # The Scala coordinator serves a partition without groups after a failed load.
         assert [answer.offsets for answer in said] == [{}, {}, {}]
     else:
         assert all("offsets: not_coordinator" in answer.silences for answer in said)

@@ -1,4 +1,4 @@
-"""Real brokers load every log of `logs`, many in one start, and hold what we say they hold."""
+"""Real brokers load each log of `logs`, many in one start, and have the state that exhume computes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .reach import REACH, Reach, must_be_fetched
 
 pytestmark = pytest.mark.broker
 
-#: One start of a coordinator: the logs that it loaded, and what came of it.
+#: One start of a coordinator: the loaded logs, and the result.
 Start = tuple[Sequence[Log], Loaded]
 
 
@@ -52,7 +52,7 @@ def test_a_broker_holds_what_we_say_it_holds(starts: list[Start], compared: Comp
 
 
 def _comparable(loaded: Loaded) -> Loaded:
-    """Without the transactions that the log layer of a Java coordinator's broker has open: the two do not mean the same.
+    """Remove the open transactions of the log layer of a broker with the Java coordinator: they differ from those of the coordinator.
 
     The log layer begins a transaction with its first batch. This coordinator begins it with the first commit that is still pending, and
     takes any producer's for one; here are transactions that begin with tombstones, and idempotent producers without a transaction.
@@ -63,7 +63,7 @@ def _comparable(loaded: Loaded) -> Loaded:
 
 
 def _log_of(difference: str, names: dict[str, str], loaded: Loaded) -> str:
-    """The name of the log that a difference is about, as far as it tells."""
+    """Return the name of the log of a difference, if the difference shows it."""
     groups = {row["group"] for row in loaded.tables["groups"]} | set(loaded.expectation.groups)
     about = [group for group in groups if difference.startswith(f"group {group!r}")]
     found = re.match(r"offsets partition (\d+)", difference)

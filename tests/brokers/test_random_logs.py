@@ -1,4 +1,4 @@
-"""Random logs have in them what they are made for. No broker is needed here."""
+"""Random logs contain all that they are made for. These tests need no broker."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_the_same_seed_makes_the_same_bytes(tmp_path: Path) -> None:
 def test_they_hold_every_record_type_as_value_and_as_tombstone(records: list[dict[str, Any]]) -> None:
     seen = {(row["record_type"], row["value"] is None) for row in records if not row["is_control"] and row["key"]}
 
-    # 4.3 no longer knows type 9, nobody ever wrote 18, and expressions are only replaced here.
+    # 4.3 no longer has type 9, no broker ever wrote 18, and these logs only replace expressions.
     types = {*range(9), *range(10, 18), *range(19, 24)}
     assert {(number, False) for number in types} <= seen
     assert {(number, True) for number in types - {16}} <= seen
@@ -68,7 +68,7 @@ def test_they_hold_transactions_that_are_committed_aborted_and_open(data: Path) 
     assert state.open_transactions.num_rows > 10
 
 
-def test_they_have_gaps_segments_and_things_that_brokers_trip_over(data: Path, records: list[dict[str, Any]]) -> None:
+def test_they_have_gaps_segments_and_records_that_brokers_fail_on(data: Path, records: list[dict[str, Any]]) -> None:
     with exhume.open(data) as topic:
         segments = Counter(row["offsets_partition"] for row in topic.segments().to_pylist())
         outcomes = Counter(topic.state(release=NEWEST).loads["outcome"].to_pylist())

@@ -1,4 +1,4 @@
-"""A plan, given to Kafka's own tool: the positions that a real broker has afterwards."""
+"""Kafka's tool carries out a plan, and a real broker has its offsets afterwards."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from .stories import TOPIC
 pytestmark = pytest.mark.broker
 
 T0_MS = 1_700_000_000_000
-#: What a spreadsheet, a shell or a careless reader of CSV would trip over.
-ODD_NAMES = ("=1+1", 'say "no"', "a,b", " padded ", "käse", "return\rhere", "tab\there", "#hash", "back\\slash", "-dash", "'quoted'")
+#: Names that a spreadsheet, a shell or a simple reader of CSV reads wrong.
+UNUSUAL_NAMES = ("=1+1", 'say "no"', "a,b", " padded ", "käse", "return\rhere", "tab\there", "#hash", "back\\slash", "-dash", "'quoted'")
 TWO_LINES = "two\nlines"
-GROUPS = ("pay", TWO_LINES, *ODD_NAMES)
+GROUPS = ("pay", TWO_LINES, *UNUSUAL_NAMES)
 BEYOND = "beyond"
 
 
@@ -30,7 +30,7 @@ def commit(group: str, offset: int, partition: int = 0) -> KeyValue:
 
 
 def write_log(directory: Path) -> None:
-    """Every group stood at 3 and 4 and moved on to 7; the other offset was removed. One had come further than the topic does."""
+    """Each group was at 3 and 4 and went on to 7. The other offset was removed. One group was beyond the end of the topic."""
     with PartitionWriter(directory, 0) as log:
         for group in GROUPS:
             log.append([commit(group, 3), commit(group, 4, 1)])
@@ -40,7 +40,7 @@ def write_log(directory: Path) -> None:
 
 
 def apply(broker: Broker, topic: OffsetsTopic, groups: list[str], plan: Path) -> str:
-    """Make the plan for the time before all of that, and have Kafka's tool carry it out."""
+    """Make the plan for the time before that, and carry it out with Kafka's tool."""
     plan.write_bytes(topic.reset_plan(groups, at_offset=2 * len(GROUPS)).text.encode())
     return carry_out(broker, groups, plan)
 
@@ -60,9 +60,9 @@ def test_kafkas_tool_takes_the_plan_and_the_broker_has_its_positions(release: st
         with Client(broker.port) as client:
             assert positions(client, "pay") == {(TOPIC, 0): 7}
 
-            plans = {"one.csv": ["pay"], "two-lines.csv": [TWO_LINES], "several.csv": [*ODD_NAMES, BEYOND]}
+            plans = {"one.csv": ["pay"], "two-lines.csv": [TWO_LINES], "several.csv": [*UNUSUAL_NAMES, BEYOND]}
             said = {name: apply(broker, topic, groups, tmp_path / name) for name, groups in plans.items()}
             found = {group: positions(client, group) for group in (*GROUPS, BEYOND)}
 
-    # The tool takes an offset behind the end of a topic for its end.
+    # The tool replaces an offset beyond the end of a topic with the end.
     assert found == {group: {(TOPIC, 0): 3, (TOPIC, 1): 4} for group in GROUPS} | {BEYOND: {(TOPIC, 0): 10}}, said
