@@ -208,7 +208,7 @@ def test_without_arguments_there_is_help(ask: Ask) -> None:
     answer = ask()
 
     assert "Usage: exhume" in answer.out + answer.err
-    assert all(command.name in answer.out + answer.err for command in app.registered_commands if command.name)
+    assert all(command.name in answer.out + answer.err for command in app.registered_commands if command.name and not command.hidden)
 
 
 def test_the_version_is_the_package_s(ask: Ask) -> None:

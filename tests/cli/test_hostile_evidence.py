@@ -388,4 +388,4 @@ def test_an_answer_is_never_written_into_the_evidence(ask: Ask, segment: Path, i
     code, _, err = ask("dump", data, "--output-file", data / inside)
 
     assert code == 2
-    assert "lies inside the evidence" in err
+    assert "is inside the evidence" in err

@@ -52,7 +52,7 @@ def test_where_time_goes_back_lanes_are_drawn_by_changes(tmp_path: Path, capsys:
     assert run(["timeline", str(Story(story).write(tmp_path)), "--group", "g"]) == 0
 
     shown = capsys.readouterr().out.splitlines()
-    assert "2 changes, each as wide as any other" in shown[1]
+    assert "2 changes, all equally wide" in shown[1]
     assert [[lane.count(owner) for owner in "AB"] for lane in (line.removeprefix("t-") for line in shown[2:4])] == [[47, 48], [0, 95]]
 
 
@@ -146,7 +146,7 @@ def test_a_group_without_partitions_says_so(tmp_path: Path, capsys: pytest.Captu
         log.append([classic(1)])
 
     assert run(["timeline", str(tmp_path), "--group", "billing"]) == 0
-    assert "nobody ever had a partition" in capsys.readouterr().out
+    assert "no member has a partition" in capsys.readouterr().out
 
 
 def test_owners_at_a_moment(three: Path, capsys: pytest.CaptureFixture[str]) -> None:

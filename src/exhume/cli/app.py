@@ -1,7 +1,7 @@
 """The command line: `exhume COMMAND`. A command parses, calls one library function, renders.
 
 Exit codes: 0 clean, 1 damage made the answer partial (or `diagnose` found an incident, `diff` a difference, `load-check` a release that
-refuses or loses something), 2 wrong request, 3 evidence that cannot be read, 130 interrupted.
+refuses or loses something), 2 wrong request, 3 evidence that exhume cannot read, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ from exhume.gc_control import infrequent_gc
 
 EXIT_WRONG_REQUEST, EXIT_UNREADABLE, EXIT_INTERRUPTED = 2, 3, 130
 
-# typer carries click under a name of its own, or depends on it, by version; the class is the same.
+# Some versions of typer vendor click; the base class is the same in both.
 _UsageError: Any = typer.BadParameter.__base__
 
 app = typer.Typer(
     name="exhume",
-    help="What Kafka's group coordinator knew, dug out of the bytes of __consumer_offsets. Evidence is opened read-only, always.",
+    help="Forensics and replay for Kafka's group coordinator, from the bytes of __consumer_offsets. exhume opens evidence read-only.",
     no_args_is_help=True,
     add_completion=False,
-    # Plain help: importing what paints it takes as long as all the rest of `--help`.
+    # Plain help: importing rich doubles the time of `--help`.
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -78,7 +78,7 @@ app.command(name="transactions")(transactions.transactions_command)
 app.command(name="growth")(growth.growth_command)
 app.command(name="reset-plan")(reset_plan.reset_plan_command)
 app.command(name="export")(export.export_command)
-# The name that `export` had: scripts go on.
+# The former name of `export`, for scripts.
 app.command(name="batch", hidden=True)(export.export_command)
 app.command(name="warmup")(warmup.warmup_command)
 app.command(name="demo")(demo.demo_command)
@@ -107,7 +107,7 @@ def _interrupt(*_: object) -> NoReturn:
 
 
 def _interrupt_again(lost: sys.UnraisableHookArgs) -> None:
-    """What is raised while an object is taken apart, or by what a compiler calls, goes no further: an interrupt has to come once more."""
+    """Send the interrupt again: Python drops an exception in a destructor or in a callback of the compiler."""
     if isinstance(lost.exc_value, Interrupted):
         Timer(0.01, os.kill, (os.getpid(), signal.SIGINT)).start()
     else:
@@ -115,22 +115,22 @@ def _interrupt_again(lost: sys.UnraisableHookArgs) -> None:
 
 
 def main() -> None:
-    """Run the command line and exit with its code; every error we raise on purpose is one line on standard error."""
+    """Run the command line and exit with its code; an `ExhumeError` is one line on standard error."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _interrupt)
         sys.unraisablehook = _interrupt_again
     without_pandas.keep_out()
-    # A command keeps most of what it makes until it ends: to look for garbage among it takes a tenth of a short one.
+    # A command keeps most of its objects until it ends: collecting cycles among them takes a tenth of a short command.
     with infrequent_gc():
         code = run(sys.argv[1:])
     if _is_interrupted.is_set():
-        # One that comes once more has nothing left to end.
+        # A second interrupt has nothing to stop.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     sys.exit(code)
 
 
 def run(arguments: list[str]) -> int:
-    """Run the command line on these arguments; what comes back is the exit code."""
+    """Run the command line on these arguments. Returns the exit code."""
     code = invoke(arguments)
     if code == EXIT_INTERRUPTED:
         typer.echo("interrupted", err=True)
@@ -138,7 +138,7 @@ def run(arguments: list[str]) -> int:
 
 
 def invoke(arguments: list[str]) -> int:
-    """As `run`, for a command that runs others: it does not say that it was interrupted."""
+    """Run the command line without the message `interrupted`: for a command that runs other commands."""
     from exhume.cli.destination import quiet_when_reader_leaves
 
     try:
@@ -148,7 +148,7 @@ def invoke(arguments: list[str]) -> int:
         error.show()
         return EXIT_WRONG_REQUEST
     except (typer.Abort, KeyboardInterrupt):
-        # By version, typer turns an interrupt into this or into the exit code itself.
+        # Some versions of typer turn an interrupt into Abort, others into the exit code.
         return EXIT_INTERRUPTED
     except ExhumeError as error:
         typer.echo(f"exhume: {printable(str(error))}", err=True)
@@ -156,6 +156,6 @@ def invoke(arguments: list[str]) -> int:
     except Exception:
         if not _is_interrupted.is_set():
             raise
-        # A compiler whose work was interrupted fails by what it lacks.
+        # An interrupted compiler raises an error of its own.
         return EXIT_INTERRUPTED
     return code if isinstance(code, int) else 0

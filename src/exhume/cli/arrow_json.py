@@ -1,7 +1,7 @@
-r"""Arrow values as JSON: nothing lost, nothing a terminal would obey.
+r"""Arrow values as JSON, without loss and without control characters.
 
-integers, booleans         as they are, int64 in full
-text                       as text; characters that do not show as `\uXXXX`, which a reader of JSON gets back unchanged
+integers, booleans         unchanged, int64 in full
+text                       as text; invisible characters as `\uXXXX`, which a JSON reader decodes unchanged
 bytes                      base64
 arrow.json                 the JSON value itself, not a string that holds it
 lists, structs, maps       arrays, objects, arrays of {"key", "value"}
@@ -39,9 +39,9 @@ def json_column(column: pa.Array) -> list[Any]:
 
 
 def dump(value: Any) -> str:
-    """This value as JSON on one line. Characters that do not show, lone surrogates among them, come out as escapes."""
+    """This value as JSON on one line. Invisible characters and lone surrogates become escapes."""
     text = _ENCODER.encode(value)
-    # Outside its strings JSON is ASCII that shows, so whatever does not show stands in a string, where an escape is allowed.
+    # JSON outside its strings is visible ASCII, so an invisible character is always inside a string, where an escape is allowed.
     return text if text.isascii() and text.isprintable() else "".join(map(_escaped, text))
 
 
@@ -77,7 +77,7 @@ def _escaped(character: str) -> str:
 
 
 def _converter(arrow_type: pa.DataType) -> Callable[[Any], Any] | None:
-    """What turns a Python value of this type into one that JSON can carry; None where it can carry the value as it is."""
+    """A function that turns a Python value of this type into a JSON value; None if no change is needed."""
     if is_json(arrow_type):
         return _parsed
     if isinstance(arrow_type, pa.BaseExtensionType):
@@ -105,7 +105,7 @@ def _is_text(arrow_type: pa.DataType) -> bool:
 
 
 def _total(arrow_type: pa.DataType) -> Callable[[Any], Any]:
-    """As `_converter`, but always a function, and one that takes None too."""
+    """A converter for this type that is always a function, and takes None too."""
     convert = _converter(arrow_type)
     if convert is None:
         return lambda value: value
@@ -134,7 +134,7 @@ def _number(value: float) -> float | str:
 
 
 def _parsed(text: str) -> Any:
-    """The value of this JSON text; the text itself where it is no JSON, or too deep or too long a number for Python to read."""
+    """The value of this JSON text; the text itself if it is not JSON, is nested too deeply, or has too long a number."""
     try:
         return json.loads(text, parse_constant=str, parse_float=_parsed_float)
     except (ValueError, RecursionError):

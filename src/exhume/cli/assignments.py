@@ -12,7 +12,7 @@ from exhume.cli.options import AtOffset, AtTime, CsvRaw, EvidencePaths, Groups, 
 
 
 class AssignmentsTable(StrEnum):
-    """What to show: a verdict for each group, or every partition."""
+    """The table to show: a verdict for each group, or all partitions."""
 
     verdicts = "verdicts"
     partitions = "partitions"
@@ -45,7 +45,7 @@ def assignments_command(
         typer.Option(
             "--expected",
             metavar="NAME",
-            help="The assignor to expect: range, roundrobin, sticky, cooperative-sticky, uniform, simple; auto tries all.",
+            help="The expected assignor: range, roundrobin, sticky, cooperative-sticky, uniform, simple; auto tries all.",
         ),
     ] = "auto",
     topics: Annotated[
@@ -63,10 +63,10 @@ def assignments_command(
             "--release",
             metavar="R",
             help="The release of the client that leads a classic group, or of the coordinator of another.",
-            show_default="every one",
+            show_default="all",
         ),
     ] = None,
-    every: Annotated[bool, typer.Option("--every", help="Judge every assignment that the log holds, not only the last one.")] = False,
+    every: Annotated[bool, typer.Option("--every", help="Judge all assignments in the log, not only the last one.")] = False,
     table: Annotated[
         AssignmentsTable | None,
         typer.Option("--table", help="Verdicts, or partitions.", show_default="verdicts; with --group partitions too"),
@@ -76,10 +76,11 @@ def assignments_command(
     output_file: OutputFile = None,
     csv_raw: CsvRaw = False,
 ) -> None:
-    """Compare who has which partition with who should have it.
+    """Compare the actual assignment of each group with the expected one.
 
-    A verdict for each group: as expected, or explained by which assignor of which releases, which hints at the client that led it; or by
-    none. For every partition who has it, who should, who had it, and what is odd: lost, doubled, moved, unsubscribed, beyond the count.
+    One verdict for each group: as expected, explained by an assignor of certain releases (a hint at the client that led the group), or not
+    explained. For each partition the actual, the expected and the previous owner, and the difference: lost, doubled, moved, unsubscribed,
+    beyond the partition count.
 
     Example: exhume assignments data/ --group billing --topics topics.csv
     """

@@ -1,4 +1,4 @@
-"""Where an answer goes: standard output, or a file that appears whole or not at all, and never inside the evidence."""
+"""The destination of an answer: standard output, or a file that appears whole or not at all, outside the evidence."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from typing import Any, BinaryIO, NoReturn
 from exhume.cli.progress import make_way
 from exhume.errors import RequestError
 
-#: What a shell reports for a program that SIGPIPE ended: 128 + 13.
+#: The exit status that a shell reports after SIGPIPE: 128 + 13.
 READER_LEFT_STATUS = 141
 
 _PARTITION_DIRECTORY = re.compile(r".+-[0-9]+(\.[0-9a-f]{32}-(delete|future|stray))?")
 
 
 class Sink(io.RawIOBase):
-    """A binary stream to write an answer to. Failures of the place are `RequestError`; a reader that left ends the program quietly."""
+    """A binary stream for an answer. A failed write raises `RequestError`; a closed pipe ends the program without a message."""
 
     def __init__(self, stream: BinaryIO, name: str, *, is_terminal: bool = False) -> None:
         self._stream = stream
@@ -51,7 +51,7 @@ class Sink(io.RawIOBase):
         return size_bytes
 
     def flush(self) -> None:
-        # Closing a RawIOBase flushes it once more, when the stream below may be closed already.
+        # Closing a RawIOBase flushes it again, after the stream below may be closed.
         if self._stream.closed:
             return
         try:
@@ -64,13 +64,13 @@ class Sink(io.RawIOBase):
 
 @contextmanager
 def open_destination(output_file: Path | None, *, evidence: Iterable[Path | str] = ()) -> Iterator[Sink]:
-    """The place to write an answer to; None is standard output.
+    """Open the destination of an answer; None is standard output.
 
-    A file is written aside, in its own directory, and renamed into place when the block ends well; when it does not, nothing is
-    left behind and a file of that name stays as it was.
+    A file is written under a temporary name in its directory and renamed at the end of the block. If the block fails, the temporary file is
+    removed and an earlier file of that name stays unchanged.
 
     Raises:
-        RequestError: the file lies inside the evidence, or cannot be written.
+        RequestError: the file is inside the evidence, or cannot be written.
     """
     if output_file is None:
         if sys.stdout is None:
@@ -81,12 +81,12 @@ def open_destination(output_file: Path | None, *, evidence: Iterable[Path | str]
         sink.flush()
         return
     refuse_inside(output_file, evidence)
-    # The file behind a symbolic link is replaced, not the link.
+    # Replace the target of a symbolic link, not the link.
     target = Path(os.path.realpath(output_file))
     if target.is_dir():
         raise RequestError(f"{output_file} is a directory", remedy="Name a file in it")
     if target.exists() and not target.is_file():
-        # A pipe or a device cannot be replaced by a file, and must not be.
+        # Never replace a pipe or a device by a file.
         with _opened(target, "wb", output_file) as sink:
             yield sink
         return
@@ -102,12 +102,12 @@ def open_destination(output_file: Path | None, *, evidence: Iterable[Path | str]
 
 
 def refuse_inside(path: Path, evidence: Iterable[Path | str]) -> None:
-    """Do nothing if this path lies outside the evidence.
+    """Raise an error if this path is inside the evidence.
 
-    A directory is evidence with all that is in it. A file is evidence itself, and so is the partition directory around it.
+    A directory is evidence with all of its contents. A file is evidence together with its partition directory.
 
     Raises:
-        RequestError: the path is evidence, or lies in it, symbolic links followed.
+        RequestError: the path is evidence or inside it, after symbolic links are resolved.
     """
     from exhume.codecs.uris import parse_place
 
@@ -115,21 +115,23 @@ def refuse_inside(path: Path, evidence: Iterable[Path | str]) -> None:
     for piece in evidence:
         named = piece if isinstance(piece, Path) else parse_place(piece)
         if not isinstance(named, Path):
-            # What lies elsewhere is not reached by writing here.
+            # A local file cannot overwrite evidence in a store.
             continue
         place = Path(os.path.realpath(named))
         if place.is_file() and _PARTITION_DIRECTORY.fullmatch(place.parent.name):
             place = place.parent
         if any(_is_same(ancestor, place) for ancestor in (target, *target.parents)):
-            raise RequestError(f"{path} lies inside the evidence {piece}", remedy="Evidence is never written to: choose a place outside it")
+            raise RequestError(
+                f"{path} is inside the evidence {piece}", remedy="exhume never writes to evidence: choose a place outside it"
+            )
 
 
 @contextmanager
 def quiet_when_reader_leaves() -> Iterator[None]:
-    """End the program with status 141 and no traceback when the reader of standard output (`| head`) has left.
+    """End the program with status 141 and without a traceback after the reader of standard output (`| head`) has closed it.
 
-    For `main`, around everything: it covers what is printed without a destination and what is still buffered at the end.
-    A command line library that treats a broken pipe in its own way sees `SystemExit`, which it lets pass.
+    `main` wraps all commands in it: it also covers text without a destination and the last flush. Raises `SystemExit`, because typer
+    handles a broken pipe in its own way.
     """
     try:
         yield
@@ -140,12 +142,12 @@ def quiet_when_reader_leaves() -> Iterator[None]:
 
 
 def cannot_write(name: Path | str, error: OSError) -> RequestError:
-    """The error for a place that cannot be written, in the system's words."""
+    """The error for a failed write, with the message of the system."""
     return RequestError(f"cannot write {name}: {error.strerror or error}", remedy="Choose another --output-file")
 
 
 def _leave_quietly() -> NoReturn:
-    # The interpreter flushes standard output once more on its way out, and would complain about the broken pipe then.
+    # The interpreter flushes standard output again at exit and would report the broken pipe.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     raise SystemExit(READER_LEFT_STATUS)
 
@@ -173,7 +175,7 @@ def _opened(path: Path, mode: str, name: Path) -> Iterator[Sink]:
         try:
             stream.close()
         except BrokenPipeError:
-            # Said already, by the write or flush that met it first.
+            # The write or flush before has already reported it.
             pass
         except OSError as error:
             raise cannot_write(name, error) from error

@@ -1,4 +1,4 @@
-"""Which detectors look, and what they are told besides the logs: the options of `exhume diagnose` and `exhume export`."""
+"""Options of `exhume diagnose` and `exhume export`: which detectors run, and their inputs besides the logs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ TopicsFile = Annotated[
 ]
 Live = Annotated[
     Path | None,
-    typer.Option("--live", metavar="FILE", help="What kafka-consumer-groups.sh --describe --all-groups printed.", show_default=False),
+    typer.Option("--live", metavar="FILE", help="The output of kafka-consumer-groups.sh --describe --all-groups.", show_default=False),
 ]
 Retention = Annotated[
     int | None,
@@ -48,13 +48,15 @@ Retention = Annotated[
         "--retention",
         parser=parse_retention,
         metavar="TIME",
-        help="offsets.retention.minutes of the broker, as for expiry.",
-        show_default="what removals speak for",
+        help="offsets.retention.minutes of the broker: 7d, 168h, 10080m, or milliseconds.",
+        show_default="the retention that most removals fit",
     ),
 ]
 OffsetsPartitionCount = Annotated[
     int | None,
-    typer.Option("--offsets-partitions", min=1, metavar="N", help="How many partitions __consumer_offsets has.", show_default="not known"),
+    typer.Option(
+        "--offsets-partitions", min=1, metavar="N", help="The number of partitions of __consumer_offsets.", show_default="unknown"
+    ),
 ]
 
 
@@ -66,10 +68,10 @@ def detector_inputs(
     retention_ms: int | None,
     offsets_partitions: int | None,
 ) -> Inputs:
-    """What these options give detectors.
+    """The inputs of detectors from these options.
 
     Raises:
-        RequestError: a file cannot be read, or a line of it is not of its form; names file and line.
+        RequestError: exhume cannot read a file, or a line has another format; names file and line.
     """
     from exhume.analysis.detectors import Inputs
     from exhume.analysis.detectors.inputs import read_live_file, read_offsets_file

@@ -42,7 +42,7 @@ _SHOWN = (
 
 
 class Severity(StrEnum):
-    """How bad: worth knowing, worth a look, or an incident."""
+    """The severity of a finding: information, warning or incident."""
 
     info = "info"
     warn = "warn"
@@ -50,7 +50,7 @@ class Severity(StrEnum):
 
 
 class FailOn(StrEnum):
-    """The severity from which on the exit code is 1."""
+    """The lowest severity that makes the exit code 1."""
 
     info = "info"
     warn = "warn"
@@ -77,12 +77,12 @@ def diagnose_command(
     paths: EvidencePaths,
     groups: Groups = None,
     codes: Codes = None,
-    min_severity: Annotated[Severity, typer.Option("--min-severity", help="Show findings from this severity on.")] = Severity.warn,
+    min_severity: Annotated[Severity, typer.Option("--min-severity", help="Show findings of this severity or higher.")] = Severity.warn,
     fail_on: Annotated[
-        FailOn, typer.Option("--fail-on", help="Exit with 1 when there is a finding from this severity on.")
+        FailOn, typer.Option("--fail-on", help="Exit with 1 if there is a finding of this severity or higher.")
     ] = FailOn.incident,
     undecided: Annotated[
-        bool, typer.Option("--undecided", help="Show what could not be decided, too. Of the codes asked for it always is.")
+        bool, typer.Option("--undecided", help="Also show checks that the log cannot decide. With --code they are always shown.")
     ] = False,
     end_offsets: EndOffsets = None,
     start_offsets: StartOffsets = None,
@@ -96,11 +96,11 @@ def diagnose_command(
     output_file: OutputFile = None,
     csv_raw: CsvRaw = False,
 ) -> None:
-    """Look for what is known to go wrong, and say what was found.
+    """Find known problems of consumer groups.
 
-    A row for each finding, the worst first: how bad and how sure, whose it is, the records it rests on, one sentence with the numbers, and
-    what else it could be. Where nothing is shown, all detectors have looked and found nothing; how many could not decide is said below.
-    Exit code 1 when something is an incident, or damage made the answer partial.
+    One row for each finding, the worst first: severity and confidence, group, the records that prove it, one sentence with the numbers, and
+    other possible causes. Without a row, all detectors ran and found nothing; the last line counts the checks that the log cannot decide.
+    The exit code is 1 after an incident, or if damage made the answer partial.
 
     Example: exhume diagnose data/ --min-severity info --end-offsets ends.txt
     """
@@ -133,7 +133,7 @@ def _shown(found: Findings, min_severity: Severity, *, undecided: bool) -> pa.Ta
 
 
 def _tell_rest(found: Findings, shown: int) -> None:
-    """Count what is not shown, on standard error."""
+    """Print the number of findings that are not shown on standard error."""
     undecided = sum(finding.confidence == "undecidable" for finding in found)
     parts = [f"{len(found)} findings, {shown} shown"]
     if undecided:

@@ -46,12 +46,14 @@ def diff_command(
     paths: EvidencePaths,
     from_offset: Annotated[
         list[str] | None,
-        typer.Option("--from-offset", metavar="P:N", help="The earlier moment: as --at-offset of state. Repeatable.", show_default=False),
+        typer.Option(
+            "--from-offset", metavar="P:N", help="The earlier state: after record N of offsets partition P. Repeatable.", show_default=False
+        ),
     ] = None,
     from_time: FromTime = None,
     to_offset: Annotated[
         list[str] | None,
-        typer.Option("--to-offset", metavar="P:N", help="The later moment; without one, the end. Repeatable.", show_default=False),
+        typer.Option("--to-offset", metavar="P:N", help="The later state; default: the end of the log. Repeatable.", show_default=False),
     ] = None,
     to_time: ToTime = None,
     clock: WhichClock = None,
@@ -62,10 +64,10 @@ def diff_command(
     output_file: OutputFile = None,
     csv_raw: CsvRaw = False,
 ) -> None:
-    """Show what differs between two moments, or two copies of a log.
+    """Show the differences between two moments of a log, or between two copies.
 
-    One path and a moment to begin with, or two paths and no moment. Groups, members, assignments and offsets come with both values and the
-    records that made them. The exit code is 1 where something differs, 0 where nothing does.
+    Give one path and an earlier moment, or two paths without a moment. Each row has a value of a group, member, assignment or offset before
+    and after, and the records that set it. The exit code is 1 if there is a difference.
 
     Example: exhume diff data/ --from-time 2026-11-20T14:00Z --to-time 2026-11-20T15:00Z --group billing
     """
@@ -81,7 +83,7 @@ def diff_command(
     has_moment = any(end is not None for end in (earlier, later, from_time, to_time))
     if len(paths) != (1 if has_moment else 2):
         raise RequestError(
-            "two moments of one log, or the ends of two copies",
+            "diff compares two moments of one log, or the ends of two copies",
             remedy="Give one path with --from-offset or --from-time, or two paths without moments",
         )
 

@@ -26,7 +26,7 @@ from exhume.cli.options import (
     ToTime,
 )
 
-#: What a person reads first; the other columns are in json, jsonl, csv and parquet.
+#: The columns for a terminal; json, jsonl, csv and parquet have all.
 _SHOWN = (
     "offsets_partition",
     "record_offset",
@@ -39,7 +39,7 @@ _SHOWN = (
     "is_tombstone",
     "value_version",
     "marks",
-    # The longest comes last: what is short stays in sight.
+    # The longest column is last, so that short columns stay visible.
     "value",
 )
 
@@ -58,8 +58,8 @@ def dump_command(
     to_offset: ToOffset = None,
     from_time: FromTime = None,
     to_time: ToTime = None,
-    raw: Annotated[bool, typer.Option("--raw", help="Key and value as bytes too (hexadecimal in tables).")] = False,
-    annotate: Annotated[bool, typer.Option("--annotate", help="A byte-by-byte reading: every field with its bytes, a row each.")] = False,
+    raw: Annotated[bool, typer.Option("--raw", help="Also show key and value as bytes (hexadecimal in tables).")] = False,
+    annotate: Annotated[bool, typer.Option("--annotate", help="Show each field with its bytes, one row per field.")] = False,
     include: Include = None,
     no_verify: NoVerify = False,
     temp_dir: TempDir = None,
@@ -67,9 +67,9 @@ def dump_command(
     output_file: OutputFile = None,
     csv_raw: CsvRaw = False,
 ) -> None:
-    """Show every record, one row each, decoded to the last field.
+    """Show each record, decoded to the last field.
 
-    Ranges include both ends. A filter on group, topic or partition leaves out records that have none.
+    Ranges include both ends. A filter on group, topic or partition leaves out records without this field.
 
     Example: exhume dump data/ --group billing --type offset_commit --from-time 2026-11-20
     """

@@ -1,7 +1,7 @@
-r"""Text out of the evidence, made harmless for a terminal.
+r"""Text from the evidence, made harmless for a terminal.
 
-Group, topic, member and client names are whatever a client sent: escape sequences that repaint the screen, marks that turn the
-reading direction, characters of no width that make two names look alike. `printable` shows all of these as visible escapes.
+A client chooses the names of groups, topics, members and clients. They may hold escape sequences, marks that change the reading direction,
+or characters without width that make two names look alike. `printable` shows all of these as visible escapes.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ _READS_AS_ESCAPE = re.compile(r"\\[\\nrtxuU]")
 
 
 def printable(text: str) -> str:
-    r"""This text with every character that a reader cannot see, or a terminal would obey, as an escape: `\n`, `\x1b`, `\u202e`.
+    r"""Escape characters that a reader cannot see or that control a terminal: `\n`, `\x1b`, `\u202e`.
 
-    Escaped are controls, format characters (bidirectional marks, zero width), line and paragraph separators, surrogates, private
-    and unassigned code points, and every space but U+0020. Two different texts never come out alike: where the result could be
-    mistaken for an escape, backslashes are doubled.
+    These are controls, format characters (bidirectional marks, zero width), line and paragraph separators, surrogates, private and
+    unassigned code points, and all spaces except U+0020. Two different texts always give two different results: backslashes are doubled if
+    the result could be mistaken for an escape.
     """
     if text.isprintable() and not _INVISIBLE_PATTERN.search(text) and not _READS_AS_ESCAPE.search(text):
         return text

@@ -1,4 +1,4 @@
-"""`exhume expiry`: what the expiry passes of a release remove, and when."""
+"""`exhume expiry`: the offsets and groups that the expiry task of a release removes, and when."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def expiry_command(
     release: Release = None,
     groups: Groups = None,
     as_records: Annotated[
-        bool, typer.Option("--as-records", help="The tombstones that a pass would write now; json has their keys in base64.")
+        bool, typer.Option("--as-records", help="Show the tombstones that the expiry task would write now; json has their keys in base64.")
     ] = False,
     temp_dir: TempDir = None,
     output: OutputOption = Output.table,
@@ -28,8 +28,8 @@ def expiry_command(
 ) -> None:
     """Show which offsets and groups expire, when, and by which rule.
 
-    A row for each committed offset and each group: when an expiry pass first removes it if nothing changes, what that is counted from,
-    whether it is past due; for those that stay, why. Nothing is written to the log.
+    One row for each committed offset and each group: the time at which the expiry task removes it if nothing changes, the start of its age,
+    and whether it is due; for offsets that stay, the reason. exhume writes nothing to the log.
 
     Example: exhume expiry data/ --retention 7d --release 2.8.2 --group billing
     """

@@ -40,10 +40,10 @@ def explain_command(
     output_file: OutputFile = None,
     csv_raw: CsvRaw = False,
 ) -> None:
-    """Explain a group in plain sentences: what it is, its state and how sure that is, its members, rebalances and commits.
+    """Explain a group in plain sentences: its type, state, members, rebalances and commits.
 
-    Then what is odd, what is missing, and what to type next. Behind each sentence stand the records that it rests on: [12:1042-1077] are
-    record offsets of offsets partition 12. What is not proven says so: likely, possibly, undecidable.
+    Then unexpected offsets, missing records, and the next commands. Each sentence names the records that prove it: [12:1042-1077] are
+    record offsets of offsets partition 12. A sentence without proof begins with its confidence: likely, possibly, undecidable.
 
     Example: exhume explain data/ --group billing --at-time 2026-11-20T03:00
     """

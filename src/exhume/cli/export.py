@@ -39,14 +39,14 @@ _DEFAULT_TABLES = "groups,members,offsets,loads"
 def export_command(
     paths: EvidencePaths,
     output_dir: Annotated[
-        str, typer.Option("--output-dir", metavar="DIR", help="The directory to write; an earlier output of this command is replaced.")
+        str, typer.Option("--output-dir", metavar="DIR", help="The directory to write; replaces an earlier output of this command.")
     ],
     tables: Annotated[
         str,
         typer.Option(
             "--tables",
             metavar="NAME,…",
-            help="The tables to write: those of state, summary, rebalances, owners, findings (by name: detectors run).",
+            help="The tables to write: those of state, summary, rebalances, owners, findings (with findings, detectors run).",
         ),
     ] = _DEFAULT_TABLES,
     release: LoadRelease = None,
@@ -71,16 +71,17 @@ def export_command(
             show_default="that of spark-submit, else local[*]",
         ),
     ] = None,
-    strict: Annotated[bool, typer.Option("--strict", help="End with an error where damage made the answer partial.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="End with an error if damage made the answer partial.")] = False,
     no_verify: NoVerify = False,
 ) -> None:
     """Reconstruct the state of large logs on Apache Spark, as Parquet.
 
-    DIR gets a directory for each table, in it one for each offsets partition, and manifest.json, which lists every segment that was read
-    with its digest and what its checksums say. It appears whole, or stays as it was before.
+    DIR gets a directory for each table, with one directory for each offsets partition, and manifest.json, which lists each segment with its
+    digest and the result of its checksums. DIR appears whole, or stays unchanged.
 
-    The table findings is always written, with what reading and loading tell: damage above all. Named among the tables, it has what exhume
-    diagnose finds, too, by the same options (--code to --offsets-partitions). Detectors judge whole logs: at a moment they do not run.
+    The command always writes the table findings, with damage and other findings of the load. If --tables names findings, the table also has
+    those of exhume diagnose, with the same options (--code to --offsets-partitions). Detectors judge whole logs: they do not run at a
+    moment.
 
     Example: exhume export s3://backup/kafka-1 s3://backup/kafka-2 --output-dir /data/state --tables groups,offsets --release 4.3
     """
@@ -93,7 +94,7 @@ def export_command(
     wanted = [name.strip() for name in tables.split(",") if name.strip()]
     if not wanted:
         raise RequestError("no table", remedy=f"Name some, such as --tables {_DEFAULT_TABLES}")
-    # Before a session costs seconds.
+    # Check before a session starts, which takes seconds.
     told = detector_inputs(end_offsets, start_offsets, topics_file, live, retention, offsets_partitions)
     check_tables(wanted, at_moment=at_offset is not None or at_time is not None, detector_inputs=told, codes=codes or None)
     session = open_session("exhume export", master)
@@ -126,7 +127,7 @@ def export_command(
 
 
 def _tell(state: StateFrames) -> None:
-    """What the loads came to, in one line."""
+    """Print the outcomes of the loads in one line."""
     outcomes = {row["outcome"]: row["count"] for row in state["loads"].groupBy("outcome").count().collect()}
     typer.echo(", ".join(f"{outcome}: {count}" for outcome, count in sorted(outcomes.items())) or "nothing was loaded", err=True)
     if state.has_damage:

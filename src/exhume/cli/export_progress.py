@@ -1,4 +1,4 @@
-"""Progress of jobs on Spark: a bar for each thing that is done, while somebody watches."""
+"""Progress of jobs on Spark: a bar for each phase, on a terminal."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 
 @contextmanager
 def shown_phases(session: Any) -> Iterator[Callable[[str, Iterable[PartitionDirectory]], None]]:
-    """What is to be told of each phase of this session, and of the partitions that are read for it.
+    """Show a bar for each phase of this session.
 
-    The bar says what was planned, and counts bytes as tasks end.
+    The yielded function begins a phase: it takes its name and the partitions to read. The bar has their total bytes, and advances when
+    tasks end.
     """
     phases = _Phases()
     with JobWatch(session, phases.advance) as watch, _interrupts_cancel(watch):
@@ -38,7 +39,7 @@ def shown_phases(session: Any) -> Iterator[Callable[[str, Iterable[PartitionDire
 
 @contextmanager
 def _interrupts_cancel(watch: JobWatch) -> Iterator[None]:
-    """An interrupt cancels the jobs of this watch before it goes on. Spark's own handler tries to, with words that it cannot send then."""
+    """Cancel the jobs of this watch on an interrupt. Spark's own handler fails, because it cannot send its message then."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -48,7 +49,7 @@ def _interrupts_cancel(watch: JobWatch) -> Iterator[None]:
     def interrupt(*_: object) -> NoReturn:
         nonlocal is_interrupted
         is_interrupted = True
-        # What py4j has to say about the call that is cut off.
+        # Silence py4j: it logs the interrupted call.
         logging.disable(logging.CRITICAL)
         watch.cancel()
         raise Interrupted
@@ -57,7 +58,7 @@ def _interrupts_cancel(watch: JobWatch) -> Iterator[None]:
     try:
         yield
     except Exception:
-        # py4j makes an error of its own of whatever is raised in the midst of a call.
+        # py4j wraps an exception that is raised during a call.
         if is_interrupted:
             raise Interrupted from None
         raise
@@ -82,10 +83,10 @@ class _Phases:
                 self._bar = Progress(label, total_bytes=self._total_bytes).__enter__()
 
     def advance(self, done_tasks: int, tasks: int) -> None:
-        """Called now and then, by another thread."""
+        """Move the bar; another thread calls this."""
         with self._lock:
             if self._bar is not None and tasks:
-                # More tasks may come to be known: nothing goes back.
+                # The number of tasks may grow: the bar never moves back.
                 self._bar.advance(max(self._total_bytes * done_tasks // tasks - self._bar.done_bytes, 0))
 
     def end(self) -> None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class By(StrEnum):
-    """What to count by."""
+    """The key to count by."""
 
     GROUP = "group"
     TOPIC = "topic"
@@ -53,7 +53,9 @@ _OF_PARTITIONS = (
 
 def growth_command(
     paths: EvidencePaths,
-    by: Annotated[By, typer.Option("--by", help="What to count by; partition says how far a cleaner may go in each.")] = By.GROUP,
+    by: Annotated[
+        By, typer.Option("--by", help="Count by this key; partition shows how far the cleaner may go in each offsets partition.")
+    ] = By.GROUP,
     now: Now = None,
     no_verify: NoVerify = False,
     temp_dir: TempDir = None,
@@ -61,10 +63,10 @@ def growth_command(
     output_file: OutputFile = None,
     csv_raw: CsvRaw = False,
 ) -> None:
-    """Show what fills the topic, and what compaction would free.
+    """Show which groups or topics fill the log, and what compaction would free.
 
-    Records and bytes on disk by group, topic, record type or hour: live ones, those that a later record of their key supersedes,
-    tombstones, and what a cleaner would free now. It cannot free what lies in the active segment, or behind an open transaction.
+    Records and bytes on disk by group, topic, record type or hour: live, superseded by a later record of their key, tombstones, and
+    freeable by the cleaner now. The cleaner cannot free the active segment, nor records after the start of an open transaction.
 
     Example: exhume growth data/ --by topic
     """

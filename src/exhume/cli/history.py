@@ -37,17 +37,17 @@ def history_command(
     partition: Partition = None,
     release: Annotated[
         str | None,
-        typer.Option("--release", metavar="R", help="The Kafka release whose rules say what is left.", show_default="the newest"),
+        typer.Option("--release", metavar="R", help="The Kafka release whose rules decide which records count.", show_default="the newest"),
     ] = None,
     temp_dir: TempDir = None,
     output: OutputOption = Output.table,
     output_file: OutputFile = None,
     csv_raw: CsvRaw = False,
 ) -> None:
-    """Show the life of a group or of one key, record by record.
+    """Show the history of a group or of one key, record by record.
 
-    Every record that the log still holds: those that count at the end, those superseded or deleted and by which record, transactions with
-    their outcome, who owned a partition at each commit, where the log says so, and who can have made it: no record names its author.
+    Each record in the log: whether it counts at the end, or which record superseded or deleted it, the outcome of its transaction, the
+    owner of the partition at each commit, and who can have committed. No record names its author.
 
     Example: exhume history data/ --group billing --topic orders --partition 3
     """

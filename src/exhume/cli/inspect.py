@@ -8,7 +8,7 @@ import typer
 
 from exhume.cli.options import CsvRaw, EvidencePaths, Include, NoVerify, Output, OutputFile, OutputOption, TempDir
 
-#: What a person reads first, and in this order; the other tables and columns are one --table or --output json away.
+#: The tables and columns for a terminal, in this order; --table and --output json have all of them.
 _SHOWN = {
     "findings": ("severity", "code", "path", "byte_position", "first_record_offset", "size_bytes", "sentence", "remedy"),
     "log_directories": ("replica", "path", "broker_id", "cluster_id", "is_whole", "clean_shutdown"),
@@ -67,10 +67,10 @@ def inspect_command(
     output_file: OutputFile = None,
     csv_raw: CsvRaw = False,
 ) -> None:
-    """Show what is here, what it holds, and what it lacks.
+    """Show the contents of a copy: partitions, segments, formats, gaps and damage.
 
-    Findings first, then partitions, segments, formats, record types and time spans. Gaps, checkpoints, indexes, leader epochs and
-    producer snapshots have tables of their own.
+    First findings, then partitions, segments, formats, record types and time spans. Gaps, checkpoints, indexes, leader epochs and producer
+    snapshots have tables of their own.
 
     Example: exhume inspect data/ --table segments
     """

@@ -20,19 +20,18 @@ app = typer.Typer(help="Write logs of known situations, to practise on.", no_arg
 
 _SHOWN = ("name", "what_happens", "try")
 _QUESTIONS: Mapping[Kind, str] = {
-    "hit": "Is it found, on which records does that rest, and what is not excluded?",
-    "near miss": "It only looks like it: what tells you so, before you ask?",
-    "undecidable": "Why can nobody tell?",
+    "hit": "Which finding does diagnose give, which records prove it, and what is not excluded?",
+    "near miss": "This log only resembles the incident: which records show the difference?",
+    "undecidable": "Which evidence is missing in this log?",
 }
 
 
 @app.command("list")
 def list_command(output: OutputOption = Output.table, output_file: OutputFile = None, csv_raw: CsvRaw = False) -> None:
-    """Show the situations there are, and how to begin with each.
+    """List the situations that `exhume lab write` can write.
 
-    Stories first, then every incident that `exhume diagnose` looks for, by its code. Their message formats, the first releases that load
-    or write them, and what there is of each incident (logs that have it, near misses, logs that leave it open) are in json, jsonl, csv and
-    parquet.
+    First the stories, then the incidents that `exhume diagnose` looks for, by code. json, jsonl, csv and parquet also have the message
+    formats, the first releases that load or write each log, and the logs of each incident: hits, near misses and undecidable logs.
 
     Example: exhume lab list
     """
@@ -47,28 +46,30 @@ def list_command(output: OutputOption = Output.table, output_file: OutputFile = 
 
 @app.command("write")
 def write_command(
-    name: Annotated[str, typer.Argument(metavar="NAME", show_default=False, help="A situation that `exhume lab list` names.")],
-    directory: Annotated[Path, typer.Argument(metavar="DIR", show_default=False, help="Where to: a directory that is empty, or missing.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", show_default=False, help="A name from `exhume lab list`.")],
+    directory: Annotated[Path, typer.Argument(metavar="DIR", show_default=False, help="The directory to write: new or empty.")],
     message_format: Annotated[
         int | None,
-        typer.Option("--message-format", metavar="0|1|2", help="The format of its batches.", show_default="the one that fits it best"),
+        typer.Option(
+            "--message-format", metavar="0|1|2", help="The message format of its batches.", show_default="the best format for the situation"
+        ),
     ] = None,
-    codec: Annotated[str, typer.Option("--codec", metavar="none|gzip|snappy|lz4|zstd", help="The compression of its batches.")] = "none",
+    codec: Annotated[str, typer.Option("--codec", metavar="none|gzip|snappy|lz4|zstd", help="The codec of its batches.")] = "none",
     hit: Annotated[
-        int | None, typer.Option("--hit", metavar="N", min=1, help="Of an incident: its N-th log.", show_default="the first")
+        int | None, typer.Option("--hit", metavar="N", min=1, help="The N-th log of an incident.", show_default="the first")
     ] = None,
     near_miss: Annotated[
         int | None,
-        typer.Option("--near-miss", metavar="N", min=1, help="The N-th log that only looks like it, instead.", show_default=False),
+        typer.Option("--near-miss", metavar="N", min=1, help="The N-th log that only resembles the incident, instead.", show_default=False),
     ] = None,
     undecidable: Annotated[
-        int | None, typer.Option("--undecidable", metavar="N", min=1, help="The N-th log that leaves it open, instead.", show_default=False)
+        int | None, typer.Option("--undecidable", metavar="N", min=1, help="The N-th undecidable log, instead.", show_default=False)
     ] = None,
 ) -> None:
-    """Write a situation as brokers would have left it.
+    """Write the log of a known situation, as brokers write it.
 
-    The same situation in the same format and codec is the same bytes every time. Standard output has the data directories, one for each
-    broker. What an incident is told with besides its log, such as end offsets, is in files in DIR.
+    The same situation in the same format and codec gives the same bytes each time. Standard output has the data directories, one for each
+    broker. Further inputs of an incident, such as end offsets, are files in DIR.
 
     Example: exhume lab write failover drill/ --message-format 2 --codec zstd
     Example: exhume lab write IC-04 drill/ --near-miss 2
@@ -78,12 +79,14 @@ def write_command(
     numbers: dict[Kind, int | None] = {"hit": hit, "near miss": near_miss, "undecidable": undecidable}
     asked = {kind: number for kind, number in numbers.items() if number is not None}
     if len(asked) > 1:
-        raise RequestError("several logs at once", remedy="Choose one of --hit, --near-miss and --undecidable")
+        raise RequestError(
+            "--hit, --near-miss and --undecidable exclude each other", remedy="Choose one of --hit, --near-miss and --undecidable"
+        )
     try:
         if name in INCIDENTS or name.startswith("IC-"):
             _write_incident(name, directory, message_format, codec, asked or {"hit": 1})
         elif asked:
-            raise RequestError(f"{name} is no incident, and has one log only", remedy="Leave --hit, --near-miss and --undecidable out")
+            raise RequestError(f"{name} is not an incident, and has only one log", remedy="Leave --hit, --near-miss and --undecidable out")
         else:
             _write_scenario(name, directory, message_format, codec)
     except OSError as error:

@@ -14,21 +14,21 @@ def load_check_command(
     paths: EvidencePaths,
     releases: Annotated[
         list[str] | None,
-        typer.Option("--release", metavar="R", help="Only this release. Repeatable.", show_default="every span of releases"),
+        typer.Option("--release", metavar="R", help="Only this release. Repeatable.", show_default="all spans of releases"),
     ] = None,
     stop: Annotated[
         StopOption | None,
-        typer.Option("--stop", help="How the broker stopped.", show_default="as the directory says; both ways where it does not"),
+        typer.Option("--stop", help="The last stop of the broker.", show_default="as the directory shows, else both"),
     ] = None,
     temp_dir: TempDir = None,
     output: OutputOption = Output.table,
     output_file: OutputFile = None,
     csv_raw: CsvRaw = False,
 ) -> None:
-    """Show which releases would load these logs, whole or in part.
+    """Show which releases load these logs, and which records each of them loses or refuses.
 
-    What each would lose or refuse, before a broker is started on them. A line for each release; json, jsonl, csv and parquet have a row for
-    each offsets partition. Exit code 1 when something is refused or lost.
+    Run it before you start a broker on the logs. One line for each release; json, jsonl, csv and parquet have a row for each offsets
+    partition. The exit code is 1 if a release refuses or loses a record.
 
     Example: exhume load-check data/ --release 2.8.2 --release 4.3
     """

@@ -1,4 +1,4 @@
-"""Moments: read from what a person types, shown in UTC with the zone. Inside, a moment is int64 milliseconds since the epoch."""
+"""Times: parsed from an option, shown in UTC with the zone. In tables a time is int64 milliseconds since the epoch."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ __all__ = ["format_ms", "is_moment", "parse_moment"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
-# 9999-12-31 23:59:59.999, the last moment that four digits of a year can show.
+# 9999-12-31 23:59:59.999, the last time with a year of four digits.
 _LAST_SHOWN_MS = 253_402_300_799_999
 
-# Timeouts and intervals carry `_ms` too; only these endings name a moment.
+# Timeouts and intervals end in `_ms` too; only these endings name a time.
 _MOMENT_ENDINGS = ("timestamp_ms", "horizon_ms", "deadline_ms", "at_ms", "at_time_ms")
 
 
 def format_ms(moment_ms: int) -> str:
-    """This moment as `2026-11-21 05:26:29.123Z`; the number itself where it is no moment of the years 1970 to 9999.
+    """This time as `2026-11-21 05:26:29.123Z`; the number itself outside the years 1970 to 9999.
 
-    Kafka uses -1 for "none" and brokers wrote Long.MAX_VALUE for "never"; both come out as they are.
+    Kafka uses -1 for "none", and brokers wrote Long.MAX_VALUE for "never"; both stay numbers.
     """
     if not 0 <= moment_ms <= _LAST_SHOWN_MS:
         return str(moment_ms)
@@ -29,5 +29,5 @@ def format_ms(moment_ms: int) -> str:
 
 
 def is_moment(column: str) -> bool:
-    """True when a column of this name holds moments, not durations such as `session_timeout_ms`."""
+    """True if a column of this name holds times, not durations such as `session_timeout_ms`."""
     return column.endswith(_MOMENT_ENDINGS)

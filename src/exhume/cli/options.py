@@ -1,4 +1,4 @@
-"""What many commands share: their arguments and options, declared once. Imports nothing heavy, so that `--help` stays quick."""
+"""Arguments and options that several commands share. This module imports no heavy package, so that `--help` stays fast."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from exhume.errors import RequestError
 
 
 class Output(StrEnum):
-    """How an answer is written: `table` for people, the others for programs."""
+    """The format of an answer: `table` for people, the others for programs."""
 
     table = "table"
     json = "json"
@@ -25,14 +25,14 @@ class Output(StrEnum):
 
 
 class ClockOption(StrEnum):
-    """Which time of a record counts: when it was appended, or for offset commits the commit timestamp inside."""
+    """The time of a record: its append time, or the commit timestamp inside an offset commit."""
 
     append = "append"
     commit = "commit"
 
 
 class Leftover(StrEnum):
-    """What a broker left lying about and would not read: segment files by their suffix, then partition directories by theirs."""
+    """Files and directories that a broker does not read: segment files by suffix, then partition directories by suffix."""
 
     deleted = "deleted"
     swap = "swap"
@@ -55,7 +55,7 @@ TempDir = Annotated[
     typer.Option(
         "--temp-dir",
         metavar="DIR",
-        help="Where archives are unpacked, and what URIs name is kept while it is read.",
+        help="The directory for unpacked archives and fetched segments.",
         show_default="the system's",
     ),
 ]
@@ -64,30 +64,30 @@ Include = Annotated[
     typer.Option(
         "--include",
         metavar="KIND",
-        help="Read leftovers of this kind too: files (deleted, swap, cleaned), directories (delete, future, stray). Repeatable.",
+        help="Also read files (deleted, swap, cleaned) or directories (delete, future, stray) of this kind. Repeatable.",
         show_default=False,
     ),
 ]
 
 NoVerify = Annotated[bool, typer.Option("--no-verify", help="Do not check the checksums of batches.")]
 
-OutputOption = Annotated[Output, typer.Option("--output", help="How to write the answer.")]
+OutputOption = Annotated[Output, typer.Option("--output", help="The format of the answer.")]
 OutputFile = Annotated[
     Path | None,
-    typer.Option("--output-file", metavar="FILE", help="Write there instead of standard output.", show_default=False),
+    typer.Option("--output-file", metavar="FILE", help="Write the answer to this file instead of standard output.", show_default=False),
 ]
 CsvRaw = Annotated[
     bool,
-    typer.Option("--csv-raw", help="CSV cells as they are: formulas not disarmed, control characters not shown."),
+    typer.Option("--csv-raw", help="Write CSV cells unchanged: without a quote before formulas, without escapes for control characters."),
 ]
 
 FromOffset = Annotated[
     int | None,
-    typer.Option("--from-offset", min=0, metavar="N", help="From this record offset on.", show_default=False),
+    typer.Option("--from-offset", min=0, metavar="N", help="From this record offset, inclusive.", show_default=False),
 ]
 ToOffset = Annotated[
     int | None,
-    typer.Option("--to-offset", min=0, metavar="N", help="Up to and with this record offset.", show_default=False),
+    typer.Option("--to-offset", min=0, metavar="N", help="Up to this record offset, inclusive.", show_default=False),
 ]
 FromTime = Annotated[
     int | None,
@@ -95,7 +95,7 @@ FromTime = Annotated[
         "--from-time",
         parser=parse_moment,
         metavar="TIME",
-        help="From this moment on: ISO 8601 (no zone: UTC) or epoch milliseconds.",
+        help="From this time, inclusive: ISO 8601 (UTC without a zone) or epoch milliseconds.",
         show_default=False,
     ),
 ]
@@ -105,14 +105,14 @@ ToTime = Annotated[
         "--to-time",
         parser=parse_moment,
         metavar="TIME",
-        help="Up to and with this moment.",
+        help="Up to this time, inclusive.",
         show_default=False,
     ),
 ]
 
 
 def typed_name(text: str) -> str:
-    """A name from the command line as the decoders read one: bytes that are no UTF-8 become U+FFFD."""
+    """A name from the command line as the decoders read it: bytes that are not UTF-8 become U+FFFD."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
@@ -121,7 +121,7 @@ AtOffset = Annotated[
     typer.Option(
         "--at-offset",
         metavar="P:N",
-        help="As of record offset N of offsets partition P, N included; N alone where there is one partition only. Repeatable.",
+        help="The state after record N of offsets partition P. N alone if the log has one partition. Repeatable.",
         show_default=False,
     ),
 ]
@@ -131,7 +131,7 @@ AtTime = Annotated[
         "--at-time",
         parser=parse_moment,
         metavar="TIME",
-        help="As of this moment: ISO 8601 (no zone: UTC) or epoch milliseconds.",
+        help="The state at this time: ISO 8601 (UTC without a zone) or epoch milliseconds.",
         show_default=False,
     ),
 ]
@@ -142,23 +142,28 @@ WhichClock = Annotated[
 
 
 def parse_retention(text: str) -> int:
-    """A retention in milliseconds, from `7d`, `168h`, `10080m`, or the milliseconds themselves.
+    """Parse a retention: `7d`, `168h`, `10080m`, or milliseconds.
+
+    Returns:
+        milliseconds.
 
     Raises:
-        RequestError: none of these.
+        RequestError: the text is none of these.
     """
     retention_ms = parse_duration(text)
     if retention_ms is None:
-        raise RequestError(
-            f"{text!r} is no length of time", remedy="Write days, hours, minutes or milliseconds, such as 7d, 168h or 10080m"
-        )
+        raise RequestError(f"{text!r} is not a duration", remedy="Write days, hours, minutes or milliseconds, such as 7d, 168h or 10080m")
     return retention_ms
 
 
 Now = Annotated[
     int | None,
     typer.Option(
-        "--now", parser=parse_moment, metavar="TIME", help="The time to ask for, as --at-time of state.", show_default="this moment"
+        "--now",
+        parser=parse_moment,
+        metavar="TIME",
+        help="Judge expiry and age at this time: ISO 8601 or epoch milliseconds.",
+        show_default="now",
     ),
 ]
 Retention = Annotated[
@@ -168,12 +173,12 @@ Retention = Annotated[
         parser=parse_retention,
         metavar="TIME",
         help="offsets.retention.minutes of the broker: 7d, 168h, 10080m, or milliseconds.",
-        show_default="that of the release",
+        show_default="the default of the release",
     ),
 ]
 Release = Annotated[
     str | None,
-    typer.Option("--release", metavar="R", help="The Kafka release whose rules count.", show_default="the newest"),
+    typer.Option("--release", metavar="R", help="The Kafka release whose rules apply.", show_default="the newest"),
 ]
 LoadRelease = Annotated[
     str | None,
@@ -186,22 +191,25 @@ TopicNamesFile = Annotated[
 
 
 def record_offsets(texts: list[str] | None, option: str) -> int | dict[int, int] | None:
-    """Record offsets by offsets partition, from `P:N` each, or the one that stands alone; None where there is none.
+    """Parse record offsets: `P:N` for each offsets partition, or one `N`.
+
+    Returns:
+        a mapping of offsets partition to record offset, or one offset; None without texts.
 
     Raises:
-        RequestError: neither of the two, or two offsets for one partition; names the option.
+        RequestError: a text has neither form, or two texts name one partition; names the option.
     """
     if not texts:
         return None
-    remedy = f"Write {option} P:N once for each offsets partition, such as {option} 7:1200, or {option} N where there is only one"
+    remedy = f"Write {option} P:N once for each offsets partition, such as {option} 7:1200, or {option} N if the log has only one"
     if len(texts) == 1 and texts[0].isascii() and texts[0].isdigit():
         return int(texts[0])
     by_partition: dict[int, int] = {}
     for text in texts:
         match = re.fullmatch(r"([0-9]{1,10}):([0-9]{1,19})", text)
         if match is None or int(match[1]) in by_partition:
-            what = "is no record offset of a partition" if match is None else "is the second one of this partition"
-            raise RequestError(f"{option} {text!r} {what}", remedy=remedy)
+            problem = "is not P:N" if match is None else "names this partition for the second time"
+            raise RequestError(f"{option} {text!r} {problem}", remedy=remedy)
         by_partition[int(match[1])] = int(match[2])
     return by_partition
 

@@ -43,7 +43,7 @@ def owners_command(
     paths: EvidencePaths,
     topic: Annotated[str, typer.Option("--topic", parser=typed_name, metavar="TOPIC", help="The topic.", show_default=False)],
     partition: Annotated[
-        int | None, typer.Option("--partition", min=0, metavar="N", help="Only this partition of it.", show_default=False)
+        int | None, typer.Option("--partition", min=0, metavar="N", help="Only this partition of the topic.", show_default=False)
     ] = None,
     groups: Groups = None,
     at_offset: AtOffset = None,
@@ -53,10 +53,10 @@ def owners_command(
     output_file: OutputFile = None,
     csv_raw: CsvRaw = False,
 ) -> None:
-    """Show who owned a partition when, in every group that read it.
+    """Show the owners of a partition over time, in each group that read it.
 
-    A row for each interval: the member that had it, from which record to which, with its generation or epoch, client and host; gaps where
-    nobody had it, and overlaps where two had. A commit does not name its author: its owner then is the likeliest.
+    One row for each interval: the member, the first and the last record, its generation or epoch, client and host. Gaps are intervals
+    without an owner; overlaps have two owners. A commit does not name its author: the owner at that time is the most likely one.
 
     Example: exhume owners data/ --topic orders --partition 3 --at-time 2026-11-20T14:07Z
     """

@@ -1,4 +1,4 @@
-"""An explanation as a page of text: headings, sentences of 80 columns, commands in one line each, whatever their length."""
+"""An explanation as a page of text: headings, sentences of 80 columns, and each command on one line."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _HEADINGS: Mapping[str, str] = {
     "members": "Members",
     "rebalances": "Rebalances",
     "commits": "Commits",
-    "odd": "What is odd",
+    "odd": "What stands out",
     "missing": "What is missing",
     "next": "What to look at next",
 }
-#: How a sentence begins that is not proven.
+#: The first word of a sentence without proof.
 _SURENESS: Mapping[str, str] = {"likely": "Likely: ", "possible": "Possibly: ", "undecidable": "Undecidable: "}
 
 
 def page_text(explanation: pa.Table, *, is_terminal: bool) -> Iterator[str]:
-    """The pages of this `EXPLANATION`, section by section; with colours where they go to a terminal that has some."""
+    """The pages of this `EXPLANATION`, section by section; with colours on a terminal that has them."""
     if is_terminal:
         terminal = Console(file=sys.stdout, markup=False, emoji=False, highlight=False)
         console = Console(file=sys.stdout, markup=False, emoji=False, highlight=False, width=min(_COLUMNS, terminal.width))
@@ -59,7 +59,7 @@ def _title(group: str, replica: str, offsets_partition: int | None) -> Text:
 
 def _print_row(console: Console, row: Mapping[str, Any]) -> None:
     if row["section"] == "next":
-        # Unfolded, so that it can be copied.
+        # One line, so that it can be copied.
         console.print(
             f"  {printable(row['sentence'])}:", Text(f"    {printable(row['next_command'])}", style="cyan"), sep="\n", soft_wrap=True
         )

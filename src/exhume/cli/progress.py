@@ -1,4 +1,4 @@
-"""Progress of long work on standard error: bytes done, rate, time left. Silent for quick work and where nobody watches."""
+"""Progress of long work on standard error: bytes done, rate, time left. Only on a terminal, and not for fast work."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ if TYPE_CHECKING:
     from rich.progress import Progress as Bar
     from rich.progress import TaskID
 
-#: Work that ends sooner never shows a bar.
+#: Work that ends earlier shows no bar.
 SHOWN_AFTER_SECONDS = 0.5
 
 _running: set[Progress] = set()
 
 
 def make_way() -> None:
-    """Take every bar off the screen for good; for whoever writes an answer to a terminal."""
+    """Remove all bars from the screen, before an answer goes to the terminal."""
     for progress in _running:
         progress.make_way()
 
 
 class Progress:
-    """A context manager around work over bytes; the work calls `advance` with the bytes it has done.
+    """A context manager around work over bytes; the work calls `advance` with the number of bytes done.
 
-    The bar shows only when standard error is a terminal, and disappears when the work ends, or when an answer begins to appear on
-    a terminal. `total_bytes` None: not known; it may be set while the work goes on.
+    The bar shows only if standard error is a terminal. It disappears when the work ends, or when an answer appears on a terminal.
+    `total_bytes` None: unknown; it may be set during the work.
 
         with Progress("reading", total_bytes=size_bytes) as progress:
             for segment in segments:
@@ -53,7 +53,7 @@ class Progress:
         return self._bar is not None
 
     def advance(self, size_bytes: int) -> None:
-        """Count these many bytes as done. Cheap enough to be called for every batch."""
+        """Count these bytes as done. Cheap enough to call for each batch."""
         self.done_bytes += size_bytes
         if not self._is_watched:
             return
@@ -65,7 +65,7 @@ class Progress:
             self._bar.update(self._task, completed=self.done_bytes, total=self.total_bytes)
 
     def make_way(self) -> None:
-        """Take the bar off the screen for good: an answer is about to appear on the same terminal."""
+        """Remove the bar for good, before an answer appears on the same terminal."""
         self._is_watched = False
         self._remove()
 

@@ -33,10 +33,10 @@ def rebalances_command(
     output_file: OutputFile = None,
     csv_raw: CsvRaw = False,
 ) -> None:
-    """Show the rebalances of groups: when, why, who came and went, what moved.
+    """Show the rebalances of groups: time, causes, members that joined or left, moved partitions.
 
-    A row for each generation that was stored, or epoch of a consumer, share or streams group, as far as the log still has them; generations
-    that never got an assignment show as gaps, storms as findings.
+    One row for each generation of a classic group, or epoch of a consumer, share or streams group, with a record in the log. Generations
+    without an assignment show as gaps. A last line counts storms.
 
     Example: exhume rebalances data/ --group billing
     """

@@ -19,10 +19,10 @@ _SHOWN = (
 
 
 def releases_command(output: OutputOption = Output.table, output_file: OutputFile = None, csv_raw: CsvRaw = False) -> None:
-    """Show the releases there are rules for, and what differs.
+    """Show the releases that exhume can replay, and how their loads differ.
 
-    A row is a span of releases that load alike. More columns, the names of all rules that changed among them, are in json, jsonl, csv and
-    parquet.
+    A row is a span of releases that load alike. json, jsonl, csv and parquet have more columns, such as the names of all rules that
+    changed.
 
     Example: exhume releases --output json
     """

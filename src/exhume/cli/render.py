@@ -1,6 +1,6 @@
-"""Answers on their way out: tables as text for people, as JSON, JSON lines, CSV or Parquet for programs.
+"""Write answers: tables as text for people, as JSON, JSON lines, CSV or Parquet for programs.
 
-Everything streams: of a `RecordBatchReader` no more than one batch and one page are in memory.
+All formats stream: at most one batch and one page of a `RecordBatchReader` are in memory.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Source: TypeAlias = pa.Table | pa.RecordBatchReader
 _ROWS_AT_ONCE = 4096
 _ROW_GROUP_ROWS = 128 * 1024
 _ROW_GROUP_BYTES = 64 * 1024 * 1024
-# What makes a spreadsheet read a cell as a formula.
+# A spreadsheet reads a cell with one of these first characters as a formula.
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
@@ -54,7 +54,7 @@ def render(
         evidence: what must not be written to.
 
     Raises:
-        RequestError: this output cannot carry these tables, or the file cannot be written or lies inside the evidence.
+        RequestError: this output cannot carry these tables, or the file cannot be written or is inside the evidence.
     """
     several = tables if isinstance(tables, Mapping) else None
     refuse_unfit(several, output=output, output_file=output_file, evidence=evidence)
@@ -78,7 +78,7 @@ def render(
 
 
 def refuse_unfit(several: Collection[str] | None, *, output: Output, output_file: Path | None, evidence: Iterable[Path | str] = ()) -> None:
-    """Do nothing if `render` can write there: to be asked before long work. `several` are the names of the tables, None for a single one.
+    """Raise before long work if `render` cannot write there. `several` are the names of the tables, None for one table.
 
     Raises:
         RequestError: as `render` does before it writes.
@@ -88,15 +88,15 @@ def refuse_unfit(several: Collection[str] | None, *, output: Output, output_file
     if several is not None and output in {Output.jsonl, Output.csv, Output.parquet}:
         if output is not Output.parquet:
             raise RequestError(
-                f"{output.value} holds one table, and here are {len(several)}", remedy=f"Choose one with --table: {_names(several)}"
+                f"{output.value} holds one table, and this answer has {len(several)}", remedy=f"Choose one with --table: {_names(several)}"
             )
         if output_file is None or not output_file.is_dir():
             raise RequestError(
-                f"a Parquet file holds one table, and here are {len(several)}",
-                remedy=f"Choose one with --table ({_names(several)}), or name a directory with --output-file, which gets a file for each",
+                f"a Parquet file holds one table, and this answer has {len(several)}",
+                remedy=f"Choose one with --table ({_names(several)}), or name an existing directory with --output-file for one file each",
             )
     if output is Output.parquet and output_file is None and sys.stdout.isatty():
-        raise RequestError("Parquet is no text for a terminal", remedy="Name a file with --output-file, or send it through a pipe")
+        raise RequestError("a terminal cannot show Parquet", remedy="Name a file with --output-file, or write to a pipe")
 
 
 def _names(tables: Collection[str]) -> str:
@@ -104,7 +104,7 @@ def _names(tables: Collection[str]) -> str:
 
 
 def _batches(source: Source) -> Iterator[pa.RecordBatch]:
-    """The rows in pieces small enough to become Python objects."""
+    """The rows in batches that are small enough for Python objects."""
     for batch in source.to_batches() if isinstance(source, pa.Table) else source:
         for start in range(0, batch.num_rows, _ROWS_AT_ONCE):
             yield batch.slice(start, _ROWS_AT_ONCE)
@@ -120,7 +120,7 @@ def _write_tables(
 ) -> None:
     from exhume.cli.tables import plain_text, terminal_text
 
-    lay_out = terminal_text if to_stdout and sys.stdout.isatty() else plain_text
+    format_table = terminal_text if to_stdout and sys.stdout.isatty() else plain_text
     encoding = sys.stdout.encoding if to_stdout else "utf-8"
     named: list[tuple[str | None, Source]] = list(tables.items()) if isinstance(tables, Mapping) else [(title, tables)]
     for number, (name, source) in enumerate(named):
@@ -128,7 +128,7 @@ def _write_tables(
             sink.write(b"\n")
         wanted = columns.get(name or "") if isinstance(columns, Mapping) else columns
         schema, batches = _selected(source, wanted)
-        for text in lay_out(schema, batches, name):
+        for text in format_table(schema, batches, name):
             sink.write(text.encode(encoding, "backslashreplace"))
 
 
@@ -203,14 +203,14 @@ def _write_parquet(source: Source, sink: Sink) -> None:
     import pyarrow.parquet as pq
 
     leaves = list(_leaves(source.schema))
-    # Names repeat. Numbers and JSON hardly do, and JSON has no least and greatest that anybody asks for: trying costs time and room.
+    # Names repeat; numbers and JSON rarely do. Readers do not use the least and greatest JSON text, so its statistics are left out.
     dictionaries = [name for name, data_type in leaves if pat.is_string(data_type)]
     statistics = [name for name, data_type in leaves if not is_json(data_type)]
     with (
         pq.ParquetWriter(sink, source.schema, compression="zstd", use_dictionary=dictionaries, write_statistics=statistics) as writer,
         ThreadPoolExecutor(1) as aside,
     ):
-        # One row group is written while the next one is made.
+        # Write one row group while the next one is read.
         written: Future[None] | None = None
         for row_group in _row_groups(source):
             if written is not None:
@@ -233,7 +233,7 @@ def _leaves(fields: Iterable[pa.Field], inside: str = "") -> Iterator[tuple[str,
 
 
 def _row_groups(source: Source) -> Iterator[pa.Table]:
-    """The batches joined to tables worth a row group each; at least one table, so that an empty source keeps its schema."""
+    """The batches, joined to one table for each row group; at least one table, so that an empty source keeps its schema."""
     pending: list[pa.RecordBatch] = []
     rows = size_bytes = 0
     for batch in source.to_batches() if isinstance(source, pa.Table) else source:

@@ -34,8 +34,8 @@ _SHOWN = (
     "ended_by_record_offset",
     "reason",
 )
-#: Sentences told on standard error; the rest is in the rows.
-_TOLD_SENTENCES = 30
+#: The number of sentences to print on standard error; the rows have all.
+_MAX_PRINTED_SENTENCES = 30
 
 
 def reset_plan_command(
@@ -46,33 +46,31 @@ def reset_plan_command(
     clock: WhichClock = None,
     before_rewind: Annotated[
         bool,
-        typer.Option(
-            "--before-rewind", help="To where each key was before a commit last set it back; where it was removed first, see --lost."
-        ),
+        typer.Option("--before-rewind", help="Restore the value before the last commit that set it back; for removed offsets see --lost."),
     ] = False,
     lost: Annotated[
-        bool, typer.Option("--lost", help="To the last values of offsets that were removed, whether or not they began anew since.")
+        bool, typer.Option("--lost", help="Restore the last value of removed offsets, also if they were committed again.")
     ] = False,
     include_pending: Annotated[
-        bool, typer.Option("--include-pending", help="Restore keys too that an open transaction has a commit for.")
+        bool, typer.Option("--include-pending", help="Also restore offsets for which an open transaction has a commit.")
     ] = False,
     as_records: Annotated[
-        bool, typer.Option("--as-records", help="The plan as encoded offset commits instead; json has keys and values in base64.")
+        bool, typer.Option("--as-records", help="Show the plan as encoded offset commits; json has keys and values in base64.")
     ] = False,
     now: Now = None,
     release: Release = None,
     temp_dir: TempDir = None,
     output: Annotated[
         Output | None,
-        typer.Option("--output", help="Every position that was looked at, as rows, instead of the plan.", show_default="the plan itself"),
+        typer.Option("--output", help="Show all compared offsets as rows instead of the plan.", show_default="the plan"),
     ] = None,
     output_file: OutputFile = None,
     csv_raw: CsvRaw = False,
 ) -> None:
-    """Write the plan that takes groups back to positions they had, for Kafka's own reset tool.
+    """Write a plan that restores earlier offsets of groups, for Kafka's own reset tool.
 
     Standard output, or the file, is CSV without a header: topic,partition,offset for one group, group,topic,partition,offset for several.
-    What would change, and what cannot be restored and why, is said on standard error. Positions that are as they should be are left out.
+    Standard error has the changes, and the offsets that cannot be restored with the reason. The plan leaves out unchanged offsets.
 
     Example: exhume reset-plan data/ --group billing --at-time 2026-11-20T03:00 --output-file plan.csv
     """
@@ -83,11 +81,11 @@ def reset_plan_command(
 
     named = [at_time is not None, bool(at_offset), before_rewind, lost]
     if not groups:
-        raise RequestError("a plan for which groups?", remedy="Name each with --group")
+        raise RequestError("a plan needs a group", remedy="Name each group with --group")
     if sum(named) != 1:
-        raise RequestError("back to which moment?", remedy="Choose one of --at-time, --at-offset, --before-rewind and --lost")
+        raise RequestError("a plan needs exactly one target", remedy="Choose one of --at-time, --at-offset, --before-rewind and --lost")
     if now is not None and not as_records:
-        raise RequestError("--now is the commit time of records, and none are asked for", remedy="Add --as-records, or leave --now out")
+        raise RequestError("--now is the commit timestamp for --as-records", remedy="Add --as-records, or leave out --now")
     refuse_unfit(None, output=output or Output.table, output_file=output_file, evidence=paths)
     with opened(paths, temp_dir=temp_dir) as topic:
         plan = topic.reset_plan(
@@ -108,8 +106,8 @@ def reset_plan_command(
             with open_destination(output_file, evidence=paths) as sink:
                 sink.write(plan.text.encode())
         sentences = list(plan.sentences())
-        for sentence in sentences[:_TOLD_SENTENCES]:
+        for sentence in sentences[:_MAX_PRINTED_SENTENCES]:
             typer.echo(printable(sentence), err=True)
-        if len(sentences) > _TOLD_SENTENCES:
-            typer.echo(f"{len(sentences) - _TOLD_SENTENCES} positions more; --output table lists all", err=True)
+        if len(sentences) > _MAX_PRINTED_SENTENCES:
+            typer.echo(f"{len(sentences) - _MAX_PRINTED_SENTENCES} more offsets; --output table lists all", err=True)
         tell(topic.findings)

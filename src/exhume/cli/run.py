@@ -1,4 +1,4 @@
-"""What every command does around its one library call: open the evidence, show progress, render, tell what was found."""
+"""The frame of each command: open the evidence, show progress, print findings."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     from exhume.topic import OffsetsTopic
 
 EXIT_DAMAGE = 1
-#: Findings told on standard error; the rest are counted.
-_TOLD_FINDINGS = 20
+#: The number of findings to print on standard error; the rest are counted.
+_MAX_PRINTED_FINDINGS = 20
 
 
 class Interrupted(KeyboardInterrupt):
-    """Python ends a program by the signal, not by its exit code, once a plain KeyboardInterrupt went through `exec`, as in a dataclass."""
+    """An interrupt. After a plain KeyboardInterrupt in `exec` (as in a dataclass), Python ends by the signal instead of the exit code."""
 
 
 @contextmanager
 def opened(
     paths: Sequence[str], *, include: Sequence[Leftover] | None = None, temp_dir: Path | None = None, verify: bool = True
 ) -> Iterator[OffsetsTopic]:
-    """The evidence, closed afterwards; a progress bar shows while it is read, where somebody watches."""
+    """Open the evidence, and close it afterwards; on a terminal a progress bar shows the reading."""
     from exhume.codecs import kernel_cache
     from exhume.topic import open_topic
 
@@ -48,7 +48,7 @@ def opened(
 
 
 def _tell_of_compiling() -> None:
-    """Why nothing seems to happen for a while, for whoever watches."""
+    """Print on a terminal why the command waits."""
     from exhume.codecs import kernel_cache
 
     if sys.stderr.isatty():
@@ -57,9 +57,9 @@ def _tell_of_compiling() -> None:
 
 
 def tell(findings: Findings) -> None:
-    """The findings worth telling on standard error, then the exit: 1 where damage made the answer partial."""
-    worth = [finding for finding in findings if finding.severity != "info"]
-    for finding in worth[:_TOLD_FINDINGS]:
+    """Print warnings and incidents on standard error; exit with 1 if damage made the answer partial."""
+    shown = [finding for finding in findings if finding.severity != "info"]
+    for finding in shown[:_MAX_PRINTED_FINDINGS]:
         place = ", ".join(
             part
             for part in (
@@ -71,8 +71,8 @@ def tell(findings: Findings) -> None:
         )
         remedy = f" {finding.remedy}." if finding.remedy else ""
         typer.echo(printable(f"{finding.severity}: {finding.code}: {place + ': ' if place else ''}{finding.sentence}.{remedy}"), err=True)
-    if len(worth) > _TOLD_FINDINGS:
-        typer.echo(f"{len(worth) - _TOLD_FINDINGS} findings more; exhume inspect --table findings lists all", err=True)
+    if len(shown) > _MAX_PRINTED_FINDINGS:
+        typer.echo(f"{len(shown) - _MAX_PRINTED_FINDINGS} more findings; exhume inspect --table findings lists all", err=True)
     if findings.has_damage:
         typer.echo("the answer is partial: see the findings above", err=True)
         raise typer.Exit(EXIT_DAMAGE)

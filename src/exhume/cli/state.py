@@ -30,21 +30,21 @@ if TYPE_CHECKING:
 
 
 class Mode(StrEnum):
-    """`strict` does as the release does, aborted loads included; `lenient` never stops and notes what it went on over."""
+    """`strict` loads as the release does, with its aborts; `lenient` goes on after a refused record and adds a finding."""
 
     strict = "strict"
     lenient = "lenient"
 
 
 class StopOption(StrEnum):
-    """How the broker stopped: after a clean stop it trusts its log, after an unclean one it checks and cuts it."""
+    """The last stop of the broker: after a clean stop it trusts its log; after an unclean stop it checks and truncates it."""
 
     clean = "clean"
     unclean = "unclean"
 
 
 class View(StrEnum):
-    """`committed`: what requests are answered from. `in_memory`: all that is in memory."""
+    """`committed`: the state that requests see. `in_memory`: the whole state in memory."""
 
     committed = "committed"
     in_memory = "in_memory"
@@ -131,12 +131,12 @@ def state_command(
     table: Annotated[
         str | None, typer.Option("--table", metavar="NAME", help="Only this table, such as offsets, members or loads.", show_default=False)
     ] = None,
-    mode: Annotated[Mode, typer.Option("--mode", help="What to do where the release's own load would abort.")] = Mode.strict,
+    mode: Annotated[Mode, typer.Option("--mode", help="Load as the release does, or go on after records that it refuses.")] = Mode.strict,
     stop: Annotated[
         StopOption | None,
-        typer.Option("--stop", help="How the broker stopped.", show_default="as the directory says; clean where it does not"),
+        typer.Option("--stop", help="The last stop of the broker.", show_default="as the directory shows, else clean"),
     ] = None,
-    view: Annotated[View, typer.Option("--view", help="What requests are answered from, or all that is in memory.")] = View.committed,
+    view: Annotated[View, typer.Option("--view", help="The state that requests see, or the whole state in memory.")] = View.committed,
     at_offset: AtOffset = None,
     at_time: AtTime = None,
     clock: WhichClock = None,
@@ -146,7 +146,7 @@ def state_command(
             "--load-buffer-bytes",
             metavar="N",
             min=1,
-            help="The broker's offsets.load.buffer.size: to 2.0.0 a larger batch stalls the load.",
+            help="offsets.load.buffer.size of the broker: up to 2.0.0 a larger batch stalls the load.",
             show_default="5242880",
         ),
     ] = None,
@@ -156,8 +156,8 @@ def state_command(
             "--high-watermark",
             metavar="N",
             min=0,
-            help="Where releases to 0.10.2 end their load.",
-            show_default="as the checkpoint beside the log says, else the log end",
+            help="The high watermark: releases up to 0.10.2 end their load there.",
+            show_default="from the checkpoint, else the log end",
         ),
     ] = None,
     group_max_size: Annotated[
@@ -166,7 +166,7 @@ def state_command(
             "--group-max-size",
             metavar="N",
             min=1,
-            help="The broker's group.max.size: from 2.2.0 a larger classic group has to rebalance once it is loaded.",
+            help="group.max.size of the broker: from 2.2.0 on a larger classic group rebalances after the load.",
             show_default="2147483647",
         ),
     ] = None,
@@ -177,10 +177,10 @@ def state_command(
     output_file: OutputFile = None,
     csv_raw: CsvRaw = False,
 ) -> None:
-    """Show the state that a release holds after loading these logs.
+    """Show the state of a coordinator after it has loaded these logs.
 
-    Groups, members, assignments, committed and pending offsets, open transactions, and how the load of each partition went.
-    Without --table, json gives one document with all tables by name.
+    Groups, members, assignments, committed and pending offsets, open transactions, and the outcome of each load. Without --table, json
+    gives one document with all tables by name.
 
     Example: exhume state data/ --release 2.8.2 --group billing
     """
@@ -217,7 +217,7 @@ def state_command(
         )
         completeness = topic.completeness(state) if at_offset or at_time is not None or table == "completeness" else None
         if groups:
-            # A group that may have been there is an answer, too.
+            # A group that may have existed is an answer, too.
             may_have_been = set() if completeness is None else set(completeness["group"].to_pylist())
             refuse_unknown_groups(sorted(set(groups) - may_have_been), state)
             state = state.only(groups)
@@ -240,7 +240,7 @@ def state_command(
 
 
 def _render_summary(state: CoordinatorState, is_detailed: bool, output_file: Path | None, paths: list[str]) -> None:
-    """How the loads went, then one line per group; for groups that were named, what belongs to them."""
+    """The outcome of the loads, then one line per group; all tables of the named groups."""
     from exhume.analysis.summary import notable_loads, summarize_assignments, summarize_groups
     from exhume.cli.render import render
 

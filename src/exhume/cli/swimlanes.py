@@ -1,6 +1,6 @@
-"""Swimlanes: who had what over time, a line for each partition or member, a letter for each owner.
+"""Swimlanes: a line for each partition or member over time, and a letter for each owner.
 
-Every line fits the width of the terminal, 100 columns in a pipe. A terminal gets colours, a pipe plain characters; they say the same.
+Lines fit the width of the terminal, 100 columns in a pipe. A terminal gets colours, a pipe the same letters without.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from exhume.cli.escape import printable
 from exhume.cli.moments import format_ms
 
 _LETTERS = string.ascii_uppercase + string.ascii_lowercase + string.digits
-_NOBODY, _GONE, _GIVEN_UP, _AWAY, _UNKNOWN, _TWICE, _MORE = ".", " ", "~", "-", "?", "#", "+"
+_NO_OWNER, _GONE, _GIVEN_UP, _AWAY, _UNKNOWN, _TWICE, _MORE = ".", " ", "~", "-", "?", "#", "+"
 _HELD = {"pending_revocation": _GIVEN_UP, "away": _AWAY}
 _MEANINGS = {
-    _NOBODY: "nobody",
-    _GIVEN_UP: "being given up: nobody else may have it yet",
+    _NO_OWNER: "no owner",
+    _GIVEN_UP: "being given up: no other member may have it yet",
     _AWAY: "kept for a static member that is away",
     _UNKNOWN: "not known",
     _TWICE: "two or more at once",
 }
 _COLOURS = ("cyan", "green", "yellow", "magenta", "blue", "bright_cyan", "bright_green", "bright_yellow", "bright_magenta", "bright_blue")
-_STYLES = {_NOBODY: "dim", _TWICE: "bold red", _UNKNOWN: "dim", _GIVEN_UP: "dim", _AWAY: "dim", _MORE: "white"}
+_STYLES = {_NO_OWNER: "dim", _TWICE: "bold red", _UNKNOWN: "dim", _GIVEN_UP: "dim", _AWAY: "dim", _MORE: "white"}
 _MOST_LABEL_CELLS = 28
 _PIPE_CELLS = 100
 
@@ -43,7 +43,7 @@ _Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class _Bar:
-    """A part of a lane, from one place of the scale to another."""
+    """A part of a lane, between two positions on the scale."""
 
     begin: float
     end: float
@@ -79,7 +79,7 @@ def lines(table: pa.Table, group: str, width: int, *, by_member: bool = False, b
         is_first = False
         yield from _picture([*found], group, f"replica {replica}, offsets partition {offsets_partition}", width, by_member, by_changes)
     if is_first:
-        yield Text(_fit(f"{printable(group)}: nobody ever had a partition, as far as this log tells", width))
+        yield Text(_fit(f"{printable(group)}: no member has a partition in this log", width))
 
 
 def _picture(rows: Sequence[_Row], group: str, place: str, width: int, by_member: bool, by_changes: bool) -> Iterator[Text]:
@@ -136,7 +136,7 @@ def _generations(tenures: Sequence[_Row]) -> str:
 
 
 class _Scale:
-    """Where a record, or a time, lies on a lane."""
+    """The position of a record, or of a time, on a lane."""
 
     def __init__(self, rows: Sequence[_Row], *, by_changes: bool) -> None:
         times = [row[name] for row in rows for name in ("from_timestamp_ms", "to_timestamp_ms")]
@@ -145,7 +145,7 @@ class _Scale:
         changes.pop(None, None)
         offsets = sorted(changes)
         self._numbers = {offset: number for number, offset in enumerate(offsets)}
-        # Where time goes back, what came later would be drawn in front of what it ended.
+        # If time goes back, an interval would be drawn before the one that it ends.
         self.by_changes = (
             by_changes
             or None in times
@@ -155,15 +155,16 @@ class _Scale:
         self._begin, self._end = (0.0, float(len(offsets))) if self.by_changes else (float(self.begin_ms or 0), float(self.end_ms or 0))
 
     def caption(self, cells: int) -> str:
-        """What the lanes are drawn over."""
+        """The line above the lanes: time range and scale."""
         times = "no times" if self.begin_ms is None else f"{format_ms(self.begin_ms)} to {format_ms(self.end_ms or 0)}"
         if self.by_changes:
-            return f"{times}; {len(self._numbers)} changes, each as wide as any other"
+            return f"{times}; {len(self._numbers)} changes, all equally wide"
         return f"{times}; a column is {_duration((self._end - self._begin) / cells)}"
 
     def signs(self, rows: Sequence[_Row], owners: _Owners, cells: int) -> list[str]:
-        """The signs of a lane of a partition: in each cell that of who had it longest there, in the last one that of who has it at the end;
-        two at once before anything else.
+        """The signs of a partition's lane: the longest owner in each cell, the last owner in the last cell.
+
+        Two owners at the same time come before all other signs.
         """
         bars = [self._bar(row, owners) for row in rows]
         signs = [self._sign([bar for bar in bars if bar.begin < end and bar.end > begin], begin, end) for begin, end in self._cells(cells)]
@@ -174,11 +175,11 @@ class _Scale:
         return signs
 
     def counts(self, rows: Sequence[_Row], cells: int) -> list[str]:
-        """The signs of a lane of an owner: how many partitions it had in the middle of each cell, in the last one at the end."""
+        """The signs of an owner's lane: its number of partitions in the middle of each cell; at the end in the last cell."""
         places = [self._places(row) for row in rows]
         counts = [sum(first <= (begin + end) / 2 < last for first, last in places) for begin, end in self._cells(cells)]
         counts[-1] = sum(row["to_record_offset"] is None for row in rows)
-        return [_NOBODY if not count else str(count) if count < 10 else "*" for count in counts]
+        return [_NO_OWNER if not count else str(count) if count < 10 else "*" for count in counts]
 
     def _cells(self, cells: int) -> list[tuple[float, float]]:
         step = (self._end - self._begin) / cells
@@ -195,7 +196,7 @@ class _Scale:
         owner = owners.of(row)
         if owner is not None:
             return _Bar(begin, end, _HELD.get(row["holding"], owners.letters[owner]), row["member_id"])
-        return _Bar(begin, end, {"removed": _GONE, "unknown": _UNKNOWN}.get(row["reason"], _NOBODY), None)
+        return _Bar(begin, end, {"removed": _GONE, "unknown": _UNKNOWN}.get(row["reason"], _NO_OWNER), None)
 
     @staticmethod
     def _sign(bars: Sequence[_Bar], begin: float, end: float) -> str:
@@ -208,7 +209,7 @@ class _Scale:
 
 
 class _Owners:
-    """Owners as people know them, each with its letter: who comes back under another member id keeps both."""
+    """Owners by client, each with a letter; a client that returns with another member id keeps its letter."""
 
     def __init__(self, rows: Sequence[_Row]) -> None:
         owned = [row for row in rows if row["member_id"] is not None]
@@ -218,7 +219,7 @@ class _Owners:
         self.letters = {str(owner): _LETTERS[number] if number < len(_LETTERS) else _MORE for number, owner in enumerate(found)}
 
     def of(self, row: _Row) -> str | None:
-        """The owner in this row: by its member id where several of its name were there at once."""
+        """The owner in this row: by member id if several members of one name owned partitions at the same time."""
         if row["member_id"] is None:
             return None
         name = _name(row)
@@ -226,7 +227,7 @@ class _Owners:
 
 
 def _shared_names(rows: Iterable[_Row]) -> set[str]:
-    """Names of which two member ids had partitions at once, or by turns. `rows` are in the order in which they began."""
+    """Names of which two member ids owned partitions at the same time or in turns. `rows` are in the order of their start."""
     ends: dict[str, dict[str, float]] = {}
     began: dict[tuple[str, str], int] = {}
     for row in rows:

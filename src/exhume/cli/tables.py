@@ -1,7 +1,7 @@
-"""Tables for people: times in UTC, bytes in hexadecimal, null as a dash, nothing that a terminal would obey.
+"""Tables for people: times in UTC, bytes in hexadecimal, null as a dash, control characters escaped.
 
-A terminal gets rich tables in pages, or one block per row where the columns do not fit. A pipe or a file gets plain aligned
-columns, nothing cut and nothing folded, a row per line.
+A terminal gets rich tables in pages, or one block per row if the columns do not fit. A pipe or a file gets plain aligned columns, one row
+per line, without cuts.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from exhume.cli.arrow_json import dump, is_bytes, is_json, is_list, json_column
 from exhume.cli.escape import printable
 from exhume.cli.moments import format_ms, is_moment
 
-#: Rows laid out together. A terminal gets its first rows soon; a pipe gets few changes of width.
+#: Rows per page. Small on a terminal, to show the first rows soon; large in a pipe, for few changes of width.
 TERMINAL_PAGE_ROWS = 200
 PLAIN_PAGE_ROWS = 1000
 
 NULL = "-"
 _NO_ROWS = "(no rows)"
-# Room that a column needs to be readable: its name, and this much of what is longer (a moment fits). Below that, blocks are better.
+# The width that a column needs: its name, or this much of a longer one (a time fits). With less, blocks are easier to read.
 _READABLE_CELLS = 24
 _GAP_CELLS = 3
 
@@ -38,7 +38,7 @@ Row = Sequence[str | None]
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column as people see it. `show` takes a value that is not null."""
+    """A column for people. `show` takes a value that is not null."""
 
     name: str
     is_number: bool
@@ -46,7 +46,7 @@ class Column:
 
 
 def columns_of(schema: pa.Schema) -> list[Column]:
-    """How each column of this schema is shown."""
+    """The columns of this schema for people."""
     return [Column(printable(field.name), _is_number(field), _shown_by(field)) for field in schema]
 
 
@@ -60,7 +60,7 @@ def shown_rows(columns: Sequence[Column], batch: pa.RecordBatch) -> list[Row]:
 
 
 def plain_text(schema: pa.Schema, batches: Iterable[pa.RecordBatch], title: str | None = None) -> Iterator[str]:
-    """The table as lines of aligned columns, page by page; a column keeps at least the width of the pages before."""
+    """The table as lines of aligned columns, page by page; a column is at least as wide as on earlier pages."""
     columns = columns_of(schema)
     if title is not None:
         yield f"{printable(title)}\n"
@@ -79,7 +79,7 @@ def plain_text(schema: pa.Schema, batches: Iterable[pa.RecordBatch], title: str 
 
 
 def terminal_text(schema: pa.Schema, batches: Iterable[pa.RecordBatch], title: str | None = None) -> Iterator[str]:
-    """The table as it is laid out for the terminal at standard output, page by page."""
+    """The table for the terminal at standard output, page by page."""
     console = Console(file=sys.stdout, markup=False, emoji=False, highlight=False)
     columns = columns_of(schema)
     if title is not None:
@@ -98,7 +98,7 @@ def terminal_text(schema: pa.Schema, batches: Iterable[pa.RecordBatch], title: s
 
 
 def _pages(columns: Sequence[Column], batches: Iterable[pa.RecordBatch], page_rows: int) -> Iterator[list[Row]]:
-    """The rows in pages of one size, however the batches were cut; the last page may be shorter."""
+    """The rows in pages of one size; the last page may be shorter."""
     page: list[Row] = []
     for batch in batches:
         start = 0
@@ -169,7 +169,7 @@ def _readable_widths(columns: Sequence[Column], page: Sequence[Row]) -> list[int
 
 
 def _words(name: str) -> list[str]:
-    """The words of a column's name, each with the underscore behind it: where a narrow head may be folded."""
+    """The words of a column's name, each with its underscore: a narrow heading may break between them."""
     return [word for word in name.replace("_", "_ ").split(" ") if word] or [name]
 
 
@@ -206,7 +206,7 @@ def _rich_cell(cell: str | None) -> Text:
 
 
 def _captured(console: Console, *parts: RenderableType) -> str:
-    # Captured, not printed: rich would end the program with status 1 when the reader has left.
+    # Captured, not printed: rich ends the program with status 1 if the reader has closed the pipe.
     with console.capture() as captured:
         for part in parts:
             console.print(part)

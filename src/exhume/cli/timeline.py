@@ -11,14 +11,14 @@ from exhume.cli.options import CsvRaw, EvidencePaths, Group, Output, OutputFile,
 
 
 class Lanes(StrEnum):
-    """What a lane stands for."""
+    """A lane for each partition, or for each member."""
 
     partitions = "partition"
     members = "member"
 
 
 class Scale(StrEnum):
-    """What the width of a lane is shared out to: to time, or to each change alike."""
+    """The scale of a lane: time, or one column for each change."""
 
     time = "time"
     changes = "changes"
@@ -28,17 +28,17 @@ def timeline_command(
     paths: EvidencePaths,
     group: Group,
     by: Annotated[
-        Lanes, typer.Option("--by", help="A lane for each partition, or for each member with how many it has.")
+        Lanes, typer.Option("--by", help="A lane for each partition, or for each member with its number of partitions.")
     ] = Lanes.partitions,
-    scale: Annotated[Scale, typer.Option("--scale", help="Share the width out to time, or to each change alike.")] = Scale.time,
+    scale: Annotated[Scale, typer.Option("--scale", help="The scale of the lanes: time, or one column for each change.")] = Scale.time,
     temp_dir: TempDir = None,
     output: OutputOption = Output.table,
     output_file: OutputFile = None,
     csv_raw: CsvRaw = False,
 ) -> None:
-    """Draw who owned which partition of a group over time.
+    """Draw the owners of the partitions of a group over time.
 
-    Swimlanes for people; for programs the rows of `exhume owners`, of all partitions that the group ever had.
+    Swimlanes for people; for programs the rows of `exhume owners` for all partitions of the group.
 
     Example: exhume timeline data/ --group billing
     """

@@ -11,7 +11,7 @@ from exhume.cli.options import CsvRaw, EvidencePaths, NoVerify, Output, OutputFi
 
 
 class TransactionsTable(StrEnum):
-    """What to show: transactions, or the last stable offset of each partition."""
+    """The table to show: transactions, or the last stable offset of each partition."""
 
     transactions = "transactions"
     partitions = "partitions"
@@ -48,7 +48,7 @@ _SHOWN = {
 
 def transactions_command(
     paths: EvidencePaths,
-    with_finished: Annotated[bool, typer.Option("--all", help="Finished transactions too, with their outcome.")] = False,
+    with_finished: Annotated[bool, typer.Option("--all", help="Also show finished transactions, with their outcome.")] = False,
     table: Annotated[
         TransactionsTable, typer.Option("--table", help="Transactions, or the last stable offset of each partition.")
     ] = TransactionsTable.transactions,
@@ -68,10 +68,10 @@ def transactions_command(
     output_file: OutputFile = None,
     csv_raw: CsvRaw = False,
 ) -> None:
-    """Show open transactions, and what they hold up.
+    """Show open transactions, and the offsets and records that they block.
 
-    Since when, for how long idle, which offsets are not stable because of them, and how much of the log neither the cleaner nor a reader
-    of committed records gets past. Late are those that nobody ends any more.
+    Their start, their idle time, the offsets that are not stable because of them, and the part of the log that neither the cleaner nor a
+    read_committed consumer can pass. A late transaction is one that its coordinator should have aborted.
 
     Example: exhume transactions data/ --all
     """

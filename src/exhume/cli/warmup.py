@@ -10,10 +10,10 @@ from exhume.cli.escape import printable
 
 
 def warmup_command() -> None:
-    """Compile ahead what makes large logs fast, and keep it.
+    """Compile the kernels for large logs now, and keep them.
 
-    Without it, the first large log waits for that: about half a minute. Compiled code is kept in the cache directory of the user
-    (XDG_CACHE_HOME, or ~/.cache) for this release of exhume; where that cannot be written, every process compiles for itself.
+    Otherwise the first command on a large log compiles them, which takes half a minute or more. exhume keeps the code in the cache
+    directory of the user (XDG_CACHE_HOME, or ~/.cache); if it cannot write there, each process compiles again.
 
     Example: exhume warmup
     """

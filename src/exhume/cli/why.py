@@ -33,11 +33,11 @@ def why_command(
     output_file: OutputFile = None,
     csv_raw: CsvRaw = False,
 ) -> None:
-    """Say why a group or an offset is not there, or why it is.
+    """Show why a group or an offset is in the state or is gone.
 
     One answer for the group and one for each of its offsets: there, expired, deleted, aborted, pending, lost by a load, or never there;
-    with the records that it rests on, how sure it is, and what else is not excluded. Release and retention are best those of the broker
-    that wrote the log: they decide what it had expired.
+    with the records that prove it, its confidence, and other possible causes. Give the release and the retention of the broker that wrote
+    the log: they decide which offsets it expired.
 
     Example: exhume why data/ --group billing --topic orders --partition 3 --release 2.8.2
     """

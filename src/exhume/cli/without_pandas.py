@@ -1,5 +1,6 @@
-"""Keeping pandas out of a command. Arrow looks for it as soon as it is given a list, and imports it where it is installed: a quarter of the
-time of a short command, for nothing. Only Spark hands tables over with it.
+"""Keep pandas out of commands. Arrow imports it, if installed, as soon as it converts a list: a quarter of the time of a short command.
+
+Only Spark needs pandas.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from types import ModuleType
 
 
 class _NoPandas:
-    """Says to whoever imports it that there is no pandas."""
+    """A finder that raises an import error for pandas."""
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> None:  # noqa: ARG002
         if name == "pandas":
@@ -18,10 +19,10 @@ class _NoPandas:
 
 
 def keep_out() -> None:
-    """From now on there is no pandas, unless it was imported before."""
+    """Hide pandas from imports, unless it is imported already."""
     sys.meta_path.insert(0, _NoPandas())
 
 
 def let_in() -> None:
-    """Take back `keep_out`. To be called before Arrow has looked for it."""
+    """Undo `keep_out`. Call it before Arrow looks for pandas."""
     sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, _NoPandas)]
