@@ -1,4 +1,4 @@
-"""How logs are ordered by their append times, in one pass over all that can be read."""
+"""The order of append times in each log, from one pass over all readable batches."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ _MOST_BYTES = 8 * 1024 * 1024
 
 
 def append_orders(reader: SegmentReader, time_ms: int) -> dict[Origin, ClockOrder]:
-    """How the records of each log are ordered by their append times, and which is the first one later than this time.
+    """The order of append times in each log, and its first record later than this time.
 
-    By replica and offsets partition; those without a batch are left out. What lies in front of the log start counts, as it does for whoever
-    reads records; a load leaves it out.
+    By replica and offsets partition, without logs that have no batch. Records before the log start count here; a load leaves them out.
     """
     orders: dict[Origin, ClockOrder] = {}
     if not reader.is_worth_compiling:

@@ -1,9 +1,9 @@
 """The log of one offsets partition as a broker serves it to its coordinator.
 
-A broker does not read every byte that lies on its disk. At its start it finds the log end in the newest segment, and after an unclean
-stop it checks what was not yet flushed and cuts the log at the first damage. The load then reads batch after batch from the log
-start to the log end, without looking at a checksum. `StrictLog` does the same on paper; `salvaged_batches` is the lenient
-reading that takes every batch that can be found.
+A broker does not read all bytes on its disk. At its start it finds the log end in the newest segment. After an unclean stop it checks the
+batches after the recovery point and truncates the log at the first damage. The load then reads batch after batch from the log start to the
+log end and verifies no checksum. `StrictLog` does the same without changing a file; `salvaged_batches` is the lenient reading with all
+sound batches.
 
 Source: Log/LogLoader, LogSegment.recover, FileLogInputStream, Kafka 2.8.2 and 4.3.
 """
@@ -99,11 +99,10 @@ class ServedSegment:
 
 @dataclass(slots=True)
 class StrictLog:
-    """What a broker that stopped so would serve of this partition.
+    """The log that a broker serves from this partition after such a stop.
 
-    `refused` says why the broker would not start at all. `losses` are findings for what its start would drop from the log, `hidden` the
-    bytes that its reader stops at without a word.
-    `start_offset` and `end_offset` bound what is served; the log end can lie behind the last record.
+    `refused` is the reason why the broker does not start. `losses` are findings about records that its start drops from the log, `hidden`
+    the bytes at which its reader stops silently. It serves `start_offset` to `end_offset`; the log end can be after the last record.
     """
 
     partition: PartitionDirectory
@@ -125,7 +124,7 @@ class StrictLog:
             yield from self.batches_of(segment)
 
     def batches_of(self, segment: ServedSegment, position: int = 0) -> Iterator[LoadedBatch]:
-        """The same of one segment, from the batch at this byte on."""
+        """The batches of one segment, from the batch at this byte on."""
         walk = BatchWalk(segment.buffer, position, segment.end)
         for batch in walk:
             if batch.last_offset >= self.start_offset:
@@ -147,7 +146,7 @@ def _reader(buffer: Buffer, batch: Batch) -> Callable[[], Iterable[Record]]:
 
 
 def served_files(partition: PartitionDirectory) -> list[SegmentFile]:
-    """The segments that a broker goes on with: no leftovers beside the log, whatever was asked to be read, unless there is nothing else."""
+    """The segments that a broker reads: no leftovers beside the log, unless the log has nothing else."""
     read = partition.read_segments
     logs = {file.base_offset for file in read if file.origin == "log"}
     stand_in = [file for file in read if file.origin == "log" or (file.origin == "swap" and file.base_offset not in logs)]
@@ -162,9 +161,9 @@ def list_log(partition: PartitionDirectory, stop: Stop) -> StrictLog:
 
 
 def open_strictly(partition: PartitionDirectory, stop: Stop, check: Check | None = None) -> StrictLog:
-    """The log that a broker would serve after a clean or an unclean stop. Nothing on disk changes.
+    """The log that a broker serves after a clean or an unclean stop. No file changes.
 
-    `check` may take the place of `valid_bytes`, where it is faster and comes to the same.
+    `check` may replace `valid_bytes` with a faster function that gives the same result.
     """
     log = list_log(partition, stop)
     for segment in log.segments:
@@ -201,9 +200,9 @@ class FileWalk:
 
 
 def find_end(log: StrictLog) -> FileWalk | None:
-    """Set the log end: behind the last batch of the newest segment, found by stepping over its batches from its last index entry.
+    """Set the log end after the last batch of the newest segment: step over its batches from its last index entry.
 
-    Gives the walk, which knows where and why it ended; None where there was nothing to walk.
+    Returns the walk, which has its end and the reason for it; None for an empty segment.
     """
     if not log.segments or log.refused:
         return None
@@ -232,7 +231,7 @@ def _recover(log: StrictLog, recovery_point: int, check: Check) -> None:
 
 
 def lose_behind(log: StrictLog, index: int, valid: int) -> None:
-    """End the log behind so many bytes of the segment of this number, and take note of what that drops."""
+    """End the log after so many bytes of the segment with this number, and add a finding about the dropped records."""
     segment, later = log.segments[index], log.segments[index + 1 :]
     log.losses.append(_loss(log.partition, segment.file, valid, segment.end))
     segment.end = valid
@@ -241,7 +240,7 @@ def lose_behind(log: StrictLog, index: int, valid: int) -> None:
 
 
 def valid_bytes(segment: ServedSegment, log: StrictLog) -> int:
-    """How far a recovering broker keeps this segment; 0 where an index entry would go back."""
+    """The bytes of this segment that a recovering broker keeps; 0 if an index entry would decrease."""
     last_entry_position = 0
     last_indexed_offset: int | None = None
     walk = FileWalk(segment, 0)
@@ -286,10 +285,10 @@ def _loss(partition: PartitionDirectory, file: SegmentFile, start: int, end: int
 
 
 def hidden_findings(log: StrictLog) -> Iterator[Finding]:
-    """Where the reader of a broker stops in front of batches that can be read: a size that lies hides them, and the load succeeds."""
+    """The places where a broker's reader stops before readable batches: a wrong size hides them, and the load succeeds."""
     for file, start, end in log.hidden:
         found = salvage(file.open()[start:end], base_offset=file.base_offset)
-        # What begins here is the batch that lies, or the cut one at the end of a copy.
+        # The batch with the wrong size begins here, or the truncated one at the end of a copy.
         behind = [item for item in found if isinstance(item, Found) and item.batch.byte_position > 0]
         if behind:
             yield Finding(

@@ -50,11 +50,12 @@ class ClassicGroupRules:
 
 
 def build_classic_group(record: ReplayRecord, rules: ClassicGroupRules) -> ClassicGroupState:
-    """The group that this GroupMetadata value describes.
+    """Build the group of this GroupMetadata value.
 
     Raises:
-        MemberRefused: a member id that is repeated in front of another member, an instance id held twice, a subscription that the broker's
-            parser does not survive, a null that the release cannot read: whatever of this the release minds.
+        MemberRefused: the release refuses a repeated member id before another member, an instance id of two members, a subscription on
+        which
+            the broker's parser throws, or a null that it cannot read.
     """
     value = record.value
     assert value is not None
@@ -99,7 +100,7 @@ def build_classic_group(record: ReplayRecord, rules: ClassicGroupRules) -> Class
 
 
 class GroupOutline(NamedTuple):
-    """A GroupMetadata value that no release refuses: its version, the fields in front of its members, how many these are, all its bytes."""
+    """A GroupMetadata value that no release refuses: version, fields before its members, number of members, all bytes."""
 
     version: int
     front: Mapping[str, Any]
@@ -110,9 +111,9 @@ class GroupOutline(NamedTuple):
 def outlined_classic_group(
     name: str, record_offset: int, outline: GroupOutline, layout: Message, rules: ClassicGroupRules
 ) -> ClassicGroupState:
-    """What `build_classic_group` makes of this value, with members that are read when somebody looks at them.
+    """Build the group of this value with members that are decoded on first access.
 
-    The topics that they subscribe to are left out, as unknown; `PartitionState.whole` has them.
+    The subscribed topics are unknown here; `PartitionState.whole` has them.
     """
     version = outline.version
 
@@ -153,7 +154,7 @@ def _group(
 
 
 def rebalance_oversized(groups: Iterable[Group], group_max_size: int) -> None:
-    """What a load does last: classic groups with more members than that are to rebalance, so that some of them give up."""
+    """Mark classic groups with more members than this for a rebalance: the last step of a load."""
     for group in groups:
         if isinstance(group, ClassicGroupState) and len(group.members) > group_max_size:
             group.rebalanced_at_load = True

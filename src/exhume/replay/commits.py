@@ -69,7 +69,7 @@ def transaction_of(
 
 
 def joined_transactions(known: Mapping[int, OpenTransaction], others: Iterable[OpenTransaction]) -> dict[int, OpenTransaction]:
-    """What two readings of one log know of open transactions, in the order in which these began. Changes what was known."""
+    """Merge the open transactions of two readings of one log, in the order of their start. Changes the first reading."""
     joined = dict(known)
     for other in others:
         first = joined.setdefault(other.producer_id, other)

@@ -50,22 +50,22 @@ class ReplayRecord:
 
     @property
     def family(self) -> Family:
-        """Whose record it is."""
+        """The group of the record."""
         return RECORD_TYPES[self.record_type].family
 
     @property
     def role(self) -> Role:
-        """What it says of its group."""
+        """The value of the record for its group."""
         return RECORD_TYPES[self.record_type].role
 
 
 def decode_for(profile: BrokerProfile, record_offset: int, key: bytes | None, value: bytes | None) -> ReplayRecord:
-    """This record under the rules of this release.
+    """Decode this record by the rules of this release.
 
-    Bytes behind the last field are ignored, as every release does.
+    Bytes after the last field are ignored, as in all releases.
 
     Raises:
-        UnknownRecordType: the release has no such type; the value was not looked at.
+        UnknownRecordType: the release has no such type; the value is not decoded.
         RecordRefused: the release's own load ends here.
     """
     if key is None:

@@ -1,20 +1,20 @@
-"""What the expiry pass of a release removes, when, and the tombstones it writes for it.
+"""The offsets and groups that the expiry task of a release removes, when, and its tombstones.
 
     release             an offset expires                                                          its base
-    to 0.10.0.1         behind its expire timestamp, whatever its group does
-    0.10.1 to 2.0.1     behind its expire timestamp, also in a group with members
-    from 2.1            at its expire timestamp where the record has one, else the retention after its base:
+    to 0.10.0.1         after its expire timestamp, with or without members
+    0.10.1 to 2.0.1     after its expire timestamp, also in a group with members
+    from 2.1            at its expire timestamp if the record has one, else the retention after its base:
                           in an Empty group with a protocol type                                    when it became Empty, else its commit
                           in a group without protocol type (offsets only)                           its commit
     from 2.4              besides: topics that a consumer group with members is not subscribed to   its commit
 
-Anything else is kept: topics that are subscribed, groups with members of another protocol type, unknown subscriptions. The Java coordinator
-judges consumer and streams groups by their subscriptions, Empty or not; it leaves alone an offset for which a commit is pending (not in
-3.7), an offset whose group is gone, and everything of share groups. A streams group counts as subscribed to the sources of its topology
-once members have made it ready: after a load that takes a heartbeat.
+All other offsets stay: those of subscribed topics, of groups with members of another protocol type, and with unknown subscriptions. The
+Java coordinator judges consumer and streams groups by their subscriptions, Empty or not. It keeps an offset with a pending commit (not in
+3.7), an offset without its group, and all offsets of share groups. A streams group is subscribed to the sources of its topology after its
+members made it ready: after a load that takes a heartbeat.
 
-A pass also removes an Empty group that has no offsets left (from 0.10.1) and no open transaction (from 0.11, Java: 3.8). Commits in flight
-protect their offsets, but a log does not know them.
+The expiry task also removes an Empty group without offsets (from 0.10.1) and without an open transaction (from 0.11, Java: 3.8). Commits in
+flight protect their offsets, but they are not in the log.
 
 Source: GroupMetadataManager.deleteExpiredOffsets (0.9 to 0.10.0), cleanupGroupMetadata, GroupMetadata.removeExpiredOffsets (to 3.9);
 OffsetMetadataManager.cleanupExpiredOffsets, createGroupTombstoneRecords of each group type (3.7 to 4.3).
@@ -88,9 +88,10 @@ class Tombstone:
 
 @dataclass(frozen=True, slots=True)
 class Expired:
-    """What one pass did: what is held after it, and its tombstones in the order of the log. `failure` says why it wrote nothing at all.
+    """The result of one run of the expiry task: the state after it, and its tombstones in log order. `failure` is the reason if it wrote
+    none.
 
-    `due_offsets` and `due_groups` say of all that was held before it when it goes.
+    `due_offsets` and `due_groups` have the removal time of each offset and group before the run.
     """
 
     partition_state: PartitionState
@@ -130,10 +131,10 @@ def due_groups(partition_state: PartitionState, offsets: Mapping[OffsetKey, Due]
 
 
 def expire(partition_state: PartitionState, now_ms: int, retention_ms: int, profile: BrokerProfile) -> Expired:
-    """What one expiry pass at this time makes of these holdings, which stay as they are.
+    """Run the expiry task at this time over a state, which stays unchanged.
 
-    Tombstones come in the order that every release keeps: a group's offsets, then its own records. Kafka takes groups and offsets in the
-    order of its hash maps, here they are sorted. Before 0.10.1.1 a group's own tombstone was an append of its own.
+    Tombstones have the order of all releases: the offsets of a group, then its own records. Kafka iterates over groups and offsets in hash
+    order; here they are sorted. Before 0.10.1.1 the tombstone of a group was a batch of its own.
     """
     offsets = due_offsets(partition_state, retention_ms, profile)
     expired = {key for key, due in offsets.items() if due.is_past(now_ms)}
@@ -155,10 +156,10 @@ def expire(partition_state: PartitionState, now_ms: int, retention_ms: int, prof
 
 @dataclass(frozen=True, slots=True)
 class GroupForExpiry:
-    """What the expiry of its offsets depends on, of a group of any type.
+    """The fields of a group of any type that decide the expiry of its offsets.
 
-    `empty_since_ms` is when a classic group became Empty; None where it has members, or its record does not say. `subscribed_topics` are
-    those of all members; None where they are not known.
+    `empty_since_ms` is the time at which a classic group became Empty; None if it has members, or its record has no time.
+    `subscribed_topics` are those of all members; None if unknown.
     """
 
     group_type: str
@@ -282,7 +283,7 @@ def _classic_base(group: GroupForExpiry, topic: str, profile: BrokerProfile) -> 
 
 
 def _for_expiry(group: Group) -> GroupForExpiry:
-    """What counts of a group that is held."""
+    """The fields of a loaded group that decide expiry."""
     has_members = bool(group.members)
     if isinstance(group, ClassicGroupState):
         empty_since_ms = None if has_members else group.current_state_timestamp_ms
@@ -334,7 +335,7 @@ def _groups_kept_by_transactions(partition_state: PartitionState, profile: Broke
 
 
 def _groups_removed_a_pass_later(partition_state: PartitionState, profile: BrokerProfile) -> frozenset[str]:
-    """Groups that an open transaction protects in a pass that takes offsets of theirs, but not in the one behind it."""
+    """Groups that an open transaction protects in the run that removes their offsets, but not in the next run."""
     if not isinstance(profile, JavaProfile) or profile.transaction_keeps_group != "with_offsets":
         return frozenset()
     opened = {name for transaction in partition_state.transactions.values() for name in transaction.groups}

@@ -1,8 +1,7 @@
-"""What a coordinator held of one group in front of some of its records.
+"""The state of one group in a coordinator before some of its records.
 
-Groups know nothing of one another. So one pass is enough, and of that only the batches with a record of the group, and the markers that
-end transactions: all others are passed over unread. Nothing ends it early: the question is what a broker at work held then, not what one
-would load today.
+Groups do not affect each other, so one pass suffices, over the batches with a record of the group and the end-transaction markers only. A
+refused record does not end the pass: a working broker held this state, whether or not a load today would give it.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _NO_END = 2**63
 def holdings_in_front(
     partition: PartitionDirectory, own: Collection[int], moments: Collection[int], profile: BrokerProfile, inputs: LoadInputs
 ) -> dict[int, PartitionState]:
-    """What was held of a group in front of each of these record offsets, by record offset; without those that no batch has.
+    """The state of a group before each of these record offsets; without offsets that no batch has.
 
     `own` are the record offsets of all its records in this partition, `moments` some of them.
     """

@@ -50,7 +50,7 @@ def aborted(log: StrictLog, profile: BrokerProfile, abort: LoadAborted) -> Findi
 
 
 def java_load(log: StrictLog, loader: JavaLoad) -> list[Finding]:
-    """What the Java coordinator did beside replaying: members it removes at once, records it skips."""
+    """Findings about members that the Java coordinator removes after the load, and records that it skips."""
     fenced = [
         partition(
             log,
@@ -77,7 +77,7 @@ def java_load(log: StrictLog, loader: JavaLoad) -> list[Finding]:
 
 
 def groups(held: Iterable[tuple[PartitionDirectory, PartitionState]], profile: BrokerProfile) -> Iterable[Finding]:
-    """What is odd about groups across partitions: orphaned offsets, and groups that lie where they do not belong."""
+    """Findings about groups across partitions: offsets without a group, and groups in a wrong offsets partition."""
     homes: dict[tuple[str, str], int | None] = {}
     for directory, partition_state in held:
         in_columns = partition_state.offset_columns.spans() if partition_state.offset_columns else {}
@@ -114,7 +114,7 @@ def groups(held: Iterable[tuple[PartitionDirectory, PartitionState]], profile: B
 
 
 def second_home(replica: str, group: str, home: int | None, other: int | None) -> Finding:
-    """A group lies in another offsets partition than the first one that it was found in."""
+    """A finding about a group in a second offsets partition."""
     return Finding(
         code="group_in_two_partitions",
         severity="warn",

@@ -38,7 +38,7 @@ def load_state(directories: Sequence[LogDirectory], options: LoadOptions, names:
 
 
 def state_of_loads(loads: Sequence[PartitionLoad], options: LoadOptions, names: TopicNames) -> CoordinatorState:
-    """The state that these loads come to; `options` are those they were made with, and what `names` do not know has no name in it."""
+    """The state from these loads, made with these `options`. Topics that `names` do not know have no name."""
     findings = Findings()
     state_of = StateTables(names)
     for load in loads:
@@ -61,7 +61,7 @@ def load_partitions(directories: Sequence[LogDirectory], options: LoadOptions, n
 
 
 def _needs_skipped_offsets(loads: Sequence[PartitionLoad]) -> bool:
-    """True where some group may lie in two offsets partitions, and it hangs on offsets that were left out whether it does."""
+    """True if a skipped group might exist in a second partition; only its skipped offsets would tell."""
     unsure = [load.skipped_groups - load.partition_state.groups.keys() for load in loads]
     if not any(unsure):
         return False
@@ -101,7 +101,7 @@ def _load_directory(partitions: Sequence[PartitionDirectory], options: LoadOptio
 
 
 def _load_folded(partitions: Sequence[PartitionDirectory], options: LoadOptions, stop: Stop) -> list[_Folded]:
-    """Log and load of each partition that was folded, with what else it hangs on besides the groups that are asked for."""
+    """Log and load of each folded partition, with the groups on which the wanted groups depend."""
     done: list[_Folded] = [
         (settled.log, _load_in_columns(settled, options)) if settled else (None, None)
         for settled in _fold_in_columns(partitions, stop, options)
@@ -118,7 +118,7 @@ def _load_folded(partitions: Sequence[PartitionDirectory], options: LoadOptions,
 
 
 def _fold_in_columns(partitions: Sequence[PartitionDirectory], stop: Stop, options: LoadOptions) -> list[Settled | None]:
-    """What each log comes to in columns, where it allows that and is worth it; None where it is to be loaded record by record."""
+    """The fold of each log; None for a log that has to be loaded record by record."""
     fast, profile = options.fast, options.profile
     if fast is None or why_not_reducible(profile) is not None:
         return [None] * len(partitions)
@@ -128,7 +128,7 @@ def _fold_in_columns(partitions: Sequence[PartitionDirectory], stop: Stop, optio
             return None
         from exhume.replay.survivors.tries import fold_partition
 
-        # A start after an unclean stop verifies checksums, and so does salvage, whatever this reader was told.
+        # A start after an unclean stop verifies checksums, and so does salvage, also without `verify`.
         verify = fast.verify or stop == "unclean" or options.mode == "lenient"
         own = replace(fast, threads=threads, verify=verify, cap_bytes=min(fast.cap_bytes, DEFAULT_CAP_BYTES))
         return fold_partition(partition, stop, own, options)

@@ -1,15 +1,13 @@
-"""A moment in the life of a log, and the log cut off there.
+"""A moment of a log, and the log truncated there.
 
-The state at a moment is the fold of a prefix of the log, and nothing else. It is what a coordinator would hold that loaded a log which
-ends at the cut: rules about the log's end, about members at the end of a load, and about what is shown apply there. What lies behind the
-cut, damage included, is not loaded. One thing is not undone: a broker that does not start on this directory does not start for an
-earlier moment either.
+The state at a moment is the fold of a prefix of the log. It is the state of a coordinator after loading a log that ends at the cut: the
+rules about the log end, about members at the end of a load, and about the committed view apply there. Records and damage after the cut are
+not loaded. One fact stays: if a broker does not start on this directory, it does not start for an earlier moment either.
 
-By record offset N the prefix ends behind record N, which is part of it, also in the middle of a batch. By time T it ends in front of the
-first record that is later than T. Times may go back, so this can leave out records that claim to be older than T. They are rightly left
-out: a coordinator takes the time of a record before it appends it, so what lies behind a record of time t was appended after t, whatever
-it says itself. Kafka finds offsets by time by the same rule. Where clocks of leaders disagreed, or a client chose its own commit
-timestamps, the rule errs on the side of an earlier state; how many records it concerns is a finding.
+For record offset N the prefix ends after record N, also in the middle of a batch. For time T it ends before the first record later than T.
+Times may decrease, so this can leave out records with a time before T. This is right: a coordinator takes the time of a record before it
+appends it, so each record after a record of time t was appended after t. Kafka finds offsets by time with the same rule. If the clocks of
+leaders differed, or a client chose its commit timestamps, the rule gives an earlier state; a finding counts these records.
 """
 
 from __future__ import annotations
@@ -46,9 +44,9 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class LogPrefix:
-    """A prefix of a log: so many whole batches (None: everything), and so many records of the batch behind them.
+    """A prefix of a log: a number of whole batches (None: all), and a number of records of the next batch.
 
-    `end_offset` is the end of a log that ends here; None where nothing is cut off.
+    `end_offset` is the end of a log that ends here; None for the whole log.
     """
 
     whole_batches: int | None = None
@@ -83,7 +81,7 @@ def refuse_lone_clock(clock: Clock | None, *times_ms: int | None) -> None:
 
 
 def refuse_wrong_order(earlier: Moment, later: Moment | None) -> None:
-    """Raises `RequestError` where both are times, or record offsets of one partition, and the earlier one lies behind the later one."""
+    """Raise `RequestError` if the earlier moment is after the later one: two times, or two record offsets of one partition."""
     if later is None:
         return
     pairs = [(earlier.time_ms, later.time_ms)]
@@ -99,7 +97,7 @@ def moment(
     at_time_ms: int | None = None,
     clock: Clock | None = None,
 ) -> Moment | None:
-    """The moment that is asked for; None where none is. A bare record offset stands for the only one of these offsets partitions.
+    """The requested moment; None without one. A bare record offset is that of the only offsets partition.
 
     Raises:
         RequestError: offset and time at once, an offset that fits no partition or is negative, a time that does not fit into 64 bits, or
@@ -134,7 +132,7 @@ def moment(
 
 
 def cut_log(log: StrictLog, at: Moment | None, *, lenient: bool) -> StrictLog:
-    """This log, ending at the moment; the log itself where none is asked for. With `lenient`, batches are counted as salvage finds them."""
+    """This log, ending at the moment; the log itself without one. With `lenient`, batches are counted as salvage finds them."""
     if at is None:
         return log
     batches = salvaged_batches(log.partition) if lenient else log.batches()
@@ -160,7 +158,7 @@ def truncate_log(cut: LogPrefix, log: StrictLog, at: Moment, order: ClockOrder |
 
 
 def moment_findings(partition: PartitionDirectory, at: Moment, order: ClockOrder | None) -> list[Finding]:
-    """What makes this moment of this log doubtful; `order` is that of its records, where the moment is a time."""
+    """Findings about the accuracy of this moment; `order` is the clock order of the records if the moment is a time."""
     if order is not None:
         return order.findings(partition, at.clock)
     if partition.offsets_partition in at.last_offsets:
@@ -175,12 +173,12 @@ def lenient_batches(log: StrictLog) -> Iterator[LoadedBatch]:
 
 
 def _cut_by_offset(batches: Iterator[LoadedBatch], last_offset: int, start_offset: int) -> LogPrefix:
-    """Behind the first batch that reaches this record offset, or through it."""
+    """The prefix that ends after the first batch with this record offset, or inside it."""
     end_offset = start_offset
     try:
         for index, batch in enumerate(batches):
             if batch.last_offset > last_offset:
-                # A compressed wrapper of the old formats does not say where it begins: behind the batch before it.
+                # A compressed wrapper of formats 0 and 1 has no first offset: it begins after the batch before it.
                 base_offset = end_offset if batch.batch.base_offset is None else batch.batch.base_offset
                 return (
                     _cut_through(index, batch, last_offset, end_offset) if base_offset <= last_offset else LogPrefix(index, 0, end_offset)
@@ -189,7 +187,7 @@ def _cut_by_offset(batches: Iterator[LoadedBatch], last_offset: int, start_offse
             if batch.last_offset == last_offset:
                 return LogPrefix(index + 1, 0, end_offset)
     except LoadAborted:
-        pass  # The damage lies in front of the moment: the load will meet it.
+        pass  # The damage is before the moment: the load will meet it.
     return LogPrefix()
 
 
@@ -209,10 +207,10 @@ def _shortened(batch: LoadedBatch, records: int, last_offset: int) -> LoadedBatc
 
 @dataclass(slots=True)
 class ClockOrder:
-    """How a whole log is ordered by its clock: how many records have a time, or none, how many are earlier than one in front of them.
+    """The clock order of a whole log: the number of records with a time, without one, and earlier than a record before them.
 
-    `first_later` are record offset and time of the first record later than the moment, `left_out` counts those behind it that are not.
-    `greatest_ms` is the latest time; None where no record has one.
+    `first_later` are record offset and time of the first record later than the moment; `left_out` counts the records after it that are not
+    later. `greatest_ms` is the latest time; None if no record has one.
     """
 
     timed: int = 0
@@ -242,7 +240,7 @@ class ClockOrder:
         return {"is_ordered_by_clock": is_ordered, "out_of_order_records": self.out_of_order if self.timed else None}
 
     def findings(self, partition: PartitionDirectory, clock: Clock) -> list[Finding]:
-        """What makes the answer of this clock doubtful."""
+        """Findings about records whose times decrease."""
         if self.untimed and not self.timed:
             sentence = f"no record says when it was written, by the {clock} clock: the log is taken to its end"
             return [_finding(partition, "no_times", "warn", sentence, remedy="Use a record offset, or the other clock")]
@@ -268,7 +266,7 @@ class _TimeScan:
     order: ClockOrder = field(default_factory=ClockOrder)
 
     def read(self, batches: Iterable[LoadedBatch]) -> None:
-        """Read every record that can be read: the order of those behind the cut counts too."""
+        """Read all records: the order of those after the cut counts too."""
         try:
             for index, batch in enumerate(batches):
                 try:

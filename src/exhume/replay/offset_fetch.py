@@ -1,12 +1,11 @@
-"""What a coordinator answers to OffsetFetch, with and without `require_stable` (KIP-447).
+"""The answers of a coordinator to OffsetFetch, with and without `require_stable` (KIP-447).
 
-    without    the committed offset; none for a partition that has none, for a group that is not there, for a share group
+    without    the committed offset; none for a partition without one, for an unknown group, for a share group
     with       the same, but UNSTABLE_OFFSET_COMMIT for a partition with a commit pending in an open transaction, group or no group
 
-Who asks for all partitions of a group hears of those with a committed offset only, be it unstable; a partition that is pending and nothing
-else must be asked for by name. Before 0.10.2 everything must. Where a load failed, the Scala coordinator answers as if nothing were
-there, the Java one refuses. The Java coordinator has two snapshots: it answers from what it shows, and with `require_stable` from all
-it holds.
+A request for all partitions of a group gets those with a committed offset, stable or not; a partition with only a pending commit has to be
+named in the request. Before 0.10.2 a request names all partitions. After a failed load the Scala coordinator answers as without offsets,
+the Java coordinator refuses. The Java coordinator answers from its committed view, and with `require_stable` from its state in memory.
 
 Source: GroupMetadataManager.getOffsets and GroupCoordinator.validateGroupStatus (Scala); OffsetMetadataManager.fetchOffsets and
 fetchAllOffsets, GroupCoordinatorService.fetchOffsets (Java).

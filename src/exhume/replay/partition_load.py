@@ -35,13 +35,13 @@ View = Literal["committed", "in_memory"]
 
 @dataclass(frozen=True, slots=True)
 class LoadOptions:
-    """How to load.
+    """The options of a load.
 
-    `stop` says how the broker stopped; by default as each directory says (`LogDirectory.clean_shutdown`), clean where it does not.
-    The two `view`s differ only for the Java coordinator, and only where the log ends in a gap; never in open transactions and pending
-    offsets, which show in fetches that require stable offsets, and those see what is in memory. `at` cuts the logs off at a
-    moment; None takes them to their end. `fast` says how to load in columns where a log allows that; None: every log is loaded record by
-    record. `groups` are the only ones that are asked for: committed offsets of others may be left out, and nothing else; None: all are.
+    `stop` is the last stop of the broker; by default that of each directory (`LogDirectory.clean_shutdown`), else clean. The two `view`s
+    differ only for the Java coordinator, and only if the log ends in a gap; never in open transactions and pending offsets, because fetches
+    of stable offsets see the state in memory. `at` cuts the logs at a moment; None: their end. `fast` are the options of the compiled load;
+    None: each log is loaded record by record. `groups` are the wanted groups: the load may skip committed offsets of others; None: all
+    groups.
     """
 
     profile: BrokerProfile
@@ -69,7 +69,7 @@ class PartitionLoad:
     snapshots: tuple[PartitionState, PartitionState] | None = None
     #: The groups whose committed offsets may be left out, since they were not asked for.
     skipped_groups: frozenset[str] = frozenset()
-    #: Those of them that findings and outcome hang on.
+    #: The skipped groups on which findings or the outcome depend.
     dependent_groups: frozenset[str] = frozenset()
 
     @property
@@ -78,13 +78,13 @@ class PartitionLoad:
         return outcome_of(self.problem)
 
     def with_state_in_memory(self) -> PartitionLoad:
-        """This load with all that is held for its holdings, whatever requests see."""
+        """This load with the state in memory, also if requests see less."""
         return self if self.snapshots is None else replace(self, partition_state=self.snapshots[1])
 
 
 @dataclass(slots=True)
 class _Progress:
-    """What has passed through a load."""
+    """The records and bytes that a load has read."""
 
     records: int = 0
     bytes: int = 0
@@ -92,7 +92,7 @@ class _Progress:
     last_offset: int | None = None
 
     def pass_over(self, passed: Passed) -> None:
-        """Count what was dropped in front of a batch."""
+        """Count the records that a reduction dropped before a batch."""
         self.records += passed.records
         self.bytes += passed.bytes
         if self.first_offset is None:
@@ -201,7 +201,7 @@ def load_fold_result(settled: Settled, options: LoadOptions) -> tuple[PartitionL
 
 
 def _load_to_the_error(settled: Settled, loader: ScalaLoad | JavaLoad, progress: _Progress) -> tuple[PartitionLoad, TopicNames] | None:
-    """The same where the load ends in an error: at which record of the last batch, and why, can hang on the groups that there are."""
+    """Load a folded log that ends in an error: the groups decide which record of the last batch fails, and why."""
     refusals = loader.refusals
     try:
         loader.add_fold_result(settled)
@@ -218,7 +218,7 @@ def _load_to_the_error(settled: Settled, loader: ScalaLoad | JavaLoad, progress:
 
 
 def refused_load(log: StrictLog, profile: BrokerProfile, problem: LoadProblem) -> PartitionLoad:
-    """What comes of a log in a directory that a broker does not start on: one bad partition keeps it from starting, so none is loaded."""
+    """The load of a log in a directory on which a broker does not start: one bad partition keeps all from loading."""
     load = _not_loaded(log, profile, problem, _Progress())
     load.findings.append(
         load_findings.partition(log, "broker_refuses_to_start", "incident", str(problem), "Use --mode lenient to see what the log holds")
@@ -249,7 +249,7 @@ def _fold(chunks: Iterable[Iterable[LoadedBatch]], loader: ScalaLoad | JavaLoad,
 def _loaded(
     log: StrictLog, options: LoadOptions, loader: ScalaLoad | JavaLoad, held: tuple[PartitionState, LoadProblem | None], progress: _Progress
 ) -> PartitionLoad:
-    """The load that came to an end, with what is to be said of it."""
+    """The finished load, with its row and its findings."""
     profile = options.profile
     partition_state, late_error = held
     row = _row(log, profile, late_error, progress)

@@ -1,4 +1,4 @@
-"""What a coordinator holds: plain values, shared by both loaders.
+"""The state of a coordinator: plain values, shared by both loaders.
 
 `PartitionState` is the memory of one offsets partition: groups by id, committed offsets, offsets pending on a transaction, and the share
 group state that the Java coordinator keeps beside its groups. Every value knows the record that made it (`record_offset`).
@@ -105,7 +105,7 @@ class ClassicGroupState:
 
 
 class LaterMembers(Mapping[str, ClassicMember]):
-    """So many members, read when somebody looks at one; `whole` makes their group with all that it has."""
+    """Members that are decoded on first access; `whole` builds their group with all fields."""
 
     def __init__(self, count: int, whole: Callable[[], ClassicGroupState]) -> None:
         self.whole = whole
@@ -129,7 +129,7 @@ class LaterMembers(Mapping[str, ClassicMember]):
 
 @dataclass(slots=True)
 class ModernMember:
-    """What members of consumer, share and streams groups have in common. Codes and epochs as in the records."""
+    """The common fields of members of consumer, share and streams groups. Codes and epochs as in the records."""
 
     member_id: str
     record_offset: int
@@ -200,7 +200,7 @@ class Target:
 
 @dataclass(slots=True)
 class ModernGroupState:
-    """What consumer, share and streams groups have in common."""
+    """The common fields of consumer, share and streams groups."""
 
     group_type: ClassVar[str] = ""
     group: str
@@ -286,7 +286,7 @@ Group = ClassicGroupState | ConsumerGroupState | ShareGroupState | StreamsGroupS
 
 @dataclass(slots=True)
 class ShareState:
-    """What record type 15 says of a share group's partitions."""
+    """The partitions of a share group from record type 15."""
 
     initializing: list[dict[str, Any]]
     initialized: list[dict[str, Any]]
@@ -322,8 +322,9 @@ class PartitionState:
     offset_columns: OffsetColumns | None = None
 
     def whole(self, groups: Collection[str] | None = None) -> PartitionState:
-        """The same with every committed offset in `offsets`, and every group with its members and what they subscribe to; what was kept in
-        columns, of these groups only where they are given.
+        """Return this state with all committed offsets in `offsets` and all members decoded.
+
+        With `groups`, only those of these groups.
         """
         if self.offset_columns is None:
             return self

@@ -1,8 +1,8 @@
-"""0.11.0.0 installs all that it has gathered behind every chunk (KAFKA-5600).
+"""0.11.0.0 installs all groups and offsets again after each chunk (KAFKA-5600).
 
-The object of a group that was installed first stays. While no newer record of the group is read, later chunks add offsets to it, or
-overwrite them, and never remove one. A newer record, or a group that was there by offsets alone, makes a new object each time, and the
-cache refuses it: the group keeps the metadata it had, and its offsets freeze.
+The first installed object of a group stays. Until a newer record of the group is read, later chunks add offsets to it or overwrite them,
+and never remove one. A newer record, or a group with offsets only, creates a new object each time, and the cache refuses it: the group
+keeps its old metadata, and its offsets no longer change.
 
 Source: GroupMetadataManager.doLoadGroupsAndOffsets, Kafka 0.11.0.0.
 """
@@ -41,6 +41,6 @@ class PerChunkInstall:
         return group_id in self._groups and not any(key[0] == group_id for key in offsets)
 
     def partition_state(self, transactions: Mapping[int, OpenTransaction]) -> PartitionState:
-        """What the cache holds."""
+        """The contents of the cache."""
         groups: dict[str, Group] = dict(self._groups)
         return PartitionState(groups, dict(self._offsets), dict(transactions))

@@ -25,11 +25,11 @@ Removal = Literal["topic_deletion", "group_deletion", "offset_deletion"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerProfile:
-    """What every profile has.
+    """The common fields of profiles.
 
-    `first` and `last` are the ends of the span, as release numbers; `name` is how it is asked for and shown. `values` maps the record
-    types that the release knows to the layout it reads values with, `value_versions` to the versions it accepts (None: every version,
-    read as the nearest known one).
+    `first` and `last` are the ends of the span, as release numbers; `name` is the name in options and answers. `values` maps the known
+    record types of the release to the layout of their values, `value_versions` to the accepted versions (None: all versions, read as the
+    nearest known one).
     """
 
     name: str
@@ -68,8 +68,8 @@ class ScalaProfile(BrokerProfile):
 
     #: `high_watermark`: reading ends at the high watermark, tested for each chunk that is read; `log_end`: at the log end.
     read_bound: Literal["high_watermark", "log_end"] = "log_end"
-    #: `offsets_at_once`: offsets go into a cache of their own as they are read, groups are added at the end; `at_end`; `per_chunk`: all
-    #: that was gathered is installed again behind every chunk (KAFKA-5600).
+    #: `offsets_at_once`: offsets go into their own cache while the log is read, groups are added at the end; `at_end`; `per_chunk`: all
+    #: groups and offsets are installed again after each chunk (KAFKA-5600).
     install: Literal["offsets_at_once", "at_end", "per_chunk"] = "at_end"
     #: What happens when the bound is not reached and nothing is left to read.
     empty_read: Literal["abort", "stall", "stop"] = "stop"

@@ -1,8 +1,8 @@
-"""How the load of a release reads its log: chunk by chunk, up to its bound, in the formats it knows.
+"""The reader of a release's load: chunk by chunk, up to its bound, in the formats that it knows.
 
-A chunk is what one read returns: whole batches of one segment, up to the size of the load buffer, at least one. Most releases could as
-well read batch by batch; those whose result hangs on chunks are the ones that test the high watermark between them (to 0.10.2), or
-install what they have behind each (0.11.0.0).
+A chunk is the result of one read: whole batches of one segment, up to the size of the load buffer, at least one. For most releases the size
+of chunks makes no difference. It does for those that test the high watermark between chunks (to 0.10.2), or install groups and offsets
+after each chunk (0.11.0.0).
 
 Source: GroupMetadataManager.doLoadGroupsAndOffsets of 0.9.0.1 to 3.9.0; CoordinatorLoaderImpl of 4.3.
 """
@@ -36,8 +36,10 @@ _FRAME_DESCRIPTOR = slice(4, 6)
 
 @dataclass(frozen=True, slots=True)
 class LoadInputs:
-    """What a load depends on besides log and release. `high_watermark` None: that of the checkpoint, else the log end; `retention_minutes`
-    None: the release's default. `group_max_size` is the largest number of members that a classic group may have.
+    """The inputs of a load besides log and release.
+
+    `high_watermark` None: that of the checkpoint, else the log end. `retention_minutes` None: the release's default. `group_max_size` is
+    the largest number of members of a classic group.
     """
 
     load_buffer_bytes: int = DEFAULT_LOAD_BUFFER_BYTES
@@ -73,16 +75,16 @@ class CompiledLoad:
     reusable_folds: dict[str, Any] | None = None
 
     def for_loads(self, number: int) -> CompiledLoad:
-        """The same where these logs are loaded so many times: to wait for a compiler pays that much sooner."""
+        """The options for this number of loads: more loads make compiling worthwhile for smaller logs."""
         return replace(self, least_bytes=self.least_bytes // max(number, 1))
 
 
 def read_chunks(log: StrictLog, profile: BrokerProfile, inputs: LoadInputs) -> Iterator[Iterable[LoadedBatch]]:
-    """The chunks that this release reads, in order; each is to be consumed before the next.
+    """The chunks that this release reads, in order. Consume each before the next.
 
     Raises:
-        LoadAborted: the reader of this release throws on what it meets: out of the chunk, behind the batches in front of that place, which
-            the release has applied by then; or it reads the same place again and again.
+        LoadAborted: the reader of this release throws: from the chunk, after the batches that the release has already applied; or it reads
+            the same place again and again.
     """
     if not isinstance(profile, ScalaProfile):
         for batch in log.batches():
@@ -105,7 +107,7 @@ def read_chunks(log: StrictLog, profile: BrokerProfile, inputs: LoadInputs) -> I
 
 
 class _Chunk:
-    """The batches of one read, and what its reader threw behind them."""
+    """The batches of one read, and the error of its reader after them."""
 
     def __init__(self) -> None:
         self.batches: list[LoadedBatch] = []

@@ -1,4 +1,4 @@
-"""What differs between releases, as a table: a row for each span of releases that loads alike."""
+"""The differences between releases as a table: a row for each span of releases that load alike."""
 
 from __future__ import annotations
 

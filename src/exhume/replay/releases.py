@@ -192,7 +192,7 @@ def _accepted(values: Mapping[int, Message]) -> Mapping[int, range | None]:
 def java_spans() -> tuple[JavaProfile, ...]:
     """The spans of the Java coordinator, oldest first.
 
-    Every span names the record types that it reads, but the newest one: that reads whatever the table has.
+    Each span names the record types that it reads, except the newest: it reads all types of the table.
     """
     consumer_3_7 = numbers(family="consumer", role=(*_GROUP_ROLES, "partition_metadata"))
     consumer_4_0 = consumer_3_7 | numbers(family="consumer", role="regular_expression")
@@ -317,13 +317,13 @@ def release_numbers(release: str) -> tuple[int, ...]:
 
 
 def profile_for(release: str | None) -> BrokerProfile:
-    """The profile of this release; the newest where none is named.
+    """The profile of this release; None: the newest.
 
-    `4.2` means the newest patch of 4.2 that is known. A release between two spans belongs to the earlier one, one behind the newest span to
-    that one (`is_newer_than_known` tells).
+    `4.2` means the newest known patch of 4.2. A release between two spans belongs to the earlier one; a release after the newest span
+    belongs to that span (see `is_newer_than_known`).
 
     Raises:
-        RequestError: no release number, or one older than every span; names what can be asked for.
+        RequestError: the text is no release number, or is older than all spans; names the known releases.
     """
     if release is None:
         return all_spans()[-1]
@@ -356,7 +356,7 @@ def is_release(text: str) -> bool:
 
 
 def is_newer_than_known(release: str) -> bool:
-    """True for a release behind the newest one whose rules are known."""
+    """True for a release newer than the newest known one."""
     match = _RELEASE.fullmatch(release.strip())
     return match is not None and _newest_patch(release_numbers(match[1]))[: len(release_numbers(match[1]))] > release_numbers(
         all_spans()[-1].last
@@ -364,7 +364,7 @@ def is_newer_than_known(release: str) -> bool:
 
 
 def newer_release_findings(releases: Iterable[str | None]) -> Iterator[Finding]:
-    """That the rules of a release behind the newest known one are not known; None stands for that one."""
+    """A finding that the rules of this release are unknown, because it is newer than the newest known one."""
     for release in releases:
         if release is not None and is_newer_than_known(release):
             sentence = f"the rules of {release} are not known: those of {profile_for(None).release} are taken"
@@ -372,7 +372,7 @@ def newer_release_findings(releases: Iterable[str | None]) -> Iterator[Finding]:
 
 
 def _newest_patch(numbers: tuple[int, ...]) -> tuple[int, ...]:
-    """A line such as 4.2 stands for its newest patch: behind every patch there is."""
+    """The number of a release; a line such as 4.2 counts as its newest patch."""
     length = 4 if numbers[0] == 0 else 3
     return numbers + (1_000_000,) * (length - len(numbers))
 

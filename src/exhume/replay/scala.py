@@ -37,7 +37,7 @@ _MS_PER_MINUTE = 60_000
 
 @dataclass(slots=True)
 class ScalaLoad:
-    """One load in progress: `apply` for each batch in log order, `end_chunk` behind each chunk, then `finish`, or `held_after_abort`."""
+    """One load in progress: `apply` each batch in log order, `end_chunk` after each chunk, then `finish`, or `held_after_abort`."""
 
     profile: ScalaProfile
     refusals: Refusals
@@ -98,7 +98,7 @@ class ScalaLoad:
                 self._apply_offset(decoded, batch, first_offset, record.timestamp_ms)
 
     def _apply_marker(self, batch: LoadedBatch) -> None:
-        """The first record of a control batch ends the producer's transaction; whatever is no COMMIT counts as an ABORT."""
+        """End the producer's transaction by the first record of a control batch; all types except COMMIT count as ABORT."""
         record = next(batch.records(), None)
         if record is None:
             if self.profile.empty_control_batch_aborts:
@@ -162,7 +162,7 @@ class ScalaLoad:
         self.transactions = joined_transactions(self.transactions, settled.transactions(self.commit_rules))
 
     def depends_on_offsets(self, group_id: str) -> bool:
-        """True where it hangs on committed offsets of this group what is said of the load, or of a group without a record."""
+        """True if findings or the outcome depend on this group's committed offsets."""
         return group_id in self.removed_groups or (self.profile.install == "offsets_at_once" and group_id not in self.groups)
 
     def end_chunk(self) -> None:
@@ -184,18 +184,18 @@ class ScalaLoad:
         )
 
     def snapshot(self) -> PartitionState:
-        """What would be held if the log ended here."""
+        """The state if the log ended here."""
         self.end_chunk()
         return self.finish()[0]
 
     def held_after_abort(self) -> PartitionState:
-        """What is left in memory when the load ends in an error."""
+        """The state in memory after the load ended in an error."""
         if self._per_chunk is not None:
             return self._per_chunk.partition_state(self.transactions)
         return PartitionState(offsets=dict(self.offsets)) if self.profile.install == "offsets_at_once" else PartitionState()
 
     def finish(self) -> tuple[PartitionState, LoadProblem | None]:
-        """What is installed, and the error the broker logs after it (None: none). Nothing is lost by that error."""
+        """The installed state, and the error that the broker logs afterwards (None: none). The error loses no state."""
         if self._per_chunk is not None:
             return self._per_chunk.partition_state(self.transactions), None
         partition_state = PartitionState(dict(self.groups), dict(self.offsets), dict(self.transactions))
@@ -215,7 +215,7 @@ class ScalaLoad:
         return partition_state, self._late_error(partition_state)
 
     def _late_error(self, partition_state: PartitionState) -> LoadProblem | None:
-        """The check for groups that were removed and are there all the same, behind the installation."""
+        """Check after the installation for groups that were removed and still exist."""
         exempt = (
             {*(key[0] for key in self.offsets), *self._settled_offsets} if self.profile.removed_group_check == "without_offsets" else set()
         )

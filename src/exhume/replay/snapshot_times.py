@@ -18,13 +18,13 @@ _LONGEST_HEADER = max(HEADER_BYTES.values())
 def snapshot_times(
     partitions: Iterable[PartitionDirectory], every: str | int, from_time_ms: int | None = None, to_time_ms: int | None = None
 ) -> list[int]:
-    """Moments in milliseconds, ascending: every so often (`1h`, `15m`, or milliseconds), from the first on up to the last, both included.
+    """Moments in milliseconds, ascending: one for each step (`1h`, `15m`, or milliseconds), from the first to the last, both included.
 
-    Without a first one they are whole multiples of the step since the epoch, beginning behind the first batch; without a last one they end
-    with the first moment that is not in front of the last batch. Only ends of logs are read for that.
+    Without a first moment they are multiples of the step since the epoch, from the first batch on. Without a last moment they end with the
+    first one at or after the last batch. This reads only the ends of logs.
 
     Raises:
-        RequestError: no such step, no time to begin with, or too many moments.
+        RequestError: the step is invalid, the logs have no time to begin with, or there are too many moments.
     """
     every_ms = parse_duration(every) if isinstance(every, str) else every
     if not every_ms or every_ms <= 0:
@@ -44,7 +44,7 @@ def snapshot_times(
 
 
 def next_multiple(time_ms: int, every_ms: int) -> int:
-    """The first multiple of the step that is not in front of this time."""
+    """The first multiple of the step at or after this time."""
     return -(-time_ms // every_ms) * every_ms
 
 

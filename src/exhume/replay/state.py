@@ -34,9 +34,9 @@ class GroupState:
 
 
 class LazyTables(Mapping[str, pa.Table]):
-    """Tables by name, each made when it is asked for.
+    """Tables by name, each built on first access.
 
-    A maker is told which groups are wanted, None for all, and may leave out the rows of others.
+    A maker gets the wanted groups, None for all, and may leave out rows of other groups.
     """
 
     def __init__(self, makers: Mapping[str, Callable[[Collection[str] | None], pa.Table]], groups: Collection[str] | None = None) -> None:

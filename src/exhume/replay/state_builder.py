@@ -1,4 +1,4 @@
-"""State tables out of the loads of all partitions; some of them only when somebody looks."""
+"""Build state tables from the loads of all partitions; some of them on first access."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from exhume.replay.state_rows import has_later_members, later_rows, state_rows
 from exhume.replay.state_tables import SCHEMAS, Row, table
 from exhume.replay.topic_names import TopicNames
 
-#: Makes the rows of one partition; of these groups only, where that saves work: others are filtered out behind it.
+#: Makes the rows of one partition, of these groups only if that saves work; the builder filters out other groups afterwards.
 _Part = Callable[[Collection[str] | None], pa.Table]
 _LATER: tuple[Literal["members", "assignments"], ...] = ("members", "assignments")
 

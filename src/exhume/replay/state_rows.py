@@ -1,4 +1,4 @@
-"""How `PartitionState` become rows of the state tables."""
+"""Rows of the state tables from a `PartitionState`."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def later_rows(
 
 
 def has_later_members(group: Group) -> bool:
-    """True when the members of this group are read when somebody looks at them."""
+    """True if the members of this group are decoded on first access."""
     return isinstance(group.members, LaterMembers)
 
 

@@ -1,8 +1,8 @@
-"""Names for topic ids: records of modern groups carry ids only, the names lie elsewhere.
+"""Names for topic ids: records of consumer, share and streams groups have ids only; other sources have the names.
 
-Sources, the first that knows an id wins:
+The first source with an id wins:
 
-    topics_file          what the user says (`--topics`): CSV with a header, `topic,topic_id,partitions[,racks]`; all but the topic may be
+    topics_file          the user's file (`--topics`): CSV with a header, `topic,topic_id,partitions[,racks]`; all but the topic may be
                          empty. Racks are those of each partition's replicas: `a|b;b|c` for partitions 0 and 1; one list is for all
     partition.metadata   the topic's own directory beside the offsets partitions
     record               records that carry id and name: partition metadata, and the state of share groups
@@ -67,7 +67,7 @@ class TopicNames:
             self._names[source].update(names)
 
     def lookup(self, topic_id: str | None) -> TopicName | None:
-        """The name of this topic and who knows it; None where nobody does."""
+        """The name of this topic and its source; None if no source has it."""
         if topic_id is None:
             return None
         for source in SOURCES:
@@ -103,10 +103,10 @@ def tells_topic_names(record_type: int | None) -> bool:
 
 
 def names_beside(directories: Sequence[LogDirectory], topics_file: Path | None = None) -> TopicNames:
-    """What is known of topic names without a record of the offsets topic: from a topics file, and from what lies in these directories.
+    """Topic names from a topics file and from these directories, without records of the offsets topic.
 
     Raises:
-        RequestError: the topics file cannot be read.
+        RequestError: exhume cannot read the topics file.
     """
     names = TopicNames()
     if topics_file is not None:

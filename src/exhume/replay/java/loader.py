@@ -1,8 +1,8 @@
-"""The Java coordinator's load: replay every record up to the log end, then look at members that cannot stay as they are.
+"""The Java coordinator's load: replay each record up to the log end, then check members that cannot stay.
 
-A batch with a producer id is transactional, whatever its bit says. Commits wait under their producer id until its marker; a marker
-installs a waiting commit only if its record lies above the committed one, and a tombstone drops what waits too. A value creates its
-group, so a group can be there without offsets; a removed group leaves its offsets behind.
+A batch with a producer id is transactional, also without the transactional bit. Commits are pending under their producer id until its
+marker. A marker installs a pending commit only if its record is after the committed one; a tombstone drops pending commits too. A value
+creates its group, so a group can exist without offsets; the offsets of a removed group stay.
 
 Source: CoordinatorLoaderImpl, OffsetMetadataManager.replay and replayEndTransactionMarker, GroupMetadataManager.onLoaded, Kafka 4.3.
 """
@@ -196,7 +196,7 @@ class JavaLoad:
             self._advance(settled.last_offset + 1)
 
     def depends_on_offsets(self, group_id: str) -> bool:
-        """True where it hangs on committed offsets of this group what is said of it: it was removed, they may be there all the same."""
+        """True if findings depend on this group's committed offsets: it was removed, and they may still exist."""
         return group_id not in self.partition_state.groups
 
     @property
@@ -207,7 +207,7 @@ class JavaLoad:
         """A read has been applied: nothing to do, every record was."""
 
     def held_after_abort(self) -> PartitionState:
-        """What is left when the load ends in an error: nothing, the shard is emptied."""
+        """The state after a load that ended in an error: empty, because the coordinator unloads the shard."""
         return PartitionState()
 
     def fork(self) -> JavaLoad:
@@ -219,14 +219,14 @@ class JavaLoad:
         )
 
     def snapshot(self) -> PartitionState:
-        """What was applied so far, before any timer of a member is set."""
+        """The state so far, before the timers of members are set."""
         for group in self.partition_state.groups.values():
             if isinstance(group, StreamsGroupState):
                 group.forgets_validation = self.profile.streams_never_ready
         return self.partition_state
 
     def finish(self) -> tuple[PartitionState, None]:
-        """What is held when the load is over and the timers of members were set. Raises `LoadAborted` where that fails."""
+        """The state after the load, with the timers of members set. Raises `LoadAborted` if this fails."""
         for group in list(self.snapshot().groups.values()):
             if isinstance(group, StreamsGroupState):
                 self._check_streams_members(group)

@@ -1,15 +1,15 @@
-"""Which group object a record acts on, and what happens where the id belongs to a group of another type.
+"""The group object that a record changes, and the effect if the id belongs to a group of another type.
 
     record, group         none     same   simple classic   other
     offset value          create   use    use              use
-    classic value         create   replace (whatever is there)
-    classic tombstone     -        remove (whatever is there)
+    classic value         create   replace (a group of any type)
+    classic tombstone     -        remove (a group of any type)
     consumer, streams     create*  use    replaced*        refused
     share                 create*  use    refused          refused
 
     * where the profile says so: `creating_types`, `missing_aborts`, `replaces_simple`; a tombstone creates nothing
 
-A refusal ends a strict load. A lenient one goes on: a value replaces the group, a tombstone is ignored.
+A refusal ends a strict load. A lenient load goes on: a value replaces the group, and a tombstone has no effect.
 
 Source: GroupMetadataManager.getOrMaybeCreatePersisted*Group, Kafka 4.3.
 """
@@ -41,7 +41,7 @@ def group_for(
             refusals.refuse(
                 LoadProblem(ProblemKind.GROUP_MISSING, record_offset=record.record_offset, group=group_id, record_type=record.record_type)
             )
-        # Lenient: a value creates its group whatever the release does.
+        # A lenient load creates the group of a value in all releases.
         if record.value is None:
             return None
     elif not (isinstance(present, ClassicGroupState) and present.is_simple and wanted.group_type in profile.replaces_simple):
