@@ -74,14 +74,14 @@ def test_every_table_comes_with_its_schema(log: Path) -> None:
         assert topic.records().schema == schemas.RECORDS
         assert topic.dump().schema == DUMP
         assert topic.annotate().schema == ANNOTATION
-        assert topic.offset_commits().schema == schemas.DECODED["offset_commit"]
-        assert topic.group_metadata().schema == schemas.DECODED["group_metadata"]
+        assert topic.offset_commits().schema == schemas.decoded()["offset_commit"]
+        assert topic.group_metadata().schema == schemas.decoded()["group_metadata"]
         assert topic.end_txn_markers().schema == schemas.END_TXN_MARKERS
 
 
 def test_every_record_type_has_a_reader(log: Path) -> None:
     with exhume.open(log) as topic:
-        counts = {name: topic.decoded(name).read_all().num_rows for name in schemas.DECODED}
+        counts = {name: topic.decoded(name).read_all().num_rows for name in schemas.decoded()}
 
     assert {name: count for name, count in counts.items() if count} == {"offset_commit": 4, "group_metadata": 1}
 

@@ -101,6 +101,9 @@ class _NumberFinder(ast.NodeVisitor):
         place = _TAKES_NUMBER.get(_called(node))
         if place is not None and len(node.args) > place and self._is_numbers(node.args[place]):
             self._found(node, [node.args[place]])
+        if _called(node) in ("isin", "is_in") and any(map(self._is_type, node.args)):
+            values = [*node.args, *(keyword.value for keyword in node.keywords)]
+            self._found(node, [value for value in values if self._is_numbers(value)])
         for keyword in node.keywords:
             if keyword.arg is not None and _SETS_OF_TYPES.fullmatch(keyword.arg) and self._has_numbers(keyword.value):
                 self._found(keyword.value, [keyword.value])
@@ -140,7 +143,9 @@ class _NumberFinder(ast.NodeVisitor):
         self.generic_visit(node)
 
     def _found(self, node: ast.expr, numbers: list[ast.expr]) -> None:
-        """Note the line, and those of the constants that it takes."""
+        """Note the line, and those of the constants that it takes; nothing where there are no numbers."""
+        if not numbers:
+            return
         self.lines.add(node.lineno)
         self.lines.update(self._constants[each.id] for each in numbers if isinstance(each, ast.Name))
 

@@ -56,7 +56,7 @@ def dump_of(*pairs: KeyValue, raw: bool = False, is_control: bool = False) -> li
 
 def typed(name: str, *pairs: KeyValue) -> list[dict[str, Any]]:
     table = decode_table(name, records(*pairs))
-    assert table.schema == schemas.DECODED[name]
+    assert table.schema == schemas.decoded()[name]
     rows: list[dict[str, Any]] = table.to_pylist()
     return rows
 

@@ -20,7 +20,7 @@ def told(directory: Path, least_bytes: int) -> list[list[dict[str, Any]]]:
     found: list[list[dict[str, Any]]] = [[], []]
     with discover([str(directory)]) as evidence:
         for chunk in record_chunks(SegmentReader(evidence, ReadOptions(least_compiled_bytes=least_bytes), Findings())):
-            found[0] += chunk.commits.cast(schemas.DECODED["offset_commit"]).to_pylist()
+            found[0] += chunk.commits.cast(schemas.decoded()["offset_commit"]).to_pylist()
             found[1] += chunk.others.to_pylist()
     return found
 

@@ -266,7 +266,7 @@ class MemberTableReader:
         self._payloads = MemberPayloads(self._subscriptions.values, self._assignments.values)
 
     def read(self, groups: pa.RecordBatch) -> list[MemberTable | None]:
-        """The roster of each of these records, rows of `schemas.DECODED["group_metadata"]`; None for tombstones, for what cannot be read
+        """The roster of each of these records, rows of `schemas.decoded()["group_metadata"]`; None for tombstones, for what cannot be read
         to its last byte, and where a member id is there twice.
         """
         if not groups.num_rows:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from exhume.analysis.past import Past
@@ -91,7 +90,7 @@ def _note_groups(past: Past, piece: Piece, moment_offset: int) -> None:
     behind = piece if is_behind.all() else piece.only(np.flatnonzero(is_behind))
     fields = np.empty((keys.COLUMNS, len(behind)), np.int64)
     keys.read_keys(behind.data, behind.records, fields)
-    is_read = (fields[keys.IS_READ] != 0) & np.isin(behind.records[records.RECORD_TYPE], _KNOWN_TYPES)
+    is_read = (fields[keys.IS_READ] != 0) & np.isin(behind.records[records.RECORD_TYPE], list(RECORD_TYPES))
     named = [(number, _group_of(behind, number)) for number in np.flatnonzero(~is_read).tolist()]
     numbers = np.flatnonzero(is_read)
     if len(numbers):
@@ -100,9 +99,6 @@ def _note_groups(past: Past, piece: Piece, moment_offset: int) -> None:
         named += zip(numbers[firsts].tolist(), names.dictionary.to_pylist(), strict=True)
     for number, group in sorted((number, group) for number, group in named if group is not None):
         past.first_behind.setdefault(group, int(behind.records[records.OFFSET, number]))
-
-
-_KNOWN_TYPES: npt.NDArray[np.int64] = np.array(sorted(RECORD_TYPES), np.int64)
 
 
 def _group_of(piece: Piece, number: int) -> Any:

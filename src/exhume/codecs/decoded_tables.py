@@ -72,7 +72,7 @@ def decode_table(name: str, records: pa.RecordBatch) -> pa.RecordBatch:
     """
     if name == "end_txn_markers":
         return batch_of(schemas.END_TXN_MARKERS, list(_marker_rows(records)))
-    return batch_of(schemas.DECODED[name], list(_typed_rows(name, records)))
+    return batch_of(schemas.decoded()[name], list(_typed_rows(name, records)))
 
 
 def dump_batches(reader: SegmentReader, wanted: RecordFilter, *, raw: bool = False) -> Iterator[pa.RecordBatch]:

@@ -14,9 +14,10 @@ from exhume.codecs import schemas
 from exhume.codecs.decoded_tables import decode_table
 from exhume.codecs.log_directory import PartitionDirectory
 from exhume.codecs.record_filter import RecordFilter
-from exhume.codecs.record_types import GROUP_METADATA, OFFSET_COMMIT_TYPES
+from exhume.codecs.record_types import GROUP_METADATA, OFFSET_COMMIT_TYPES, RECORD_TYPES
 from exhume.codecs.records_table import tables_of_batches
 from exhume.codecs.segment_reader import SegmentBatch, SegmentReader
+from exhume.derived import derived_from
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,17 +30,22 @@ if TYPE_CHECKING:
 _OFFSET_COMMITS = pa.array(OFFSET_COMMIT_TYPES, pa.int16())
 #: A group commits one topic after the other, partition by partition: each name comes many times in a row.
 _TEXTS = pa.dictionary(pa.int32(), pa.string())
-_COMMITS = pa.schema([field.with_type(_TEXTS) if field.name in ("group", "topic") else field for field in schemas.DECODED["offset_commit"]])
+
+
+@derived_from(RECORD_TYPES)
+def _commits() -> pa.Schema:
+    table = schemas.decoded()["offset_commit"]
+    return pa.schema([field.with_type(_TEXTS) if field.name in ("group", "topic") else field for field in table])
 
 
 @dataclass(frozen=True, slots=True)
 class RecordChunk:
     """Some records of one offsets partition that follow one another.
 
-    `commits` are rows of `schemas.DECODED["offset_commit"]`, where groups and topics may be dictionaries, as they
+    `commits` are rows of `schemas.decoded()["offset_commit"]`, where groups and topics may be dictionaries, as they
     come with a choice of their rows, too: then not every name is that of a row. `others` are all other records,
     control records too, as `schemas.RECORDS`. Those of classic groups among them are in `groups`, too, as
-    `schemas.DECODED["group_metadata"]`.
+    `schemas.decoded()["group_metadata"]`.
     """
 
     partition: PartitionDirectory
@@ -98,4 +104,4 @@ def _split(piece: Piece) -> RecordChunk:
         of_all = sizes_of(piece)
         return of_all[is_commit], of_all[~is_commit]
 
-    return RecordChunk(piece.run.partition, commit_table(commits, _COMMITS), group_table(groups), record_table(others), sizes)
+    return RecordChunk(piece.run.partition, commit_table(commits, _commits()), group_table(groups), record_table(others), sizes)

@@ -12,14 +12,14 @@ Source: CoordinatorRecordType of Kafka 4.4 and the schemas named in `layouts`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from functools import wraps
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from exhume.codecs.layout import Message, Span, Struct
 from exhume.codecs.layouts import classic_group, consumer_group, control, offsets, share_group, streams_group
 from exhume.codecs.wire import Reader, Writer, has_invalid_utf8
+from exhume.derived import derived_from
 from exhume.errors import DecodeError, EncodeError
 
 #: Whose records these are: committed offsets of any group, or one kind of group.
@@ -185,24 +185,7 @@ def group_family(number: int | None) -> GroupFamily | None:
     return None if row is None or row.family == "offsets" else row.family
 
 
-_Derived = TypeVar("_Derived")
-
-
-def derived(make: Callable[[], _Derived]) -> Callable[[], _Derived]:
-    """Keep what `make` derives from the table until a row is added or replaced."""
-    kept: list[tuple[tuple[RecordType, ...], _Derived]] = []
-
-    @wraps(make)
-    def get() -> _Derived:
-        rows = tuple(RECORD_TYPES.values())
-        if not kept or kept[0][0] != rows:
-            kept[:] = [(rows, make())]
-        return kept[0][1]
-
-    return get
-
-
-@derived
+@derived_from(RECORD_TYPES)
 def _by_role() -> Mapping[tuple[Family, Role], int]:
     return {(row.family, row.role): row.number for row in RECORD_TYPES.values()}
 

@@ -7,10 +7,13 @@ topic, `committed_offset` what a group committed, `byte_position` a place in a f
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pyarrow as pa
 
 from exhume.codecs.layout import arrow_fields
 from exhume.codecs.record_types import RECORD_TYPES, RecordType
+from exhume.derived import derived_from
 
 #: CRC verdicts: `ok`, `mismatch`, `not_checked` (verification was switched off), `unreadable` (the batch is cut).
 CRC_STATUS = pa.string()
@@ -125,5 +128,7 @@ def decoded_schema(record_type: RecordType) -> pa.Schema:
     return pa.schema(list(columns.values()))
 
 
-#: The table of every record type by the name of the type; types that share a name share a table.
-DECODED: dict[str, pa.Schema] = {record_type.name: decoded_schema(record_type) for record_type in RECORD_TYPES.values()}
+@derived_from(RECORD_TYPES)
+def decoded() -> Mapping[str, pa.Schema]:
+    """The table of every record type by the name of the type; types that share a name share a table."""
+    return {record_type.name: decoded_schema(record_type) for record_type in RECORD_TYPES.values()}

@@ -21,10 +21,10 @@ from exhume.codecs.record_types import (
     RECORD_TYPES,
     Family,
     Role,
-    derived,
     number_of,
     numbers,
 )
+from exhume.derived import derived_from
 from exhume.errors import RequestError
 from exhume.findings import Finding
 from exhume.replay.profiles import BrokerProfile, JavaProfile, Removal, ScalaProfile
@@ -38,7 +38,7 @@ _GROUP_ROLES: tuple[Role, ...] = ("group", "member", "target_epoch", "target", "
 _NEWEST_VERSIONS: Mapping[Family, int] = {"offsets": 4, "classic": 4}
 
 
-@derived
+@derived_from(RECORD_TYPES)
 def scala_spans() -> tuple[ScalaProfile, ...]:
     """The spans of the Scala coordinator, oldest first."""
     values: Mapping[int, Message] = MappingProxyType({number: RECORD_TYPES[number].message for number in _OF_BOTH})
@@ -188,7 +188,7 @@ def _accepted(values: Mapping[int, Message]) -> Mapping[int, range | None]:
     return MappingProxyType({number: message.versions for number, message in values.items()})
 
 
-@derived
+@derived_from(RECORD_TYPES)
 def java_spans() -> tuple[JavaProfile, ...]:
     """The spans of the Java coordinator, oldest first.
 
@@ -300,7 +300,7 @@ def java_spans() -> tuple[JavaProfile, ...]:
     return tuple(spans)
 
 
-@derived
+@derived_from(RECORD_TYPES)
 def all_spans() -> tuple[BrokerProfile, ...]:
     """Every span, those of the Scala coordinator first."""
     return (*scala_spans(), *java_spans())

@@ -117,7 +117,7 @@ class OffsetsTopic:
         return tables.annotate(self._logs, wanted or RecordFilter())
 
     def decoded(self, name: str, *, groups: Collection[str] | None = None) -> pa.RecordBatchReader:
-        """The typed table of one record type: `schemas.DECODED[name]`, or `schemas.END_TXN_MARKERS`.
+        """The typed table of one record type: `schemas.decoded()[name]`, or `schemas.END_TXN_MARKERS`.
 
         Raises:
             RequestError: no record type has this name; lists those there are.

@@ -36,7 +36,7 @@ def decoded(logs: TopicLogs, name: str, wanted: RecordFilter) -> pa.RecordBatchR
     Raises:
         RequestError: no record type has this name; lists those there are.
     """
-    schema = schemas.END_TXN_MARKERS if name == "end_txn_markers" else schemas.DECODED.get(name)
+    schema = schemas.END_TXN_MARKERS if name == "end_txn_markers" else schemas.decoded().get(name)
     if schema is None:
-        raise RequestError(f"no table {name!r}", remedy=f"Choose one of {', '.join([*schemas.DECODED, 'end_txn_markers'])}")
+        raise RequestError(f"no table {name!r}", remedy=f"Choose one of {', '.join([*schemas.decoded(), 'end_txn_markers'])}")
     return pa.RecordBatchReader.from_batches(schema, decoded_batches(name, logs.reader(), wanted))

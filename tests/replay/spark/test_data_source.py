@@ -16,7 +16,7 @@ import exhume.spark
 from exhume.codecs import schemas
 from exhume.codecs.record_filter import RecordFilter
 from exhume.fixtures.log_writer import PartitionWriter, group_metadata, offset_commit, tombstone
-from exhume.replay.spark.kinds import KINDS, as_spark_carries, for_spark
+from exhume.replay.spark.kinds import as_spark_carries, for_spark, kinds
 from exhume.replay.spark.planning import find_evidence, plan
 from exhume.replay.spark.pushed_filters import Condition, Pushed, push
 from exhume.replay.spark.source_options import OPTIONS, read_options
@@ -118,14 +118,14 @@ def source(spark: SparkSession) -> SparkSession:
     return spark
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "reads"])
+@pytest.mark.parametrize("kind", [kind for kind in kinds() if kind != "reads"])
 def test_rows_are_those_of_one_machine(kind: str, source: SparkSession, bundled: list[str]) -> None:
     df = read(source, kind, bundled, {"bytes_per_partition": 500_000})
     with exhume.open(bundled) as topic:
         here = local_table(topic, kind)
     there = df.toArrow()
 
-    assert there.schema.names == KINDS[kind].names
+    assert there.schema.names == kinds()[kind].names
     assert_same_rows(there, here)
     if kind in ("records", "dump", "offset_commit", "group_metadata", "batches", "segments", "findings"):
         assert here.num_rows > 40
@@ -390,7 +390,7 @@ def test_options_are_read_in_any_case() -> None:
 def test_every_schema_is_one_that_spark_has(java17: None) -> None:
     from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
-    for schema in KINDS.values():
+    for schema in kinds().values():
         ready = for_spark(schema)
         assert to_arrow_schema(from_arrow_schema(ready)).equals(ready)
-    assert for_spark(schemas.DECODED["group_metadata"]).field("members").type.value_type.field("member_id").type == pa.string()
+    assert for_spark(schemas.decoded()["group_metadata"]).field("members").type.value_type.field("member_id").type == pa.string()

@@ -98,7 +98,7 @@ class NameNumbers:
         return pairs & (1 << _TOPIC_BITS) - 1, partitions - (partitions >> _PARTITION_BITS - 1 << _PARTITION_BITS)
 
     def rows(self, commits: pa.RecordBatch, loops: Loops) -> Int64s:
-        """Return these commits (of `schemas.DECODED["offset_commit"]`) as columns, in order, without those that cannot be decoded."""
+        """Return these commits (of `schemas.decoded()["offset_commit"]`) as columns, in order, without those that cannot be decoded."""
         is_named = pc.and_(pc.is_valid(commits["group"]), pc.and_(pc.is_valid(commits["topic"]), pc.is_valid(commits["partition"])))
         is_read = pc.and_(is_named, pc.or_(commits["is_tombstone"], pc.is_valid(commits["committed_offset"])))
         if not pc.all(is_read, min_count=0).as_py():

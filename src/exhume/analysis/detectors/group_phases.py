@@ -10,10 +10,10 @@ from exhume.analysis.detectors.commit_loops.columns import NONE, Int64s
 from exhume.analysis.detectors.commits import GROUP_PHASES, GroupPhase
 from exhume.analysis.detectors.offset_ranks import rank_offsets
 from exhume.analysis.member_tables import MemberTable
+from exhume.codecs.layouts.classic_group import GROUP_FLEXIBLE_SINCE, STATE_TIMESTAMP_SINCE
 from exhume.codecs.record_types import GROUP_METADATA, decode_record, role_of
 
-_FIXED_VERSIONS = range(4)
-_STATE_TIMESTAMP_SINCE = 2
+_FIXED_VERSIONS = range(GROUP_FLEXIBLE_SINCE)
 _SHORT, _INT = struct.Struct(">h"), struct.Struct(">i")
 
 
@@ -99,7 +99,7 @@ def _front_of(key: bytes, value: bytes) -> tuple[int | None, bool]:
             position += 4
             for _ in ("protocol", "leader"):
                 position += 2 + max(_SHORT.unpack_from(value, position)[0], 0)
-            if version >= _STATE_TIMESTAMP_SINCE:
+            if version >= STATE_TIMESTAMP_SINCE:
                 position += 8
             return generation, bool(_INT.unpack_from(value, position)[0] > 0)
     except struct.error:

@@ -38,7 +38,7 @@ class UndecodableRecords:
     _known: dict[tuple[int, int], bool] = field(default_factory=dict)
 
     def take(self, commits: pa.RecordBatch, others: pa.RecordBatch) -> None:
-        """Add commits of `schemas.DECODED["offset_commit"]`, and data records of other types, of `schemas.RECORDS`."""
+        """Add commits of `schemas.decoded()["offset_commit"]`, and data records of other types, of `schemas.RECORDS`."""
         is_marked = pc.greater(pc.list_value_length(commits["marks"]), 0)
         if pc.any(is_marked).as_py():
             for row in commits.select(_COMMIT_COLUMNS).filter(is_marked).to_pylist():

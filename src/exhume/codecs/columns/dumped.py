@@ -40,8 +40,8 @@ _COMMIT_STEPS = {
 }
 #: Of commits, and of groups.
 _KEYS = Texts([object_steps(OFFSET_COMMIT_KEY, 0, _COMMIT_STEPS), object_steps(GROUP_METADATA_KEY, 0, _GROUP_STEPS)])
-#: The versions of commits, and behind them the texts of groups, which are there already.
-_COMMIT_VERSIONS = OFFSET_COMMIT_VALUE.versions.stop
+#: The versions of commits that kernels read, and behind them the texts of groups, which are there already.
+_COMMIT_VERSIONS = values.NEWEST_VERSION + 1
 _READY = values.COMMIT_COLUMNS
 _VALUES = Texts(
     [

@@ -45,7 +45,7 @@ _GROUP_STEPS: Mapping[str, Sequence[Step]] = {
     "current_state_timestamp_ms": [(NUMBER, values.STATE_TIMESTAMP)],
     "members": ["[", (READY, _MEMBERS_TEXT), "]"],
 }
-_VERSIONS = GROUP_METADATA_VALUE.versions
+_VERSIONS = range(values.NEWEST_VERSION + 1)
 _MEMBERS = Texts([*object_steps(MEMBER, version, _MEMBER_STEPS), ","] for version in _VERSIONS)
 _GROUPS = Texts(object_steps(GROUP_METADATA_VALUE.struct, version, _GROUP_STEPS) for version in _VERSIONS)
 #: Arrow counts bytes in 32 bits, and a payload may be written at many times its length.

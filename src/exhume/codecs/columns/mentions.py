@@ -17,6 +17,7 @@ from exhume.codecs.kernels.mentions import mark_mentions
 from exhume.codecs.kernels.primitives import Int64s
 from exhume.codecs.log_directory import PartitionDirectory, SegmentFile
 from exhume.codecs.record_filter import RecordFilter
+from exhume.codecs.record_types import OFFSET_COMMIT_TYPES
 from exhume.codecs.records import Record
 from exhume.codecs.salvage import Hole
 from exhume.codecs.segment_reader import SegmentBatch, SegmentReader
@@ -25,7 +26,6 @@ from exhume.codecs.segment_reader import SegmentBatch, SegmentReader
 TopicPartition = tuple[str | None, int | None]
 
 _ANY_KEY: TopicPartition = (None, None)
-_COMMITS = (0, 1)
 
 
 @dataclass(slots=True)
@@ -119,7 +119,7 @@ class _About:
         if self._key is None:
             parts.append(own.records)
         else:
-            is_commit = np.isin(own.records[records.RECORD_TYPE], _COMMITS)
+            is_commit = np.isin(own.records[records.RECORD_TYPE], OFFSET_COMMIT_TYPES)
             parts += [own.only(np.flatnonzero(~is_commit)).records, self._key.of(own.only(np.flatnonzero(is_commit))).records]
         together = np.concatenate(parts, axis=1)
         chosen = Piece(piece.run, piece.data, together[:, np.lexsort((together[records.OFFSET], together[records.BATCH]))])

@@ -24,8 +24,9 @@ from exhume.codecs.wire import format_uuid
 _UUID = pa.binary(16)
 
 
-def commit_table(piece: Piece, schema: pa.Schema = schemas.DECODED["offset_commit"]) -> pa.RecordBatch:
-    """These records, of types 0 and 1 only, as rows of this schema, in which groups and topics may be dictionaries."""
+def commit_table(piece: Piece, schema: pa.Schema | None = None) -> pa.RecordBatch:
+    """These records, which are commits, as rows of this schema (None: the typed table), where names may be dictionaries."""
+    schema = schemas.decoded()["offset_commit"] if schema is None else schema
     commits = np.empty((values.COMMIT_COLUMNS, len(piece)), np.int64)
     values.read_commits(piece.data, piece.records, commits)
 
@@ -36,7 +37,7 @@ def commit_table(piece: Piece, schema: pa.Schema = schemas.DECODED["offset_commi
 
 
 def group_table(piece: Piece) -> pa.RecordBatch:
-    """These records, of type 2 only, as rows of `schemas.DECODED["group_metadata"]`."""
+    """These records, of type 2 only, as rows of `schemas.decoded()["group_metadata"]`."""
     groups, members = read_group_fields(piece)
     structs = _members(piece.data, members)
 
@@ -45,7 +46,7 @@ def group_table(piece: Piece) -> pa.RecordBatch:
             return lists(fields[values.MEMBERS], structs, fields[values.VERSION] >= 0)
         return _GROUPS[field.name](piece, fields, field.type)
 
-    return _with_odd_ones("group_metadata", schemas.DECODED["group_metadata"], piece, groups, column)
+    return _with_odd_ones("group_metadata", schemas.decoded()["group_metadata"], piece, groups, column)
 
 
 def _with_odd_ones(
@@ -57,8 +58,16 @@ def _with_odd_ones(
     plain = piece.only(read) if len(odd) else piece
     fields = np.take(fields, read, axis=1) if len(odd) else fields
     own = {*COMMITS, *_GROUPS, "members"}
-    arrays = [column(plain, fields, field) if field.name in own else record_column(plain, field) for field in schema]
-    table = pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    def made(field: pa.Field) -> pa.Array:
+        if field.name in own:
+            return column(plain, fields, field)
+        if field.name in schemas.RECORDS.names:
+            return record_column(plain, field)
+        # A field of a newer version than kernels read.
+        return pa.nulls(len(plain), field.type)
+
+    table = pa.RecordBatch.from_arrays([made(field) for field in schema], schema=schema)
     return put_together(read, table, odd, lambda: decode_table(name, record_table(piece.only(odd))).cast(schema))
 
 

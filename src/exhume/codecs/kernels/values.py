@@ -26,6 +26,8 @@ from exhume.codecs.kernels.primitives import (
     unsigned_varint,
 )
 from exhume.codecs.kernels.records import KEY_SIZE, KEY_START, RECORD_TYPE, VALUE_SIZE, VALUE_START
+from exhume.codecs.layouts.classic_group import GROUP_FLEXIBLE_SINCE
+from exhume.codecs.layouts.offsets import COMMIT_FLEXIBLE_SINCE
 from exhume.codecs.record_types import GROUP_METADATA, LEGACY_OFFSET_COMMIT, OFFSET_COMMIT
 
 #: Behind the columns of `keys`. `TOPIC_ID` is where the 16 bytes of a topic id lie, -1 where there is none.
@@ -45,8 +47,8 @@ MEMBER_COLUMNS = 15
 #: Bytes of the smallest member.
 LEAST_MEMBER_BYTES = 15
 
-_NEWEST = 4
-_FLEXIBLE_SINCE = 4
+#: The newest version of a commit and of a group that kernels parse. A newer one, which the layouts have, is left to the plain reading.
+NEWEST_VERSION = 4
 _MOST_STRING_BYTES = 0x7FFF
 #: What `length` and `text` give for a null, and for what cannot be read.
 NULL, BAD = -1, -2
@@ -104,7 +106,7 @@ def _read_commit(data: Bytes, position: Number, end: Number, commits: Int64s, at
     if end - position < 20:
         return 0
     version = int16(data, position)
-    if version < 0 or version > _NEWEST:
+    if version < 0 or version > NEWEST_VERSION:
         return 0
     commits[VERSION, at] = version
     commits[COMMITTED_OFFSET, at] = int64(data, position + 2)
@@ -112,7 +114,7 @@ def _read_commit(data: Bytes, position: Number, end: Number, commits: Int64s, at
     if version >= 3:
         commits[LEADER_EPOCH, at] = int32(data, position)
         position += 4
-    size, position = text(data, position, end, version >= _FLEXIBLE_SINCE)
+    size, position = text(data, position, end, version >= COMMIT_FLEXIBLE_SINCE)
     if size < 0:
         return 0
     commits[METADATA_START, at] = position
@@ -127,7 +129,7 @@ def _read_commit(data: Bytes, position: Number, end: Number, commits: Int64s, at
             return 0
         commits[EXPIRE_TIMESTAMP, at] = int64(data, position)
         position += 8
-    if version >= _FLEXIBLE_SINCE:
+    if version >= COMMIT_FLEXIBLE_SINCE:
         tags, position = unsigned_varint(data, position, end)
         if position == NO_POSITION or tags > 1:
             return 0
@@ -174,9 +176,9 @@ def _read_group(data: Bytes, position: Number, end: Number, groups: Int64s, at: 
     if end - position < 2:
         return BAD
     version = int16(data, position)
-    if version < 0 or version > _NEWEST:
+    if version < 0 or version > NEWEST_VERSION:
         return BAD
-    is_compact = version >= _FLEXIBLE_SINCE
+    is_compact = version >= GROUP_FLEXIBLE_SINCE
     size, position = text(data, position + 2, end, is_compact)
     if size < 0:
         return BAD
@@ -221,7 +223,7 @@ def _read_group(data: Bytes, position: Number, end: Number, groups: Int64s, at: 
 @kernel
 def _read_member(data: Bytes, position: Number, end: Number, version: Number, members: Int64s, at: Number) -> Number:
     """The byte behind the member; `BAD` for what is not read here."""
-    is_compact = version >= _FLEXIBLE_SINCE
+    is_compact = version >= GROUP_FLEXIBLE_SINCE
     members[MEMBER_VERSION, at] = version
     members[INSTANCE_ID, at] = position
     members[INSTANCE_ID + 1, at] = NULL

@@ -7,6 +7,11 @@ from __future__ import annotations
 
 from exhume.codecs.layout import BYTES, INT32, INT64, STRING, Array, Field, Message, Struct
 
+#: The first version with compact forms and tagged fields.
+GROUP_FLEXIBLE_SINCE = 4
+#: The first version with the time since when the group has been in its state.
+STATE_TIMESTAMP_SINCE = 2
+
 GROUP_METADATA_KEY = Struct((Field("group", STRING, "group"),))
 
 MEMBER = Struct(
@@ -31,9 +36,9 @@ GROUP_METADATA_VALUE = Message(
             Field("generation", INT32, "generation"),
             Field("protocol", STRING, "protocol", nullable=True, default=None),
             Field("leader", STRING, "leader", nullable=True, default=None),
-            Field("current_state_timestamp_ms", INT64, "currentStateTimestamp", since=2, default=-1),
+            Field("current_state_timestamp_ms", INT64, "currentStateTimestamp", since=STATE_TIMESTAMP_SINCE, default=-1),
             Field("members", Array(MEMBER), "members"),
         )
     ),
-    flexible_since=4,
+    flexible_since=GROUP_FLEXIBLE_SINCE,
 )

@@ -15,6 +15,9 @@ OFFSET_COMMIT_KEY = Struct(
     )
 )
 
+#: The first version with compact forms and tagged fields.
+COMMIT_FLEXIBLE_SINCE = 4
+
 OFFSET_COMMIT_VALUE = Message(
     "OffsetCommitValue",
     range(5),
@@ -29,7 +32,7 @@ OFFSET_COMMIT_VALUE = Message(
             Field("topic_id", UUID, "topicId", since=4, tag=0),
         )
     ),
-    flexible_since=4,
+    flexible_since=COMMIT_FLEXIBLE_SINCE,
 )
 
 LEGACY_OFFSET_COMMIT_VALUE = Message("LegacyOffsetCommitValue", range(1), OFFSET_COMMIT_VALUE.struct)

@@ -11,7 +11,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from exhume.errors import RequestError
-from exhume.replay.spark.kinds import KINDS, as_spark_carries, for_spark
+from exhume.replay.spark.kinds import as_spark_carries, for_spark, kinds
 from exhume.replay.spark.planning import Task, find_evidence, plan
 from exhume.replay.spark.pushed_filters import Condition, Pushed, push
 from exhume.replay.spark.reading import read_task
@@ -77,7 +77,7 @@ class OffsetsTopicSource(DataSource):
         return NAME
 
     def schema(self) -> StructType:
-        return from_arrow_schema(for_spark(KINDS[read_options(self.options).kind]))
+        return from_arrow_schema(for_spark(kinds()[read_options(self.options).kind]))
 
     def reader(self, schema: StructType) -> OffsetsTopicReader:
         options = read_options(self.options)
@@ -98,7 +98,7 @@ def register(spark: SparkSession) -> None:
 
 def _chosen_columns(kind: str, schema: StructType) -> pa.Schema:
     """The columns that a reader was asked for: all, or those of a schema that the user gave."""
-    whole = for_spark(KINDS[kind])
+    whole = for_spark(kinds()[kind])
     types = {field.name: field.dataType for field in from_arrow_schema(whole).fields}
     for column in schema.fields:
         if column.name not in types:

@@ -27,21 +27,18 @@ READS = pa.schema(
     ]
 )
 
-#: Kinds with a row for each record: all conditions on records hold for them.
-FILTERED_KINDS: Mapping[str, pa.Schema] = {
-    "records": schemas.RECORDS,
-    "dump": DUMP,
-    **schemas.DECODED,
-    "end_txn_markers": schemas.END_TXN_MARKERS,
-}
-KINDS: Mapping[str, pa.Schema] = {
-    **FILTERED_KINDS,
-    "batches": schemas.BATCHES,
-    "segments": schemas.SEGMENTS,
-    "findings": findings.SCHEMA,
-    "reads": READS,
-}
 _ALIASES = {"offset_commits": "offset_commit"}
+
+
+def filtered_kinds() -> Mapping[str, pa.Schema]:
+    """The kinds with a row for each record: all conditions on records hold for them."""
+    return {"records": schemas.RECORDS, "dump": DUMP, **schemas.decoded(), "end_txn_markers": schemas.END_TXN_MARKERS}
+
+
+def kinds() -> Mapping[str, pa.Schema]:
+    """All kinds by name."""
+    others = {"batches": schemas.BATCHES, "segments": schemas.SEGMENTS, "findings": findings.SCHEMA, "reads": READS}
+    return {**filtered_kinds(), **others}
 
 
 def kind_named(name: str) -> str:
@@ -51,8 +48,9 @@ def kind_named(name: str) -> str:
         RequestError: there is none; names those near by.
     """
     kind = _ALIASES.get(name, name)
-    if kind not in KINDS:
-        near = get_close_matches(name, KINDS, n=3) or list(KINDS)
+    known = kinds()
+    if kind not in known:
+        near = get_close_matches(name, known, n=3) or list(known)
         raise RequestError(f"no kind {name!r}", remedy=f"Choose one of {', '.join(near)}")
     return kind
 

@@ -13,7 +13,7 @@ from typing import Any
 from exhume.codecs.partition_directory import PartitionDirectory
 from exhume.codecs.record_filter import RecordFilter
 from exhume.codecs.record_types import RECORD_TYPES
-from exhume.replay.spark.kinds import FILTERED_KINDS, KINDS
+from exhume.replay.spark.kinds import filtered_kinds, kinds
 
 #: Columns that are held against a collection, and the condition that they stand for.
 _NAMES = {"group": "groups", "topic": "topics", "partition": "partitions", "record_type": "types"}
@@ -51,7 +51,7 @@ class Pushed:
 def push(pushed: Pushed, kind: str, condition: Condition) -> Pushed | None:
     """The same with one condition more; None where the reader cannot meet it for every row of this kind."""
     # Findings of a search have no partition: for them it would not be the same.
-    if kind == "findings" or condition.column not in KINDS[kind].names:
+    if kind == "findings" or condition.column not in kinds()[kind].names:
         return None
     match condition:
         case Condition("replica", "in", values) if all(isinstance(value, str) for value in values):
@@ -59,9 +59,9 @@ def push(pushed: Pushed, kind: str, condition: Condition) -> Pushed | None:
             return replace(pushed, replicas=names if pushed.replicas is None else pushed.replicas & names)
         case Condition("offsets_partition", "in", values) if _are_numbers(values):
             return _narrowed(pushed, "offsets_partitions", values)
-        case Condition(column, "in", values) if column in _NAMES and kind in FILTERED_KINDS:
+        case Condition(column, "in", values) if column in _NAMES and kind in filtered_kinds():
             return _push_names(pushed, kind, column, values)
-        case Condition(column, comparison, (value,)) if column in _RANGES and kind in FILTERED_KINDS and _are_numbers((value,)):
+        case Condition(column, comparison, (value,)) if column in _RANGES and kind in filtered_kinds() and _are_numbers((value,)):
             return _push_range(pushed, column, comparison, value)
     return None
 

@@ -11,7 +11,7 @@ from exhume.codecs.record_filter import RecordFilter
 from exhume.codecs.replicas import RULES, ReplicaRule
 from exhume.errors import RequestError
 from exhume.moments import parse_moment
-from exhume.replay.spark.kinds import FILTERED_KINDS, kind_named
+from exhume.replay.spark.kinds import filtered_kinds, kind_named
 
 DEFAULT_BYTES_PER_PARTITION = 64 * 1024 * 1024
 #: Options whose names begin like this go to the file system of the URI.
@@ -113,7 +113,7 @@ def read_options(options: Mapping[str, str]) -> SourceOptions:
     filesystem = {name.removeprefix(FILESYSTEM_PREFIX): given.pop(name) for name in sorted(given) if name.startswith(FILESYSTEM_PREFIX)}
     values = {name: _value(name, text) for name, text in given.items()}
     of = kind_named(values.get("of", "records")) if kind == "reads" else kind
-    refused = sorted(set(values) & set(RECORD_OPTIONS) if of not in FILTERED_KINDS else set(values) & {"types"} - _type_options(of))
+    refused = sorted(set(values) & set(RECORD_OPTIONS) if of not in filtered_kinds() else set(values) & {"types"} - _type_options(of))
     if refused:
         raise RequestError(f"the kind {of} takes no {', '.join(refused)}", remedy="Leave it out, or filter the DataFrame")
     return SourceOptions(

@@ -27,6 +27,8 @@ from exhume.codecs.kernels.primitives import (
     word,
 )
 from exhume.codecs.kernels.records import LEAST_BYTES, UNLIKE_ANY, Like, end_of, read_fields, read_like
+from exhume.codecs.kernels.values import NEWEST_VERSION
+from exhume.codecs.layouts.offsets import COMMIT_FLEXIBLE_SINCE
 from exhume.codecs.record_types import LEGACY_OFFSET_COMMIT, OFFSET_COMMIT
 from exhume.replay.survivors import tables as columns
 from exhume.replay.survivors.batch_checks import checked
@@ -51,7 +53,6 @@ from exhume.replay.survivors.transactions import producer_of
 
 _LEAST_KEY_BYTES, _LEAST_VALUE_BYTES = 10, 20
 _PARTITION_BYTES = 4
-_FLEXIBLE_SINCE = 4
 #: With no more metadata the size of a plain value is a varint of one byte.
 _MOST_SHORT_METADATA = 0x3F - PLAIN_BYTES
 _UNKNOWN = -2
@@ -200,10 +201,10 @@ def _has_commits_of_others(
             next_offset = base_offset + least
             continue
         version = int16(data, value_start)
-        if version < 0 or version > _FLEXIBLE_SINCE or not accepted >> version & 1:
+        if version < 0 or version > NEWEST_VERSION or not accepted >> version & 1:
             return False
         position = value_start + (14 if version >= 3 else 10)
-        if version >= _FLEXIBLE_SINCE:
+        if version >= COMMIT_FLEXIBLE_SINCE:
             metadata_size, position = unsigned_varint(data, position, value_end)
             if position == NO_POSITION:
                 return False
@@ -215,7 +216,7 @@ def _has_commits_of_others(
             return False
         if metadata_size and kind_of_text(data, position, metadata_size) == NOT_EXACT:
             return False
-        if version >= _FLEXIBLE_SINCE:
+        if version >= COMMIT_FLEXIBLE_SINCE:
             tags, position = unsigned_varint(data, position + metadata_size + 8, value_end)
             if position == NO_POSITION or tags > 1:
                 return False

@@ -5,10 +5,11 @@ from __future__ import annotations
 from exhume.codecs.kernels import kernel
 from exhume.codecs.kernels.primitives import NO_POSITION, Bytes, Int64s, Number, int16, int64, unsigned_varint
 from exhume.codecs.kernels.records import RECORD_TYPE, TIMESTAMP, VALUE_SIZE, VALUE_START
+from exhume.codecs.kernels.values import NEWEST_VERSION
+from exhume.codecs.layouts.offsets import COMMIT_FLEXIBLE_SINCE
 from exhume.codecs.record_types import OFFSET_COMMIT_TYPES
 
 _NONE = -1
-_FLEXIBLE_SINCE = 4
 
 
 @kernel
@@ -25,10 +26,10 @@ def take_commit_times(data: Bytes, records: Int64s, count: Number) -> Number:
         if end - position < 20:
             return index
         version = int16(data, position)
-        if version < 0 or version > _FLEXIBLE_SINCE:
+        if version < 0 or version > NEWEST_VERSION:
             return index
         position += 14 if version >= 3 else 10
-        if version >= _FLEXIBLE_SINCE:
+        if version >= COMMIT_FLEXIBLE_SINCE:
             size, position = unsigned_varint(data, position, end)
             if position == NO_POSITION:
                 return index

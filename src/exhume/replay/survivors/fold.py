@@ -27,6 +27,8 @@ from exhume.codecs.kernels.primitives import (
     kind_of_text,
     unsigned_varint,
 )
+from exhume.codecs.kernels.values import NEWEST_VERSION
+from exhume.codecs.layouts.offsets import COMMIT_FLEXIBLE_SINCE
 from exhume.codecs.record_types import LEGACY_OFFSET_COMMIT, OFFSET_COMMIT
 from exhume.replay.survivors import tables as columns
 from exhume.replay.survivors.batch_checks import checked
@@ -58,7 +60,6 @@ from exhume.replay.survivors.tables import Tables
 from exhume.replay.survivors.transactions import fold_marker, producer_of, read_marker, stage
 
 _LEAST_KEY_BYTES, _PARTITION_BYTES = 10, 4
-_FLEXIBLE_SINCE = 4
 _MOST_STRING_BYTES = 0x7FFF
 
 #: The version of most commits: with a leader epoch, without a topic id. The bytes of one without metadata, and where that lies.
@@ -211,7 +212,7 @@ def _fold_records(
         if value_size < 20:
             return ODD_VALUE
         version = int16(data, value_start)
-        if version < 0 or version > _FLEXIBLE_SINCE or not accepted >> version & 1:
+        if version < 0 or version > NEWEST_VERSION or not accepted >> version & 1:
             return ODD_VALUE
         committed_offset = int64(data, value_start + 2)
         at = value_start + 10
@@ -219,7 +220,7 @@ def _fold_records(
         if version >= 3:
             leader_epoch = int32(data, at)
             at += 4
-        if version >= _FLEXIBLE_SINCE:
+        if version >= COMMIT_FLEXIBLE_SINCE:
             metadata_size, at = unsigned_varint(data, at, value_end)
             if at == NO_POSITION:
                 return ODD_VALUE
@@ -243,7 +244,7 @@ def _fold_records(
                 return ODD_VALUE
             expire_timestamp = int64(data, at)
         first_word = second_word = np.int64(0)
-        if version >= _FLEXIBLE_SINCE:
+        if version >= COMMIT_FLEXIBLE_SINCE:
             tag = _topic_id_position(data, at, value_end)
             if tag == ODD:
                 return ODD_VALUE
@@ -272,7 +273,7 @@ def _fold_records(
         commit[columns.LEADER_EPOCH] = leader_epoch
         commit[columns.VERSION] = version
         commit[columns.METADATA] = metadata
-        if version >= _FLEXIBLE_SINCE:
+        if version >= COMMIT_FLEXIBLE_SINCE:
             topic_ids[0], topic_ids[1] = first_word, second_word
         is_plain = not is_transactional and accepted >> PLAIN_VERSION & 1 != 0
 

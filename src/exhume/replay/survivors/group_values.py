@@ -19,10 +19,10 @@ from exhume.codecs.kernels.primitives import (
     is_same,
     unsigned_varint,
 )
-from exhume.codecs.kernels.values import BAD, NULL, length, text
+from exhume.codecs.kernels.values import BAD, NEWEST_VERSION, NULL, length, text
+from exhume.codecs.layouts.classic_group import GROUP_FLEXIBLE_SINCE
 
 _CONSUMER = b"consumer"
-_FLEXIBLE_SINCE = 4
 _MEMBER, _INSTANCE = 0, 1
 
 
@@ -112,9 +112,9 @@ def is_plain_group(
     if end - start < 2:
         return False
     version = int16(buffer, start)
-    if version < 0 or version > 4 or not accepted >> version & 1:
+    if version < 0 or version > NEWEST_VERSION or not accepted >> version & 1:
         return False
-    is_compact = version >= _FLEXIBLE_SINCE
+    is_compact = version >= GROUP_FLEXIBLE_SINCE
     size, position = text(buffer, start + 2, end, is_compact)
     if size < 0:
         return False

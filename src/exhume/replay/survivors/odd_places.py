@@ -22,6 +22,7 @@ from exhume.codecs.compression import decompress
 from exhume.codecs.kernels import scan
 from exhume.codecs.kernels.messages import as_records
 from exhume.codecs.kernels.primitives import Bytes, Int64s
+from exhume.codecs.layouts.offsets import COMMIT_FLEXIBLE_SINCE
 from exhume.codecs.lenient_records import read_records_leniently
 from exhume.codecs.record_types import OFFSET_COMMIT_TYPES, encode_key, encode_value
 from exhume.codecs.records import Record, read_records
@@ -52,7 +53,6 @@ from exhume.replay.survivors.tables import Tables, given_up, with_room_for
 _MENDABLE = (BAD_RECORD, ODD_KEY, ODD_VALUE)
 #: Written anew, a batch is one whose records do not lie in its segment: like any compressed one.
 _GZIP = 1
-_FLEXIBLE_SINCE = 4
 #: What the keys of commits begin with.
 _COMMIT_KEYS = tuple(record_type.to_bytes(2, "big") for record_type in OFFSET_COMMIT_TYPES)
 
@@ -309,7 +309,7 @@ def _written(record: Record, decoded: ReplayRecord) -> Record:
         assert decoded.value_version is not None
         assert decoded.value is not None
         version = decoded.value_version
-        if version >= _FLEXIBLE_SINCE:
+        if version >= COMMIT_FLEXIBLE_SINCE:
             fields["value"] = encode_value(decoded.record_type, version, decoded.value)
         else:
             fields["value"] = version.to_bytes(2, "big", signed=True) + record.value[2:]

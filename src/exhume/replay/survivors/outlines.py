@@ -7,23 +7,23 @@ from __future__ import annotations
 
 from typing import Any
 
+from exhume.codecs.layouts.classic_group import GROUP_FLEXIBLE_SINCE, STATE_TIMESTAMP_SINCE
 from exhume.codecs.wire import Reader
 from exhume.replay.classic_group import GroupOutline
 
-_STATE_TIMESTAMP_SINCE, _FLEXIBLE_SINCE = 2, 4
 _LEAST_NULL = 0x8000
 
 
 def read_outline(value: bytes) -> GroupOutline:
     """The outline of a value that `is_plain_group` said yes to: every length in it is right, every text exact."""
     version = value[1]
-    is_compact = version >= _FLEXIBLE_SINCE
+    is_compact = version >= GROUP_FLEXIBLE_SINCE
     protocol_type, at = _text(value, 2, is_compact=is_compact)
     generation = int.from_bytes(value[at : at + 4], "big", signed=True)
     protocol, at = _text(value, at + 4, is_compact=is_compact)
     leader, at = _text(value, at, is_compact=is_compact)
     front: dict[str, Any] = {"protocol_type": protocol_type, "generation": generation, "protocol": protocol, "leader": leader}
-    if version >= _STATE_TIMESTAMP_SINCE:
+    if version >= STATE_TIMESTAMP_SINCE:
         front["current_state_timestamp_ms"] = int.from_bytes(value[at : at + 8], "big", signed=True)
         at += 8
     members = Reader(value, at).unsigned_varint() - 1 if is_compact else int.from_bytes(value[at : at + 4], "big")

@@ -1,0 +1,274 @@
+"""A row of its table adds a record type, a value version, a codec or an assignor: nothing else has to be registered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from exhume.analysis.detectors.condense import condense
+from exhume.codecs.json_values import to_json
+from exhume.codecs.layout import INT32, STRING, Field, Message, Struct
+from exhume.codecs.layouts import consumer_group, offsets
+from exhume.codecs.log_directory import discover
+from exhume.codecs.record_chunks import record_chunks
+from exhume.codecs.record_filter import RecordFilter
+from exhume.codecs.record_types import (
+    OFFSET_COMMIT,
+    RECORD_TYPES,
+    RecordType,
+    Role,
+    ValueLayout,
+    decode_record,
+    encode_key,
+    encode_value,
+    number_of,
+)
+from exhume.codecs.segment_reader import ReadOptions, SegmentReader
+from exhume.findings import Findings
+from exhume.fixtures.log_writer import KeyValue, PartitionWriter, offset_commit, tombstone
+from exhume.replay.release_table import release_table
+from exhume.replay.releases import java_spans
+from exhume.replay.spark.kinds import kind_named, kinds
+from exhume.topic import OffsetsTopic
+from tools import generate_docs
+
+_TIME_MS = 1_700_000_000_000
+#: Everything record by record; everything in columns, where the kernels can.
+_WAYS = {"plain": 1 << 60, "compiled": 0}
+
+Rows = list[dict[str, Any]]
+
+
+@pytest.fixture(params=_WAYS)
+def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], OffsetsTopic]:
+    """Opens the log that a test wrote, to be read in one of both ways."""
+    return lambda: _open(tmp_path, ReadOptions(least_compiled_bytes=_WAYS[request.param], threads=1))
+
+
+def _open(directory: Path, options: ReadOptions | None = None) -> OffsetsTopic:
+    return OffsetsTopic(discover([str(directory / "log")], include=frozenset(), temp_dir=None), options or ReadOptions())
+
+
+def _write(directory: Path, *batches: list[KeyValue], codec: int = 0) -> None:
+    with PartitionWriter(directory / "log", 0) as partition:
+        for number, batch in enumerate(batches):
+            partition.append(batch, timestamp_ms=_TIME_MS + number, codec=codec)
+
+
+def _codes(topic: OffsetsTopic) -> set[str]:
+    """The codes of all findings of the reading, of the load and of the detectors; these logs have no checkpoints."""
+    topic.state(mode="lenient")
+    found = [*topic.findings, *topic.diagnose()]
+    return {finding.code for finding in found if finding.confidence != "undecidable"} - {"no_checkpoints"}
+
+
+# A value version
+
+
+@pytest.fixture
+def version_5(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Version 5 of the offset commit, with a field in the middle and a tagged one."""
+    own = offsets.OFFSET_COMMIT_VALUE.struct.fields
+    fields = (*own[:2], Field("reason", STRING, "reason", since=5), *own[2:], Field("client_tag", STRING, "clientTag", since=5, tag=1))
+    message = Message("OffsetCommitValue", range(6), Struct(fields), flexible_since=4)
+    row = RECORD_TYPES[OFFSET_COMMIT]
+    monkeypatch.setitem(RECORD_TYPES, OFFSET_COMMIT, replace(row, layouts=(ValueLayout("0.9+", message),)))
+
+
+def _version_5(partition: int, committed_offset: int, **fields: Any) -> KeyValue:
+    return offset_commit("g", "t", partition, committed_offset, commit_timestamp_ms=_TIME_MS, version=5, **fields)
+
+
+def _version_3(partition: int, committed_offset: int, group: str = "g") -> KeyValue:
+    return offset_commit(group, "t", partition, committed_offset, commit_timestamp_ms=_TIME_MS)
+
+
+@pytest.fixture
+def log_of_version_5(version_5: None, tmp_path: Path) -> None:
+    first = _version_5(0, 7, reason="poll", client_tag="blue", metadata="m", leader_epoch=3, topic_id="AAAAAAAAAAAAAAAAAAAAAQ")
+    _write(tmp_path, [first, _version_3(1, 8), _version_3(0, 1, "h")], [_version_5(1, 9), _version_5(2, 4)], [tombstone(_version_5(2, 4))])
+
+
+@pytest.mark.usefixtures("log_of_version_5")
+def test_a_value_version_is_in_the_typed_table_and_in_the_dump(opened: Callable[[], OffsetsTopic]) -> None:
+    with opened() as topic:
+        typed: Rows = topic.offset_commits().read_all().to_pylist()
+        dumped: Rows = topic.dump().read_all().to_pylist()
+        counted: Rows = topic.inspect().tables()["record_types"].to_pylist()
+
+    shown = [(row["value_version"], row["reason"], row["client_tag"], row["metadata"], row["topic_id"]) for row in typed]
+    assert shown == [
+        (5, "poll", "blue", "m", "AAAAAAAAAAAAAAAAAAAAAQ"),
+        (3, None, None, "", None),
+        (3, None, None, "", None),
+        (5, "", "", "", None),
+        (5, "", "", "", None),
+        (None, None, None, None, None),
+    ]
+    assert [row["marks"] for row in typed + dumped] == [[]] * 12
+    assert '"reason":"poll"' in dumped[0]["value"]
+    assert '"client_tag":"blue"' in dumped[0]["value"]
+    assert sorted((row["value_version"] or 0, row["record_count"]) for row in counted) == [(0, 1), (3, 2), (5, 3)]
+
+
+@pytest.mark.usefixtures("log_of_version_5")
+def test_a_value_version_is_loaded_by_the_newest_release_and_refused_by_others(opened: Callable[[], OffsetsTopic]) -> None:
+    with opened() as topic:
+        state = topic.state()
+        held = {(row["group"], row["partition"]): row for row in state.tables["offsets"].to_pylist()}
+        old = topic.state(release="4.2.0").tables["loads"].to_pylist()
+
+    assert {key: row["committed_offset"] for key, row in held.items()} == {("g", 0): 7, ("g", 1): 9, ("h", 0): 1}
+    assert (held["g", 0]["metadata"], held["g", 0]["leader_epoch"], held["g", 0]["topic_id"]) == ("m", 3, "AAAAAAAAAAAAAAAAAAAAAQ")
+    assert [row["value_version"] for row in held.values()] == [5, 5, 3]
+    assert [(row["outcome"], row["last_record_offset"]) for row in old] == [("aborted", None)]
+
+
+@pytest.mark.usefixtures("version_5")
+def test_releases_before_the_newest_keep_the_versions_that_they_know() -> None:
+    known = {span.name: (span.values[OFFSET_COMMIT].versions, span.value_versions[OFFSET_COMMIT]) for span in java_spans()}
+
+    # 3.7 to 3.9 take any other version for the nearest one that they know.
+    assert {known.pop("3.7.2"), known.pop("3.9.2")} == {(range(5), None)}
+    assert known.pop("4.3.1") == (range(6), range(6))
+    assert set(known.values()) == {(range(5), range(5))}
+
+
+def test_a_value_version_is_nothing_to_detectors(log_of_version_5: None, opened: Callable[[], OffsetsTopic], tmp_path: Path) -> None:
+    with opened() as topic:
+        codes = _codes(topic)
+        commits = topic.history("g").to_pylist()
+    _write(
+        tmp_path / "older",
+        [_version_3(0, 7), _version_3(1, 8), _version_3(0, 1, "h")],
+        [_version_3(1, 9), _version_3(2, 4)],
+        [tombstone(_version_3(2, 4))],
+    )
+    with _open(tmp_path / "older") as older:
+        assert codes == _codes(older)
+
+    assert [(row["partition"], row["committed_offset"]) for row in commits] == [(0, 7), (1, 8), (1, 9), (2, 4), (2, None)]
+
+
+@pytest.mark.usefixtures("version_5")
+def test_a_value_version_is_in_the_reference_pages() -> None:
+    assert "Value, written by 0.9+, versions 0 to 5, flexible from 4:" in generate_docs._record_types()
+    assert "* `reason` string (from version 5)" in generate_docs._record_types()
+    assert "| reason | string |\n" in generate_docs._tables()
+    assert release_table().to_pylist()[-1]["largest_versions"] == "offset 5, group 4"
+    assert release_table().to_pylist()[-2]["largest_versions"] == "offset 4, group 4"
+
+
+# A record type
+
+
+@pytest.fixture
+def type_24(monkeypatch: pytest.MonkeyPatch) -> RecordType:
+    """A record type of consumer groups, with a role that no other has."""
+    fields = (Field("limit", INT32, "limit"), Field("note", STRING, "note"))
+    message = Message("ConsumerGroupQuota", range(1), Struct(fields), flexible_since=0)
+    row = RecordType(
+        24,
+        "consumer_group_quota",
+        "ConsumerGroupQuota",
+        "consumer",
+        cast("Role", "quota"),
+        consumer_group.GROUP_KEY,
+        (ValueLayout("4.4+", message),),
+    )
+    monkeypatch.setitem(RECORD_TYPES, 24, row)
+    return row
+
+
+def _quota(group: str, note: str | None = "") -> KeyValue:
+    value = None if note is None else encode_value(24, 0, {"limit": 5, "note": note})
+    return encode_key(24, {"group": group}), value
+
+
+def _of_group(group: str) -> KeyValue:
+    number = number_of("consumer", "group")
+    return encode_key(number, {"group": group}), encode_value(number, 0, {"group_epoch": 3, "metadata_hash": 1})
+
+
+@pytest.fixture
+def log_of_type_24(type_24: RecordType, tmp_path: Path) -> None:
+    _write(tmp_path, [_of_group("g"), _quota("g", "first")], [_quota("h", "alone")], [_quota("g", None), _quota("nobody", None)])
+
+
+@pytest.mark.usefixtures("log_of_type_24")
+def test_a_record_type_is_in_its_typed_table_and_in_the_dump(opened: Callable[[], OffsetsTopic]) -> None:
+    with opened() as topic:
+        typed: Rows = topic.decoded("consumer_group_quota").read_all().to_pylist()
+        dumped: Rows = topic.dump(RecordFilter(types=["consumer_group_quota"], groups=["g"])).read_all().to_pylist()
+        counted: Rows = topic.inspect().tables()["record_types"].to_pylist()
+
+    assert [(row["group"], row["limit"], row["note"], row["is_tombstone"]) for row in typed] == [
+        ("g", 5, "first", False),
+        ("h", 5, "alone", False),
+        ("g", None, None, True),
+        ("nobody", None, None, True),
+    ]
+    assert [(row["record_type"], row["type"], row["value"], row["marks"]) for row in dumped] == [
+        (24, "consumer_group_quota", to_json({"limit": 5, "note": "first"}), []),
+        (24, "consumer_group_quota", None, []),
+    ]
+    assert sum(row["record_count"] for row in counted if row["type"] == "consumer_group_quota") == 4
+
+
+@pytest.mark.usefixtures("log_of_type_24")
+def test_a_record_type_is_loaded_as_one_of_its_family(opened: Callable[[], OffsetsTopic]) -> None:
+    with opened() as topic:
+        state = topic.state()
+        groups = {row["group"]: (row["group_type"], row["group_epoch"]) for row in state.tables["groups"].to_pylist()}
+        loads = state.tables["loads"].to_pylist()
+        newest = [finding.code for finding in topic.findings]
+        old = topic.state(release="4.2.0").tables["groups"].to_pylist()
+
+    assert groups == {"g": ("consumer", 3), "h": ("consumer", 1)}
+    assert [row["outcome"] for row in loads] == ["loaded"]
+    assert "unknown_record_type" not in newest
+    assert [row["group"] for row in old] == ["g"]
+
+
+@pytest.mark.usefixtures("type_24")
+def test_a_record_type_of_another_family_is_refused(tmp_path: Path) -> None:
+    number = number_of("share", "group")
+    share = encode_key(number, {"group": "g"}), encode_value(number, 0, {"group_epoch": 3, "metadata_hash": 1})
+    _write(tmp_path, [share], [_quota("g")])
+
+    with _open(tmp_path) as topic:
+        load = topic.state().tables["loads"].to_pylist()[0]
+
+    assert load["reason"] == "group 'g' is a share group, record type 24 belongs to consumer groups"
+
+
+@pytest.mark.usefixtures("log_of_type_24")
+def test_a_record_type_is_kept_for_detectors(opened: Callable[[], OffsetsTopic], tmp_path: Path) -> None:
+    with discover([str(tmp_path / "log")]) as evidence:
+        case = condense(record_chunks(SegmentReader(evidence, ReadOptions(), Findings())))
+    with opened() as topic:
+        kept = {group.group: [record.record_type for record in group.records] for group in case.partitions[0].groups}
+        steps = [(step.group, step.kind, step.record_offset) for step in topic.memberships()]
+        codes = _codes(topic)
+
+    assert kept == {"g": [3, 24, 24], "h": [24], "nobody": [24]}
+    assert steps == [("g", "consumer", 0), ("h", "consumer", 2), ("g", "consumer", 3)]
+    assert not codes
+
+
+@pytest.mark.usefixtures("type_24")
+def test_a_record_type_is_in_the_reference_pages_and_a_kind_of_the_spark_format() -> None:
+    assert "## 24 consumer_group_quota (ConsumerGroupQuota; family consumer, role quota)" in generate_docs._record_types()
+    assert "### consumer_group_quota\n" in generate_docs._tables()
+    assert "\n## consumer_group_quota\n" in generate_docs._spark_tables()
+    assert "`consumer_group_quota`" in generate_docs._spark_kinds()
+    assert "note" in kinds()[kind_named("consumer_group_quota")].names
+    assert [row["record_types"] for row in release_table().to_pylist()[-2:]] == ["0-8, 10-17, 19-23", "0-8, 10-17, 19-24"]
+
+
+def test_without_its_row_the_type_is_not_known() -> None:
+    assert decode_record(b"\x00\x18\x00\x01g", None).marks == ["unknown_record_type"]
