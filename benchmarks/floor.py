@@ -13,7 +13,7 @@ from typing import NamedTuple
 import crc32c as package
 import numpy as np
 
-from exhume.codecs.batches import HEADER_BYTES, LOG_OVERHEAD
+from exhume.codecs.batch_format import HEADER_BYTES, LOG_OVERHEAD
 from exhume.codecs.columns.runs import readable
 from exhume.codecs.kernels import kernel
 from exhume.codecs.kernels.crc32c import crc32c

@@ -37,7 +37,8 @@ from typing import Any
 import numpy as np
 
 from exhume.codecs.batch_writer import NewRecord, encode_batch
-from exhume.codecs.batches import CODEC_NAMES, BatchWalk
+from exhume.codecs.batches import BatchWalk
+from exhume.codecs.compression import CODECS
 from exhume.codecs.embedded.consumer import encode_assignment, encode_subscription
 from exhume.codecs.record_types import ABORT, COMMIT, decode_record, encode_control_record, encode_key, encode_value
 from exhume.fixtures.log_writer import KeyValue, PartitionWriter, group_metadata
@@ -46,7 +47,7 @@ MEGABYTE = 1 << 20
 SEGMENT_BYTES = 100 * MEGABYTE
 GROUPS = 600
 VARIANTS = ("few-keys", "many-keys", "transactional", "old-formats")
-CODECS = {name: number for number, name in CODEC_NAMES.items()}
+NUMBERS_OF_CODECS = {codec.name: codec.number for codec in CODECS.values()}
 
 _FIRST_MS = 1_760_000_000_000
 _MOST_RECORDS = 200
@@ -331,7 +332,7 @@ def generate(
     cluster = _Cluster(variant, seed, batch_records)
     segments = -(-megabytes * MEGABYTE // segment_bytes)
     with PartitionWriter(directory, 0, leader_epoch=_LEADER_EPOCH) as writer:
-        piece = _Piece(writer, min(megabytes * MEGABYTE, segment_bytes), CODECS[codec])
+        piece = _Piece(writer, min(megabytes * MEGABYTE, segment_bytes), NUMBERS_OF_CODECS[codec])
         if variant == "old-formats":
             # Offsets in compressed format 0 are under the checksum: it stays uncompressed, so that it can be repeated.
             piece.add(_requests(cluster, 1, 0, magic=0, codec=0), 0.5)
@@ -394,7 +395,7 @@ def _main() -> None:
     parser.add_argument("directory", type=Path, metavar="DIR", help="where __consumer_offsets-0 is to be; made if it is not there")
     parser.add_argument("--variant", choices=VARIANTS, default="few-keys")
     parser.add_argument("--megabytes", type=int, default=100, help="beyond 100: whole segments of 100 (default: 100)")
-    parser.add_argument("--codec", choices=CODECS, default="none", help="how batches are compressed (default: none)")
+    parser.add_argument("--codec", choices=NUMBERS_OF_CODECS, default="none", help="how batches are compressed (default: none)")
     parser.add_argument(
         "--batch-records", type=float, default=24, help="records that a commit has in the mean, if its group has as many keys"
     )

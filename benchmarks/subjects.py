@@ -24,7 +24,8 @@ import exhume
 from benchmarks import floor
 from benchmarks.generate import Content
 from benchmarks.rivals.plain_python import decode_partition
-from exhume.codecs.batches import HEADER_BYTES, BatchWalk
+from exhume.codecs.batch_format import HEADER_BYTES
+from exhume.codecs.batches import BatchWalk
 from exhume.findings import Findings
 
 RELEASE = "4.3.0"

@@ -80,7 +80,7 @@ class Worker:
 
 def expected(log: Log) -> dict[str, Any]:
     """What the answers of subjects are compared with, by name."""
-    from exhume.codecs.batches import HEADER_BYTES
+    from exhume.codecs.batch_format import HEADER_BYTES
 
     content = log.content
     return asdict(content) | {

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
+from exhume.analysis.assignors import VARIANTS, GroupAssignment, GroupSpec, Variant, variant_for
+from exhume.analysis.assignors.client_range import range_by_member_id
 from exhume.analysis.detectors.condense import condense
+from exhume.codecs.batch_writer import NewRecord, encode_batch
+from exhume.codecs.compressed_streams import Output
+from exhume.codecs.compression import CODECS, Codec
 from exhume.codecs.json_values import to_json
+from exhume.codecs.kernels import values
 from exhume.codecs.layout import INT32, STRING, Field, Message, Struct
-from exhume.codecs.layouts import consumer_group, offsets
+from exhume.codecs.layouts import classic_group, consumer_group, offsets
 from exhume.codecs.log_directory import discover
 from exhume.codecs.record_chunks import record_chunks
 from exhume.codecs.record_filter import RecordFilter
 from exhume.codecs.record_types import (
+    GROUP_METADATA,
     OFFSET_COMMIT,
     RECORD_TYPES,
     RecordType,
@@ -28,8 +35,12 @@ from exhume.codecs.record_types import (
     number_of,
 )
 from exhume.codecs.segment_reader import ReadOptions, SegmentReader
+from exhume.errors import EncodeError, RequestError
 from exhume.findings import Findings
-from exhume.fixtures.log_writer import KeyValue, PartitionWriter, offset_commit, tombstone
+from exhume.fixtures import incidents, scenarios
+from exhume.fixtures.log_writer import KeyValue, PartitionWriter, group_metadata, offset_commit, tombstone
+from exhume.fixtures.partition_log import MessageForm
+from exhume.fixtures.story import Story
 from exhume.replay.release_table import release_table
 from exhume.replay.releases import java_spans
 from exhume.replay.spark.kinds import kind_named, kinds
@@ -41,10 +52,11 @@ _TIME_MS = 1_700_000_000_000
 _WAYS = {"plain": 1 << 60, "compiled": 0}
 
 Rows = list[dict[str, Any]]
+Opened = Callable[[], OffsetsTopic]
 
 
 @pytest.fixture(params=_WAYS)
-def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], OffsetsTopic]:
+def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Opened:
     """Opens the log that a test wrote, to be read in one of both ways."""
     return lambda: _open(tmp_path, ReadOptions(least_compiled_bytes=_WAYS[request.param], threads=1))
 
@@ -94,7 +106,7 @@ def log_of_version_5(version_5: None, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("log_of_version_5")
-def test_a_value_version_is_in_the_typed_table_and_in_the_dump(opened: Callable[[], OffsetsTopic]) -> None:
+def test_a_value_version_is_in_the_typed_table_and_in_the_dump(opened: Opened) -> None:
     with opened() as topic:
         typed: Rows = topic.offset_commits().read_all().to_pylist()
         dumped: Rows = topic.dump().read_all().to_pylist()
@@ -116,7 +128,7 @@ def test_a_value_version_is_in_the_typed_table_and_in_the_dump(opened: Callable[
 
 
 @pytest.mark.usefixtures("log_of_version_5")
-def test_a_value_version_is_loaded_by_the_newest_release_and_refused_by_others(opened: Callable[[], OffsetsTopic]) -> None:
+def test_a_value_version_is_loaded_by_the_newest_release_and_refused_by_others(opened: Opened) -> None:
     with opened() as topic:
         state = topic.state()
         held = {(row["group"], row["partition"]): row for row in state.tables["offsets"].to_pylist()}
@@ -138,7 +150,7 @@ def test_releases_before_the_newest_keep_the_versions_that_they_know() -> None:
     assert set(known.values()) == {(range(5), range(5))}
 
 
-def test_a_value_version_is_nothing_to_detectors(log_of_version_5: None, opened: Callable[[], OffsetsTopic], tmp_path: Path) -> None:
+def test_a_value_version_is_nothing_to_detectors(log_of_version_5: None, opened: Opened, tmp_path: Path) -> None:
     with opened() as topic:
         codes = _codes(topic)
         commits = topic.history("g").to_pylist()
@@ -200,7 +212,7 @@ def log_of_type_24(type_24: RecordType, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("log_of_type_24")
-def test_a_record_type_is_in_its_typed_table_and_in_the_dump(opened: Callable[[], OffsetsTopic]) -> None:
+def test_a_record_type_is_in_its_typed_table_and_in_the_dump(opened: Opened) -> None:
     with opened() as topic:
         typed: Rows = topic.decoded("consumer_group_quota").read_all().to_pylist()
         dumped: Rows = topic.dump(RecordFilter(types=["consumer_group_quota"], groups=["g"])).read_all().to_pylist()
@@ -220,7 +232,7 @@ def test_a_record_type_is_in_its_typed_table_and_in_the_dump(opened: Callable[[]
 
 
 @pytest.mark.usefixtures("log_of_type_24")
-def test_a_record_type_is_loaded_as_one_of_its_family(opened: Callable[[], OffsetsTopic]) -> None:
+def test_a_record_type_is_loaded_as_one_of_its_family(opened: Opened) -> None:
     with opened() as topic:
         state = topic.state()
         groups = {row["group"]: (row["group_type"], row["group_epoch"]) for row in state.tables["groups"].to_pylist()}
@@ -247,7 +259,7 @@ def test_a_record_type_of_another_family_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("log_of_type_24")
-def test_a_record_type_is_kept_for_detectors(opened: Callable[[], OffsetsTopic], tmp_path: Path) -> None:
+def test_a_record_type_is_kept_for_detectors(opened: Opened, tmp_path: Path) -> None:
     with discover([str(tmp_path / "log")]) as evidence:
         case = condense(record_chunks(SegmentReader(evidence, ReadOptions(), Findings())))
     with opened() as topic:
@@ -268,6 +280,157 @@ def test_a_record_type_is_in_the_reference_pages_and_a_kind_of_the_spark_format(
     assert "`consumer_group_quota`" in generate_docs._spark_kinds()
     assert "note" in kinds()[kind_named("consumer_group_quota")].names
     assert [row["record_types"] for row in release_table().to_pylist()[-2:]] == ["0-8, 10-17, 19-23", "0-8, 10-17, 19-24"]
+
+
+# A group value version
+
+
+@pytest.fixture
+def group_version_5(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Version 5 of the group metadata, with a field in front and a tagged one."""
+    own = classic_group.GROUP_METADATA_VALUE.struct.fields
+    fields = (Field("zone", STRING, "zone", since=5), *own, Field("epoch", INT32, "epoch", since=5, tag=0, default=-1))
+    message = Message("GroupMetadataValue", range(6), Struct(fields), flexible_since=4)
+    monkeypatch.setitem(RECORD_TYPES, GROUP_METADATA, replace(RECORD_TYPES[GROUP_METADATA], layouts=(ValueLayout("0.9+", message),)))
+
+
+@pytest.mark.usefixtures("group_version_5")
+def test_a_value_version_of_groups_is_read_everywhere(opened: Opened, tmp_path: Path) -> None:
+    value = {"zone": "a", "protocol_type": "consumer", "generation": 7, "members": [], "epoch": 3}
+    _write(tmp_path, [group_metadata("g", value | {"generation": 6}, version=3)], [group_metadata("g", value, version=5)])
+
+    with opened() as topic:
+        typed: Rows = topic.group_metadata().read_all().to_pylist()
+        dumped: Rows = topic.dump().read_all().to_pylist()
+        groups = topic.state().tables["groups"].to_pylist()
+        steps = [(step.record_offset, step.generation) for step in topic.memberships()]
+        codes = _codes(topic)
+
+    assert [(row["value_version"], row["zone"], row["epoch"], row["generation"]) for row in typed] == [(3, None, None, 6), (5, "a", 3, 7)]
+    assert '"zone":"a"' in dumped[1]["value"]
+    assert [(row["group"], row["group_state"], row["generation"]) for row in groups] == [("g", "Empty", 7)]
+    assert steps == [(0, 6), (1, 7)]
+    assert not codes
+
+
+def test_kernels_read_every_version_of_commits_and_of_classic_groups() -> None:
+    # A newer version is read by plain code until its fields are in the kernels, too: slower, and as true.
+    for number in (OFFSET_COMMIT, GROUP_METADATA):
+        assert RECORD_TYPES[number].message.versions.stop - 1 == values.NEWEST_VERSION
+
+
+# A codec
+
+
+@pytest.fixture
+def codec_5(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A codec of format 2 that came with 4.3.0: it turns a section round."""
+
+    def unfold(data: memoryview, output: Output, *, magic: int, lenient: bool) -> None:
+        output.add(bytes(data)[::-1])
+
+    row = Codec(5, "mirror", lambda data, magic: bytes(data)[::-1], unfold, first_format=2, first_release="4.3.0")
+    monkeypatch.setitem(CODECS, 5, row)
+
+
+@pytest.fixture
+def log_of_codec_5(codec_5: None, tmp_path: Path) -> None:
+    _write(tmp_path, [_version_3(0, 7), _of_group("h")], [_version_3(0, 9)], codec=5)
+
+
+@pytest.mark.usefixtures("log_of_codec_5")
+def test_a_codec_is_read_and_shown_by_its_name(opened: Opened) -> None:
+    with opened() as topic:
+        batches: Rows = topic.batches().read_all().to_pylist()
+        segments: Rows = topic.inspect().tables()["segments"].to_pylist()
+        commits: Rows = topic.offset_commits().read_all().to_pylist()
+        codes = _codes(topic)
+
+    assert [row["codec"] for row in batches] == ["mirror", "mirror"]
+    assert [row["codecs"] for row in segments] == [["mirror"]]
+    assert [row["committed_offset"] for row in commits] == [7, 9]
+    assert not codes
+
+
+@pytest.mark.usefixtures("log_of_codec_5")
+@pytest.mark.parametrize(("release", "outcome"), [("4.3.0", "loaded"), ("4.2.1", "aborted"), ("3.9.1", "aborted"), ("2.0.1", "aborted")])
+def test_a_codec_is_loaded_from_its_first_release_on(opened: Opened, release: str, outcome: str) -> None:
+    with opened() as topic:
+        state = topic.state(release=release)
+        (load,) = state.tables["loads"].to_pylist()
+        offsets = [row["committed_offset"] for row in state.tables["offsets"].to_pylist()]
+
+    assert (load["outcome"], load["reason"]) == (outcome, None if outcome == "loaded" else "this release has no mirror")
+    assert offsets == ([9] if outcome == "loaded" else [])
+
+
+@pytest.mark.usefixtures("log_of_codec_5")
+def test_batches_of_a_codec_are_found_after_damage(tmp_path: Path) -> None:
+    segment = tmp_path / "log" / "__consumer_offsets-0" / "00000000000000000000.log"
+    segment.write_bytes(bytes(100) + segment.read_bytes())
+
+    with _open(tmp_path) as topic:
+        commits = topic.offset_commits().read_all().to_pylist()
+
+    assert [row["committed_offset"] for row in commits] == [7, 9]
+
+
+@pytest.mark.usefixtures("codec_5")
+def test_scenarios_and_incidents_are_written_with_a_codec(tmp_path: Path) -> None:
+    scenarios.write("one-rebalance", tmp_path / "log", codec="mirror")
+    incidents.write("IC-04", tmp_path / "incident", codec="mirror")
+
+    with _open(tmp_path) as topic:
+        used = {row["codec"] for row in topic.batches().read_all().to_pylist() if not row["is_control"]}
+        loads = topic.state().tables["loads"].to_pylist()
+    assert used == {"mirror"}
+    assert {row["outcome"] for row in loads} == {"loaded"}
+    with pytest.raises(RequestError, match="message format 1 has no mirror") as refused:
+        MessageForm(1, "mirror")
+    assert refused.value.remedy == "Choose another codec, or message format 2"
+    with pytest.raises(EncodeError, match="format 0 has no mirror"):
+        encode_batch([NewRecord(0, 0, *_version_3(0, 1))], base_offset=0, magic=0, codec=5)
+
+
+def test_without_its_row_a_codec_is_not_known(tmp_path: Path) -> None:
+    with pytest.raises(EncodeError, match="there is no codec 5"):
+        _write(tmp_path, [_version_3(0, 7)], codec=5)
+    with pytest.raises(RequestError, match="no codec 'mirror'"):
+        MessageForm(2, "mirror")
+
+
+# An assignor of a new release
+
+
+@pytest.fixture
+def range_4_4() -> Iterator[Variant]:
+    """`range` of clients from 4.4 on: the last member comes first."""
+
+    def run(spec: GroupSpec) -> GroupAssignment:
+        turned = {member.member_id: str(len(spec.members) - place) for place, member in enumerate(spec.members)}
+        renamed = replace(spec, members=tuple(replace(member, member_id=turned[member.member_id]) for member in spec.members))
+        answer = range_by_member_id(renamed)
+        return GroupAssignment({member_id: answer.assigned[name] for member_id, name in turned.items()})
+
+    variant = Variant("range", "client", "4.4", None, ("4.4.0",), (), run)
+    VARIANTS.append(variant)
+    yield variant
+    VARIANTS.remove(variant)
+
+
+def test_an_assignor_of_a_new_release_explains_an_assignment(range_4_4: Variant, opened: Opened, tmp_path: Path) -> None:
+    Story("0 d0 10:00 GM g gen=1 {A: t → t-2,3; B: t → t-0,1}").write(tmp_path / "log")
+
+    with opened() as topic:
+        (explained,) = topic.assignments(groups=["g"]).verdicts.to_pylist()
+        (expected,) = topic.assignments(groups=["g"], expected="range", release="4.4").verdicts.to_pylist()
+        (older,) = topic.assignments(groups=["g"], expected="range", release="4.3").verdicts.to_pylist()
+
+    assert (explained["verdict"], explained["explained_by"]) == ("as_expected", "range of Java clients 4.4 and later")
+    assert (expected["verdict"], expected["explained_by"]) == ("as_expected", "range of Java clients 4.4 and later")
+    assert older["verdict"] != "as_expected"
+    assert variant_for("client", "range", "4.4.1") is range_4_4
+    assert "| `range` | leader of a classic group | 4.4 and later | nothing more | 4.4.0 |" in generate_docs._variants()
 
 
 def test_without_its_row_the_type_is_not_known() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from exhume.codecs.record_types import OFFSET_COMMIT_TYPES, RECORD_TYPES
@@ -51,3 +53,25 @@ def test_every_record_type_but_those_of_offsets_has_a_family_and_role_of_its_own
     roles = [(row.family, row.role) for row in RECORD_TYPES.values() if row.number not in OFFSET_COMMIT_TYPES]
 
     assert len(set(roles)) == len(roles)
+
+
+def test_no_constant_stands_in_several_modules() -> None:
+    assert {name: [hit.module for hit in hits] for (name, _), hits in measure_house.constants_in_several_modules().items()} == {}
+
+
+def test_constants_are_compared_by_name_and_value(tmp_path: Path) -> None:
+    sources = {
+        "one.py": "_DAY_MS = 86_400_000\n_MOST, _LEAST = 5, 1\n",
+        "two.py": "DAY_MS = 24 * 3600 * 1000\n_MOST: int = 6\n",
+        "three.py": "_NAMES = frozenset({'a'})\n",
+        "four.py": "_NAMES = frozenset({'a'})\n_MADE = dict()\n",
+    }
+    for name, source in sources.items():
+        (tmp_path / name).write_text(source)
+
+    found = measure_house.constants_in_several_modules(tmp_path)
+
+    assert {name: [hit.module for hit in hits] for (name, _), hits in found.items()} == {
+        "DAY_MS": ["one.py", "two.py"],
+        "NAMES": ["four.py", "three.py"],
+    }

@@ -275,9 +275,9 @@ def test_what_there_is_to_read_in_all_says_whether_it_is_worth_compiling(tmp_pat
     sizes = [path.stat().st_size for path in tmp_path.rglob("*.log")]
     monkeypatch.setattr(kernel_cache, "is_warm", lambda: False)
     monkeypatch.setattr(kernel_cache, "mark_warm", lambda: None)
-    monkeypatch.setattr(segment_reader, "_WORTH_KERNELS_BYTES", min(sizes))
+    monkeypatch.setattr(segment_reader, "WORTH_KERNELS_BYTES", min(sizes))
     for enough, is_folded in ((sum(sizes), True), (sum(sizes) + 1, False)):
-        monkeypatch.setattr(segment_reader, "_WORTH_COMPILING_BYTES", enough)
+        monkeypatch.setattr(segment_reader, "WORTH_COMPILING_BYTES", enough)
         folds: list[StrictLog] = []
 
         def fold(log: StrictLog, *_: object, folds: list[StrictLog] = folds, **__: object) -> None:

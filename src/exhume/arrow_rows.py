@@ -13,7 +13,8 @@ BATCH_ROWS = 8192
 #: Which log a row is of: (replica, offsets partition), the first two columns of most tables.
 Origin = tuple[str | None, int | None]
 
-_LEAST, _MOST = -(2**63), 2**63 - 1
+#: The numbers that an int64 column can hold.
+LEAST_INT64, LARGEST_INT64 = -(2**63), 2**63 - 1
 
 
 def batch_of(schema: pa.Schema, rows: Sequence[Mapping[str, Any]]) -> pa.RecordBatch:
@@ -36,7 +37,7 @@ def column(data_type: pa.DataType, values: Sequence[Any]) -> pa.Array:
     try:
         return pa.array(values, data_type)
     except OverflowError:
-        return pa.array([value and max(_LEAST, min(value, _MOST)) for value in values], data_type)
+        return pa.array([value and max(LEAST_INT64, min(value, LARGEST_INT64)) for value in values], data_type)
 
 
 def batches_of(schema: pa.Schema, rows: Iterable[Mapping[str, Any]]) -> Iterator[pa.RecordBatch]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
-_UNITS_MS = {"ms": 1, "": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+MINUTE_MS, HOUR_MS, DAY_MS = 60_000, 3_600_000, 86_400_000
+
+_UNITS_MS = {"ms": 1, "": 1, "s": 1000, "m": MINUTE_MS, "h": HOUR_MS, "d": DAY_MS}
 
 
 def parse_duration(text: str) -> int | None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 
+from exhume.arrow_rows import LARGEST_INT64
 from exhume.errors import RequestError
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
-_LARGEST_MS = 2**63 - 1
 
 
 def parse_moment(text: str) -> int:
@@ -34,6 +34,6 @@ def parse_moment(text: str) -> int:
                 f"{text!r} is no moment",
                 remedy="Write ISO 8601, such as 2026-11-21T05:26:29Z or 2026-11-21 (no zone: UTC), or milliseconds since 1970",
             ) from error
-    if not 0 <= moment_ms <= _LARGEST_MS:
+    if not 0 <= moment_ms <= LARGEST_INT64:
         raise RequestError(f"{text!r} is {'before 1970' if moment_ms < 0 else 'beyond what Kafka can store'}; no record is that old or new")
     return moment_ms

@@ -13,7 +13,8 @@ import pytest
 
 import exhume
 from exhume.analysis.completeness import completeness_sentence
-from exhume.codecs.batches import HEADER_BYTES, BatchWalk
+from exhume.codecs.batch_format import HEADER_BYTES
+from exhume.codecs.batches import BatchWalk
 from exhume.codecs.record_types import ABORT, COMMIT
 from exhume.fixtures.log_writer import KeyValue, PartitionWriter, offset_commit, tombstone
 from exhume.replay.state import CoordinatorState

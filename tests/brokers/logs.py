@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from exhume.codecs.batches import CODEC_NAMES
+from exhume.codecs.compression import codec_name
 from exhume.fixtures import scenarios
 from tests.judges.broker_answers import release_numbers
 
@@ -46,7 +46,7 @@ def _scenarios(directory: Path, coordinator: str, reach: Reach, topic_ids: Mappi
         if formats and (not scenario.topics_with_ids or "consumer" in reach.group_types):
             magic = formats[number % len(formats)]
             codecs = reach.codecs(magic)
-            codec = CODEC_NAMES[codecs[number % len(codecs)]]
+            codec = codec_name(codecs[number % len(codecs)])
             written = scenarios.write(name, directory / name, message_format=magic, codec=codec, topic_ids=topic_ids)
             yield Log(f"{name}, format {magic}, {codec}", written.data_directories[-1])
 

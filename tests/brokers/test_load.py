@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from exhume.codecs.batches import CODEC_NAMES
+from exhume.codecs.compression import codec_name
 from exhume.replay.broker_log import Stop
 from tests.conftest import Compared
 
@@ -111,7 +111,7 @@ def test_the_loaded_log_has_every_format_and_codec(loaded: Loaded) -> None:
 
     found = {(batch["magic"], batch["codec"]) for batch in loaded.batches}
 
-    assert found == {(magic, CODEC_NAMES[codec]) for magic in reach.formats for codec in reach.codecs(magic)}
+    assert found == {(magic, codec_name(codec)) for magic in reach.formats for codec in reach.codecs(magic)}
 
 
 def test_the_loaded_log_has_every_value_version_of_offset_commits(loaded: Loaded) -> None:

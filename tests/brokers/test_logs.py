@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from exhume.codecs.batches import CODEC_NAMES
+from exhume.codecs.compression import codec_name
 from exhume.codecs.offsets_topic import offsets_partition_of
 from tests.conftest import Compared
 
@@ -96,4 +96,4 @@ def test_the_loaded_logs_have_every_format_and_codec(starts: list[Start]) -> Non
 
     found = {(batch["magic"], batch["codec"]) for _, loaded in starts for batch in loaded.batches}
 
-    assert found == {(magic, CODEC_NAMES[codec]) for magic in reach.formats for codec in reach.codecs(magic)}
+    assert found == {(magic, codec_name(codec)) for magic in reach.formats for codec in reach.codecs(magic)}

@@ -23,7 +23,7 @@ COMPILING = """
 import sys
 from exhume.cli.app import run
 from exhume.codecs import segment_reader
-segment_reader._WORTH_KERNELS_BYTES = segment_reader._WORTH_COMPILING_BYTES = 0
+segment_reader.WORTH_KERNELS_BYTES = segment_reader.WORTH_COMPILING_BYTES = 0
 sys.exit(run(sys.argv[1:]))
 """
 

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from exhume.codecs.batch_format import HEADER_BYTES
 from exhume.codecs.batch_writer import NewRecord, encode_batch, rewrite_batch
-from exhume.codecs.batches import HEADER_BYTES, Batch, BatchWalk, crc_matches, read_batch_header
+from exhume.codecs.batches import Batch, BatchWalk, crc_matches, read_batch_header
 from exhume.codecs.compression import decompress
 from exhume.codecs.records import read_records
 from exhume.codecs.wire import Reader

@@ -15,7 +15,8 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exhume.codecs.compression import BeyondCap, DamagedStream, compress, decompress, xxh32
+from exhume.codecs.compressed_streams import BeyondCap, DamagedStream, xxh32
+from exhume.codecs.compression import compress, decompress
 from exhume.errors import DecompressionError, EncodeError
 
 TEXT = b"offsets and groups, " * 5000

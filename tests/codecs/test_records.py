@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from exhume.codecs.batch_writer import NewRecord, encode_batch
 from exhume.codecs.batches import Batch, BatchWalk, read_batch_header
-from exhume.codecs.compression import compress, xxh32
+from exhume.codecs.compressed_streams import xxh32
+from exhume.codecs.compression import compress
 from exhume.codecs.lenient_records import read_records_leniently
 from exhume.codecs.records import Record, read_records
 from exhume.errors import DecodeError, DecompressionError, Underflow

@@ -8,8 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
+from exhume.codecs.batch_format import HEADER_BYTES, HEADER_UP_TO_MAGIC, LOG_OVERHEAD
 from exhume.codecs.batch_writer import rewrite_batch
-from exhume.codecs.batches import HEADER_BYTES, HEADER_UP_TO_MAGIC, LOG_OVERHEAD, Batch, BatchWalk, checksum, read_header_fields
+from exhume.codecs.batches import Batch, BatchWalk, checksum, read_header_fields
 from exhume.codecs.compression import compress
 from exhume.codecs.lenient_records import read_records_leniently
 from exhume.codecs.records import record_section

@@ -169,7 +169,7 @@ def write_example(random: Random, sources: list[list[bytes]], directory: Path) -
 def compare(random: Random, directory: Path, releases: Sequence[str] = RELEASES, *, is_whole: bool = False) -> None:
     """Raises where kernels say something else than plain code, or step out of what they were given."""
     # Small blocks, and little patience with what is superseded: tables grow and are moved often.
-    fold_pieces._BLOCK_BATCHES = random.choice((1, 3, 1024))
+    scan.BLOCK_BATCHES = random.choice((1, 3, 1024))
     fold_pieces._NEAR_BATCHES = random.choice((1, 3, 128))
     fold_pieces._ROOM = random.choice(((100, 10_000, 3), (1 << 14, 8 << 20, 1 << 12)))
     stretches._LEAST_BYTES = random.choice((100, 1000, 16 << 20))

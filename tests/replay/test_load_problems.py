@@ -176,7 +176,7 @@ CASES: dict[Kind, Case] = {
         "4.3.0", one((COMMITTED[0], b"\0\3")), {"value_version": 3}, "the value (version 3) cannot be decoded: {detail}"
     ),
     Kind.FORMAT_2_UNKNOWN: Case("0.10.2.2", one(OLD_COMMIT), {"record_offset": 0}, "this release has no message format 2"),
-    Kind.ZSTD_UNKNOWN: Case("2.0.1", one(OLD_COMMIT, codec=4), {"record_offset": 0}, "this release has no zstd"),
+    Kind.CODEC_UNKNOWN: Case("2.0.1", one(OLD_COMMIT, codec=4), {"record_offset": 0, "codec": "zstd"}, "this release has no zstd"),
     Kind.FORMAT_0_IN_FORMAT_1: Case(
         "0.10.0.1",
         lambda log: log.append_bytes(wrapper(0, entry(0, *OLD_COMMIT, magic=0)), 0, NOW_MS),

@@ -9,11 +9,11 @@ from typing import Any
 
 from exhume.analysis.memberships import Member, TopicPartition
 from exhume.codecs.embedded import Payload, assigned_partitions, decode_assignment, decode_subscription, subscribed_topics
+from exhume.codecs.embedded.consumer import NO_GENERATION
 from exhume.codecs.group_metadata_split import decode_member, split_group_metadata
 from exhume.codecs.record_types import decode_record
 from exhume.errors import DecodeError
 
-_NO_GENERATION = -1
 _MAX_CACHED_BYTES = 4096
 
 
@@ -119,8 +119,8 @@ def _cached_subscription(protocol_type: str | None, protocol: str | None, raw: b
         return Subscription(payload, None, None, None, None)
     owned = payload.value.get("owned_partitions")
     claimed = None if owned is None else tuple(dict.fromkeys((entry["topic"], number) for entry in owned for number in entry["partitions"]))
-    generation = payload.value.get("generation", _NO_GENERATION)
-    return Subscription(payload, tuple(topics), claimed, None if generation == _NO_GENERATION else generation, payload.value.get("rack_id"))
+    generation = payload.value.get("generation", NO_GENERATION)
+    return Subscription(payload, tuple(topics), claimed, None if generation == NO_GENERATION else generation, payload.value.get("rack_id"))
 
 
 @lru_cache(maxsize=16_384)

@@ -69,7 +69,7 @@ COMPARED: Mapping[str, Compared] = {
 }
 _OWN_COLUMNS = ("group", "member_id", "topic", "partition")
 _ORIGIN = ("replica", "offsets_partition", "record_offset")
-_NONE = -1
+_NO_ROW = -1
 
 
 def diff_states(before: CoordinatorState, after: CoordinatorState) -> pa.Table:
@@ -99,8 +99,8 @@ class _TableDiff:
         found, compared = self._match, self._compared
         skipped = (*_ORIGIN, *compared.key, *compared.left_out)
         pieces = [
-            self._piece("removed", compared.speaker, found.removed, np.full(len(found.removed), _NONE)),
-            self._piece("added", compared.speaker, np.full(len(found.added), _NONE), found.added),
+            self._piece("removed", compared.speaker, found.removed, np.full(len(found.removed), _NO_ROW)),
+            self._piece("added", compared.speaker, np.full(len(found.added), _NO_ROW), found.added),
         ]
         for column in (name for name in SCHEMAS[self._name].names if name not in skipped):
             changed = differ(rows_of(self._before[column], found.old), rows_of(self._after[column], found.new))
@@ -111,8 +111,8 @@ class _TableDiff:
         return every.drop_columns("row").take(pa.array(order)).cast(DIFF)
 
     def _piece(self, change: str, column: str | None, old: _Rows, new: _Rows) -> pa.Table:
-        """A difference for each pair of a row before and a row after, `_NONE` where there is none; `row` is a row of `_keys`."""
-        row = np.where(old == _NONE, new + self._before.num_rows, old)
+        """A difference for each pair of a row before and a row after, `_NO_ROW` where there is none; `row` is a row of `_keys`."""
+        row = np.where(old == _NO_ROW, new + self._before.num_rows, old)
         own = {name: rows_of(self._keys[name], row) for name in self._compared.key if name in _OWN_COLUMNS}
         values = {
             "table": pa.repeat(self._name, len(row)),
@@ -131,7 +131,7 @@ class _TableDiff:
     def _place(self, name: str, old: _Rows, new: _Rows) -> pa.ChunkedArray:
         """Where a row lies; null where the sides do not agree."""
         one, other = rows_of(self._before[name], old), rows_of(self._after[name], new)
-        if len(old) and old[0] != _NONE and new[0] != _NONE:
+        if len(old) and old[0] != _NO_ROW and new[0] != _NO_ROW:
             return pc.if_else(pc.equal(one, other), one, None)
         return pc.coalesce(one, other)
 

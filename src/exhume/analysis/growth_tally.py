@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from exhume.codecs.log_directory import PartitionDirectory
+from exhume.durations import HOUR_MS
 
-_HOUR_MS = 3_600_000
 #: The time of a record that has none.
 NO_TIME = np.iinfo(np.int64).min
 Floats = npt.NDArray[np.float64]
@@ -202,7 +202,7 @@ class Tally:
 
 
 def _hours(times: _Int64s) -> _Int64s:
-    hours: _Int64s = np.where(times == NO_TIME, NO_TIME, times // _HOUR_MS * _HOUR_MS)
+    hours: _Int64s = np.where(times == NO_TIME, NO_TIME, times // HOUR_MS * HOUR_MS)
     return hours
 
 

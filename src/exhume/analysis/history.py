@@ -26,6 +26,7 @@ from exhume.analysis.group_timeline import GroupFold
 from exhume.analysis.log_spans import LogSpans
 from exhume.analysis.memberships import Membership
 from exhume.arrow_rows import Origin, table_of
+from exhume.codecs.batch_format import NO_PRODUCER_ID
 from exhume.codecs.json_values import to_json
 from exhume.codecs.record_types import ABORT, COMMIT, OFFSET_COMMIT, OFFSET_COMMIT_TYPES, Decoded, decode_control_record, decode_record
 from exhume.codecs.records import Record
@@ -98,7 +99,6 @@ HISTORY = pa.schema(
     ]
 )
 
-_NO_PRODUCER_ID = -1
 _Row = dict[str, Any]
 
 
@@ -223,7 +223,7 @@ class _GroupHistory:
     def _take(self, position: _Row, decoded: Decoded, batch: SegmentBatch, *, is_tombstone: bool) -> None:
         producer_id = batch.batch.producer_id
         is_commit = decoded.number in OFFSET_COMMIT_TYPES
-        waits = is_commit and (producer_id != _NO_PRODUCER_ID if self.by_producer_id else batch.batch.is_transactional)
+        waits = is_commit and (producer_id != NO_PRODUCER_ID if self.by_producer_id else batch.batch.is_transactional)
         value = decoded.value or {}
         partition = decoded.key.get("partition")
         is_whole = not is_commit or partition is not None

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from exhume.analysis.past import Past
+from exhume.arrow_rows import LARGEST_INT64
 from exhume.codecs.columns.arrow import texts
 from exhume.codecs.columns.pieces import Piece, pieces_of
 from exhume.codecs.columns.runs import Run, Scratch, runs_of
@@ -21,7 +22,6 @@ from exhume.codecs.segment_reader import SegmentBatch, SegmentReader
 
 #: Kernels count in 64 bits: what comes near to their end, as only damage does, is read batch by batch.
 _FAR = 1 << 62
-_LARGEST = int(np.iinfo(np.int64).max)
 _NO_RECORDS = np.empty((records.COLUMNS, 0), np.int64)
 
 
@@ -64,7 +64,7 @@ def _take_run(past: Past, run: Run) -> None:
 def _take_piece(past: Past, run: Run, found: Int64s, at_batch: int, until: int) -> int:
     """Take these records and the ends of batches from the one at hand to `until`; gives the number of the one at hand then."""
     # A damaged batch in front may have ended at the last offset of all.
-    place = np.array([at_batch, min(past.next_offset, _LARGEST)], np.int64)
+    place = np.array([at_batch, min(past.next_offset, LARGEST_INT64)], np.int64)
     missing = np.empty((found.shape[1] + len(run), gaps.GAP_COLUMNS), np.int64)
     count = gaps.find_gaps(run.columns[scan.LAST_OFFSET], found, until, past.start_offset, place, missing)
     shown = missing[:count].tolist()

@@ -19,6 +19,7 @@ from exhume.analysis.positions import Position, PositionKey
 from exhume.analysis.times import show_time
 from exhume.arrow_rows import Origin, table_of
 from exhume.codecs.record_types import OFFSET_COMMIT, RECORD_TYPES, encode_key, encode_value
+from exhume.codecs.wire import REPLACEMENT
 from exhume.errors import RequestError
 from exhume.findings import Finding
 from exhume.replay.state import CoordinatorState
@@ -69,7 +70,6 @@ RESET_RECORDS = pa.schema(
 TakenBack = Literal["before_rewind", "lost"]
 _LEGAL_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _PLAIN_CELL = re.compile(r"[a-zA-Z0-9._-]+")
-_REPLACEMENT = "\ufffd"
 _Row = dict[str, Any]
 
 
@@ -165,7 +165,7 @@ def _problem(position: Position, topic_id: str | None) -> str | None:
         return f"{position.committed_offset} is no offset that can be committed"
     if not _LEGAL_TOPIC.fullmatch(position.topic) or position.topic in (".", ".."):
         return "no topic can have this name"
-    if not position.group or _REPLACEMENT in position.group:
+    if not position.group or REPLACEMENT in position.group:
         return "its group has no name" if not position.group else "the bytes of its group's name are no UTF-8: no request can name it"
     if None not in (topic_id, position.topic_id) and topic_id != position.topic_id:
         return f"the topic was made anew since: its id was {position.topic_id}, and is {topic_id}"

@@ -68,7 +68,7 @@ STABLE_OFFSETS = pa.schema(
     ]
 )
 
-_PADDING_MS = 5 * 60_000
+PADDING_MS = 5 * 60_000
 _COLUMNS = (
     "replica",
     "offsets_partition",
@@ -226,7 +226,7 @@ def _open_row(found: _Open, log: _Log, directories: Sequence[PartitionDirectory]
     idle_ms = _between(found.last_timestamp_ms, log.newest_ms)
     return _common(found) | {
         "outcome": "open",
-        "is_late": idle_ms is not None and idle_ms > max_timeout_ms + _PADDING_MS,
+        "is_late": idle_ms is not None and idle_ms > max_timeout_ms + PADDING_MS,
         "duration_ms": _between(found.first_timestamp_ms, log.newest_ms),
         "idle_ms": idle_ms,
         "held_up_bytes": _bytes_from(found.first, directories),

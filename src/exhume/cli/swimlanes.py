@@ -22,6 +22,7 @@ from rich.text import Text
 from exhume.cli.destination import open_destination
 from exhume.cli.escape import printable
 from exhume.cli.moments import format_ms
+from exhume.durations import DAY_MS, HOUR_MS, MINUTE_MS
 
 _LETTERS = string.ascii_uppercase + string.ascii_lowercase + string.digits
 _NO_OWNER, _GONE, _GIVEN_UP, _AWAY, _UNKNOWN, _TWICE, _MORE = ".", " ", "~", "-", "?", "#", "+"
@@ -262,7 +263,7 @@ def _fit(text: str, cells: int, *, pad: bool = False) -> str:
 
 
 def _duration(milliseconds: float) -> str:
-    for unit, size in (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000)):
+    for unit, size in (("d", DAY_MS), ("h", HOUR_MS), ("min", MINUTE_MS), ("s", 1000)):
         if milliseconds >= size:
             return f"{milliseconds / size:.1f} {unit}"
     return f"{milliseconds:.0f} ms"

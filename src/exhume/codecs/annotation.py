@@ -8,7 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from exhume.codecs.batches import HEADER_BYTES, LOG_OVERHEAD, Batch
+from exhume.codecs.batch_format import HEADER_BYTES, LOG_OVERHEAD
+from exhume.codecs.batches import Batch
 from exhume.codecs.compression import DEFAULT_CAP_BYTES, decompress
 from exhume.codecs.json_values import to_json
 from exhume.codecs.layout import Span

@@ -18,7 +18,7 @@ ArchiveKind = Literal["tar", "gzip", "bzip2", "xz", "zstd", "zip"]
 #: What decompression raises at damaged, cut, encrypted or unsupported data.
 DAMAGE = (EOFError, OSError, zlib.error, lzma.LZMAError, zstandard.ZstdError, zipfile.BadZipFile, NotImplementedError, RuntimeError)
 
-_CHUNK_BYTES = 64 * 1024
+CHUNK_BYTES = 64 * 1024
 _TAR_BLOCK_BYTES = 512
 #: The headers of one tar member: long names and extended attributes count in kilobytes.
 _MAX_HEADER_BYTES = 4 * 1024 * 1024
@@ -113,7 +113,7 @@ class ForwardStream(io.BufferedIOBase):
     def seek(self, position: int, whence: int = io.SEEK_SET, /) -> int:
         if whence != io.SEEK_SET or position < self._position:
             raise tarfile.ReadError("a member that begins before the end of the one before it")
-        while self._position < position and self._take(min(_CHUNK_BYTES, position - self._position)):
+        while self._position < position and self._take(min(CHUNK_BYTES, position - self._position)):
             pass
         return self._position
 
@@ -140,7 +140,7 @@ class ForwardStream(io.BufferedIOBase):
             self.is_beyond_limit = True
             return False
         try:
-            self._pending = self._source.read1(_CHUNK_BYTES)
+            self._pending = self._source.read1(CHUNK_BYTES)
         except DAMAGE as error:
             self.damage = str(error) or type(error).__name__
         return bool(self._pending)

@@ -19,13 +19,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Protocol
 
-from exhume.codecs.archive_streams import DAMAGE, ArchiveKind, ForwardStream, archive_kind, decompressed
+from exhume.codecs.archive_streams import CHUNK_BYTES, DAMAGE, ArchiveKind, ForwardStream, archive_kind, decompressed
 from exhume.codecs.file_names import as_text, matters, parse_directory_name
 from exhume.codecs.volumes import Entry, join, map_descriptor, reason, temporary_file, unreadable
 from exhume.errors import EvidenceError
 from exhume.findings import Finding, Findings
 
-_CHUNK_BYTES = 64 * 1024
 _MAX_PATH_PARTS = 64
 _WHOLE_COPY = "Give a whole copy of the archive"
 
@@ -316,7 +315,7 @@ class _Keeper:
         """Copy up to this many bytes; their CRC-32, and what was wrong if they could not all be read."""
         crc = 0
         try:
-            while size_bytes > 0 and (chunk := read(min(_CHUNK_BYTES, size_bytes))):
+            while size_bytes > 0 and (chunk := read(min(CHUNK_BYTES, size_bytes))):
                 self._write(chunk)
                 crc = zlib.crc32(chunk, crc)
                 size_bytes -= len(chunk)

@@ -13,7 +13,9 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from exhume.codecs.batches import HEADER_BYTES, HEADER_UP_TO_MAGIC, LOG_OVERHEAD, Batch, crc_matches, end_reason, read_header_fields
+from exhume.codecs.batch_format import CODEC, HEADER_BYTES, HEADER_UP_TO_MAGIC, LOG_OVERHEAD
+from exhume.codecs.batches import Batch, crc_matches, end_reason, read_header_fields
+from exhume.codecs.compression import CODECS, codecs_of_format
 from exhume.codecs.wire import Buffer
 
 #: What the search takes for a batch at most; brokers refuse larger messages long before.
@@ -92,19 +94,23 @@ def is_plausible(buffer: Buffer, position: int, end: int) -> bool:
     return batch.record_count != 0 or batch.size_bytes == HEADER_BYTES[2]
 
 
+def _has_known_codec(batch: Batch) -> bool:
+    return batch.codec in CODECS and CODECS[batch.codec].first_format <= batch.magic
+
+
 def has_possible_fields(batch: Batch) -> bool:
     """True when the header fields other than size and magic are such as brokers write."""
     times = (batch.base_timestamp_ms, batch.max_timestamp_ms, batch.delete_horizon_ms)
     if any(time is not None and time < -1 for time in times):
         return False
     if batch.magic < 2:
-        return batch.last_offset >= 0 and batch.codec <= 3 and batch.attributes & (0xF8 if batch.magic == 0 else 0xF0) == 0
+        return batch.last_offset >= 0 and _has_known_codec(batch) and batch.attributes & (0xF8 if batch.magic == 0 else 0xF0) == 0
     base_offset, count, leader_epoch = batch.base_offset or 0, batch.record_count or 0, batch.partition_leader_epoch or 0
     return (
         0 <= base_offset <= batch.last_offset
         and 0 <= count <= batch.last_offset - base_offset + 1
         and batch.attributes & 0xFF80 == 0
-        and batch.codec <= 4
+        and _has_known_codec(batch)
         and leader_epoch >= -1
         and batch.producer_epoch >= -1
     )
@@ -144,7 +150,7 @@ def _plausible_format_2(view: _Bytes, start: int, stop: int, end: int) -> _Posit
 
     mask = (column(16) == 2) & (column(21) == 0)
     at = np.flatnonzero(mask).astype(np.int64) + start
-    at = at[(view[at + 22] < 0x80) & (view[at + 22] & 7 <= 4)]
+    at = at[(view[at + 22] < 0x80) & np.isin(view[at + 22] & CODEC, codecs_of_format(2))]
     size, last_offset_delta, count = _int(view, at + 8, 4), _int(view, at + 23, 4), _int(view, at + 57, 4)
     fits = (size >= 49) & (size <= MAX_SEARCHED_BATCH_BYTES) & (at + LOG_OVERHEAD + size <= end)
     counts = (last_offset_delta >= 0) & (count >= 0) & (count <= last_offset_delta + 1) & ((count > 0) | (size == 49))
@@ -165,7 +171,7 @@ def _plausible_legacy(view: _Bytes, start: int, stop: int, end: int, magic: int)
     mask = (column(16) == magic) & (column(17) & (0xF8 if magic == 0 else 0xF0) == 0) & (column(8) <= MAX_SEARCHED_BATCH_BYTES >> 24)
     mask &= (column(9) | column(10) != 0) | (column(11) >= HEADER_BYTES[0] - LOG_OVERHEAD)
     at = np.flatnonzero(mask).astype(np.int64) + start
-    at = at[(view[at + 17] & 7 <= 3) & (view[at] < 0x80)]
+    at = at[np.isin(view[at + 17] & CODEC, codecs_of_format(magic)) & (view[at] < 0x80)]
     size = _int(view, at + 8, 4)
     at = at[(size <= MAX_SEARCHED_BATCH_BYTES) & (at + LOG_OVERHEAD + size <= end)]
     if magic == 1:

@@ -17,15 +17,24 @@ from dataclasses import dataclass
 
 import crc32c
 
-from exhume.codecs.batches import HEADER_BYTES, LOG_OVERHEAD, Batch, TimestampType
-from exhume.codecs.compression import compress
+from exhume.codecs.batch_format import (
+    CODEC,
+    CONTROL,
+    DELETE_HORIZON,
+    HEADER_BYTES,
+    LOG_APPEND_TIME,
+    LOG_OVERHEAD,
+    NO_PRODUCER_ID,
+    TRANSACTIONAL,
+)
+from exhume.codecs.batches import Batch, TimestampType
+from exhume.codecs.compression import CODECS, compress
 from exhume.codecs.records import Record
 from exhume.codecs.wire import Buffer, Reader, Writer, encode_utf8
 from exhume.errors import EncodeError
 
 _FORMAT_2_HEAD = struct.Struct(">qiibI")
 _FORMAT_2_BODY = struct.Struct(">hiqqqhii")
-_LOG_APPEND_TIME, _TRANSACTIONAL, _CONTROL, _DELETE_HORIZON = 8, 16, 32, 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +56,7 @@ def encode_batch(
     codec: int = 0,
     timestamp_type: TimestampType = "CreateTime",
     partition_leader_epoch: int = 0,
-    producer_id: int = -1,
+    producer_id: int = NO_PRODUCER_ID,
     producer_epoch: int = -1,
     base_sequence: int = -1,
     is_transactional: bool = False,
@@ -76,10 +85,10 @@ def encode_batch(
         attributes = (
             # An empty batch has nothing to compress, and Kafka clears its codec.
             (codec if records else 0)
-            | _LOG_APPEND_TIME * (timestamp_type == "LogAppendTime")
-            | _TRANSACTIONAL * is_transactional
-            | _CONTROL * is_control
-            | _DELETE_HORIZON * (delete_horizon_ms is not None)
+            | LOG_APPEND_TIME * (timestamp_type == "LogAppendTime")
+            | TRANSACTIONAL * is_transactional
+            | CONTROL * is_control
+            | DELETE_HORIZON * (delete_horizon_ms is not None)
         )
         section = b"".join(
             _format_2_record(record, timestamp_delta=stamp - base_field, offset_delta=record.offset - base_offset)
@@ -99,12 +108,14 @@ def encode_batch(
         return _format_2_batch(base_offset, partition_leader_epoch, body, section)
     if magic not in (0, 1):
         raise EncodeError(f"there is no batch format {magic}")
-    says_more = producer_id != -1 or is_transactional or is_control or delete_horizon_ms is not None or base_sequence != -1
+    says_more = producer_id != NO_PRODUCER_ID or is_transactional or is_control or delete_horizon_ms is not None or base_sequence != -1
     if says_more or last_offset_delta is not None or any(record.headers for record in records):
         raise EncodeError(f"format {magic} has no producers, transactions, control records, delete horizons, offset ranges or headers")
-    if not records or codec == 4:
-        raise EncodeError(f"format {magic} has no {'zstd' if records else 'empty batches'}")
-    time_bit = _LOG_APPEND_TIME if magic == 1 and timestamp_type == "LogAppendTime" else 0
+    if not records:
+        raise EncodeError(f"format {magic} has no empty batches")
+    if codec in CODECS and CODECS[codec].first_format > magic:
+        raise EncodeError(f"format {magic} has no {CODECS[codec].name}")
+    time_bit = LOG_APPEND_TIME if magic == 1 and timestamp_type == "LogAppendTime" else 0
     append_time = max_timestamp_ms if time_bit else None
     stamps = [_raw_timestamp(record.timestamp_ms if append_time is None else append_time) for record in records]
     relative_to = base_offset if codec and magic == 1 else 0
@@ -191,7 +202,7 @@ def _write_varint_bytes(writer: Writer, content: bytes | None) -> None:
 def _format_2_batch(base_offset: int, leader_epoch: int, body: tuple[int, ...], section: bytes) -> bytes:
     """A whole batch; `body` are the header fields from the attributes on, which the CRC covers."""
     checked_head = _pack(_FORMAT_2_BODY, *body)
-    stream = compress(body[0] & 7, section, magic=2)
+    stream = compress(body[0] & CODEC, section, magic=2)
     crc = crc32c.crc32c(stream, crc32c.crc32c(checked_head))
     size = HEADER_BYTES[2] - LOG_OVERHEAD + len(stream)
     return _pack(_FORMAT_2_HEAD, base_offset, size, leader_epoch, 2, crc) + checked_head + stream

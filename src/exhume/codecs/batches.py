@@ -26,6 +26,18 @@ from typing import Literal
 
 import crc32c
 
+from exhume.codecs.batch_format import (
+    CHECKED_FROM,
+    CODEC,
+    CONTROL,
+    DELETE_HORIZON,
+    HEADER_BYTES,
+    HEADER_UP_TO_MAGIC,
+    LOG_APPEND_TIME,
+    LOG_OVERHEAD,
+    NO_PRODUCER_ID,
+    TRANSACTIONAL,
+)
 from exhume.codecs.wire import Buffer
 from exhume.errors import DecodeError, Underflow, UnknownVersion
 
@@ -33,22 +45,10 @@ CrcStatus = Literal["ok", "mismatch", "not_checked", "unreadable"]
 TimestampType = Literal["NoTimestampType", "CreateTime", "LogAppendTime"]
 EndReason = Literal["end", "short_tail", "cut_batch", "size_too_small", "bad_magic"]
 
-CODEC_NAMES = {0: "none", 1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
-
-#: Offset and size: the bytes in front of what `size` counts.
-LOG_OVERHEAD = 12
-#: Segment indexes hold offsets as int32 from the base offset.
-MOST_OFFSETS_IN_SEGMENT = 2**31 - 1
-#: Bytes up to and including the magic; Kafka's reader does not look at a tail of this size or less.
-HEADER_UP_TO_MAGIC = 17
-#: Header bytes by magic, everything in front of keys, values and records: the smallest batch of that format.
-HEADER_BYTES = {0: 26, 1: 34, 2: 61}
-
 _LEGACY = struct.Struct(">qiIBB")
 _FORMAT_2 = struct.Struct(">qiibIhiqqqhii")
 _OFFSET_AND_SIZE = struct.Struct(">qi")
 _INT64 = struct.Struct(">q")
-_CRC_START = {0: 16, 1: 16, 2: 21}
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,9 +178,9 @@ def read_header_fields(buffer: Buffer, position: int, magic: int | None = None) 
 
 def _read_legacy(buffer: Buffer, position: int, magic: int) -> Batch:
     offset, size, crc, _, attributes = _LEGACY.unpack_from(buffer, position)
-    codec = attributes & 7
+    codec = attributes & CODEC
     timestamp_ms = None if magic == 0 else timestamp_or_none(_INT64.unpack_from(buffer, position + 18)[0])
-    timestamp_type: TimestampType = "LogAppendTime" if attributes & 8 else "CreateTime"
+    timestamp_type: TimestampType = "LogAppendTime" if attributes & LOG_APPEND_TIME else "CreateTime"
     return Batch(
         byte_position=position,
         size_bytes=LOG_OVERHEAD + size,
@@ -194,7 +194,7 @@ def _read_legacy(buffer: Buffer, position: int, magic: int) -> Batch:
         base_timestamp_ms=None if codec else timestamp_ms,
         max_timestamp_ms=timestamp_ms,
         partition_leader_epoch=None,
-        producer_id=-1,
+        producer_id=NO_PRODUCER_ID,
         producer_epoch=-1,
         base_sequence=-1,
         is_transactional=False,
@@ -220,7 +220,7 @@ def _read_format_2(buffer: Buffer, position: int) -> Batch:
         base_sequence,
         record_count,
     ) = _FORMAT_2.unpack_from(buffer, position)
-    has_horizon = bool(attributes & 64)
+    has_horizon = bool(attributes & DELETE_HORIZON)
     return Batch(
         byte_position=position,
         size_bytes=LOG_OVERHEAD + size,
@@ -229,16 +229,16 @@ def _read_format_2(buffer: Buffer, position: int) -> Batch:
         magic=2,
         crc=crc,
         attributes=attributes,
-        codec=attributes & 7,
-        timestamp_type="LogAppendTime" if attributes & 8 else "CreateTime",
+        codec=attributes & CODEC,
+        timestamp_type="LogAppendTime" if attributes & LOG_APPEND_TIME else "CreateTime",
         base_timestamp_ms=None if has_horizon else timestamp_or_none(base_timestamp),
         max_timestamp_ms=timestamp_or_none(max_timestamp),
         partition_leader_epoch=leader_epoch,
         producer_id=producer_id,
         producer_epoch=producer_epoch,
         base_sequence=base_sequence,
-        is_transactional=bool(attributes & 16),
-        is_control=bool(attributes & 32),
+        is_transactional=bool(attributes & TRANSACTIONAL),
+        is_control=bool(attributes & CONTROL),
         delete_horizon_ms=base_timestamp if has_horizon else None,
         record_count=record_count,
     )
@@ -266,7 +266,7 @@ def crc_matches(buffer: Buffer, batch: Batch) -> bool:
 
 def checksum(buffer: Buffer, batch: Batch, end: int) -> int:
     """The checksum that `batch` would have if it ended at `end`, its magic being `batch.magic` whatever the buffer says."""
-    start = batch.byte_position + _CRC_START[batch.magic]
+    start = batch.byte_position + CHECKED_FROM[batch.magic]
     body = memoryview(buffer)[start:end]
     if batch.magic == 2:
         return int(crc32c.crc32c(body))

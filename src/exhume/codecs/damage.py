@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from exhume.codecs.batches import MOST_OFFSETS_IN_SEGMENT, Batch, first_offset
+from exhume.codecs.batch_format import MOST_OFFSETS_IN_SEGMENT
+from exhume.codecs.batches import Batch, first_offset
 from exhume.codecs.lenient_records import RecordProblem
 from exhume.codecs.salvage import Found, Hole
 from exhume.findings import Finding, Severity

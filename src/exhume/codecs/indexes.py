@@ -29,6 +29,8 @@ from exhume.codecs.wire import Buffer
 from exhume.errors import EvidenceError
 from exhume.findings import Finding
 
+#: A broker with the default `index.interval.bytes` adds an entry for every so many bytes.
+INDEX_INTERVAL_BYTES = 4096
 _OFFSET_ENTRY = np.dtype([("relative_offset", ">i4"), ("byte_position", ">i4")])
 _TIME_ENTRY = np.dtype([("timestamp_ms", ">i8"), ("relative_offset", ">i4")])
 _TRANSACTION_ENTRY = np.dtype(

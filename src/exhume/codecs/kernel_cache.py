@@ -20,7 +20,13 @@ _PACKAGE = Path(__file__).resolve().parent.parent
 #: All kernels live in these directories.
 KERNEL_ROOMS = ("codecs/kernels", "replay/survivors", "analysis/detectors/following")
 #: From elsewhere they take numbers of these modules alone.
-KERNEL_FACTS = ("codecs/record_types.py", "codecs/layouts/offsets.py", "codecs/layouts/classic_group.py")
+KERNEL_FACTS = (
+    "codecs/batch_format.py",
+    "durations.py",
+    "codecs/layouts/classic_group.py",
+    "codecs/layouts/offsets.py",
+    "codecs/record_types.py",
+)
 
 _PREFIX = "kernels-"
 _WARM = "warm"

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from exhume.codecs.batch_format import HEADER_BYTES
 from exhume.codecs.batch_search import BatchSearch
-from exhume.codecs.batches import HEADER_BYTES, Batch, crc_matches, end_reason, read_header_fields, wrap_int64
-from exhume.codecs.compression import DEFAULT_CAP_BYTES, BeyondCap, DamagedStream, decompress
+from exhume.codecs.batches import Batch, crc_matches, end_reason, read_header_fields, wrap_int64
+from exhume.codecs.compressed_streams import BeyondCap, DamagedStream
+from exhume.codecs.compression import DEFAULT_CAP_BYTES, decompress
 from exhume.codecs.records import Record, read_message, read_record, read_records, wrapper_base
 from exhume.codecs.wire import Buffer, Reader
 from exhume.errors import DecodeError, DecompressionError

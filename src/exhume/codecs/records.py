@@ -16,16 +16,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from exhume.codecs.batches import (
-    HEADER_BYTES,
-    LOG_OVERHEAD,
-    Batch,
-    TimestampType,
-    crc_matches,
-    read_header_fields,
-    timestamp_or_none,
-    wrap_int64,
-)
+from exhume.codecs.batch_format import HEADER_BYTES, LOG_OVERHEAD
+from exhume.codecs.batches import Batch, TimestampType, crc_matches, read_header_fields, timestamp_or_none, wrap_int64
 from exhume.codecs.compression import DEFAULT_CAP_BYTES, decompress
 from exhume.codecs.wire import Buffer, Reader, decode_utf8
 from exhume.errors import DecodeError, DecompressionError, LengthOverrun, UnknownVersion

@@ -9,7 +9,9 @@ import pyarrow as pa
 
 from exhume.arrow_rows import batches_of
 from exhume.codecs import schemas
-from exhume.codecs.batches import CODEC_NAMES, Batch
+from exhume.codecs.batch_format import NO_PRODUCER_ID
+from exhume.codecs.batches import Batch
+from exhume.codecs.compression import codec_name
 from exhume.codecs.record_filter import RecordFilter
 from exhume.codecs.record_types import Decoded, decode_control_record, decode_record
 from exhume.codecs.records import Record
@@ -57,14 +59,9 @@ def _matching(batches: Iterator[SegmentBatch], wanted: RecordFilter) -> Iterator
                     yield found, record, decoded
 
 
-def codec_name(codec: int) -> str:
-    """The codec's name, or its number where no codec has it."""
-    return CODEC_NAMES.get(codec, f"codec {codec}")
-
-
 def _position(found: SegmentBatch) -> dict[str, Any]:
     batch = found.batch
-    has_producer = batch.producer_id != -1
+    has_producer = batch.producer_id != NO_PRODUCER_ID
     return {
         **found.origin,
         "byte_position": batch.byte_position,

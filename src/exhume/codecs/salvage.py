@@ -20,19 +20,9 @@ from typing import Literal
 
 import numpy as np
 
+from exhume.codecs.batch_format import HEADER_BYTES, HEADER_UP_TO_MAGIC, MOST_OFFSETS_IN_SEGMENT
 from exhume.codecs.batch_search import MAX_SEARCHED_BATCH_BYTES, BatchSearch, has_possible_fields, is_plausible, legacy_end
-from exhume.codecs.batches import (
-    HEADER_BYTES,
-    HEADER_UP_TO_MAGIC,
-    MOST_OFFSETS_IN_SEGMENT,
-    Batch,
-    CrcStatus,
-    checksum,
-    crc_matches,
-    end_reason,
-    first_offset,
-    read_header_fields,
-)
+from exhume.codecs.batches import Batch, CrcStatus, checksum, crc_matches, end_reason, first_offset, read_header_fields
 from exhume.codecs.wire import Buffer, Reader
 from exhume.errors import DecodeError
 

@@ -25,7 +25,7 @@ Progress = Callable[[int, int], None]
 
 #: Smaller logs are read by plain code: before it were done, kernels would not even be there. Those below the second size do not wait for
 #: a compiler.
-_WORTH_KERNELS_BYTES, _WORTH_COMPILING_BYTES = 2 * 1024 * 1024, 64 * 1024 * 1024
+WORTH_KERNELS_BYTES, WORTH_COMPILING_BYTES = 2 * 1024 * 1024, 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class ReadOptions:
         """The size from which on a log is read by kernels, where so many bytes are read in all: they are compiled once for all logs."""
         if self.least_compiled_bytes is not None:
             return self.least_compiled_bytes
-        return _WORTH_KERNELS_BYTES if total_bytes >= _WORTH_COMPILING_BYTES or kernel_cache.is_warm() else _WORTH_COMPILING_BYTES
+        return WORTH_KERNELS_BYTES if total_bytes >= WORTH_COMPILING_BYTES or kernel_cache.is_warm() else WORTH_COMPILING_BYTES
 
 
 def _cores() -> int:

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from exhume.codecs.compression import codec_name
 from exhume.codecs.log_directory import PartitionDirectory, SegmentFile
 from exhume.codecs.records import Record
-from exhume.codecs.records_table import codec_name
 from exhume.codecs.salvage import Hole
 from exhume.codecs.segment_reader import SegmentBatch, SegmentReader
 from exhume.findings import Finding

@@ -10,14 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from exhume.codecs.batch_format import HEADER_BYTES
 from exhume.codecs.batch_search import is_plausible
-from exhume.codecs.batches import HEADER_BYTES, Batch, crc_matches, read_header_fields
+from exhume.codecs.batches import Batch, crc_matches, read_header_fields
 from exhume.codecs.indexes import last_indexed_position
 from exhume.codecs.segment_files import SegmentFile, Window
 from exhume.errors import EvidenceError
 
 #: How far behind an indexed place a border is looked for.
-_SEARCHED_BYTES = 4 * 1024 * 1024
+SEARCHED_BYTES = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ def windows(segment: SegmentFile, wanted: Sequence[int]) -> list[SegmentFile | N
 def _border(segment: SegmentFile, wanted: int) -> _Border | None:
     try:
         start = last_indexed_position(segment, wanted)
-        found = memoryview(segment.read(start, wanted - start + _SEARCHED_BYTES))
+        found = memoryview(segment.read(start, wanted - start + SEARCHED_BYTES))
     except EvidenceError:
         return None
     before: Batch | None = None

@@ -24,9 +24,12 @@ _MAX_STRING = 0x7FFF
 
 Buffer = bytes | bytearray | memoryview
 
+#: What a text reads as in place of bytes that are no valid UTF-8.
+REPLACEMENT = "\ufffd"
+
 
 class InvalidUtf8(str):
-    """A string whose bytes are no valid UTF-8: reads as Java would decode it (U+FFFD for what is broken), keeps its bytes in `raw`."""
+    """A string whose bytes are no valid UTF-8: reads as Java would decode it, with `REPLACEMENT`, and keeps its bytes in `raw`."""
 
     raw: bytes
 

@@ -14,8 +14,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
-from exhume.codecs.batches import HEADER_BYTES, Batch, BatchWalk, EndReason, checksum, first_offset, read_header_fields
-from exhume.codecs.indexes import last_indexed_position
+from exhume.codecs.batch_format import HEADER_BYTES
+from exhume.codecs.batches import Batch, BatchWalk, EndReason, checksum, first_offset, read_header_fields
+from exhume.codecs.indexes import INDEX_INTERVAL_BYTES, last_indexed_position
 from exhume.codecs.lenient_records import read_records_leniently
 from exhume.codecs.log_directory import PartitionDirectory, SegmentFile
 from exhume.codecs.record_types import CONTROL_TYPES, decode_control_record
@@ -29,8 +30,6 @@ from exhume.replay.verdict import LoadAborted
 
 #: How the broker stopped: `clean` trusts the log, `unclean` checks it from the recovery point on.
 Stop = Literal["clean", "unclean"]
-
-_INDEX_INTERVAL_BYTES = 4096
 
 
 @dataclass(slots=True)
@@ -251,7 +250,7 @@ def valid_bytes(segment: ServedSegment, log: StrictLog) -> int:
         if batch.is_control and has_unknown_control_type(segment.buffer, batch):
             log.refused = LoadProblem(ProblemKind.START_CONTROL_TYPE_UNKNOWN, path=segment.file.path, byte_position=batch.byte_position)
             return valid
-        if batch.byte_position - last_entry_position > _INDEX_INTERVAL_BYTES:
+        if batch.byte_position - last_entry_position > INDEX_INTERVAL_BYTES:
             if last_indexed_offset is not None and batch.last_offset <= last_indexed_offset:
                 return 0
             last_indexed_offset, last_entry_position = batch.last_offset, batch.byte_position

@@ -28,7 +28,7 @@ class ProblemKind(StrEnum):
     VALUE_UNDECODABLE = auto()
     # What this release does not know.
     FORMAT_2_UNKNOWN = auto()
-    ZSTD_UNKNOWN = auto()
+    CODEC_UNKNOWN = auto()
     FORMAT_0_IN_FORMAT_1 = auto()
     LZ4_CHECKSUM_CORRECT = auto()
     RECORD_TYPE_UNKNOWN = auto()
@@ -81,7 +81,7 @@ TEMPLATES: dict[ProblemKind, str] = {
     ProblemKind.VALUE_VERSION_UNDECODABLE: "the value version cannot be decoded: {detail}",
     ProblemKind.VALUE_UNDECODABLE: "the value (version {value_version}) cannot be decoded: {detail}",
     ProblemKind.FORMAT_2_UNKNOWN: "this release has no message format 2",
-    ProblemKind.ZSTD_UNKNOWN: "this release has no zstd",
+    ProblemKind.CODEC_UNKNOWN: "this release has no {codec}",
     ProblemKind.FORMAT_0_IN_FORMAT_1: "a compressed message of format 1 holds messages of format 0",
     ProblemKind.LZ4_CHECKSUM_CORRECT: ("this release knows lz4 frames only with the broken header checksum that Kafka 0.8 and 0.9 wrote"),
     ProblemKind.RECORD_TYPE_UNKNOWN: "record type {record_type} is not known to this release",
@@ -159,6 +159,7 @@ class LoadProblem:
     release: str | None = None
     record_type: int | None = None
     value_version: int | None = None
+    codec: str | None = None
     #: Of the group, and of the groups that the record is made for.
     group: str | None = None
     group_type: str | None = None

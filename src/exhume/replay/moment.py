@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, fields, replace
 from itertools import islice, takewhile
 from typing import Any, Literal
 
+from exhume.arrow_rows import LARGEST_INT64, LEAST_INT64
 from exhume.codecs.log_directory import PartitionDirectory
 from exhume.codecs.record_types import decode_record
 from exhume.codecs.records import Record
@@ -27,7 +28,6 @@ from exhume.replay.verdict import LoadAborted
 
 #: `append`: the record's timestamp. `commit`: the commit timestamp inside offset commits, for every other record its timestamp.
 Clock = Literal["append", "commit"]
-_LARGEST = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +104,7 @@ def moment(
             a clock without a time.
     """
     refuse_lone_clock(clock, at_time_ms)
-    if at_time_ms is not None and not -_LARGEST - 1 <= at_time_ms <= _LARGEST:
+    if at_time_ms is not None and not LEAST_INT64 <= at_time_ms <= LARGEST_INT64:
         raise RequestError(f"time {at_time_ms} does not fit into 64 bits", remedy="Write milliseconds since 1970")
     if at_offset is None:
         return None if at_time_ms is None else Moment(time_ms=at_time_ms, clock=clock or "append")
@@ -126,8 +126,8 @@ def moment(
             raise RequestError(f"offsets partition {offsets_partition} is not here", remedy=f"Here are {listed}")
         if last_offset < 0:
             raise RequestError(f"record offset {last_offset} is negative", remedy="Record offsets begin at 0")
-        if last_offset > _LARGEST:
-            raise RequestError(f"record offset {last_offset} does not fit into 64 bits", remedy=f"The largest is {_LARGEST}")
+        if last_offset > LARGEST_INT64:
+            raise RequestError(f"record offset {last_offset} does not fit into 64 bits", remedy=f"The largest is {LARGEST_INT64}")
     return Moment(last_offsets=last_offsets)
 
 

@@ -98,8 +98,8 @@ class ScalaProfile(BrokerProfile):
     unknown_record_type: Literal["abort", "skip"] = "abort"
     #: The error of an OffsetFetch while the load runs.
     fetch_error_while_loading: Literal["NOT_COORDINATOR", "COORDINATOR_LOAD_IN_PROGRESS"] = "COORDINATOR_LOAD_IN_PROGRESS"
-    #: Formats and codecs this release cannot read.
-    refused_formats: frozenset[Literal["format_2", "zstd", "inner_v0_in_v1", "lz4_v0_correct_checksum"]] = frozenset()
+    #: What this release cannot read: `format_2`, `inner_v0_in_v1`, `lz4_v0_correct_checksum`, and codecs of later releases by their names.
+    refused_formats: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,3 +139,5 @@ class JavaProfile(BrokerProfile):
     commit_interval: int | None = 16384
     #: Members with something to give up and no rebalance timeout are removed right after the load.
     fences_members: bool = True
+    #: What this release cannot read: codecs of later releases by their names.
+    refused_formats: frozenset[str] = frozenset()

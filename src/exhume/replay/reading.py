@@ -15,12 +15,14 @@ from itertools import groupby
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
-from exhume.codecs.batches import HEADER_BYTES, first_offset
-from exhume.codecs.compression import DEFAULT_CAP_BYTES, xxh32
+from exhume.codecs.batch_format import HEADER_BYTES, LZ4
+from exhume.codecs.batches import first_offset
+from exhume.codecs.compressed_streams import xxh32
+from exhume.codecs.compression import DEFAULT_CAP_BYTES, codec_name
 from exhume.codecs.wire import Reader
 from exhume.replay.broker_log import LoadedBatch, StrictLog
 from exhume.replay.load_problems import LoadProblem, ProblemKind
-from exhume.replay.profiles import BrokerProfile, ScalaProfile
+from exhume.replay.profiles import BrokerProfile, JavaProfile, ScalaProfile
 from exhume.replay.verdict import LoadAborted
 
 if TYPE_CHECKING:
@@ -30,7 +32,6 @@ if TYPE_CHECKING:
 DEFAULT_LOAD_BUFFER_BYTES = 5 * 1024 * 1024
 DEFAULT_GROUP_MAX_SIZE = 2**31 - 1
 
-_LZ4, _ZSTD = 3, 4
 _FRAME_DESCRIPTOR = slice(4, 6)
 
 
@@ -152,18 +153,29 @@ def _chunks(segment: Iterator[LoadedBatch], profile: ScalaProfile, buffer_bytes:
             yield chunk
 
 
-def refused_format(batch: LoadedBatch, profile: BrokerProfile) -> ProblemKind | None:
+def refused_formats(profile: BrokerProfile) -> frozenset[str]:
+    """The formats and codecs that this release cannot read, by the names of `profiles`."""
+    return profile.refused_formats if isinstance(profile, ScalaProfile | JavaProfile) else frozenset()
+
+
+def refused_format(batch: LoadedBatch, profile: BrokerProfile) -> LoadProblem | None:
     """The reason why this release cannot read the batch; None if it can."""
-    if not isinstance(profile, ScalaProfile) or not profile.refused_formats:
+    refused, codec = refused_formats(profile), codec_name(batch.batch.codec)
+    kind = _refused_kind(batch, refused, codec) if refused else None
+    if kind is None:
         return None
-    magic, codec = batch.batch.magic, batch.batch.codec
-    if magic == 2 and "format_2" in profile.refused_formats:
+    return LoadProblem(kind, record_offset=first_offset(batch.batch), codec=codec if kind is ProblemKind.CODEC_UNKNOWN else None)
+
+
+def _refused_kind(batch: LoadedBatch, refused: frozenset[str], codec: str) -> ProblemKind | None:
+    magic = batch.batch.magic
+    if magic == 2 and "format_2" in refused:
         return ProblemKind.FORMAT_2_UNKNOWN
-    if codec == _ZSTD and "zstd" in profile.refused_formats:
-        return ProblemKind.ZSTD_UNKNOWN
-    if magic == 1 and codec and "inner_v0_in_v1" in profile.refused_formats and any(record.magic == 0 for record in batch.read()):
+    if codec in refused:
+        return ProblemKind.CODEC_UNKNOWN
+    if magic == 1 and batch.batch.codec and "inner_v0_in_v1" in refused and any(record.magic == 0 for record in batch.read()):
         return ProblemKind.FORMAT_0_IN_FORMAT_1
-    if magic == 0 and codec == _LZ4 and "lz4_v0_correct_checksum" in profile.refused_formats and _has_correct_lz4_checksum(batch):
+    if magic == 0 and batch.batch.codec == LZ4 and "lz4_v0_correct_checksum" in refused and _has_correct_lz4_checksum(batch):
         return ProblemKind.LZ4_CHECKSUM_CORRECT
     return None
 

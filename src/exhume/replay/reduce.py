@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 
+from exhume.codecs.batch_format import NO_PRODUCER_ID
 from exhume.codecs.batches import first_offset as first_offset_of
 from exhume.codecs.record_types import ABORT, COMMIT, decode_control_record
 from exhume.codecs.records import Record
@@ -24,7 +25,6 @@ from exhume.replay.profiles import BrokerProfile, JavaProfile, ScalaProfile
 from exhume.replay.reduce_facts import ClassicValue, OffsetWrite, Passed, ReducedBatch, RunningFacts, read_facts
 from exhume.replay.verdict import LoadAborted
 
-_NO_PRODUCER_ID = -1
 _BATCHES_BETWEEN_SWEEPS = 4096
 
 
@@ -277,7 +277,7 @@ class _Reducer:
     def _entry(self, draft: _Draft, index: int, record: Record, *, is_pinned: bool = False) -> _Entry:
         batch = draft.source
         transaction = None
-        if not batch.is_control and (batch.is_transactional or batch.producer_id != _NO_PRODUCER_ID):
+        if not batch.is_control and (batch.is_transactional or batch.producer_id != NO_PRODUCER_ID):
             transaction = self._transactions.setdefault(batch.producer_id, _Transaction(is_first=True))
             transaction.kept_records += 1
         draft.kept[index] = record
@@ -301,7 +301,7 @@ class _Reducer:
             self._classic_values.pop(facts.group, None)
 
     def _add_offset(self, write: OffsetWrite, entry: _Entry, batch: LoadedBatch) -> None:
-        by_bit, by_producer = batch.is_transactional, batch.producer_id != _NO_PRODUCER_ID
+        by_bit, by_producer = batch.is_transactional, batch.producer_id != NO_PRODUCER_ID
         if not by_bit and not by_producer:
             self._override(write.key, entry, is_tombstone=write.is_tombstone)
         elif by_bit and by_producer and not write.is_tombstone:
@@ -330,7 +330,7 @@ class _Reducer:
     def _add_control_batch(self, draft: _Draft, records: list[Record]) -> None:
         producer_id = draft.source.producer_id
         outcome = _outcome(records)
-        if outcome is None or producer_id == _NO_PRODUCER_ID:
+        if outcome is None or producer_id == NO_PRODUCER_ID:
             # Not what a transaction coordinator writes, or not read alike: it stays, and so does what it may have ended.
             draft.is_whole = True
             open_before = self._transactions.get(producer_id, _Transaction(is_first=True))

@@ -10,7 +10,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
+from typing import TypeVar
 
+from exhume.codecs.compression import CODECS
 from exhume.codecs.layout import Message
 from exhume.codecs.layouts import offsets
 from exhume.codecs.record_types import (
@@ -29,6 +31,8 @@ from exhume.errors import RequestError
 from exhume.findings import Finding
 from exhume.replay.profiles import BrokerProfile, JavaProfile, Removal, ScalaProfile
 
+ProfileT = TypeVar("ProfileT", ScalaProfile, JavaProfile)
+
 _DAY_MINUTES, _WEEK_MINUTES = 1440, 10080
 #: What both coordinators write.
 _OF_BOTH = frozenset({*OFFSET_COMMIT_TYPES, GROUP_METADATA})
@@ -38,7 +42,7 @@ _GROUP_ROLES: tuple[Role, ...] = ("group", "member", "target_epoch", "target", "
 _NEWEST_VERSIONS: Mapping[Family, int] = {"offsets": 4, "classic": 4}
 
 
-@derived_from(RECORD_TYPES)
+@derived_from(RECORD_TYPES, CODECS)
 def scala_spans() -> tuple[ScalaProfile, ...]:
     """The spans of the Scala coordinator, oldest first."""
     values: Mapping[int, Message] = MappingProxyType({number: RECORD_TYPES[number].message for number in _OF_BOTH})
@@ -74,7 +78,7 @@ def scala_spans() -> tuple[ScalaProfile, ...]:
             member_twice_aborts=False,
             subscription="not_parsed",
             keeps_leader_epoch_below_minus_one=False,
-            refused_formats=frozenset({"format_2", "zstd", "inner_v0_in_v1", "lz4_v0_correct_checksum"}),
+            refused_formats=frozenset({"format_2", "inner_v0_in_v1", "lz4_v0_correct_checksum"}),
         )
     ]
 
@@ -85,7 +89,7 @@ def scala_spans() -> tuple[ScalaProfile, ...]:
         "0.10.0.0",
         "0.10.0.1",
         defects=("KAFKA-4362", "KAFKA-4472", "KAFKA-7286", "ends in an error at a compacted tail"),
-        refused_formats=frozenset({"format_2", "zstd", "inner_v0_in_v1"}),
+        refused_formats=frozenset({"format_2", "inner_v0_in_v1"}),
     )
     then(
         "0.10.1.0",
@@ -98,7 +102,7 @@ def scala_spans() -> tuple[ScalaProfile, ...]:
         null_protocol_is_readable=True,
         removed_group_check="any",
         defects=("KAFKA-4704", "KAFKA-6287", "KAFKA-7286", "ends in an error at a compacted tail"),
-        refused_formats=frozenset({"format_2", "zstd"}),
+        refused_formats=frozenset({"format_2"}),
     )
     then(
         "0.10.2.0",
@@ -116,7 +120,7 @@ def scala_spans() -> tuple[ScalaProfile, ...]:
         empty_read="stall",
         has_transactions=True,
         empty_control_batch_aborts=True,
-        refused_formats=frozenset({"zstd"}),
+        refused_formats=frozenset(),
         defects=("KAFKA-5600", "KAFKA-6287", "KAFKA-7286", "KAFKA-7467", "KAFKA-9065"),
     )
     then("0.11.0.1", "1.0.0", install="at_end", defects=("KAFKA-6287", "KAFKA-7286", "KAFKA-7467", "KAFKA-9065"))
@@ -133,7 +137,6 @@ def scala_spans() -> tuple[ScalaProfile, ...]:
         state_timestamp_versions=frozenset({2}),
         member_twice_aborts=True,
         defects=("KAFKA-8069", "KAFKA-9065"),
-        refused_formats=frozenset(),
     )
     then("2.2.0", "2.2.2", missing_expire_timestamp="absent", rebalances_oversized_groups=True, defects=("KAFKA-9065",))
     then("2.3.0", "2.3.1", value_versions=versions(3, 3), defects=("KAFKA-9065", "KAFKA-10401"))
@@ -168,7 +171,14 @@ def scala_spans() -> tuple[ScalaProfile, ...]:
         unknown_record_type="skip",
         defects=(),
     )
-    return tuple(spans)
+    return tuple(map(_without_later_codecs, spans))
+
+
+def _without_later_codecs(span: ProfileT) -> ProfileT:
+    """The span, refusing the codecs that came with a release after its first."""
+    first = release_numbers(span.first)
+    later = {codec.name for codec in CODECS.values() if codec.first_release is not None and release_numbers(codec.first_release) > first}
+    return replace(span, refused_formats=span.refused_formats | later)
 
 
 def _layout(family: Family, role: Role, releases: str) -> Message:
@@ -188,7 +198,7 @@ def _accepted(values: Mapping[int, Message]) -> Mapping[int, range | None]:
     return MappingProxyType({number: message.versions for number, message in values.items()})
 
 
-@derived_from(RECORD_TYPES)
+@derived_from(RECORD_TYPES, CODECS)
 def java_spans() -> tuple[JavaProfile, ...]:
     """The spans of the Java coordinator, oldest first.
 
@@ -297,10 +307,10 @@ def java_spans() -> tuple[JavaProfile, ...]:
         initial_epoch=1,
         negative_epoch_aborts=True,
     )
-    return tuple(spans)
+    return tuple(map(_without_later_codecs, spans))
 
 
-@derived_from(RECORD_TYPES)
+@derived_from(RECORD_TYPES, CODECS)
 def all_spans() -> tuple[BrokerProfile, ...]:
     """Every span, those of the Scala coordinator first."""
     return (*scala_spans(), *java_spans())

@@ -15,8 +15,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from exhume.codecs.batches import first_offset as first_offset_of
 from exhume.codecs.record_types import COMMIT, decode_control_record
+from exhume.durations import MINUTE_MS
 from exhume.replay.broker_log import LoadedBatch
 from exhume.replay.classic_group import ClassicGroupRules, MemberRefused, build_classic_group, rebalance_oversized
 from exhume.replay.commits import CommitRules, build_commit, joined_transactions, transaction_of
@@ -31,8 +31,6 @@ from exhume.replay.topic_names import TopicNames
 
 if TYPE_CHECKING:
     from exhume.replay.survivors.settled import CommitSeen, Settled
-
-_MS_PER_MINUTE = 60_000
 
 
 @dataclass(slots=True)
@@ -57,7 +55,7 @@ class ScalaLoad:
         profile = self.profile
         retention_minutes = profile.default_retention_minutes if self.inputs.retention_minutes is None else self.inputs.retention_minutes
         self.commit_rules = CommitRules(
-            profile.missing_expire_timestamp, retention_minutes * _MS_PER_MINUTE, profile.keeps_leader_epoch_below_minus_one
+            profile.missing_expire_timestamp, retention_minutes * MINUTE_MS, profile.keeps_leader_epoch_below_minus_one
         )
         self._group_rules = ClassicGroupRules(
             profile.instance_twice_aborts,
@@ -75,7 +73,7 @@ class ScalaLoad:
         """Apply one batch. Raises `LoadAborted` where the release's load ends (strict mode)."""
         why_not = refused_format(batch, self.profile)
         if why_not is not None:
-            self.refusals.refuse(LoadProblem(why_not, record_offset=first_offset_of(batch.batch)))
+            self.refusals.refuse(why_not)
         if batch.is_control:
             self._apply_marker(batch)
             return

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from exhume.codecs.batches import HEADER_BYTES, BatchWalk, read_batch_header
+from exhume.codecs.batch_format import HEADER_BYTES
+from exhume.codecs.batches import BatchWalk, read_batch_header
 from exhume.codecs.indexes import last_indexed_position
 from exhume.codecs.log_directory import PartitionDirectory
 from exhume.durations import parse_duration

@@ -15,7 +15,7 @@ from exhume.replay.state_tables import SCHEMAS
 from exhume.replay.verdict import LOADED
 
 #: Every group that a state has is in one of them.
-_NAMING = ("groups", "offsets", "pending_offsets")
+NAMING_TABLES = ("groups", "offsets", "pending_offsets")
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,7 @@ def refuse_unknown_groups(groups: Iterable[str], *states: CoordinatorState) -> N
     """Raises `RequestError` for a group that none of these states has, with the nearest names; a load that failed may hide any."""
     outcomes = {outcome for state in states for outcome in state.loads["outcome"].to_pylist()}
     if outcomes <= LOADED:
-        known = {name for state in states for table in _NAMING for name in state.tables[table]["group"].unique().to_pylist()}
+        known = {name for state in states for table in NAMING_TABLES for name in state.tables[table]["group"].unique().to_pylist()}
         for group in groups:
             if group not in known:
                 where = "this state" if len(states) == 1 else "these states"

@@ -17,9 +17,10 @@ from exhume.replay.partition_load import Mode, View
 from exhume.replay.reading import LoadInputs
 from exhume.replay.releases import newer_release_findings, profile_for
 from exhume.replay.snapshot_times import snapshot_times
-from exhume.replay.spark.graded import NAMING, Grading
+from exhume.replay.spark.graded import Grading
 from exhume.replay.spark.loads import WORTH_STRETCHES_BYTES, Request, load_logs
 from exhume.replay.spark.state import AT_TIME, StateFrames, all_tables
+from exhume.replay.state import NAMING_TABLES
 from exhume.replay.topic_names import names_beside
 from exhume.spark.places import Place, found
 
@@ -89,9 +90,9 @@ def completeness(state: StateFrames) -> DataFrame:
     Raises:
         RequestError: the state lacks a table that is needed, or has several moments.
     """
-    missing = [name for name in (*NAMING, "loads") if name not in state]
+    missing = [name for name in (*NAMING_TABLES, "loads") if name not in state]
     if missing or AT_TIME in state["groups"].columns:
-        raise RequestError("no grade without these tables at one moment", remedy=f"Ask for {', '.join((*NAMING, 'loads'))} too")
+        raise RequestError("no grade without these tables at one moment", remedy=f"Ask for {', '.join((*NAMING_TABLES, 'loads'))} too")
     return state.graded(Grading(COMPLETENESS, grade_groups))
 
 

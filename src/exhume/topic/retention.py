@@ -5,11 +5,10 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
+from exhume.durations import MINUTE_MS
 from exhume.errors import RequestError
 from exhume.replay.profiles import BrokerProfile
 from exhume.replay.reading import LoadInputs
-
-MS_PER_MINUTE = 60_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +21,7 @@ class Retention:
     @property
     def inputs(self) -> LoadInputs:
         """What a load has to know of it."""
-        return LoadInputs(retention_minutes=self.retention_ms // MS_PER_MINUTE)
+        return LoadInputs(retention_minutes=self.retention_ms // MINUTE_MS)
 
 
 def retention_of(profile: BrokerProfile, retention_ms: int | None) -> Retention:
@@ -32,8 +31,8 @@ def retention_of(profile: BrokerProfile, retention_ms: int | None) -> Retention:
         RequestError: it is no number of minutes.
     """
     if retention_ms is None:
-        return Retention(profile, profile.default_retention_minutes * MS_PER_MINUTE)
-    if retention_ms < MS_PER_MINUTE or retention_ms % MS_PER_MINUTE:
+        return Retention(profile, profile.default_retention_minutes * MINUTE_MS)
+    if retention_ms < MINUTE_MS or retention_ms % MINUTE_MS:
         raise RequestError(f"a retention of {retention_ms} ms", remedy="Brokers count the retention in whole minutes, one at least")
     return Retention(profile, retention_ms)
 

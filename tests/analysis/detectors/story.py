@@ -11,14 +11,11 @@ from exhume.codecs.record_chunks import record_chunks
 from exhume.codecs.segment_reader import ReadOptions, SegmentReader
 from exhume.findings import Finding, Findings
 from exhume.fixtures import story as language
-from exhume.fixtures.story import DAY_0_MS, DAY_MS, HOUR_MS, MINUTE_MS, time_ms, topic_id
+from exhume.fixtures.story import DAY_0_MS, time_ms, topic_id
 from exhume.replay.topic_names import TopicNames
 
 __all__ = [
     "DAY_0_MS",
-    "DAY_MS",
-    "HOUR_MS",
-    "MINUTE_MS",
     "Story",
     "case_of",
     "codes_of",

@@ -17,11 +17,12 @@ from exhume.codecs.log_directory import discover
 from exhume.codecs.record_chunks import record_chunks
 from exhume.codecs.record_sizes import record_sizes
 from exhume.codecs.segment_reader import ReadOptions, SegmentReader
+from exhume.durations import HOUR_MS
 from exhume.findings import Findings
 from exhume.fixtures.log_writer import PartitionWriter, group_metadata, offset_commit, tombstone, write_checkpoint
 
 from .incidents import hit, near_miss
-from .story import DAY_0_MS, HOUR_MS, Story, codes_of, evidence_offsets, said
+from .story import DAY_0_MS, Story, codes_of, evidence_offsets, said
 
 
 def test_a_cleaner_without_progress_is_found_with_the_dirty_bytes(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from exhume.codecs.columns.json_texts import Texts
 from exhume.codecs.kernels import json_texts
-from exhume.codecs.kernels.json_texts import NULL, NUMBER, READY, TEXT, UUID
+from exhume.codecs.kernels.json_texts import NULL_ROW, NUMBER, READY, TEXT, UUID
 from exhume.codecs.kernels.texts import find_escapes
 from exhume.codecs.wire import format_uuid
 
@@ -55,7 +55,7 @@ def test_texts_nulls_and_lists_of_steps() -> None:
     column.validate(full=True)
 
     assert column.to_pylist() == ['{"a":"größe","b":[1]}', '{"a":"orders","b":{}}', '{"a":null,"b":null}', "-"]
-    assert texts.column(np.array([NULL, 1]), fields[:, :2], bytes_of(data)).to_pylist() == [None, "-"]
+    assert texts.column(np.array([NULL_ROW, 1]), fields[:, :2], bytes_of(data)).to_pylist() == [None, "-"]
 
 
 def test_what_there_is_no_room_for_is_not_written() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from exhume.arrow_rows import LARGEST_INT64
 from exhume.codecs.columns.runs import readable
 from exhume.codecs.kernels import scan
 from exhume.fixtures.log_writer import PartitionWriter, offset_commit
@@ -14,7 +15,7 @@ from exhume.replay.reading import LoadInputs
 from exhume.replay.releases import profile_for
 from exhume.replay.survivors.asked import ask_for, fold_asked
 from exhume.replay.survivors.fold import fold
-from exhume.replay.survivors.rules import BEYOND_OFFSET, DONE, LARGEST, rules_of
+from exhume.replay.survivors.rules import BEYOND_OFFSET, DONE, rules_of
 from exhume.replay.survivors.tables import GROUPS, NEXT_OFFSET, RECORDS, STATUS, new_tables, with_room
 
 _TOPICS = ("t", "orders.of-a-shop", "prod.eu-west-1.inventory.changed.avro.v1")
@@ -37,7 +38,7 @@ def _log(directory: Path, topic: str, version: int) -> bytes:
 
 def _folded(content: bytes, *, asked: bool) -> tuple[int, ...]:
     rules = rules_of(profile_for("4.3.0"), LoadInputs(), 0, None)
-    rules[BEYOND_OFFSET] = LARGEST
+    rules[BEYOND_OFFSET] = LARGEST_INT64
     tables = new_tables(7)
     if asked:
         tables = ask_for(["another"], tables, rules)
@@ -47,7 +48,7 @@ def _folded(content: bytes, *, asked: bool) -> tuple[int, ...]:
     count, _ = scan.scan(data, 0, len(data), False, rows)
     bodies = np.stack([rows[:, scan.POSITION] + scan.HEADER_BYTES, rows[:, scan.POSITION] + rows[:, scan.SIZE]], axis=1)
     if asked:
-        done = fold_asked(rows, 0, count, data, bodies, 0, rules, tables, np.full(3, LARGEST))
+        done = fold_asked(rows, 0, count, data, bodies, 0, rules, tables, np.full(3, LARGEST_INT64))
     else:
         done = fold(rows, 0, count, data, bodies, 0, rules, tables)
     counts = tables.counts

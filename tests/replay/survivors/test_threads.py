@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from exhume.codecs.batch_writer import NewRecord, encode_batch
+from exhume.codecs.kernels import scan
 from exhume.codecs.log_directory import discover
 from exhume.codecs.record_types import encode_value
 from exhume.codecs.segment_reader import ReadOptions
@@ -64,7 +65,7 @@ _SHAPES = pytest.mark.parametrize(("threads", "partitions", "segments"), [(1, 1,
 def test_an_interrupt_ends_a_load_within_a_second(
     threads: int, partitions: int, segments: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fold_pieces, "_BLOCK_BATCHES", 1)
+    monkeypatch.setattr(scan, "BLOCK_BATCHES", 1)
     write(tmp_path, partitions, segments)
     assert load(tmp_path, threads) == partitions * _BATCHES
     before = threading.active_count()

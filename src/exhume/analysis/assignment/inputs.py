@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from exhume.analysis.assignors import Assigned, GroupSpec, MemberSpec, TopicPartition
 from exhume.analysis.memberships import Member, Membership
 from exhume.analysis.topic_sizes import TopicSize, TopicSizes, is_plausible
+from exhume.codecs.embedded.consumer import NO_GENERATION
 
-_NO_GENERATION = -1
 #: Assignors whose answer follows from what members had.
 STICKY = ("sticky", "cooperative-sticky")
 
@@ -110,7 +110,7 @@ def _classic_member(member: Member, assignor: str, protocol: str | None) -> Memb
     payload = member.subscription
     value = payload.value if payload is not None and payload.kind == "consumer_subscription" else {}
     user_data: bytes | None = value.get("user_data")
-    generation = value.get("generation", _NO_GENERATION)
+    generation = value.get("generation", NO_GENERATION)
     asked = MemberSpec(
         member.member_id,
         tuple(member.subscribed_topics or ()),
@@ -124,13 +124,13 @@ def _classic_member(member: Member, assignor: str, protocol: str | None) -> Memb
     if assignor == "sticky" and user_data and payload is not None:
         sticky = payload.user_data
         if sticky is None or sticky.kind != "sticky_user_data":
-            return replace(asked, user_data_generation=_NO_GENERATION)
+            return replace(asked, user_data_generation=NO_GENERATION)
         owned = tuple((entry["topic"], partition) for entry in sticky.value["previous_assignment"] for partition in entry["partitions"])
         return replace(asked, owned=owned, user_data_generation=sticky.value.get("generation") if sticky.version else None)
     if assignor == "cooperative-sticky":
         stated = None
         if user_data is not None:
-            stated = int.from_bytes(user_data[:4], "big", signed=True) if len(user_data) >= 4 else _NO_GENERATION
+            stated = int.from_bytes(user_data[:4], "big", signed=True) if len(user_data) >= 4 else NO_GENERATION
         return replace(asked, owned=tuple(member.claimed or ()), user_data_generation=stated)
     return asked
 

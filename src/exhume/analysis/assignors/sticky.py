@@ -24,8 +24,9 @@ from exhume.analysis.assignors.group import Assigned, AssignorThrows, GroupAssig
 from exhume.analysis.assignors.java_order import hash_order, partition_hash, sort_key, string_hash
 from exhume.analysis.assignors.racks import RackView, racks_that_matter
 from exhume.analysis.assignors.sticky_balance import Balance
-from exhume.analysis.assignors.sticky_claims import NO_GENERATION, Ownership, StickyVersion, believed, claim_of, second_claim_of
+from exhume.analysis.assignors.sticky_claims import Ownership, StickyVersion, believed, claim_of, second_claim_of
 from exhume.analysis.assignors.sticky_quotas import Transfers, by_quotas, filled
+from exhume.codecs.embedded.consumer import NO_GENERATION
 
 ERA_0_11 = StickyVersion(constrained="no", knows_generations=False, places_new_first=False)
 ERA_2_3 = StickyVersion(constrained="no", places_new_first=False)

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from exhume.analysis.assignors.group import Assigned, GroupSpec, MemberSpec, TopicPartition
-
-NO_GENERATION = -1
+from exhume.codecs.embedded.consumer import NO_GENERATION
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

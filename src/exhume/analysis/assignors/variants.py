@@ -94,7 +94,7 @@ def _sticky(name: str, *, cooperative: bool) -> tuple[Variant, ...]:
     return tuple(variants)
 
 
-VARIANTS: tuple[Variant, ...] = (
+VARIANTS: list[Variant] = [
     Variant("range", "client", "0.10", "2.3", _EARLY, (), range_by_member_id),
     Variant("range", "client", "2.4", "3.4", _MIDDLE, ("instance ids",), range_static_first),
     Variant("range", "client", "3.5", None, _LATE, ("instance ids", "racks"), range_rack_aware),
@@ -111,7 +111,7 @@ VARIANTS: tuple[Variant, ...] = (
     Variant("simple", "share", "3.9", "4.0", ("3.9.1", "4.0.0"), (), simple_3_9),
     Variant("simple", "share", "4.1", "4.1", ("4.1.1",), ("owned partitions", "topic ids"), simple_4_1),
     Variant("simple", "share", "4.2", None, ("4.2.1", "4.3.0"), ("owned partitions", "topic ids"), simple_4_2),
-)
+]
 
 
 def spelt_span(first: str, last: str | None) -> str:

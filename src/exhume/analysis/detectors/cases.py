@@ -82,6 +82,10 @@ class GroupRecord(NamedTuple):
         }
 
 
+#: A group is silent when nothing comes for so many times its usual interval, and for so long.
+SILENT_RATIO, SILENT_MS = 5, 60_000
+
+
 @dataclass(frozen=True, slots=True)
 class Silence:
     """An interval between two commits of a group that is much longer than usual, in log order."""

@@ -9,19 +9,17 @@ from typing import Any
 from exhume.analysis.detectors.cases import LogContext, PartitionCase, TopicCase
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.registry import Detector
-from exhume.analysis.detectors.report import Proof, counted, finding, span, undecidable
+from exhume.analysis.detectors.report import NAMED, Proof, counted, finding, span, undecidable
 from exhume.analysis.detectors.superseded import may_be_uncleaned
 from exhume.analysis.detectors.transactions import LateMarker, OpenTransaction
-from exhume.analysis.transactions import DEFAULT_MAX_TIMEOUT_MS
+from exhume.analysis.transactions import DEFAULT_MAX_TIMEOUT_MS, PADDING_MS
 from exhume.arrow_rows import Origin
 from exhume.codecs.log_directory import PartitionDirectory
+from exhume.durations import DAY_MS
 from exhume.findings import Finding
 
-_DAY_MS = 86_400_000
 #: As of the brokers' metric for late transactions.
-_PADDING_MS = 5 * 60_000
 _MOST_SUPERSEDED = 0.9
-_NAMED = 5
 
 
 def find_compaction_stopped(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:  # noqa: ARG001
@@ -81,7 +79,7 @@ def _stopped(partition: PartitionCase, directory: PartitionDirectory, row: dict[
         what = f"{counted(len(closed), 'closed segment')} were never cleaned, and {superseded:.0%} of their bytes are superseded"
     else:
         first_ms, last_ms = row["first_dirty_timestamp_ms"], log_context.last_timestamp_ms
-        if first_ms is None or last_ms is None or last_ms - first_ms <= _DAY_MS:
+        if first_ms is None or last_ms is None or last_ms - first_ms <= DAY_MS:
             return
         dirty = [segment for segment in closed if segment.base_offset >= directory.cleaner_offset]
         bytes_dirty, bytes_closed = sum(each.size_bytes for each in dirty), sum(each.size_bytes for each in closed)
@@ -123,7 +121,7 @@ def find_hanging_transaction(partition: PartitionCase, inputs: Inputs) -> Iterat
     for transaction in partition.open_transactions:
         if last_ms is not None and transaction.last_timestamp_ms is not None:
             idle_ms = last_ms - transaction.last_timestamp_ms
-            if idle_ms > DEFAULT_MAX_TIMEOUT_MS + _PADDING_MS:
+            if idle_ms > DEFAULT_MAX_TIMEOUT_MS + PADDING_MS:
                 yield _hanging(partition, transaction, idle_ms)
     for _, markers in groupby(sorted(partition.late_markers, key=_producer), key=_producer):
         yield _late(partition, [*markers])
@@ -142,7 +140,7 @@ def _hanging(partition: PartitionCase, transaction: OpenTransaction, idle_ms: in
         for key in group.keys.with_dropped()
         if any(each.outcome == "open" and each.commit.producer_id == producer for each in key.dropped)
     ]
-    named = ", ".join(keys[:_NAMED]) + (f" and {len(keys) - _NAMED} more" if len(keys) > _NAMED else "")
+    named = ", ".join(keys[:NAMED]) + (f" and {len(keys) - NAMED} more" if len(keys) > NAMED else "")
     return finding(
         "IC-08",
         f"the transaction of producer {producer} (epoch {transaction.producer_epoch}) has been open since record {first}, and idle for "

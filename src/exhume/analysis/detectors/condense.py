@@ -10,7 +10,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from exhume.analysis.detectors.cases import Epoch, GroupCase, GroupRecord, LogContext, PartitionCase, Silence, TopicCase
+from exhume.analysis.detectors.cases import (
+    SILENT_MS,
+    SILENT_RATIO,
+    Epoch,
+    GroupCase,
+    GroupRecord,
+    LogContext,
+    PartitionCase,
+    Silence,
+    TopicCase,
+)
 from exhume.analysis.detectors.commit_loops import Loops, loops_for
 from exhume.analysis.detectors.commit_loops.columns import NONE, CommitColumn, GroupColumn, Int64s, SilenceColumn
 from exhume.analysis.detectors.commit_rows import NameNumbers, numbers_of, or_none
@@ -32,8 +42,6 @@ from exhume.replay.topic_names import TopicNames
 
 #: Commits are followed in blocks of so many or a few more.
 _BLOCK_ROWS = 1 << 14
-#: A group is silent when nothing comes for so many times its usual interval, and for so long.
-SILENT_RATIO, SILENT_MS = 5, 60_000
 _MOST_SILENCES = 200
 #: So many keys are made once and kept; of more, group by group whenever they are asked for.
 _FEW_KEYS = 50_000

@@ -9,10 +9,11 @@ from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import counted, finding, span
 from exhume.analysis.memberships import Membership
+from exhume.durations import DAY_MS, MINUTE_MS
 from exhume.findings import Finding
 
 #: More conversions than this in a day are too many.
-DAILY_CONVERSIONS, DAY_MS, MINUTE_MS = 2, 86_400_000, 60_000
+DAILY_CONVERSIONS = 2
 
 
 def find_type_changes(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # noqa: ARG001

@@ -8,7 +8,7 @@ from itertools import chain
 from exhume.analysis.detectors.cases import GroupCase
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.registry import Detector
-from exhume.analysis.detectors.report import counted, finding, next_step, span, undecidable
+from exhume.analysis.detectors.report import NAMED, counted, finding, next_step, span, undecidable
 from exhume.analysis.detectors.steps import StepRun, judged, step_runs, who
 from exhume.analysis.member_columns import claimed_of, is_claimed_twice, is_owned_twice, name_at, owned_of
 from exhume.analysis.member_tables import has_duplicates
@@ -17,7 +17,6 @@ from exhume.findings import Finding
 
 #: Assignors that never give a partition to two members. The intent of other assignors is not known.
 EXCLUSIVE_ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky", "stream")
-_NAMED = 5
 
 #: (topic or subtopology, partition)
 _Owned = tuple[str, int]
@@ -51,9 +50,9 @@ def _found(group: GroupCase, stretch: StepRun, code: str, doubled: Mapping[_Owne
     topic = names[0][0] if len({name for name, _ in names}) == 1 else None
     partition = names[0][1] if len(names) == 1 else None
     places = [*dict.fromkeys(chain.from_iterable(doubled.values()))]
-    some = ", ".join(f"{topic}-{partition}" for topic, partition in names[:_NAMED])
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    which = " and ".join(who(name_at(stretch.first, place)) for place in places[:_NAMED])
+    some = ", ".join(f"{topic}-{partition}" for topic, partition in names[:NAMED])
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    which = " and ".join(who(name_at(stretch.first, place)) for place in places[:NAMED])
     lasted = f"for {span(stretch.length_ms)}" + ("" if stretch.is_over else ", until the end of the log")
     if code == "IC-11b":
         sentence = f"{which} claimed the same partitions when they joined: {some}{more}; at least one claim is out of date"

@@ -11,9 +11,10 @@ from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.keys import KeyHistory
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import Proof, counted, finding, partitions_of, some, span, undecidable
-from exhume.analysis.detectors.retention import CHECK_MS, DAY_MS, DEFAULTS_MS
+from exhume.analysis.detectors.retention import CHECK_MS, DEFAULTS_MS
 from exhume.analysis.detectors.sweeps import Removed, Sweep, Verdict, new_leader, subscribed_topics, sweeps
 from exhume.analysis.times import show_time
+from exhume.durations import DAY_MS
 from exhume.findings import Confidence, Finding, Severity
 
 #: What goes sooner than that went on request: passes come by a retention of hours at least.

@@ -9,14 +9,13 @@ from exhume.analysis.detectors.cases import GroupCase, LogContext, PartitionCase
 from exhume.analysis.detectors.inputs import Inputs, LiveOffset
 from exhume.analysis.detectors.keys import KeyHistory
 from exhume.analysis.detectors.registry import Detector
-from exhume.analysis.detectors.report import Proof, finding, next_step, some, undecidable
+from exhume.analysis.detectors.report import NAMED, Proof, finding, next_step, some, undecidable
 from exhume.codecs.offsets_topic import DEFAULT_PARTITION_COUNT, offsets_partition_of
+from exhume.codecs.wire import REPLACEMENT
 from exhume.findings import Finding
 
 #: The highest partition count that is tried if none is given.
 _MOST_PARTITIONS = 1000
-_REPLACEMENT = "\ufffd"
-_NAMED = 5
 
 
 def find_partition_count_changed(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:
@@ -32,7 +31,7 @@ def find_partition_count_changed(case: TopicCase, inputs: Inputs) -> Iterator[Fi
         if partition.log_context.offsets_partition is not None
         for group in partition.groups
         # A name with replaced bytes has another hash than the original.
-        if _REPLACEMENT not in group.group
+        if REPLACEMENT not in group.group
     ]
     placed = [(group.group, partition.log_context.offsets_partition or 0) for partition, group in groups]
     counts = _counts(placed, inputs.offsets_partitions)
@@ -98,7 +97,7 @@ def _misplaced(
             if key.holds is not None and (new := each.keys.find(key.topic, key.partition)) is not None and new.holds is not None
         ]
         if moves:
-            sentence += f", where it started again: {', '.join(moves[:_NAMED])}"
+            sentence += f", where it started again: {', '.join(moves[:NAMED])}"
     return finding(
         "IC-21",
         sentence,
@@ -120,7 +119,7 @@ def _misplaced(
 
 def _last_words(group: GroupCase) -> list[Proof]:
     last = [key.last for key in group.keys if key.last is not None]
-    return [*sorted(last, key=lambda commit: commit.record_offset)[-_NAMED:], *group.records[-1:]]
+    return [*sorted(last, key=lambda commit: commit.record_offset)[-NAMED:], *group.records[-1:]]
 
 
 def find_live_differs(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:

@@ -16,7 +16,7 @@ from exhume.analysis.detectors.commit_loops.columns import NONE
 from exhume.analysis.detectors.commits import CommitRow
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.registry import Detector
-from exhume.analysis.detectors.report import counted, finding, span
+from exhume.analysis.detectors.report import NAMED, counted, finding, span
 from exhume.analysis.detectors.resets import find_replicated_positions
 from exhume.analysis.detectors.steps import judged, step_runs, who
 from exhume.analysis.detectors.sweeps import subscribed_topics
@@ -37,7 +37,6 @@ FIGHT_CHANGES, FIGHT_MS = 3, 10 * 60_000
 HABIT_MOMENTS, HABIT_MS = 3, 60_000
 #: The least number of changes back and forth between two values.
 ALTERNATIONS = 3
-_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +153,7 @@ def _stem(client_id: str | None) -> str:
 
 def _topics(subscribed: Sequence[str]) -> str:
     topics = sorted(subscribed)
-    return ", ".join(topics[:_NAMED]) + (f" and {len(topics) - _NAMED} more" if len(topics) > _NAMED else "")
+    return ", ".join(topics[:NAMED]) + (f" and {len(topics) - NAMED} more" if len(topics) > NAMED else "")
 
 
 def _foreign_commits(group: GroupCase) -> Iterator[Finding]:
@@ -180,7 +179,7 @@ def _foreign_commits(group: GroupCase) -> Iterator[Finding]:
     for topic, listed in found.items():
         partitions = sorted(partition for _, partition, _ in listed)
         members = listed[0][0].members
-        some = ", ".join(str(partition) for partition in partitions[:_NAMED]) + (" …" if len(partitions) > _NAMED else "")
+        some = ", ".join(str(partition) for partition in partitions[:NAMED]) + (" …" if len(partitions) > NAMED else "")
         yield finding(
             "IC-24b",
             f"{topic} ({counted(len(partitions), 'partition')}: {some}) was committed while the group had"
@@ -270,7 +269,7 @@ def _commits_while_empty(group: GroupCase) -> Iterator[Finding]:
     count = sum(key.count_of.get("while_empty", 0) for key in keys)
     yield finding(
         "IC-24d",
-        f"{counted(count, 'commit')} over {span(times[-1] - times[0])} while the group had no members ({', '.join(topics[:_NAMED])})",
+        f"{counted(count, 'commit')} over {span(times[-1] - times[0])} while the group had no members ({', '.join(topics[:NAMED])})",
         group,
         confidence="likely",
         evidence=[changes[0], changes[-1]],

@@ -11,10 +11,10 @@ import numpy as np
 
 from exhume.analysis.detectors.changes import ChangeTable
 from exhume.analysis.detectors.commit_loops.columns import NONE, CommitColumn, Int64s, KeyColumn
-from exhume.analysis.detectors.commit_loops.loops import MINUTE_MS
 from exhume.analysis.detectors.commit_rows import Flags, or_none
 from exhume.analysis.detectors.commits import REASONS, Change, CommitPause, CommitRow, Dropped, Reason, Removal
 from exhume.analysis.detectors.key_histories import KeyHistories
+from exhume.durations import MINUTE_MS
 
 #: The attributes that a `GroupKeys` derives. `forget` drops them.
 _MADE = ("names", "_places", "last_record_offsets", "_last_times", "usual_intervals_ms", "usual_rises", "_number_of", "_all_changes")

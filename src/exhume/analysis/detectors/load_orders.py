@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from exhume.analysis.detectors.cases import GroupCase
+from exhume.analysis.detectors.report import MORE_NAMED
 from exhume.replay.load_problems import ProblemKind
-
-_NAMED = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +68,6 @@ def owners_at_end(group: GroupCase) -> str:
         return "no member owns a partition"
     owned = [
         f"{topic}-{partition} belongs to {' and '.join(member.member_id for member in those)}"
-        for (topic, partition), those in owners[:_NAMED]
+        for (topic, partition), those in owners[:MORE_NAMED]
     ]
-    return ", ".join(owned) + (" …" if len(owners) > _NAMED else "")
+    return ", ".join(owned) + (" …" if len(owners) > MORE_NAMED else "")

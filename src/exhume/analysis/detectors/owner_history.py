@@ -7,12 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from exhume.analysis.detectors.commit_loops.columns import Int64s
+from exhume.analysis.detectors.commit_loops.columns import NONE, Int64s
 from exhume.analysis.detectors.commit_rows import Flags
 from exhume.analysis.member_columns import owned_sets_of
 from exhume.analysis.memberships import Member, Membership, TopicPartition
-
-_NONE = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +34,7 @@ class OwnerHistory:
         self._partitions: dict[TopicPartition, int] = {}
         self._member_ids: list[str] = []
         partition, step, owner = self._sole_owners()
-        goes_on = _is_as_before(partition) & _is_as_before(owner) & (np.diff(step, prepend=_NONE) == 1)
+        goes_on = _is_as_before(partition) & _is_as_before(owner) & (np.diff(step, prepend=NONE) == 1)
         begins = np.flatnonzero(~goes_on)
         self._last = step[np.append(begins[1:], len(step)) - 1] if len(step) else step
         partition, step, self._owner = partition[begins], step[begins], owner[begins]
@@ -47,7 +45,7 @@ class OwnerHistory:
         first = np.maximum.accumulate(np.where(is_back, 0, np.arange(len(step))))
         self._since = step[first]
         #: The run before, of another owner, or none.
-        self._previous = np.where((first > 0) & _is_as_before(partition)[first], first - 1, _NONE)
+        self._previous = np.where((first > 0) & _is_as_before(partition)[first], first - 1, NONE)
 
     def _sole_owners(self) -> tuple[Int64s, Int64s, Int64s]:
         """Return the numbers of partition, step and member for each partition with one owner: by partition, then by step."""
@@ -83,7 +81,7 @@ class OwnerHistory:
             return None
         run, is_owned = (int(column[0]) for column in self._runs([partition], np.array([0]), np.array([number])))
         previous = run if not is_owned else int(self._previous[run])
-        if _NONE in (run, previous):
+        if NONE in (run, previous):
             return None
         step = self._steps[self._since[run] if is_owned else self._last[run] + 1]
         previous_step = self._steps[self._last[previous]]
@@ -95,19 +93,19 @@ class OwnerHistory:
         run, is_owned = self._runs(partitions, places, numbers)
         if not len(self._last):
             return run
-        has_one = (run != _NONE) & (~is_owned | (self._previous[run] != _NONE))
-        steps: Int64s = np.where(has_one, np.where(is_owned, self._since[run], self._last[run] + 1), _NONE)
+        has_one = (run != NONE) & (~is_owned | (self._previous[run] != NONE))
+        steps: Int64s = np.where(has_one, np.where(is_owned, self._since[run], self._last[run] + 1), NONE)
         return steps
 
     def _runs(self, partitions: Sequence[TopicPartition], places: Int64s, numbers: Int64s) -> tuple[Int64s, Flags]:
         """Return the last run that began by each step, for the partition at each place, and True if the run includes the step."""
-        partition = np.array([self._partitions.get(each, _NONE) for each in partitions], np.int64)[places]
+        partition = np.array([self._partitions.get(each, NONE) for each in partitions], np.int64)[places]
         count = max(len(self._steps), 1)
         run = np.searchsorted(self._begin, partition * count + numbers, side="right") - 1
         is_known = (run >= 0) & (partition >= 0) & (numbers >= 0)
         if len(self._begin):
             is_known &= self._begin[run] // count == partition
-        run = np.where(is_known, run, _NONE)
+        run = np.where(is_known, run, NONE)
         return run, is_known & (numbers <= self._last[run]) if len(self._last) else is_known
 
 

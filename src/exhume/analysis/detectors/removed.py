@@ -11,10 +11,11 @@ from exhume.analysis.detectors.cases import GroupCase, GroupRecord, PartitionCas
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import Proof, counted, finding, partitions_of, some, span, undecidable
-from exhume.analysis.detectors.retention import CHECK_MS, DAY_MS
+from exhume.analysis.detectors.retention import CHECK_MS
 from exhume.analysis.detectors.sweeps import NEARBY_MS, TOGETHER_MS, Removed, Sweep, subscribed_topics, sweeps
 from exhume.analysis.memberships import Membership
 from exhume.analysis.times import show_time
+from exhume.durations import DAY_MS
 from exhume.findings import Finding
 
 #: A sweep comes ten minutes after the last at most, and takes its time.

@@ -13,12 +13,11 @@ from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import Proof, finding, next_step, some, span
 from exhume.analysis.memberships import Membership
+from exhume.durations import DAY_MS, HOUR_MS
 from exhume.findings import Finding
 
-_HOUR_MS = 3_600_000
-_DAY_MS = 24 * _HOUR_MS
 #: A group is new if it begins this long after its log; it is gone if it has written nothing for this long.
-_NEW_MS, _GONE_MS = _HOUR_MS // 6, _HOUR_MS
+_NEW_MS, _GONE_MS = HOUR_MS // 6, HOUR_MS
 _ALIKE = 0.8
 _LEFT = ("empty", "removed")
 #: A group with more successors than this has generated ids (IC-14).
@@ -81,7 +80,7 @@ def _is_taken_up(case: TopicCase) -> bool:
     now_ms = max((log_context.last_timestamp_ms or 0 for log_context, *_ in spans), default=0)
     gone_ms = [last_ms for _, _, last_ms, is_left in spans if is_left or now_ms - last_ms >= _GONE_MS]
     new_ms = [first_ms for log_context, first_ms, _, _ in spans if first_ms - (log_context.first_timestamp_ms or 0) >= _NEW_MS]
-    return bool(gone_ms and new_ms) and min(gone_ms) <= max(new_ms) + _HOUR_MS
+    return bool(gone_ms and new_ms) and min(gone_ms) <= max(new_ms) + HOUR_MS
 
 
 def _times(group: GroupCase) -> list[int]:
@@ -118,14 +117,14 @@ def _traits(group: GroupCase) -> _Traits | None:
 
 def _is_successor(old: _Traits, new: _Traits, now_ms: int) -> bool:
     elapsed_ms, silent_ms = new.first_ms - old.last_ms, now_ms - old.last_ms
-    if old.first_ms >= new.first_ms or elapsed_ms < -_HOUR_MS or (silent_ms < _GONE_MS and not old.is_left):
+    if old.first_ms >= new.first_ms or elapsed_ms < -HOUR_MS or (silent_ms < _GONE_MS and not old.is_left):
         return False
     if len(old.topics & new.topics) < _ALIKE * len(old.topics | new.topics):
         return False
     if old.clients & new.clients:
         return True
     # Many applications share a network or an assignor. These count only for a group that begins soon after, in a log that is long enough.
-    is_soon = elapsed_ms <= _DAY_MS and silent_ms >= _GONE_MS
+    is_soon = elapsed_ms <= DAY_MS and silent_ms >= _GONE_MS
     return is_soon and bool(old.subnets & new.subnets or old.assignors & new.assignors)
 
 

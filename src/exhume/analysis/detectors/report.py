@@ -22,7 +22,9 @@ Proof = CommitRow | Change | Removal | Dropped | GroupRecord | Membership | dict
 #: The largest number of evidence rows of a finding.
 _MOST_EVIDENCE = 50
 #: The largest number of things that a sentence lists.
-_NAMED = 5
+NAMED = 5
+#: The same for the partitions of one topic, and for the owners of one.
+MORE_NAMED = 10
 _record_offset = itemgetter("record_offset")
 _MINUTE_S, _HOUR_S, _DAY_S = 60, 3600, 86_400
 
@@ -171,5 +173,5 @@ def partitions_of(topic: str, partitions: Sequence[int]) -> str:
 
 def some(texts: Sequence[str]) -> str:
     """List the first few texts, and the number of the others."""
-    more = f" and {len(texts) - _NAMED} more" if len(texts) > _NAMED else ""
-    return ", ".join(texts[:_NAMED]) + more
+    more = f" and {len(texts) - NAMED} more" if len(texts) > NAMED else ""
+    return ", ".join(texts[:NAMED]) + more

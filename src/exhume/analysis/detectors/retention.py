@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 from exhume.analysis.detectors.cases import GroupCase, TopicCase
 from exhume.analysis.detectors.commits import Removal
+from exhume.durations import DAY_MS
 
-DAY_MS = 86_400_000
 #: Passes come every ten minutes by default; what they remove has been due for so long at most, with a minute for clocks and work.
 CHECK_MS = 11 * 60_000
 #: The defaults of brokers, now and before 2.0.

@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from exhume.analysis.detectors.cases import GroupCase, Silence
+from exhume.analysis.detectors.cases import SILENT_RATIO, GroupCase, Silence
 from exhume.analysis.detectors.commit_loops.columns import NONE, KeyColumn
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.registry import Detector
-from exhume.analysis.detectors.report import counted, finding, span, undecidable
+from exhume.analysis.detectors.report import NAMED, counted, finding, span, undecidable
 from exhume.analysis.detectors.steps import judged, who
 from exhume.analysis.memberships import Member, Membership, TopicPartition
 from exhume.findings import Finding
 
 #: A group has stopped after this many usual intervals without a commit, and after the rebalance timeout of its members.
-SILENT_RATIO = 5
 DEFAULT_REBALANCE_TIMEOUT_MS = 5 * 60_000
-_NAMED = 5
 
 
 def find_stopped(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # noqa: ARG001
@@ -159,7 +157,7 @@ def _stuck(group: GroupCase, member_id: str, wait: _Waiting, until_ms: int | Non
     if member.member_state == "unrevoked":
         sentence += f": it must revoke {_some(member.pending_revocation)}, and has not confirmed that"
     elif others:
-        sentence += ": it waits for " + ", ".join(f"{who(other)} to revoke {_some(owned)}" for other, owned in others[:_NAMED])
+        sentence += ": it waits for " + ", ".join(f"{who(other)} to revoke {_some(owned)}" for other, owned in others[:NAMED])
     else:
         missing = [owned for owned in member.target or () if owned not in member.owned]
         extra = [owned for owned in member.owned if owned not in (member.target or ())]
@@ -193,8 +191,8 @@ def _blockers(step: Membership, member: Member) -> list[tuple[Member, list[Topic
 
 
 def _some(partitions: tuple[TopicPartition, ...] | list[TopicPartition]) -> str:
-    more = f" and {len(partitions) - _NAMED} more" if len(partitions) > _NAMED else ""
-    return ", ".join(f"{topic}-{partition}" for topic, partition in partitions[:_NAMED]) + more
+    more = f" and {len(partitions) - NAMED} more" if len(partitions) > NAMED else ""
+    return ", ".join(f"{topic}-{partition}" for topic, partition in partitions[:NAMED]) + more
 
 
 DETECTORS = (

@@ -14,7 +14,7 @@ from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.keys import KeyHistory
 from exhume.analysis.detectors.paused import LEAST_OTHERS, find_paused
 from exhume.analysis.detectors.registry import Detector
-from exhume.analysis.detectors.report import counted, finding, some, span, undecidable
+from exhume.analysis.detectors.report import MORE_NAMED, counted, finding, some, span, undecidable
 from exhume.analysis.detectors.steps import StepRun, judged, step_runs, who
 from exhume.analysis.member_columns import all_owned, all_subscribed, assigned_of, difference_of, is_known, member_at
 from exhume.analysis.memberships import Member, Membership, TopicPartition
@@ -23,7 +23,6 @@ from exhume.codecs.record_types import role_of
 from exhume.findings import Finding
 
 _EAGER = ("range", "roundrobin", "sticky")
-_NAMED = 10
 
 
 def find_unconsumed(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
@@ -87,7 +86,7 @@ def _without_owner(group: GroupCase, sizes: TopicSizes) -> Iterator[Finding]:
     unsure = [topic for topic, size in known.items() if size is None or not size.is_exact]
     if unsure:
         sizes_known = ", ".join(
-            known_size.sentence() if (known_size := known[topic]) else f"the size of {topic} is not known" for topic in unsure[:_NAMED]
+            known_size.sentence() if (known_size := known[topic]) else f"the size of {topic} is not known" for topic in unsure[:MORE_NAMED]
         )
         reason = f"the log does not show all partitions of these topics, and higher ones may have no owner: {sizes_known}"
         yield undecidable("IC-20a", reason, group, remedy="Add --topics FILE", evidence=steps[-1:])
@@ -103,7 +102,7 @@ def _nameless(group: GroupCase, steps: Sequence[Membership], subscribed: Sequenc
 
 
 def _missing(group: GroupCase, topic: str, size: TopicSize, stretch: StepRun, partitions: Sequence[int]) -> Finding:
-    names = ", ".join(str(partition) for partition in partitions[:_NAMED]) + (" …" if len(partitions) > _NAMED else "")
+    names = ", ".join(str(partition) for partition in partitions[:MORE_NAMED]) + (" …" if len(partitions) > MORE_NAMED else "")
     which = f"{topic}-{partitions[0]}" if len(partitions) == 1 else f"{counted(len(partitions), 'partition')} of {topic} ({names})"
     sentence = (
         f"no member owned {which} from record {stretch.first.record_offset} on, through {counted(len(stretch.steps), 'group record')}"

@@ -13,11 +13,12 @@ from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.keys import KeyHistory
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import counted, finding, next_step, span, undecidable
+from exhume.durations import DAY_MS, HOUR_MS
 from exhume.findings import Finding
 
 _HOT_MINUTES = 10
 _MOST_SHARE, _LEAST_SHARE_BYTES = 0.5, 10 * 1024 * 1024
-_MOST_IDS, _SHORT_LIFE_MS, _DAY_MS = 100, 3_600_000, 86_400_000
+_MOST_IDS, _SHORT_LIFE_MS = 100, HOUR_MS
 _VARYING = (
     (re.compile(r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"), "<uuid>"),
     (re.compile(r"(?=[0-9a-fA-F]*[0-9])(?=[0-9a-fA-F]*[a-fA-F])[0-9a-fA-F]{8,}"), "<hex>"),
@@ -123,7 +124,7 @@ def _explosion(pattern: str, groups: Sequence[GroupCase]) -> Iterator[Finding]:
     topics = sorted({key.topic for group in sampled for key in group.keys})
     for group in groups:
         group.forget()
-    days = max((max(first for first, _ in times) - min(first for first, _ in times)) / _DAY_MS, 1 / 24)
+    days = max((max(first for first, _ in times) - min(first for first, _ in times)) / DAY_MS, 1 / 24)
     clients = f", from {', '.join(hosts[:3])}" if hosts else ""
     newest = max(groups, key=lambda group: group.last_commit_ms or 0)
     rows = [

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from exhume.analysis.explanation.commands import Command
+from exhume.durations import DAY_MS, HOUR_MS, MINUTE_MS
 from exhume.findings import Confidence
 
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9._@#:/-]+")
-_UNITS_MS = {"second": 1000, "minute": 60_000, "hour": 3_600_000, "day": 86_400_000}
+_UNITS_MS = {"second": 1000, "minute": MINUTE_MS, "hour": HOUR_MS, "day": DAY_MS}
 #: Ranges of partitions, or topics, that a sentence names; the others are counted.
 _MOST_NAMED = 12
 

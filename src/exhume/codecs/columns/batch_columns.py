@@ -9,14 +9,14 @@ import numpy as np
 import pyarrow as pa
 
 from exhume.codecs import schemas
-from exhume.codecs.batches import CODEC_NAMES
+from exhume.codecs.batch_format import NOT_SET
 from exhume.codecs.columns.arrow import ROWS, Flags, choices, flags, numbers
 from exhume.codecs.columns.runs import Run
+from exhume.codecs.compression import CODECS, codec_name
 from exhume.codecs.kernels import scan
 from exhume.codecs.kernels.primitives import Int64s
+from exhume.derived import derived_from
 
-_NONE = -1
-_CODECS = [CODEC_NAMES.get(codec, f"codec {codec}") for codec in range(scan.CODEC + 1)]
 _TIMESTAMP_TYPES = ["CreateTime", "LogAppendTime", "NoTimestampType"]
 
 #: Rows of a run: a range of them, or a number for each row that is to come out.
@@ -81,9 +81,9 @@ def _nullable(column: int, null: int, *, of: int | None = None) -> _Column:
 def _base_timestamp(run: Run, selected: Selected, data_type: pa.DataType) -> pa.Array:
     """Null where it is a delete horizon instead."""
     if not _some_have(run, selected, scan.DELETE_HORIZON):
-        return _nullable(scan.BASE_TIMESTAMP, _NONE)(run, selected, data_type)
+        return _nullable(scan.BASE_TIMESTAMP, NOT_SET)(run, selected, data_type)
     timestamps = run.columns[scan.BASE_TIMESTAMP][selected]
-    return numbers(timestamps, data_type, ~_have_horizon(run, selected) & (timestamps != _NONE))
+    return numbers(timestamps, data_type, ~_have_horizon(run, selected) & (timestamps != NOT_SET))
 
 
 def _delete_horizon(run: Run, selected: Selected, data_type: pa.DataType) -> pa.Array:
@@ -119,6 +119,15 @@ def _bit(bit: int) -> _Column:
     return _of_attributes(lambda attributes: bool(attributes & bit), lambda attributes: flags(attributes & bit != 0))
 
 
+def _codec(run: Run, selected: Selected, data_type: pa.DataType) -> pa.Array:
+    return _choice(_codec_names(), scan.CODEC, 0)(run, selected, data_type)
+
+
+@derived_from(CODECS)
+def _codec_names() -> list[str]:
+    return [codec_name(codec) for codec in range(scan.CODEC + 1)]
+
+
 def _choice(names: list[str], bits: int, shift: int) -> _Column:
     return _of_attributes(
         lambda attributes: names[attributes >> shift & bits], lambda attributes: choices(names, attributes >> shift & bits)
@@ -143,14 +152,14 @@ BATCH_COLUMNS: Mapping[str, _Column] = {
     "base_offset": _number(scan.BASE_OFFSET),
     "last_offset": _number(scan.LAST_OFFSET),
     "magic": _number(scan.MAGIC),
-    "codec": _choice(_CODECS, scan.CODEC, 0),
+    "codec": _codec,
     "timestamp_type": _timestamp_type,
     "base_timestamp_ms": _base_timestamp,
-    "max_timestamp_ms": _nullable(scan.MAX_TIMESTAMP, _NONE),
+    "max_timestamp_ms": _nullable(scan.MAX_TIMESTAMP, NOT_SET),
     "partition_leader_epoch": _nullable(scan.LEADER_EPOCH, scan.NO_LEADER_EPOCH),
-    "producer_id": _nullable(scan.PRODUCER_ID, _NONE),
-    "producer_epoch": _nullable(scan.PRODUCER_EPOCH, _NONE, of=scan.PRODUCER_ID),
-    "base_sequence": _nullable(scan.BASE_SEQUENCE, _NONE),
+    "producer_id": _nullable(scan.PRODUCER_ID, NOT_SET),
+    "producer_epoch": _nullable(scan.PRODUCER_EPOCH, NOT_SET, of=scan.PRODUCER_ID),
+    "base_sequence": _nullable(scan.BASE_SEQUENCE, NOT_SET),
     "is_transactional": _bit(scan.TRANSACTIONAL),
     "is_control": _bit(scan.CONTROL),
     "delete_horizon_ms": _delete_horizon,

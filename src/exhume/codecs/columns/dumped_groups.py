@@ -13,7 +13,7 @@ from exhume.codecs.columns.pieces import Piece
 from exhume.codecs.decoded_tables import PayloadDecoder, payload_text
 from exhume.codecs.embedded import decode_assignment, decode_subscription
 from exhume.codecs.kernels import keys, records, values
-from exhume.codecs.kernels.json_texts import NULL, NUMBER, READY, TEXT
+from exhume.codecs.kernels.json_texts import NULL_ROW, NUMBER, READY, TEXT
 from exhume.codecs.kernels.primitives import Bytes, Int64s
 from exhume.codecs.kernels.texts import find_escapes
 from exhume.codecs.layouts.classic_group import GROUP_METADATA_VALUE, MEMBER
@@ -92,7 +92,7 @@ def write_groups(piece: Piece, at: Int64s, fields: Int64s, ready: int) -> Bytes:
     fields[values.VERSION, at] = versions
     fields[keys.IS_READ, at] = ~has_escapes
     fields[ready, at] = offsets[:-1]
-    fields[ready + 1, at] = np.where(versions == NULL, -1, np.diff(offsets))
+    fields[ready + 1, at] = np.where(versions == NULL_ROW, -1, np.diff(offsets))
     return group_texts
 
 

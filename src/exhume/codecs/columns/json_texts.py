@@ -71,6 +71,6 @@ class Texts:
     def column(self, choices: Int64s, fields: Int64s, data: Bytes, ready: Bytes = NOTHING_READY) -> pa.Array:
         """The texts as an array of strings, null where `choices` says so."""
         offsets, content = self.write(choices, fields, data, ready)
-        is_there = choices != json_texts.NULL
+        is_there = choices != json_texts.NULL_ROW
         validity = None if is_there.all() else bits(is_there)
         return pa.Array.from_buffers(pa.string(), len(choices), [validity, pa.py_buffer(offsets), pa.py_buffer(content)])

@@ -11,7 +11,9 @@ from typing import TypeVar, cast
 
 import numpy as np
 
-from exhume.codecs.batches import MOST_OFFSETS_IN_SEGMENT, Batch, CrcStatus, end_reason, first_offset, read_header_fields
+from exhume.arrow_rows import LARGEST_INT64
+from exhume.codecs.batch_format import MOST_OFFSETS_IN_SEGMENT
+from exhume.codecs.batches import Batch, CrcStatus, end_reason, first_offset, read_header_fields
 from exhume.codecs.columns.arrow import SameValues
 from exhume.codecs.columns.sections import Sections
 from exhume.codecs.file_content import looks_like
@@ -25,7 +27,6 @@ from exhume.codecs.wire import Buffer
 _Columns = TypeVar("_Columns")
 
 _BLOCK_BATCHES = 8192
-_LARGEST_OFFSET = 2**63 - 1
 
 
 def readable(buffer: Buffer) -> Bytes:
@@ -171,7 +172,7 @@ def _leads_on(whole: Run, next_base_offset: int | None, found: Found) -> bool:
 def _bounds(whole: Run, next_base_offset: int | None, before: Batch | None) -> tuple[int, int, int]:
     """The lowest record offset that the next batch may have, the one that is too large, and the lowest leader epoch."""
     base_offset = whole.segment.base_offset
-    beyond = min(base_offset + MOST_OFFSETS_IN_SEGMENT + 1, _LARGEST_OFFSET)
+    beyond = min(base_offset + MOST_OFFSETS_IN_SEGMENT + 1, LARGEST_INT64)
     if next_base_offset is not None:
         beyond = min(beyond, next_base_offset)
     if before is None:

@@ -10,9 +10,10 @@ from contextlib import suppress
 
 import numpy as np
 
+from exhume.codecs.batch_format import LZ4
 from exhume.codecs.compression import decompress_in_turn
 from exhume.codecs.kernels import scan
-from exhume.codecs.kernels.lz4 import LZ4, SLACK_BYTES, put_side_by_side
+from exhume.codecs.kernels.lz4 import SLACK_BYTES, put_side_by_side
 from exhume.codecs.kernels.messages import as_records
 from exhume.codecs.kernels.primitives import Bytes, Int64s
 from exhume.errors import DecompressionError

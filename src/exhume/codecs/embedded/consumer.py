@@ -29,6 +29,9 @@ from exhume.codecs.layout import BYTES, INT32, STRING, Array, Field, Message, St
 from exhume.codecs.wire import Reader
 from exhume.errors import DecodeError, UnexpectedNull, UnknownVersion
 
+#: What a member states that has no generation.
+NO_GENERATION = -1
+
 # The arrays are nullable here, though not in Kafka's schemas, for the writers that mean "no elements" by -1.
 TOPIC_PARTITIONS = Struct((Field("topic", STRING, "topic"), Field("partitions", Array(INT32), "partitions", nullable=True)))
 
@@ -40,7 +43,7 @@ SUBSCRIPTION = Message(
             Field("topics", Array(STRING), "topics", nullable=True),
             Field("user_data", BYTES, "userData", nullable=True, default=None),
             Field("owned_partitions", Array(TOPIC_PARTITIONS), "ownedPartitions", since=1, nullable=True),
-            Field("generation", INT32, "generationId", since=2, default=-1),
+            Field("generation", INT32, "generationId", since=2, default=NO_GENERATION),
             Field("rack_id", STRING, "rackId", since=3, nullable=True, default=None),
         )
     ),

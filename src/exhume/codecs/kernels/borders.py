@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from exhume.codecs.batch_format import LOG_OVERHEAD
 from exhume.codecs.kernels import kernel, scan
 from exhume.codecs.kernels.crc32c import crc32c
 from exhume.codecs.kernels.primitives import Bytes, Number, int32, int64
@@ -12,7 +13,6 @@ from exhume.codecs.kernels.primitives import Bytes, Number, int32, int64
 NOWHERE = -1
 #: How many checksums a search may take.
 _MOST_GUESSES = 64
-_OVERHEAD, _CHECKED_FROM = 12, 21
 
 
 @kernel
@@ -21,11 +21,11 @@ def next_batch(buffer: Bytes, position: Number, end: Number, base_offset: Number
     guesses = 0
     while end - position >= scan.HEADER_BYTES and guesses < _MOST_GUESSES:
         if buffer[np.uint64(position + 16)] == 2 and int64(buffer, position) >= base_offset:
-            size = _OVERHEAD + int32(buffer, position + 8)
+            size = LOG_OVERHEAD + int32(buffer, position + 8)
             if scan.HEADER_BYTES <= size <= end - position:
                 guesses += 1
                 crc = int32(buffer, position + 17) & 0xFFFFFFFF
-                if np.int64(crc32c(buffer, position + _CHECKED_FROM, position + size)) == crc:
+                if np.int64(crc32c(buffer, position + scan.CHECKED_FROM, position + size)) == crc:
                     return position
         position += 1
     return np.int64(NOWHERE)

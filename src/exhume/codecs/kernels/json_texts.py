@@ -21,7 +21,7 @@ LITERAL, TEXT, READY, NUMBER, UUID = range(5)
 #: A row of `steps`: its kind; where a literal begins and how long it is, or the row of `fields` where its numbers begin.
 KIND, FIRST, SIZE = range(3)
 #: What `choices` holds for a row that is null.
-NULL = -1
+NULL_ROW = -1
 
 #: What a step writes at most, besides what `LITERAL`, `TEXT` and `READY` copy: the digits of an int64, or a UUID in quotes.
 MOST_BYTES = 24
@@ -52,7 +52,7 @@ def write_texts(
     offsets[0] = 0
     for row in range(len(choices)):
         choice = choices[row]
-        if choice != NULL:
+        if choice != NULL_ROW:
             for number in range(lists[choice, 0], lists[choice, 1]):
                 kind, first = steps[number, KIND], steps[number, FIRST]
                 if kind == LITERAL:

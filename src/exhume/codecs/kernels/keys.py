@@ -12,6 +12,9 @@ from exhume.codecs.record_types import LEGACY_OFFSET_COMMIT, OFFSET_COMMIT
 IS_READ, GROUP_START, GROUP_SIZE, TOPIC_START, TOPIC_SIZE, PARTITION = range(6)
 COLUMNS = 6
 
+#: Bytes of the key of a commit whose names are empty; those of its partition, the last ones.
+LEAST_COMMIT_KEY_BYTES, PARTITION_BYTES = 10, 4
+
 
 @kernel
 def read_key(data: Bytes, record_type: Number, start: Number, size: Number, fields: Int64s, at: Number) -> None:
@@ -32,11 +35,15 @@ def read_key(data: Bytes, record_type: Number, start: Number, size: Number, fiel
     fields[TOPIC_SIZE, at] = -1
     fields[PARTITION, at] = NOT_THERE
     if record_type == OFFSET_COMMIT or record_type == LEGACY_OFFSET_COMMIT:
-        if size - group_size < 10:
+        if size - group_size < LEAST_COMMIT_KEY_BYTES:
             return
         topic_size = int16(data, group_start + group_size)
         topic_start = group_start + group_size + 2
-        if topic_size < 0 or group_size + topic_size + 10 != size or kind_of_text(data, topic_start, topic_size) == NOT_EXACT:
+        if (
+            topic_size < 0
+            or group_size + topic_size + LEAST_COMMIT_KEY_BYTES != size
+            or kind_of_text(data, topic_start, topic_size) == NOT_EXACT
+        ):
             return
         fields[TOPIC_START, at] = topic_start
         fields[TOPIC_SIZE, at] = topic_size

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from exhume.codecs.batch_format import LZ4
 from exhume.codecs.kernels import inlined, kernel, scan
 from exhume.codecs.kernels.primitives import Bytes, Int64s, Number, copy_bytes, put_word, word
 
 #: Bytes that a target must have beyond what is put into it: copies are wide.
 SLACK_BYTES = 16
-
-#: The codec of these streams.
-LZ4 = 3
 
 # Magic, flags, block descriptor and the checksum of both.
 _HEADER_WORD, _HEADER_MASK, _HEADER_BYTES = np.uint64(0x82_4060_184D_2204), np.uint64(0xFF_FFFF_FFFF_FFFF), 7

@@ -29,9 +29,10 @@ ASCII, UTF8, NOT_EXACT = 0, 1, 2
 #: Whether bounds are checked. Those of runs are not, so there are none then.
 _CHECKS_BOUNDS = bool(config.BOUNDSCHECK)  # type: ignore[attr-defined]
 
-_MIX = np.uint64(0x9E3779B97F4A7C15)
-_TURN, _BACK = np.uint64(29), np.uint64(35)
-_HALF = np.uint64(32)
+#: What hashes are mixed with: numbers, and how far they turn.
+MIX = np.uint64(0x9E3779B97F4A7C15)
+TURN, BACK = np.uint64(29), np.uint64(35)
+HALF = np.uint64(32)
 _BYTE = np.uint64(0xFF)
 _NO_ASCII = np.uint64(0x8080808080808080)
 
@@ -196,7 +197,7 @@ def is_same(left: Bytes, left_at: Number, right: Bytes, right_at: Number, size: 
 @inlined
 def hash_of(buffer: Bytes, position: Number, size: Number, seed: Number) -> np.uint64:
     """A hash of `size` bytes. The seed keeps those who write a log from choosing keys that fall together."""
-    value = (np.uint64(seed) ^ np.uint64(size)) * _MIX
+    value = (np.uint64(seed) ^ np.uint64(size)) * MIX
     if size < 8:
         for index in range(size):
             value = _mixed(value, np.uint64(buffer[np.uint64(position + index)]))
@@ -208,19 +209,19 @@ def hash_of(buffer: Bytes, position: Number, size: Number, seed: Number) -> np.u
             other = _mixed(other, word(buffer, position + index + 8))
         value = _mixed(value, word(buffer, position + max(last - 8, 0)))
         value ^= _turned(_mixed(other, word(buffer, position + last)))
-    value ^= value >> _HALF
-    value *= _MIX
-    return value ^ value >> _HALF
+    value ^= value >> HALF
+    value *= MIX
+    return value ^ value >> HALF
 
 
 @inlined
 def _mixed(value: np.uint64, text: np.uint64) -> np.uint64:
-    return (_turned(value) ^ text) * _MIX
+    return (_turned(value) ^ text) * MIX
 
 
 @inlined
 def _turned(value: np.uint64) -> np.uint64:
-    return value << _TURN | value >> _BACK
+    return value << TURN | value >> BACK
 
 
 @inlined

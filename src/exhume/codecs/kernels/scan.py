@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from exhume.codecs import batch_format
+from exhume.codecs.batch_format import LOG_OVERHEAD, NOT_SET
 from exhume.codecs.kernels import inlined, kernel
 from exhume.codecs.kernels.crc32 import crc32
 from exhume.codecs.kernels.crc32c import crc32c
@@ -23,16 +25,17 @@ COLUMNS = 15
 NO_LEADER_EPOCH = 1 << 40
 
 #: Bits of `ATTRIBUTES`.
-CODEC, LOG_APPEND_TIME, TRANSACTIONAL, CONTROL, DELETE_HORIZON = 7, 8, 16, 32, 64
-#: Header bytes of format 2: records begin behind them.
-HEADER_BYTES = 61
+CODEC, LOG_APPEND_TIME, TRANSACTIONAL = batch_format.CODEC, batch_format.LOG_APPEND_TIME, batch_format.TRANSACTIONAL
+CONTROL, DELETE_HORIZON = batch_format.CONTROL, batch_format.DELETE_HORIZON
+#: Header bytes of format 2: records begin behind them. And the first byte that its checksum covers.
+HEADER_BYTES, CHECKED_FROM = batch_format.HEADER_BYTES[2], batch_format.CHECKED_FROM[2]
+#: So many batches are scanned at once, before they are folded.
+BLOCK_BATCHES = 1024
 
 #: The smallest messages of formats 0 and 1: key and value, both null.
-LEAST_MESSAGE_BYTES, _LEAST_STAMPED_BYTES = 26, 34
+LEAST_MESSAGE_BYTES, _LEAST_STAMPED_BYTES = batch_format.HEADER_BYTES[0], batch_format.HEADER_BYTES[1]
 
-_OVERHEAD = 12
-_CHECKED_FROM, _MESSAGE_CHECKED_FROM = 21, 16
-_NONE = -1
+_MESSAGE_CHECKED_FROM = batch_format.CHECKED_FROM[1]
 
 
 @kernel
@@ -46,7 +49,7 @@ def scan(buffer: Bytes, position: Number, end: Number, verifies: bool, rows: Int
     while count < rows.shape[0] and end - position >= LEAST_MESSAGE_BYTES:
         if position >= touched:
             touched = touch_pages(buffer, position, end)
-        size = _OVERHEAD + int32(buffer, position + 8)
+        size = LOG_OVERHEAD + int32(buffer, position + 8)
         if size > end - position:
             break
         row = rows[count]
@@ -72,7 +75,7 @@ def scan(buffer: Bytes, position: Number, end: Number, verifies: bool, rows: Int
         row[BASE_SEQUENCE] = int32(buffer, position + 53)
         row[LEADER_EPOCH] = int32(buffer, position + 12)
         row[CRC] = crc
-        row[IS_SOUND] = 0 if verifies and np.int64(crc32c(buffer, position + _CHECKED_FROM, position + size)) != crc else 1
+        row[IS_SOUND] = 0 if verifies and np.int64(crc32c(buffer, position + CHECKED_FROM, position + size)) != crc else 1
         row[MAGIC] = 2
         position += size
         count += 1
@@ -86,7 +89,7 @@ def _scan_message(buffer: Bytes, position: Number, size: Number, verifies: bool,
     if magic == 0:
         if size < LEAST_MESSAGE_BYTES or attributes != 0:
             return False
-        timestamp = np.int64(_NONE)
+        timestamp = np.int64(NOT_SET)
     elif magic == 1:
         if size < _LEAST_STAMPED_BYTES or attributes & ~LOG_APPEND_TIME != 0:
             return False
@@ -100,7 +103,7 @@ def _scan_message(buffer: Bytes, position: Number, size: Number, verifies: bool,
     row[ATTRIBUTES] = attributes
     row[RECORD_COUNT] = 1
     row[BASE_TIMESTAMP] = row[MAX_TIMESTAMP] = timestamp
-    row[PRODUCER_ID] = row[PRODUCER_EPOCH] = row[BASE_SEQUENCE] = _NONE
+    row[PRODUCER_ID] = row[PRODUCER_EPOCH] = row[BASE_SEQUENCE] = NOT_SET
     row[LEADER_EPOCH] = NO_LEADER_EPOCH
     row[CRC] = crc
     row[IS_SOUND] = 0 if verifies and np.int64(crc32(buffer, position + _MESSAGE_CHECKED_FROM, position + size)) != crc else 1
@@ -111,7 +114,7 @@ def _scan_message(buffer: Bytes, position: Number, size: Number, verifies: bool,
 @inlined
 def least_epoch_behind(leader_epoch: Number) -> Number:
     """The least leader epoch that what follows may have, without going back."""
-    return _NONE if leader_epoch == NO_LEADER_EPOCH else leader_epoch
+    return NOT_SET if leader_epoch == NO_LEADER_EPOCH else leader_epoch
 
 
 @kernel

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from exhume.codecs.kernels import kernel, scan
 from exhume.codecs.kernels.primitives import NO_POSITION, Bytes, Int64s, Number
-from exhume.codecs.kernels.records import read_fields
+from exhume.codecs.kernels.records import NO_TIMESTAMP, read_fields
 
 #: What is found: how many records have a time, or none, how many are earlier than one in front of them; of the first one that is later
 #: than the moment, whether it is there, its offset and time, and how many behind it are not later; the latest time so far.
 TIMED, UNTIMED, OUT_OF_ORDER, LEFT_OUT, HAS_LATER, FIRST_LATER, FIRST_LATER_MS, GREATEST_MS = range(8)
 ENTRIES = 8
-_NO_TIME = -1
 
 
 @kernel
@@ -33,7 +32,7 @@ def read_times(
                 return number
             position = record_end
             appended_ms = rows[number, scan.MAX_TIMESTAMP] if is_stamped else rows[number, scan.BASE_TIMESTAMP] + timestamp_delta
-            if appended_ms == _NO_TIME:
+            if appended_ms == NO_TIMESTAMP:
                 found[UNTIMED] += 1
                 continue
             if found[TIMED] == 0 or appended_ms >= found[GREATEST_MS]:

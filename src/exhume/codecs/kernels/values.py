@@ -49,7 +49,7 @@ LEAST_MEMBER_BYTES = 15
 
 #: The newest version of a commit and of a group that kernels parse. A newer one, which the layouts have, is left to the plain reading.
 NEWEST_VERSION = 4
-_MOST_STRING_BYTES = 0x7FFF
+MOST_STRING_BYTES = 0x7FFF
 #: What `length` and `text` give for a null, and for what cannot be read.
 NULL, BAD = -1, -2
 
@@ -77,7 +77,7 @@ def length(data: Bytes, position: Number, end: Number, is_wide: bool, is_compact
 def text(data: Bytes, position: Number, end: Number, is_compact: bool) -> tuple[Number, Number]:
     """Size and start of a text, as `length`; `BAD` also where it is not exact."""
     size, position = length(data, position, end, False, is_compact)
-    if size > _MOST_STRING_BYTES or (size > 0 and kind_of_text(data, position, size) == NOT_EXACT):
+    if size > MOST_STRING_BYTES or (size > 0 and kind_of_text(data, position, size) == NOT_EXACT):
         return BAD, position
     return size, position
 

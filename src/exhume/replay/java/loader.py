@@ -13,6 +13,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from exhume.codecs.batch_format import NO_PRODUCER_ID
 from exhume.codecs.batches import wrap_int64
 from exhume.codecs.record_types import ABORT, COMMIT, decode_control_record, decode_record
 from exhume.replay.broker_log import LoadedBatch
@@ -31,14 +32,13 @@ from exhume.replay.partition_state import (
     StreamsGroupState,
 )
 from exhume.replay.profiles import JavaProfile
-from exhume.replay.reading import LoadInputs
+from exhume.replay.reading import LoadInputs, refused_format
 from exhume.replay.refusals import Refusals
 from exhume.replay.topic_names import TopicNames
 
 if TYPE_CHECKING:
     from exhume.replay.survivors.settled import CommitSeen, Settled
 
-NO_PRODUCER_ID = -1
 
 _COMMIT_RULES = CommitRules()
 _GROUP_RULES = ClassicGroupRules()
@@ -62,6 +62,9 @@ class JavaLoad:
 
     def apply(self, batch: LoadedBatch) -> None:
         """Apply one batch. Raises `LoadAborted` where the release's load ends (strict mode)."""
+        why_not = refused_format(batch, self.profile)
+        if why_not is not None:
+            self.refusals.refuse(why_not)
         for record in batch.records():
             if batch.is_control:
                 self._apply_marker(batch, record.record_offset, record.key)

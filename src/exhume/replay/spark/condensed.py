@@ -23,6 +23,7 @@ from exhume.codecs.segment_reader import ReadOptions, SegmentReader
 from exhume.findings import Findings
 from exhume.replay.spark.numbered import for_each_number
 from exhume.replay.spark.planning import least_compiled_bytes
+from exhume.replay.spark.tasks import BATCH_CHUNKS, CHUNK_BYTES
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 #: A log by its number, then its facts and its rest, each in chunks. Rows that travel together are counted, not weighed.
 _ROWS = pa.schema([("unit", pa.int32()), ("part", pa.int32()), ("chunk", pa.int32()), ("content", pa.binary())])
 _FACTS, _REST = range(2)
-_CHUNK_BYTES, _BATCH_CHUNKS = 16 * 1024, 256
 
 #: Facts and rest of a log; None where there is nothing to say.
 Condense = Callable[[SegmentReader], tuple[Any, Any] | None]
@@ -129,11 +129,11 @@ def _condensed(logs: Sequence[OneLog], condense: Condense, number: int) -> Itera
 
 def _chunks(unit: int, part: int, content: Any) -> Iterator[pa.RecordBatch]:
     packed = lz4.frame.compress(pickle.dumps(content, protocol=5))
-    starts = range(0, len(packed), _CHUNK_BYTES)
-    for first in range(0, len(starts), _BATCH_CHUNKS):
+    starts = range(0, len(packed), CHUNK_BYTES)
+    for first in range(0, len(starts), BATCH_CHUNKS):
         rows = [
-            {"unit": unit, "part": part, "chunk": first + place, "content": packed[start : start + _CHUNK_BYTES]}
-            for place, start in enumerate(starts[first : first + _BATCH_CHUNKS])
+            {"unit": unit, "part": part, "chunk": first + place, "content": packed[start : start + CHUNK_BYTES]}
+            for place, start in enumerate(starts[first : first + BATCH_CHUNKS])
         ]
         yield pa.RecordBatch.from_pylist(rows, schema=_ROWS)
 

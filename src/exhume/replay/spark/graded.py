@@ -16,19 +16,16 @@ from exhume.codecs.segment_reader import ReadOptions, SegmentReader
 from exhume.findings import Findings
 from exhume.replay.spark.tasks import Log
 from exhume.replay.spark.wide import TABLE, UNIT, plain_schema
-from exhume.replay.state import CoordinatorState, LazyTables
+from exhume.replay.state import NAMING_TABLES, CoordinatorState, LazyTables
 from exhume.replay.state_tables import SCHEMAS, table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-#: Tables whose groups are named to `Grading.make`; of other columns they have only those that say where a row belongs.
-NAMING = ("groups", "offsets", "pending_offsets")
-
 
 @dataclass(frozen=True, slots=True)
 class Grading:
-    """Rows of this schema, made of the segments of a log and of its state, which has loads, and the groups of the tables in `NAMING`."""
+    """Rows of this schema, made of the segments of a log and of its state: its loads, and the groups of `NAMING_TABLES`."""
 
     schema: pa.Schema
     make: Callable[[SegmentReader, CoordinatorState], pa.Table]
@@ -39,8 +36,8 @@ def grade(rows: DataFrame, logs: Mapping[int, Log], grading: Grading, release: s
     from pyspark.sql import functions
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    group = functions.coalesce(*(functions.col(f"{name}.group") for name in NAMING)).alias("group")
-    needed = rows.where(rows[TABLE].isin([*NAMING, "loads"])).select(UNIT, TABLE, group, "loads").distinct()
+    group = functions.coalesce(*(functions.col(f"{name}.group") for name in NAMING_TABLES)).alias("group")
+    needed = rows.where(rows[TABLE].isin([*NAMING_TABLES, "loads"])).select(UNIT, TABLE, group, "loads").distinct()
     together = needed.repartition(max(1, len(logs)), UNIT).sortWithinPartitions(UNIT)
     return together.mapInArrow(partial(_graded, logs, grading, release, mode), from_arrow_schema(plain_schema(grading.schema)))
 

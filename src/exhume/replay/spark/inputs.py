@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from exhume.codecs.log_directory import LogDirectory, PartitionDirectory, SegmentFile
 from exhume.codecs.salvage import Found, salvage
+from exhume.codecs.segment_reader import WORTH_KERNELS_BYTES
 from exhume.errors import EvidenceError
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ INPUTS = pa.schema(
     ]
 )
 _BLOCK_BATCHES = 4096
-_WORTH_KERNELS_BYTES = 2 * 1024 * 1024
 
 
 def read_inputs(spark: SparkSession, directories: Sequence[LogDirectory]) -> list[dict[str, Any]]:
@@ -81,7 +81,7 @@ def describe(partition: PartitionDirectory, segment: SegmentFile) -> dict[str, A
 
 def _checked(buffer: memoryview, segment: SegmentFile) -> dict[str, Any]:
     counted = _Counted()
-    position = counted.scan(buffer) if len(buffer) >= _WORTH_KERNELS_BYTES else 0
+    position = counted.scan(buffer) if len(buffer) >= WORTH_KERNELS_BYTES else 0
     has_holes = False
     for item in salvage(buffer, position=position, base_offset=segment.base_offset) if position < len(buffer) else ():
         if isinstance(item, Found):

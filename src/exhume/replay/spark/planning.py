@@ -13,14 +13,13 @@ from exhume.codecs.archives import ArchiveVolume
 from exhume.codecs.log_directory import Evidence, LogDirectory, PartitionDirectory, SegmentFile, discover
 from exhume.codecs.record_filter import RecordFilter
 from exhume.codecs.replicas import choose_replicas
-from exhume.codecs.segment_reader import ReadOptions, SegmentReader
+from exhume.codecs.segment_reader import WORTH_COMPILING_BYTES, WORTH_KERNELS_BYTES, ReadOptions, SegmentReader
 from exhume.findings import Finding, Findings
 from exhume.replay.spark.pushed_filters import Pushed
 from exhume.replay.spark.source_options import SourceOptions
 
 #: Kinds whose rows are about whole segments.
 _WHOLE_SEGMENTS = ("segments",)
-_WORTH_KERNELS_BYTES, _WORTH_COMPILING_BYTES = 2 * 1024 * 1024, 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +69,7 @@ def plan(evidence: Evidence, options: SourceOptions, pushed: Pushed) -> list[Tas
 
 def least_compiled_bytes(total_bytes: int) -> int | None:
     """From which size on a task reads by kernels, where a job reads so many bytes: what it takes to compile them counts for the job."""
-    return _WORTH_KERNELS_BYTES if total_bytes >= _WORTH_COMPILING_BYTES else None
+    return WORTH_KERNELS_BYTES if total_bytes >= WORTH_COMPILING_BYTES else None
 
 
 def _whole_segments(evidence: Evidence, options: SourceOptions, pushed: Pushed) -> Iterator[SegmentPart]:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from exhume.arrow_rows import LARGEST_INT64
 from exhume.codecs.partition_directory import PartitionDirectory
 from exhume.codecs.record_filter import RecordFilter
 from exhume.codecs.record_types import RECORD_TYPES
@@ -18,7 +19,6 @@ from exhume.replay.spark.kinds import filtered_kinds, kinds
 #: Columns that are held against a collection, and the condition that they stand for.
 _NAMES = {"group": "groups", "topic": "topics", "partition": "partitions", "record_type": "types"}
 _RANGES = {"record_offset": ("from_offset", "to_offset"), "timestamp_ms": ("from_time_ms", "to_time_ms")}
-_LARGEST = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,4 +112,4 @@ def _push_range(pushed: Pushed, column: str, comparison: str, value: int) -> Pus
 
 
 def _are_numbers(values: Iterable[Any]) -> bool:
-    return all(isinstance(value, int) and not isinstance(value, bool) and abs(value) <= _LARGEST for value in values)
+    return all(isinstance(value, int) and not isinstance(value, bool) and abs(value) <= LARGEST_INT64 for value in values)

@@ -49,8 +49,8 @@ ORDER = MESSAGES.names[:-1]
 _FACTS, _PIECES, _LOOKS = range(3)
 
 #: Rows that travel together are counted, not weighed: so none of them is large.
-_CHUNK_BYTES = 16 * 1024
-_BATCH_CHUNKS = 256
+CHUNK_BYTES = 16 * 1024
+BATCH_CHUNKS = 256
 
 Way = Literal["fold", "reduce", "whole", "refused"]
 
@@ -125,7 +125,7 @@ def first_stage(job: Job, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Reco
             for work in job.tasks[number]:
                 for row in _messages(job, work):
                     rows.append(row)
-                    if len(rows) >= _BATCH_CHUNKS:
+                    if len(rows) >= BATCH_CHUNKS:
                         yield pa.RecordBatch.from_pylist(rows, schema=MESSAGES)
                         rows = []
     if rows:
@@ -177,8 +177,8 @@ def _fold(job: Job, log: Log, work: Work) -> Iterator[dict[str, Any]]:
 
 def _chunks(work: Work, phase: int, message: int, content: bytes) -> Iterator[dict[str, Any]]:
     where = {"unit": work.log, "phase": phase, "stretch": work.number, "message": message}
-    for chunk, start in enumerate(range(0, len(content), _CHUNK_BYTES)):
-        yield where | {"chunk": chunk, "content": content[start : start + _CHUNK_BYTES]}
+    for chunk, start in enumerate(range(0, len(content), CHUNK_BYTES)):
+        yield where | {"chunk": chunk, "content": content[start : start + CHUNK_BYTES]}
 
 
 def _look(job: Job, log: Log, places: Collection[int]) -> Findings:

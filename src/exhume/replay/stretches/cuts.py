@@ -17,11 +17,10 @@ import numpy as np
 from exhume.codecs.kernels import records as columns
 from exhume.codecs.kernels import scan
 from exhume.codecs.kernels.primitives import Bytes, Int64s
-from exhume.codecs.kernels.records import LEAST_BYTES, split
+from exhume.codecs.kernels.records import LEAST_BYTES, NO_TIMESTAMP, split
 from exhume.replay.moment import Clock, Moment
 from exhume.replay.survivors.commit_times import take_commit_times
 
-_NO_TIME = -1
 #: Times that never went back, with how often each came: so many different ones are remembered.
 _MOST_HIGHS = 1 << 17
 
@@ -182,7 +181,7 @@ class TimeCutter:
         if records is None or (self._clock == "commit" and take_commit_times(run.data, records, records.shape[1]) < records.shape[1]):
             raise OddRecords
         times = records[columns.TIMESTAMP]
-        timed = np.nonzero(times != _NO_TIME)[0]
+        timed = np.nonzero(times != NO_TIMESTAMP)[0]
         self.facts.untimed += len(times) - len(timed)
         if not len(timed):
             return

@@ -34,8 +34,6 @@ from exhume.replay.survivors.tables import (
     with_room_for,
 )
 
-_BLOCK_BATCHES = 1024
-
 
 @dataclass(slots=True)
 class StretchFacts:
@@ -144,7 +142,7 @@ class _StretchFold:
             raise _GivenUp
         bound_offsets(self._rules, self._log, number)
         buffer = readable(segment.buffer)
-        rows = np.empty((_BLOCK_BATCHES, scan.COLUMNS), np.int64)
+        rows = np.empty((scan.BLOCK_BATCHES, scan.COLUMNS), np.int64)
         self._tables.counts[LEADER_EPOCH_SEEN] = -1
         position = start
         while position < end:

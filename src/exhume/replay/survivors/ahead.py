@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from exhume.codecs.batch_format import LZ4
 from exhume.codecs.kernels import inlined, kernel, scan
-from exhume.codecs.kernels.lz4 import LZ4, put_side_by_side
+from exhume.codecs.kernels.lz4 import put_side_by_side
 from exhume.codecs.kernels.primitives import Bytes, Int64s, Number, int16
 from exhume.replay.survivors import tables as columns
 from exhume.replay.survivors.asked import fold_asked, takes_room

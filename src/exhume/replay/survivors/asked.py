@@ -11,7 +11,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from exhume.codecs.batch_format import NO_PRODUCER_ID
 from exhume.codecs.kernels import inlined, kernel, scan
+from exhume.codecs.kernels.keys import LEAST_COMMIT_KEY_BYTES, PARTITION_BYTES
 from exhume.codecs.kernels.primitives import (
     NO_POSITION,
     NOT_EXACT,
@@ -43,7 +45,6 @@ from exhume.replay.survivors.rules import (
     DONE,
     IS_PART,
     LAST_COUNTED_OFFSET,
-    NO_PRODUCER_ID,
     NOTES_BATCHES,
     SEED,
     START_OFFSET,
@@ -51,8 +52,7 @@ from exhume.replay.survivors.rules import (
 from exhume.replay.survivors.tables import Tables, with_room
 from exhume.replay.survivors.transactions import producer_of
 
-_LEAST_KEY_BYTES, _LEAST_VALUE_BYTES = 10, 20
-_PARTITION_BYTES = 4
+_LEAST_VALUE_BYTES = 20
 #: With no more metadata the size of a plain value is a varint of one byte.
 _MOST_SHORT_METADATA = 0x3F - PLAIN_BYTES
 _UNKNOWN = -2
@@ -168,7 +168,7 @@ def _has_commits_of_others(
     like = UNLIKE_ANY
     while left > 0:
         record_end, _, offset_delta, key_start, key_size, value_start, value_size, like = read_like(data, position, end, like)
-        if record_end == NO_POSITION or key_size < _LEAST_KEY_BYTES or value_size < _LEAST_VALUE_BYTES:
+        if record_end == NO_POSITION or key_size < LEAST_COMMIT_KEY_BYTES or value_size < _LEAST_VALUE_BYTES:
             return False
         position, value_end = record_end, value_start + value_size
         record_offset = base_offset + offset_delta
@@ -176,11 +176,15 @@ def _has_commits_of_others(
             return False
         left, next_offset = left - 1, record_offset + 1
 
-        named = key_size - _PARTITION_BYTES
+        named = key_size - PARTITION_BYTES
         if named != known_size or not is_same(data, known_start, data, key_start, named):
             known_start, known_size, topic = key_start, named, np.int64(_UNKNOWN)
             record_type, size = int16(data, key_start), int16(data, key_start + 2)
-            if (record_type != OFFSET_COMMIT and record_type != LEGACY_OFFSET_COMMIT) or size < 0 or size > key_size - _LEAST_KEY_BYTES:
+            if (
+                (record_type != OFFSET_COMMIT and record_type != LEGACY_OFFSET_COMMIT)
+                or size < 0
+                or size > key_size - LEAST_COMMIT_KEY_BYTES
+            ):
                 return False
             accepted = rules[ACCEPTED_1] if record_type == OFFSET_COMMIT else rules[ACCEPTED_0]
             start = key_start + 4
@@ -191,7 +195,7 @@ def _has_commits_of_others(
                     return False
                 groups[group, columns.LEFT_OUT] = 1
             topic_size = int16(data, start + size)
-            if size + topic_size + _LEAST_KEY_BYTES != key_size or kind_of_text(data, start + size + 2, topic_size) == NOT_EXACT:
+            if size + topic_size + LEAST_COMMIT_KEY_BYTES != key_size or kind_of_text(data, start + size + 2, topic_size) == NOT_EXACT:
                 return False
 
         # As `fold` has it.

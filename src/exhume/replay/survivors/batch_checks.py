@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from exhume.codecs.batch_format import NO_PRODUCER_ID
 from exhume.codecs.kernels import kernel, scan
 from exhume.codecs.kernels.primitives import Int64s, Number
 from exhume.replay.survivors import tables as columns
@@ -13,7 +14,6 @@ from exhume.replay.survivors.rules import (
     LOWEST_OFFSET,
     MARKER_DECIDES,
     MOST_BATCH_BYTES,
-    NO_PRODUCER_ID,
     NOT_SOUND,
     ODD_BATCH,
     OFFSETS_GO_BACK,

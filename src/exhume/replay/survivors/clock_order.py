@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from exhume.arrow_rows import LARGEST_INT64
 from exhume.codecs.columns.runs import readable
 from exhume.codecs.file_content import looks_like
 from exhume.codecs.kernels import scan, times
@@ -13,17 +14,14 @@ from exhume.replay.broker_log import StrictLog
 from exhume.replay.moment import ClockOrder, Moment
 from exhume.replay.reading import CompiledLoad
 from exhume.replay.survivors.fold_pieces import runs
-from exhume.replay.survivors.rules import LARGEST
-
-_BLOCK_BATCHES = 1024
 
 
 def read_order(log: StrictLog, start_offset: int, at: Moment, fast: CompiledLoad) -> ClockOrder | None:
     """How the records are ordered in time; None where that has to be found out record by record."""
     assert at.time_ms is not None
-    if at.clock != "append" or abs(at.time_ms) > LARGEST:
+    if at.clock != "append" or abs(at.time_ms) > LARGEST_INT64:
         return None
-    found, rows = nothing_found(), np.empty((_BLOCK_BATCHES, scan.COLUMNS), np.int64)
+    found, rows = nothing_found(), np.empty((scan.BLOCK_BATCHES, scan.COLUMNS), np.int64)
     for segment in log.segments:
         if looks_like(memoryview(segment.buffer)) is not None:
             return None

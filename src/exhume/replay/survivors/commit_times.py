@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from exhume.codecs.kernels import kernel
 from exhume.codecs.kernels.primitives import NO_POSITION, Bytes, Int64s, Number, int16, int64, unsigned_varint
-from exhume.codecs.kernels.records import RECORD_TYPE, TIMESTAMP, VALUE_SIZE, VALUE_START
+from exhume.codecs.kernels.records import NO_TIMESTAMP, RECORD_TYPE, TIMESTAMP, VALUE_SIZE, VALUE_START
 from exhume.codecs.kernels.values import NEWEST_VERSION
 from exhume.codecs.layouts.offsets import COMMIT_FLEXIBLE_SINCE
 from exhume.codecs.record_types import OFFSET_COMMIT_TYPES
-
-_NONE = -1
 
 
 @kernel
@@ -40,5 +38,5 @@ def take_commit_times(data: Bytes, records: Int64s, count: Number) -> Number:
         if size < 0 or size > end - position - 8:
             return index
         committed = int64(data, position + size)
-        records[TIMESTAMP, index] = committed if committed >= 0 else _NONE
+        records[TIMESTAMP, index] = committed if committed >= 0 else NO_TIMESTAMP
     return count

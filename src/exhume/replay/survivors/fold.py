@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from exhume.codecs.kernels import inlined, kernel, scan
+from exhume.codecs.kernels.keys import LEAST_COMMIT_KEY_BYTES, PARTITION_BYTES
 from exhume.codecs.kernels.primitives import (
     NO_POSITION,
     NOT_EXACT,
@@ -27,7 +28,7 @@ from exhume.codecs.kernels.primitives import (
     kind_of_text,
     unsigned_varint,
 )
-from exhume.codecs.kernels.values import NEWEST_VERSION
+from exhume.codecs.kernels.values import MOST_STRING_BYTES, NEWEST_VERSION
 from exhume.codecs.layouts.offsets import COMMIT_FLEXIBLE_SINCE
 from exhume.codecs.record_types import LEGACY_OFFSET_COMMIT, OFFSET_COMMIT
 from exhume.replay.survivors import tables as columns
@@ -58,9 +59,6 @@ from exhume.replay.survivors.rules import (
 from exhume.replay.survivors.splitting import split
 from exhume.replay.survivors.tables import Tables
 from exhume.replay.survivors.transactions import fold_marker, producer_of, read_marker, stage
-
-_LEAST_KEY_BYTES, _PARTITION_BYTES = 10, 4
-_MOST_STRING_BYTES = 0x7FFF
 
 #: The version of most commits: with a leader epoch, without a topic id. The bytes of one without metadata, and where that lies.
 PLAIN_VERSION = 3
@@ -172,13 +170,13 @@ def _fold_records(
             continue
 
         # A commit: type 0 and 1 have the same keys.
-        if key_size != known_size or not is_same(data, known_start, data, key_start, key_size - _PARTITION_BYTES):
-            group_size = int16(data, key_start + 2) if key_size >= _LEAST_KEY_BYTES else -1
-            if group_size < 0 or group_size > key_size - _LEAST_KEY_BYTES:
+        if key_size != known_size or not is_same(data, known_start, data, key_start, key_size - PARTITION_BYTES):
+            group_size = int16(data, key_start + 2) if key_size >= LEAST_COMMIT_KEY_BYTES else -1
+            if group_size < 0 or group_size > key_size - LEAST_COMMIT_KEY_BYTES:
                 return ODD_KEY
             group_start, topic_start = key_start + 4, key_start + 6 + group_size
             topic_size = int16(data, topic_start - 2)
-            if topic_size < 0 or group_size + topic_size + _LEAST_KEY_BYTES != key_size:
+            if topic_size < 0 or group_size + topic_size + LEAST_COMMIT_KEY_BYTES != key_size:
                 return ODD_KEY
             group = find_name(group_names, data, group_start, group_size, hash_of(data, group_start, group_size, rules[SEED]))
             topic = find_name(topic_names, data, topic_start, topic_size, hash_of(data, topic_start, topic_size, rules[SEED]))
@@ -193,7 +191,7 @@ def _fold_records(
                     return TRANSACTIONAL
                 tables.producers[producer_of(rows, number, rules, tables), columns.TXN_IS_PASSED_ON] = 1
             continue
-        partition = int32(data, key_start + key_size - _PARTITION_BYTES)
+        partition = int32(data, key_start + key_size - PARTITION_BYTES)
         previous = key
         key = np.int64(keys.rows[previous, NEXT]) if previous >= 0 else np.int64(-1)
         if key < 0 or not is_key(keys.rows, key, group, topic, partition):
@@ -228,7 +226,7 @@ def _fold_records(
         else:
             metadata_size = int16(data, at)
             at += 2
-        if metadata_size < 0 or metadata_size > _MOST_STRING_BYTES or metadata_size > value_end - at - 8:
+        if metadata_size < 0 or metadata_size > MOST_STRING_BYTES or metadata_size > value_end - at - 8:
             return ODD_VALUE
         metadata = np.int64(0)
         if metadata_size:
@@ -312,11 +310,11 @@ def _fold_alike(
         metadata_size = plain_metadata_size(data, value_start, record[columns.VALUE_SIZE])
         if record[columns.KEY_SIZE] != known_size or metadata_size < 0:
             break
-        partition = int32(data, key_start + known_size - _PARTITION_BYTES)
+        partition = int32(data, key_start + known_size - PARTITION_BYTES)
         following = np.int64(rows[key, NEXT])
         if following < 0 or not is_key(rows, following, group, topic, partition):
             break
-        if not is_same(data, known_start, data, key_start, known_size - _PARTITION_BYTES):
+        if not is_same(data, known_start, data, key_start, known_size - PARTITION_BYTES):
             break
         metadata = np.int64(0)
         if metadata_size:

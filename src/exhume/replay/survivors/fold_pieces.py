@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from exhume.codecs.batches import MOST_OFFSETS_IN_SEGMENT
+from exhume.arrow_rows import LARGEST_INT64
+from exhume.codecs.batch_format import MOST_OFFSETS_IN_SEGMENT
 from exhume.codecs.columns.runs import readable
 from exhume.codecs.columns.sections import Sections
 from exhume.codecs.file_content import looks_like
@@ -21,7 +22,7 @@ from exhume.replay.reading import CompiledLoad
 from exhume.replay.survivors.ahead import fold_ahead
 from exhume.replay.survivors.asked import fold_asked
 from exhume.replay.survivors.fold import fold
-from exhume.replay.survivors.rules import ASKED_GROUPS, BAD_RECORD, BEYOND_OFFSET, DONE, LARGEST, LOWEST_OFFSET, ODD_BATCH
+from exhume.replay.survivors.rules import ASKED_GROUPS, BAD_RECORD, BEYOND_OFFSET, DONE, LOWEST_OFFSET, ODD_BATCH
 from exhume.replay.survivors.stretches import Piece
 from exhume.replay.survivors.tables import (
     FIRST_BASE_OFFSET,
@@ -42,7 +43,6 @@ from exhume.replay.survivors.tables import (
 if TYPE_CHECKING:
     from exhume.replay.survivors.odd_places import OddPlaces
 
-_BLOCK_BATCHES = 1024
 #: So few that their bytes are still near when they have been verified.
 _NEAR_BATCHES = 128
 #: What is folded in one call: records, bytes, batches.
@@ -121,7 +121,7 @@ def _fold_batches(
 
 def _fold_block(content: Bytes, piece: Piece, rules: Int64s, tables: Tables, fast: CompiledLoad) -> tuple[Tables, int]:
     """These tables, and the first batches of this piece folded into them; the byte behind the last one that was."""
-    rows = np.empty((_BLOCK_BATCHES, scan.COLUMNS), np.int64)
+    rows = np.empty((scan.BLOCK_BATCHES, scan.COLUMNS), np.int64)
     count, _ = scan.scan(content, piece.start, piece.end, fast.verify, rows)
     tables, done = _fold_rows((rows, count, content), piece.segment, rules, tables, fast)
     if done:
@@ -146,7 +146,7 @@ def _fold_rows(block: tuple[Int64s, int, Bytes], segment: int, rules: Int64s, ta
         for first, last, data, bodies in runs(content, rows, count, fast.cap_bytes):
             tables = with_room_for(tables, rows, first, last, bodies)
             if rules[ASKED_GROUPS]:
-                done = fold_asked(rows, first, last, data, bodies, segment, rules, tables, np.full(3, LARGEST))
+                done = fold_asked(rows, first, last, data, bodies, segment, rules, tables, np.full(3, LARGEST_INT64))
             else:
                 done = fold(rows, first, last, data, bodies, segment, rules, tables)
             if done < last:
@@ -162,7 +162,7 @@ def bound_offsets(rules: Int64s, log: StrictLog, number: int) -> None:
     """Set what the segment of this number may hold."""
     base_offset = log.segments[number].file.base_offset
     rules[LOWEST_OFFSET] = base_offset
-    rules[BEYOND_OFFSET] = min(base_offset + MOST_OFFSETS_IN_SEGMENT + 1, LARGEST)
+    rules[BEYOND_OFFSET] = min(base_offset + MOST_OFFSETS_IN_SEGMENT + 1, LARGEST_INT64)
     for later in log.segments[number + 1 : number + 2]:
         rules[BEYOND_OFFSET] = min(rules[BEYOND_OFFSET], later.file.base_offset)
 

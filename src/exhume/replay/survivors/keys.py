@@ -13,7 +13,8 @@ import numpy.typing as npt
 
 from exhume.codecs.kernels import inlined
 from exhume.codecs.kernels.instructions import fetch
-from exhume.codecs.kernels.primitives import Number, Words
+from exhume.codecs.kernels.primitives import BACK, HALF, MIX, TURN, Number, Words
+from exhume.replay.survivors.names import FREE, LOWER, ONE, UPPER
 
 #: A row of a key: what it names, and the key whose commit came behind its own the last time, -1 for none. The next one is mostly that
 #: again, and found without the index.
@@ -22,13 +23,6 @@ NAMED_COLUMNS, COLUMNS = 3, 4
 
 Int32s = npt.NDArray[np.int32]
 
-_UPPER = np.uint64(0xFFFFFFFF00000000)
-_LOWER = np.uint64(0xFFFFFFFF)
-_HALF = np.uint64(32)
-_ONE = np.uint64(1)
-_FREE = np.uint64(0)
-_MIX = np.uint64(0x9E3779B97F4A7C15)
-_TURN, _BACK = np.uint64(29), np.uint64(35)
 _LINE_BITS = 3
 #: Partitions of a line.
 IN_LINE = 1 << _LINE_BITS
@@ -45,12 +39,12 @@ class Keys(NamedTuple):
 @inlined
 def hash_of_key(group: Number, topic: Number, partition: Number, seed: Number) -> np.uint64:
     """A hash of a key, with a seed for the reason that `primitives.hash_of` has one."""
-    value = (np.uint64(seed) ^ np.uint64(group << 32 | topic)) * _MIX
-    value = ((value << _TURN | value >> _BACK) ^ np.uint64(partition >> _LINE_BITS)) * _MIX
-    value = (value ^ value >> _HALF) * _MIX
-    value ^= value >> _HALF
+    value = (np.uint64(seed) ^ np.uint64(group << 32 | topic)) * MIX
+    value = ((value << TURN | value >> BACK) ^ np.uint64(partition >> _LINE_BITS)) * MIX
+    value = (value ^ value >> HALF) * MIX
+    value ^= value >> HALF
     # The upper half says where it belongs. All lines begin at another partition: a topic may have no more than one.
-    return value & ~(_PLACE_IN_LINE << _HALF) | ((value ^ np.uint64(partition)) & _PLACE_IN_LINE) << _HALF
+    return value & ~(_PLACE_IN_LINE << HALF) | ((value ^ np.uint64(partition)) & _PLACE_IN_LINE) << HALF
 
 
 @inlined
@@ -64,22 +58,22 @@ def find_key(keys: Keys, group: Number, topic: Number, partition: Number, key_ha
     """The number of this key, and its slot; -1 where it is new, and the slot that is free for it."""
     slots, rows = keys
     mask = np.uint64(len(slots) - 1)
-    tag = key_hash & _UPPER
-    at = key_hash >> _HALF & mask
-    while slots[at] != _FREE:
+    tag = key_hash & UPPER
+    at = key_hash >> HALF & mask
+    while slots[at] != FREE:
         entry = slots[at]
-        if entry & _UPPER == tag:
-            number = np.int64(entry & _LOWER) - 1
+        if entry & UPPER == tag:
+            number = np.int64(entry & LOWER) - 1
             if is_key(rows, number, group, topic, partition):
                 return number, at
-        at = at + _ONE & mask
+        at = at + ONE & mask
     return np.int64(-1), at
 
 
 @inlined
 def fetch_slot(keys: Keys, key_hash: np.uint64) -> None:
     """Have the processor fetch the place where `find_key` begins to look."""
-    fetch(keys.slots, np.int64(key_hash >> _HALF & np.uint64(len(keys.slots) - 1)))
+    fetch(keys.slots, np.int64(key_hash >> HALF & np.uint64(len(keys.slots) - 1)))
 
 
 @inlined
@@ -90,4 +84,4 @@ def add_key(keys: Keys, number: Number, slot: np.uint64, group: Number, topic: N
     rows[number, TOPIC] = topic
     rows[number, PARTITION] = partition
     rows[number, NEXT] = -1
-    slots[slot] = key_hash & _UPPER | np.uint64(number + 1)
+    slots[slot] = key_hash & UPPER | np.uint64(number + 1)

@@ -11,17 +11,15 @@ from typing import NamedTuple
 import numpy as np
 
 from exhume.codecs.kernels import inlined, kernel
-from exhume.codecs.kernels.primitives import Bytes, Int64s, Number, Words, is_same
+from exhume.codecs.kernels.primitives import HALF, MIX, Bytes, Int64s, Number, Words, is_same
 
 START, SIZE = 0, 1
 NAME_COLUMNS = 2
 
-_UPPER = np.uint64(0xFFFFFFFF00000000)
-_LOWER = np.uint64(0xFFFFFFFF)
-_HALF = np.uint64(32)
-_ONE = np.uint64(1)
-_FREE = np.uint64(0)
-_MIX = np.uint64(0x9E3779B97F4A7C15)
+UPPER = np.uint64(0xFFFFFFFF00000000)
+LOWER = np.uint64(0xFFFFFFFF)
+ONE = np.uint64(1)
+FREE = np.uint64(0)
 
 
 class Names(NamedTuple):
@@ -43,15 +41,15 @@ def find_name(names: Names, buffer: Bytes, start: Number, size: Number, name_has
     """The number of the name `buffer[start:start + size]`; -1 where it is new."""
     index, places, content = names
     mask = np.uint64(len(index) - 1)
-    tag = name_hash & _UPPER
-    at = name_hash >> _HALF & mask
-    while index[at] != _FREE:
+    tag = name_hash & UPPER
+    at = name_hash >> HALF & mask
+    while index[at] != FREE:
         entry = index[at]
-        if entry & _UPPER == tag:
-            number = np.int64(entry & _LOWER) - 1
+        if entry & UPPER == tag:
+            number = np.int64(entry & LOWER) - 1
             if places[number, SIZE] == size and is_same(content, places[number, START], buffer, start, size):
                 return number
-        at = at + _ONE & mask
+        at = at + ONE & mask
     return np.int64(-1)
 
 
@@ -63,15 +61,15 @@ def add_name(names: Names, number: Number, content_start: Number, buffer: Bytes,
         content[content_start + offset] = buffer[start + offset]
     places[number, START] = content_start
     places[number, SIZE] = size
-    _enter(index, name_hash & _UPPER | np.uint64(number + 1))
+    _enter(index, name_hash & UPPER | np.uint64(number + 1))
 
 
 @kernel
 def _enter(index: Words, entry: np.uint64) -> None:
     mask = np.uint64(len(index) - 1)
-    at = entry >> _HALF & mask
-    while index[at] != _FREE:
-        at = at + _ONE & mask
+    at = entry >> HALF & mask
+    while index[at] != FREE:
+        at = at + ONE & mask
     index[at] = entry
 
 
@@ -79,16 +77,16 @@ def _enter(index: Words, entry: np.uint64) -> None:
 def move_entries(old: Words, new: Words) -> None:
     """Enter everything of one index into another."""
     for entry in old:
-        if entry != _FREE:
+        if entry != FREE:
             _enter(new, entry)
 
 
 @inlined
 def _mixed(producer_id: Number, seed: Number) -> np.uint64:
     """A hash of a producer id, with a seed for the reason that `hash_of` has one."""
-    value = (np.uint64(producer_id) ^ np.uint64(seed)) * _MIX
-    value = (value ^ value >> _HALF) * _MIX
-    return value ^ value >> _HALF
+    value = (np.uint64(producer_id) ^ np.uint64(seed)) * MIX
+    value = (value ^ value >> HALF) * MIX
+    return value ^ value >> HALF
 
 
 @inlined
@@ -99,7 +97,7 @@ def find_producer(producers: Int64s, index: Int64s, producer_id: Number, seed: N
     while index[at] != 0:
         if producers[index[at] - 1, 0] == producer_id:
             return index[at] - 1
-        at = at + _ONE & mask
+        at = at + ONE & mask
     return np.int64(-1)
 
 
@@ -116,5 +114,5 @@ def enter_producer(producers: Int64s, number: Number, index: Int64s, seed: Numbe
     mask = np.uint64(len(index) - 1)
     at = _mixed(producers[number, 0], seed) & mask
     while index[at] != 0:
-        at = at + _ONE & mask
+        at = at + ONE & mask
     index[at] = number + 1

@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from exhume.codecs.batch_format import GZIP, HEADER_BYTES
 from exhume.codecs.batch_writer import NewRecord, encode_batch
-from exhume.codecs.batches import HEADER_BYTES, Batch, end_reason, first_offset, read_header_fields
+from exhume.codecs.batches import Batch, end_reason, first_offset, read_header_fields
 from exhume.codecs.columns.runs import readable
 from exhume.codecs.compression import decompress
 from exhume.codecs.kernels import scan
@@ -52,7 +53,6 @@ from exhume.replay.survivors.tables import Tables, given_up, with_room_for
 #: What writing records anew can mend.
 _MENDABLE = (BAD_RECORD, ODD_KEY, ODD_VALUE)
 #: Written anew, a batch is one whose records do not lie in its segment: like any compressed one.
-_GZIP = 1
 #: What the keys of commits begin with.
 _COMMIT_KEYS = tuple(record_type.to_bytes(2, "big") for record_type in OFFSET_COMMIT_TYPES)
 
@@ -154,7 +154,7 @@ class OddPlaces(ABC):
         row = _row(batch, tables)
         row[0, scan.POSITION] = position = mended_position(batch.byte_position)
         row[0, scan.RECORD_COUNT] = len(records)
-        row[0, scan.ATTRIBUTES] = row[0, scan.ATTRIBUTES] & ~scan.CODEC | _GZIP
+        row[0, scan.ATTRIBUTES] = row[0, scan.ATTRIBUTES] & ~scan.CODEC | GZIP
         data = np.frombuffer(section or b"\0", np.uint8)
         tables = self._folded(tables, segment, row, data, (0, len(section)))
         if tables.counts[columns.STATUS] != DONE:

@@ -6,12 +6,13 @@ import secrets
 
 import numpy as np
 
-from exhume.codecs.batches import CODEC_NAMES
+from exhume.arrow_rows import LARGEST_INT64
+from exhume.codecs.compression import CODECS
 from exhume.codecs.kernels import scan
 from exhume.codecs.kernels.primitives import Int64s
 from exhume.codecs.record_types import GROUP_METADATA, LEGACY_OFFSET_COMMIT, OFFSET_COMMIT
 from exhume.replay.profiles import BrokerProfile, JavaProfile, ScalaProfile
-from exhume.replay.reading import LoadInputs
+from exhume.replay.reading import LoadInputs, refused_formats
 
 #: How a fold ended: done, or why the log is to be loaded record by record.
 (
@@ -44,8 +45,6 @@ RULES = 16
 
 #: What a kernel gives for a key, a value or a marker that no release may read as it stands, and for a name that is left to the loader.
 ODD, PASSED_ON = -3, -2
-NO_PRODUCER_ID = -1
-LARGEST = int(np.iinfo(np.int64).max)
 
 
 def are_alike(rules: Int64s, folded_by: Int64s, *, has_producers: bool) -> bool:
@@ -67,15 +66,16 @@ def rules_of(profile: BrokerProfile, inputs: LoadInputs, start_offset: int, last
     rules = np.zeros(RULES, np.int64)
     rules[SEED] = secrets.randbits(62)
     rules[START_OFFSET] = start_offset
-    rules[LAST_COUNTED_OFFSET] = LARGEST if last_offset is None else last_offset
+    rules[LAST_COUNTED_OFFSET] = LARGEST_INT64 if last_offset is None else last_offset
     for rule, record_type in ((ACCEPTED_0, LEGACY_OFFSET_COMMIT), (ACCEPTED_1, OFFSET_COMMIT), (ACCEPTED_2, GROUP_METADATA)):
         if record_type in profile.values:
             known = profile.values[record_type].versions
             accepted = profile.value_versions[record_type]
             rules[rule] = sum(1 << version for version in known if accepted is None or version in accepted)
     rules[TAKES_NULL_PROTOCOL] = True
-    rules[MOST_BATCH_BYTES] = LARGEST
-    rules[REFUSED_CODECS] = sum(1 << codec for codec in range(scan.CODEC + 1) if codec not in CODEC_NAMES)
+    rules[MOST_BATCH_BYTES] = LARGEST_INT64
+    readable = [codec.number for codec in CODECS.values() if codec.name not in refused_formats(profile)]
+    rules[REFUSED_CODECS] = sum(1 << codec for codec in range(scan.CODEC + 1) if codec not in readable)
     if isinstance(profile, JavaProfile):
         rules[MARKER_DECIDES] = profile.marker_decides
         rules[TOMBSTONE_VOIDS] = profile.tombstone_drops_pending
@@ -83,7 +83,4 @@ def rules_of(profile: BrokerProfile, inputs: LoadInputs, start_offset: int, last
         rules[TAKES_NULL_PROTOCOL] = profile.null_protocol_is_readable
         if profile.oversized_batch == "stall":
             rules[MOST_BATCH_BYTES] = inputs.load_buffer_bytes
-        for codec, name in CODEC_NAMES.items():
-            if name in profile.refused_formats:
-                rules[REFUSED_CODECS] |= 1 << codec
     return rules

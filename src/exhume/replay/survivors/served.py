@@ -22,8 +22,6 @@ from exhume.replay.broker_log import (
     valid_bytes,
 )
 
-_BLOCK_BATCHES = 1024
-
 
 def likely_log(partition: PartitionDirectory, stop: Stop) -> StrictLog:
     """The log that a broker serves where nothing but its end is damaged: torn, as that of a copy is, or zeros of a file made ahead.
@@ -65,7 +63,7 @@ def recovered_log(partition: PartitionDirectory) -> StrictLog:
 def _valid_bytes(segment: ServedSegment, log: StrictLog) -> int:
     """What `valid_bytes` says; by a kernel as far as batches are of format 2 and follow one another."""
     content = readable(segment.buffer)
-    rows = np.empty((_BLOCK_BATCHES, scan.COLUMNS), np.int64)
+    rows = np.empty((scan.BLOCK_BATCHES, scan.COLUMNS), np.int64)
     position, last_offset = 0, -1
     while position < segment.end:
         count, behind = scan.scan(content, position, segment.end, True, rows)
@@ -83,7 +81,7 @@ def _valid_bytes(segment: ServedSegment, log: StrictLog) -> int:
             if has_unknown_control_type(segment.buffer, read_header_fields(segment.buffer, marker)):
                 return valid_bytes(segment, log)
         position = behind
-        if len(found) < _BLOCK_BATCHES:
+        if len(found) < scan.BLOCK_BATCHES:
             break
     batch = next(iter(FileWalk(segment, position)), None)
     if batch is None or checksum(segment.buffer, batch, batch.end_position) != batch.crc:

@@ -13,13 +13,13 @@ from itertools import accumulate, pairwise
 
 from exhume.codecs.columns.runs import readable
 from exhume.codecs.kernels.borders import NOWHERE, next_batch
+from exhume.codecs.segment_windows import SEARCHED_BYTES
 from exhume.replay.broker_log import StrictLog
 
 #: Every stretch meets all keys anew, so what is small is not cut. Threads begin and end at different times: of a large log there is more
 #: than one stretch for each.
 _LEAST_BYTES, _LARGE_BYTES, _MOST_BYTES = 16 << 20, 512 << 20, 768 << 20
 #: How far to look for a batch.
-_SEARCHED_BYTES = 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ def _edge(log: StrictLog, segments: Sequence[int], borders: Sequence[int], targe
     index = bisect_right(borders, target) - 1
     segment = log.segments[segments[index]]
     start = target - borders[index]
-    position = next_batch(readable(segment.buffer), start, min(start + _SEARCHED_BYTES, segment.end), segment.file.base_offset)
+    position = next_batch(readable(segment.buffer), start, min(start + SEARCHED_BYTES, segment.end), segment.file.base_offset)
     return nearest if position == NOWHERE else borders[index] + int(position)
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from exhume.codecs.batch_format import NO_PRODUCER_ID
 from exhume.codecs.kernels import inlined, kernel, scan
 from exhume.codecs.kernels.primitives import Bytes, Int64s, Number, int16
 from exhume.codecs.kernels.records import read_fields
 from exhume.replay.survivors import tables as columns
 from exhume.replay.survivors.names import enter_producer, find_producer
 from exhume.replay.survivors.passing import pass_record
-from exhume.replay.survivors.rules import DONE, IS_PART, LAST_COUNTED_OFFSET, MARKER_DECIDES, NO_PRODUCER_ID, ODD, ODD_MARKER, SEED
+from exhume.replay.survivors.rules import DONE, IS_PART, LAST_COUNTED_OFFSET, MARKER_DECIDES, ODD, ODD_MARKER, SEED
 from exhume.replay.survivors.tables import Tables
 
 _COMMIT_MARKER = 1

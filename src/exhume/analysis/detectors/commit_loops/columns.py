@@ -15,6 +15,8 @@ Floats = npt.NDArray[np.float64]
 NONE = -1
 #: The number for no committed offset.
 NEVER = -(1 << 63)
+#: The number for a difference that does not fit into 64 bits.
+FARTHEST = (1 << 63) - 1
 #: The number of last rises or intervals whose median is the usual one.
 USUAL = 20
 
@@ -103,7 +105,7 @@ BEGINS = {
     KeyColumn.NEWEST_OFFSET: NONE,
     KeyColumn.HIGHEST_LEADER_EPOCH: NONE,
     KeyColumn.KNOWN_LEADER_EPOCH: NONE,
-    KeyColumn.LOWEST: (1 << 63) - 1,
+    KeyColumn.LOWEST: FARTHEST,
     KeyColumn.HIGHEST: NEVER,
     KeyColumn.FIRST_OFFSET: NONE,
     KeyColumn.FIRST_TIME: NONE,

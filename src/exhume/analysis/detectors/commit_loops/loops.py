@@ -11,6 +11,7 @@ import numpy as np
 from exhume.analysis.detectors.commit_loops.columns import (
     BIT_COUNT,
     COMMIT_COLUMNS,
+    FARTHEST,
     NONE,
     USUAL,
     Bit,
@@ -22,14 +23,14 @@ from exhume.analysis.detectors.commit_loops.columns import (
     NotedColumn,
     SilenceColumn,
 )
+from exhume.durations import MINUTE_MS
 
-MINUTE_MS = 60_000
 #: A value is compared with this many last ones first. For most values that is enough.
 _FEW = 5
 #: The number of `empty` in `commits.GROUP_PHASES`.
 EMPTY = 1
-#: The result for a difference that does not fit into 64 bits. Half of it is more than `_FAR`: the compiler assumes that nothing overflows.
-_FARTHEST, _FAR = (1 << 63) - 1, (1 << 62) - 1
+#: Half of `FARTHEST` is more than `_FAR`: the compiler assumes that nothing overflows.
+_FAR = (1 << 62) - 1
 
 
 def look_up(codes: Int64s, known: Int64s, slots: Int64s, numbers: Int64s) -> None:
@@ -150,12 +151,12 @@ def update_keys(
                     is_rewind = keys[key, KeyColumn.WAS_REWOUND] != 0
                 else:
                     is_far = (value >> 1) - (last[key, CommitColumn.VALUE] >> 1) > _FAR
-                    rises[row] = _FARTHEST if is_far else value - last[key, CommitColumn.VALUE]
+                    rises[row] = FARTHEST if is_far else value - last[key, CommitColumn.VALUE]
                     is_noted = rises[row] > jump_floor
                 if time != NONE and last[key, CommitColumn.TIME] != NONE:
                     time_before, interval = last[key, CommitColumn.TIME], 0
                     if time > time_before:
-                        interval = _FARTHEST if (time >> 1) - (time_before >> 1) > _FAR else time - time_before
+                        interval = FARTHEST if (time >> 1) - (time_before >> 1) > _FAR else time - time_before
                     intervals[row] = interval
                     # After another long interval it is no pause.
                     is_long = interval > pause_ms and (interval - 1) // pause_ratio >= keys[key, KeyColumn.LAST_INTERVAL]
@@ -226,7 +227,7 @@ def update_groups(rows: Int64s, least_ms: int, groups: Int64s, intervals: Int64s
         if before != NONE and before != time:  # noqa: PLR1714
             intervals[row] = 0
             if time > before:
-                intervals[row] = _FARTHEST if (time >> 1) - (before >> 1) > _FAR else time - before
+                intervals[row] = FARTHEST if (time >> 1) - (before >> 1) > _FAR else time - before
             if intervals[row] >= least_ms:
                 silent[count, SilenceColumn.ROW], silent[count, SilenceColumn.BEFORE] = row, before
                 silent[count, SilenceColumn.OFFSET_BEFORE] = groups[group, GroupColumn.LAST_OFFSET]
