@@ -1,7 +1,7 @@
-"""What each log is condensed to, kept by the executors, to be looked at again: log by log, and all of it together in one task.
+"""The condensed form of each log, kept by the executors for detectors: log by log, and all logs in one task.
 
-What a log comes to has two sides. Facts are small; they are collected. The rest is as large as what lives in the log; it stays where it
-was made, as bytes. They are compressed: Spark takes longer to move them, and to keep them, than that takes.
+Facts about a log are small, and the driver collects them. The rest grows with the live keys of the log; it stays with its executor as
+compressed bytes, because Spark takes longer to move and keep bytes than to compress them.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class OneLog:
 
 @dataclass(slots=True)
 class CondensedLogs:
-    """What `condense` makes of each of these logs; `facts` and `damage` are known at once. To be closed."""
+    """The condensed form of each of these logs; `facts` and `damage` are known at once. Close it after use."""
 
     spark: SparkSession
     logs: Sequence[OneLog]

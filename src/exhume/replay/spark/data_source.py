@@ -55,7 +55,7 @@ class OffsetsTopicReader(DataSourceReader):
 
 
 class FilteringReader(OffsetsTopicReader):
-    """The same, where Spark may push filters down: it refuses readers that take them while that is switched off."""
+    """The reader for sessions with filter pushdown: Spark refuses it while pushdown is off."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
         for each in filters:
@@ -97,7 +97,7 @@ def register(spark: SparkSession) -> None:
 
 
 def _chosen_columns(kind: str, schema: StructType) -> pa.Schema:
-    """The columns that a reader was asked for: all, or those of a schema that the user gave."""
+    """The columns to read: all, or those of the user's schema."""
     whole = for_spark(kinds()[kind])
     types = {field.name: field.dataType for field in from_arrow_schema(whole).fields}
     for column in schema.fields:

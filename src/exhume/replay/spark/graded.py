@@ -1,4 +1,4 @@
-"""A table about each log by itself that needs its bytes once more, beside what its load came to: how complete a past state is."""
+"""The completeness of a past state: a table about each log that reads its bytes again, beside its load."""
 
 from __future__ import annotations
 

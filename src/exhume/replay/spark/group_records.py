@@ -52,8 +52,8 @@ class RecordTable:
 class GroupRecords:
     """The records of these `types` in this evidence; those of `id_types` name topics by id.
 
-    `spans_of` makes the spans of rows of `schemas.BATCHES`, as a dict by replica and offsets partition, and `join` one of two that
-    follow one another in a log. `names` gives the names of topics; it is asked only where there are records of `id_types`.
+    `spans_of` makes spans of rows of `schemas.BATCHES`, as a dict by replica and offsets partition; `join` joins two successive spans of a
+    log. `names` gives the names of topics; it is called only if there are records of `id_types`.
     """
 
     spark: SparkSession
@@ -147,7 +147,7 @@ def _group_of(key: bytes | None) -> str | None:
 
 def _made(table: RecordTable, names: TopicNames, spans: Spans, rows: pa.Table) -> pa.Table:
     ordered = rows.sort_by([(_TASK, "ascending"), (_ROW, "ascending")]).select(_RECORDS.names).cast(_RECORDS)
-    # Whoever makes a table may learn names: of one group's records, those of the others do not know.
+    # A maker may learn names from the records of one group; other groups must not see them.
     its_names = TopicNames()
     its_names.take(names)
     return table.make(ordered.to_batches(), its_names, spans).cast(plain_schema(table.schema))

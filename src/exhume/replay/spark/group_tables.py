@@ -1,7 +1,7 @@
-"""Tables about each group by itself, made where its rows are.
+"""Tables about each group by itself, made on the executor that has its rows.
 
-A function that makes a table of a state can be applied to the state of one group at a time, if what it says of a group hangs on that
-group alone; so it works side by side, and no state is ever in one place.
+A function from a state to a table can run on the state of one group at a time, if its rows depend on that group alone. So groups are
+handled in parallel, and no task needs the whole state.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What was read, for the chain of evidence: every segment with its size, the verdict on its checksums, its offsets and its digest."""
+"""The list of segments that a job read, for the chain of evidence: size, result of the checksums, offsets and digest."""
 
 from __future__ import annotations
 

@@ -38,9 +38,10 @@ WORTH_STRETCHES_BYTES = 4 * MEGABYTE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What is to be loaded, and how: as `LoadOptions`, at one moment or at several that ascend by time; `tables` are those wanted.
+    """The options of a load on Spark: those of `LoadOptions`, one moment or several in ascending order, and the wanted `tables`.
 
-    Logs of `least_bytes` and more are loaded in stretches of about `stretch_bytes`; None: by what there is to read, and cores to do it.
+    Logs of `least_bytes` or more are loaded in stretches of about `stretch_bytes`; None: chosen from the size of the logs and the number of
+    cores.
     """
 
     release: str
@@ -58,8 +59,9 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class LoadedLogs:
-    """What came of some logs: `rows` (of `wide`) of all of them, kept where they were made; `ways` says how each of `logs` was loaded,
-    and `damage` counts findings that make an answer partial.
+    """The result of loading some logs: `rows` (of `wide`) stay with the executors.
+
+    `ways` has the way of each of `logs`; `damage` counts findings that make an answer partial.
     """
 
     rows: DataFrame
@@ -101,7 +103,7 @@ def _problems(rows: DataFrame) -> dict[int, LoadProblem]:
 
 
 def parallelism(spark: SparkSession) -> int:
-    """How many tasks run at once, as far as the session says."""
+    """The number of parallel tasks, from the session."""
     try:
         return max(1, spark.sparkContext.defaultParallelism)
     except Exception:  # a session of Spark Connect has no context, and a class of its own for saying so

@@ -28,7 +28,7 @@ def _rows(look: Look, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBa
 
 
 def first_of_each(rows: DataFrame, alike: Sequence[str], place: str) -> DataFrame:
-    """Of rows that have the same in these columns, nulls too, the one with the lowest place; without the column of the place."""
+    """The row with the lowest place among rows with equal values in these columns, nulls included; without the place column."""
     from pyspark.sql import Window, functions
 
     turn = functions.row_number().over(Window.partitionBy(*alike).orderBy(place))

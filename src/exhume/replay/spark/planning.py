@@ -1,7 +1,7 @@
-"""What a job reads, in tasks of about equal size: the driver lists, and opens no segment.
+"""Plan a job in tasks of about equal size: the driver lists files and opens no segment.
 
-Small segments are packed together; a segment of more than twice the wanted size is cut into parts, if it has an offset index to find
-borders by; its parts are found where they are read. All that lies in one archive is one task, since an archive is unpacked whole.
+Small segments share a task. A segment of more than twice the wanted size is cut into parts, if it has an offset index; the task that reads
+a part finds its borders. All files of one archive are one task, because exhume unpacks an archive as a whole.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class SegmentPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """What one task reads; `findings` are those of the search, which the first task of the kind `findings` tells."""
+    """The segments of one task; `findings` are those of the search, which the first task of the kind `findings` returns."""
 
     parts: tuple[SegmentPart, ...]
     read_options: ReadOptions
@@ -89,7 +89,7 @@ def _whole_segments(evidence: Evidence, options: SourceOptions, pushed: Pushed) 
 
 
 def _can_hold(segment: SegmentFile, behind: int | None, wanted: RecordFilter) -> bool:
-    """False where the names of this segment and of the one behind it say that all its offsets lie outside of what is wanted."""
+    """False if the names of this segment and of the next show that all its offsets are outside the wanted range."""
     if wanted.to_offset is not None and segment.base_offset > wanted.to_offset:
         return False
     return not (wanted.from_offset is not None and behind is not None and behind <= wanted.from_offset)

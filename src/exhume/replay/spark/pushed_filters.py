@@ -32,7 +32,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Pushed:
-    """What was taken over from Spark, beside the options. `is_empty`: no row can meet it."""
+    """The filters that Spark pushed down, beside the options. `is_empty`: no row can pass them."""
 
     wanted: RecordFilter
     replicas: frozenset[str] | None = None
@@ -49,7 +49,7 @@ class Pushed:
 
 
 def push(pushed: Pushed, kind: str, condition: Condition) -> Pushed | None:
-    """The same with one condition more; None where the reader cannot meet it for every row of this kind."""
+    """Add one condition; None if the reader cannot apply it to all rows of this kind."""
     # Findings of a search have no partition: for them it would not be the same.
     if kind == "findings" or condition.column not in kinds()[kind].names:
         return None

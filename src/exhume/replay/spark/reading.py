@@ -1,4 +1,4 @@
-"""What a task reads, as record batches of its kind: the readers that read local logs, one segment or part of one after the other."""
+"""Read the segments of a task as record batches of its kind, with the readers of local logs, one segment or part after another."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def read_task(task: Task, options: SourceOptions, wanted: RecordFilter) -> Itera
         reader.total_bytes = total_bytes
         yield from _Reading(reader, partition, segment, options, wanted).batches()
         if isinstance(segment.volume, RemoteVolume):
-            # What was fetched takes room, and nobody reads it twice.
+            # Fetched segments take disk space, and a task reads each only once.
             segment.volume.close()
     if options.kind == "findings":
         yield from findings.to_table().to_batches()

@@ -86,7 +86,7 @@ RECORD_OPTIONS = ("groups", "topics", "partitions", "types", "from_offset", "to_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceOptions:
-    """What to read, and how. `wanted` has the conditions on records; `of` is `kind` but for the kind `reads`."""
+    """The options of the data source. `wanted` has the conditions on records; `of` is `kind` except for the kind `reads`."""
 
     kind: str
     of: str

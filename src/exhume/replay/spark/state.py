@@ -104,7 +104,7 @@ class StateFrames(Mapping[str, "DataFrame"]):
 
     @property
     def topic_names(self) -> TopicNames:
-        """The names of topics that are known at the first moment: what lies beside the logs tells them, and what was loaded."""
+        """The topic names known at the first moment: from files beside the logs, and from the loads."""
         return self._learned()[0]
 
     @property
@@ -114,12 +114,12 @@ class StateFrames(Mapping[str, "DataFrame"]):
 
     @property
     def groups(self) -> Collection[str] | None:
-        """The groups that were asked for; None for all."""
+        """The wanted groups; None for all."""
         return self._groups
 
     @property
     def request(self) -> Request:
-        """What was asked for."""
+        """The request of this state."""
         return self._request
 
     @property
@@ -200,7 +200,7 @@ def _findings_table(moments: Iterable[int], findings: Iterable[Finding]) -> pa.T
 
 
 def _several_homes(homes: DataFrame) -> DataFrame:
-    """Groups that lie in several offsets partitions of a replica: a row for each, with all their places."""
+    """Groups in several offsets partitions of a replica: a row for each, with all their offsets partitions."""
     from pyspark.sql import functions
 
     places = functions.collect_list(functions.struct(UNIT, "offsets_partition")).alias("places")

@@ -1,7 +1,7 @@
-"""What executors do: fold or reduce stretches, look at segments, and load what others folded. No PySpark in here, only record batches.
+"""The work of executors: fold or reduce stretches, verify segments, and load folded logs. No PySpark here, only record batches.
 
-A job has two stages. The first gives messages about logs (a log is an offsets partition of a log directory, known by its number); between
-the stages they are brought together, log by log and in order; the second loads each log from its messages, and gives rows of `wide`.
+A job has two stages. The first gives messages about logs (a log is an offsets partition of a log directory, with a number). Spark brings
+the messages of each log together in order. The second stage loads each log from its messages and gives rows of `wide`.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class Job:
         return LoadOptions(profile_for(self.release), self.mode, None, self.view, self.inputs)
 
     def fast(self) -> CompiledLoad:
-        """How a task loads what it loads whole."""
+        """The options of a task that loads a whole log."""
         return CompiledLoad(self.verify, self.cap_bytes, least_bytes=self.least_bytes, threads=1)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -162,7 +162,7 @@ def _fold(job: Job, log: Log, work: Work) -> Iterator[dict[str, Any]]:
         job.inputs,
         listed.start_offset if job.mode == "strict" else 0,
         job.seed,
-        # A start after an unclean stop verifies checksums, whatever this reader was told.
+        # A start after an unclean stop verifies checksums, also without `verify`.
         verify=job.verify or log.stop == "unclean",
         cap_bytes=min(job.cap_bytes, DEFAULT_CAP_BYTES),
     )
@@ -182,7 +182,7 @@ def _chunks(work: Work, phase: int, message: int, content: bytes) -> Iterator[di
 
 
 def _look(job: Job, log: Log, places: Collection[int]) -> Findings:
-    """What a look at every checksum of these segments finds; in lenient mode at every record, too."""
+    """The findings of verifying all checksums of these segments; in lenient mode also of reading all records."""
     findings = Findings()
     reader = SegmentReader(Evidence([log.directory], Findings()), ReadOptions(verify=job.verify, cap_bytes=job.cap_bytes), findings)
     wanted = {log.partition.segments[place].path for place in places}
@@ -318,7 +318,7 @@ class _LogLoad:
 
 
 class _Pieces:
-    """The messages of pieces, up to the first of another kind; `rest` has what nobody took."""
+    """The messages of pieces, up to the first of another kind; `rest` has the others."""
 
     def __init__(self, first: _Message | None, messages: Iterator[_Message]) -> None:
         self._waiting = first

@@ -1,4 +1,4 @@
-"""How far the jobs of a session are, for whoever waits for them."""
+"""The progress of the jobs of a session."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _LOOK_SECONDS = 0.25
-#: How long whoever cancels waits for jobs to end.
+#: The time to wait for cancelled jobs to end.
 _CANCEL_SECONDS = 5
 #: When nothing runs at so many looks in a row, nothing will.
 _IDLE_LOOKS = 2
@@ -67,7 +67,7 @@ class JobWatch:
         tracker = self._context.statusTracker()
         self._count(tracker)
         if self._is_cancelled:
-            # What it would log is what was asked for.
+            # It would log the cancellation that the user asked for.
             self._context.setLogLevel("OFF")
             idle_looks, waited = 0, threading.Event()
             for _ in range(round(_CANCEL_SECONDS / _LOOK_SECONDS)):

@@ -13,8 +13,8 @@ import pyarrow as pa
 from exhume.findings import SCHEMA as FINDINGS
 from exhume.replay.state_tables import SCHEMAS
 
-#: What a log came to: `loaded`, or why it did not: `not_folded`, `not_reducible`, `refused`. `damage` counts findings that make an answer
-#: partial.
+#: The result of a log: `loaded`, or the reason why not: `not_folded`, `not_reducible`, `refused`. `damage` counts findings that make an
+#: answer partial.
 VERDICT = pa.schema([("outcome", pa.string()), ("damage", pa.int32())])
 #: A `LoadProblem`, pickled: of a load, or why a broker does not start on a log.
 PROBLEMS = pa.schema([("problem", pa.binary())])
@@ -34,7 +34,7 @@ def plain(data_type: pa.DataType) -> pa.DataType:
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
-    """The same columns, of types that Spark has, and all of them nullable."""
+    """These columns with types of Spark, all nullable."""
     return pa.schema([(field.name, plain(field.type)) for field in schema])
 
 
