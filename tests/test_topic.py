@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import shutil
 import tarfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -15,12 +17,17 @@ from exhume.cli.demo import DEMO_LOG
 from exhume.codecs import kernel_cache, schemas, segment_reader
 from exhume.codecs.annotation import ANNOTATION
 from exhume.codecs.decoded_tables import DUMP
+from exhume.codecs.log_directory import discover
 from exhume.codecs.record_filter import RecordFilter
 from exhume.codecs.record_types import ABORT
+from exhume.codecs.segment_reader import ReadOptions
+from exhume.errors import RequestError
 from exhume.fixtures.log_writer import PartitionWriter, group_metadata, offset_commit, tombstone
 from exhume.replay.broker_log import StrictLog
 from exhume.replay.state_tables import SCHEMAS
 from exhume.replay.survivors import tries
+from exhume.topic import OffsetsTopic
+from exhume.topic.states import GradedState
 
 TIME_MS = 1_700_000_000_000
 
@@ -287,3 +294,65 @@ def test_what_there_is_to_read_in_all_says_whether_it_is_worth_compiling(tmp_pat
         with exhume.open(tmp_path) as topic:
             assert topic.state().offsets.num_rows == 300
         assert len(folds) == (3 if is_folded else 0)
+
+
+def test_the_package_lists_what_it_imports_late() -> None:
+    assert {"open", "OffsetsTopic", "CoordinatorState", "RequestError"} <= set(dir(exhume))
+
+
+def states_of(log: Path, **options: Any) -> Iterator[GradedState]:
+    """The graded state that plain code and kernels give."""
+    for least_bytes in (None, 0):
+        with OffsetsTopic(discover([log]), ReadOptions(least_compiled_bytes=least_bytes)) as topic:
+            yield topic.graded_state(**options)
+
+
+@pytest.mark.parametrize("moment", [{}, {"at_offset": 3}, {"at_time_ms": TIME_MS + 1}], ids=["end", "offset", "time"])
+def test_a_graded_state_of_some_groups_is_that_part_of_the_whole(log: Path, moment: dict[str, int]) -> None:
+    wanted = {"grade_end": True, **moment}
+    for groups in (["a"], ["a", "b"] if not moment else ["a"]):
+        for whole, part in zip(states_of(log, **wanted), states_of(log, groups=groups, **wanted), strict=True):
+            assert list(part) == [*SCHEMAS, "findings", "completeness"]
+            expected = whole.state.only(groups)
+            for name in SCHEMAS:
+                assert part[name].equals(expected.tables[name]), name
+            assert whole.completeness is not None
+            grades = [row for row in whole.completeness.to_pylist() if row["group"] in groups]
+            assert part["completeness"].to_pylist() == grades
+            assert part["findings"].equals(whole["findings"])
+
+
+def test_a_graded_state_refuses_a_group_that_cannot_have_been_there(log: Path) -> None:
+    with exhume.open(log) as topic:
+        with pytest.raises(RequestError, match="no group 'c' in this state") as refused:
+            topic.graded_state(groups=["c"])
+        # Group b has a record after the moment only, and the log is whole: it was not there.
+        with pytest.raises(RequestError, match="no group 'b'"):
+            topic.graded_state(groups=["b"], at_offset=1)
+    assert refused.value.remedy == "Near by: a, b"
+
+
+def test_a_group_that_may_have_been_there_is_an_answer(tmp_path: Path) -> None:
+    with PartitionWriter(tmp_path, 0, first_offset=5) as partition:
+        partition.append([offset_commit("a", "t", 0, 0, commit_timestamp_ms=TIME_MS)], timestamp_ms=TIME_MS)
+        partition.append([offset_commit("b", "t", 0, 0, commit_timestamp_ms=TIME_MS)], timestamp_ms=TIME_MS + 1)
+    with exhume.open(tmp_path) as topic:
+        answer = topic.graded_state(groups=["b"], at_offset=5)
+    assert answer["offsets"].num_rows == 0
+    assert answer["completeness"]["grade"].to_pylist() == ["unknown"]
+
+
+def test_the_state_is_graded_for_a_moment_only_unless_asked_for(log: Path) -> None:
+    with exhume.open(log) as topic:
+        assert "completeness" not in topic.graded_state()
+        assert "completeness" in topic.graded_state(at_offset=2)
+        with pytest.raises(KeyError):
+            topic.graded_state()["completeness"]
+
+
+def test_two_copies_differ_in_what_one_has_more(log: Path, tmp_path: Path) -> None:
+    shutil.copytree(log, tmp_path / "copy")
+    with exhume.open(log) as topic, exhume.open(tmp_path / "copy") as other:
+        assert topic.diff_with(other).num_rows == 0
+        with pytest.raises(RequestError, match="no group 'c' in these states"):
+            topic.diff_with(other, groups=["c"])

@@ -16,7 +16,7 @@ The rooms, from the ground up:
     replay             records into the state of a coordinator, release by release
     analysis           state and records into answers
     fixtures           scenarios into log directories
-    topic              the front door
+    topic, spark       the front doors
     cli                the command line
 """
 
@@ -63,3 +63,7 @@ def __getattr__(name: str) -> Any:
 
     module, attribute = _HOMES[name]
     return getattr(import_module(module), attribute)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -10,6 +10,7 @@ import exhume
 from exhume.analysis.load_check import check_loads, given_up, is_refused, load_matrix
 from exhume.codecs.log_directory import discover
 from exhume.codecs.record_types import encode_key, encode_value
+from exhume.codecs.segment_reader import ReadOptions
 from exhume.fixtures.log_writer import PartitionWriter, offset_commit
 from exhume.replay.reading import CompiledLoad
 from exhume.replay.release_table import newest_of_each_line
@@ -93,7 +94,7 @@ def test_what_one_release_has_folded_serves_others(name: str) -> None:
         assert given_up(directories, releases, fast=CompiledLoad(least_bytes=0)) == apart
 
 
-@pytest.mark.parametrize("fast", [None, CompiledLoad(least_bytes=0), CompiledLoad(least_bytes=0, verify=False)])
+@pytest.mark.parametrize("fast", [None, CompiledLoad(least_bytes=0), CompiledLoad(ReadOptions(verify=False), least_bytes=0)])
 def test_loads_that_are_given_up_are_those_of_the_whole_check(tmp_path: Path, fast: CompiledLoad | None) -> None:
     write(tmp_path)
     directories = discover([str(tmp_path), str(BUNDLED / "4.3.0-transactions" / "data")]).log_directories

@@ -112,7 +112,7 @@ def given_up(directories: Sequence[LogDirectory], releases: Sequence[str], *, fa
                     fast.verified_segments.clear()
                 options = LoadOptions(profile_for(release), "strict", tried, "committed", fast=fast)
                 aborted = [_told(load) for load in load_partitions(directories, options, TopicNames()) if load.outcome in FAILED]
-                is_plain = fast is not None and fast.verify and fast.verified_segments >= segments
+                is_plain = fast is not None and fast.read.verify and fast.verified_segments >= segments
             rows[release] += [row | {"release": release, "stop": tried} for row in aborted]
     return [row for release in releases for row in rows[release]]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 from exhume.codecs.record_types import RECORD_TYPES, Decoded
 from exhume.errors import RequestError
@@ -13,6 +13,20 @@ from exhume.errors import RequestError
 _CONTROL_NAMES = ("end_txn_marker", "control")
 _OTHER_NAMES = ("unknown",)
 _NUMBER = re.compile(r"0|-?[1-9][0-9]{0,4}")
+
+
+class RecordConditions(TypedDict, total=False):
+    """The fields of `RecordFilter` as keywords of a function."""
+
+    groups: Collection[str] | None
+    topics: Collection[str] | None
+    partitions: Collection[int] | None
+    types: Collection[str] | None
+    from_offset: int | None
+    to_offset: int | None
+    from_time_ms: int | None
+    to_time_ms: int | None
+    offsets_partitions: Collection[int] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

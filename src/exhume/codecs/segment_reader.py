@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from exhume.codecs import kernel_cache
@@ -39,6 +39,10 @@ class ReadOptions:
     least_compiled_bytes: int | None = None
     #: How many threads may work; None: as many as there are cores for this process.
     threads: int | None = None
+
+    def of_fold(self, *, verify: bool) -> ReadOptions:
+        """The same for a fold, which holds whole batches: no cap beyond the default; `verify` where the load verifies in any case."""
+        return replace(self, verify=self.verify or verify, cap_bytes=min(self.cap_bytes, DEFAULT_CAP_BYTES))
 
     @property
     def most_threads(self) -> int:

@@ -11,11 +11,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from os import PathLike
 from pathlib import Path
 from typing import Self
 from urllib.parse import parse_qsl, unquote
 
 from exhume.errors import RequestError
+
+#: Where logs are: a path of this machine, or a URI as text.
+PathOrUri = str | PathLike[str]
 
 #: Schemes as they are written, and the file system that each stands for.
 SCHEMES = {"s3": "s3", "s3a": "s3", "s3n": "s3", "gs": "gs", "gcs": "gs", "hdfs": "hdfs", "viewfs": "viewfs", "file": "file"}

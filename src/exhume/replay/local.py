@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from exhume.codecs.compression import DEFAULT_CAP_BYTES
 from exhume.codecs.log_directory import LogDirectory, PartitionDirectory
 from exhume.findings import Findings
 from exhume.replay import load_findings
@@ -129,8 +128,8 @@ def _fold_in_columns(partitions: Sequence[PartitionDirectory], stop: Stop, optio
         from exhume.replay.survivors.tries import fold_partition
 
         # A start after an unclean stop verifies checksums, and so does salvage, also without `verify`.
-        verify = fast.verify or stop == "unclean" or options.mode == "lenient"
-        own = replace(fast, threads=threads, verify=verify, cap_bytes=min(fast.cap_bytes, DEFAULT_CAP_BYTES))
+        read = fast.read.of_fold(verify=stop == "unclean" or options.mode == "lenient")
+        own = replace(fast, read=read, threads=threads)
         return fold_partition(partition, stop, own, options)
 
     # Many partitions side by side, or the segments of a few.

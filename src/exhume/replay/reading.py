@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 from exhume.codecs.batch_format import HEADER_BYTES, LZ4
 from exhume.codecs.batches import first_offset
 from exhume.codecs.compressed_streams import xxh32
-from exhume.codecs.compression import DEFAULT_CAP_BYTES, codec_name
+from exhume.codecs.compression import codec_name
+from exhume.codecs.segment_reader import ReadOptions
 from exhume.codecs.wire import Reader
 from exhume.replay.broker_log import LoadedBatch, StrictLog
 from exhume.replay.load_problems import LoadProblem, ProblemKind
@@ -54,8 +55,7 @@ class CompiledLoad:
     """How to load a log with compiled kernels.
 
     Attributes:
-        verify: as in `ReadOptions`.
-        cap_bytes: as in `ReadOptions`.
+        read: whether checksums are verified, and the number of bytes that one batch may unfold to.
         advance: takes the number of bytes done so far.
         least_bytes: smaller logs are loaded record by record.
         threads: the number of threads that may work.
@@ -65,8 +65,7 @@ class CompiledLoad:
         reusable_folds: the fold of each log, by its path, for other releases that fold it alike; None: nothing is kept.
     """
 
-    verify: bool = True
-    cap_bytes: int = DEFAULT_CAP_BYTES
+    read: ReadOptions = field(default_factory=ReadOptions)
     advance: Callable[[int], None] = lambda _: None
     least_bytes: int = 2 * 1024 * 1024
     threads: int = 1

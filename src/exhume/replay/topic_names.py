@@ -25,6 +25,7 @@ from exhume.codecs.log_directory import LogDirectory, SegmentFile
 from exhume.codecs.record_types import OFFSET_COMMIT, role_of
 from exhume.codecs.salvage import Found, salvage
 from exhume.codecs.text_files import read_text
+from exhume.codecs.uris import PathOrUri
 from exhume.codecs.wire import format_uuid, parse_uuid
 from exhume.errors import EncodeError, RequestError
 
@@ -102,7 +103,7 @@ def tells_topic_names(record_type: int | None) -> bool:
     return role_of(record_type) in ("partition_metadata", "share_state")
 
 
-def names_beside(directories: Sequence[LogDirectory], topics_file: Path | None = None) -> TopicNames:
+def names_beside(directories: Sequence[LogDirectory], topics_file: PathOrUri | None = None) -> TopicNames:
     """Topic names from a topics file and from these directories, without records of the offsets topic.
 
     Raises:
@@ -140,13 +141,13 @@ class Topic:
     racks: tuple[frozenset[str], ...] | None
 
 
-def read_topics_file(path: Path) -> list[Topic]:
+def read_topics_file(file: PathOrUri) -> list[Topic]:
     """The topics of a `--topics` file.
 
     Raises:
         RequestError: the file cannot be read as such; names file, line and what is expected.
     """
-    expected = "Expected CSV with the header topic,topic_id,partitions[,racks]"
+    path, expected = Path(file), "Expected CSV with the header topic,topic_id,partitions[,racks]"
     try:
         return list(_topics(csv.DictReader(StringIO(read_text(path, expected), newline="")), path, expected))
     except csv.Error as error:

@@ -21,6 +21,7 @@ from exhume.replay.spark.group_tables import GroupTable
 from exhume.replay.spark.state import StateFrames
 from exhume.spark.diagnosis import Diagnosis, diagnose
 from exhume.spark.export import GROUP_TABLES, export_tables, write_tables
+from exhume.spark.options import EvidenceOptions, StateOptions
 from exhume.spark.records import RECORD_TABLES, owners, rebalances, record_table
 from exhume.spark.states import completeness, reconstruct, snapshots
 
@@ -31,9 +32,11 @@ __all__ = [
     "GROUP_TABLES",
     "RECORD_TABLES",
     "Diagnosis",
+    "EvidenceOptions",
     "GroupTable",
     "RecordTable",
     "StateFrames",
+    "StateOptions",
     "completeness",
     "diagnose",
     "export_tables",

@@ -6,9 +6,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
-from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import pyarrow as pa
 
@@ -31,19 +30,21 @@ from exhume.analysis.detectors.loading import is_large, tried_releases
 from exhume.analysis.growth import COMPACTION, growth_of
 from exhume.analysis.load_check import FAILED, tried_stops
 from exhume.arrow_rows import Origin
-from exhume.codecs.compression import DEFAULT_CAP_BYTES
 from exhume.codecs.log_directory import Evidence, LogDirectory
 from exhume.codecs.record_sizes import record_sizes
 from exhume.codecs.segment_reader import ReadOptions, SegmentReader
+from exhume.codecs.uris import PathOrUri
 from exhume.findings import SCHEMA as FINDINGS
 from exhume.findings import Finding, Findings
+from exhume.replay.load_request import LoadRequest
 from exhume.replay.reading import CompiledLoad
 from exhume.replay.spark.condensed import CondensedLogs, OneLog, logs_of
-from exhume.replay.spark.loads import Request, load_logs
+from exhume.replay.spark.loads import load_logs
 from exhume.replay.spark.numbered import first_of_each, for_each_number
+from exhume.replay.spark.request import Request
 from exhume.replay.spark.wide import TABLE, plain_schema
 from exhume.replay.topic_names import TopicNames, names_beside
-from exhume.spark.places import Place, found
+from exhume.spark.options import EvidenceKeywords, EvidenceOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -59,29 +60,25 @@ _BATCH_FINDINGS = 1024
 
 def diagnose(
     spark: SparkSession,
-    places: Place | Sequence[Place],
+    places: PathOrUri | Sequence[PathOrUri],
     inputs: Inputs | None = None,
     *,
     codes: Collection[str] | None = None,
     groups: Collection[str] | None = None,
-    topics_file: Place | None = None,
-    include: Collection[str] = (),
-    verify: bool = True,
-    cap_bytes: int = DEFAULT_CAP_BYTES,
-    filesystem_options: Mapping[str, str] | None = None,
+    topics_file: PathOrUri | None = None,
+    **options: Unpack[EvidenceKeywords],
 ) -> Diagnosis:
     """What the detectors of these codes (default: all) find in these logs: the findings of `OffsetsTopic.diagnose`, which says what the
-    arguments mean.
+    arguments mean; `options` are those of `EvidenceOptions`.
 
     Raises:
         RequestError: no such code.
         EvidenceError: nothing of the offsets topic is there, or it cannot be read.
     """
-    evidence = found(places, include, filesystem_options)
-    names = names_beside(evidence.log_directories, None if topics_file is None else Path(topics_file))
-    return Diagnosis(
-        spark, evidence, DiagnosisRequest(inputs or Inputs(), codes, groups), names, ReadOptions(verify=verify, cap_bytes=cap_bytes)
-    )
+    how = EvidenceOptions(**options)
+    evidence = how.evidence(places)
+    names = names_beside(evidence.log_directories, topics_file)
+    return Diagnosis(spark, evidence, DiagnosisRequest(inputs or Inputs(), codes, groups), names, how.read)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +113,7 @@ class _Files:
         return KnownFiles(
             evidence,
             lambda: SegmentReader(evidence, options, damage),
-            lambda: CompiledLoad(options.verify, options.cap_bytes, least_bytes=options.least_kernel_bytes(size_bytes)),
+            lambda: CompiledLoad(options, least_bytes=options.least_kernel_bytes(size_bytes)),
             damage,
             rows=self.compaction,
             failed=self.failed,
@@ -189,9 +186,7 @@ class Diagnosis:
         rows: list[dict[str, Any]] = []
         for release in tried_releases(size_bytes):
             for stop in tried_stops(self.evidence.log_directories):
-                request = Request(
-                    release=release, stop=stop, tables=["loads"], verify=self.options.verify, cap_bytes=self.options.cap_bytes
-                )
+                request = Request(load=LoadRequest(release=release, stop=stop), tables=["loads"], read=self.options)
                 loaded = load_logs(self.spark, self.evidence.log_directories, request)
                 loads = loaded.rows.where(loaded.rows[TABLE] == "loads").select("unit", "loads.*")
                 found = loads.where(loads["outcome"].isin(*FAILED)).collect()

@@ -6,21 +6,22 @@ import os
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from exhume._version import __version__
 from exhume.analysis.detectors.diagnose import chosen
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.summary import GROUP_SUMMARY, summarize_groups
 from exhume.codecs.log_directory import Evidence, PartitionDirectory
-from exhume.codecs.segment_reader import ReadOptions
+from exhume.codecs.uris import PathOrUri
 from exhume.errors import RequestError
+from exhume.replay.moment import Clock
 from exhume.replay.spark.group_tables import GroupTable
 from exhume.replay.spark.inputs import read_inputs
 from exhume.replay.spark.output import OutputDirectory
 from exhume.replay.spark.state import StateFrames, all_tables
 from exhume.spark.diagnosis import Diagnosis, DiagnosisRequest
-from exhume.spark.places import Place, found
+from exhume.spark.options import StateKeywords, StateOptions
 from exhume.spark.records import RECORD_TABLES, group_records
 from exhume.spark.states import reconstruct
 
@@ -60,13 +61,12 @@ def write_tables(
         RequestError: no such table or code, or a directory that is no output of this function; detectors are told something and do not run.
     """
     check_tables(tables, at_moment=state.moment is not None, detector_inputs=detector_inputs, codes=codes)
-    asked = state.request
     tell = on_phase or _tell_nobody
     output = OutputDirectory(state.spark, output_dir)
     written = [*dict.fromkeys([*tables, FINDINGS])]
     runs_detectors = FINDINGS in tables and state.moment is None
     try:
-        records = group_records(state.spark, evidence, state.groups, asked.verify, asked.cap_bytes)
+        records = group_records(state.spark, evidence, state.groups, state.request.read)
         for name in written:
             reads_logs = name in RECORD_TABLES or (name == FINDINGS and runs_detectors)
             tell(name, evidence.partitions if reads_logs else ())
@@ -75,9 +75,8 @@ def write_tables(
             elif name in GROUP_TABLES:
                 output.write(name, state.of_groups(GROUP_TABLES[name]))
             elif name == FINDINGS and runs_detectors:
-                options = ReadOptions(verify=asked.verify, cap_bytes=asked.cap_bytes)
                 look = DiagnosisRequest(detector_inputs or Inputs(), codes, state.groups)
-                with Diagnosis(state.spark, evidence, look, state.names_beside, options) as diagnosis:
+                with Diagnosis(state.spark, evidence, look, state.names_beside, state.request.read) as diagnosis:
                     output.write(name, state[name].unionByName(diagnosis.findings()))
             else:
                 output.write(name, state[name])
@@ -142,19 +141,20 @@ def _written_tables() -> list[str]:
 
 def export_tables(
     spark: SparkSession,
-    places: Place | Sequence[Place],
-    output_dir: Place,
+    places: PathOrUri | Sequence[PathOrUri],
+    output_dir: PathOrUri,
     *,
     tables: Sequence[str] = ("groups", "members", "offsets", "loads"),
     detector_inputs: Inputs | None = None,
     codes: Collection[str] | None = None,
+    at_offset: int | Mapping[int, int] | None = None,
+    at_time_ms: int | None = None,
+    clock: Clock | None = None,
     strict: bool = False,
     on_phase: OnPhase | None = None,
-    include: Collection[str] = (),
-    filesystem_options: Mapping[str, str] | None = None,
-    **options: Any,
+    **options: Unpack[StateKeywords],
 ) -> StateFrames:
-    """`reconstruct` and `write_tables` in one: what `exhume export` does. `options` are those of `reconstruct`.
+    """`reconstruct` and `write_tables` in one: what `exhume export` does. The moment and `options` are those of `reconstruct`.
 
     `on_phase` is told what comes next, `loading`, the name of a table, or `manifest`, and the partitions that are read for it.
 
@@ -162,16 +162,16 @@ def export_tables(
         RequestError: as both of them.
         EvidenceError: as `reconstruct`; with `strict`, damage, once everything is written.
     """
-    at_moment = any(options.get(name) is not None for name in ("at_offset", "at_time_ms"))
+    at_moment = at_offset is not None or at_time_ms is not None
     check_tables(tables, at_moment=at_moment, detector_inputs=detector_inputs, codes=codes)
     OutputDirectory(spark, os.fspath(output_dir))
     needed = {name for table in tables if table in GROUP_TABLES for name in GROUP_TABLES[table].needs}
     plain = {name for name in tables if name not in GROUP_TABLES and name not in RECORD_TABLES and name != FINDINGS}
     wanted = [name for name in all_tables() if name in needed | plain | {"loads", "groups"}]
-    evidence = found(places, include, filesystem_options)
+    evidence = StateOptions(**options).evidence(places)
     if on_phase is not None:
         on_phase("loading", evidence.partitions)
-    state = reconstruct(spark, evidence, tables=wanted, **options)
+    state = reconstruct(spark, evidence, tables=wanted, at_offset=at_offset, at_time_ms=at_time_ms, clock=clock, **options)
     try:
         write_tables(state, evidence, os.fspath(output_dir), tables, detector_inputs=detector_inputs, codes=codes, on_phase=on_phase)
         if strict:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, Unpack
 
 import pyarrow as pa
 
@@ -13,20 +13,21 @@ from exhume.analysis.ownership import OWNERS
 from exhume.analysis.ownership import owners as owners_of
 from exhume.analysis.rebalances import REBALANCES
 from exhume.analysis.rebalances import rebalances as rebalances_of
-from exhume.codecs.compression import DEFAULT_CAP_BYTES
 from exhume.codecs.log_directory import Evidence
 from exhume.codecs.record_filter import RecordFilter
 from exhume.codecs.record_types import MODERN_FAMILIES
+from exhume.codecs.segment_reader import ReadOptions
+from exhume.codecs.uris import PathOrUri
 from exhume.errors import RequestError
 from exhume.findings import Findings
-from exhume.replay.reading import LoadInputs
-from exhume.replay.releases import profile_for
+from exhume.replay.load_request import LoadRequest
 from exhume.replay.spark.group_records import GroupRecords, RecordTable
-from exhume.replay.spark.loads import WORTH_STRETCHES_BYTES, Request, load_logs
+from exhume.replay.spark.loads import load_logs
+from exhume.replay.spark.request import Request
 from exhume.replay.spark.source_options import SourceOptions
 from exhume.replay.spark.state import StateFrames
 from exhume.replay.topic_names import TopicNames, names_beside
-from exhume.spark.places import Place, found
+from exhume.spark.options import EvidenceKeywords, EvidenceOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -47,12 +48,18 @@ RECORD_TABLES: dict[str, RecordTable] = {
 }
 
 
-def rebalances(spark: SparkSession, places: Place | Sequence[Place], **options: Any) -> DataFrame:
+class RecordKeywords(EvidenceKeywords, total=False):
+    """What `record_table` takes as keywords."""
+
+    groups: Collection[str] | None
+
+
+def rebalances(spark: SparkSession, places: PathOrUri | Sequence[PathOrUri], **options: Unpack[RecordKeywords]) -> DataFrame:
     """The generations and epochs of groups, with the rows of `rebalances.REBALANCES`, in no order: a `record_table`, with its options."""
     return record_table(spark, "rebalances", places, **options)
 
 
-def owners(spark: SparkSession, places: Place | Sequence[Place], **options: Any) -> DataFrame:
+def owners(spark: SparkSession, places: PathOrUri | Sequence[PathOrUri], **options: Unpack[RecordKeywords]) -> DataFrame:
     """Who had which partition when, with the rows of `ownership.OWNERS`, in no order: a `record_table`, with its options."""
     return record_table(spark, "owners", places, **options)
 
@@ -60,15 +67,12 @@ def owners(spark: SparkSession, places: Place | Sequence[Place], **options: Any)
 def record_table(
     spark: SparkSession,
     name: str,
-    places: Place | Sequence[Place],
+    places: PathOrUri | Sequence[PathOrUri],
     *,
     groups: Collection[str] | None = None,
-    include: Collection[str] = (),
-    verify: bool = True,
-    cap_bytes: int = DEFAULT_CAP_BYTES,
-    filesystem_options: Mapping[str, str] | None = None,
+    **options: Unpack[EvidenceKeywords],
 ) -> DataFrame:
-    """The rows of this one of `RECORD_TABLES` about these groups (default: all), in no order.
+    """The rows of this one of `RECORD_TABLES` about these groups (default: all), in no order; `options` are those of `EvidenceOptions`.
 
     Raises:
         RequestError: there is no such table.
@@ -76,40 +80,27 @@ def record_table(
     """
     if name not in RECORD_TABLES:
         raise RequestError(f"no table {name!r} of records", remedy=f"Choose of {', '.join(RECORD_TABLES)}")
-    return group_records(spark, found(places, include, filesystem_options), groups, verify, cap_bytes).table(RECORD_TABLES[name])
+    how = EvidenceOptions(**options)
+    return group_records(spark, how.evidence(places), groups, how.read).table(RECORD_TABLES[name])
 
 
-def group_records(spark: SparkSession, evidence: Evidence, groups: Collection[str] | None, verify: bool, cap_bytes: int) -> GroupRecords:
+def group_records(spark: SparkSession, evidence: Evidence, groups: Collection[str] | None, read: ReadOptions) -> GroupRecords:
     """The records of these groups (None: all), to make tables of."""
 
     def names() -> TopicNames:
         """As `OffsetsTopic` learns them: by a load that goes on over everything."""
-        request = Request(
-            release=profile_for(None).release,
-            mode="lenient",
-            stop=None,
-            view="committed",
-            inputs=LoadInputs(),
-            moments=[None],
-            # Names of topics come with it.
-            tables=["assignments"],
-            verify=verify,
-            cap_bytes=cap_bytes,
-            least_bytes=WORTH_STRETCHES_BYTES,
-            stretch_bytes=None,
-        )
+        # Names of topics come with assignments.
+        request = Request(load=LoadRequest(mode="lenient"), tables=["assignments"], read=read)
         loaded = load_logs(spark, evidence.log_directories, request)
         with StateFrames(spark, loaded, request, names=names_beside(evidence.log_directories), findings=Findings()) as state:
             return state.topic_names
 
-    options = SourceOptions(
-        kind="records", of="records", places=(), wanted=RecordFilter(groups=groups), filesystem_options={}, verify=verify
-    )
+    wanted = RecordFilter(groups=groups)
+    options = SourceOptions(kind="records", of="records", places=(), wanted=wanted, filesystem_options={}, read=read)
     return GroupRecords(
         spark,
         evidence,
         options,
-        cap_bytes,
         group_record_names(),
         group_record_names(MODERN_FAMILIES),
         log_spans,

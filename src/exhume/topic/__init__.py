@@ -19,19 +19,19 @@ from pathlib import Path
 from exhume.codecs.compression import DEFAULT_CAP_BYTES
 from exhume.codecs.log_directory import discover
 from exhume.codecs.segment_reader import Progress, ReadOptions
-from exhume.topic.logs import Place
+from exhume.codecs.uris import PathOrUri
 from exhume.topic.offsets_topic import OffsetsTopic
 
 __all__ = ["OffsetsTopic", "open_topic"]
 
 
 def open_topic(
-    places: Place | Sequence[Place],
+    places: PathOrUri | Sequence[PathOrUri],
     *,
     include: Collection[str] = (),
     verify: bool = True,
     cap_bytes: int = DEFAULT_CAP_BYTES,
-    temp_dir: Place | None = None,
+    temp_dir: PathOrUri | None = None,
     progress: Progress | None = None,
     filesystem_options: Mapping[str, str] | None = None,
 ) -> OffsetsTopic:

@@ -12,19 +12,20 @@ from exhume.analysis.growth import Growth, GrowthBy, growth_of
 from exhume.arrow_rows import Origin
 from exhume.codecs.record_chunks import record_chunks
 from exhume.codecs.record_sizes import record_sizes
+from exhume.codecs.uris import PathOrUri
 from exhume.errors import RequestError, near_by
 from exhume.findings import Finding, Findings
 from exhume.replay.partition_load import LoadOptions
 from exhume.replay.releases import profile_for
 from exhume.replay.topic_names import TopicNames
-from exhume.topic.logs import Place, TopicLogs
+from exhume.topic.logs import TopicLogs
 
 if TYPE_CHECKING:
     from exhume.analysis.detectors.inputs import Inputs
 
 
 def diagnose(
-    logs: TopicLogs, inputs: Inputs | None, codes: Collection[str] | None, groups: Collection[str] | None, topics_file: Place | None
+    logs: TopicLogs, inputs: Inputs | None, codes: Collection[str] | None, groups: Collection[str] | None, topics_file: PathOrUri | None
 ) -> Findings:
     """What the detectors of these codes (default: all) find about these groups (default: all), the worst first.
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from difflib import get_close_matches
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -20,13 +19,14 @@ from exhume.analysis.rebalances import storm_findings
 from exhume.arrow_rows import Origin
 from exhume.codecs.decoded_tables import decoded_batches
 from exhume.codecs.record_filter import RecordFilter
+from exhume.codecs.uris import PathOrUri
 from exhume.errors import RequestError, near_by
 from exhume.findings import Finding, Findings
 from exhume.replay.append_order import append_orders
 from exhume.replay.moment import Moment, moment_findings
 from exhume.replay.releases import is_release
 from exhume.replay.topic_names import TopicNames, read_topics_file
-from exhume.topic.logs import Place, TopicLogs
+from exhume.topic.logs import TopicLogs
 
 if TYPE_CHECKING:
     from exhume.analysis.assignment.verdicts import Assignments
@@ -100,16 +100,21 @@ def assignments(
     *,
     expected: str,
     release: str | None,
-    topics_file: Place | None,
+    topics_file: PathOrUri | None,
     every: bool,
 ) -> Assignments:
-    """Who was assigned what, who should have been, and which assignor explains it; every assignment, or the last of each group."""
+    """Who was assigned what, who should have been, and which assignor explains it; every assignment, or the last of each group.
+
+    Raises:
+        RequestError: no such assignor or release, or no group record of one of these groups.
+    """
     from exhume.analysis.assignment.history import FactsOverTime, check_every, check_latest, topic_records
     from exhume.analysis.assignment.runs import Expectation
     from exhume.analysis.assignment.verdicts import tables_of
 
+    _refuse_unknown(expected, release)
     names = logs.learned_names(topics_file)
-    topics = read_topics_file(Path(topics_file)) if topics_file is not None else []
+    topics = read_topics_file(topics_file) if topics_file is not None else []
     wanted = RecordFilter(groups=groups)
     rows = [row for name in topic_records() for batch in decoded_batches(name, logs.reader(), wanted) for row in batch.to_pylist()]
     facts = FactsOverTime(topics, rows, names)
@@ -119,8 +124,7 @@ def assignments(
     return tables_of(check_every(steps, facts, wish) if every else check_latest(steps, facts, wish, with_empty=groups is not None))
 
 
-def refuse_unknown_expectation(expected: str, release: str | None) -> None:
-    """Raises `RequestError` for an assignor that is not known, and for what is no release."""
+def _refuse_unknown(expected: str, release: str | None) -> None:
     from exhume.analysis.assignors import VARIANTS
 
     known = sorted({variant.assignor for variant in VARIANTS})

@@ -46,7 +46,13 @@ def _history(logs: TopicLogs, group: str, key: Key, options: LoadOptions) -> pa.
 
 
 def why(logs: TopicLogs, group: str, key: Key, retention: Retention, now_ms: int) -> pa.Table:
-    """Why this group and its offsets are there, or are not, as `why.WHY`."""
+    """Why this group and its offsets are there, or are not, as `why.WHY`.
+
+    Raises:
+        RequestError: a partition without its topic.
+    """
+    if key[1] is not None and key[0] is None:
+        raise RequestError(f"partition {key[1]} of which topic?", remedy="Name the topic too")
     profile, inputs = retention.profile, retention.inputs
     state = load_with_findings(logs, LoadOptions(profile, inputs=inputs), logs.topic_names())
     names, fast = logs.topic_names(), logs.fast_load()

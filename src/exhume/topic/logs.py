@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from os import PathLike
-from pathlib import Path
 from threading import Lock
 
 import pyarrow as pa
@@ -18,6 +16,7 @@ from exhume.codecs.record_filter import RecordFilter
 from exhume.codecs.record_types import MODERN_FAMILIES
 from exhume.codecs.records_table import batch_tables, record_batches
 from exhume.codecs.segment_reader import ReadOptions, SegmentBatch, SegmentReader
+from exhume.codecs.uris import PathOrUri
 from exhume.findings import Findings
 from exhume.replay.local import load_partitions, load_state
 from exhume.replay.moment import Clock, Moment, moment
@@ -28,8 +27,6 @@ from exhume.replay.releases import newer_release_findings, profile_for
 from exhume.replay.state import CoordinatorState
 from exhume.replay.topic_names import TopicNames, names_beside
 
-#: A path on this machine, or a URI.
-Place = str | PathLike[str]
 #: A record offset for each offsets partition, or one alone where there is one partition.
 AtOffset = int | Mapping[int, int]
 
@@ -110,7 +107,7 @@ class TopicLogs:
         """How to load in columns. Each load needs its own."""
         options = self.options
         least_bytes = options.least_kernel_bytes(self.reader().total_bytes)
-        return CompiledLoad(options.verify, options.cap_bytes, self._count_bytes(), least_bytes, options.most_threads)
+        return CompiledLoad(options, self._count_bytes(), least_bytes, options.most_threads)
 
     def look_for_damage(self, mode: Mode, fast: CompiledLoad | None = None) -> None:
         """Put what a look at every checksum finds into `findings`; after a lenient load at every record, too.
@@ -144,11 +141,11 @@ class TopicLogs:
 
     # Topic names
 
-    def topic_names(self, topics_file: Place | None = None) -> TopicNames:
+    def topic_names(self, topics_file: PathOrUri | None = None) -> TopicNames:
         """The names of topic ids that the files beside the logs have, and this file of names."""
-        return names_beside(self.evidence.log_directories, None if topics_file is None else Path(topics_file))
+        return names_beside(self.evidence.log_directories, topics_file)
 
-    def learned_names(self, topics_file: Place | None = None) -> TopicNames:
+    def learned_names(self, topics_file: PathOrUri | None = None) -> TopicNames:
         """The same, and those that a load of these logs learns from commits."""
         names = self.topic_names(topics_file)
         # Classic groups have names and no ids: their logs need no load.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, Unpack
 
 import pyarrow as pa
 
@@ -17,21 +17,22 @@ from exhume.analysis.memberships import Membership
 from exhume.analysis.reset_plan import ResetPlan, TakenBack
 from exhume.analysis.transactions import DEFAULT_MAX_TIMEOUT_MS, Transactions, transactions_of
 from exhume.codecs.log_directory import Evidence
-from exhume.codecs.record_filter import RecordFilter
+from exhume.codecs.record_filter import RecordConditions, RecordFilter
 from exhume.codecs.segment_reader import ReadOptions
+from exhume.codecs.uris import PathOrUri
 from exhume.errors import RequestError
 from exhume.findings import Findings
 from exhume.gc_control import infrequent_gc
 from exhume.replay.broker_log import Stop
+from exhume.replay.load_request import LoadKeywords, LoadRequest
 from exhume.replay.moment import Clock, refuse_lone_clock
-from exhume.replay.partition_load import LoadOptions, Mode, View
-from exhume.replay.reading import LoadInputs
 from exhume.replay.releases import profile_for
 from exhume.replay.state import CoordinatorState
 from exhume.topic import diagnosis, explaining, history, reset_plans, states, tables
 from exhume.topic import groups as groups_over_time
-from exhume.topic.logs import AtOffset, Place, TopicLogs
+from exhume.topic.logs import AtOffset, TopicLogs
 from exhume.topic.retention import now_or_given_ms, retention_of
+from exhume.topic.states import GradedState
 
 if TYPE_CHECKING:
     from exhume.analysis.assignment.verdicts import Assignments
@@ -77,36 +78,14 @@ class OffsetsTopic:
         """One row per batch, of `schemas.BATCHES`, in the order of the files."""
         return self._logs.batches()
 
-    def records(
-        self,
-        *,
-        groups: Collection[str] | None = None,
-        topics: Collection[str] | None = None,
-        partitions: Collection[int] | None = None,
-        types: Collection[str] | None = None,
-        from_offset: int | None = None,
-        to_offset: int | None = None,
-        from_time_ms: int | None = None,
-        to_time_ms: int | None = None,
-        offsets_partitions: Collection[int] | None = None,
-    ) -> pa.RecordBatchReader:
+    def records(self, **conditions: Unpack[RecordConditions]) -> pa.RecordBatchReader:
         """One row per record, of `schemas.RECORDS`: those that meet every condition, both ends of a range included.
 
-        Conditions on group, topic or partition leave out records that have none, end-transaction markers among them. `types` are names or
-        numbers of record types, or `end_txn_marker`.
+        `conditions` are the fields of `RecordFilter`: `groups`, `topics`, `partitions`, `types`, `offsets_partitions`, `from_offset`,
+        `to_offset`, `from_time_ms`, `to_time_ms`. Those on group, topic or partition leave out records that have none, end-transaction
+        markers among them. `types` are names or numbers of record types, or `end_txn_marker`.
         """
-        wanted = RecordFilter(
-            groups=groups,
-            topics=topics,
-            partitions=partitions,
-            types=types,
-            from_offset=from_offset,
-            to_offset=to_offset,
-            from_time_ms=from_time_ms,
-            to_time_ms=to_time_ms,
-            offsets_partitions=offsets_partitions,
-        )
-        return self._logs.records(wanted)
+        return self._logs.records(RecordFilter(**conditions))
 
     def dump(self, wanted: RecordFilter | None = None, *, raw: bool = False) -> pa.RecordBatchReader:
         """Every record decoded to the last field, one row each, of `decoded_tables.DUMP`; with `raw`, key and value bytes beside it."""
@@ -156,22 +135,15 @@ class OffsetsTopic:
     def state(
         self,
         *,
-        release: str | None = None,
-        mode: Mode = "strict",
-        stop: Stop | None = None,
-        view: View = "committed",
-        groups: Collection[str] | None = None,
-        topics_file: Place | None = None,
-        inputs: LoadInputs | None = None,
         at_offset: AtOffset | None = None,
         at_time_ms: int | None = None,
         clock: Clock | None = None,
+        **options: Unpack[LoadKeywords],
     ) -> CoordinatorState:
-        """What a coordinator of this release (default: the newest known) holds after loading these logs.
+        """What a coordinator holds after loading these logs.
 
-        `strict` does as the release does, aborted loads included; `lenient` never stops and notes what it went on over. `LoadOptions` says
-        what `stop` and `view` mean. Findings of the load are added to `findings`, and those of a look at every checksum: a broker
-        loads damage unseen, the reader of its state should know.
+        `options` are the fields of `LoadRequest`: `release`, `mode`, `stop`, `view`, `groups`, `topics_file`, `inputs`. Findings of the
+        load are added to `findings`, and those of a look at every checksum: a broker loads damage unseen, the reader should know.
 
         `at_offset` is the last record offset that counts, by offsets partition, or bare where there is one partition only; partitions
         without one are taken to their end. `at_time_ms` instead of it is a time on `clock` (default: append). `replay.moment` says what
@@ -180,9 +152,24 @@ class OffsetsTopic:
         Raises:
             RequestError: no such release, or a moment that this log cannot have.
         """
+        return states.load(self._logs, LoadRequest(**options), self._logs.moment(at_offset, at_time_ms, clock))
+
+    def graded_state(
+        self,
+        *,
+        at_offset: AtOffset | None = None,
+        at_time_ms: int | None = None,
+        clock: Clock | None = None,
+        grade_end: bool = False,
+        **options: Unpack[LoadKeywords],
+    ) -> GradedState:
+        """The same, with `completeness` for a moment (with `grade_end` for the end, too), as tables by name; `findings` is one of them.
+
+        Raises:
+            RequestError: as `state`; or one of `groups` is not there, and cannot have been: lists what is near by.
+        """
         at = self._logs.moment(at_offset, at_time_ms, clock)
-        options = LoadOptions(self._logs.profile(release), mode, stop, view, inputs or LoadInputs(), at, groups=groups)
-        return states.load_with_findings(self._logs, options, self._logs.topic_names(topics_file))
+        return states.load_graded(self._logs, LoadRequest(**options), at, grade_end=grade_end)
 
     def completeness(self, state: CoordinatorState) -> pa.Table:
         """How much the log still knows of the moment of this state, which was loaded from it: a grade for each group, of
@@ -198,22 +185,27 @@ class OffsetsTopic:
         to_offset: AtOffset | None = None,
         to_time_ms: int | None = None,
         clock: Clock | None = None,
-        release: str | None = None,
-        mode: Mode = "strict",
-        stop: Stop | None = None,
-        groups: Collection[str] | None = None,
-        topics_file: Place | None = None,
+        **options: Unpack[LoadKeywords],
     ) -> pa.Table:
         """What differs between two moments of these logs, as `diff.DIFF`; the later moment is the end where it is left out.
+
+        Moments and `options` are as for `state`.
 
         Raises:
             RequestError: no earlier moment, one that this log cannot have or that comes after the later one, or a group of neither moment.
         """
-        profile, names = self._logs.profile(release), self._logs.topic_names(topics_file)
         earlier = self._logs.moment(from_offset, from_time_ms, None if from_time_ms is None else clock)
         later = self._logs.moment(to_offset, to_time_ms, None if to_time_ms is None else clock)
         refuse_lone_clock(clock, from_time_ms, to_time_ms)
-        return states.diff(self._logs, earlier, later, LoadOptions(profile, mode, stop, groups=groups), names)
+        return states.diff(self._logs, earlier, later, LoadRequest(**options))
+
+    def diff_with(self, other: OffsetsTopic, **options: Unpack[LoadKeywords]) -> pa.Table:
+        """What another copy has at its end that these logs have not, and the other way round, as `diff.DIFF`; gets the findings of both.
+
+        Raises:
+            RequestError: no such release, or a group that neither of the two has.
+        """
+        return states.diff_with(self._logs, other._logs, LoadRequest(**options))
 
     def expiry(
         self,
@@ -267,8 +259,6 @@ class OffsetsTopic:
         Raises:
             RequestError: no such release; a retention that is no number of minutes; a partition without its topic.
         """
-        if partition is not None and topic is None:
-            raise RequestError(f"partition {partition} of which topic?", remedy="Name the topic too")
         retention = retention_of(self._logs.profile(release), retention_ms)
         return history.why(self._logs, group, (topic, partition), retention, now_or_given_ms(now_ms))
 
@@ -317,7 +307,7 @@ class OffsetsTopic:
         at_time_ms: int | None = None,
         expected: str = "auto",
         release: str | None = None,
-        topics_file: Place | None = None,
+        topics_file: PathOrUri | None = None,
         every: bool = False,
     ) -> Assignments:
         """Who was assigned what, who should have been, and which assignor explains it, for these groups (default: all with a member).
@@ -331,7 +321,6 @@ class OffsetsTopic:
         Raises:
             RequestError: no such assignor, release or group, or a moment that this log cannot have.
         """
-        groups_over_time.refuse_unknown_expectation(expected, release)
         at = self._logs.moment(at_offset, at_time_ms)
         return groups_over_time.assignments(
             self._logs, groups, at, expected=expected, release=release, topics_file=topics_file, every=every
@@ -346,7 +335,7 @@ class OffsetsTopic:
         *,
         codes: Collection[str] | None = None,
         groups: Collection[str] | None = None,
-        topics_file: Place | None = None,
+        topics_file: PathOrUri | None = None,
     ) -> Findings:
         """What the detectors of these codes (default: all) find in these logs, the worst first.
 
@@ -367,7 +356,7 @@ class OffsetsTopic:
         clock: Clock | None = None,
         retention_ms: int | None = None,
         release: str | None = None,
-        topics_file: Place | None = None,
+        topics_file: PathOrUri | None = None,
     ) -> pa.Table:
         """A group in plain sentences, as `explanation.page.EXPLANATION`: what it is, its state, members, rebalances and commits, findings,
         what is missing, and what to look at next; each with the records that it rests on and how sure it is.
@@ -405,9 +394,7 @@ class OffsetsTopic:
             RequestError: no group, or one that the log does not know; no moment, or more than one way to name it; no such release.
         """
         if not groups or [at_offset, at_time_ms, taken_back].count(None) != 2:
-            raise RequestError(
-                "a plan takes groups back to one moment", remedy="Name groups and a time, a record offset, a rewind or a loss"
-            )
-        profile, way = self._logs.profile(release), self._logs.moment(at_offset, at_time_ms, clock) or taken_back
-        assert way is not None
-        return reset_plans.plan(self._logs, groups, way, profile, include_pending=include_pending, now_ms=now_or_given_ms(now_ms))
+            raise RequestError("a plan takes groups back to one moment", remedy="Name groups, and a time, an offset, a rewind or a loss")
+        profile, to = self._logs.profile(release), self._logs.moment(at_offset, at_time_ms, clock) or taken_back
+        assert to is not None
+        return reset_plans.plan(self._logs, groups, to, profile, include_pending=include_pending, now_ms=now_or_given_ms(now_ms))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -23,17 +24,24 @@ Cuts = dict[Origin, tuple[int | None, int | None]]
 
 
 def plan(
-    logs: TopicLogs, groups: Sequence[str], way: Moment | TakenBack, profile: BrokerProfile, *, include_pending: bool, now_ms: int
+    logs: TopicLogs,
+    groups: Sequence[str],
+    to: Moment | TakenBack,
+    profile: BrokerProfile,
+    *,
+    include_pending: bool,
+    now_ms: int,
 ) -> ResetPlan:
     """The plan that takes these groups back to a moment, or to before their offsets were set back or removed.
 
     Raises:
         RequestError: a group that has no record.
     """
-    newest = load_with_findings(logs, LoadOptions(profile, groups=groups), logs.topic_names())
+    options = LoadOptions(profile, groups=groups)
+    newest = load_with_findings(logs, options, logs.topic_names())
     cuts = None
-    if isinstance(way, Moment):
-        past = load_with_findings(logs, LoadOptions(profile, at=way, groups=groups), logs.topic_names())
+    if isinstance(to, Moment):
+        past = load_with_findings(logs, replace(options, at=to), logs.topic_names())
         for group in set(groups) - {name for state in (past, newest) for name in _named_in(state)}:
             history(logs, group, (None, None), profile)
         wanted = positions_of(past, "it was so at the moment")
@@ -41,9 +49,9 @@ def plan(
         logs.findings.extend(past_findings(groups, grade_groups(logs.reader(), past)))
     else:
         histories = {group: history(logs, group, (None, None), profile) for group in dict.fromkeys(groups)}
-        wanted = [position for group, records in histories.items() for position in _taken_back(way, group, records, newest, profile)]
+        wanted = [position for group, records in histories.items() for position in _taken_back(to, group, records, newest, profile)]
     answer = plan_reset(
-        groups, wanted, newest, now_ms=now_ms, cuts=cuts, include_pending=include_pending, never_back=not isinstance(way, Moment)
+        groups, wanted, newest, now_ms=now_ms, cuts=cuts, include_pending=include_pending, never_back=not isinstance(to, Moment)
     )
     logs.findings.extend(answer.findings)
     return answer

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from exhume.analysis.completeness import grade_groups
 from exhume.analysis.diff import diff_states
 from exhume.analysis.forecast import Expiry, forecast_expiry
 from exhume.analysis.load_check import check_loads
 from exhume.codecs import kernel_cache
 from exhume.errors import RequestError, near_by
+from exhume.findings import Findings
 from exhume.replay.broker_log import Stop
+from exhume.replay.load_request import LoadRequest
 from exhume.replay.moment import Moment, refuse_wrong_order
 from exhume.replay.partition_load import LoadOptions, PartitionLoad
 from exhume.replay.release_table import newest_of_each_line
@@ -22,6 +26,37 @@ from exhume.replay.topic_names import TopicNames
 from exhume.replay.verdict import LOADED
 from exhume.topic.logs import TopicLogs, selectable_groups
 from exhume.topic.retention import Retention
+
+
+class GradedState(Mapping[str, pa.Table]):
+    """The tables of a state by name; `findings`; and `completeness`, where it was graded how much the log still knows of the moment."""
+
+    def __init__(self, state: CoordinatorState, completeness: pa.Table | None, findings: Findings) -> None:
+        self.state = state
+        self.completeness = completeness
+        self._findings = findings
+
+    def __getitem__(self, name: str) -> pa.Table:
+        if name == "findings":
+            return self._findings.to_table()
+        return self.completeness if name == "completeness" and self.completeness is not None else self.state.tables[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([*self.state.tables, "findings", *(() if self.completeness is None else ("completeness",))])
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+def load(logs: TopicLogs, request: LoadRequest, at: Moment | None) -> CoordinatorState:
+    """The state at this moment; None: at the end.
+
+    Raises:
+        RequestError: no such release.
+    """
+    options = request.options(at)
+    logs.findings.extend(newer_release_findings([request.release]))
+    return load_with_findings(logs, options, logs.topic_names(request.topics_file))
 
 
 def load_with_findings(logs: TopicLogs, options: LoadOptions, names: TopicNames) -> CoordinatorState:
@@ -35,18 +70,38 @@ def load_with_findings(logs: TopicLogs, options: LoadOptions, names: TopicNames)
     return state.only(options.groups) if options.groups is not None else state
 
 
-def diff(
-    logs: TopicLogs,
-    earlier: Moment | None,
-    later: Moment | None,
-    options: LoadOptions,
-    names: TopicNames,
-) -> pa.Table:
-    """What differs between these moments, as `diff.DIFF`; for groups of the options only, where it names some.
+def load_graded(logs: TopicLogs, request: LoadRequest, at: Moment | None, *, grade_end: bool) -> GradedState:
+    """The same with its grades: those of a moment, and those of the end where they are wanted.
 
     Raises:
-        RequestError: no earlier moment, one after the later one, or a group of neither moment.
+        RequestError: no such release; or a group that is not in the state, and of which the grades say that it was not there.
     """
+    state = load(logs, request, at)
+    completeness = grade_groups(logs.reader(), state) if at is not None or grade_end else None
+    if request.groups is None:
+        return GradedState(state, completeness, logs.findings)
+    may_have_been: set[str] = set()
+    if completeness is not None:
+        may_have_been = set(completeness["group"].to_pylist())
+        completeness = completeness.filter(pc.is_in(completeness["group"], value_set=pa.array(request.groups, pa.string())))
+    unknown = sorted(set(request.groups) - may_have_been)
+    try:
+        refuse_unknown_groups(unknown, state)
+    except RequestError:
+        # What is near by is known to a load of all groups.
+        refuse_unknown_groups(unknown, load(logs, replace(request, groups=None), at))
+        raise
+    return GradedState(state, completeness, logs.findings)
+
+
+def diff(logs: TopicLogs, earlier: Moment | None, later: Moment | None, request: LoadRequest) -> pa.Table:
+    """What differs between these moments, as `diff.DIFF`.
+
+    Raises:
+        RequestError: no such release; no earlier moment, one after the later one, or a group of neither moment.
+    """
+    names, options = logs.topic_names(request.topics_file), request.options()
+    logs.findings.extend(newer_release_findings([request.release]))
     if earlier is None:
         raise RequestError("a difference from which moment on?", remedy="Name a record offset or a time to begin with")
     refuse_wrong_order(earlier, later)
@@ -60,6 +115,18 @@ def diff(
         return diff_states(before, after)
     refuse_unknown_groups(options.groups, before, after)
     return diff_states(before.only(options.groups), after.only(options.groups))
+
+
+def diff_with(logs: TopicLogs, other: TopicLogs, request: LoadRequest) -> pa.Table:
+    """What differs between the ends of these logs and of the others, as `diff.DIFF`; `findings` get those of both.
+
+    Raises:
+        RequestError: no such release, or a group that neither of the two has.
+    """
+    here, there = (load(each, request, None) for each in (logs, other))
+    refuse_unknown_groups(request.groups or (), here, there)
+    logs.findings.extend(other.findings)
+    return diff_states(here, there)
 
 
 def load_check(logs: TopicLogs, releases: Collection[str] | None, stop: Stop | None) -> pa.Table:

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from exhume.codecs.compression import DEFAULT_CAP_BYTES
 from exhume.codecs.log_directory import PartitionDirectory, discover
+from exhume.codecs.segment_reader import ReadOptions
 from exhume.replay.broker_log import Stop, list_log, open_strictly, salvaged_batches
 from exhume.replay.local import state_of_loads
 from exhume.replay.moment import Clock, Moment, cut_log
@@ -40,7 +40,7 @@ def in_stretches(
     """
     log = list_log(partition, stop)
     seed = secrets.randbits(62)
-    fold = FoldOptions(options.profile, options.inputs, log.start_offset, seed, verify=True, cap_bytes=DEFAULT_CAP_BYTES)
+    fold = FoldOptions(options.profile, options.inputs, log.start_offset, seed, ReadOptions())
     facts: list[StretchFacts] = []
     pieces: list[tuple[int, Piece]] = []
     for number, stretch in enumerate(plan_stretches([segment.end for segment in log.segments], most_bytes)):

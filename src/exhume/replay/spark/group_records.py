@@ -59,19 +59,17 @@ class GroupRecords:
     spark: SparkSession
     evidence: Evidence
     options: SourceOptions
-    cap_bytes: int
     types: Sequence[str]
     id_types: Sequence[str]
     spans_of: Callable[[Iterable[pa.RecordBatch]], Spans]
     join: Callable[[Any, Any], Any]
     names: Callable[[], TopicNames]
     _facts: tuple[Spans, TopicNames] | None = field(default=None, init=False)
-    _tasks: list[Task] = field(default_factory=list, init=False)
+    _tasks: list[Task] = field(init=False)
 
     def __post_init__(self) -> None:
         # Spans are of whole logs: no condition leaves out a segment.
-        for task in plan(self.evidence, self.options, Pushed(RecordFilter())):
-            self._tasks.append(replace(task, read_options=replace(task.read_options, cap_bytes=self.cap_bytes)))
+        self._tasks = plan(self.evidence, self.options, Pushed(RecordFilter()))
 
     def table(self, table: RecordTable) -> DataFrame:
         """The rows of this table for all groups, in no order."""

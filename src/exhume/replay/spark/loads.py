@@ -9,19 +9,16 @@ from __future__ import annotations
 import pickle
 import secrets
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from exhume.codecs.compression import DEFAULT_CAP_BYTES
 from exhume.codecs.log_directory import LogDirectory
 from exhume.replay.broker_log import Stop, served_files
 from exhume.replay.load_problems import LoadProblem
-from exhume.replay.moment import Moment
-from exhume.replay.partition_load import Mode, View
-from exhume.replay.reading import LoadInputs
 from exhume.replay.reduce import is_reducible
 from exhume.replay.releases import profile_for
+from exhume.replay.spark.request import MEGABYTE, Request
 from exhume.replay.spark.tasks import MESSAGES, ORDER, Job, Log, Way, Work, first_stage, second_stage
 from exhume.replay.spark.wide import TABLE, UNIT, wide_schema
 from exhume.replay.stretches.plan import Stretch, plan_stretches
@@ -29,32 +26,8 @@ from exhume.replay.stretches.plan import Stretch, plan_stretches
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-MEGABYTE = 1 << 20
 _LEAST_STRETCH_BYTES, _MOST_STRETCH_BYTES = 32 * MEGABYTE, 256 * MEGABYTE
 _STRETCHES_PER_CORE = 4
-#: Smaller logs are loaded whole: a task has them in memory before another one had their messages.
-WORTH_STRETCHES_BYTES = 4 * MEGABYTE
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """The options of a load on Spark: those of `LoadOptions`, one moment or several in ascending order, and the wanted `tables`.
-
-    Logs of `least_bytes` or more are loaded in stretches of about `stretch_bytes`; None: chosen from the size of the logs and the number of
-    cores.
-    """
-
-    release: str
-    mode: Mode = "strict"
-    stop: Stop | None = None
-    view: View = "committed"
-    inputs: LoadInputs = field(default_factory=LoadInputs)
-    moments: Sequence[Moment | None] = (None,)
-    tables: Collection[str]
-    verify: bool = True
-    cap_bytes: int = DEFAULT_CAP_BYTES
-    least_bytes: int = WORTH_STRETCHES_BYTES
-    stretch_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +55,7 @@ class LoadedLogs:
 
 def load_logs(spark: SparkSession, directories: Sequence[LogDirectory], request: Request) -> LoadedLogs:
     """Load every offsets partition of these log directories."""
-    return _Loading(spark, _logs(directories, request.stop), request).run()
+    return _Loading(spark, _logs(directories, request.load.stop), request).run()
 
 
 def _logs(directories: Sequence[LogDirectory], stop: Stop | None) -> list[tuple[int, Log]]:
@@ -114,7 +87,7 @@ class _Loading:
     def __init__(self, spark: SparkSession, logs: list[tuple[int, Log]], request: Request) -> None:
         self._spark = spark
         self._request = request
-        self._profile = profile_for(request.release)
+        self._profile = profile_for(request.load.release)
         self._logs = {log.number: log for _, log in logs}
         self._directory_of = {log.number: directory for directory, log in logs}
         self._cores = parallelism(spark)
@@ -154,7 +127,7 @@ class _Loading:
 
     def _next_way(self, log: Log, way: Way) -> Way:
         request = self._request
-        is_plain = request.mode == "strict" and log.stop == "clean" and list(request.moments) == [None]
+        is_plain = request.load.mode == "strict" and log.stop == "clean" and list(request.moments) == [None]
         return "reduce" if way == "fold" and is_plain else "whole"
 
     def _refuse(self, refused: Mapping[int, LoadProblem]) -> list[int]:
@@ -173,22 +146,8 @@ class _Loading:
     def _load(self, numbers: Collection[int]) -> None:
         from pyspark.sql.pandas.types import from_arrow_schema
 
-        request = self._request
         tasks = self._tasks(numbers)
-        job = Job(
-            logs={number: self._logs[number] for number in numbers},
-            tasks=tasks,
-            release=request.release,
-            mode=request.mode,
-            inputs=request.inputs,
-            view=request.view,
-            moments=request.moments,
-            tables=request.tables,
-            seed=self._seed,
-            verify=request.verify,
-            cap_bytes=request.cap_bytes,
-            least_bytes=request.least_bytes,
-        )
+        job = Job(self._request, {number: self._logs[number] for number in numbers}, tasks, self._seed)
         places = max(1, min(2 * len(numbers), _STRETCHES_PER_CORE * self._cores))
         messages = self._spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(partial(first_stage, job), from_arrow_schema(MESSAGES))
         together = messages.repartition(places, "unit").sortWithinPartitions(*ORDER)

@@ -57,7 +57,7 @@ def plan(evidence: Evidence, options: SourceOptions, pushed: Pushed) -> list[Tas
     """The tasks that read this evidence; none of them is empty but for findings of the search."""
     parts = list(_whole_segments(evidence, options, pushed))
     total_bytes = sum(part.size_bytes for part in parts)
-    read_options = ReadOptions(verify=options.verify, least_compiled_bytes=least_compiled_bytes(total_bytes), threads=1)
+    read_options = replace(options.read, least_compiled_bytes=least_compiled_bytes(total_bytes), threads=1)
     packs = [Task(parts=tuple(pack), read_options=read_options) for pack in _packed(parts, options.bytes_per_partition)]
     if options.of == "findings":
         about = [finding for finding in evidence.findings if _is_about(finding, options)]

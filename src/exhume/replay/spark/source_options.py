@@ -9,6 +9,7 @@ from typing import Any
 
 from exhume.codecs.record_filter import RecordFilter
 from exhume.codecs.replicas import RULES, ReplicaRule
+from exhume.codecs.segment_reader import ReadOptions
 from exhume.errors import RequestError
 from exhume.moments import parse_moment
 from exhume.replay.spark.kinds import filtered_kinds, kind_named
@@ -95,7 +96,7 @@ class SourceOptions:
     filesystem_options: Mapping[str, str] = field(repr=False)
     replicas: ReplicaRule = "all"
     include: frozenset[str] = frozenset()
-    verify: bool = True
+    read: ReadOptions = field(default_factory=ReadOptions)
     raw: bool = False
     bytes_per_partition: int = DEFAULT_BYTES_PER_PARTITION
     temp_dir: str | None = None
@@ -134,7 +135,7 @@ def read_options(options: Mapping[str, str]) -> SourceOptions:
         filesystem_options=filesystem,
         replicas=values.get("replicas", "all"),
         include=frozenset(values.get("include", ())),
-        verify=values.get("verify", True),
+        read=ReadOptions(verify=values.get("verify", True)),
         raw=values.get("raw", False),
         bytes_per_partition=values.get("bytes_per_partition", DEFAULT_BYTES_PER_PARTITION),
         temp_dir=values.get("temp_dir"),

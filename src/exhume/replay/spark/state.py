@@ -14,9 +14,11 @@ from exhume.errors import EvidenceError
 from exhume.findings import SCHEMA as FINDINGS
 from exhume.findings import Finding, Findings
 from exhume.replay import load_findings
+from exhume.replay.releases import profile_for
 from exhume.replay.spark.graded import Grading, grade
 from exhume.replay.spark.group_tables import GroupTable, apply_to_groups
-from exhume.replay.spark.loads import LoadedLogs, Request
+from exhume.replay.spark.loads import LoadedLogs
+from exhume.replay.spark.request import Request
 from exhume.replay.spark.wide import MOMENT, TABLE, TABLES, UNIT, plain_schema
 from exhume.replay.state_tables import SCHEMAS
 from exhume.replay.topic_names import TopicNames
@@ -46,8 +48,8 @@ class StateFrames(Mapping[str, "DataFrame"]):
         groups: Collection[str] | None = None,
         has_moments: bool = False,
     ) -> None:
-        self.release = request.release
-        self.mode = request.mode
+        self.release = profile_for(request.load.release).release
+        self.mode = request.load.mode
         self.ways = loaded.ways
         self.spark = spark
         self._loaded = loaded
@@ -93,6 +95,10 @@ class StateFrames(Mapping[str, "DataFrame"]):
         """Raises `EvidenceError` where a finding makes the answer partial."""
         if self.has_damage:
             raise EvidenceError("the evidence is damaged, and the answer partial", remedy="The table `findings` says where")
+
+    def outcomes(self) -> dict[str, int]:
+        """How many loads ended in which way, by the name of the outcome."""
+        return {row["outcome"]: row["count"] for row in self["loads"].groupBy("outcome").count().sort("outcome").collect()}
 
     def of_groups(self, table: GroupTable) -> DataFrame:
         """A table that is made of each group by itself. The state tables that it needs must be among those of this state."""

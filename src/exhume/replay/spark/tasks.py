@@ -16,18 +16,17 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from exhume.codecs.compression import DEFAULT_CAP_BYTES
 from exhume.codecs.log_directory import Evidence, LogDirectory, PartitionDirectory
-from exhume.codecs.segment_reader import ReadOptions, SegmentBatch, SegmentReader
+from exhume.codecs.segment_reader import SegmentBatch, SegmentReader
 from exhume.findings import Findings
 from exhume.replay.broker_log import Stop, list_log, open_strictly
 from exhume.replay.load_problems import LoadProblem
 from exhume.replay.local import load_partitions, state_of_loads
 from exhume.replay.moment import Moment, cut_log
-from exhume.replay.partition_load import LoadOptions, Mode, PartitionLoad, View, refused_load
-from exhume.replay.reading import CompiledLoad, LoadInputs
+from exhume.replay.partition_load import LoadOptions, PartitionLoad, refused_load
+from exhume.replay.reading import CompiledLoad
 from exhume.replay.reduce import NotReducible
-from exhume.replay.releases import profile_for
+from exhume.replay.spark.request import Request
 from exhume.replay.spark.wide import wide_batches, wide_rows
 from exhume.replay.stretches.plan import Stretch
 from exhume.replay.topic_names import TopicNames
@@ -84,31 +83,21 @@ class Work:
 
 @dataclass(frozen=True)
 class Job:
-    """All that tasks know. `moments` ascend by time; None is the end. `tables` are those that are wanted, all others are left out.
+    """All that tasks know: what is wanted, of which logs, and who does what; all stretches of a log are folded with the same `seed`."""
 
-    Profiles do not travel: `release` is looked up where it is needed.
-    """
-
+    request: Request
     logs: Mapping[int, Log]
     tasks: Sequence[Sequence[Work]]
-    release: str
-    mode: Mode
-    inputs: LoadInputs
-    view: View
-    moments: Sequence[Moment | None]
-    tables: Collection[str]
     seed: int
-    verify: bool
-    cap_bytes: int
-    least_bytes: int
 
     @cached_property
     def options(self) -> LoadOptions:
-        return LoadOptions(profile_for(self.release), self.mode, None, self.view, self.inputs)
+        """How to load, but for what each log says itself: how its broker stopped. Profiles do not travel; executors look them up."""
+        return replace(self.request.load, stop=None, groups=None).options()
 
     def fast(self) -> CompiledLoad:
         """The options of a task that loads a whole log."""
-        return CompiledLoad(self.verify, self.cap_bytes, least_bytes=self.least_bytes, threads=1)
+        return CompiledLoad(self.request.read, least_bytes=self.request.least_bytes, threads=1)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "options"}
@@ -159,14 +148,13 @@ def _fold(job: Job, log: Log, work: Work) -> Iterator[dict[str, Any]]:
     assert work.stretch is not None
     options = FoldOptions(
         job.options.profile,
-        job.inputs,
-        listed.start_offset if job.mode == "strict" else 0,
+        job.options.inputs,
+        listed.start_offset if job.options.mode == "strict" else 0,
         job.seed,
         # A start after an unclean stop verifies checksums, also without `verify`.
-        verify=job.verify or log.stop == "unclean",
-        cap_bytes=min(job.cap_bytes, DEFAULT_CAP_BYTES),
+        job.request.read.of_fold(verify=log.stop == "unclean"),
     )
-    cutter = cutter_for(job.moments, log.partition.offsets_partition)
+    cutter = cutter_for(job.request.moments, log.partition.offsets_partition)
     for number, said in enumerate(fold_stretch(listed, work.stretch, options, cutter)):
         if isinstance(said, Piece):
             content = pickle.dumps((said.number, said.is_branch, said.content), protocol=5)
@@ -184,12 +172,12 @@ def _chunks(work: Work, phase: int, message: int, content: bytes) -> Iterator[di
 def _look(job: Job, log: Log, places: Collection[int]) -> Findings:
     """The findings of verifying all checksums of these segments; in lenient mode also of reading all records."""
     findings = Findings()
-    reader = SegmentReader(Evidence([log.directory], Findings()), ReadOptions(verify=job.verify, cap_bytes=job.cap_bytes), findings)
+    reader = SegmentReader(Evidence([log.directory], Findings()), job.request.read, findings)
     wanted = {log.partition.segments[place].path for place in places}
     for partition, segment, behind in reader.segments():
         if segment.path in wanted:
             for item in reader.items(partition, segment, behind):
-                if job.mode == "lenient" and isinstance(item, SegmentBatch):
+                if job.options.mode == "lenient" and isinstance(item, SegmentBatch):
                     item.records()
     return findings
 
@@ -222,7 +210,7 @@ class _LogLoad:
     def __init__(self, job: Job, log: Log) -> None:
         self._job = job
         self._log = log
-        self._findings: list[Findings] = [Findings() for _ in job.moments]
+        self._findings: list[Findings] = [Findings() for _ in job.request.moments]
 
     def rows(self, messages: Iterator[_Message]) -> Iterator[pa.RecordBatch]:
         facts: list[tuple[Way, Any]] = []
@@ -256,7 +244,7 @@ class _LogLoad:
         elif way == "reduce":
             yield from self._reduced(said, pieces)
         else:
-            for moment, at in enumerate(self._job.moments):
+            for moment, at in enumerate(self._job.request.moments):
                 yield from self._whole(moment, at, said[0] if way == "refused" else None)
 
     def _folded(self, facts: list[Any], pieces: _Pieces) -> Iterator[pa.RecordBatch]:
@@ -266,7 +254,7 @@ class _LogLoad:
         coming = ((message.stretch, Piece(*pickle.loads(message.content))) for message in pieces)  # noqa: S301
         log = list_log(self._log.partition, self._log.stop)
         try:
-            for at in JoinedLog(log, facts, coming, self._job.moments, self._job.options, self._job.seed).loads():
+            for at in JoinedLog(log, facts, coming, self._job.request.moments, self._job.options, self._job.seed).loads():
                 yield from self._tables(at.moment, at.load, at.names)
         except NotFolded:
             raise _NotLoaded("not_folded") from None
@@ -303,9 +291,9 @@ class _LogLoad:
         number = self._log.number
         if load.problem is not None:
             yield from self._problem(moment, load.problem)
-        for name in self._job.tables:
+        for name in self._job.request.tables:
             yield from wide_batches(number, moment, name, state.tables[name])
-        if "assignments" in self._job.tables:
+        if "assignments" in self._job.request.tables:
             learned = [{"source": source, "topic_id": topic_id, "topic": topic} for source, topic_id, topic in names.learned()]
             yield from wide_rows(number, moment, "names", learned)
 

@@ -11,6 +11,7 @@ from exhume.codecs.columns.runs import readable
 from exhume.codecs.file_content import looks_like
 from exhume.codecs.kernels import scan
 from exhume.codecs.kernels.primitives import Int64s
+from exhume.codecs.segment_reader import ReadOptions
 from exhume.errors import DecompressionError
 from exhume.replay.broker_log import StrictLog, find_end
 from exhume.replay.profiles import BrokerProfile
@@ -69,8 +70,7 @@ class FoldOptions:
     inputs: LoadInputs
     start_offset: int
     seed: int
-    verify: bool
-    cap_bytes: int
+    read: ReadOptions
 
 
 def fold_stretch(log: StrictLog, stretch: Stretch, options: FoldOptions, cutter: Cutter | None = None) -> Iterator[Piece | StretchFacts]:
@@ -146,11 +146,11 @@ class _StretchFold:
         self._tables.counts[LEADER_EPOCH_SEEN] = -1
         position = start
         while position < end:
-            count, position_behind = scan.scan(buffer, position, end, self._options.verify, rows)
+            count, position_behind = scan.scan(buffer, position, end, self._options.read.verify, rows)
             if not count:
                 raise _GivenUp
             self._note_ends(number, rows, count)
-            for first, last, data, bodies in runs(buffer, rows, count, self._options.cap_bytes):
+            for first, last, data, bodies in runs(buffer, rows, count, self._options.read.cap_bytes):
                 yield from self._fold_run(RunOfBatches(rows, first, last, data, bodies), number)
             self._tables = drop_old_metadata(self._tables)
             position = position_behind

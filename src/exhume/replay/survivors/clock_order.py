@@ -31,7 +31,7 @@ def read_order(log: StrictLog, start_offset: int, at: Moment, fast: CompiledLoad
             if not count:
                 return None
             try:
-                for first, last, data, bodies in runs(content, rows, count, fast.cap_bytes):
+                for first, last, data, bodies in runs(content, rows, count, fast.read.cap_bytes):
                     if times.read_times(rows, first, last, data, bodies, start_offset, at.time_ms, found) < last:
                         return None
             except DecompressionError:

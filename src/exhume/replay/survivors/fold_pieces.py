@@ -97,10 +97,10 @@ def _fold_batches(
             position,
             min(position + _STEP_BYTES, piece.end),
             piece.end,
-            fast.verify,
+            fast.read.verify,
             rows,
             bodies,
-            fast.cap_bytes,
+            fast.read.cap_bytes,
             memory,
             unfolded,
             piece.segment,
@@ -122,7 +122,7 @@ def _fold_batches(
 def _fold_block(content: Bytes, piece: Piece, rules: Int64s, tables: Tables, fast: CompiledLoad) -> tuple[Tables, int]:
     """These tables, and the first batches of this piece folded into them; the byte behind the last one that was."""
     rows = np.empty((scan.BLOCK_BATCHES, scan.COLUMNS), np.int64)
-    count, _ = scan.scan(content, piece.start, piece.end, fast.verify, rows)
+    count, _ = scan.scan(content, piece.start, piece.end, fast.read.verify, rows)
     tables, done = _fold_rows((rows, count, content), piece.segment, rules, tables, fast)
     if done:
         tables.counts[LAST_BATCH] = rows[done - 1, scan.POSITION]
@@ -143,7 +143,7 @@ def _fold_rows(block: tuple[Int64s, int, Bytes], segment: int, rules: Int64s, ta
         counts[[FIRST_BASE_OFFSET, FIRST_LEADER_EPOCH]] = rows[0, [scan.BASE_OFFSET, scan.LEADER_EPOCH]]
     counts[LAST_OFFSET_SEEN] = rows[count - 1, scan.LAST_OFFSET]
     try:
-        for first, last, data, bodies in runs(content, rows, count, fast.cap_bytes):
+        for first, last, data, bodies in runs(content, rows, count, fast.read.cap_bytes):
             tables = with_room_for(tables, rows, first, last, bodies)
             if rules[ASKED_GROUPS]:
                 done = fold_asked(rows, first, last, data, bodies, segment, rules, tables, np.full(3, LARGEST_INT64))

@@ -92,7 +92,7 @@ def fold_log(
     if tables.counts[STATUS] != DONE:
         return None
     if fast.reusable_folds is not None and is_kept and not (odd is not None and odd.odd_segments):
-        fast.reusable_folds[log.partition.path] = (rules, tables, fast.verify)
+        fast.reusable_folds[log.partition.path] = (rules, tables, fast.read.verify)
     ends_at = until if odd is None or odd.ends_at is None else odd.ends_at
     cut = LogPrefix()
     if last_offset is not None and tables.counts[IS_CUT]:
@@ -136,7 +136,7 @@ def _pieces_until(pieces: list[Piece], until: tuple[int, int] | None) -> list[Pi
 def _known(log: StrictLog, rules: Int64s, fast: CompiledLoad) -> Tables | None:
     """What a fold of this log came to that would come to the same by these rules; None where there was none."""
     folded_by, tables, is_verified = (fast.reusable_folds or {}).get(log.partition.path, (None, None, False))
-    if tables is None or (fast.verify and not is_verified):
+    if tables is None or (fast.read.verify and not is_verified):
         return None
     known: Tables = tables
     return known if are_alike(rules, folded_by, has_producers=bool(known.counts[PRODUCERS])) else None

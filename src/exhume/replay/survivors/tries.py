@@ -65,7 +65,7 @@ def _fold(
         lenient=is_lenient,
         at=at,
         groups=options.groups,
-        odd=odd_places(log, options.profile, fast.cap_bytes, lenient=is_lenient) if is_known else None,
+        odd=odd_places(log, options.profile, fast.read.cap_bytes, lenient=is_lenient) if is_known else None,
         until=until,
     )
     if settled is not None and not is_lenient and at is None and until is None:
