@@ -10,13 +10,15 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from operator import attrgetter
-from typing import Literal
+from typing import Literal, get_args
 
 import pyarrow as pa
 
 from exhume.arrow_rows import table_of
 
 Severity = Literal["info", "warn", "incident"]
+#: The worst one comes last.
+_SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 Confidence = Literal["proof", "likely", "possible", "undecidable"]
 
 SCHEMA = pa.schema(
@@ -103,6 +105,11 @@ class Findings:
     def has_damage(self) -> bool:
         """True if a finding makes the answer partial."""
         return any(finding.is_damage for finding in self)
+
+    def at_least(self, severity: Severity, *, undecidable: bool = False) -> Findings:
+        """Those of this severity or a worse one; those with confidence `undecidable`, which have none, all or not at all."""
+        wanted = _SEVERITIES[_SEVERITIES.index(severity) :]
+        return Findings(each for each in self if (undecidable if each.confidence == "undecidable" else each.severity in wanted))
 
     def to_table(self) -> pa.Table:
         """Return the findings as a table of `SCHEMA`, one row each, in order."""

@@ -21,7 +21,11 @@ from exhume.cli.app import app, run
 from exhume.cli.demo import DEMO_LOG
 from exhume.codecs.decoded_tables import DUMP
 from exhume.fixtures.log_writer import PartitionWriter, group_metadata, offset_commit, tombstone
+from exhume.replay.local import load_state
+from exhume.replay.partition_load import LoadOptions
+from exhume.replay.state import CoordinatorState
 from exhume.replay.state_tables import SCHEMAS
+from exhume.replay.topic_names import TopicNames
 
 DEMO = str(DEMO_LOG)
 #: 2023-11-14 22:13:20.000Z
@@ -274,6 +278,19 @@ def test_json_without_a_table_is_one_document_with_every_table_by_name(ask: Ask,
 
     assert set(names) <= set(document)
     assert all(isinstance(rows, list) for rows in document.values())
+
+
+def test_a_state_of_groups_is_loaded_for_these_groups(ask: Ask, log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded: list[Any] = []
+
+    def spy(directories: Any, options: LoadOptions, names: TopicNames) -> CoordinatorState:
+        loaded.append(options.groups)
+        return load_state(directories, options, names)
+
+    monkeypatch.setattr("exhume.topic.logs.load_state", spy)
+    ask("state", log, "--group", "billing", "--output", "json").json()
+    ask("state", log, "--output", "json").json()
+    assert loaded == [["billing"], None]
 
 
 def test_the_state_document_has_every_table(ask: Ask, log: Path) -> None:

@@ -18,7 +18,7 @@ class AssignmentsTable(StrEnum):
     partitions = "partitions"
 
 
-_SHOWN = {
+_SHOWN: dict[str, tuple[str, ...]] = {
     AssignmentsTable.verdicts: (
         "offsets_partition",
         "record_offset",
@@ -100,13 +100,12 @@ def assignments_command(
             topics_file=topics,
             every=every,
         )
-        answers = {each.value: found.verdicts if each is AssignmentsTable.verdicts else found.partitions for each in wanted}
-        columns = {each.value: _SHOWN[each] for each in wanted}
+        tables = {AssignmentsTable.verdicts: found.verdicts, AssignmentsTable.partitions: found.partitions}
         if len(wanted) > 1:
-            render(answers, output=output, output_file=output_file, csv_raw=csv_raw, columns=columns, evidence=paths)
+            render(tables, output=output, output_file=output_file, csv_raw=csv_raw, columns=_SHOWN, evidence=paths)
         else:
-            name = wanted[0].value
-            render(answers[name], output=output, output_file=output_file, csv_raw=csv_raw, columns=columns[name], evidence=paths)
+            columns = _SHOWN[wanted[0]]
+            render(tables[wanted[0]], output=output, output_file=output_file, csv_raw=csv_raw, columns=columns, evidence=paths)
         if output is Output.table:
             typer.echo(assignments_sentence(found.verdicts), err=True)
         tell(topic.findings)

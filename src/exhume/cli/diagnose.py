@@ -20,8 +20,6 @@ from exhume.cli.detector_options import (
 from exhume.cli.options import CsvRaw, EvidencePaths, Groups, Output, OutputFile, OutputOption, TempDir
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from exhume.findings import Findings
 
 _SHOWN = (
@@ -56,9 +54,6 @@ class FailOn(StrEnum):
     warn = "warn"
     incident = "incident"
     never = "never"
-
-
-_RANKS = ("info", "warn", "incident", "never")
 
 
 def _show_codes(wanted: bool) -> None:
@@ -111,25 +106,13 @@ def diagnose_command(
     inputs = detector_inputs(end_offsets, start_offsets, topics_file, live, retention, offsets_partitions)
     with opened(paths, temp_dir=temp_dir) as topic:
         found = topic.diagnose(inputs, codes=codes or None, groups=groups or None, topics_file=topics_file)
-        shown = _shown(found, min_severity, undecided=undecided or bool(codes))
+        shown = found.at_least(min_severity.value, undecidable=undecided or bool(codes)).to_table()
         render(shown, output=output, output_file=output_file, csv_raw=csv_raw, columns=_SHOWN, evidence=paths)
         if output is Output.table:
             _tell_rest(found, shown.num_rows)
-        is_failed = any(
-            finding.confidence != "undecidable" and _RANKS.index(finding.severity) >= _RANKS.index(fail_on.value) for finding in found
-        )
         tell(topic.findings)
-        if is_failed:
+        if fail_on is not FailOn.never and len(found.at_least(Severity(fail_on.value).value)):
             raise typer.Exit(EXIT_DAMAGE)
-
-
-def _shown(found: Findings, min_severity: Severity, *, undecided: bool) -> pa.Table:
-    from exhume.findings import Findings
-
-    least = _RANKS.index(min_severity.value)
-    return Findings(
-        finding for finding in found if (undecided if finding.confidence == "undecidable" else _RANKS.index(finding.severity) >= least)
-    ).to_table()
 
 
 def _tell_rest(found: Findings, shown: int) -> None:

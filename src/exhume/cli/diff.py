@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -20,9 +20,6 @@ from exhume.cli.options import (
     WhichClock,
     record_offsets,
 )
-
-if TYPE_CHECKING:
-    from exhume.topic import OffsetsTopic
 
 EXIT_DIFFERENT = 1
 
@@ -71,12 +68,10 @@ def diff_command(
 
     Example: exhume diff data/ --from-time 2026-11-20T14:00Z --to-time 2026-11-20T15:00Z --group billing
     """
-    from exhume.analysis.diff import diff_states
     from exhume.cli.render import refuse_unfit, render
     from exhume.cli.run import opened, tell
     from exhume.errors import RequestError
     from exhume.replay.moment import refuse_lone_clock
-    from exhume.replay.state import refuse_unknown_groups
 
     refuse_unfit(None, output=output, output_file=output_file, evidence=paths)
     earlier, later = record_offsets(from_offset, "--from-offset"), record_offsets(to_offset, "--to-offset")
@@ -89,8 +84,8 @@ def diff_command(
 
     refuse_lone_clock(clock.value if clock else None, from_time, to_time)
 
-    def show(topic: OffsetsTopic, *others: str) -> None:
-        if not others:
+    with opened(paths[:1], temp_dir=temp_dir) as topic:
+        if has_moment:
             answer = topic.diff(
                 from_offset=earlier,
                 from_time_ms=from_time,
@@ -101,15 +96,9 @@ def diff_command(
                 groups=groups or None,
             )
         else:
-            with opened(others, temp_dir=temp_dir) as other:
-                states = [each.state(release=release, groups=groups or None) for each in (topic, other)]
-                refuse_unknown_groups(groups or (), *states)
-                answer = diff_states(*states)
-                topic.findings.extend(other.findings)
+            with opened(paths[1:], temp_dir=temp_dir) as other:
+                answer = topic.diff_with(other, release=release, groups=groups or None)
         render(answer, output=output, output_file=output_file, csv_raw=csv_raw, columns=_SHOWN, evidence=paths)
         tell(topic.findings)
         if answer.num_rows:
             raise typer.Exit(EXIT_DIFFERENT)
-
-    with opened(paths[:1], temp_dir=temp_dir) as topic:
-        show(topic, *paths[1:])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -28,10 +28,7 @@ from exhume.cli.options import (
     WhichClock,
     record_offsets,
 )
-from exhume.errors import EvidenceError, RequestError
-
-if TYPE_CHECKING:
-    from exhume.replay.spark.state import StateFrames
+from exhume.errors import RequestError
 
 _DEFAULT_TABLES = "groups,members,offsets,loads"
 
@@ -117,18 +114,12 @@ def export_command(
                 verify=not no_verify,
                 on_phase=on_phase,
             )
-        _tell(state)
-        if strict and state.has_damage:
-            raise EvidenceError("the evidence is damaged, and the answer partial", remedy="The table findings says where")
+        typer.echo(", ".join(f"{outcome}: {count}" for outcome, count in state.outcomes().items()) or "nothing was loaded", err=True)
+        if state.has_damage:
+            typer.echo("the answer is partial: see the table findings", err=True)
+        if strict:
+            state.refuse_damage()
         if state.has_damage:
             raise typer.Exit(1)
     finally:
         session.stop()
-
-
-def _tell(state: StateFrames) -> None:
-    """Print the outcomes of the loads in one line."""
-    outcomes = {row["outcome"]: row["count"] for row in state["loads"].groupBy("outcome").count().collect()}
-    typer.echo(", ".join(f"{outcome}: {count}" for outcome, count in sorted(outcomes.items())) or "nothing was loaded", err=True)
-    if state.has_damage:
-        typer.echo("the answer is partial: see the table findings", err=True)

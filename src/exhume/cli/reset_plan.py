@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -21,6 +21,9 @@ from exhume.cli.options import (
     record_offsets,
 )
 from exhume.errors import RequestError
+
+if TYPE_CHECKING:
+    from exhume.analysis.reset_plan import ResetPlan
 
 _SHOWN = (
     "group",
@@ -75,14 +78,12 @@ def reset_plan_command(
     Example: exhume reset-plan data/ --group billing --at-time 2026-11-20T03:00 --output-file plan.csv
     """
     from exhume.cli.destination import open_destination
-    from exhume.cli.escape import printable
     from exhume.cli.render import refuse_unfit, render
     from exhume.cli.run import opened, tell
 
-    named = [at_time is not None, bool(at_offset), before_rewind, lost]
     if not groups:
         raise RequestError("a plan needs a group", remedy="Name each group with --group")
-    if sum(named) != 1:
+    if [at_time is not None, bool(at_offset), before_rewind, lost].count(True) != 1:
         raise RequestError("a plan needs exactly one target", remedy="Choose one of --at-time, --at-offset, --before-rewind and --lost")
     if now is not None and not as_records:
         raise RequestError("--now is the commit timestamp for --as-records", remedy="Add --as-records, or leave out --now")
@@ -105,9 +106,16 @@ def reset_plan_command(
         else:
             with open_destination(output_file, evidence=paths) as sink:
                 sink.write(plan.text.encode())
-        sentences = list(plan.sentences())
-        for sentence in sentences[:_MAX_PRINTED_SENTENCES]:
-            typer.echo(printable(sentence), err=True)
-        if len(sentences) > _MAX_PRINTED_SENTENCES:
-            typer.echo(f"{len(sentences) - _MAX_PRINTED_SENTENCES} more offsets; --output table lists all", err=True)
+        _print_sentences(plan)
         tell(topic.findings)
+
+
+def _print_sentences(plan: ResetPlan) -> None:
+    """Print the first sentences of the plan on standard error."""
+    from exhume.cli.escape import printable
+
+    sentences = list(plan.sentences())
+    for sentence in sentences[:_MAX_PRINTED_SENTENCES]:
+        typer.echo(printable(sentence), err=True)
+    if len(sentences) > _MAX_PRINTED_SENTENCES:
+        typer.echo(f"{len(sentences) - _MAX_PRINTED_SENTENCES} more offsets; --output table lists all", err=True)

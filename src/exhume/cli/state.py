@@ -24,9 +24,10 @@ from exhume.cli.options import (
     WhichClock,
     record_offsets,
 )
+from exhume.errors import RequestError
 
 if TYPE_CHECKING:
-    from exhume.replay.state import CoordinatorState
+    from exhume.topic.states import GradedState
 
 
 class Mode(StrEnum):
@@ -124,6 +125,38 @@ _COLUMNS: dict[str, tuple[str, ...]] = {
 }
 
 
+_LoadBufferBytes = Annotated[
+    int | None,
+    typer.Option(
+        "--load-buffer-bytes",
+        metavar="N",
+        min=1,
+        help="offsets.load.buffer.size of the broker: up to 2.0.0 a larger batch stalls the load.",
+        show_default="5242880",
+    ),
+]
+_HighWatermark = Annotated[
+    int | None,
+    typer.Option(
+        "--high-watermark",
+        metavar="N",
+        min=0,
+        help="The high watermark: releases up to 0.10.2 end their load there.",
+        show_default="from the checkpoint, else the log end",
+    ),
+]
+_GroupMaxSize = Annotated[
+    int | None,
+    typer.Option(
+        "--group-max-size",
+        metavar="N",
+        min=1,
+        help="group.max.size of the broker: from 2.2.0 on a larger classic group rebalances after the load.",
+        show_default="2147483647",
+    ),
+]
+
+
 def state_command(
     paths: EvidencePaths,
     release: LoadRelease = None,
@@ -140,36 +173,9 @@ def state_command(
     at_offset: AtOffset = None,
     at_time: AtTime = None,
     clock: WhichClock = None,
-    load_buffer_bytes: Annotated[
-        int | None,
-        typer.Option(
-            "--load-buffer-bytes",
-            metavar="N",
-            min=1,
-            help="offsets.load.buffer.size of the broker: up to 2.0.0 a larger batch stalls the load.",
-            show_default="5242880",
-        ),
-    ] = None,
-    high_watermark: Annotated[
-        int | None,
-        typer.Option(
-            "--high-watermark",
-            metavar="N",
-            min=0,
-            help="The high watermark: releases up to 0.10.2 end their load there.",
-            show_default="from the checkpoint, else the log end",
-        ),
-    ] = None,
-    group_max_size: Annotated[
-        int | None,
-        typer.Option(
-            "--group-max-size",
-            metavar="N",
-            min=1,
-            help="group.max.size of the broker: from 2.2.0 on a larger classic group rebalances after the load.",
-            show_default="2147483647",
-        ),
-    ] = None,
+    load_buffer_bytes: _LoadBufferBytes = None,
+    high_watermark: _HighWatermark = None,
+    group_max_size: _GroupMaxSize = None,
     topics: TopicNamesFile = None,
     no_verify: NoVerify = False,
     temp_dir: TempDir = None,
@@ -184,76 +190,67 @@ def state_command(
 
     Example: exhume state data/ --release 2.8.2 --group billing
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    from exhume.analysis.completeness import completeness_sentence
     from exhume.cli.render import refuse_unfit, render
     from exhume.cli.run import opened, tell
-    from exhume.errors import RequestError
-    from exhume.replay.reading import DEFAULT_GROUP_MAX_SIZE, DEFAULT_LOAD_BUFFER_BYTES, LoadInputs
-    from exhume.replay.state import refuse_unknown_groups
+    from exhume.replay.reading import LoadInputs
+
+    settings = {"load_buffer_bytes": load_buffer_bytes, "high_watermark": high_watermark, "group_max_size": group_max_size}
+    refuse_unfit(_known_tables(table), output=output, output_file=output_file, evidence=paths)
+    with opened(paths, temp_dir=temp_dir, verify=not no_verify) as topic:
+        answer = topic.graded_state(
+            release=release,
+            mode=mode.value,
+            stop=stop.value if stop else None,
+            view=view.value,
+            groups=groups or None,
+            topics_file=topics,
+            inputs=LoadInputs(**{name: value for name, value in settings.items() if value is not None}),
+            at_offset=record_offsets(at_offset, "--at-offset"),
+            at_time_ms=at_time,
+            clock=clock.value if clock else None,
+            grade_end=table == "completeness",
+        )
+        if table is None and output is Output.table:
+            _render_summary(answer, bool(groups), output_file, paths)
+        else:
+            tables = answer if table is None else answer[table]
+            render(tables, output=output, output_file=output_file, csv_raw=csv_raw, evidence=paths)
+        tell(topic.findings)
+
+
+def _known_tables(table: str | None) -> list[str] | None:
+    """The names of all tables; None where one of them is wanted.
+
+    Raises:
+        RequestError: there is no such table.
+    """
     from exhume.replay.state_tables import SCHEMAS
 
     names = [*SCHEMAS, "completeness", "findings"]
     if table is not None and table not in names:
         raise RequestError(f"no table {table!r}", remedy=f"Choose one of {', '.join(names)}")
-    refuse_unfit(names if table is None else None, output=output, output_file=output_file, evidence=paths)
-    with opened(paths, temp_dir=temp_dir, verify=not no_verify) as topic:
-        state = topic.state(
-            release=release,
-            mode=mode.value,
-            stop=stop.value if stop else None,
-            view=view.value,
-            topics_file=topics,
-            inputs=LoadInputs(
-                load_buffer_bytes or DEFAULT_LOAD_BUFFER_BYTES,
-                high_watermark,
-                group_max_size=group_max_size or DEFAULT_GROUP_MAX_SIZE,
-            ),
-            at_offset=record_offsets(at_offset, "--at-offset"),
-            at_time_ms=at_time,
-            clock=clock.value if clock else None,
-        )
-        completeness = topic.completeness(state) if at_offset or at_time is not None or table == "completeness" else None
-        if groups:
-            # A group that may have existed is an answer, too.
-            may_have_been = set() if completeness is None else set(completeness["group"].to_pylist())
-            refuse_unknown_groups(sorted(set(groups) - may_have_been), state)
-            state = state.only(groups)
-            if completeness is not None:
-                completeness = completeness.filter(pc.is_in(completeness["group"], value_set=pa.array(groups, pa.string())))
-        if table is not None:
-            beside = {"findings": topic.findings.to_table(), "completeness": completeness}
-            answer = state.tables[table] if table in state.tables else beside[table]
-            render(answer, output=output, output_file=output_file, csv_raw=csv_raw, evidence=paths)
-        elif output is Output.table:
-            _render_summary(state, bool(groups), output_file, paths)
-            if completeness is not None:
-                typer.echo(completeness_sentence(completeness), err=True)
-        else:
-            everything = {**state.tables, "findings": topic.findings.to_table()}
-            if completeness is not None:
-                everything["completeness"] = completeness
-            render(everything, output=output, output_file=output_file, csv_raw=csv_raw, evidence=paths)
-        tell(topic.findings)
+    return names if table is None else None
 
 
-def _render_summary(state: CoordinatorState, is_detailed: bool, output_file: Path | None, paths: list[str]) -> None:
+def _render_summary(answer: GradedState, is_detailed: bool, output_file: Path | None, paths: list[str]) -> None:
     """The outcome of the loads, then one line per group; all tables of the named groups."""
+    from exhume.analysis.completeness import completeness_sentence
     from exhume.analysis.summary import notable_loads, summarize_assignments, summarize_groups
     from exhume.cli.render import render
 
+    state = answer.state
     loads = notable_loads(state)
-    committed = {"loads": loads if loads.num_rows else state.loads}
+    shown = {"loads": loads if loads.num_rows else state.loads}
     columns = dict(_COLUMNS)
     if is_detailed:
-        committed |= {name: state.tables[name] for name in _GROUP_TABLES if state.tables[name].num_rows}
-        if "assignments" in committed:
-            committed["assignments"] = summarize_assignments(state)
+        shown |= {name: state.tables[name] for name in _GROUP_TABLES if state.tables[name].num_rows}
+        if "assignments" in shown:
+            shown["assignments"] = summarize_assignments(state)
     else:
         title = f"groups after loading with {state.release} ({state.mode})"
         columns[title] = _SUMMARY_COLUMNS
-        committed[title] = summarize_groups(state)
-        committed |= {name: state.tables[name] for name in ("open_transactions",) if state.tables[name].num_rows}
-    render(committed, output=Output.table, output_file=output_file, columns=columns, evidence=paths)
+        shown[title] = summarize_groups(state)
+        shown |= {name: state.tables[name] for name in ("open_transactions",) if state.tables[name].num_rows}
+    render(shown, output=Output.table, output_file=output_file, columns=columns, evidence=paths)
+    if answer.completeness is not None:
+        typer.echo(completeness_sentence(answer.completeness), err=True)
