@@ -75,7 +75,7 @@ def test_an_interrupt_ends_jobs_and_leaves_nothing_behind(java17: None, tmp_path
                     return
 
         threading.Thread(target=interrupt, daemon=True).start()
-        _, said = process.communicate(timeout=120)
+        _, said = process.communicate(timeout=600)
         is_over.set()
     assert process.returncode == 130
     assert said.endswith("interrupted\n")

@@ -5,12 +5,17 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import signal
+import threading
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 import exhume
 from exhume import spark as exhume_spark
@@ -94,6 +99,64 @@ def test_a_rerun_replaces_and_a_failed_one_does_not(spark: SparkSession, tmp_pat
     assert not (directory / "groups").exists()
     assert pq.read_table(directory / "offsets").num_rows > 0
     assert {path.name for path in tmp_path.iterdir()} == {"out"}
+
+
+class _Waits(DataSource):
+    """A table whose plan says that it is being made, and waits until it may go on."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "waits"
+
+    def schema(self) -> str:
+        return "number int"
+
+    def reader(self, schema: object) -> DataSourceReader:
+        return _WaitingReader(Path(self.options["path"]))
+
+
+class _WaitingReader(DataSourceReader):
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def partitions(self) -> list[InputPartition]:
+        (self._directory / "begun").touch()
+        while not (self._directory / "may_go_on").exists():
+            time.sleep(0.02)
+        return [InputPartition(0)]
+
+    def read(self, partition: InputPartition) -> Iterator[tuple[int]]:
+        yield (1,)
+
+
+def test_an_interrupt_waits_for_a_call_that_has_not_begun_its_job(spark: SparkSession, tmp_path: Path) -> None:
+    """Otherwise Spark would begin the job, and make directories, after they were taken away."""
+    plan = tmp_path / "plan"
+    plan.mkdir()
+    has_returned, order = threading.Event(), []
+
+    def interrupt() -> None:
+        while not (plan / "begun").exists():
+            time.sleep(0.02)
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        has_returned.wait(1)
+        order.append("the plan may go on")
+        (plan / "may_go_on").touch()
+
+    spark.dataSource.register(_Waits)
+    directory = output.OutputDirectory(spark, str(tmp_path / "out"))
+    frame = spark.read.format("waits").load(str(plan))
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        directory.write("numbers", frame)
+    order.append("the call has returned")
+    has_returned.set()
+    directory.abandon()
+    thread.join()
+
+    assert order == ["the plan may go on", "the call has returned"]
+    assert [path.name for path in tmp_path.iterdir()] == ["plan"]
 
 
 def test_what_a_killed_run_left_is_put_right(spark: SparkSession, tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """A directory of Parquet tables that is there whole or as it was before: written aside, then put in its place.
 
+An interrupt waits for the end of each call that writes, so that nothing is written after `abandon`.
+
 Places are those of the session's file systems: a path of a file system that the driver and all executors share, or a URI that Hadoop knows.
 """
 
@@ -12,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from exhume.errors import RequestError
+from exhume.replay.spark.whole_calls import run_whole
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -37,7 +40,18 @@ class OutputDirectory:
 
     def write(self, name: str, frame: DataFrame) -> None:
         """Write a table to `NAME/offsets_partition=N/`, to `NAME/` where it has no such column, or no row: then a file has its columns."""
-        path = f"{self._aside}/{name}"
+        run_whole(self._context(), lambda: self._write(f"{self._aside}/{name}", frame))
+
+    def finish(self, manifest: Mapping[str, Any]) -> None:
+        """Write the manifest, and put everything in its place; what was there goes."""
+        content = json.dumps(manifest, indent=2, ensure_ascii=False, default=str) + "\n"
+        run_whole(self._context(), lambda: self._finish(content))
+
+    def abandon(self) -> None:
+        """Take away what was written so far."""
+        run_whole(self._context(), lambda: self._delete(self._aside))
+
+    def _write(self, path: str, frame: DataFrame) -> None:
         if _PARTITION not in frame.columns:
             frame.write.parquet(path)
             return
@@ -45,23 +59,17 @@ class OutputDirectory:
         if not self._file_system(path).globStatus(self._hadoop_path(f"{path}/{_PARTITION}=*")):
             self.spark.createDataFrame([], frame.schema).write.mode("overwrite").parquet(path)
 
-    def finish(self, manifest: Mapping[str, Any]) -> None:
-        """Write the manifest, and put everything in its place; what was there goes."""
+    def _finish(self, manifest: str) -> None:
         name = self.path.rstrip("/")
-        with_newline = json.dumps(manifest, indent=2, ensure_ascii=False, default=str) + "\n"
         stream = self._file_system(self._aside).create(self._hadoop_path(f"{self._aside}/{MANIFEST}"))
         try:
-            stream.write(bytearray(with_newline.encode()))
+            stream.write(bytearray(manifest.encode()))
         finally:
             stream.close()
         if self._exists(name):
             self._rename(name, _before(name))
         self._rename(self._aside, name)
         self._delete(_before(name))
-
-    def abandon(self) -> None:
-        """Take away what was written so far."""
-        self._delete(self._aside)
 
     def _recover(self, name: str) -> None:
         """Undo half of an exchange, which a killed run may have left; take away what else it left."""
