@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
+import sys
 from collections import Counter
 from collections.abc import Generator, Iterator
 from typing import Any
@@ -15,6 +17,8 @@ from tests import bundled, s3_server
 #: (what was compared, with what) -> rows.
 Compared = Counter[tuple[str, str]]
 
+_PR_SET_THP_DISABLE = 41
+
 _COMPARED = pytest.StashKey[Compared]()
 
 
@@ -22,6 +26,9 @@ def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # As in what a shell runs in the background: tests of interrupts, and the programs that they start, would never see one.
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if sys.platform == "linux":
+        # Large pages would make the tables of each small log take tens of megabytes.
+        ctypes.CDLL(None).prctl(_PR_SET_THP_DISABLE, 1, 0, 0, 0)
     config.stash[_COMPARED] = Counter()
     if not hasattr(config, "workerinput"):
         # Workers of a distributed run take the directory of the process that started them.

@@ -3,26 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
-from exhume.codecs import schemas
-from exhume.codecs.log_directory import discover
-from exhume.codecs.record_chunks import record_chunks
-from exhume.codecs.segment_reader import ReadOptions, SegmentReader
-from exhume.findings import Findings
 from exhume.fixtures.log_writer import PartitionWriter, group_metadata, offset_commit, tombstone
-
-_NEVER = 1 << 60
-
-
-def told(directory: Path, least_bytes: int) -> list[list[dict[str, Any]]]:
-    """All commits and all other records, as rows."""
-    found: list[list[dict[str, Any]]] = [[], []]
-    with discover([str(directory)]) as evidence:
-        for chunk in record_chunks(SegmentReader(evidence, ReadOptions(least_compiled_bytes=least_bytes), Findings())):
-            found[0] += chunk.commits.cast(schemas.decoded()["offset_commit"]).to_pylist()
-            found[1] += chunk.others.to_pylist()
-    return found
+from tests.twins import COMPILED, PLAIN, chunk_rows
 
 
 def test_kernels_and_the_plain_reading_tell_the_same(tmp_path: Path) -> None:
@@ -44,7 +27,7 @@ def test_kernels_and_the_plain_reading_tell_the_same(tmp_path: Path) -> None:
                     ]
                 )
 
-    by_kernels, plainly = told(tmp_path, 0), told(tmp_path, _NEVER)
+    by_kernels, plainly = chunk_rows(tmp_path, COMPILED), chunk_rows(tmp_path, PLAIN)
 
     assert by_kernels == plainly
     assert len(plainly[0]) == 40 * 9 + 6 * 4

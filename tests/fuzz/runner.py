@@ -30,14 +30,11 @@ from exhume.replay.partition_load import Mode
 from exhume.replay.survivors import ahead, fold, fold_pieces, gathering, joining, names, stretches
 from exhume.replay.survivors import asked as asked_groups
 from exhume.replay.survivors import tables as fold_tables
-from tests.codecs.test_fast_tables import READERS, tables
-from tests.codecs.test_record_chunks import told as told_chapters
 from tests.fuzz.mutations import mutated, segments_of, write
 from tests.judges import corpus
-from tests.replay.survivors.test_fast_load import RELEASES, everything
+from tests.twins import COMPILED, PLAIN, RELEASES, assert_equal, assert_same_tables, chunk_rows, state_of
 from tests.written_batches import first_offset_of
 
-_NEVER = 1 << 60
 _MODES: tuple[Mode, ...] = ("strict", "strict", "lenient")
 _PARTITIONS = 3
 _MOST_BATCHES = (4, 16, 16, 80)
@@ -175,18 +172,18 @@ def compare(random: Random, directory: Path, releases: Sequence[str] = RELEASES,
     stretches._LEAST_BYTES = random.choice((100, 1000, 16 << 20))
     fold_tables._METADATA_WORTH_MOVING = random.choice((1, 100, 4 << 20))
     release, mode, asked = random.choice(releases), random.choice(_MODES), {} if is_whole else _moment(random, directory)
-    plainly = everything(directory, least_bytes=_NEVER, release=release, mode=mode, asked=asked)
+    plainly = state_of(directory, least_bytes=PLAIN, release=release, mode=mode, asked=asked)
     for threads in (1, 2, 8):
-        in_columns = everything(directory, least_bytes=0, release=release, mode=mode, threads=threads, asked=asked)
-        assert in_columns == plainly, (release, mode, threads, asked)
-    if not is_whole and plainly["groups"]:
-        asked["groups"] = [random.choice(plainly["groups"])["group"]]
-        plainly = everything(directory, least_bytes=_NEVER, release=release, mode=mode, asked=asked)
+        compiled = state_of(directory, least_bytes=COMPILED, release=release, mode=mode, threads=threads, asked=asked)
+        assert_equal(compiled, plainly, (release, mode, threads, asked))
+    if not is_whole and plainly["groups"].num_rows:
+        asked["groups"] = [random.choice(plainly["groups"]["group"].to_pylist())]
+        plainly = state_of(directory, least_bytes=PLAIN, release=release, mode=mode, asked=asked)
         for threads in (1, 2):
-            in_columns = everything(directory, least_bytes=0, release=release, mode=mode, threads=threads, asked=asked)
-            assert in_columns == plainly, (release, mode, threads, asked)
-    assert tables(directory, least_bytes=0, readers=READERS) == tables(directory, least_bytes=_NEVER, readers=READERS)
-    assert told_chapters(directory, least_bytes=0) == told_chapters(directory, least_bytes=_NEVER)
+            compiled = state_of(directory, least_bytes=COMPILED, release=release, mode=mode, threads=threads, asked=asked)
+            assert_equal(compiled, plainly, (release, mode, threads, asked))
+    assert_same_tables(directory, threads=(2,))
+    assert chunk_rows(directory, COMPILED) == chunk_rows(directory, PLAIN)
     for path in directory.rglob("*.log"):
         compare_mentions(path.read_bytes())
 

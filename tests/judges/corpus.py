@@ -176,6 +176,11 @@ def answer_files(
                     yield file
 
 
+def data_directories(root: Path = BUNDLED) -> list[Path]:
+    """Every log directory under this root."""
+    return sorted({data for case in cases(root) for data in case.data_directories.values()})
+
+
 def dump_files(root: Path = BUNDLED) -> Iterator[DumpFile]:
     """Every dump under this root."""
     for case in cases(root):

@@ -22,10 +22,6 @@ if TYPE_CHECKING:
 WAYS: tuple[dict[str, Any], ...] = ({"least_bytes": 0, "stretch_bytes": 2000}, {})
 
 
-def data_directories(root: Path = corpus.BUNDLED) -> list[Path]:
-    return sorted({data for case in corpus.cases(root) for data in case.data_directories.values()})
-
-
 def assert_same(spark: SparkSession, places: Path | list[Path], way: dict[str, Any], **options: Any) -> dict[str, int]:
     """Compares a state; gives how many logs went which way."""
     expected = locally(places, **options)
@@ -37,7 +33,7 @@ def assert_same(spark: SparkSession, places: Path | list[Path], way: dict[str, A
 
 def some(turn: int, of: int) -> list[Path]:
     """A share of the bundled log directories."""
-    return data_directories()[turn::of]
+    return corpus.data_directories()[turn::of]
 
 
 @pytest.mark.parametrize(
@@ -141,6 +137,6 @@ def test_some_groups_and_tables(spark: SparkSession) -> None:
 @pytest.mark.parametrize("release", ["2.8.2", "3.7.2-new", "4.3.0"])
 def test_the_whole_corpus(spark: SparkSession, release: str, compared: Compared) -> None:
     assert corpus.WHOLE is not None
-    ways = assert_same(spark, data_directories(corpus.WHOLE), WAYS[0], release=release)
+    ways = assert_same(spark, corpus.data_directories(corpus.WHOLE), WAYS[0], release=release)
 
     compared["logs of the corpus on Spark", "the local engine"] += sum(ways.values())

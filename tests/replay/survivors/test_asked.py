@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from exhume.codecs.columns import mentions, pieces
@@ -23,16 +22,19 @@ from exhume.topic import OffsetsTopic
 from tests import strategies
 from tests.conftest import Compared
 from tests.judges import corpus
-from tests.replay.survivors.test_fast_load import RELEASES, Taken, write
+from tests.twins import (
+    COMPILED,
+    PLAIN,
+    RELEASES,
+    THREADS,
+    CompiledLoads,
+    assert_equal,
+    assert_same_histories,
+    groups_of,
+    history_of,
+    write_segments,
+)
 from tests.written_batches import Written
-
-_NEVER = 1 << 60
-_EXAMPLES = int(os.environ.get("EXHUME_EXAMPLES", "1"))
-
-
-@pytest.fixture
-def taken(monkeypatch: pytest.MonkeyPatch) -> Taken:
-    return Taken(monkeypatch)
 
 
 def _loaded(
@@ -40,7 +42,7 @@ def _loaded(
     release: str,
     groups: Collection[str] | None,
     *,
-    least_bytes: int = 0,
+    least_bytes: int = COMPILED,
     threads: int = 1,
     mode: Mode = "strict",
     **at: Any,
@@ -53,49 +55,33 @@ def _loaded(
         return state, sorted(map(repr, topic.findings))
 
 
-def _rows(state: CoordinatorState) -> dict[str, Any]:
-    return {name: table.to_pylist() for name, table in state.tables.items()}
-
-
-def _named(state: CoordinatorState) -> list[str]:
-    tables = ("groups", "offsets", "pending_offsets", "share_partitions")
-    return sorted({name for table in tables for name in state.tables[table]["group"].to_pylist()})
-
-
-def assert_same(
-    directory: Path, release: str, *, threads: Sequence[int] = (1, 2), mode: Mode = "strict", shares: int | None = None, **at: Any
-) -> int:
+def assert_same(directory: Path, release: str, *, turn: int = 0, mode: Mode = "strict", shares: int | None = None, **at: Any) -> int:
     """Raises where a load for some groups is another than that of all; how many groups there are.
 
-    Each is asked for alone, or all in so many shares.
+    Each is asked for alone, or all in so many shares. `turn` is the place in `THREADS` to begin with.
     """
-    whole, findings = _loaded(directory, release, None, least_bytes=_NEVER, mode=mode, **at)
-    named = _named(whole)
+    whole, findings = _loaded(directory, release, None, least_bytes=PLAIN, mode=mode, **at)
+    named = groups_of(whole)
     known = [*named, "nobody"]
     for share in range(shares or len(known)):
-        asked = known[share :: shares or len(known)]
-        for count in threads:
-            state, told = _loaded(directory, release, asked, threads=count, mode=mode, **at)
-            assert _rows(state) == _rows(whole.only(asked)), (release, asked, count)
-            assert told == findings, (release, asked, count)
+        asked, threads = known[share :: shares or len(known)], THREADS[(turn + share) % len(THREADS)]
+        state, found = _loaded(directory, release, asked, threads=threads, mode=mode, **at)
+        assert_equal(dict(state.tables), dict(whole.only(asked).tables), (release, asked, threads))
+        assert found == findings, (release, asked, threads)
     return len(named)
 
 
-def _logs(root: Path) -> Iterator[Path]:
-    return (answer for answer in sorted({answer.data for case in corpus.cases(root) for answer in case.answers() if answer.data.is_dir()}))
-
-
-def test_every_group_of_every_bundled_log(taken: Taken, compared: Compared) -> None:
+def test_every_group_of_every_bundled_log(compiled: CompiledLoads, compared: Compared) -> None:
     count = 0
-    for number, directory in enumerate(_logs(corpus.BUNDLED)):
+    for number, directory in enumerate(corpus.data_directories(corpus.BUNDLED)):
         release = ("4.3.0", "2.8.2", "4.3.0", "3.7.2-new", "1.1.1")[number % 5]
-        count += assert_same(directory, release, threads=(1 + number % 2,), shares=2)
+        count += assert_same(directory, release, turn=number, shares=2)
 
     compared["groups that were asked for", "the load of all"] += count
-    assert taken.count > 300
+    assert compiled.count > 300
 
 
-@settings(max_examples=60 * _EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+@strategies.examples(60)
 @given(
     batches=strategies.any_logs(),
     cut=st.integers(1, 9),
@@ -106,20 +92,20 @@ def test_every_group_of_a_generated_log(
     batches: list[Written], cut: int, release: str, mode_and_near: tuple[Mode, int], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     directory = tmp_path_factory.mktemp("log")
-    write(directory, batches, cut)
+    write_segments(directory, batches, cut)
     mode, near = mode_and_near
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fold_pieces, "_NEAR_BATCHES", near)
         patch.setattr(stretches, "_LEAST_BYTES", 100)
-        assert_same(directory, release, mode=mode, threads=(1, 2))
+        assert_same(directory, release, mode=mode)
 
 
 def _commit(group: str, partition: int = 0, number: int = 1, **fields: Any) -> Any:
     return offset_commit(group, "orders", partition, number, commit_timestamp_ms=5, **fields)
 
 
-def test_a_group_that_was_removed_without_its_offsets_is_told_though_nobody_asks_for_it(tmp_path: Path, taken: Taken) -> None:
+def test_a_group_that_was_removed_without_its_offsets_is_told_though_nobody_asks_for_it(tmp_path: Path, compiled: CompiledLoads) -> None:
     with PartitionWriter(tmp_path, 0) as log:
         for number in range(8):
             log.append([_commit("asked", 0, number), _commit("asked", 1, number)])
@@ -133,7 +119,7 @@ def test_a_group_that_was_removed_without_its_offsets_is_told_though_nobody_asks
     assert ["offsets_without_group" in finding and "left" in finding for finding in findings].count(True) == 1
     for release in RELEASES[2:]:
         assert_same(tmp_path, release)
-    assert taken.count > 0
+    assert compiled.count > 0
 
 
 def test_a_group_in_two_partitions_is_told_though_nobody_asks_for_it(tmp_path: Path) -> None:
@@ -149,7 +135,7 @@ def test_a_group_in_two_partitions_is_told_though_nobody_asks_for_it(tmp_path: P
         assert_same(tmp_path, release)
 
 
-def test_a_transaction_of_several_groups_is_shown_whole(tmp_path: Path, taken: Taken) -> None:
+def test_a_transaction_of_several_groups_is_shown_whole(tmp_path: Path, compiled: CompiledLoads) -> None:
     transaction = {"producer_id": 7, "producer_epoch": 0, "is_transactional": True}
     with PartitionWriter(tmp_path, 0) as log:
         for group in ("asked", "other", "third"):
@@ -161,10 +147,10 @@ def test_a_transaction_of_several_groups_is_shown_whole(tmp_path: Path, taken: T
 
     for release in RELEASES[2:]:
         assert_same(tmp_path, release)
-    assert taken.count > 0
+    assert compiled.count > 0
 
 
-def test_names_of_topics_are_learned_from_commits_of_every_group(tmp_path: Path, taken: Taken) -> None:
+def test_names_of_topics_are_learned_from_commits_of_every_group(tmp_path: Path, compiled: CompiledLoads) -> None:
     ids = ("AQIDBAUGBwgJCgsMDQ4PEA", "BQIDBAUGBwgJCgsMDQ4PEA")
     with PartitionWriter(tmp_path, 0) as log:
         for number in range(6):
@@ -173,11 +159,11 @@ def test_names_of_topics_are_learned_from_commits_of_every_group(tmp_path: Path,
             log.append([_commit("other", each, number, version=4) for each in range(3)])
 
     assert_same(tmp_path, "4.3.0")
-    assert taken.count > 0
+    assert compiled.count > 0
 
 
 @pytest.mark.parametrize("codec", range(5))
-def test_every_codec_and_moments(codec: int, tmp_path: Path, taken: Taken) -> None:
+def test_every_codec_and_moments(codec: int, tmp_path: Path, compiled: CompiledLoads) -> None:
     with PartitionWriter(tmp_path, 0) as log:
         for number in range(40):
             commits = [_commit(f"g{number % 5}", each, number, metadata="x" * (number % 3)) for each in range(10)]
@@ -188,31 +174,7 @@ def test_every_codec_and_moments(codec: int, tmp_path: Path, taken: Taken) -> No
     assert_same(tmp_path, "4.3.0")
     assert_same(tmp_path, "4.3.0", at_offset=205)
     assert_same(tmp_path, "2.8.2", at_time_ms=17)
-    assert taken.count > 20
-
-
-def _history(directory: Path, group: str, key: tuple[str, int] | None = None, *, release: str, **options: Any) -> list[dict[str, Any]]:
-    asked: dict[str, Any] = {} if key is None else {"topic": key[0], "partition": key[1]}
-    with OffsetsTopic(discover([str(directory)], include=frozenset(), temp_dir=None), ReadOptions(**options)) as topic:
-        rows: list[dict[str, Any]] = topic.history(group, release=release, **asked).to_pylist()
-        return rows
-
-
-def assert_same_histories(directory: Path, groups: Sequence[str], release: str, threads: int) -> int:
-    """Raises where the history of one of these groups or of its keys is another than by plain code; how many records they have."""
-    count = 0
-    for number, group in enumerate(groups):
-        plainly = _history(directory, group, release=release, least_compiled_bytes=_NEVER)
-        count += len(plainly)
-        assert _history(directory, group, release=release, least_compiled_bytes=0, threads=threads) == plainly, (directory, group)
-        # A key that is cut off names no partition.
-        commits = [row for row in plainly if row["record_type"] in {0, 1} and row["partition"] is not None]
-        keys = sorted({(row["topic"], row["partition"]) for row in commits})
-        for key in keys[number % 2 :: 2][:2]:
-            wanted = [row for row in commits if (row["topic"], row["partition"]) == key]
-            found = _history(directory, group, key, release=release, least_compiled_bytes=0, threads=threads)
-            assert found == wanted, (directory, group, key)
-    return count
+    assert compiled.count > 10
 
 
 def test_histories_of_bundled_stories(compared: Compared) -> None:
@@ -220,13 +182,13 @@ def test_histories_of_bundled_stories(compared: Compared) -> None:
     directories = [case.directory / "data" for case in corpus.cases() if (case.directory / "data").is_dir()]
     for number, directory in enumerate(directories[::2]):
         release = ("4.3.0", "2.8.2")[number % 2]
-        groups = _named(_loaded(directory, release, None, least_bytes=_NEVER, mode="lenient")[0])
+        groups = groups_of(_loaded(directory, release, None, least_bytes=PLAIN, mode="lenient")[0])
         count += assert_same_histories(directory, groups[number % 3 :: 3][:2], release, 1 + number % 2)
 
     compared["records of histories", "the plain reading"] += count
 
 
-@settings(max_examples=20 * _EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+@strategies.examples(20)
 @given(
     batches=st.one_of(strategies.logs(strategies.healthy_batches()), strategies.transaction_logs(), strategies.old_logs()),
     cut=st.integers(1, 9),
@@ -237,11 +199,11 @@ def test_histories_of_a_generated_log(
     batches: list[Written], cut: int, release: str, threads: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     directory = tmp_path_factory.mktemp("log")
-    write(directory, batches, cut)
+    write_segments(directory, batches, cut)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(stretches, "_LEAST_BYTES", 100)
-        groups = _named(_loaded(directory, release, None, least_bytes=_NEVER, mode="lenient")[0])
+        groups = groups_of(_loaded(directory, release, None, least_bytes=PLAIN, mode="lenient")[0])
         assert_same_histories(directory, groups, release, threads)
 
 
@@ -279,8 +241,8 @@ def test_what_nobody_knows_is_told_with_what_is_near_by(tmp_path: Path) -> None:
 
     for group, key in (("biling", None), ("billing", ("orders", 9)), ("billing", ("returns", 0))):
         told = set()
-        for least_bytes in (0, _NEVER):
+        for least_bytes in (COMPILED, PLAIN):
             with pytest.raises(RequestError) as error:
-                _history(tmp_path, group, key, release="4.3.0", least_compiled_bytes=least_bytes)
+                history_of(tmp_path, group, key, release="4.3.0", least_compiled_bytes=least_bytes)
             told.add((error.value.message, error.value.remedy))
         assert len(told) == 1

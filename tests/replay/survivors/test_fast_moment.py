@@ -19,21 +19,13 @@ from exhume.topic import OffsetsTopic
 from tests.conftest import Compared
 from tests.fuzz.mutations import sealed
 from tests.judges import corpus
-from tests.replay.survivors.test_fast_load import THREADS, TRIES, Taken, _logs, everything, taken
-
-__all__ = ["taken"]
-
-_NEVER = 1 << 60
-_MODES: tuple[Mode, ...] = ("strict", "lenient")
+from tests.twins import COMPILED, MODES, PLAIN, CompiledLoads, assert_same_states
 
 
-def assert_same_at(directory: Path, asked: dict[str, Any], releases: tuple[str, ...], modes: tuple[Mode, ...] = _MODES) -> None:
-    for release in releases:
-        for mode in modes:
-            plainly = everything(directory, least_bytes=_NEVER, release=release, mode=mode, asked=asked)
-            for threads in THREADS:
-                in_columns = everything(directory, least_bytes=0, release=release, mode=mode, threads=threads, asked=asked)
-                assert in_columns == plainly, (release, mode, threads, asked)
+def assert_same_at(
+    directory: Path, asked: dict[str, Any], releases: tuple[str, ...], modes: tuple[Mode, ...] = MODES, turn: int = 0
+) -> None:
+    assert_same_states(directory, releases, modes, turn=turn, asked=asked)
 
 
 def records_of(directory: Path) -> pa.Table:
@@ -59,14 +51,14 @@ def cuts(records: pa.Table, random: Random, most: int) -> list[dict[str, Any]]:
     return found
 
 
-def test_every_bundled_log_at_some_moments(taken: Taken, compared: Compared) -> None:
+def test_every_bundled_log_at_some_moments(compiled: CompiledLoads, compared: Compared) -> None:
     random = Random(7)
-    for directory in _logs(corpus.BUNDLED):
+    for turn, directory in enumerate(corpus.data_directories(corpus.BUNDLED)):
         for asked in cuts(records_of(directory), random, 1):
-            assert_same_at(directory, asked, (random.choice(("2.8.2", "4.3.0")),), (random.choice(_MODES),))
+            assert_same_at(directory, asked, (random.choice(("2.8.2", "4.3.0")),), (random.choice(MODES),), turn)
 
-    assert taken.count > 250 * TRIES
-    compared["partitions at a moment, in columns", "the load record by record"] += taken.count
+    assert compiled.count > 250
+    compared["partitions at a moment, in columns", "the load record by record"] += compiled.count
 
 
 def _story(directory: Path, codec: int = 0) -> Path:
@@ -90,17 +82,17 @@ def _story(directory: Path, codec: int = 0) -> Path:
 
 
 @pytest.mark.parametrize("codec", [0, 3, 4])
-def test_every_record_offset_and_every_time_of_a_story(codec: int, tmp_path: Path, taken: Taken) -> None:
+def test_every_record_offset_and_every_time_of_a_story(codec: int, tmp_path: Path, compiled: CompiledLoads) -> None:
     directory = _story(tmp_path, codec)
     for record_offset in range(40):
         assert_same_at(directory, {"at_offset": {0: record_offset}}, ("4.3.0",))
     for time_ms in (0, 99, 100, 149, 150, 199, 200, 209, 210, 229, 230, 239, 240, 2**63 - 1, 1 - 2**63):
         assert_same_at(directory, {"at_time_ms": time_ms}, ("4.3.0",))
 
-    assert taken.count == (40 + 15) * 2 * TRIES
+    assert compiled.count == (40 + 15) * 2
 
 
-def test_moments_in_front_of_the_log_start(tmp_path: Path, taken: Taken) -> None:
+def test_moments_in_front_of_the_log_start(tmp_path: Path, compiled: CompiledLoads) -> None:
     write_checkpoint(_story(tmp_path) / "log-start-offset-checkpoint", [("__consumer_offsets", 0, 9)])
     for record_offset in range(30):
         for release in ("2.8.2", "4.3.0"):
@@ -108,7 +100,7 @@ def test_moments_in_front_of_the_log_start(tmp_path: Path, taken: Taken) -> None
     for time_ms in (99, 100, 150, 200, 210):
         assert_same_at(tmp_path, {"at_time_ms": time_ms}, ("2.8.2", "4.3.0"))
 
-    assert taken.count > 30 * 2 * 2 * TRIES
+    assert compiled.count > 30 * 2 * 2
 
 
 def _break_the_last(content: bytearray) -> None:
@@ -116,19 +108,21 @@ def _break_the_last(content: bytearray) -> None:
 
 
 @pytest.mark.parametrize("change", [_break_the_last])
-def test_damage_behind_the_moment_is_told_all_the_same(change: Callable[[bytearray], None], tmp_path: Path, taken: Taken) -> None:
+def test_damage_behind_the_moment_is_told_all_the_same(
+    change: Callable[[bytearray], None], tmp_path: Path, compiled: CompiledLoads
+) -> None:
     segment = max(_story(tmp_path).rglob("*.log"))
     content = bytearray(segment.read_bytes())
     change(content)
     segment.write_bytes(content)
 
     assert_same_at(tmp_path, {"at_offset": {0: 5}}, ("4.3.0",))
-    assert taken.count == 2 * TRIES
+    assert compiled.count == 2
 
 
 @pytest.mark.parametrize("place", [-1, -4])
 @pytest.mark.parametrize("goes_back", [False, True])
-def test_a_broken_record_behind_the_moment_has_no_time(place: int, goes_back: bool, tmp_path: Path, taken: Taken) -> None:
+def test_a_broken_record_behind_the_moment_has_no_time(place: int, goes_back: bool, tmp_path: Path, compiled: CompiledLoads) -> None:
     """The last byte counts headers; the one before the headers of the last record belongs to its value."""
     commits = [offset_commit("g1", "orders", each, each, commit_timestamp_ms=each) for each in range(3)]
     with PartitionWriter(tmp_path, 0) as log:
@@ -146,7 +140,7 @@ def test_a_broken_record_behind_the_moment_has_no_time(place: int, goes_back: bo
 def test_what_differs_between_two_moments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     directory = _story(tmp_path)
     answers = []
-    for least_bytes in (0, _NEVER):
+    for least_bytes in (COMPILED, PLAIN):
         options = ReadOptions(least_compiled_bytes=least_bytes, threads=2)
         with OffsetsTopic(discover([str(directory)]), options) as topic:
             rows = topic.diff(from_offset={0: 6}, to_offset={0: 14}).to_pylist() + topic.diff(from_time_ms=150).to_pylist()

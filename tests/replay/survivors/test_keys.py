@@ -16,7 +16,7 @@ from exhume.replay.survivors import offset_columns
 from exhume.replay.survivors.keys import COLUMNS, Keys, add_key, find_key, hash_of_key
 from exhume.replay.survivors.names import move_entries
 from exhume.replay.survivors.tables import new_tables, with_room
-from tests.replay.survivors.test_fast_load import assert_same
+from tests.twins import assert_same_states
 
 _PARTITIONS = st.one_of(st.integers(0, 20), st.integers(-(1 << 31), (1 << 31) - 1))
 _KEYS = st.tuples(st.integers(0, 3), st.integers(0, 3), _PARTITIONS)
@@ -71,7 +71,7 @@ def test_keys_that_follow_one_another_in_changing_orders(tmp_path: Path) -> None
             log.append([offset_commit(group, "c", 1, turn, commit_timestamp_ms=5) for group in ("a", "ab", "a")])
             log.append([tombstone(offset_commit("a", "c", turn % 3, 0, commit_timestamp_ms=5))])
             log.roll()
-    assert_same(tmp_path, ["2.8.2", "4.3.0"])
+    assert_same_states(tmp_path, ["2.8.2", "4.3.0"])
 
 
 def test_commits_such_as_most_are_with_others_between_them(tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_commits_such_as_most_are_with_others_between_them(tmp_path: Path) -> No
             log.roll()
         # Of a group that is no more, its commits are told apart by the first one behind its tombstone.
         log.append([commit(0, 4), commit(1, 4), commit(2, 4), tombstone(group), commit(3, 4), commit(4, 4)])
-    assert_same(tmp_path, ["2.8.2", "3.7.2", "4.3.0"])
+    assert_same_states(tmp_path, ["2.8.2", "3.7.2", "4.3.0"])
 
 
 def test_texts_that_are_too_many_for_one_array(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,4 +106,4 @@ def test_texts_that_are_too_many_for_one_array(tmp_path: Path, monkeypatch: pyte
     with PartitionWriter(tmp_path, 0) as log:
         for group in ("payments", "mail", "stock"):
             log.append([offset_commit(group, "orders", each, 1, metadata="m" * each, commit_timestamp_ms=5) for each in range(9)])
-    assert_same(tmp_path)
+    assert_same_states(tmp_path)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from exhume.codecs.batch_writer import NewRecord, encode_batch
@@ -18,18 +18,12 @@ from exhume.replay.broker_log import Stop
 from exhume.replay.partition_load import Mode
 from tests import strategies
 from tests.judges import corpus
-from tests.replay.survivors import test_fast_load as held
-from tests.replay.survivors.test_fast_load import TRIES, Taken, assert_same, write
+from tests.twins import RELEASES, CompiledLoads, assert_same_states, write_segments
 from tests.written_batches import Written
 
 _STOPS: tuple[Stop, ...] = ("clean", "unclean")
 #: One of each kind.
 _RELEASES = ("2.0.0", "2.8.2", "3.7.2-new", "4.3.0")
-
-
-@pytest.fixture
-def taken(monkeypatch: pytest.MonkeyPatch) -> Taken:
-    return Taken(monkeypatch)
 
 
 def _segments(directory: Path) -> list[Path]:
@@ -63,22 +57,24 @@ def _write_log(directory: Path, extra: Sequence[KeyValue] = (), *, codec: int = 
             log.append([group, tombstone(offset_commit("g0", "t", 3, 1, commit_timestamp_ms=1, version=1))], timestamp_ms=9)
 
 
-def _assert_taken(directory: Path, taken: Taken, modes: Sequence[Mode] = ("strict", "lenient"), stops: Sequence[Stop] = _STOPS) -> None:
+def _assert_compiled(
+    directory: Path, compiled: CompiledLoads, modes: Sequence[Mode] = ("strict", "lenient"), stops: Sequence[Stop] = _STOPS
+) -> None:
     for stop in stops:
         for mode in modes:
-            before = taken.count
-            assert_same(directory, _RELEASES, [mode], asked={"stop": stop})
-            assert taken.count - before == len(_RELEASES) * TRIES, (stop, mode)
+            before = compiled.count
+            assert_same_states(directory, _RELEASES, [mode], asked={"stop": stop})
+            assert compiled.count - before == len(_RELEASES), (stop, mode)
 
 
 @pytest.mark.parametrize("lost_bytes", [1, 10, 100, 140])
-def test_a_torn_end(lost_bytes: int, tmp_path: Path, taken: Taken) -> None:
+def test_a_torn_end(lost_bytes: int, tmp_path: Path, compiled: CompiledLoads) -> None:
     _write_log(tmp_path)
     _change(_segments(tmp_path)[-1], lambda content: content.__delitem__(slice(len(content) - lost_bytes, None)))
 
-    _assert_taken(tmp_path, taken)
+    _assert_compiled(tmp_path, compiled)
     # Where nobody asks how much of the past is left, nobody else reads that segment.
-    assert_same(tmp_path, _RELEASES[-1:])
+    assert_same_states(tmp_path, _RELEASES[-1:])
 
 
 @pytest.mark.parametrize("offset", [(1 << 63) - 1, (1 << 63) - 2, 1 << 62])
@@ -87,11 +83,13 @@ def test_a_batch_at_the_end_of_all_offsets_and_others_behind_it(offset: int, tmp
     _write_log(tmp_path)
     _change(_segments(tmp_path)[0], lambda content: struct.pack_into(">q", content, 0, offset))
 
-    assert_same(tmp_path, _RELEASES, asked={"at_offset": {0: 9}})
+    assert_same_states(tmp_path, _RELEASES, asked={"at_offset": {0: 9}})
 
 
 @pytest.mark.parametrize("is_simple", [True, False])
-def test_a_load_that_ends_for_what_a_group_is_in_front_of_what_cannot_be_decoded(is_simple: bool, tmp_path: Path, taken: Taken) -> None:
+def test_a_load_that_ends_for_what_a_group_is_in_front_of_what_cannot_be_decoded(
+    is_simple: bool, tmp_path: Path, compiled: CompiledLoads
+) -> None:
     """The group is settled in front of the batch at which the fold ends; which of its records ends the load hangs on it."""
     commit, group = offset_commit("g", "t", 0, 1, commit_timestamp_ms=1), group_metadata("g", {"protocol_type": "consumer"})
     modern = encode_key(3, {"group": "g"}), encode_value(3, 0, {"group_epoch": 1})
@@ -99,24 +97,24 @@ def test_a_load_that_ends_for_what_a_group_is_in_front_of_what_cannot_be_decoded
         log.append([commit if is_simple else group])
         log.append([modern, (encode_key(5, {"group": "g", "member_id": "m"}), b"\0\0")])
 
-    before = taken.count
-    assert_same(tmp_path, _RELEASES, ["strict"])
-    assert taken.count - before == len(_RELEASES) * TRIES
+    before = compiled.count
+    assert_same_states(tmp_path, _RELEASES, ["strict"])
+    assert compiled.count - before == len(_RELEASES)
 
 
 @pytest.mark.parametrize("zeros", [5, 17, 18, 5000])
-def test_zeros_at_the_end(zeros: int, tmp_path: Path, taken: Taken) -> None:
+def test_zeros_at_the_end(zeros: int, tmp_path: Path, compiled: CompiledLoads) -> None:
     _write_log(tmp_path)
     _change(_segments(tmp_path)[-1], lambda content: content.extend(bytes(zeros)))
 
-    _assert_taken(tmp_path, taken, stops=["unclean"])
-    _assert_taken(tmp_path, taken, modes=["lenient"])
-    assert_same(tmp_path, _RELEASES, ["strict"], asked={"stop": "clean"})
+    _assert_compiled(tmp_path, compiled, stops=["unclean"])
+    _assert_compiled(tmp_path, compiled, modes=["lenient"])
+    assert_same_states(tmp_path, _RELEASES, ["strict"], asked={"stop": "clean"})
 
 
 @pytest.mark.parametrize(("segment", "codec"), [(0, 3), (1, 0), (2, 3)])
 @pytest.mark.parametrize("at", [40, 70, -1])
-def test_a_bit_that_flipped(at: int, segment: int, codec: int, tmp_path: Path, taken: Taken) -> None:
+def test_a_bit_that_flipped(at: int, segment: int, codec: int, tmp_path: Path, compiled: CompiledLoads) -> None:
     _write_log(tmp_path, codec=codec)
     path = _segments(tmp_path)[segment]
     positions = _positions(path)
@@ -127,42 +125,42 @@ def test_a_bit_that_flipped(at: int, segment: int, codec: int, tmp_path: Path, t
     _change(path, flip)
 
     for stop in _STOPS:
-        assert_same(tmp_path, _RELEASES, asked={"stop": stop})
-    assert taken.count > TRIES * len(_RELEASES) * 2
+        assert_same_states(tmp_path, _RELEASES, asked={"stop": stop})
+    assert compiled.count > len(_RELEASES) * 2
 
 
 @pytest.mark.parametrize("segment", range(3))
 @pytest.mark.parametrize("size", [-1, 0, 13, 1 << 20])
-def test_a_size_that_lies(size: int, segment: int, tmp_path: Path, taken: Taken) -> None:
+def test_a_size_that_lies(size: int, segment: int, tmp_path: Path, compiled: CompiledLoads) -> None:
     _write_log(tmp_path)
     path = _segments(tmp_path)[segment]
     _change(path, lambda content: struct.pack_into(">i", content, _positions(path)[3] + 8, size))
 
     for stop in _STOPS:
-        assert_same(tmp_path, _RELEASES, asked={"stop": stop})
-    assert taken.count > TRIES * len(_RELEASES) * 2
+        assert_same_states(tmp_path, _RELEASES, asked={"stop": stop})
+    assert compiled.count > len(_RELEASES) * 2
 
 
 @pytest.mark.parametrize("segment", range(3))
 @pytest.mark.parametrize("magic", [3, 200])
-def test_a_magic_that_no_release_knows(magic: int, segment: int, tmp_path: Path, taken: Taken) -> None:
+def test_a_magic_that_no_release_knows(magic: int, segment: int, tmp_path: Path, compiled: CompiledLoads) -> None:
     _write_log(tmp_path)
     path = _segments(tmp_path)[segment]
     _change(path, lambda content: content.__setitem__(_positions(path)[3] + 16, magic))
 
     for stop in _STOPS:
-        assert_same(tmp_path, _RELEASES, asked={"stop": stop})
-    assert taken.count > TRIES * len(_RELEASES)
+        assert_same_states(tmp_path, _RELEASES, asked={"stop": stop})
+    assert compiled.count > len(_RELEASES)
 
 
-def test_unsound_batches_below_the_recovery_point_stay(tmp_path: Path, taken: Taken) -> None:
+def test_unsound_batches_below_the_recovery_point_stay(tmp_path: Path, compiled: CompiledLoads) -> None:
     _write_log(tmp_path)
     first, second, third = _segments(tmp_path)
     for path in (first, third):
         _change(path, lambda content: content.__setitem__(70, content[70] ^ 1))
     write_checkpoint(tmp_path / "recovery-point-offset-checkpoint", [("__consumer_offsets", 0, int(third.stem))])
 
-    _assert_taken(tmp_path, taken, modes=["strict"])
+    _assert_compiled(tmp_path, compiled, modes=["strict"])
     assert second.exists()
 
 
@@ -194,13 +192,13 @@ assert _GROUP is not None
     ],
     ids=str,
 )
-def test_a_record_that_is_odd(odd: KeyValue, tmp_path: Path, taken: Taken) -> None:
+def test_a_record_that_is_odd(odd: KeyValue, tmp_path: Path, compiled: CompiledLoads) -> None:
     _write_log(tmp_path, [odd, tombstone(offset_commit("g1", "t", 0, 7, commit_timestamp_ms=1))], codec=len(odd[0] or b"") % 2)
 
-    _assert_taken(tmp_path, taken, stops=["clean"])
+    _assert_compiled(tmp_path, compiled, stops=["clean"])
 
 
-def test_a_tombstone_in_a_batch_written_anew_is_given_to_the_loader(tmp_path: Path, taken: Taken) -> None:
+def test_a_tombstone_in_a_batch_written_anew_is_given_to_the_loader(tmp_path: Path, compiled: CompiledLoads) -> None:
     """The group turns out to be one that the loader says more about."""
     group = group_metadata("h", {"protocol_type": "", "generation": 9}, version=0)
     member = {"member_id": "m", "client_id": "c", "client_host": "/h", "session_timeout_ms": 30, "subscription": b"", "assignment": b""}
@@ -212,19 +210,19 @@ def test_a_tombstone_in_a_batch_written_anew_is_given_to_the_loader(tmp_path: Pa
     more = encode_batch([NewRecord(batch.last_offset + 1, 1, *connect)], base_offset=batch.last_offset + 1)
     path.write_bytes(path.read_bytes() + more)
 
-    _assert_taken(tmp_path, taken, stops=["clean"])
+    _assert_compiled(tmp_path, compiled, stops=["clean"])
 
 
-def test_many_odd_records_one_behind_the_other(tmp_path: Path, taken: Taken) -> None:
+def test_many_odd_records_one_behind_the_other(tmp_path: Path, compiled: CompiledLoads) -> None:
     with PartitionWriter(tmp_path, 0) as log:
         for number in range(30):
             commit = offset_commit("g", "t", number % 3, number, commit_timestamp_ms=1, version=1)
             log.append([commit, (_KEY, b"\0\x09" + _VALUE[2:] if _VALUE else b""), commit, (None, b"")], timestamp_ms=1)
 
-    _assert_taken(tmp_path, taken, stops=["clean"])
+    _assert_compiled(tmp_path, compiled, stops=["clean"])
 
 
-def test_an_odd_record_of_a_transaction(tmp_path: Path, taken: Taken) -> None:
+def test_an_odd_record_of_a_transaction(tmp_path: Path, compiled: CompiledLoads) -> None:
     fields = {"producer_id": 7, "producer_epoch": 0, "is_transactional": True}
     commits = [offset_commit("g", "t", each, each, commit_timestamp_ms=1, version=1) for each in range(4)]
     with PartitionWriter(tmp_path, 0) as log:
@@ -233,10 +231,10 @@ def test_an_odd_record_of_a_transaction(tmp_path: Path, taken: Taken) -> None:
         log.append([(b"\0\0\0\1", b"\0\0\0\0\0\0")], timestamp_ms=3, is_control=True, **fields)
         log.append([commits[3]], timestamp_ms=4, **fields)
 
-    _assert_taken(tmp_path, taken, stops=["clean"])
+    _assert_compiled(tmp_path, compiled, stops=["clean"])
 
 
-def test_a_record_count_that_lies(tmp_path: Path, taken: Taken) -> None:
+def test_a_record_count_that_lies(tmp_path: Path, compiled: CompiledLoads) -> None:
     for count in (-1, 0, 3, 9, 1 << 30):
         directory = tmp_path / str(count)
         _write_log(directory)
@@ -250,8 +248,8 @@ def test_a_record_count_that_lies(tmp_path: Path, taken: Taken) -> None:
 
         _change(path, lie)
         for stop in _STOPS:
-            assert_same(directory, _RELEASES, asked={"stop": stop})
-    assert taken.count > 0
+            assert_same_states(directory, _RELEASES, asked={"stop": stop})
+    assert compiled.count > 0
 
 
 @st.composite
@@ -277,13 +275,11 @@ def _damages(draw: st.DrawFn) -> Callable[[bytearray], None]:
 _LOGS = strategies.any_logs()
 
 
-@settings(
-    max_examples=30 * held._EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
-)
+@strategies.examples(30)
 @given(
     batches=_LOGS,
     damages=st.lists(_damages(), min_size=1, max_size=4),
-    release=st.sampled_from(held.RELEASES),
+    release=st.sampled_from(RELEASES),
     stop=st.sampled_from(_STOPS),
 )
 def test_a_generated_log_that_is_damaged(
@@ -294,15 +290,15 @@ def test_a_generated_log_that_is_damaged(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     directory = tmp_path_factory.mktemp("log")
-    write(directory, batches, -(-len(batches) // len(damages)) or 1)
+    write_segments(directory, batches, -(-len(batches) // len(damages)) or 1)
     for path, damage in zip(_segments(directory), damages, strict=False):
         _change(path, damage)
 
-    assert_same(directory, [release], asked={"stop": stop})
+    assert_same_states(directory, [release], asked={"stop": stop})
 
 
 @pytest.mark.parametrize("stop", _STOPS)
-def test_bundled_logs_that_end_too_early(stop: Stop, tmp_path: Path, taken: Taken) -> None:
+def test_bundled_logs_that_end_too_early(stop: Stop, tmp_path: Path, compiled: CompiledLoads) -> None:
     for name in ("2.8.2-lifecycle", "3.6.2-transactions", "4.3.0-consumer-groups", "4.3.0-transactions"):
         case = next(case for case in corpus.cases(corpus.BUNDLED) if case.name == name)
         directory = tmp_path / name
@@ -315,5 +311,5 @@ def test_bundled_logs_that_end_too_early(stop: Stop, tmp_path: Path, taken: Take
                 content = path.read_bytes()
                 copy.write_bytes(content[:-7] if path.suffix == ".log" and len(content) > 100 else content)
 
-        assert_same(directory, ("2.8.2", "4.3.0"), asked={"stop": stop})
-    assert taken.count > 0
+        assert_same_states(directory, ("2.8.2", "4.3.0"), asked={"stop": stop})
+    assert compiled.count > 0

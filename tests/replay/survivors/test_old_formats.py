@@ -11,17 +11,10 @@ import pytest
 
 from exhume.codecs.batches import Batch, BatchWalk, checksum
 from exhume.fixtures.log_writer import KeyValue, PartitionWriter, group_metadata, offset_commit, tombstone
-from tests.codecs import test_fast_tables
-from tests.replay.survivors.test_asked import assert_same_histories
-from tests.replay.survivors.test_fast_load import TRIES, Taken, assert_same
+from tests.twins import CompiledLoads, assert_same_histories, assert_same_states, assert_same_tables
 
 _RELEASES = ("0.11.0.3", "2.0.0", "2.8.2", "3.7.2-new", "4.3.0")
-_LOADS = 2 * len(_RELEASES) * TRIES
-
-
-@pytest.fixture
-def taken(monkeypatch: pytest.MonkeyPatch) -> Taken:
-    return Taken(monkeypatch)
+_LOADS = 2 * len(_RELEASES)
 
 
 def _commit(group: str, partition: int, number: int, **fields: Any) -> KeyValue:
@@ -48,28 +41,28 @@ def _write(directory: Path, magics: Sequence[int], extra: Sequence[KeyValue] = (
 
 @pytest.mark.parametrize("rolls", [False, True])
 @pytest.mark.parametrize("magics", [(0,), (1,), (0, 1), (0, 1, 2), (2, 1, 2)])
-def test_messages_and_what_was_written_behind_them(magics: tuple[int, ...], rolls: bool, tmp_path: Path, taken: Taken) -> None:
+def test_messages_and_what_was_written_behind_them(magics: tuple[int, ...], rolls: bool, tmp_path: Path, compiled: CompiledLoads) -> None:
     _write(tmp_path, magics, rolls=rolls)
 
     for asked in ({"groups": ["g1"]}, {"at_offset": {0: 9}}, {"at_time_ms": 4}, {"at_time_ms": 9}):
-        assert_same(tmp_path, ("2.8.2", "4.3.0"), asked=asked)
-    test_fast_tables.assert_same(tmp_path)
+        assert_same_states(tmp_path, ("2.8.2", "4.3.0"), asked=asked)
+    assert_same_tables(tmp_path)
     assert assert_same_histories(tmp_path, ["g0", "g1"], "4.3.0", 2)
-    before = taken.count
-    assert_same(tmp_path, _RELEASES)
+    before = compiled.count
+    assert_same_states(tmp_path, _RELEASES)
 
-    assert taken.count - before == _LOADS
+    assert compiled.count - before == _LOADS
 
 
 @pytest.mark.parametrize("codec", [1, 2, 3])
 @pytest.mark.parametrize("magics", [(0,), (1,), (0, 1, 2)])
-def test_compressed_messages_are_read_by_plain_code(magics: tuple[int, ...], codec: int, tmp_path: Path, taken: Taken) -> None:
+def test_compressed_messages_are_read_by_plain_code(magics: tuple[int, ...], codec: int, tmp_path: Path, compiled: CompiledLoads) -> None:
     group = group_metadata("odd", {"protocol_type": "", "generation": 1}, version=0)
     _write(tmp_path, magics, [group, (b"\0\1\0\0\0\0\0\0\0\0more", None), (None, b"")][: codec + 1], codec=codec)
 
-    assert_same(tmp_path, _RELEASES)
-    assert taken.count >= _LOADS // 2
-    test_fast_tables.assert_same(tmp_path)
+    assert_same_states(tmp_path, _RELEASES)
+    assert compiled.count >= _LOADS // 2
+    assert_same_tables(tmp_path)
 
 
 def _odd_message(content: bytearray) -> Batch:
@@ -78,7 +71,7 @@ def _odd_message(content: bytearray) -> Batch:
 
 @pytest.mark.parametrize("magic", [0, 1])
 @pytest.mark.parametrize("place", [0, 8, 11, 12, 16, 17, 18, 25, 26, 34, 40, -1])
-def test_a_message_in_which_a_bit_flipped(place: int, magic: int, tmp_path: Path, taken: Taken) -> None:
+def test_a_message_in_which_a_bit_flipped(place: int, magic: int, tmp_path: Path, compiled: CompiledLoads) -> None:
     path = _write(tmp_path, (magic, magic, magic))
     content = bytearray(path.read_bytes())
     batch = _odd_message(content)
@@ -86,15 +79,15 @@ def test_a_message_in_which_a_bit_flipped(place: int, magic: int, tmp_path: Path
     path.write_bytes(content)
 
     for stop in ("clean", "unclean"):
-        assert_same(tmp_path, ("2.0.0", "4.3.0"), asked={"stop": stop})
-    test_fast_tables.assert_same(tmp_path)
-    assert taken.count > 0
+        assert_same_states(tmp_path, ("2.0.0", "4.3.0"), asked={"stop": stop})
+    assert_same_tables(tmp_path)
+    assert compiled.count > 0
 
 
 @pytest.mark.parametrize("magic", [0, 1])
 @pytest.mark.parametrize("sizes", [(-1, 5), (-2, 0), (1 << 30, 0), (2, -7), (2, 1 << 30), (2, 3)])
 def test_lengths_that_do_not_fill_a_message_whose_checksum_matches(
-    sizes: tuple[int, int], magic: int, tmp_path: Path, taken: Taken
+    sizes: tuple[int, int], magic: int, tmp_path: Path, compiled: CompiledLoads
 ) -> None:
     path = _write(tmp_path, (magic, magic, magic))
     content = bytearray(path.read_bytes())
@@ -106,9 +99,9 @@ def test_lengths_that_do_not_fill_a_message_whose_checksum_matches(
     struct.pack_into(">I", content, batch.byte_position + 12, checksum(content, batch, batch.end_position))
     path.write_bytes(content)
 
-    assert_same(tmp_path, _RELEASES)
-    assert taken.count > 0
-    test_fast_tables.assert_same(tmp_path)
+    assert_same_states(tmp_path, _RELEASES)
+    assert compiled.count > 0
+    assert_same_tables(tmp_path)
 
 
 def test_attributes_that_no_broker_wrote(tmp_path: Path) -> None:
@@ -120,5 +113,5 @@ def test_attributes_that_no_broker_wrote(tmp_path: Path) -> None:
         struct.pack_into(">I", content, batch.byte_position + 12, checksum(content, batch, batch.end_position))
         path.write_bytes(content)
 
-        assert_same(tmp_path / str(number), ("2.0.0", "4.3.0"))
-        test_fast_tables.assert_same(tmp_path / str(number))
+        assert_same_states(tmp_path / str(number), ("2.0.0", "4.3.0"))
+        assert_same_tables(tmp_path / str(number))
