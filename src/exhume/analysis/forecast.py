@@ -8,18 +8,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from exhume.analysis.removals import Append, records_by_origin, removals
 from exhume.analysis.times import show_time
 from exhume.arrow_rows import table_of
-from exhume.codecs.log_directory import LogDirectory
 from exhume.codecs.record_types import RECORD_TYPES
 from exhume.findings import Finding
 from exhume.replay.expiry import Due, Tombstone, due_groups, due_offsets, expire
-from exhume.replay.group_moments import holdings_in_front
 from exhume.replay.partition_load import PartitionLoad
 from exhume.replay.partition_state import OffsetKey, PartitionState
 from exhume.replay.profiles import BrokerProfile
-from exhume.replay.reading import LoadInputs
 
 #: One row per committed offset and per group, the group behind its offsets; `kind` is offset or group. `expires_at_ms` is the first time
 #: of a pass that removes it if nothing changes; null: none does. `rule` and `base_timestamp_ms` say what that is counted by
@@ -41,9 +37,6 @@ FORECAST = pa.schema(
         ("record_offset", pa.int64()),
     ]
 )
-
-#: The same of the moment before a tombstone; `is_subscribed` as in `replay.expiry.Due`.
-FORECAST_BEFORE = pa.schema([*FORECAST, ("is_subscribed", pa.bool_())])
 
 #: One row per tombstone of the next pass, in the order of the log; values are null. Rows of one offsets partition with the same `append`
 #: are written together. `topic` and `partition` are null for a group's own records.
@@ -97,19 +90,13 @@ def forecast(
     loads: Sequence[PartitionLoad], profile: BrokerProfile, now_ms: int, retention_ms: int, *, groups: Collection[str] | None = None
 ) -> pa.Table:
     """When passes of this release remove what these loads hold, as `FORECAST`; of these groups only, where they are given."""
-    return table_of(FORECAST, _forecast_rows(loads, profile, now_ms, retention_ms, groups))
-
-
-def _forecast_rows(
-    loads: Sequence[PartitionLoad], profile: BrokerProfile, now_ms: int, retention_ms: int, groups: Collection[str] | None = None
-) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for load in loads:
         held = load.partition_state.whole(groups)
         offsets = due_offsets(held, retention_ms, profile)
         found = _rows(held, offsets, due_groups(held, offsets, now_ms, profile), now_ms, groups)
         rows += [_origin(load) | row for row in found]
-    return rows
+    return table_of(FORECAST, rows)
 
 
 def _origin(load: PartitionLoad) -> dict[str, Any]:
@@ -128,26 +115,6 @@ def forecast_sentence(expected: pa.Table) -> str:
         kind = "an offset of group" if first["kind"] == "offset" else "group"
         what = f"{kind} {first['group']!r} at {show_time(first['expires_at_ms'])}"
     return f"past due: {', '.join(counts) or 'nothing'}; next: {what}"
-
-
-def forecast_removals(
-    directories: Sequence[LogDirectory], history: pa.Table, profile: BrokerProfile, inputs: LoadInputs, retention_ms: int
-) -> dict[Append, pa.Table]:
-    """For each of `removals(history)` the `FORECAST_BEFORE` of the group, at the time of its tombstones (without one: 0)."""
-    wanted, own = removals(history), records_by_origin(history)
-    forecasts: dict[Append, pa.Table] = {}
-    for directory in directories:
-        for partition in directory.partitions:
-            here = [removal for removal in wanted if removal.append[:2] == (partition.replica, partition.offsets_partition)]
-            if not here:
-                continue
-            records = own[partition.replica, partition.offsets_partition]
-            held = holdings_in_front(partition, records, [removal.record_offset for removal in here], profile, inputs)
-            for removal in here:
-                load = PartitionLoad(partition, held.get(removal.record_offset, PartitionState()), {})
-                rows = _forecast_rows([load], profile, removal.timestamp_ms or 0, retention_ms)
-                forecasts[removal.append] = table_of(FORECAST_BEFORE, rows)
-    return forecasts
 
 
 def _rows(
@@ -174,7 +141,6 @@ def _columns(due: Due, now_ms: int) -> dict[str, Any]:
         "expires_at_ms": due.expires_at_ms,
         "is_past_due": due.is_past(now_ms),
         "reason": due.reason,
-        "is_subscribed": due.is_subscribed,
     }
 
 

@@ -1,13 +1,11 @@
 """Why an offset or a group is there, or is not: one answer for each, with the records that it rests on and how sure it is.
 
-A tombstone does not say who wrote it. What tells an expiry pass from a request or from the deletion of a topic is whether the offset was
-due at that moment, and what else was removed with it. So most answers about something removed are likely, not proven; `not_excluded`
-names what else could have left the same records. Where the log has lost what would decide, the answer is undecidable and says why.
+Who removed something is judged in `removals`: most such answers are likely, not proven, and `not_excluded` names what else leaves the same
+records. Where the log has lost what would decide, the answer is undecidable and says why.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,10 +15,10 @@ import pyarrow.compute as pc
 
 from exhume.analysis.coverage import NOTHING_COVERED
 from exhume.analysis.history import NEVER_COUNTED, Fate
-from exhume.analysis.removals import Answer, Append, Circumstances, append_of, is_near, judge
+from exhume.analysis.removals.causes import Judgement, RecordPlace
 from exhume.analysis.times import at
 from exhume.arrow_rows import Origin, table_of
-from exhume.codecs.record_types import GROUP_METADATA, OFFSET_COMMIT_TYPES, role_of
+from exhume.codecs.record_types import OFFSET_COMMIT_TYPES, role_of
 from exhume.replay.profiles import BrokerProfile
 from exhume.replay.state import CoordinatorState
 from exhume.replay.verdict import LOADED_IN_MEMORY
@@ -58,14 +56,22 @@ WHY = pa.schema(
     ]
 )
 
+_NOT_JUDGED = Judgement(
+    "removed", "undecidable", "the log has too little of it to judge by", (), ("expiry, a request, and the deletion of the topic",)
+)
 _Row = dict[str, Any]
-#: The forecast of an offset for which nothing was committed, and something was pending: no pass touches it.
-_STILL_PENDING: _Row = {
-    "expires_at_ms": None,
-    "is_past_due": False,
-    "reason": "only a commit of an open transaction was there",
-    "is_subscribed": False,
-}
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """One answer: columns of `WHY`."""
+
+    code: str
+    confidence: str
+    sentence: str
+    records: Sequence[int] = ()
+    not_excluded: str | None = None
+    is_there: bool = False
 
 
 def explain(
@@ -75,8 +81,7 @@ def explain(
     profile: BrokerProfile,
     *,
     now: pa.Table,
-    before: Mapping[Append, pa.Table],
-    neighbours: pa.Table,
+    judgements: Mapping[RecordPlace, Judgement],
     coverage: pa.Table,
     topic: str | None = None,
     partition: int | None = None,
@@ -89,8 +94,7 @@ def explain(
         state: what a strict load of the release shows.
         profile: the rules of that release.
         now: the `FORECAST` of the moment that is asked for.
-        before: for each of `removals(history)` the `FORECAST_BEFORE` of it, at the time of its tombstones.
-        neighbours: offset tombstones of other groups for the topics concerned, as `NEIGHBOURS`.
+        judgements: who wrote each tombstone of an offset of the group, or of the group itself.
         coverage: how much of each log is there, as `coverage.COVERAGE`.
         topic: answer for this topic only.
         partition: answer for this partition of a topic only.
@@ -98,8 +102,6 @@ def explain(
     rows = history.to_pylist()
     loads = {(row["replica"], row["offsets_partition"]): row for row in state.loads.to_pylist()}
     mine = {name: _of_group(state.tables[name], group) for name in ("groups", "offsets", "pending_offsets")}
-    gone = sorted({row["topic"] for row in rows if row["is_tombstone"] and row["topic"] is not None})
-    of_others = state.offsets.filter((pc.field("group") != group) & pc.field("topic").isin(pa.array(gone, pa.string()))).to_pylist()
     origins = list(dict.fromkeys((row["replica"], row["offsets_partition"]) for row in [*rows, *mine["groups"], *mine["offsets"]]))
     answers: list[_Row] = []
     for origin in origins:
@@ -111,9 +113,7 @@ def explain(
             loads[origin],
             profile,
             [row for row in _of_group(now, group) if _is_of(row, origin)],
-            {append: _of_group(table, group) for append, table in before.items()},
-            [row for row in neighbours.to_pylist() if _is_of(row, origin)],
-            [row for row in of_others if _is_of(row, origin)],
+            judgements,
             next(iter([row for row in coverage.to_pylist() if _is_of(row, origin)]), NOTHING_COVERED),
         )
         answers += _answers(known, topic, partition)
@@ -142,9 +142,7 @@ class _Known:
     load: _Row
     profile: BrokerProfile
     now: list[_Row]
-    before: Mapping[Append, list[_Row]]
-    neighbours: list[_Row]
-    survivors: list[_Row]
+    judgements: Mapping[RecordPlace, Judgement]
     coverage: _Row
 
     def commits(self, topic: str, partition: int) -> list[_Row]:
@@ -157,14 +155,9 @@ class _Known:
     def offset_keys(self) -> list[tuple[str, int]]:
         return sorted({(row["topic"], row["partition"]) for row in [*self.history, *self.held["offsets"]] if row["topic"] is not None})
 
-    def log_context(self, tombstone: _Row) -> Circumstances:
-        tombstones = [row for row in self.history if row["is_tombstone"]]
-        together = [row for row in tombstones if append_of(row) == append_of(tombstone)]
-        soon = [
-            row for row in tombstones if append_of(row) != append_of(tombstone) and is_near(row["timestamp_ms"], tombstone["timestamp_ms"])
-        ]
-        held = [row for row in self.before.get(append_of(tombstone), []) if row["kind"] == "offset"]
-        return Circumstances(held, together, soon, self.neighbours, self.survivors, self.profile)
+    def judgement(self, tombstone: _Row) -> Judgement:
+        """Who wrote this tombstone."""
+        return self.judgements.get((*self.origin, tombstone["record_offset"]), _NOT_JUDGED)
 
 
 def _answers(known: _Known, topic: str | None, partition: int | None) -> Iterator[_Row]:
@@ -179,13 +172,13 @@ def _answers(known: _Known, topic: str | None, partition: int | None) -> Iterato
         yield origin | {"topic": key[0], "partition": key[1]} | _columns(_why_offset(known, *key))
 
 
-def _columns(answer: Answer) -> _Row:
+def _columns(answer: _Answer) -> _Row:
     return {name: getattr(answer, name) for name in ("code", "confidence", "sentence", "not_excluded", "is_there")} | {
         "records": list(dict.fromkeys(answer.records))
     }
 
 
-def _why_offset(known: _Known, topic: str, partition: int) -> Answer:
+def _why_offset(known: _Known, topic: str, partition: int) -> _Answer:
     rows = known.commits(topic, partition)
     held = _find(known.held["offsets"], topic, partition)
     pending = _find(known.held["pending_offsets"], topic, partition)
@@ -214,7 +207,7 @@ def _find(rows: Sequence[_Row], topic: str, partition: int) -> _Row | None:
     return next((row for row in rows if (row["topic"], row["partition"]) == (topic, partition)), None)
 
 
-def _offset_is_there(held: _Row, pending: _Row | None, forecast: _Row | None) -> Answer:
+def _offset_is_there(held: _Row, pending: _Row | None, forecast: _Row | None) -> _Answer:
     by = "" if held["producer_id"] is None else f" in a transaction of producer {held['producer_id']}, since committed"
     sentence = f"offset {held['committed_offset']} was committed by record {held['record_offset']}{at(held['commit_timestamp_ms'])}{by}"
     records = [held["record_offset"]]
@@ -223,16 +216,16 @@ def _offset_is_there(held: _Row, pending: _Row | None, forecast: _Row | None) ->
         records.append(pending["record_offset"])
     if forecast is not None and forecast["is_past_due"]:
         sentence += f"; it is past due: the next expiry pass removes it ({forecast['reason']})"
-    return Answer("there", "proof", sentence, records, is_there=True)
+    return _Answer("there", "proof", sentence, records, is_there=True)
 
 
-def _offset_has_no_group(held: _Row, group_type: str | None) -> Answer:
+def _offset_has_no_group(held: _Row, group_type: str | None) -> _Answer:
     why_not = "its group is gone, and" if group_type is None else "its group is a share group, and"
     sentence = f"record {held['record_offset']} committed {held['committed_offset']}, which is held, but {why_not} no request shows it"
-    return Answer("not_shown", "proof", sentence, [held["record_offset"]])
+    return _Answer("not_shown", "proof", sentence, [held["record_offset"]])
 
 
-def _lost_by_load(known: _Known, rows: Sequence[_Row]) -> Answer | None:
+def _lost_by_load(known: _Known, rows: Sequence[_Row]) -> _Answer | None:
     """The answer where the log holds a value, and the load of the release is what keeps it away."""
     live = next((row for row in reversed(rows) if row["fate"] in (Fate.LIVE, Fate.PENDING) and not row["is_tombstone"]), None)
     load = known.load
@@ -244,15 +237,15 @@ def _lost_by_load(known: _Known, rows: Sequence[_Row]) -> Answer | None:
             f"record {live['record_offset']} is in the log, but a load by {load['release']} is {load['outcome']}{where}: {load['reason']}"
         )
         records = [offset for offset in (live["record_offset"], load["record_offset"]) if offset is not None]
-        return Answer("load_aborted", "proof", sentence, records)
+        return _Answer("load_aborted", "proof", sentence, records)
     if load["outcome"] == "not_shown" and live["record_offset"] >= (load["shown_offset"] or 0):
-        return Answer(
+        return _Answer(
             "not_shown", "proof", f"record {live['record_offset']} is loaded, but not shown: {load['reason']}", [live["record_offset"]]
         )
     return None
 
 
-def _only_pending(rows: Sequence[_Row], pending: _Row) -> Answer:
+def _only_pending(rows: Sequence[_Row], pending: _Row) -> _Answer:
     first = min(
         (row["record_offset"] for row in rows if row["producer_id"] == pending["producer_id"] and row["fate"] == Fate.PENDING), default=None
     )
@@ -262,34 +255,34 @@ def _only_pending(rows: Sequence[_Row], pending: _Row) -> Answer:
         f"{pending['producer_id']} (epoch {pending['producer_epoch']}) has no end marker; its first commit here is "
         f"record {first}{at(since)}"
     )
-    return Answer("pending", "proof", sentence, sorted({pending["record_offset"], *([] if first is None else [first])}))
+    return _Answer("pending", "proof", sentence, sorted({pending["record_offset"], *([] if first is None else [first])}))
 
 
-def _aborted(known: _Known, row: _Row) -> Answer:
+def _aborted(known: _Known, row: _Row) -> _Answer:
     sentence = (
         f"record {row['record_offset']} committed {row['committed_offset']} in a transaction of producer {row['producer_id']}, which "
         f"marker {row['marker_record_offset']}{at(row['marker_timestamp_ms'])} aborted; no other commit is left"
     )
     excluded = _gaps(known, "an earlier commit that was removed, with its traces")
-    return Answer("aborted", "likely" if excluded else "proof", sentence, [row["record_offset"], row["marker_record_offset"]], excluded)
+    return _Answer("aborted", "likely" if excluded else "proof", sentence, [row["record_offset"], row["marker_record_offset"]], excluded)
 
 
-def _not_kept(known: _Known, row: _Row) -> Answer:
+def _not_kept(known: _Known, row: _Row) -> _Answer:
     first, last = known.load["first_record_offset"], known.load["last_record_offset"]
     if first is None or not first <= row["record_offset"] <= last:
         reads = "nothing" if first is None else f"records {first} to {last}"
-        return Answer(
+        return _Answer(
             "not_read", "proof", f"record {row['record_offset']} is in the files, but a broker reads {reads}", [row["record_offset"]]
         )
     sentence = f"record {row['record_offset']} is in the log, and a load by {known.load['release']} does not keep it"
-    return Answer("not_kept", "undecidable", sentence, [row["record_offset"]], "which rule of the release it is")
+    return _Answer("not_kept", "undecidable", sentence, [row["record_offset"]], "which rule of the release it is")
 
 
-def _never(known: _Known, what: str) -> Answer:
+def _never(known: _Known, what: str) -> _Answer:
     excluded = _gaps(known, "that it was there, and was removed with its traces")
     if excluded is None:
-        return Answer("never_there", "proof", f"the log is complete from record 0 on, and no record of it is {what}")
-    return Answer("never_there", "possible", f"no record that is left is {what}", not_excluded=excluded)
+        return _Answer("never_there", "proof", f"the log is complete from record 0 on, and no record of it is {what}")
+    return _Answer("never_there", "possible", f"no record that is left is {what}", not_excluded=excluded)
 
 
 def _gaps(known: _Known, what: str) -> str | None:
@@ -301,35 +294,38 @@ def _gaps(known: _Known, what: str) -> str | None:
     return f"{what}: {missing} record offsets from 0 on are missing" if missing else None
 
 
-def _why_removed(known: _Known, decided: Sequence[_Row]) -> Answer:
-    """Of a key whose last word is a tombstone."""
+def _why_removed(known: _Known, decided: Sequence[_Row]) -> _Answer:
+    """Of a key whose last record is a tombstone."""
     values = [row for row in decided if not row["is_tombstone"]]
     value = max(values, key=lambda row: int(row["record_offset"])) if values else None
     tombstone = next(row for row in decided if row["is_tombstone"] and (value is None or row["record_offset"] > value["record_offset"]))
-    what = f"record {tombstone['record_offset']}{at(tombstone['timestamp_ms'])}"
-    if value is None:
-        sentence = f"{what} is its tombstone, and what that removed is compacted away, so that no time is left to judge by"
-        return Answer("removed", "undecidable", sentence, [tombstone["record_offset"]], "expiry, a request, and the deletion of the topic")
-    records = [value["record_offset"], tombstone["record_offset"]]
-    forecast = _find(known.before.get(append_of(tombstone), []), value["topic"], value["partition"])
-    if forecast is None and value["producer_id"] is not None:
-        forecast = _STILL_PENDING
-    removed = (
-        f"{what} removed what record {value['record_offset']}{at(value['commit_timestamp_ms'])} had committed ({value['committed_offset']})"
-    )
-    expire_ms = json.loads(value["value"] or "{}").get("expire_timestamp_ms")
-    written_ms = value["commit_timestamp_ms"] if value["timestamp_ms"] is None else value["timestamp_ms"]
-    return judge(known.log_context(tombstone), tombstone, forecast, removed, records, written_ms=written_ms, expire_timestamp_ms=expire_ms)
+    judgement = known.judgement(tombstone)
+    record = f"record {tombstone['record_offset']}{at(tombstone['timestamp_ms'])}"
+    records = [tombstone["record_offset"], *judgement.records]
+    removed = f"{record} is its tombstone"
+    if value is not None:
+        records.insert(0, value["record_offset"])
+        what = f"what record {value['record_offset']}{at(value['commit_timestamp_ms'])} had committed ({value['committed_offset']})"
+        removed = f"{record} removed {what}"
+    with_group = ""
+    if judgement.group_record_offset is not None:
+        with_group = f"; record {judgement.group_record_offset} removed the group with it"
+        records.append(judgement.group_record_offset)
+    return _judged(judgement, f"{removed}; {judgement.reason}{with_group}", records)
 
 
-def _why_group(known: _Known) -> Answer:
+def _judged(judgement: Judgement, sentence: str, records: Sequence[int]) -> _Answer:
+    return _Answer(judgement.cause, judgement.confidence, sentence, records, "; ".join(judgement.not_excluded) or None)
+
+
+def _why_group(known: _Known) -> _Answer:
     held = next(iter(known.held["groups"]), None)
     if held is not None:
         sentence = f"the {held['group_type']} group is {held['group_state']}, as record {held['record_offset']} left it"
         due = next((row for row in known.now if row["kind"] == "group"), None)
         if due is not None and due["is_past_due"]:
             sentence += f"; the next expiry pass removes it ({due['reason']})"
-        return Answer("there", "proof", sentence, [held["record_offset"]], is_there=True)
+        return _Answer("there", "proof", sentence, [held["record_offset"]], is_there=True)
     lost = _lost_by_load(known, known.history)
     if lost is not None and not known.held["offsets"]:
         return lost
@@ -341,11 +337,11 @@ def _why_group(known: _Known) -> Answer:
         return _not_kept(known, own[-1])
     if known.held["offsets"]:
         sentence = "it has offsets, and this release keeps them without a group"
-        return Answer("not_kept", "proof", sentence, [row["record_offset"] for row in known.held["offsets"]])
+        return _Answer("not_kept", "proof", sentence, [row["record_offset"] for row in known.held["offsets"]])
     offsets = [_why_offset(known, *key) for key in known.offset_keys()]
     if offsets:
         last = max(offsets, key=lambda answer: max(answer.records, default=-1))
-        return Answer(
+        return _Answer(
             last.code,
             last.confidence,
             f"the group was nothing but its offsets; of the last: {last.sentence}",
@@ -355,31 +351,14 @@ def _why_group(known: _Known) -> Answer:
     return _never(known, f"one of group {known.group!r}")
 
 
-def _why_group_removed(known: _Known, own: Sequence[_Row], tombstone: _Row) -> Answer:
+def _why_group_removed(known: _Known, own: Sequence[_Row], tombstone: _Row) -> _Answer:
     before = [row for row in own if row["record_offset"] < tombstone["record_offset"] and not row["is_tombstone"]]
     records = [*(row["record_offset"] for row in before[-1:]), tombstone["record_offset"]]
-    removed = f"record {tombstone['record_offset']}{at(tombstone['timestamp_ms'])} removed the group"
-    if known.profile.expiry == "expire_timestamp_any_group":
-        return Answer("last_member_left", "likely", f"{removed}, which this release does when the last member leaves", records)
+    judgement = known.judgement(tombstone)
     left = known.held["offsets"]
     suffix = f"; offsets that are left without it: {len(left)}" if left else ""
-    forecast = next((row for row in known.before.get(append_of(tombstone), []) if row["kind"] == "group"), None)
-    if forecast is None:
-        sentence = f"{removed}, and the record that made it is compacted away{suffix}"
-        return Answer("removed", "undecidable", sentence, records, "expiry and a request")
-    if forecast["rule"] == "no_offsets":
-        other = (
-            "a request to delete the group"
-            if tombstone["record_type"] != GROUP_METADATA
-            else "a request to delete the group, or its conversion to another type"
-        )
-        return Answer(
-            "expired", "likely", f"{removed}, which was Empty without offsets: the next pass takes such a group{suffix}", records, other
-        )
-    earlier = [row for row in known.history if row["record_offset"] < tombstone["record_offset"] and not row["is_tombstone"]]
-    written_ms = max((row["timestamp_ms"] for row in earlier if row["timestamp_ms"] is not None), default=None)
-    answer = judge(known.log_context(tombstone), tombstone, forecast, removed, records, written_ms=written_ms)
-    return Answer(answer.code, answer.confidence, answer.sentence + suffix, answer.records, answer.not_excluded)
+    removed = f"record {tombstone['record_offset']}{at(tombstone['timestamp_ms'])} removed the group"
+    return _judged(judgement, f"{removed}; {judgement.reason}{suffix}", [*records, *judgement.records])
 
 
 def _never_anywhere(group: str, topic: str | None, partition: int | None, loads: Sequence[_Row], coverage: Sequence[_Row]) -> _Row:

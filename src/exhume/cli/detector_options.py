@@ -52,6 +52,10 @@ Retention = Annotated[
         show_default="the retention that most removals fit",
     ),
 ]
+WrittenBy = Annotated[
+    str | None,
+    typer.Option("--release", metavar="R", help="The Kafka release of the brokers that wrote the logs.", show_default="not known"),
+]
 OffsetsPartitionCount = Annotated[
     int | None,
     typer.Option(
@@ -67,21 +71,25 @@ def detector_inputs(
     live: Path | None,
     retention_ms: int | None,
     offsets_partitions: int | None,
+    release: str | None = None,
 ) -> Inputs:
     """The inputs of detectors from these options.
 
     Raises:
-        RequestError: exhume cannot read a file, or a line has another format; names file and line.
+        RequestError: exhume cannot read a file, or a line has another format; names file and line. Or there is no such release.
     """
     from exhume.analysis.detectors import Inputs
     from exhume.analysis.detectors.inputs import read_live_file, read_offsets_file
+    from exhume.replay.releases import profile_for
     from exhume.replay.topic_names import read_topics_file
 
+    profile_for(release)
     return Inputs(
         end_offsets=None if end_offsets is None else read_offsets_file(end_offsets),
         start_offsets=None if start_offsets is None else read_offsets_file(start_offsets),
         topics=None if topics_file is None else read_topics_file(topics_file),
         live=None if live is None else read_live_file(live),
         retention_ms=retention_ms,
+        release=release,
         offsets_partitions=offsets_partitions,
     )

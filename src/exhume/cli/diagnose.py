@@ -15,6 +15,7 @@ from exhume.cli.detector_options import (
     Retention,
     StartOffsets,
     TopicsFile,
+    WrittenBy,
     detector_inputs,
 )
 from exhume.cli.options import CsvRaw, EvidencePaths, Groups, Output, OutputFile, OutputOption, TempDir
@@ -84,6 +85,7 @@ def diagnose_command(
     topics_file: TopicsFile = None,
     live: Live = None,
     retention: Retention = None,
+    release: WrittenBy = None,
     offsets_partitions: OffsetsPartitionCount = None,
     _list: Annotated[bool, typer.Option("--list", callback=_show_codes, is_eager=True, help="List all codes and exit.")] = False,
     temp_dir: TempDir = None,
@@ -103,7 +105,7 @@ def diagnose_command(
     from exhume.cli.run import EXIT_DAMAGE, opened, tell
 
     refuse_unfit(None, output=output, output_file=output_file, evidence=paths)
-    inputs = detector_inputs(end_offsets, start_offsets, topics_file, live, retention, offsets_partitions)
+    inputs = detector_inputs(end_offsets, start_offsets, topics_file, live, retention, offsets_partitions, release)
     with opened(paths, temp_dir=temp_dir) as topic:
         found = topic.diagnose(inputs, codes=codes or None, groups=groups or None, topics_file=topics_file)
         shown = found.at_least(min_severity.value, undecidable=undecided or bool(codes)).to_table()

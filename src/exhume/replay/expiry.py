@@ -58,15 +58,13 @@ class Due:
     """When the passes of a coordinator remove an offset or a group, if nothing else happens to it.
 
     `expires_at_ms` is the first time of a pass that removes it; None: no pass does, and `reason` says why. `rule` and
-    `base_timestamp_ms` are what it is counted by; None where nothing is counted. `is_subscribed`: no pass removes an offset because its
-    group is subscribed to the topic, and a request to delete it is refused for the same reason.
+    `base_timestamp_ms` are what it is counted by; None where nothing is counted.
     """
 
     expires_at_ms: int | None
     reason: str
     rule: Rule | None = None
     base_timestamp_ms: int | None = None
-    is_subscribed: bool = False
 
     def is_past(self, now_ms: int) -> bool:
         """True when a pass at this time removes it."""
@@ -178,7 +176,8 @@ SIMPLE_GROUP = GroupForExpiry("classic", "Empty", has_members=False)
 class ExpiryStart:
     """From when on the age of an offset counts, and by which rule. `rule` and `from_ms` are None where no pass removes it: see `reason`.
 
-    `adds_retention` is False where the record carries the time at which the offset expires. `is_subscribed` as in `Due`.
+    `adds_retention` is False where the record carries the time at which the offset expires. `is_subscribed`: no pass removes it
+    because its group is subscribed to the topic, and a request to delete it is refused for the same reason.
     """
 
     reason: str
@@ -192,7 +191,7 @@ class ExpiryStart:
     def due(self, retention_ms: int) -> Due:
         """When the offset expires, with this retention."""
         if self.rule is None or self.from_ms is None:
-            return Due(None, self.reason, is_subscribed=self.is_subscribed)
+            return Due(None, self.reason)
         expires_at_ms = self.from_ms + (retention_ms if self.adds_retention else 0)
         if self.is_strict:
             return _at(expires_at_ms + 1, self.rule, expires_at_ms, self.reason)

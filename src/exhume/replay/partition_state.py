@@ -53,10 +53,6 @@ class OpenTransaction:
     groups: set[str] = field(default_factory=set)
     offsets: dict[OffsetKey, Commit] = field(default_factory=dict)
 
-    def fork(self) -> OpenTransaction:
-        """A transaction that has come as far, and goes its own way."""
-        return replace(self, groups=set(self.groups), offsets=dict(self.offsets))
-
 
 @dataclass(frozen=True, slots=True)
 class ClassicMember:

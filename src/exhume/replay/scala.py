@@ -12,7 +12,7 @@ Source: GroupMetadataManager.loadGroupsAndOffsets and doLoadGroupsAndOffsets, Ka
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from exhume.codecs.record_types import COMMIT, decode_control_record
@@ -170,16 +170,6 @@ class ScalaLoad:
             for group_id, (_, record_offset) in self.removed_groups.items():
                 if self._per_chunk.is_unexpected(group_id, self.offsets):
                     self.refusals.refuse(LoadProblem(ProblemKind.ACTIVE_GROUP_UNLOADED_MIDWAY, record_offset=record_offset, group=group_id))
-
-    def fork(self) -> ScalaLoad:
-        """A load that has come as far, and goes its own way."""
-        return replace(
-            self,
-            offsets=dict(self.offsets),
-            groups=dict(self.groups),
-            removed_groups=dict(self.removed_groups),
-            transactions={producer_id: transaction.fork() for producer_id, transaction in self.transactions.items()},
-        )
 
     def snapshot(self) -> PartitionState:
         """The state if the log ended here."""

@@ -6,9 +6,11 @@ What takes long to import is imported by the question that needs it.
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from exhume.analysis.growth import Growth, GrowthBy, growth_of
+from exhume.analysis.removals.causes import Judgement, RecordPlace
 from exhume.arrow_rows import Origin
 from exhume.codecs.record_chunks import record_chunks
 from exhume.codecs.record_sizes import record_sizes
@@ -19,9 +21,10 @@ from exhume.replay.partition_load import LoadOptions
 from exhume.replay.releases import profile_for
 from exhume.replay.topic_names import TopicNames
 from exhume.topic.logs import TopicLogs
+from exhume.topic.retention import Retention
 
 if TYPE_CHECKING:
-    from exhume.analysis.detectors.inputs import Inputs
+    from exhume.analysis.detectors import Inputs, TopicCase
 
 
 def diagnose(
@@ -45,15 +48,42 @@ def diagnose(
     return Findings(findings_of(case, inputs, codes=codes, groups=groups))
 
 
-def diagnose_group(logs: TopicLogs, group: str, names: TopicNames, retention_ms: int | None) -> list[Finding]:
-    """What those detectors find that look at one group alone."""
-    from exhume.analysis.detectors import Inputs, condense
-    from exhume.analysis.detectors.catalogue import DETECTORS
-    from exhume.analysis.detectors.diagnose import diagnose_group as findings_of
+def condense_for(logs: TopicLogs, group: str, names: TopicNames, retention: Retention, *, with_removals: bool) -> GroupDiagnosis:
+    """The logs condensed for questions about one group.
 
-    reader, inputs = logs.reader(), Inputs(retention_ms=retention_ms)
-    case = condense(record_chunks(reader), names, commits_of=[group], compiled=reader.is_worth_compiling)
-    return [finding for each in case.groups() if each.group == group for finding in findings_of(each, inputs, DETECTORS)]
+    Commits of other groups are left out, unless offsets of the group were removed: what other groups kept and lost tells who did it.
+    """
+    from exhume.analysis.detectors import Inputs, condense
+    from exhume.analysis.detectors.retention import learn_retention
+
+    reader, inputs = logs.reader(), Inputs(retention_ms=retention.given_ms, release=retention.release)
+    commits_of = None if with_removals else [group]
+    case = condense(record_chunks(reader), names, commits_of=commits_of, compiled=reader.is_worth_compiling)
+    learn_retention(case, inputs)
+    return GroupDiagnosis(case, inputs, group)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDiagnosis:
+    """One group in condensed logs, and what is known besides them."""
+
+    case: TopicCase
+    inputs: Inputs
+    group: str
+
+    def findings(self) -> list[Finding]:
+        """What those detectors find that look at one group alone."""
+        from exhume.analysis.detectors.catalogue import DETECTORS
+        from exhume.analysis.detectors.diagnose import diagnose_group
+
+        own = (each for each in self.case.groups() if each.group == self.group)
+        return [finding for each in own for finding in diagnose_group(each, self.inputs, DETECTORS)]
+
+    def judgements(self) -> dict[RecordPlace, Judgement]:
+        """Who wrote each tombstone of the group and of its offsets."""
+        from exhume.analysis.detectors.removal_evidence import judgements_of
+
+        return judgements_of(self.case, self.group, self.inputs)
 
 
 def growth(logs: TopicLogs, by: GrowthBy, now_ms: int) -> Growth:

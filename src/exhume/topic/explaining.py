@@ -16,29 +16,27 @@ from exhume.analysis.forecast import forecast
 from exhume.analysis.group_timeline import group_timeline
 from exhume.analysis.history import group_history
 from exhume.analysis.log_spans import LogSpans, log_spans
+from exhume.analysis.why import explain as answer_why
 from exhume.arrow_rows import Origin
 from exhume.replay.local import state_of_loads
 from exhume.replay.moment import Moment
 from exhume.replay.partition_load import LoadOptions, PartitionLoad
 from exhume.replay.state import CoordinatorState
 from exhume.replay.topic_names import TopicNames
-from exhume.topic.diagnosis import diagnose_group
-from exhume.topic.history import why_of
+from exhume.topic.diagnosis import condense_for
+from exhume.topic.history import has_removals
 from exhume.topic.logs import TopicLogs
 from exhume.topic.retention import Retention
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A group, the moment and the release to explain it by; `moment` are the arguments of a command that name the same moment."""
+    """A group, the moment and the rules to explain it by; `moment` are the arguments of a command that name the same moment."""
 
     group: str
     at: Moment | None
     moment: tuple[str, ...]
-    release: str | None
     retention: Retention
-    #: The retention that detectors go by; None: none is known.
-    known_retention_ms: int | None
 
 
 def explain(logs: TopicLogs, asked: Request, names: TopicNames, places: Sequence[str]) -> pa.Table:
@@ -65,7 +63,9 @@ def explain(logs: TopicLogs, asked: Request, names: TopicNames, places: Sequence
     held = [load.with_state_in_memory() for load in loaded.loads]
     expected = forecast(held, retention.profile, _newest_ms(end_times_ms, spans), retention.retention_ms, groups=[group])
     coverage = coverage_of(batches)
-    why = why_of(logs, group, history, state, retention, expected=expected, coverage=coverage)
+    diagnosis = condense_for(logs, group, names, retention, with_removals=has_removals(history))
+    judgements = diagnosis.judgements()
+    why = answer_why(group, history, state, retention.profile, now=expected, judgements=judgements, coverage=coverage)
     completeness = None if at is None else grade_groups(logs.reader(), state)
     gathered = Gathered(
         group=group,
@@ -81,10 +81,10 @@ def explain(logs: TopicLogs, asked: Request, names: TopicNames, places: Sequence
         starts={(each.replica, each.offsets_partition): each.start_offset for each in logs.evidence.partitions},
         end_times_ms=end_times_ms,
         findings=logs.findings,
-        diagnosed=diagnose_group(logs, group, names, asked.known_retention_ms),
+        diagnosed=diagnosis.findings(),
         profile=retention.profile,
         retention_ms=retention.retention_ms,
-        release=asked.release,
+        release=retention.release,
         moment=asked.moment,
     )
     return pages(facts_of(gathered, origins), places)

@@ -5,17 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from exhume.analysis.coverage import coverage_of
-from exhume.analysis.forecast import forecast, forecast_removals
+from exhume.analysis.forecast import forecast
 from exhume.analysis.history import HISTORY, group_history
-from exhume.analysis.removals import neighbours_of
 from exhume.analysis.why import explain as answer_why
-from exhume.codecs.record_filter import RecordFilter
 from exhume.errors import RequestError
 from exhume.replay.partition_load import LoadOptions
 from exhume.replay.profiles import BrokerProfile
-from exhume.replay.state import CoordinatorState
+from exhume.topic.diagnosis import condense_for
 from exhume.topic.logs import TopicLogs, selectable_groups
 from exhume.topic.retention import Retention
 from exhume.topic.states import load_with_findings
@@ -66,33 +65,22 @@ def why(logs: TopicLogs, group: str, key: Key, retention: Retention, now_ms: int
         records = HISTORY.empty_table()
     loads = logs.load_partitions(replace(options, view="in_memory", fast=fast), names)
     expected = forecast(loads, profile, now_ms, retention.retention_ms, groups=[group])
-    coverage = coverage_of(logs.batches().read_all())
-    return why_of(logs, group, records, state, retention, expected=expected, coverage=coverage, key=key)
-
-
-def why_of(
-    logs: TopicLogs,
-    group: str,
-    records: pa.Table,
-    state: CoordinatorState,
-    retention: Retention,
-    *,
-    expected: pa.Table,
-    coverage: pa.Table,
-    key: Key = (None, None),
-) -> pa.Table:
-    """The same from what is known: the group's `HISTORY`, a strict load, a `FORECAST` and a `COVERAGE`."""
-    commits = logs.records(RecordFilter(types=["offset_commit"]))
-    directories, profile = logs.evidence.log_directories, retention.profile
+    judgements = {}
+    if has_removals(records):
+        judgements = condense_for(logs, group, names, retention, with_removals=True).judgements()
     return answer_why(
         group,
         records,
         state,
         profile,
         now=expected,
-        before=forecast_removals(directories, records, profile, retention.inputs, retention.retention_ms),
-        neighbours=neighbours_of(commits, group, records),
-        coverage=coverage,
+        judgements=judgements,
+        coverage=coverage_of(logs.batches().read_all()),
         topic=key[0],
         partition=key[1],
     )
+
+
+def has_removals(records: pa.Table) -> bool:
+    """Whether this `HISTORY` has a tombstone."""
+    return bool(pc.any(records["is_tombstone"]).as_py())

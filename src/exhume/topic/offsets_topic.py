@@ -259,7 +259,7 @@ class OffsetsTopic:
         Raises:
             RequestError: no such release; a retention that is no number of minutes; a partition without its topic.
         """
-        retention = retention_of(self._logs.profile(release), retention_ms)
+        retention = retention_of(self._logs.profile(release), retention_ms, release)
         return history.why(self._logs, group, (topic, partition), retention, now_or_given_ms(now_ms))
 
     def memberships(self, groups: Collection[str] | None = None) -> Iterator[Membership]:
@@ -366,10 +366,10 @@ class OffsetsTopic:
         Raises:
             RequestError: no such release or moment; no record of this group, which lists what is near by.
         """
-        retention = retention_of(self._logs.profile(release), retention_ms)
+        retention = retention_of(self._logs.profile(release), retention_ms, release)
         names, at = self._logs.topic_names(topics_file), self._logs.moment(at_offset, at_time_ms, clock)
         arguments = moment_arguments(at_offset, at_time_ms, clock)
-        asked = explaining.Request(group, at, arguments, release, retention, known_retention_ms=retention_ms)
+        asked = explaining.Request(group, at, arguments, retention)
         return explaining.explain(self._logs, asked, names, self._places or ("PATH",))
 
     def reset_plan(

@@ -13,10 +13,15 @@ from exhume.replay.reading import LoadInputs
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """The expiry rules of a release, and how long its brokers keep offsets."""
+    """The expiry rules of a release, and how long its brokers keep offsets.
+
+    `release` and `given_ms` are what was given; None where it is the default.
+    """
 
     profile: BrokerProfile
     retention_ms: int
+    release: str | None = None
+    given_ms: int | None = None
 
     @property
     def inputs(self) -> LoadInputs:
@@ -24,17 +29,17 @@ class Retention:
         return LoadInputs(retention_minutes=self.retention_ms // MINUTE_MS)
 
 
-def retention_of(profile: BrokerProfile, retention_ms: int | None) -> Retention:
+def retention_of(profile: BrokerProfile, retention_ms: int | None, release: str | None = None) -> Retention:
     """This retention, or the default of the release.
 
     Raises:
         RequestError: it is no number of minutes.
     """
     if retention_ms is None:
-        return Retention(profile, profile.default_retention_minutes * MINUTE_MS)
+        return Retention(profile, profile.default_retention_minutes * MINUTE_MS, release)
     if retention_ms < MINUTE_MS or retention_ms % MINUTE_MS:
         raise RequestError(f"a retention of {retention_ms} ms", remedy="Brokers count the retention in whole minutes, one at least")
-    return Retention(profile, retention_ms)
+    return Retention(profile, retention_ms, release, retention_ms)
 
 
 def now_or_given_ms(now_ms: int | None) -> int:

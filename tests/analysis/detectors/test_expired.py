@@ -55,7 +55,8 @@ def test_of_tombstones_alone_nobody_knows_how_old_it_was(tmp_path: Path) -> None
     found = said(undecidable("IC-01", tmp_path), "IC-01")
 
     assert found.sentence == (
-        "cannot decide: 2 offsets of orders (0, 1) removed, and compaction took what was there before: how old it was is not known"
+        "cannot decide: tombstones removed 2 offsets of orders (0, 1), and compaction removed the earlier commits: "
+        "the age of the offsets is not known"
     )
     assert evidence_offsets(found) == [104, 105]
     # Where every record is there, they removed nothing.
@@ -75,9 +76,10 @@ def test_offsets_of_one_group_that_go_at_the_same_age_each_time_went_by_a_clock(
 
     assert [(each.topic, each.severity, each.confidence) for each in found] == [("a", "warn", "possible"), ("b", "warn", "possible")]
     assert (
-        found[0].sentence == "the offset of a-0 removed 3 d 5 min after the commit, as in 1 other sweep of the group; the retention is 7 d"
+        found[0].sentence
+        == "the offset of a-0 was removed 3 d 5 min after the commit, as in 1 other removal of the group; the retention is 7 d"
     )
-    assert "a job that tidies up" in str(found[0].not_excluded)
+    assert "a job that deletes offsets of a certain age" in str(found[0].not_excluded)
 
 
 def test_whether_a_sweep_was_early_is_undecidable_without_the_retention(tmp_path: Path) -> None:
@@ -92,13 +94,13 @@ def test_whether_one_offset_went_early_is_undecidable_without_the_retention(tmp_
     found = said(Story(log).findings(tmp_path, codes=["IC-28"]), "IC-28c")
 
     assert found.confidence == "undecidable"
-    assert "the offset of t-0 went 3 d 5 min after the commit" in found.sentence
+    assert "the offset of t-0 was removed 3 d 5 min after the commit" in found.sentence
 
 
 def test_one_offset_went_early(tmp_path: Path) -> None:
     found = hit("IC-28c", tmp_path, "one offset", codes=ALL)
 
-    assert said(found, "IC-28c").sentence == "the offset of a-0 removed 3 d 5 h after the commit; the retention is 7 d"
+    assert said(found, "IC-28c").sentence == "the offset of a-0 was removed 3 d 5 h after the commit; the retention is 7 d"
     assert "a request to delete them (IC-05a)" in str(said(found, "IC-28c").not_excluded)
     assert codes_of(found) == {"IC-05a", "IC-28c"}
 
@@ -140,7 +142,7 @@ def test_an_offset_of_a_topic_that_nobody_reads_any_more_expired(tmp_path: Path)
 def test_an_offset_of_a_topic_that_nobody_reads_lingers(tmp_path: Path) -> None:
     found = said(hit("IC-17", tmp_path, "not expired yet"), "IC-17")
 
-    assert "the offset of old-0 still there 3 d 2 min after the commit" in found.sentence
+    assert "the group still has the offset of old-0 3 d 2 min after the commit" in found.sentence
     assert "2024-01-15" in found.sentence
 
 

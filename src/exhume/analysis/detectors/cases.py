@@ -32,6 +32,8 @@ from exhume.analysis.detectors.undecodable_records import UndecodableRecord
 from exhume.analysis.group_timeline import decoded_key, steps_of_member_tables, steps_of_records
 from exhume.analysis.member_tables import MemberTable
 from exhume.analysis.memberships import Membership
+from exhume.analysis.removals.evidence import KeptOffset
+from exhume.analysis.removals.tombstones import OffsetTombstone, OffsetTombstones
 from exhume.arrow_rows import Origin
 from exhume.codecs.record_types import GROUP_METADATA, Decoded, decode_record
 from exhume.replay.topic_names import TopicNames
@@ -130,9 +132,11 @@ class LogContext:
     #: The number of records of message format 0, which have no time.
     without_time: int = 0
     epochs: list[Epoch] = field(default_factory=list)
-    #: The times of offset tombstones of all groups of all logs: (time, group, topic).
-    sweeps: list[tuple[int, str, str]] = field(default_factory=list)
-    #: The retention that explains most removals, if none was given; None if nothing suggests one.
+    #: When offsets were removed, of all groups of all logs.
+    tombstones: OffsetTombstones = field(default_factory=OffsetTombstones, repr=False)
+    #: Of each topic with a tombstone in this log, the oldest offset that stayed, and the oldest of another group.
+    survivors: dict[str, list[KeptOffset]] = field(default_factory=dict, repr=False)
+    #: The retention that most removals point to, where it was not given; None: nothing does.
     likely_retention_ms: int | None = None
     #: The base offset of the first segment, and the topic id in the partition's directory, if known.
     first_segment_offset: int | None = None
@@ -268,8 +272,8 @@ class PartitionCase:
 
     log_context: LogContext
     groups: list[GroupCase]
-    #: The times of offset tombstones: (time, group, topic).
-    sweeps: list[tuple[int, str, str]] = field(default_factory=list, repr=False)
+    #: When offsets were removed.
+    tombstones: list[OffsetTombstone] = field(default_factory=list, repr=False)
     open_transactions: list[OpenTransaction] = field(default_factory=list)
     markers: int = 0
     #: Markers of transaction coordinators that a newer one had replaced.

@@ -29,14 +29,16 @@ from exhume.analysis.detectors.key_histories import KeyHistories
 from exhume.analysis.detectors.keys import GroupKeys
 from exhume.analysis.detectors.recent import Recent
 from exhume.analysis.detectors.superseded import SupersededBytes, may_be_uncleaned
+from exhume.analysis.detectors.survivors import oldest_survivors
 from exhume.analysis.detectors.transactions import MarkerReader, ProducerEpochs, open_transactions, settle
 from exhume.analysis.detectors.undecodable_records import UndecodableRecords
 from exhume.analysis.group_timeline import decoded_key
 from exhume.analysis.member_tables import MemberTable, MemberTableReader
+from exhume.analysis.removals.tombstones import OffsetTombstone, OffsetTombstones
 from exhume.arrow_rows import Origin
 from exhume.codecs.log_directory import PartitionDirectory
 from exhume.codecs.record_chunks import RecordChunk
-from exhume.codecs.record_types import GROUP_METADATA, group_family
+from exhume.codecs.record_types import GROUP_METADATA, group_family, role_of
 from exhume.gc_control import infrequent_gc
 from exhume.replay.topic_names import TopicNames
 
@@ -71,9 +73,9 @@ def condense(
                 logs[origin].superseded = SupersededBytes(chunk.partition)
         logs[origin].take(chunk, commits_of)
     case = TopicCase([log.finish() for log in logs.values()])
-    sweeps = sorted(sweep for partition in case.partitions for sweep in partition.sweeps)
+    tombstones = OffsetTombstones(each for partition in case.partitions for each in partition.tombstones)
     for partition in case.partitions:
-        partition.log_context.sweeps = sweeps
+        partition.log_context.tombstones = tombstones
     return case
 
 
@@ -259,20 +261,39 @@ class PartitionCondenser:
         self._activity.make_room(len(names))
         usual = self._activity.intervals.medians(np.arange(len(names)))
         groups = [self._group(name, number, order[ends[number] : ends[number + 1]], usual) for number, name in enumerate(names)]
-        topics = self._names.topics()
-        topic_of, _ = self._names.topics_and_partitions(np.array([*self._lives.removals], np.int64))
-        sweeps = [
-            (removal.timestamp_ms, names[group_of_key[key]], topics[topic])
-            for (key, removals), topic in zip(self._lives.removals.items(), topic_of.tolist(), strict=True)
-            for removal in removals
-            if removal.timestamp_ms is not None
-        ]
+        self.log_context.survivors = oldest_survivors(self._lives)
         undecodable_records, topics_by_id = self._undecodable_records.found(), self._names.topics_by_id
         uncleaned = None if self.superseded is None else self.superseded.result()
         markers = self._markers
         return PartitionCase(
-            self.log_context, groups, sweeps, opened, markers.count, markers.late, undecodable_records, topics_by_id, uncleaned
+            self.log_context, groups, self._tombstones(), opened, markers.count, markers.late, undecodable_records, topics_by_id, uncleaned
         )
+
+    def _tombstones(self) -> list[OffsetTombstone]:
+        """When offsets were removed."""
+        removals, partition = self._lives.removals, self.log_context.offsets_partition
+        groups, topics = [*self._names.groups], self._names.topics()
+        keys = np.array([*removals], np.int64)
+        group_of, (topic_of, _) = self._names.groups_of_keys()[keys].tolist(), self._names.topics_and_partitions(keys)
+        group_tombstones = {
+            (group, record.byte_position)
+            for group in {*group_of}
+            for record in self._records.get(group, ())
+            if record.value is None and role_of(record.record_type) == "group"
+        }
+        return [
+            OffsetTombstone(
+                timestamp_ms=removal.timestamp_ms,
+                group=groups[group],
+                topic=topics[topic],
+                offsets_partition=partition,
+                record_offset=removal.record_offset,
+                is_with_group=(group, removal.byte_position) in group_tombstones,
+            )
+            for group, topic, of_key in zip(group_of, topic_of.tolist(), removals.values(), strict=True)
+            for removal in of_key
+            if removal.timestamp_ms is not None
+        ]
 
     def _group(self, name: str, number: int, keys: Int64s, usual_intervals_ms: Sequence[float | None]) -> GroupCase:
         activity = self._activity

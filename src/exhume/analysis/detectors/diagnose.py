@@ -9,7 +9,7 @@ from exhume.analysis.detectors.catalogue import DETECTORS, WITHOUT_DETECTOR
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import counted, undecidable
-from exhume.analysis.detectors.retention import likely_retention_ms
+from exhume.analysis.detectors.retention import learn_retention
 from exhume.errors import RequestError
 from exhume.findings import Finding
 from exhume.gc_control import infrequent_gc
@@ -49,9 +49,8 @@ def diagnose(
         RequestError: No detector has this code.
     """
     detectors = chosen(codes)
-    retention_ms = inputs.retention_ms if inputs.retention_ms is not None else likely_retention_ms(case)
+    learn_retention(case, inputs)
     for partition in case.partitions:
-        partition.log_context.likely_retention_ms = retention_ms
         partition.log_context.names.take(learned_names(partition))
     found = _once(_found(case, inputs, detectors, groups))
     return sorted((finding for finding in found if is_wanted(finding, codes, groups)), key=_rank)

@@ -25,6 +25,7 @@ from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.log_files import LogFiles
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.retention import most_likely_ms, swept_groups
+from exhume.analysis.removals.tombstones import OffsetTombstone, OffsetTombstones
 from exhume.arrow_rows import Origin
 from exhume.codecs.record_chunks import record_chunks
 from exhume.codecs.segment_reader import SegmentReader
@@ -40,15 +41,15 @@ class LogFacts:
     """The facts of one log that other logs need.
 
     Attributes:
-        log_context: The context of the log, without sweeps and names.
-        sweeps: The times of its offset tombstones.
+        log_context: The context of the log, without tombstones and names.
+        tombstones: Its offset tombstones.
         swept: The groups whose removals each retention would explain.
         names: The topic names in its records, as `TopicNames.learned`.
         first_open: The first record offset of the oldest open transaction.
     """
 
     log_context: LogContext
-    sweeps: list[tuple[int, str, str]]
+    tombstones: list[OffsetTombstone]
     swept: Mapping[int, set[str]]
     names: list[tuple[str, str, str]]
     first_open: int | None
@@ -62,7 +63,7 @@ class LogFacts:
 class Known:
     """The facts of all logs."""
 
-    sweeps: list[tuple[int, str, str]]
+    tombstones: OffsetTombstones
     names: TopicNames
     retention_ms: int | None
 
@@ -76,8 +77,8 @@ def condense_log(reader: SegmentReader) -> tuple[LogFacts, PartitionCase] | None
     log_context = partition.log_context
     names = learned_names(partition)
     open_since = first_open(case)
-    log_context.sweeps, log_context.names = [], TopicNames()
-    facts = LogFacts(log_context, partition.sweeps, swept_groups(case), names.learned(), next(iter(open_since.values()), None))
+    log_context.tombstones, log_context.names = OffsetTombstones(), TopicNames()
+    facts = LogFacts(log_context, partition.tombstones, swept_groups(case), names.learned(), next(iter(open_since.values()), None))
     return facts, partition
 
 
@@ -86,14 +87,15 @@ def known_of(facts: Iterable[LogFacts], names: TopicNames, inputs: Inputs) -> Kn
     all_names = TopicNames()
     all_names.take(names)
     swept: dict[int, set[str]] = {}
-    sweeps: list[tuple[int, str, str]] = []
+    tombstones: list[OffsetTombstone] = []
     for each in facts:
-        sweeps += each.sweeps
+        tombstones += each.tombstones
         for source, topic_id, topic in each.names:
             all_names.add(source, topic_id, topic)
-        for retention_ms, groups in each.swept.items():
-            swept.setdefault(retention_ms, set()).update(groups)
-    return Known(sorted(sweeps), all_names, inputs.retention_ms if inputs.retention_ms is not None else most_likely_ms(swept))
+        for age_ms, groups in each.swept.items():
+            swept.setdefault(age_ms, set()).update(groups)
+    retention_ms = inputs.retention_ms if inputs.retention_ms is not None else most_likely_ms(swept)
+    return Known(OffsetTombstones(tombstones), all_names, retention_ms)
 
 
 def diagnose_all(
@@ -146,7 +148,7 @@ def diagnose_log(
 
 def _share(case: PartitionCase, known: Known) -> None:
     log_context = case.log_context
-    log_context.sweeps, log_context.likely_retention_ms, log_context.names = known.sweeps, known.retention_ms, known.names
+    log_context.tombstones, log_context.likely_retention_ms, log_context.names = known.tombstones, known.retention_ms, known.names
 
 
 @dataclass(slots=True)

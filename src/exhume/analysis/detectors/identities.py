@@ -16,10 +16,10 @@ from exhume.analysis.detectors.commit_loops.columns import NONE
 from exhume.analysis.detectors.commits import CommitRow
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.registry import Detector
+from exhume.analysis.detectors.removal_evidence import subscribed_topics
 from exhume.analysis.detectors.report import NAMED, counted, finding, span
 from exhume.analysis.detectors.resets import find_replicated_positions
 from exhume.analysis.detectors.steps import judged, step_runs, who
-from exhume.analysis.detectors.sweeps import subscribed_topics
 from exhume.analysis.member_columns import (
     all_owned,
     client_ids_of,

@@ -46,6 +46,8 @@ class Inputs:
     topics: Sequence[Topic] | None = None
     live: Sequence[LiveOffset] | None = None
     retention_ms: int | None = None
+    #: The release of the brokers that wrote the logs.
+    release: str | None = None
     #: The number of partitions of the offsets topic.
     offsets_partitions: int | None = None
     #: The paths of the logs, for the commands in remedies.

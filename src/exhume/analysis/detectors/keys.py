@@ -172,7 +172,9 @@ class KeyHistory:
             return None
         before = [removal.record_offset for removal in self.removals if removal.record_offset < record_offset]
         if not before:
-            return self.first_committed_offset is not None
+            # The one commit of a transaction counts from its marker on.
+            is_later = self.commits == 1 and self.last is not None and self.last.settled_offset > record_offset
+            return self.first_committed_offset is not None and not is_later
         return any(before[-1] < change.commit.settled_offset < record_offset for change in self.of("back"))
 
 

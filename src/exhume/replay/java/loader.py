@@ -9,8 +9,7 @@ Source: CoordinatorLoaderImpl, OffsetMetadataManager.replay and replayEndTransac
 
 from __future__ import annotations
 
-from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from exhume.codecs.batch_format import NO_PRODUCER_ID
@@ -212,14 +211,6 @@ class JavaLoad:
     def held_after_abort(self) -> PartitionState:
         """The state after a load that ended in an error: empty, because the coordinator unloads the shard."""
         return PartitionState()
-
-    def fork(self) -> JavaLoad:
-        """A load that has come as far, and goes its own way."""
-        held = self.partition_state
-        transactions = {producer_id: transaction.fork() for producer_id, transaction in held.transactions.items()}
-        return replace(
-            self, partition_state=PartitionState(deepcopy(held.groups), dict(held.offsets), transactions, dict(held.share_states))
-        )
 
     def snapshot(self) -> PartitionState:
         """The state so far, before the timers of members are set."""

@@ -1,0 +1,42 @@
+"""Offsets that stayed when others of their topic were removed: a topic that was deleted leaves none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from exhume.analysis.detectors.commit_loops.columns import CommitColumn, Int64s, KeyColumn
+from exhume.analysis.detectors.key_histories import KeyHistories
+from exhume.analysis.removals.evidence import KeptOffset
+
+
+def oldest_survivors(histories: KeyHistories) -> dict[str, list[KeptOffset]]:
+    """For each topic with a tombstone, the oldest offset that a group of this log holds at its end, and the oldest of another group."""
+    names = histories.names
+    if not histories.removals:
+        return {}
+    topic_of, partition_of = names.topics_and_partitions(np.arange(names.key_count))
+    group_of = names.groups_of_keys()
+    keys = np.arange(names.key_count)
+    is_held = (histories.numbers(KeyColumn.HAS_VALUE, keys) != 0) & (histories.numbers(KeyColumn.IS_REMOVED, keys) == 0)
+    held = np.flatnonzero(is_held & np.isin(topic_of, topic_of[np.array([*histories.removals], np.int64)]))
+    held = held[np.lexsort((histories.last[held, CommitColumn.OFFSET], topic_of[held]))]
+    oldest = held[_firsts(topic_of[held])]
+    # By topic, the group that has the oldest.
+    group_with_oldest = np.full(len(names.topics()), -1, np.int64)
+    group_with_oldest[topic_of[oldest]] = group_of[oldest]
+    of_others = held[group_of[held] != group_with_oldest[topic_of[held]]]
+    groups, topics = [*names.groups], names.topics()
+    found: dict[str, list[KeptOffset]] = {}
+    for key in (*oldest.tolist(), *of_others[_firsts(topic_of[of_others])].tolist()):
+        topic = topics[int(topic_of[key])]
+        kept = KeptOffset(groups[int(group_of[key])], topic, int(partition_of[key]), int(histories.last[key, CommitColumn.OFFSET]))
+        found.setdefault(topic, []).append(kept)
+    return found
+
+
+def _firsts(ordered: Int64s) -> npt.NDArray[Any]:
+    """Where a number begins in numbers that are in order."""
+    return np.flatnonzero(np.diff(ordered, prepend=-1))

@@ -1,0 +1,153 @@
+"""What the log and the release say about tombstones of a group that were written together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from exhume.analysis.removals.tombstones import OffsetTombstones
+from exhume.replay.expiry import ExpiryStart, GroupForExpiry
+from exhume.replay.profiles import BrokerProfile, JavaProfile, Removal, ScalaProfile
+from exhume.replay.releases import profile_for
+
+
+@dataclass(frozen=True, slots=True)
+class RemovedOffset:
+    """An offset and its tombstone.
+
+    `written_ms` is when the removed value was written, `commit_timestamp_ms` and `expire_timestamp_ms` are what it says; None where the
+    log does not have it, or it says nothing. `start` is from when on its age counts; None where nothing tells.
+    """
+
+    topic: str
+    partition: int
+    record_offset: int
+    timestamp_ms: int | None
+    byte_position: int
+    start: ExpiryStart | None
+    written_ms: int | None = None
+    commit_timestamp_ms: int | None = None
+    expire_timestamp_ms: int | None = None
+    #: The value is of the version that can hold an expire timestamp, and holds none.
+    never_expires: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GroupBefore:
+    """The group before the tombstones, as its records have it.
+
+    `group` is None where no record of it is there, or its own tombstone was the last. `eligible_since_ms` is the earliest time at which the
+    expiry task could have removed its offsets; `empty_since_ms` is when it became Empty. None where the log does not say.
+    """
+
+    group: GroupForExpiry | None = None
+    has_records: bool = False
+    eligible_since_ms: int | None = None
+    empty_since_ms: int | None = None
+    #: The last member of a group of the new protocol left less than one pass before.
+    is_just_emptied: bool = False
+    #: Generations follow that left no record: members may have subscribed to other topics in them.
+    has_hidden_generations: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GroupTombstone:
+    """The tombstone of the group itself."""
+
+    record_offset: int
+    timestamp_ms: int | None
+    record_type: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeptOffset:
+    """An offset that stayed: its record, where the log has it. `group` is the group that has it."""
+
+    group: str
+    topic: str
+    partition: int | None
+    record_offset: int | None
+
+
+@dataclass(frozen=True)
+class RemovalEvidence:
+    """Tombstones of one group that were written together, and what the logs have about that moment.
+
+    `find_kept` finds the offsets that the group did not lose. `tombstones` are those of offsets of all groups of all logs. `survivors` are
+    the oldest offsets of a removed topic that another group of this log still has.
+    """
+
+    group: str
+    offsets_partition: int | None
+    removed: Sequence[RemovedOffset]
+    before: GroupBefore
+    group_tombstone: GroupTombstone | None = None
+    find_kept: Callable[[], Sequence[KeptOffset]] = tuple
+    tombstones: OffsetTombstones = field(default_factory=OffsetTombstones)
+    survivors: Mapping[str, KeptOffset] = field(default_factory=dict)
+    #: Another leader had begun to append shortly before.
+    is_after_new_leader: bool = False
+    #: Before this record offset, compaction has removed records.
+    complete_from_offset: int = 0
+
+    @cached_property
+    def kept(self) -> Sequence[KeptOffset]:
+        return self.find_kept()
+
+    @cached_property
+    def topics(self) -> frozenset[str]:
+        return frozenset(each.topic for each in self.removed)
+
+    @property
+    def is_whole_simple_group(self) -> bool:
+        """Whether nothing is left of a group that never wrote a record of its own."""
+        return not self.before.has_records and self.group_tombstone is None and not self.kept
+
+
+@dataclass(frozen=True, slots=True)
+class RemovalRules:
+    """What the release that wrote a log removes, and how. Where no release was given, any of them may have written it."""
+
+    profile: BrokerProfile
+    is_given: bool
+
+    @classmethod
+    def of(cls, release: str | None) -> RemovalRules:
+        """The rules of this release; of the newest where none is given, as far as they have to be those of one."""
+        return cls(profile_for(release), release is not None)
+
+    def can(self, how: Removal) -> bool:
+        return how in self.profile.removed_by
+
+    @property
+    def only_expires(self) -> bool:
+        """Whether nothing but the expiry task removes offsets."""
+        return not self.profile.removed_by
+
+    @property
+    def last_member_removes_group(self) -> bool:
+        return self.profile.expiry == "expire_timestamp_any_group"
+
+    @property
+    def topic_deletion_takes_group(self) -> bool:
+        """Whether a group whose last offsets go with a topic goes at the same time: only the Scala coordinator does that."""
+        return self.can("topic_deletion") and (isinstance(self.profile, ScalaProfile) or not self.is_given)
+
+    @property
+    def deletes_simple_groups_without_a_trace(self) -> bool:
+        """Whether a request deletes a group that never had members without a tombstone of the group: the Scala coordinator does so."""
+        return self.can("group_deletion") and (isinstance(self.profile, ScalaProfile) or not self.is_given)
+
+    @property
+    def may_take_minus_one_for_a_time(self) -> bool:
+        """Whether an expire timestamp of -1 may count as one that has passed (KAFKA-8069)."""
+        return not self.is_given or self.takes_minus_one_for_a_time
+
+    @property
+    def takes_minus_one_for_a_time(self) -> bool:
+        return isinstance(self.profile, ScalaProfile) and self.profile.missing_expire_timestamp == "literal"
+
+    @property
+    def expires_share_groups(self) -> bool:
+        return isinstance(self.profile, JavaProfile) and self.profile.share_groups_expire

@@ -1,0 +1,357 @@
+"""The cause of each removal: what was due when the tombstone was written, and what else went at that moment.
+
+The expiry task writes a tombstone for what is due; a request, or the deletion of a topic, at any time. A request that deletes a group takes
+all of it, the deletion of a topic takes that topic from every group; requests are refused for topics that members subscribe to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from exhume.analysis.removals.causes import WINDOWS, Age, ExpiryKind, Judgement, KnownRetention
+from exhume.analysis.removals.evidence import GroupTombstone, KeptOffset, RemovalEvidence, RemovalRules, RemovedOffset
+from exhume.analysis.removals.tombstones import Moment, OffsetTombstone
+from exhume.analysis.times import show_time
+from exhume.codecs.record_types import GROUP_METADATA
+from exhume.durations import MINUTE_MS
+from exhume.findings import Confidence
+from exhume.replay.expiry import ExpiryStart, GroupForExpiry
+
+_SHORTER = "expiry, if the broker had a shorter retention or other rules"
+_ANOTHER_RELEASE = "a broker of another release, which can do more"
+_EVERY_CAUSE = "expiry, a request, and the deletion of the topic"
+_ONLY_EXPIRES = "in this release only the expiry task removes offsets"
+_KEPT = "the expiry task would not have removed it"
+
+
+def judge(evidence: RemovalEvidence, rules: RemovalRules, retention: KnownRetention) -> tuple[list[Judgement], Judgement | None]:
+    """The judgement of each removed offset, in their order, and that of the group; None where the group stayed."""
+    judging = _Judging(evidence, rules, retention)
+    offsets = judging.offsets()
+    return offsets, None if evidence.group_tombstone is None else judging.group(evidence.group_tombstone, offsets)
+
+
+def age_of(removed: RemovedOffset, retention: KnownRetention) -> Age | None:
+    """How old this offset was, as the expiry task counts; from its commit where no pass may remove it. None where the log does not say."""
+    start, time_ms = removed.start, removed.timestamp_ms
+    if start is None or time_ms is None:
+        return None
+    from_ms = removed.commit_timestamp_ms if start.rule is None or not start.adds_retention else start.from_ms
+    if from_ms is None:
+        return None
+    age_ms = time_ms - from_ms
+    if start.adds_retention:
+        counted_from = "the group became Empty" if start.rule == "since_empty" else "the commit"
+        return Age(age_ms, counted_from, retention.late_ms(age_ms))
+    expires_at_ms = start.due(0).expires_at_ms
+    late_ms = None if expires_at_ms is None or time_ms < expires_at_ms else time_ms - expires_at_ms
+    return Age(age_ms, "the commit, with an expire timestamp of its own", late_ms)
+
+
+@dataclass(frozen=True)
+class _Judging:
+    """What judgements about tombstones that were written together rest on."""
+
+    evidence: RemovalEvidence
+    rules: RemovalRules
+    retention: KnownRetention
+
+    def offsets(self) -> list[Judgement]:
+        """The judgement of each offset. What the log no longer has went as the rest of its append did."""
+        own = [self._offset(removed) for removed in self.evidence.removed]
+        return [
+            self._by_append(removed, each, own) if each.is_value_missing else each
+            for removed, each in zip(self.evidence.removed, own, strict=True)
+        ]
+
+    def _by_append(self, removed: RemovedOffset, own: Judgement, all_own: Sequence[Judgement]) -> Judgement:
+        known = [
+            (other.topic, each)
+            for other, each in zip(self.evidence.removed, all_own, strict=True)
+            if other.byte_position == removed.byte_position and not each.is_value_missing
+        ]
+        causes = {each.cause for _, each in known}
+        if len(causes) != 1 or causes == {"removed"}:
+            return own
+        by_topic = dict(known) if causes == {"topic_deleted"} else dict.fromkeys([removed.topic], known[0][1])
+        if removed.topic not in by_topic:
+            return own
+        like = by_topic[removed.topic]
+        return replace(like, reason=f"{own.reason}; so it was with what went with it: {like.reason}", is_value_missing=True, age=own.age)
+
+    def _offset(self, removed: RemovedOffset) -> Judgement:
+        age, start, time_ms = age_of(removed, self.retention), removed.start, removed.timestamp_ms
+        if self.rules.only_expires and (time_ms is None or start is None):
+            reason = f"{_ONLY_EXPIRES}, and the log does not say when it was due"
+            return Judgement("expired", "likely", reason, (), (_ANOTHER_RELEASE,), "idle", age)
+        if time_ms is None:
+            reason = "the tombstone has no time, so what was due then is not known"
+            return Judgement("removed", "undecidable", reason, (), ("every kind of removal",))
+        if start is None:
+            reason = "no earlier value of it counts in this log, so its age is not known"
+            return Judgement("removed", "undecidable", reason, (), (_EVERY_CAUSE,), is_value_missing=True)
+        if start.rule is not None and age is not None and age.late_ms is not None:
+            return self._due(removed, start, age, time_ms, age.late_ms)
+        not_due = f"{_KEPT}: {self._not_due(start)}"
+        expire_ms = removed.expire_timestamp_ms
+        if expire_ms is not None and 0 < expire_ms <= time_ms:
+            elder = f"its expire timestamp, {show_time(expire_ms)}, had passed, which decides alone in releases to 2.0"
+            return replace(self._expired(removed, f"{not_due}; but {elder}", time_ms - expire_ms, time_ms, "idle"), age=age)
+        if self.rules.only_expires:
+            reason = f"{_ONLY_EXPIRES}, though {self._not_due(start)}"
+            return Judgement("expired", "possible", reason, (), (_ANOTHER_RELEASE,), "idle", age)
+        if removed.never_expires and self.evidence.is_after_new_leader and self.rules.may_take_minus_one_for_a_time:
+            reason = f"{not_due}; but another leader had just loaded it, and its value says that it never expires (KAFKA-8069)"
+            excluded = ("a request to delete it", "the deletion of the topic")
+            return Judgement("expired", "possible", reason, (), excluded, "never_expires", age)
+        return replace(self._not_due_cause(removed, start, age, not_due), age=age)
+
+    def _not_due(self, start: ExpiryStart) -> str:
+        due = start.due(self.retention.expected_ms)
+        if due.expires_at_ms is None:
+            return due.reason
+        by = "" if self.retention.known_ms is not None or not start.adds_retention else ", by the default retention"
+        return f"it was not due before {show_time(due.expires_at_ms)} ({due.rule}{by})"
+
+    # What was due
+
+    def _due(self, removed: RemovedOffset, start: ExpiryStart, age: Age, time_ms: int, late_ms: int) -> Judgement:
+        kind: ExpiryKind = "idle"
+        before, group = self.evidence.before, self.evidence.before.group
+        if start.from_ms == -1 and not start.adds_retention:
+            kind = "never_expires"
+        elif before.is_just_emptied and start.adds_retention:
+            kind = "just_emptied"
+        elif group is not None and group.has_members and start.rule == "since_commit":
+            kind = "rebalancing" if before.has_hidden_generations else "unsubscribed"
+        counted = f"counted from {show_time(start.from_ms or 0)}, it was due from {show_time(time_ms - late_ms)} on"
+        return replace(self._expired(removed, f"{start.reason}: {counted} ({start.rule})", late_ms, time_ms, kind), age=age)
+
+    def _expired(self, removed: RemovedOffset, reason: str, late_ms: int, time_ms: int, kind: ExpiryKind) -> Judgement:
+        """Of an offset that was due by so much. How late the task was counts from when it could have removed the offset."""
+        since_ms = max(time_ms - late_ms, removed.written_ms or 0, self.evidence.before.eligible_since_ms or 0)
+        waited_ms = time_ms - since_ms
+        excluded = self._other_causes_of_what_was_due()
+        start = removed.start
+        if self.retention.given_ms is None and start is not None and start.adds_retention:
+            excluded.append("another retention: none was given")
+        if kind == "rebalancing":
+            excluded.append("subscriptions of the generations that left no record")
+        if self.evidence.removed[0].record_offset < self.evidence.complete_from_offset:
+            excluded.append(f"commits and group records before record {self.evidence.complete_from_offset} that compaction removed")
+        confidence: Confidence = "possible" if kind == "rebalancing" else "likely"
+        if waited_ms > WINDOWS.next_pass_ms:
+            confidence = "possible"
+            reason = f"{reason}, {waited_ms // MINUTE_MS} minutes before"
+            excluded.append("the expiry task runs every ten minutes")
+        return Judgement("expired", confidence, reason, (), tuple(excluded), kind)
+
+    def _other_causes_of_what_was_due(self) -> list[str]:
+        others = [
+            name
+            for how, name in (("group_deletion", "a request"), ("topic_deletion", "the deletion of the topic"))
+            if how in self.rules.profile.removed_by
+        ]
+        return [f"{', or '.join(others)}, when it was due anyway"] if others else []
+
+    # What was not due
+
+    def _not_due_cause(self, removed: RemovedOffset, start: ExpiryStart, age: Age | None, reason: str) -> Judgement:
+        if self.evidence.group_tombstone is not None:
+            return self._with_group(removed, self.evidence.group_tombstone, age, reason)
+        not_the_topic = self._not_the_topic(removed)
+        if start.is_subscribed:
+            return self._of_subscribed_topic(removed, age, reason, not_the_topic)
+        at_once = self._of_other_topics(removed)
+        if at_once is not None and self._may_be_pass(start, age):
+            by_whom = ("the expiry task by a shorter retention or other rules", "the deletion of several topics", "requests")
+            reason = f"{reason}; {self._other_group(at_once, 'another topic')}"
+            return Judgement("removed", "undecidable", reason, self._here(at_once), by_whom)
+        if not_the_topic is not None:
+            return self._by_request(removed, not_the_topic, reason)
+        with_topic = self._of_same_topic(removed)
+        if with_topic is not None:
+            requests = (_SHORTER, "requests for several groups") if self.rules.can("group_deletion") else (_SHORTER,)
+            reason = f"{reason}; {self._other_group(with_topic)}"
+            return Judgement("topic_deleted", "likely", reason, self._here(with_topic), requests)
+        the_topic = f"the deletion of topic {removed.topic!r}"
+        if self._may_be_whole_group:
+            others = (_SHORTER, the_topic, *(["a request to delete its offsets"] if self.rules.can("offset_deletion") else []))
+            return Judgement("group_deleted", "possible", f"{reason}; nothing of the group was left", (), others)
+        if self.rules.can("offset_deletion"):
+            return Judgement("offsets_deleted", "possible", reason, (), (_SHORTER, the_topic))
+        reason = f"{reason}; no request deletes single offsets of this release"
+        return Judgement("topic_deleted", "likely", reason, (), (_SHORTER, _ANOTHER_RELEASE))
+
+    def _with_group(self, removed: RemovedOffset, tombstone: GroupTombstone, age: Age | None, reason: str) -> Judgement:
+        """The group itself went with its offsets before they were due: by a request, or with the topic of its last offsets."""
+        may_be_pass = removed.start is not None and self._may_be_pass(removed.start, age)
+        at_once = may_be_pass and self._of_other_topics(removed) is not None
+        by_topic = self.rules.topic_deletion_takes_group and len(self.evidence.topics) == 1 and not self._survivor(removed)
+        with_topic = self._of_same_topic_for_group(removed) if by_topic and not at_once else None
+        record = tombstone.record_offset
+        if self.rules.can("group_deletion") and with_topic is None:
+            last = (f"the deletion of topic {removed.topic!r}, whose offsets were its last",) if by_topic else ()
+            confidence: Confidence = "possible" if at_once else "likely"
+            return Judgement("group_deleted", confidence, reason, (), (_SHORTER, *last), group_record_offset=record)
+        if by_topic:
+            requests = (_SHORTER, "requests for several groups") if self.rules.can("group_deletion") else (_SHORTER,)
+            records: tuple[int, ...] = ()
+            if with_topic is not None:
+                reason, records = f"{reason}; {self._other_group(with_topic)}", self._here(with_topic)
+            return Judgement("topic_deleted", "likely", reason, records, requests, group_record_offset=record)
+        reason = f"{reason}; no request deletes a group of this release"
+        excluded = (_SHORTER, "the deletion of its topics", _ANOTHER_RELEASE)
+        return Judgement("removed", "undecidable", reason, (), excluded, group_record_offset=record)
+
+    def _of_subscribed_topic(
+        self, removed: RemovedOffset, age: Age | None, reason: str, not_the_topic: tuple[str, tuple[int, ...]] | None
+    ) -> Judgement:
+        """Neither the expiry task nor a request may remove an offset of a topic that members subscribe to: its deletion does."""
+        if not_the_topic is not None and len(self._topics_of_append(removed)) == 1:
+            why_not, records = not_the_topic
+            hidden = "members that subscribed to other topics for a while, in a generation that left no record"
+            if self.rules.can("offset_deletion"):
+                return Judgement("offsets_deleted", "possible", f"{reason}; {why_not}", records, (_SHORTER, hidden))
+            return Judgement("removed", "undecidable", f"{reason}; {why_not}", records, (_SHORTER, hidden, _ANOTHER_RELEASE))
+        is_prompt = age is not None and age.late_ms is not None and age.late_ms <= WINDOWS.next_pass_ms
+        if is_prompt and not self._went_with_topic(removed):
+            excluded = ("the deletion of the topic at that very age",)
+            return Judgement("expired", "likely", f"{reason}; and yet it went as soon as it was old enough", (), excluded, "subscribed")
+        return Judgement("topic_deleted", "likely", f"{reason}, and so every request would have been refused", (), (_SHORTER,))
+
+    def _by_request(self, removed: RemovedOffset, not_the_topic: tuple[str, tuple[int, ...]], reason: str) -> Judgement:
+        """Not the deletion of one topic: a request."""
+        why_not, records = not_the_topic
+        reason = f"{reason}; {why_not}"
+        several = ("the deletion of several topics",) if len(self._topics_of_append(removed)) > 1 else ()
+        if self._may_be_whole_group:
+            others = (_SHORTER, *several, *(["a request to delete its offsets"] if self.rules.can("offset_deletion") else []))
+            return Judgement("group_deleted", "likely", f"{reason}; nothing of the group was left", records, others)
+        if self.rules.can("offset_deletion"):
+            return Judgement("offsets_deleted", "likely", reason, records, (_SHORTER, *several))
+        reason = f"{reason}, and no request deletes single offsets of this release"
+        return Judgement("removed", "undecidable", reason, records, (_SHORTER, "the deletion of several topics", _ANOTHER_RELEASE))
+
+    @property
+    def _may_be_whole_group(self) -> bool:
+        return self.evidence.is_whole_simple_group and self.rules.deletes_simple_groups_without_a_trace
+
+    def _may_be_pass(self, start: ExpiryStart, age: Age | None) -> bool:
+        """Whether the expiry task of a broker with a shorter retention may have removed it."""
+        return start.adds_retention and (age is None or age.age_ms >= WINDOWS.least_retention_ms)
+
+    # What else went at that moment
+
+    def _not_the_topic(self, removed: RemovedOffset) -> tuple[str, tuple[int, ...]] | None:
+        """Why the deletion of the topic cannot have removed it, and the records that say so; None where it can."""
+        kept = next((each for each in self.evidence.kept if each.topic == removed.topic), None)
+        if kept is not None:
+            return f"the group kept {kept.topic}-{kept.partition}, which the deletion of the topic removes too", _records(kept)
+        if len(self._topics_of_append(removed)) > 1:
+            return "offsets of other topics went with it", ()
+        survivor = self._survivor(removed)
+        if survivor is not None:
+            return f"group {survivor.group!r} kept its offset of the topic (record {survivor.record_offset})", _records(survivor)
+        return None
+
+    def _topics_of_append(self, removed: RemovedOffset) -> set[str]:
+        """The topics that the group lost by the same append."""
+        return {each.topic for each in self.evidence.removed if each.byte_position == removed.byte_position}
+
+    def _survivor(self, removed: RemovedOffset) -> KeptOffset | None:
+        survivor = self.evidence.survivors.get(removed.topic)
+        if survivor is None or survivor.record_offset is None or survivor.record_offset >= removed.record_offset:
+            return None
+        return survivor
+
+    def _went_with_topic(self, removed: RemovedOffset) -> bool:
+        """Whether younger offsets of the topic went too, or those of other groups and nothing else."""
+        if self._of_same_topic(removed) is not None and self._of_other_topics(removed) is None:
+            return True
+        ages = [age_of(each, self.retention) for each in self.evidence.removed if each.topic == removed.topic]
+        return any(age is not None and age.late_ms is None for age in ages)
+
+    def _of_same_topic(self, removed: RemovedOffset) -> OffsetTombstone | None:
+        """An offset of the topic that another group lost at about the same time."""
+        return self.evidence.tombstones.of_same_topic(self._moment(removed))
+
+    def _of_same_topic_for_group(self, removed: RemovedOffset) -> OffsetTombstone | None:
+        """The same where the group went too: at the same moment, and of a group that stayed where the release is not known.
+
+        A request can delete several groups, and requests for one group and another come at about the same time.
+        """
+        return self.evidence.tombstones.of_same_topic(self._moment(removed), is_one_act=True, has_group_stayed=not self.rules.is_given)
+
+    def _of_other_topics(self, removed: RemovedOffset) -> OffsetTombstone | None:
+        """An offset of another topic that another group lost at the same moment."""
+        return self.evidence.tombstones.of_other_topics(self._moment(removed))
+
+    def _moment(self, removed: RemovedOffset) -> Moment:
+        return Moment(self.evidence.group, removed.topic, self.evidence.offsets_partition, removed.timestamp_ms or 0)
+
+    def _here(self, other: OffsetTombstone) -> tuple[int, ...]:
+        """Its record, where it is of this log."""
+        return (other.record_offset,) if other.offsets_partition == self.evidence.offsets_partition else ()
+
+    def _other_group(self, other: OffsetTombstone, what: str = "an offset of the topic") -> str:
+        place = "" if self._here(other) else f" of offsets partition {other.offsets_partition}"
+        return f"record {other.record_offset}{place} removed {what} from group {other.group!r} at the same time"
+
+    # The group itself
+
+    def group(self, tombstone: GroupTombstone, offsets: Sequence[Judgement]) -> Judgement:
+        """Who removed the group: who removed its last offsets, where some went with it."""
+        if self.rules.is_given and self.rules.last_member_removes_group:
+            return Judgement("last_member_left", "likely", "this release removes a group when its last member leaves")
+        return self._with_offsets(offsets) if offsets else self._without_offsets(tombstone)
+
+    def _with_offsets(self, offsets: Sequence[Judgement]) -> Judgement:
+        by_request = next((each for each in offsets if each.cause == "group_deleted"), None)
+        if by_request is not None:
+            return by_request
+        unknown = next((each for each in offsets if each.cause == "removed"), None)
+        known = [each for each in offsets if each.cause != "removed"]
+        if len({each.cause for each in known}) != 1:
+            return offsets[-1] if unknown is None else unknown
+        least_sure = min(known, key=lambda each: each.confidence != "possible")
+        if least_sure.cause == "expired":
+            return replace(least_sure, reason=f"it went with the last of its offsets; {least_sure.reason}")
+        return least_sure
+
+    def _without_offsets(self, tombstone: GroupTombstone) -> Judgement:
+        before, held = self.evidence.before, len(self.evidence.kept)
+        if before.group is None:
+            reason = "the record that made it is no longer in the log"
+            return Judgement("removed", "undecidable", reason, (), ("expiry and a request",))
+        why = self._why_group_is_kept(before.group, held)
+        if why is not None:
+            if before.group.has_members and before.group.group_type == "classic" and not self.rules.is_given:
+                reason = (
+                    f"{_KEPT}: {why}, and so every request would have been refused; releases to 0.10.0 remove a group with its last member"
+                )
+                return Judgement("last_member_left", "possible", reason, (), ("a request to delete the group, after its members had left",))
+            if self.rules.can("group_deletion"):
+                return Judgement("group_deleted", "likely", f"{_KEPT}: {why}", (), (_SHORTER,))
+            reason = f"{_KEPT}: {why}; no request deletes a group of this release"
+            return Judgement("removed", "undecidable", reason, (), (_SHORTER, "the deletion of its topics", _ANOTHER_RELEASE))
+        other = "a request to delete the group" + (", or its conversion to another type" if tombstone.record_type == GROUP_METADATA else "")
+        reason = "the group was Empty without offsets: the next pass of the expiry task removes such a group"
+        since_ms, time_ms = before.empty_since_ms, tombstone.timestamp_ms
+        if since_ms is None or time_ms is None or time_ms - since_ms <= WINDOWS.next_pass_ms:
+            return Judgement("expired", "likely", reason, (), (other,))
+        late = f"{reason}, and it had been so for {(time_ms - since_ms) // MINUTE_MS} minutes"
+        return Judgement("expired", "possible", late, (), (other, "the expiry task runs every ten minutes"))
+
+    def _why_group_is_kept(self, group: GroupForExpiry, held: int) -> str | None:
+        """Why the expiry task does not remove this group; None where it does."""
+        if group.has_members:
+            return "the group has members"
+        if held:
+            return f"{held} of its offsets were there"
+        return "it leaves share groups alone" if group.group_type == "share" and not self.rules.expires_share_groups else None
+
+
+def _records(kept: KeptOffset) -> tuple[int, ...]:
+    return () if kept.record_offset is None else (kept.record_offset,)
