@@ -13,9 +13,7 @@ from typing import Any
 import pytest
 
 from tests import bundled, s3_server
-
-#: (what was compared, with what) -> rows.
-Compared = Counter[tuple[str, str]]
+from tests.compared import Compared
 
 _PR_SET_THP_DISABLE = 41
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +12,12 @@ import exhume
 from exhume.analysis.classic_members import classic_group
 from exhume.analysis.group_timeline import group_record_names, group_timeline
 from exhume.analysis.memberships import Member, Membership
-from exhume.codecs.embedded import encode_assignment, encode_subscription
 from exhume.codecs.group_metadata_split import decode_member, split_group_metadata
 from exhume.codecs.record_types import decode_record, encode_key, encode_value
-from exhume.fixtures.log_writer import KeyValue, PartitionWriter, group_metadata, tombstone
+from exhume.fixtures.log_writer import PartitionWriter, group_metadata, tombstone
+from tests.analysis.group_records import TOPIC_ID, classic, consumer, current
 from tests.judges import corpus
 
-TOPIC_ID = "AQIDBAUGBwgJCgsMDQ4PEA"
 #: Without a value of a version that no release knows: a coordinator refuses it, a reader takes what it can.
 CASES = [pytest.param(case, id=case.name) for case in corpus.cases(corpus.BUNDLED) if case.name != "facts/group-value-v5"]
 #: What 3.7 wrote no later release can read.
@@ -30,48 +29,6 @@ def lives(directory: Path, append: Callable[[PartitionWriter], object]) -> list[
         append(log)
     with exhume.open(directory) as topic:
         return [*topic.memberships()]
-
-
-def classic(generation: int, /, group: str = "billing", **assigned: list[int]) -> KeyValue:
-    return classic_of(generation, assigned, group=group)
-
-
-def classic_of(generation: int, assigned: Mapping[str, list[int]], *, group: str = "billing") -> KeyValue:
-    members = [
-        {
-            "member_id": member,
-            "client_id": member,
-            "client_host": "/h",
-            "rebalance_timeout_ms": 300_000,
-            "session_timeout_ms": 45_000,
-            "subscription": encode_subscription(
-                2,
-                {"topics": ["orders"], "owned_partitions": [{"topic": "orders", "partitions": partitions}], "generation": generation - 1},
-            ),
-            "assignment": encode_assignment(0, {"assigned_partitions": [{"topic": "orders", "partitions": partitions}]}),
-        }
-        for member, partitions in assigned.items()
-    ]
-    value = {"protocol_type": "consumer", "generation": generation, "protocol": "range", "leader": next(iter(assigned), None)}
-    return group_metadata(group, value | {"members": members, "current_state_timestamp_ms": 5})
-
-
-def consumer(number: int, value: dict[str, Any] | None, **key: str) -> KeyValue:
-    return encode_key(number, {"group": "billing", **key}), None if value is None else encode_value(number, 0, value)
-
-
-def current(member_id: str, epoch: int, state: int, assigned: list[int], pending: list[int]) -> KeyValue:
-    def entries(partitions: list[int]) -> list[dict[str, Any]]:
-        return [{"topic_id": TOPIC_ID, "partitions": partitions}] if partitions else []
-
-    value = {
-        "member_epoch": epoch,
-        "previous_member_epoch": epoch - 1,
-        "member_state": state,
-        "assigned": entries(assigned),
-        "pending_revocation": entries(pending),
-    }
-    return consumer(8, value, member_id=member_id)
 
 
 @pytest.mark.parametrize("case", CASES)

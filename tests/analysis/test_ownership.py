@@ -14,7 +14,7 @@ from exhume.fixtures import scenarios
 from exhume.fixtures.log_writer import PartitionWriter, offset_commit, tombstone
 from exhume.fixtures.story import Story, time_ms, topic_id
 from exhume.topic import OffsetsTopic
-from tests.analysis.test_group_timeline import TOPIC_ID, classic, consumer, current
+from tests.analysis.group_records import TOPIC_ID, classic, consumer, current
 from tests.judges import corpus
 
 Rows = list[dict[str, Any]]

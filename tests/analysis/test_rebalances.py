@@ -13,7 +13,7 @@ from exhume.errors import RequestError
 from exhume.fixtures import scenarios
 from exhume.fixtures.log_writer import KeyValue, PartitionWriter, tombstone
 from exhume.fixtures.story import Story
-from tests.analysis.test_group_timeline import classic, classic_of, consumer, current
+from tests.analysis.group_records import classic, classic_of, consumer, current
 from tests.judges import corpus
 
 Rows = list[dict[str, Any]]

@@ -13,7 +13,7 @@ import exhume
 from exhume.codecs.record_types import decode_record
 from exhume.replay.broker_log import Stop
 from exhume.topic import OffsetsTopic
-from tests.conftest import Compared
+from tests.compared import Compared
 from tests.judges.broker_answers import Expectation, read_answers
 from tests.judges.fetch_comparison import compare_fetches
 from tests.judges.state_comparison import Comparison, compare_state

@@ -25,7 +25,7 @@ from exhume.codecs.record_types import (
 )
 from exhume.codecs.records import Record, read_records
 from exhume.fixtures.log_writer import KeyValue, group_metadata, offset_commit, tombstone
-from tests.conftest import Compared
+from tests.compared import Compared
 from tests.judges.corpus import BUNDLED
 from tests.judges.dump_comparison import compare_dump
 from tests.judges.kafka_dump import DumpedBatch, DumpedSegment

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from exhume.fixtures import incidents
-from tests.conftest import Compared
+from tests.compared import Compared
 
 from .incident_logs import OFFSETS_PARTITIONS, IncidentLog, write_all
 from .loading import Loaded, fresh_broker, load

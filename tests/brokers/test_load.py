@@ -8,7 +8,7 @@ import pytest
 
 from exhume.codecs.compression import codec_name
 from exhume.replay.broker_log import Stop
-from tests.conftest import Compared
+from tests.compared import Compared
 
 from .broker import Broker
 from .kafka import COORDINATORS

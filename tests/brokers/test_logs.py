@@ -11,7 +11,7 @@ import pytest
 
 from exhume.codecs.compression import codec_name
 from exhume.codecs.offsets_topic import offsets_partition_of
-from tests.conftest import Compared
+from tests.compared import Compared
 
 from .kafka import COORDINATORS
 from .loading import Loaded, fresh_broker, load, topic_ids

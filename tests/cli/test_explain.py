@@ -15,7 +15,7 @@ from exhume.cli.demo import DEMO_LOG
 from exhume.cli.pages import page_text
 from exhume.fixtures.log_writer import PartitionWriter, group_metadata, offset_commit
 from tests.cli.conftest import TIME_MS, Ask
-from tests.cli.test_hostile_names import NAMES
+from tests.cli.hostile_names import NAMES
 
 DEMO = str(DEMO_LOG)
 

@@ -16,27 +16,7 @@ from exhume.codecs.batch_writer import NewRecord, encode_batch
 from exhume.codecs.wire import InvalidUtf8
 from exhume.fixtures.log_writer import PartitionWriter, group_metadata, offset_commit
 from tests.cli.conftest import TIME_MS, Ask
-
-NAMES = [
-    "\x1b[2J\x1b]0;owned\x07",
-    "\x9b31m",
-    "line\nbreak\r\tand tab",
-    "nul\x00",
-    "pay\u202etxt.exe",
-    "\u2066isolated\u2069",
-    "zero\u200bwidth",
-    "[red]markup[/red]",
-    "=1+1",
-    "+cmd|' /C calc'!A0",
-    "-2+3",
-    "@SUM(A1)",
-    'comma, "quote"',
-    '{"json": 1}',
-    r"\x1b[31m",
-    "",
-    "\ue000\U000e0041",
-    "消費者 été",
-]
+from tests.cli.hostile_names import NAMES
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from exhume.cli.swimlanes import lines
 from exhume.fixtures import scenarios
 from exhume.fixtures.log_writer import PartitionWriter
 from exhume.fixtures.story import Story
-from tests.analysis.test_group_timeline import classic, classic_of
+from tests.analysis.group_records import classic, classic_of
 from tests.judges import corpus
 
 

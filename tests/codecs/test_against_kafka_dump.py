@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import pytest
 
 import exhume
-from tests.conftest import Compared
+from tests.compared import Compared
 from tests.judges import corpus
 from tests.judges.dump_comparison import DumpComparison, compare_dump
 

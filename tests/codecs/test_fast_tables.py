@@ -22,7 +22,7 @@ from exhume.findings import Findings
 from exhume.fixtures.log_writer import PartitionWriter, offset_commit
 from exhume.topic import OffsetsTopic
 from tests import strategies
-from tests.conftest import Compared
+from tests.compared import Compared
 from tests.judges import corpus
 from tests.twins import COMPILED, READERS, CompiledBatches, assert_same_tables, table_of, write_segments
 from tests.written_batches import KeyValue, Written

@@ -26,7 +26,7 @@ from exhume.codecs.record_types import (
     encode_value,
 )
 from exhume.codecs.wire import InvalidUtf8
-from tests.conftest import Compared
+from tests.compared import Compared
 from tests.judges import corpus
 
 #: There are many layouts: a few examples of each are many in all.

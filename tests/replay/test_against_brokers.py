@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from exhume.replay.releases import profile_for, release_numbers
-from tests.conftest import Compared
+from tests.compared import Compared
 from tests.judges import corpus, fidelity, replays
 from tests.judges.broker_answers import Coordinator, Expectation
 from tests.judges.state_comparison import Comparison, compare_state

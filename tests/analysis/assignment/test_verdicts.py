@@ -19,7 +19,7 @@ from exhume.analysis.topic_sizes import TopicSizes
 from exhume.errors import RequestError
 from exhume.fixtures.story import Story, time_ms
 from exhume.replay.topic_names import Topic, TopicNames
-from tests.conftest import Compared
+from tests.compared import Compared
 from tests.judges import corpus
 
 #: (story, kind, group, generation or epoch) to the reason why nothing can be said.

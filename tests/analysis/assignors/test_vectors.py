@@ -10,7 +10,7 @@ import pytest
 from exhume.analysis.assignors import VARIANTS, AssignorThrows, Variant
 from tests import bundled
 from tests.analysis.assignors.vectors import Answer, Vector, by_topic, read_vectors
-from tests.conftest import Compared
+from tests.compared import Compared
 from tests.judges import corpus
 
 BUNDLED = bundled.PACKED / "assignors"

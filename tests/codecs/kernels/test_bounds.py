@@ -17,7 +17,7 @@ import pytest
 from exhume.codecs.batch_writer import NewRecord, encode_batch
 from exhume.codecs.kernels import kernel, keys, records, scan, texts, values
 from exhume.codecs.record_types import encode_control_record, encode_key, encode_value
-from tests.codecs.kernels import test_lz4
+from tests.codecs.kernels import lz4_streams
 from tests.written_batches import KeyValue
 
 _ROOT = Path(__file__).resolve().parents[3]
@@ -131,7 +131,7 @@ def fuzz(rounds: int) -> None:
         _decode(buffer, anywhere, met)
     for name in ("batches in order", "records", "commits", "groups", "members"):
         assert met[name] > rounds / 10, met
-    assert test_lz4.compare(rounds // 4)["taken"] > rounds / 10
+    assert lz4_streams.compare(rounds // 4)["taken"] > rounds / 10
 
 
 def test_no_index_leaves_its_array(tmp_path: Path) -> None:

@@ -12,11 +12,17 @@ from exhume.findings import SCHEMA as FINDINGS
 from exhume.replay.spark.state import StateFrames
 from exhume.replay.spark.wide import plain_schema
 from exhume.replay.state_tables import SCHEMAS
+from tests.judges import corpus
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 State = Mapping[str, Counter[str]]
+
+
+def some(turn: int, of: int) -> list[Path]:
+    """A share of the bundled log directories."""
+    return corpus.data_directories()[turn::of]
 
 
 def locally(places: Path | str | Sequence[Path], **options: Any) -> State:

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from exhume import spark as exhume_spark
-from tests.conftest import Compared
+from tests.compared import Compared
 from tests.judges import corpus
 from tests.replay.spark import cluster
 from tests.replay.spark.cluster import Cluster
-from tests.replay.spark.states import differences, locally, on_spark
-from tests.replay.spark.test_reconstruct import some
+from tests.replay.spark.states import differences, locally, on_spark, some
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

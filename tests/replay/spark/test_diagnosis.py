@@ -19,7 +19,7 @@ from exhume.analysis.detectors.inputs import Inputs, LiveOffset
 from exhume.errors import RequestError
 from exhume.fixtures import incidents, scenarios
 from exhume.replay.spark.wide import plain_schema
-from tests.conftest import Compared
+from tests.compared import Compared
 from tests.judges import corpus
 
 if TYPE_CHECKING:

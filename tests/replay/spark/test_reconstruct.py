@@ -11,9 +11,9 @@ import exhume
 from exhume import spark as exhume_spark
 from exhume.errors import EvidenceError, RequestError
 from exhume.fixtures.log_writer import PartitionWriter, offset_commit
-from tests.conftest import Compared
+from tests.compared import Compared
 from tests.judges import corpus
-from tests.replay.spark.states import differences, locally, on_spark
+from tests.replay.spark.states import differences, locally, on_spark, some
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,11 +29,6 @@ def assert_same(spark: SparkSession, places: Path | list[Path], way: dict[str, A
         assert differences(on_spark(state), expected) == {}
         ways = [*state.ways.values()]
     return {name: ways.count(name) for name in set(ways)}
-
-
-def some(turn: int, of: int) -> list[Path]:
-    """A share of the bundled log directories."""
-    return corpus.data_directories()[turn::of]
 
 
 @pytest.mark.parametrize(

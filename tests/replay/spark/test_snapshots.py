@@ -14,7 +14,7 @@ from exhume.codecs.log_directory import discover
 from exhume.errors import RequestError
 from exhume.replay.snapshot_times import snapshot_times
 from exhume.replay.spark.wide import plain_schema
-from tests.conftest import Compared
+from tests.compared import Compared
 from tests.judges import corpus
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from exhume.replay.stretches.joining import JoinedLog, NotFolded
 from exhume.replay.stretches.plan import plan_stretches
 from exhume.replay.topic_names import TopicNames
 from tests import strategies
-from tests.conftest import Compared
+from tests.compared import Compared
 from tests.logs import logs_of_brokers
 from tests.written_batches import Written, encode_log
 

@@ -20,7 +20,7 @@ from exhume.replay.state import CoordinatorState
 from exhume.replay.survivors import fold_pieces, stretches
 from exhume.topic import OffsetsTopic
 from tests import strategies
-from tests.conftest import Compared
+from tests.compared import Compared
 from tests.judges import corpus
 from tests.twins import (
     COMPILED,

@@ -26,7 +26,7 @@ from exhume.replay.broker_log import Stop
 from exhume.replay.survivors import tables
 from exhume.topic import OffsetsTopic
 from tests import strategies
-from tests.conftest import Compared
+from tests.compared import Compared
 from tests.judges import corpus
 from tests.twins import COMPILED, PLAIN, RELEASES, CompiledLoads, assert_same_states, write_segments
 from tests.written_batches import Written

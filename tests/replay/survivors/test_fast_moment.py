@@ -16,7 +16,7 @@ from exhume.codecs.segment_reader import ReadOptions
 from exhume.fixtures.log_writer import PartitionWriter, group_metadata, offset_commit, tombstone, write_checkpoint
 from exhume.replay.partition_load import Mode
 from exhume.topic import OffsetsTopic
-from tests.conftest import Compared
+from tests.compared import Compared
 from tests.fuzz.mutations import sealed
 from tests.judges import corpus
 from tests.twins import COMPILED, MODES, PLAIN, CompiledLoads, assert_same_states
