@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -173,6 +176,43 @@ def test_a_value_version_is_in_the_reference_pages() -> None:
     assert "| reason | string |\n" in generate_docs._tables()
     assert release_table().to_pylist()[-1]["largest_versions"] == "offset 5, group 4"
     assert release_table().to_pylist()[-2]["largest_versions"] == "offset 4, group 4"
+
+
+_EDITED = """
+import json, sys
+from pathlib import Path
+from exhume.codecs.layout import STRING, Field, Message, Struct
+from exhume.codecs.layouts import offsets
+
+own = offsets.OFFSET_COMMIT_VALUE
+fields = (*own.struct.fields[:2], Field("reason", STRING, "reason", since=5), *own.struct.fields[2:])
+offsets.OFFSET_COMMIT_VALUE = Message(own.name, range(6), Struct(fields), own.flexible_since)
+
+import exhume
+from exhume.codecs.log_directory import discover
+from exhume.codecs.segment_reader import ReadOptions
+from exhume.fixtures.log_writer import PartitionWriter, offset_commit
+from exhume.topic import OffsetsTopic
+
+directory = Path(sys.argv[1])
+with PartitionWriter(directory, 0) as partition:
+    for version, more in ((3, {}), (4, {}), (5, {"reason": "poll"})):
+        partition.append([offset_commit("g", "t", version, 7, commit_timestamp_ms=1, version=version, **more)], timestamp_ms=1)
+for least_bytes in (1 << 60, 0):
+    with OffsetsTopic(discover([str(directory)]), ReadOptions(least_compiled_bytes=least_bytes)) as topic:
+        typed = [(row["value_version"], row["reason"]) for row in topic.offset_commits().read_all().to_pylist()]
+        dumped = [json.loads(row["value"]).get("reason") for row in topic.dump().read_all().to_pylist()]
+        held = [(row["partition"], row["value_version"]) for row in topic.state().tables["offsets"].to_pylist()]
+        print(json.dumps([typed, dumped, held, [finding.sentence for finding in topic.diagnose() if finding.code == "IC-09"]]))
+"""
+
+
+def test_a_version_in_the_file_of_its_layout_is_all_that_there_is_to_write(tmp_path: Path) -> None:
+    # What modules make of the layout while they are imported, they make of the new one.
+    done = subprocess.run([sys.executable, "-c", _EDITED, str(tmp_path / "log")], check=True, capture_output=True, text=True)
+
+    expected = [[[3, None], [4, None], [5, "poll"]], [None, None, "poll"], [[3, 3], [4, 4], [5, 5]], []]
+    assert [json.loads(line) for line in done.stdout.splitlines()] == [expected, expected]
 
 
 # A record type

@@ -25,29 +25,18 @@ from exhume.errors import DecodeError, EncodeError
 #: Whose records these are: committed offsets of any group, or one kind of group.
 Family = Literal["offsets", "classic", "consumer", "share", "streams"]
 GroupFamily = Literal["classic", "consumer", "share", "streams"]
-#: What a record says:
-#:
-#:     offset_commit        a committed offset
-#:     group                the group itself: its epoch, or its generation with all members
-#:     partition_metadata   the topics of a group and their partitions
-#:     member               what a member subscribes to, and with which settings
-#:     target_epoch         the epoch of the target assignment
-#:     target               what a member is to own
-#:     current              what a member owns, and its epoch
-#:     regular_expression   the topics that an expression matches
-#:     share_state          the partitions of a share group that have a state
-#:     topology             the topology of a streams group
+#: What a record says.
 Role = Literal[
     "offset_commit",
-    "group",
-    "partition_metadata",
-    "member",
-    "target_epoch",
-    "target",
-    "current",
-    "regular_expression",
-    "share_state",
-    "topology",
+    "group",  # the group itself: its epoch, or its generation with all members
+    "partition_metadata",  # the topics of a group and their partitions
+    "member",  # what a member subscribes to, and with which settings
+    "target_epoch",  # the epoch of the target assignment
+    "target",  # what a member is to own
+    "current",  # what a member owns, and its epoch
+    "regular_expression",  # the topics that an expression matches
+    "share_state",  # the partitions of a share group that have a state
+    "topology",  # the topology of a streams group
 ]
 
 #: The families of the Java coordinator, which write several records for a group.
