@@ -1,4 +1,4 @@
-"""Offsets that disappeared: what is said of those that expired, and of those that were removed otherwise."""
+"""Offsets that expired (IC-01, IC-17), or expired too early (IC-28)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .incidents import ALL, hit, near_miss, undecidable
 from .story import Story, codes_of, evidence_offsets, said
 
 
-def test_an_idle_groups_offsets_expired_and_it_began_anew(tmp_path: Path) -> None:
+def test_the_offsets_of_an_idle_group_expired_and_it_started_again(tmp_path: Path) -> None:
     found = said(hit("IC-01", tmp_path, "the group starts again"), "IC-01")
 
     assert (found.severity, found.group, found.topic, found.confidence) == ("incident", "pay", "orders", "likely")
@@ -17,7 +17,7 @@ def test_an_idle_groups_offsets_expired_and_it_began_anew(tmp_path: Path) -> Non
     assert evidence_offsets(found) == [101, 102, 104, 105, 108, 109]
 
 
-def test_expiry_of_a_group_that_never_came_back_is_no_incident(tmp_path: Path) -> None:
+def test_expiry_of_a_group_that_does_not_come_back_is_no_incident(tmp_path: Path) -> None:
     assert said(hit("IC-01", tmp_path, "the group does not come back"), "IC-01").severity == "info"
 
 
@@ -35,11 +35,11 @@ def test_the_deletion_of_a_subscribed_topic_is_no_expiry_of_any_kind(tmp_path: P
 
 def test_an_offset_expired_while_the_group_was_rebalancing(tmp_path: Path) -> None:
     assert said(hit("IC-28b", tmp_path / "gap"), "IC-28b").confidence == "possible"
-    # Without a generation in between it is the normal end of a topic that nobody reads.
+    # Without a generation in between, it is the normal expiry of a topic without subscribers.
     assert codes_of(near_miss("IC-28b", tmp_path / "no gap", codes=["IC-01", "IC-17", "IC-28"])) == {"IC-17"}
 
 
-def test_an_expire_timestamp_that_is_none_leaves_it_to_the_retention(tmp_path: Path) -> None:
+def test_without_an_expire_timestamp_the_retention_decides(tmp_path: Path) -> None:
     title = "commits of version 1 without an expire timestamp"
     found = said(hit("IC-01", tmp_path / "expired", title, codes=ALL), "IC-01")
 
@@ -51,7 +51,7 @@ def test_an_expire_timestamp_that_is_none_leaves_it_to_the_retention(tmp_path: P
     assert "21 min after the last commit" in said(Story(deleted).findings(tmp_path / "deleted"), "IC-05a").sentence
 
 
-def test_of_tombstones_alone_nobody_knows_how_old_it_was(tmp_path: Path) -> None:
+def test_tombstones_alone_do_not_show_the_age(tmp_path: Path) -> None:
     found = said(undecidable("IC-01", tmp_path), "IC-01")
 
     assert found.sentence == (
@@ -59,11 +59,11 @@ def test_of_tombstones_alone_nobody_knows_how_old_it_was(tmp_path: Path) -> None
         "the age of the offsets is not known"
     )
     assert evidence_offsets(found) == [104, 105]
-    # Where every record is there, they removed nothing.
+    # In a complete log they removed nothing.
     assert not [each for each in Story("0 d0 10:00 OC g t-0 = X").findings(tmp_path / "nothing") if each.code == "IC-01"]
 
 
-def test_a_sweep_before_the_retention_is_over(tmp_path: Path) -> None:
+def test_several_groups_lost_offsets_before_the_end_of_the_retention(tmp_path: Path) -> None:
     found = [each for each in hit("IC-28c", tmp_path) if each.code == "IC-28c"]
 
     assert [each.group for each in found] == ["one", "three", "two"]
@@ -71,7 +71,7 @@ def test_a_sweep_before_the_retention_is_over(tmp_path: Path) -> None:
     assert "the retention is 7 d" in found[0].sentence
 
 
-def test_offsets_of_one_group_that_go_at_the_same_age_each_time_went_by_a_clock(tmp_path: Path) -> None:
+def test_one_group_lost_offsets_of_the_same_age_each_time(tmp_path: Path) -> None:
     found = [each for each in hit("IC-28c", tmp_path, "offsets of one group, at the same age each time") if each.code == "IC-28c"]
 
     assert [(each.topic, each.severity, each.confidence) for each in found] == [("a", "warn", "possible"), ("b", "warn", "possible")]
@@ -82,11 +82,11 @@ def test_offsets_of_one_group_that_go_at_the_same_age_each_time_went_by_a_clock(
     assert "a job that deletes offsets of a certain age" in str(found[0].not_excluded)
 
 
-def test_whether_a_sweep_was_early_is_undecidable_without_the_retention(tmp_path: Path) -> None:
+def test_an_early_removal_in_several_groups_is_undecidable_without_the_retention(tmp_path: Path) -> None:
     assert {(each.code, each.confidence) for each in undecidable("IC-28c", tmp_path)} == {("IC-28c", "undecidable")}
 
 
-def test_whether_one_offset_went_early_is_undecidable_without_the_retention(tmp_path: Path) -> None:
+def test_an_early_removal_of_one_offset_is_undecidable_without_the_retention(tmp_path: Path) -> None:
     log = """
         0 d0 10:00 OC g t-0 = 900
         1 d3 10:05 OC g t-0 = X
@@ -97,7 +97,7 @@ def test_whether_one_offset_went_early_is_undecidable_without_the_retention(tmp_
     assert "the offset of t-0 was removed 3 d 5 min after the commit" in found.sentence
 
 
-def test_one_offset_went_early(tmp_path: Path) -> None:
+def test_one_offset_was_removed_early(tmp_path: Path) -> None:
     found = hit("IC-28c", tmp_path, "one offset", codes=ALL)
 
     assert said(found, "IC-28c").sentence == "the offset of a-0 was removed 3 d 5 h after the commit; the retention is 7 d"
@@ -109,7 +109,7 @@ def test_the_deletion_of_one_group_is_no_early_expiry(tmp_path: Path) -> None:
     assert codes_of(near_miss("IC-28c", tmp_path, "the deletion of one group", codes=ALL)) == {"IC-05a"}
 
 
-def test_an_offset_that_never_expires_went_after_a_change_of_leader(tmp_path: Path) -> None:
+def test_an_offset_that_never_expires_was_removed_after_a_change_of_leader(tmp_path: Path) -> None:
     assert "3 min after leader epoch 1 began" in said(hit("IC-28d", tmp_path), "IC-28d").sentence
 
 
@@ -128,29 +128,29 @@ def test_the_tombstone_of_the_last_member_is_enough(tmp_path: Path) -> None:
     assert "9 d 4 min after the commit (KIP-848" in said(Story(log).findings(tmp_path), "IC-28").sentence
 
 
-def test_offsets_of_a_kip_848_group_that_was_empty_for_long_just_expired(tmp_path: Path) -> None:
+def test_offsets_of_a_kip_848_group_that_was_empty_for_long_expired_in_time(tmp_path: Path) -> None:
     assert codes_of(near_miss("IC-28", tmp_path, codes=ALL)) == {"IC-01"}
 
 
-def test_an_offset_of_a_topic_that_nobody_reads_any_more_expired(tmp_path: Path) -> None:
+def test_an_offset_of_a_topic_without_subscribers_expired(tmp_path: Path) -> None:
     found = said(hit("IC-17", tmp_path, "expired"), "IC-17")
 
     assert (found.severity, found.topic, found.partition) == ("info", "old", 0)
     assert "expired 7 d 2 min after the commit" in found.sentence
 
 
-def test_an_offset_of_a_topic_that_nobody_reads_lingers(tmp_path: Path) -> None:
+def test_an_offset_of_a_topic_without_subscribers_is_not_expired_yet(tmp_path: Path) -> None:
     found = said(hit("IC-17", tmp_path, "not expired yet"), "IC-17")
 
     assert "the group still has the offset of old-0 3 d 2 min after the commit" in found.sentence
     assert "2024-01-15" in found.sentence
 
 
-def test_a_topic_that_was_left_within_a_day_is_not_abandoned_yet(tmp_path: Path) -> None:
+def test_a_topic_with_a_commit_in_the_last_day_is_no_finding(tmp_path: Path) -> None:
     assert not codes_of(near_miss("IC-17", tmp_path, codes=ALL))
 
 
-def test_without_times_nobody_knows_what_expired(tmp_path: Path) -> None:
+def test_expiry_is_undecidable_without_times(tmp_path: Path) -> None:
     log = """
         0 d0 10:00 OC g t-0 = 900
         1 d9 10:00 OC g t-0 = X

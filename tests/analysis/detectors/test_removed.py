@@ -1,4 +1,4 @@
-"""Groups and offsets that were deleted, by whom, and offsets topics that began anew."""
+"""Groups, offsets and topics that were deleted (IC-05a, IC-27), and recreated offsets topics (IC-35)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .incidents import ALL, hit, near_miss
 from .story import Story, codes_of, evidence_offsets, said
 
 
-def test_a_group_without_offsets_was_removed_and_begins_at_one(tmp_path: Path) -> None:
+def test_a_group_without_offsets_was_removed_and_restarts_at_generation_1(tmp_path: Path) -> None:
     found = said(hit("IC-27", tmp_path), "IC-27")
 
     assert (found.severity, found.group) == ("warn", "elect")
@@ -43,7 +43,7 @@ def test_a_topic_was_deleted(tmp_path: Path) -> None:
     assert "2 groups lost offsets of it" in found.sentence
 
 
-def test_a_topic_was_deleted_that_had_been_quiet_for_longer_than_the_retention(tmp_path: Path) -> None:
+def test_a_topic_was_deleted_after_longer_than_the_retention_without_commits(tmp_path: Path) -> None:
     title = "a topic that members subscribe to, without commits for longer than the retention"
     found = hit("IC-05a", tmp_path, title, codes=["IC-01", "IC-05a", "IC-17", "IC-28"])
 
@@ -57,14 +57,14 @@ def test_offsets_of_a_group_were_deleted(tmp_path: Path) -> None:
     assert "a request deleted the offset of old-0, 20 min after the commit; the group stayed" in found.sentence
 
 
-def test_an_offset_that_members_subscribe_to_went_with_its_topic(tmp_path: Path) -> None:
+def test_an_offset_of_a_subscribed_topic_was_removed_with_the_topic(tmp_path: Path) -> None:
     found = said(hit("IC-05a", tmp_path, "a topic that members subscribe to"), "IC-05a")
 
     assert "topic new was deleted" in found.sentence
     assert "a request would have been refused" in found.sentence
 
 
-def test_a_sweep_of_what_was_due_is_no_deletion(tmp_path: Path) -> None:
+def test_the_removal_of_due_offsets_is_no_deletion(tmp_path: Path) -> None:
     assert codes_of(near_miss("IC-05a", tmp_path, "the expiry task removes due offsets", codes=ALL)) == {"IC-01"}
 
 
@@ -75,7 +75,7 @@ def test_an_offsets_topic_that_is_younger_than_the_data(tmp_path: Path) -> None:
     assert "20 groups at generation 1 within minutes" in found.sentence
 
 
-def test_many_groups_that_begin_at_once_and_commit_nothing_leave_it_open(tmp_path: Path) -> None:
+def test_many_new_groups_without_commits_are_undecidable(tmp_path: Path) -> None:
     log = "\n".join(f"{number} d10 10:0{number // 5}:00 GM g{number} gen=1 {{A: t → t-{number}}}" for number in range(20))
     found = said(Story(log).findings(tmp_path, codes=["IC-35"]), "IC-35")
 
@@ -83,11 +83,11 @@ def test_many_groups_that_begin_at_once_and_commit_nothing_leave_it_open(tmp_pat
     assert "20 groups begin at generation 1 within minutes" in found.sentence
 
 
-def test_a_new_cluster_is_no_wiped_topic(tmp_path: Path) -> None:
+def test_a_new_cluster_is_no_recreated_topic(tmp_path: Path) -> None:
     assert not near_miss("IC-35", tmp_path, "a new cluster")
 
 
-def test_a_partition_that_is_younger_than_its_siblings(tmp_path: Path) -> None:
+def test_a_partition_that_is_younger_than_the_others(tmp_path: Path) -> None:
     found = said(hit("IC-35", tmp_path, "one partition is younger than the others"), "IC-35")
 
     assert (found.offsets_partition, found.severity) == (3, "warn")
@@ -95,7 +95,7 @@ def test_a_partition_that_is_younger_than_its_siblings(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("first", ['GM {g} gen=0 pt="" empty | GM {g} gen=1 {A: t → t-0}', "CG5 {g} m {t} | CG3 {g} epoch=1"])
-def test_groups_begin_with_a_placeholder_or_a_member_where_coordinators_are_new(first: str, tmp_path: Path) -> None:
+def test_groups_of_new_coordinators_begin_with_a_placeholder_or_a_member(first: str, tmp_path: Path) -> None:
     story = Story()
     for number in (1, 2):
         story.tell("0 d0 00:00 OC old t-0 = 5\n1 d6 00:00 OC old t-0 = 6", offsets_partition=number)
@@ -114,11 +114,11 @@ def test_partitions_with_different_topic_ids(tmp_path: Path) -> None:
     assert (found.severity, found.confidence) == ("incident", "proof")
 
 
-def test_a_log_that_lost_its_first_segments(tmp_path: Path) -> None:
+def test_a_log_without_its_first_segments(tmp_path: Path) -> None:
     found = said(hit("IC-35", tmp_path, "a log without its first segments"), "IC-35")
 
     assert "begins with a segment at offset 500" in found.sentence
 
 
-def test_a_time_that_goes_back_is_told_in_the_units_of_others() -> None:
+def test_a_negative_duration_has_the_same_units() -> None:
     assert (span(90_061_000), span(-90_061_000), span(-250)) == ("1 d 1 h", "-1 d 1 h", "-250 ms")

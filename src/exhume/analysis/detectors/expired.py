@@ -186,7 +186,8 @@ def _younger_than_retention(group: GroupCase, inputs: Inputs) -> Iterator[Findin
             again = ", at the same age each time" if as_old and not is_wide else ""
             reason = f"{removed}{again}, and the retention is not known"
             evidence = [each.removal for each in part.removed]
-            yield undecidable("IC-28c", reason, group, remedy="Add --retention", evidence=evidence)
+            remedy = "Add --retention, the offsets.retention.minutes of the brokers"
+            yield undecidable("IC-28c", reason, group, remedy=remedy, evidence=evidence)
             continue
         sentence = f"{part.were_removed} {age}"
         if is_wide:
@@ -295,7 +296,7 @@ def _unsubscribed(group: GroupCase, sentence: str, keys: Sequence[KeyHistory], e
         topic=keys[0].topic,
         partition=keys[0].partition if len(keys) == 1 else None,
         evidence=[*evidence, *([group.memberships[-1]] if group.memberships else [])],
-        not_excluded=["members that subscribe to different topics for a while, as when a new version of the application is deployed"],
+        not_excluded=["members with different subscriptions for a time, for example while a new version is deployed"],
     )
 
 

@@ -31,7 +31,7 @@ from exhume.replay.profiles import JavaProfile
 
 @dataclass(frozen=True, slots=True)
 class JudgedOffset:
-    """A removed offset, its tombstone, and who removed it."""
+    """A removed offset, its tombstone, and the judgement of its cause."""
 
     key: KeyHistory
     removal: Removal
@@ -47,12 +47,12 @@ class JudgedRemoval:
     offsets: Sequence[JudgedOffset]
     group_record: GroupRecord | None
     of_group: Judgement | None
-    #: The group before it.
+    #: The last step of the group before the removal.
     step: Membership | None
 
     @property
     def record_offset(self) -> int:
-        """The first tombstone."""
+        """The record offset of the first tombstone."""
         if self.offsets:
             return self.offsets[0].removal.record_offset
         return -1 if self.group_record is None else self.group_record.record_offset
@@ -64,7 +64,7 @@ class JudgedRemoval:
         return None if self.group_record is None else self.group_record.timestamp_ms
 
     def is_wide(self) -> bool:
-        """Whether other groups lost offsets of other topics at this moment: the expiry task does that, one request or topic does not."""
+        """Return True if other groups lost offsets of other topics at this moment, as by the expiry task, not by one request or topic."""
         time_ms, evidence = self.timestamp_ms, self.evidence
         if time_ms is None:
             return False
@@ -72,7 +72,7 @@ class JudgedRemoval:
         return any(evidence.tombstones.of_other_topics(moment) is not None for moment in moments)
 
     def first_after(self, key: KeyHistory) -> Change | None:
-        """The first commit to this key after it."""
+        """Return the first commit of this key after the removal."""
         return next((change for change in key.of("back") if change.commit.settled_offset > self.record_offset), None)
 
 
@@ -102,7 +102,7 @@ def judged_removals(group: GroupCase, inputs: Inputs) -> Iterator[JudgedRemoval]
 
 
 def judgements_of(case: TopicCase, group: str, inputs: Inputs) -> dict[RecordPlace, Judgement]:
-    """Who wrote each tombstone of an offset of this group, or of the group itself."""
+    """Judge each tombstone of this group, and of its offsets, by the place of its record."""
     found: dict[RecordPlace, Judgement] = {}
     for each in case.groups():
         if each.group != group:
@@ -116,12 +116,12 @@ def judgements_of(case: TopicCase, group: str, inputs: Inputs) -> dict[RecordPla
 
 
 def removed_offset(group: GroupCase, key: KeyHistory, removal: Removal) -> RemovedOffset:
-    """A tombstone of this group and what it removed, by the rules of the newest release."""
+    """Describe a tombstone and the removed offset, by the rules of the newest release."""
     return _removed_offset(group.membership_before(removal.record_offset), key, removal, RemovalRules.of(None))
 
 
 def new_leader(group: GroupCase, removal: Removal) -> Epoch | None:
-    """The leader epoch that had begun just before this removal."""
+    """Return the leader epoch that began just before this removal; None if none did."""
     epoch = next((each for each in reversed(group.log_context.epochs[1:]) if each.first_record_offset <= removal.record_offset), None)
     if epoch is None or epoch.first_timestamp_ms is None or removal.timestamp_ms is None:
         return None
@@ -129,7 +129,7 @@ def new_leader(group: GroupCase, removal: Removal) -> Epoch | None:
 
 
 def subscribed_topics(step: Membership) -> set[str] | None:
-    """The topics that the members subscribe to; None where it is not known of all of them."""
+    """Return the topics that the members subscribe to; None if a subscription is not known."""
     subscriptions = {*subscriptions_of(step)}
     return None if None in subscriptions else {*chain.from_iterable(filter(None, subscriptions))}
 
@@ -140,7 +140,7 @@ _Removed = list[tuple[KeyHistory, Removal]]
 
 
 def _together(group: GroupCase) -> Iterator[tuple[_Removed, GroupRecord | None]]:
-    """Tombstones of offsets by the act that wrote them, each with the tombstone of the group that belongs to it, in the order of the log.
+    """Yield the tombstones that were written together, in log order: those of offsets, and that of the group if it belongs to them.
 
     Tombstones of the group alone come last.
     """
@@ -159,7 +159,7 @@ def _together(group: GroupCase) -> Iterator[tuple[_Removed, GroupRecord | None]]
 
 
 def _group_tombstones(group: GroupCase) -> list[GroupRecord]:
-    """Tombstones of the group itself, but for those in a batch that goes on with the group as one of another type."""
+    """Return the tombstones of the group itself, without those of a conversion, whose batch continues with another group type."""
     lasts = {(each.path, each.byte_position): each for each in group.records}
     return [
         each
@@ -169,7 +169,7 @@ def _group_tombstones(group: GroupCase) -> list[GroupRecord]:
 
 
 def _first_of_batch(group: GroupCase, record: GroupRecord | None) -> int:
-    """Where the records of the group begin in the batch of its tombstone: those of its members go with it."""
+    """Return the first record of the group in the batch of its tombstone, which also removes its members."""
     own = (each for each in group.records if record is not None and (each.path, each.byte_position) == (record.path, record.byte_position))
     return min((each.record_offset for each in own), default=0)
 
@@ -182,7 +182,7 @@ def _belongs(last: Removal, removal: Removal) -> bool:
 
 
 def _taken(own: list[GroupRecord], together: _Removed) -> GroupRecord | None:
-    """The tombstone of the group that was written with these; it is taken from the list."""
+    """Take the tombstone of the group that was written with these from the list `own`; None if there is none."""
     first, last = together[0][1], together[-1][1]
     for place, record in enumerate(own):
         is_near = record.byte_position == last.byte_position or (
@@ -229,12 +229,12 @@ def _removed_offset(step: Membership | None, key: KeyHistory, removal: Removal, 
 
 
 def _is_later(removal: Removal, step: Membership | None) -> bool:
-    """Whether the removed value came after this step."""
+    """Return True if the removed value came after this step."""
     return step is None or removal.value is None or removal.value.settled_offset > step.last_record_offset
 
 
 def _is_pending(key: KeyHistory, removal: Removal) -> bool:
-    """Whether a transaction was open that had a commit for this key."""
+    """Return True if an open transaction had a commit for this key."""
     at = removal.record_offset
     if any(each.commit.record_offset < at and (each.marker_offset is None or each.marker_offset > at) for each in key.dropped):
         return True
@@ -242,7 +242,7 @@ def _is_pending(key: KeyHistory, removal: Removal) -> bool:
 
 
 def _for_expiry(step: Membership | None, *, is_simple: bool, rules: RemovalRules) -> GroupForExpiry | None:
-    """The group as the expiry task sees it; None where it is gone, and its offsets are left."""
+    """Return the group as the expiry task sees it; None if it was removed and its offsets were not."""
     if step is None:
         return SIMPLE_GROUP
     if step.is_tombstone:
@@ -253,7 +253,7 @@ def _for_expiry(step: Membership | None, *, is_simple: bool, rules: RemovalRules
         topics = subscribed_topics(step)
         subscribed = None if topics is None else frozenset(topics)
     else:
-        # A regular expression that is not resolved stands for no topic yet.
+        # A regular expression that is not resolved has no topics yet.
         subscribed = frozenset(chain.from_iterable(filter(None, subscriptions_of(step))))
     return GroupForExpiry(
         group_type=step.kind,
@@ -279,14 +279,14 @@ def _group_before(
 
 
 def _without_offsets_since_ms(group: GroupCase, step: Membership, record_offset: int) -> int | None:
-    """Since when an Empty group had no offsets: since this step, or since its last offset was removed."""
+    """Return the time since which an Empty group had no offsets: that of this step, or of the removal of its last offset."""
     removals = chain.from_iterable(key.removals for key in group.keys.with_removals())
     times_ms = [each.timestamp_ms for each in removals if each.record_offset < record_offset and each.timestamp_ms is not None]
     return max([*times_ms, *([] if step.timestamp_ms is None else [step.timestamp_ms])], default=None)
 
 
 def _last_member_left_ms(group: GroupCase, record_offset: int) -> int | None:
-    """When the last member left a consumer group; None where no tombstone of a member is before this record."""
+    """Return the time when the last member left a consumer group; None if no tombstone of a member comes before this record."""
     member = number_of("consumer", "member")
     for record in reversed(group.records):
         if record.record_type == member and record.value is None and record.record_offset < record_offset:
@@ -295,7 +295,7 @@ def _last_member_left_ms(group: GroupCase, record_offset: int) -> int | None:
 
 
 def _has_gap_after(group: GroupCase, step: Membership) -> bool:
-    """Whether generations that left no record lie between this step and the next."""
+    """Return True if the next step skips generations, which left no record."""
     following = group.membership_after(step.record_offset)
     return (
         following is not None
@@ -306,7 +306,7 @@ def _has_gap_after(group: GroupCase, step: Membership) -> bool:
 
 
 def _kept(group: GroupCase, removed: Sequence[KeyHistory], record_offset: int) -> list[KeptOffset]:
-    """Offsets that the group had at this record and kept."""
+    """Return the offsets that the group had at this record and kept."""
     went = {(key.topic, key.partition) for key in removed}
     return [
         KeptOffset(group.group, key.topic, key.partition, _held_record(key, record_offset))
@@ -316,14 +316,14 @@ def _kept(group: GroupCase, removed: Sequence[KeyHistory], record_offset: int) -
 
 
 def _held_record(key: KeyHistory, record_offset: int) -> int | None:
-    """The record of the value that this key had, where that is still known."""
+    """Return the record offset of the value that this key had at this record; None if it is not known."""
     after = next((removal for removal in key.removals if removal.record_offset > record_offset), None)
     held = key.last if after is None else after.value
     return held.record_offset if held is not None and held.record_offset < record_offset else None
 
 
 def _survivors(group: GroupCase, topics: set[str]) -> dict[str, KeptOffset]:
-    """Of each of these topics, the oldest offset that another group of this log still has."""
+    """Return, for each of these topics, the oldest offset that another group of this log still has."""
     found = group.log_context.survivors
     others = {topic: next((each for each in found.get(topic, ()) if each.group != group.group), None) for topic in topics}
     return {topic: kept for topic, kept in others.items() if kept is not None}

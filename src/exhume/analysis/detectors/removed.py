@@ -18,7 +18,7 @@ from exhume.analysis.times import show_time
 from exhume.durations import DAY_MS
 from exhume.findings import Confidence, Finding
 
-#: So many groups that begin within this time began together.
+#: This many groups that begin within this time began together.
 _BEGINNING_MS = 5 * 60_000
 _MANY_GROUPS = 10
 #: Groups of a new cluster commit lower offsets than this.
@@ -122,7 +122,7 @@ class _Deletion:
 
 
 def find_deletions(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:
-    """Offsets were removed before they were due. What else was removed with them tells by whom.
+    """Offsets were removed before they were due. The other removals at that moment show the cause.
 
     Several groups lost offsets of one topic within ten seconds: the topic was deleted. A group lost all of its offsets, and its own
     tombstone followed or it never had a record of its own: the group was deleted. A group lost some of its offsets: a request deleted them;

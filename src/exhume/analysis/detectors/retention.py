@@ -1,4 +1,4 @@
-"""How long a cluster keeps offsets, as far as its removals point to one retention."""
+"""Infer the retention of a cluster from its removals."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from exhume.durations import DAY_MS
 
 
 def learn_retention(case: TopicCase, inputs: Inputs) -> None:
-    """Let every log of this case know the retention: the one that is given, or what its removals point to."""
+    """Set the retention of all logs of this case: the given one, or the one that its removals suggest."""
     retention_ms = inputs.retention_ms if inputs.retention_ms is not None else likely_retention_ms(case)
     for partition in case.partitions:
         partition.log_context.likely_retention_ms = retention_ms
 
 
 def likely_retention_ms(case: TopicCase) -> int | None:
-    """The retention that tombstones point to: a default, or a whole number of days after which several groups lost offsets.
+    """Return the retention that tombstones suggest: a default, or a whole number of days after which several groups lost offsets.
 
-    None where nothing stands out. The most groups decide, of as many the longer retention.
+    The largest number of groups decides, then the longer retention. Returns None if nothing suggests one.
     """
     return most_likely_ms(swept_groups(case))
 
 
 def swept_groups(case: TopicCase) -> dict[int, set[str]]:
-    """The groups that lost offsets right after a whole number of days, by that time."""
+    """Return the groups that lost offsets right after a whole number of days, by that time in ms."""
     swept: defaultdict[int, set[str]] = defaultdict(set)
     for partition in case.partitions:
         with_tombstones = {each.group for each in partition.tombstones}
@@ -47,7 +47,7 @@ def swept_groups(case: TopicCase) -> dict[int, set[str]]:
 
 
 def most_likely_ms(swept: Mapping[int, set[str]]) -> int | None:
-    """The retention that most of these groups point to: see `likely_retention_ms`."""
+    """Return the retention that most of these groups suggest: see `likely_retention_ms`."""
     votes = Counter(
         {
             retention_ms: len(groups)

@@ -1,4 +1,4 @@
-"""Offsets that stayed when others of their topic were removed: a topic that was deleted leaves none."""
+"""Offsets that stayed when others of their topic were removed. The deletion of a topic leaves none."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from exhume.analysis.removals.evidence import KeptOffset
 
 
 def oldest_survivors(histories: KeyHistories) -> dict[str, list[KeptOffset]]:
-    """For each topic with a tombstone, the oldest offset that a group of this log holds at its end, and the oldest of another group."""
+    """Return, for each topic with a tombstone, the oldest offset at the end of this log, and the oldest one of another group."""
     names = histories.names
     if not histories.removals:
         return {}
@@ -24,7 +24,7 @@ def oldest_survivors(histories: KeyHistories) -> dict[str, list[KeptOffset]]:
     held = np.flatnonzero(is_held & np.isin(topic_of, topic_of[np.array([*histories.removals], np.int64)]))
     held = held[np.lexsort((histories.last[held, CommitColumn.OFFSET], topic_of[held]))]
     oldest = held[_firsts(topic_of[held])]
-    # By topic, the group that has the oldest.
+    # The group of the oldest offset, by topic.
     group_with_oldest = np.full(len(names.topics()), -1, np.int64)
     group_with_oldest[topic_of[oldest]] = group_of[oldest]
     of_others = held[group_of[held] != group_with_oldest[topic_of[held]]]
@@ -38,5 +38,5 @@ def oldest_survivors(histories: KeyHistories) -> dict[str, list[KeptOffset]]:
 
 
 def _firsts(ordered: Int64s) -> npt.NDArray[Any]:
-    """Where a number begins in numbers that are in order."""
+    """Return the first position of each different number in sorted numbers."""
     return np.flatnonzero(np.diff(ordered, prepend=-1))
