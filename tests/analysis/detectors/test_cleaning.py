@@ -29,8 +29,8 @@ def test_a_cleaner_without_progress_is_found_with_the_dirty_bytes(tmp_path: Path
     found = said(hit("IC-03", tmp_path, "twelve segments after its checkpoint"), "IC-03")
 
     assert (found.offsets_partition, found.confidence, found.severity) == (24, "likely", "warn")
-    assert "stood at offset 0 for 27 d" in found.sentence
-    assert "(100%) are not clean" in found.sentence
+    assert "has not moved past offset 0 for 27 d" in found.sentence
+    assert "(100%) in closed segments are dirty" in found.sentence
     assert evidence_offsets(found) == [0]
 
 
@@ -38,7 +38,7 @@ def test_segments_that_were_never_cleaned_are_found_without_a_checkpoint(tmp_pat
     found = said(hit("IC-03", tmp_path, "without a checkpoint"), "IC-03")
 
     assert found.confidence == "possible"
-    assert "12 closed segments were never cleaned, and 100% of their bytes are superseded" in found.sentence
+    assert "12 closed segments were never compacted, and 100% of the log is superseded" in found.sentence
 
 
 @pytest.mark.parametrize(("missing", "looked_at"), [((), [("broker", 3)]), ((40,), [])], ids=["complete", "cleaned"])
@@ -114,7 +114,7 @@ def test_an_open_transaction_that_stops_the_cleaner_is_the_cause(tmp_path: Path)
     found = said(hit("IC-03", tmp_path, "an open transaction stops it"), "IC-03")
 
     assert found.severity == "incident"
-    assert "the transaction that is open since record 0 is in its way" in found.sentence
+    assert "the transaction that is open since record 0 stops the cleaner" in found.sentence
 
 
 def test_without_files_it_cannot_be_decided(tmp_path: Path) -> None:
@@ -127,9 +127,9 @@ def test_a_transaction_without_a_marker_for_hours_hangs(tmp_path: Path) -> None:
     found = said(hit("IC-08", tmp_path), "IC-08")
 
     assert (found.severity, found.first_record_offset) == ("incident", 500)
-    assert "producer 42 (epoch 3) has been open since record 500, and idle for 1 d 15 h" in found.sentence
+    assert "producer 42 (epoch 3) is open since record 500, and idle for 1 d 15 h" in found.sentence
     assert "etl in-4" in found.sentence
-    assert "in front of the 41 records (" in found.sentence
+    assert "the cleaner cannot reach the 41 records (" in found.sentence
 
 
 @pytest.mark.parametrize("rolls", [(), (5,), (0, 5, 9)], ids=str)
@@ -146,7 +146,7 @@ def test_an_open_transaction_holds_up_as_many_bytes_as_transactions_say(tmp_path
         [held_up] = topic.transactions().table["held_up_bytes"].to_pylist()
         found = said([*topic.diagnose(codes=["IC-08"])], "IC-08")
 
-    assert f"in front of the 8 records ({held_up} bytes) from there on" in found.sentence
+    assert f"the cleaner cannot reach the 8 records ({held_up} bytes) from there on" in found.sentence
 
 
 def test_the_bytes_after_a_damaged_base_offset_are_never_negative(tmp_path: Path) -> None:
@@ -190,7 +190,7 @@ def test_aborts_before_it_do_not_hide_an_open_transaction(tmp_path: Path) -> Non
     opened = ["600 d0 04:00:00 [T pid=42 ep=4] OC etl in-4 = 5", "601 d0 06:00:00 OC other in-0 = 6"]
     found = said(Story("\n".join([*aborted, *opened])).findings(tmp_path), "IC-08")
 
-    assert "producer 42 (epoch 4) has been open since record 600, and idle for 2 h: no stable offset for etl in-4" in found.sentence
+    assert "producer 42 (epoch 4) is open since record 600, and idle for 2 h: there is no stable offset for etl in-4" in found.sentence
 
 
 def test_a_marker_of_a_replaced_coordinator_of_the_same_producer_is_found(tmp_path: Path) -> None:
@@ -198,4 +198,4 @@ def test_a_marker_of_a_replaced_coordinator_of_the_same_producer_is_found(tmp_pa
 
     assert (found.severity, found.confidence, found.first_record_offset) == ("warn", "proof", 3)
     assert "the ABORT marker at record 3" in found.sentence
-    assert "producer 42 for coordinator epoch 6, where record 1 had 7 already" in found.sentence
+    assert "producer 42 with coordinator epoch 6, but record 1 already had epoch 7" in found.sentence

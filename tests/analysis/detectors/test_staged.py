@@ -1,4 +1,4 @@
-"""Commits of transactions that never counted."""
+"""Transactional commits that never took effect (IC-26)."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from .incidents import ALL, hit, near_miss
 from .story import codes_of, evidence_offsets, said
 
 
-def test_an_aborted_commit_never_counted(tmp_path: Path) -> None:
+def test_an_aborted_commit_never_took_effect(tmp_path: Path) -> None:
     found = said(hit("IC-26", tmp_path), "IC-26")
 
     assert (found.severity, found.confidence, found.group, found.topic, found.partition) == ("info", "proof", "etl", "in", 0)
-    assert "in-0: 180 staged at 1, aborted at 2 after 60 s; 150 is committed" in found.sentence
+    assert "in-0: offset 180 of record 1, aborted by record 2 after 60 s; the committed offset is 150" in found.sentence
     assert evidence_offsets(found) == [1, 2, 3]
 
 
@@ -32,8 +32,8 @@ def test_committed_transactions_are_no_finding(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("which", "severity"), [("a copy in the middle of a transaction", "info"), ("a transaction that stays open", "warn")]
 )
-def test_a_transaction_that_has_no_marker(tmp_path: Path, which: str, severity: str) -> None:
-    found = [each for each in hit("IC-26", tmp_path, which) if "neither committed nor aborted" in each.sentence]
+def test_a_transaction_without_a_marker(tmp_path: Path, which: str, severity: str) -> None:
+    found = [each for each in hit("IC-26", tmp_path, which) if "no marker ended the transaction" in each.sentence]
 
     assert [each.severity for each in found] == [severity]
     if severity == "info":

@@ -1,4 +1,4 @@
-"""Commits of transactions that never counted."""
+"""Find transactional commits that never took effect."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from exhume.findings import Finding, Severity
 _LATE_MS = 20 * 60_000
 
 
-def find_commits_that_never_counted(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # noqa: ARG001
-    """Commits of transactions that an ABORT marker dropped, or whose transaction has no marker when the log ends.
+def find_uncommitted(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # noqa: ARG001
+    """An ABORT marker dropped a transactional commit, or its transaction has no marker at the end of the log.
 
-    While such a transaction was open, fetches that want stable offsets failed with UNSTABLE_OFFSET_COMMIT. A key without any other value
-    looks as if the group had never committed.
+    While the transaction was open, fetches of stable offsets failed with UNSTABLE_OFFSET_COMMIT. If the key has no other commit, the group
+    looks as if it had never committed.
     """
     by_topic: defaultdict[str, list[tuple[KeyHistory, Dropped]]] = defaultdict(list)
     for key in group.keys.with_dropped():
@@ -39,14 +39,14 @@ def find_commits_that_never_counted(group: GroupCase, inputs: Inputs) -> Iterato
 def _aborted(group: GroupCase, topic: str, found: Sequence[tuple[KeyHistory, Dropped]]) -> Finding:
     keys = dict.fromkeys(key for key, _ in found)
     without = [key for key in keys if key.last is None]
-    told = [
-        f"{topic}-{key.partition}: {dropped.commit.committed_offset} staged at {dropped.commit.record_offset}, aborted at"
+    commits = [
+        f"{topic}-{key.partition}: offset {dropped.commit.committed_offset} of record {dropped.commit.record_offset}, aborted by record"
         f" {dropped.marker_offset}{_unstable(dropped)}; {_left(key)}"
         for key, dropped in found
     ]
-    sentence = f"{counted(len(found), 'staged commit')} of {topic} aborted: {some(told)}"
+    sentence = f"aborted transactions dropped {counted(len(found), 'commit')} for topic {topic}: {some(commits)}"
     if without:
-        sentence += f"; {counted(len(without), 'partition')} without any other value: as if the group had never committed"
+        sentence += f"; {counted(len(without), 'partition')} without any other commit, as if the group had never committed"
     return _finding(group, sentence, found, severity="warn" if without else "info")
 
 
@@ -58,8 +58,8 @@ def _unstable(dropped: Dropped) -> str:
 
 def _left(key: KeyHistory) -> str:
     if key.holds is not None:
-        return f"{key.holds.committed_offset} is committed"
-    return "nothing is committed"
+        return f"the committed offset is {key.holds.committed_offset}"
+    return "no offset is committed"
 
 
 def _open(group: GroupCase, topic: str, found: Sequence[tuple[KeyHistory, Dropped]]) -> Finding:
@@ -68,10 +68,10 @@ def _open(group: GroupCase, topic: str, found: Sequence[tuple[KeyHistory, Droppe
     age_ms = now_ms - min(since) if now_ms is not None and since else None
     producers = sorted({str(dropped.commit.producer_id) for _, dropped in found})
     offsets = partitions_of(topic, sorted({key.partition for key, _ in found}))
-    age = f"{span(age_ms)} before the log ends" if age_ms is not None else "at a time that is not known"
-    sentence = f"{offsets} staged by producer {some(producers)}, {age}, and neither committed nor aborted"
+    age = f"{span(age_ms)} before the end of the log" if age_ms is not None else "at an unknown time"
+    sentence = f"producer {some(producers)} staged {offsets} {age}, and no marker ended the transaction"
     is_late = age_ms is not None and age_ms > _LATE_MS
-    not_excluded = [] if is_late else ["a copy that was taken in the middle of a transaction"]
+    not_excluded = [] if is_late else ["a copy of the log made during the transaction"]
     return _finding(group, sentence, found, severity="warn" if is_late else "info", not_excluded=not_excluded)
 
 
@@ -95,13 +95,13 @@ def _finding(
 DETECTORS = (
     Detector(
         code="IC-26",
-        title="Transactional commit that never counted",
+        title="Transactional commit that never took effect",
         section="Offsets disappeared",
-        in_group=find_commits_that_never_counted,
+        in_group=find_uncommitted,
         traps=(
-            "The cleaner removes aborted commits at once: where it has been, none are left to be found",
-            "An empty batch that is kept for the state of its producer is no open transaction",
-            "A copy may end in the middle of a transaction",
+            "The cleaner removes aborted commits at once, so a compacted log contains none",
+            "An empty batch that the cleaner keeps for the state of its producer is no open transaction",
+            "A copy of the log may end inside a transaction",
         ),
     ),
 )
