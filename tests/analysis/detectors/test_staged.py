@@ -37,4 +37,4 @@ def test_a_transaction_without_a_marker(tmp_path: Path, which: str, severity: st
 
     assert [each.severity for each in found] == [severity]
     if severity == "info":
-        assert "middle of a transaction" in str(found[0].not_excluded)
+        assert "made during the transaction" in str(found[0].not_excluded)
