@@ -29,7 +29,10 @@ DATA = Path(__file__).resolve().parent.parent / "tests" / "data"
 #: The log of `exhume demo`, of the checkout that the data belong to.
 DEMO_LOG = Path("src", "exhume", "cli", "demo_log")
 #: Columns that hold sentences. `message` is a line of standard error.
-FREE_TEXT = ("sentence", "not_excluded", "remedy", "reason", "first_reason", "what", "what_happens", "story", "message")
+FREE_TEXT = (
+    *("sentence", "not_excluded", "remedy", "reason", "first_reason", "what", "message"),
+    *("what_happens", "story", "hits", "near_misses", "undecidable"),
+)
 #: Columns with names that sentences repeat.
 _NAME_COLUMNS = ("path", "member_id", "group", "topic")
 _NUMBER = re.compile(r"-?\d+(?:[.,:]\d+)*")
@@ -86,6 +89,9 @@ def _answer_differences(log: str, command: str, before: Answer, after: Answer, i
     for column in ("arguments", "exit_code"):
         if before[column] != after[column]:
             yield Difference(log, command, "", None, column, before[column], after[column])
+    if command == "diagnose list":
+        # Each line is a code with its title.
+        ignored = (*ignored, "line")
     tables = [answer["tables"] | {"messages": [_message_row(line) for line in answer["messages"]]} for answer in (before, after)]
     for table in dict.fromkeys([*tables[0], *tables[1]]):
         old, new = (each.get(table) for each in tables)
@@ -166,7 +172,7 @@ def _folded(value: Any, row: Mapping[str, Any]) -> str:
         if isinstance(name, str) and len(name) > 1:
             text = text.replace(name, f"<{column}>")
     text = re.sub(r"'[^']*'|\"[^\"]*\"", "<name>", text) if isinstance(value, str) else text
-    return _NUMBER.sub("N", text)
+    return _NUMBER.sub("N", " ".join(text.split()))
 
 
 def record_all(wanted: argparse.Namespace) -> int:
