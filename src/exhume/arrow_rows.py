@@ -7,14 +7,13 @@ from typing import Any
 
 import pyarrow as pa
 
+from exhume.int64 import LARGEST_INT64, LEAST_INT64
+
 #: Rows of one record batch: bounds the memory of everything that streams.
 BATCH_ROWS = 8192
 
 #: Which log a row is of: (replica, offsets partition), the first two columns of most tables.
 Origin = tuple[str | None, int | None]
-
-#: The numbers that an int64 column can hold.
-LEAST_INT64, LARGEST_INT64 = -(2**63), 2**63 - 1
 
 
 def batch_of(schema: pa.Schema, rows: Sequence[Mapping[str, Any]]) -> pa.RecordBatch:

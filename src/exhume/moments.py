@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 
-from exhume.arrow_rows import LARGEST_INT64
 from exhume.errors import RequestError
+from exhume.int64 import LARGEST_INT64
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)

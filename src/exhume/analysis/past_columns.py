@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 
 from exhume.analysis.past import Past
-from exhume.arrow_rows import LARGEST_INT64
 from exhume.codecs.columns.arrow import texts
 from exhume.codecs.columns.pieces import Piece, pieces_of
 from exhume.codecs.columns.runs import Run, Scratch, runs_of
@@ -19,6 +18,7 @@ from exhume.codecs.log_directory import PartitionDirectory, SegmentFile
 from exhume.codecs.record_types import RECORD_TYPES, decode_record
 from exhume.codecs.salvage import Hole
 from exhume.codecs.segment_reader import SegmentBatch, SegmentReader
+from exhume.int64 import LARGEST_INT64
 
 #: Kernels count in 64 bits: what comes near to their end, as only damage does, is read batch by batch.
 _FAR = 1 << 62

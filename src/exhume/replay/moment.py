@@ -17,12 +17,12 @@ from dataclasses import dataclass, field, fields, replace
 from itertools import islice, takewhile
 from typing import Any, Literal
 
-from exhume.arrow_rows import LARGEST_INT64, LEAST_INT64
 from exhume.codecs.log_directory import PartitionDirectory
 from exhume.codecs.record_types import decode_record
 from exhume.codecs.records import Record
 from exhume.errors import RequestError
 from exhume.findings import Finding
+from exhume.int64 import LARGEST_INT64, LEAST_INT64
 from exhume.replay.broker_log import LoadedBatch, StrictLog, salvaged_batches
 from exhume.replay.verdict import LoadAborted
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from exhume.arrow_rows import LARGEST_INT64
 from exhume.codecs.columns.runs import readable
 from exhume.codecs.kernels import scan
 from exhume.fixtures.log_writer import PartitionWriter, offset_commit
+from exhume.int64 import LARGEST_INT64
 from exhume.replay.reading import LoadInputs
 from exhume.replay.releases import profile_for
 from exhume.replay.survivors.asked import ask_for, fold_asked

@@ -11,7 +11,6 @@ from typing import TypeVar, cast
 
 import numpy as np
 
-from exhume.arrow_rows import LARGEST_INT64
 from exhume.codecs.batch_format import MOST_OFFSETS_IN_SEGMENT
 from exhume.codecs.batches import Batch, CrcStatus, end_reason, first_offset, read_header_fields
 from exhume.codecs.columns.arrow import SameValues
@@ -23,6 +22,7 @@ from exhume.codecs.log_directory import PartitionDirectory, SegmentFile
 from exhume.codecs.salvage import Found, Hole
 from exhume.codecs.segment_reader import SegmentBatch, SegmentReader
 from exhume.codecs.wire import Buffer
+from exhume.int64 import LARGEST_INT64
 
 _Columns = TypeVar("_Columns")
 

@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from exhume.arrow_rows import LARGEST_INT64
 from exhume.codecs.partition_directory import PartitionDirectory
 from exhume.codecs.record_filter import RecordFilter
 from exhume.codecs.record_types import RECORD_TYPES
+from exhume.int64 import LARGEST_INT64
 from exhume.replay.spark.kinds import filtered_kinds, kinds
 
 #: Columns that are held against a collection, and the condition that they stand for.

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from exhume.arrow_rows import LARGEST_INT64
 from exhume.codecs.columns.runs import readable
 from exhume.codecs.file_content import looks_like
 from exhume.codecs.kernels import scan, times
 from exhume.codecs.kernels.primitives import Int64s
 from exhume.errors import DecompressionError
+from exhume.int64 import LARGEST_INT64
 from exhume.replay.broker_log import StrictLog
 from exhume.replay.moment import ClockOrder, Moment
 from exhume.replay.reading import CompiledLoad

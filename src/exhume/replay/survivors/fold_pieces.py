@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from exhume.arrow_rows import LARGEST_INT64
 from exhume.codecs.batch_format import MOST_OFFSETS_IN_SEGMENT
 from exhume.codecs.columns.runs import readable
 from exhume.codecs.columns.sections import Sections
@@ -17,6 +16,7 @@ from exhume.codecs.kernels import scan
 from exhume.codecs.kernels.lz4 import SLACK_BYTES
 from exhume.codecs.kernels.primitives import Bytes, Int64s
 from exhume.errors import DecompressionError
+from exhume.int64 import LARGEST_INT64
 from exhume.replay.broker_log import StrictLog
 from exhume.replay.reading import CompiledLoad
 from exhume.replay.survivors.ahead import fold_ahead

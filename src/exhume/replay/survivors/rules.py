@@ -6,11 +6,11 @@ import secrets
 
 import numpy as np
 
-from exhume.arrow_rows import LARGEST_INT64
 from exhume.codecs.compression import CODECS
 from exhume.codecs.kernels import scan
 from exhume.codecs.kernels.primitives import Int64s
 from exhume.codecs.record_types import GROUP_METADATA, LEGACY_OFFSET_COMMIT, OFFSET_COMMIT
+from exhume.int64 import LARGEST_INT64
 from exhume.replay.profiles import BrokerProfile, JavaProfile, ScalaProfile
 from exhume.replay.reading import LoadInputs, refused_formats
 
