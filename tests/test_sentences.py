@@ -19,7 +19,7 @@ def lag(found, end, group):
         sentence += f"; lag {end - 1}"
     not_excluded = ["a copy that is old"] if end else []
     not_excluded.append("two clocks")
-    yield finding("IC-00", sentence, group, not_excluded=not_excluded, remedy=next_step("See it", group, "state"))
+    yield finding("IC-00", sentence, group, not_excluded=not_excluded, remedy=next_step("See it", inputs, "state", "--group", group.name))
     yield undecidable("IC-00", "the log has " + _state(group), group)
     raise RequestError(f"no group {group!r}", remedy=_HELP)
 def _state(group) -> str:
@@ -45,7 +45,7 @@ def test_templates_come_from_constructors_variables_and_functions(tool: dict[str
         ("sentence +", "; lag {end - 1}"),
         ("not excluded", "a copy that is old"),
         ("not excluded", "two clocks"),
-        ("remedy", "See it"),
+        ("remedy", "See it: exhume state PATH --group {name}"),
         ("remedy", "Name one"),
         ("reason", "the log has {_state group}"),
         ("reason +", "no record of it"),

@@ -125,13 +125,22 @@ def templates(module: _Module, known: _Known) -> list[tuple[int, str, str]]:
         for place, value in given:
             if place in takes:
                 for line, text, is_part in _Reader(module, scope, known).texts(value):
-                    found.setdefault((f"{takes[place]} +" if is_part else takes[place], text), line)
+                    whole = text if is_part else f"{text}{_command(call)}"
+                    found.setdefault((f"{takes[place]} +" if is_part else takes[place], whole), line)
     for name, kind in _TABLES.items():
         table = module.constants.get(name)
         for value in table.values if isinstance(table, ast.Dict) else ():
             for line, text, is_part in _Reader(module, None, known).texts(value):
                 found.setdefault((f"{kind} +" if is_part else kind, text.replace("!r}", "}")), line)
     return sorted((line, kind, text) for (kind, text), line in found.items())
+
+
+def _command(call: ast.Call) -> str:
+    """Return the command after the purpose in a call of `next_step`; nothing for other calls."""
+    if _name_of(call.func) != "next_step":
+        return ""
+    _, _, subcommand, *arguments = ("".join(_template(each)) for each in call.args)
+    return f": exhume {' '.join([subcommand, 'PATH', *arguments])}"
 
 
 def _calls(node: ast.AST, scope: ast.FunctionDef | None) -> Iterator[tuple[ast.FunctionDef | None, ast.Call]]:

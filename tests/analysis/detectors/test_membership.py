@@ -140,7 +140,7 @@ def test_an_owner_that_does_not_commit_one_partition(tmp_path: Path) -> None:
     finding = said(hit("IC-20b", tmp_path, "it may have no new records"), "IC-20b")
 
     assert (finding.severity, finding.confidence, finding.partition, finding.member_id) == ("info", "possible", 2, "A")
-    assert "committed 2 other partitions in that time" in finding.sentence
+    assert "offsets of 2 other partitions in that time" in finding.sentence
     assert "without new records" in (finding.not_excluded or "")
 
 
@@ -155,7 +155,10 @@ def test_an_owner_that_did_not_commit_for_a_time_though_it_commits_unchanged_off
     finding = said(hit("IC-20b", tmp_path, "for a time, by a client that also commits unchanged offsets"), "IC-20b")
 
     assert (finding.severity, finding.confidence, finding.partition, finding.member_id) == ("warn", "likely", 2, "A")
-    assert "a@h1 (A) did not commit this partition for 5 min, 61 times the usual interval, and committed 2 other" in finding.sentence
+    assert (
+        "a@h1 (A) committed no offset of this partition for 5 min (61 times the usual interval), and committed offsets of 2 other"
+        in finding.sentence
+    )
     assert "leader epoch 1 of the offsets partition began in that time" in finding.sentence
     assert evidence_offsets(finding) == [24, 147]
 
@@ -250,7 +253,7 @@ def test_members_without_a_common_topic(tmp_path: Path) -> None:
     findings = hit("IC-24a", tmp_path, codes=ALL)
 
     assert "billing@h1 (A) subscribes to bills, and mail@h2 (B) subscribes to mails" in said(findings, "IC-24a").sentence
-    assert "other (1 partition: 0) was committed while the group had 2 members" in said(findings, "IC-24b").sentence
+    assert "the group committed offsets of other (1 partition: 0) while it had 2 members" in said(findings, "IC-24b").sentence
 
 
 def test_a_deployment_that_adds_a_topic_keeps_a_common_topic(tmp_path: Path) -> None:
@@ -330,7 +333,7 @@ def test_range_is_uneven_for_topics_of_one_partition(tmp_path: Path) -> None:
     finding = said(hit("IC-34", tmp_path), "IC-34")
 
     assert (finding.severity, finding.confidence) == ("info", "proof")
-    assert "a@h1 (A) got 3 partitions and b@h2 (B) got 0, for the same subscription to 3 topics, from range: range" in finding.sentence
+    assert "a@h1 (A) got 3 partitions and b@h2 (B) got 0 from range, for the same subscription to 3 topics: range" in finding.sentence
 
 
 def test_more_than_any_assignor_gives_is_a_warning(tmp_path: Path) -> None:

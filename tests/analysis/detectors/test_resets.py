@@ -49,7 +49,7 @@ def test_replication_commits_every_minute(tmp_path: Path, which: str) -> None:
     found = said(findings, "IC-33")
     assert codes_of(findings) == {"IC-33"}
     assert (found.severity, found.confidence) == ("info", "likely")
-    assert "commits 2 partitions every 60 s, while the group has no members" in found.sentence
+    assert "commits offsets of 2 partitions every 60 s, while the group has no members" in found.sentence
 
 
 def test_replication_wrote_an_untranslated_offset(tmp_path: Path) -> None:

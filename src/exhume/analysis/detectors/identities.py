@@ -182,7 +182,7 @@ def _foreign_commits(group: GroupCase) -> Iterator[Finding]:
         some = ", ".join(str(partition) for partition in partitions[:NAMED]) + (" …" if len(partitions) > NAMED else "")
         yield finding(
             "IC-24b",
-            f"{topic} ({counted(len(partitions), 'partition')}: {some}) was committed while the group had"
+            f"the group committed offsets of {topic} ({counted(len(partitions), 'partition')}: {some}) while it had"
             f" {counted(len(members), 'member')}, and none of them subscribed to it",
             group,
             evidence=[listed[0][0], *(last for _, _, last in listed)],

@@ -81,8 +81,8 @@ def _went_on(other: KeyHistory, pause: CommitPause) -> bool:
 def _finding(group: GroupCase, history: KeyHistory, found: _Found, more: int, *, is_habit: bool) -> Finding:
     pause, epochs = found.pause, group.log_context.epochs
     sentence = (
-        f"the owner {who(found.member)} did not commit this partition for {span(pause.length_ms)},"
-        f" {pause.length_ms / pause.usual_interval_ms:.0f} times the usual interval, and committed"
+        f"the owner {who(found.member)} committed no offset of this partition for {span(pause.length_ms)}"
+        f" ({pause.length_ms / pause.usual_interval_ms:.0f} times the usual interval), and committed offsets of"
         f" {counted(found.others, 'other partition')} in that time"
     )
     if not is_habit:

@@ -148,9 +148,8 @@ def find_replicated_positions(group: GroupCase, inputs: Inputs) -> Iterator[Find
         return
     alarms, evidence = _alarms(group, keys, bursts, inputs)
     is_mirror = abs(period_ms - _MIRROR_PERIOD_MS) <= _SPREAD * _MIRROR_PERIOD_MS
-    sentence = (
-        f"a process outside the group commits {counted(len(keys), 'partition')} every {span(period_ms)}, while the group has no members"
-    )
+    synced = f"offsets of {counted(len(keys), 'partition')} every {span(period_ms)}"
+    sentence = f"a process outside the group commits {synced}, while the group has no members"
     yield finding(
         "IC-33",
         f"{sentence}{'; ' if alarms else ''}{'; '.join(alarms)}",

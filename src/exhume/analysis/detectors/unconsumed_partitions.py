@@ -88,7 +88,7 @@ def _without_owner(group: GroupCase, sizes: TopicSizes) -> Iterator[Finding]:
         sizes_known = ", ".join(
             known_size.sentence() if (known_size := known[topic]) else f"the size of {topic} is not known" for topic in unsure[:MORE_NAMED]
         )
-        reason = f"the log does not show all partitions of these topics, and higher ones may have no owner: {sizes_known}"
+        reason = f"these topics may have more partitions than the log shows, and no member may own those: {sizes_known}"
         yield undecidable("IC-20a", reason, group, remedy="Add --topics FILE", evidence=steps[-1:])
 
 
@@ -187,8 +187,8 @@ def _silent_key(group: GroupCase, inputs: Inputs, place: int, history: KeyHistor
     if member.is_away:
         return None
     sentence = (
-        f"the owner {who(member)} has not committed this partition for {span(length_ms)}, {length_ms / usual_ms:.0f} times the usual"
-        f" interval, and committed {counted(len(going_on), 'other partition')} in that time"
+        f"the owner {who(member)} has committed no offset of this partition for {span(length_ms)}"
+        f" ({length_ms / usual_ms:.0f} times the usual interval), and offsets of {counted(len(going_on), 'other partition')} in that time"
     )
     not_excluded = []
     if end_offset is not None:
@@ -227,14 +227,14 @@ def find_uneven(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # noqa:
         assignor = stretch.first.protocol or most.server_assignor or "the default assignor"
         by_range = assignor == "range" and difference <= topics
         sentence = (
-            f"{who(most)} got {counted(len(_plan(most)), 'partition')} and {who(least)} got {len(_plan(least))}, for the same subscription"
-            f" to {counted(topics, 'topic')}, from {assignor}"
+            f"{who(most)} got {counted(len(_plan(most)), 'partition')} and {who(least)} got {len(_plan(least))} from {assignor}, for the"
+            f" same subscription to {counted(topics, 'topic')}"
         )
         if by_range:
             sentence += ": range assigns topics with few partitions this way"
         not_excluded = ["an assignment by racks"] if most.rack_id is not None else []
         if assignor not in (*_EAGER, "cooperative-sticky", "uniform"):
-            not_excluded.append(f"an intention of {assignor}")
+            not_excluded.append(f"an assignor ({assignor}) that assigns this way on purpose")
         yield finding(
             "IC-34",
             sentence,

@@ -46,7 +46,13 @@ def find_undecodable(partition: PartitionCase, inputs: Inputs) -> Iterator[Findi
             confidence="proof",
             evidence=[rows],
             not_excluded=("a compatible broker that writes other bytes", "a release newer than all releases that exhume knows"),
-            remedy=next_step("See the first of these records byte by byte", inputs, "dump", "--annotate", *which),
+            remedy=next_step(
+                "exhume load-check shows the releases that refuse such a record; see the first one byte by byte",
+                inputs,
+                "dump",
+                "--annotate",
+                *which,
+            ),
         )
 
 

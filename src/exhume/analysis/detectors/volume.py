@@ -67,7 +67,7 @@ def _flood(group: GroupCase, hot: Sequence[KeyHistory]) -> Finding:
     return finding(
         "IC-12",
         f"{hottest.topic}-{hottest.partition} was committed more than once a second for {span(length_ms)};"
-        f" {hottest.repeats / max(hottest.commits, 1):.0%} of its {hottest.commits} commits repeat the offset before{rate};"
+        f" {hottest.repeats / max(hottest.commits, 1):.0%} of its {hottest.commits} commits repeat the previous offset{rate};"
         f" {counted(len(hot), 'partition')} with such a rate, {sum(key.commit_bytes for key in hot)} bytes of commits",
         group,
         topic=hottest.topic,
