@@ -35,6 +35,8 @@ FREE_TEXT = (
 )
 #: Columns with names that sentences repeat.
 _NAME_COLUMNS = ("path", "member_id", "group", "topic")
+#: Rows of larger tables are paired by their numbers where both have as many.
+_MOST_ROWS_TO_PAIR = 1000
 _NUMBER = re.compile(r"-?\d+(?:[.,:]\d+)*")
 
 
@@ -140,7 +142,7 @@ def _row_differences(before: Row | None, after: Row | None, ignored: Sequence[st
 
 def _paired(before: list[Row], after: list[Row], ignored: Sequence[str]) -> Iterator[tuple[int, Row | None, Row | None]]:
     """Row number, row before, row after; None for a row that the other side does not have."""
-    if len(before) == len(after):
+    if len(before) == len(after) > _MOST_ROWS_TO_PAIR:
         for number, pair in enumerate(zip(before, after, strict=True)):
             yield number, *pair
         return
