@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Literal, TypedDict
+
 import pyarrow as pa
 import pytest
 
-from exhume.arrow_rows import column
+from exhume.arrow_rows import Int8, Int16, Int32, Json, OfLog, UInt32, column, schema_of, table_of
 
 MOST = 2**63 - 1
 
@@ -17,3 +19,81 @@ def test_a_difference_that_does_not_fit_becomes_the_nearest_number_that_does() -
 def test_a_number_that_a_narrower_type_does_not_hold_is_a_mistake() -> None:
     with pytest.raises((pa.ArrowInvalid, OverflowError)):
         column(pa.int32(), [2**40])
+
+
+class Endpoint(TypedDict):
+    host: str
+    port: Int32 | None
+
+
+class Row(OfLog):
+    """Every type that a column can have."""
+
+    text: str
+    outcome: Literal["COMMIT", "ABORT"] | None
+    number: int | None
+    tiny: Int8
+    small: Int16 | None
+    unsigned: UInt32
+    share: float
+    is_late: bool
+    content: bytes | None
+    document: Json | None
+    names: list[str]
+    numbers: list[Int32] | None
+    endpoint: Endpoint | None
+    endpoints: list[Endpoint]
+
+
+def test_the_type_of_rows_is_the_schema_of_their_table() -> None:
+    endpoint = pa.struct([("host", pa.string()), ("port", pa.int32())])
+    assert schema_of(Row) == pa.schema(
+        [
+            ("replica", pa.string()),
+            ("offsets_partition", pa.int32()),
+            ("text", pa.string()),
+            ("outcome", pa.string()),
+            ("number", pa.int64()),
+            ("tiny", pa.int8()),
+            ("small", pa.int16()),
+            ("unsigned", pa.uint32()),
+            ("share", pa.float64()),
+            ("is_late", pa.bool_()),
+            ("content", pa.binary()),
+            ("document", pa.json_()),
+            ("names", pa.list_(pa.string())),
+            ("numbers", pa.list_(pa.int32())),
+            ("endpoint", endpoint),
+            ("endpoints", pa.list_(endpoint)),
+        ]
+    )
+
+
+def test_rows_of_a_type_come_back_from_their_table() -> None:
+    row: Row = {
+        "replica": "a",
+        "offsets_partition": 7,
+        "text": "t",
+        "outcome": "COMMIT",
+        "number": None,
+        "tiny": 1,
+        "small": 2,
+        "unsigned": 2**32 - 1,
+        "share": 0.5,
+        "is_late": True,
+        "content": b"c",
+        "document": "{}",
+        "names": ["n"],
+        "numbers": None,
+        "endpoint": {"host": "h", "port": 1},
+        "endpoints": [],
+    }
+    assert table_of(schema_of(Row), [row]).to_pylist() == [row]
+
+
+def test_a_type_that_no_column_holds_is_a_mistake() -> None:
+    class Wrong(TypedDict):
+        state: set[str]
+
+    with pytest.raises(TypeError, match="no column holds set"):
+        schema_of(Wrong)

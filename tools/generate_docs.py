@@ -35,7 +35,7 @@ from exhume.analysis.growth import COMPACTION, GROWTH
 from exhume.analysis.history import HISTORY
 from exhume.analysis.inspection import INSPECTION_TABLES
 from exhume.analysis.ownership import OWNERS
-from exhume.analysis.rebalances import REBALANCES
+from exhume.analysis.rebalance_rows import REBALANCES
 from exhume.analysis.reset_plan import RESET_PLAN, RESET_RECORDS
 from exhume.analysis.summary import GROUP_SUMMARY
 from exhume.analysis.transactions import STABLE_OFFSETS, TRANSACTIONS

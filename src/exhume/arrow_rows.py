@@ -1,9 +1,22 @@
-"""Rows into Arrow: the one place where Python values become columns of a schema."""
+"""Rows into Arrow: the one place where Python values become columns of a schema.
+
+A table is declared once, as the type of its rows:
+
+    class OwnerRow(OfLog):
+        group: str
+        partition: Int32 | None
+
+    OWNERS = schema_of(OwnerRow)
+
+Functions that make or read rows are annotated with the type, so that mypy knows the names of columns and what they hold. `| None` says
+that a column may be null.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, TypedDict, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 import pyarrow as pa
 
@@ -14,6 +27,55 @@ BATCH_ROWS = 8192
 
 #: Which log a row is of: (replica, offsets partition), the first two columns of most tables.
 Origin = tuple[str | None, int | None]
+
+# Numbers that are narrower than 64 bits in a column, and text that is JSON.
+Int8 = Annotated[int, pa.int8()]
+Int16 = Annotated[int, pa.int16()]
+Int32 = Annotated[int, pa.int32()]
+UInt32 = Annotated[int, pa.uint32()]
+Json = Annotated[str, pa.json_()]
+
+_ARROW_TYPES = {str: pa.string(), int: pa.int64(), bool: pa.bool_(), float: pa.float64(), bytes: pa.binary()}
+
+
+class OfLog(TypedDict):
+    """The columns that say which log a row is of."""
+
+    replica: str | None
+    offsets_partition: Int32 | None
+
+
+def of_log(replica: str | None, offsets_partition: int | None) -> OfLog:
+    """The columns of this log."""
+    return {"replica": replica, "offsets_partition": offsets_partition}
+
+
+def schema_of(row: type) -> pa.Schema:
+    """The schema of a table with such rows, which are a `TypedDict`: its keys are the columns."""
+    return pa.schema(list(_fields(row)))
+
+
+def _fields(row: type) -> Iterator[pa.Field]:
+    for name, column_type in get_type_hints(row, include_extras=True).items():
+        yield pa.field(name, _arrow_type(column_type))
+
+
+def _arrow_type(column_type: Any) -> pa.DataType:
+    match get_origin(column_type):
+        case None if is_typeddict(column_type):
+            return pa.struct(list(_fields(column_type)))
+        case None:
+            return _ARROW_TYPES[column_type]
+        case origin if origin is Literal:
+            return _ARROW_TYPES[type(get_args(column_type)[0])]
+        case origin if origin is Annotated:
+            return column_type.__metadata__[0]
+        case origin if origin is list:
+            return pa.list_(_arrow_type(*get_args(column_type)))
+        case origin if origin in (Union, UnionType):
+            (some,) = (each for each in get_args(column_type) if each is not NoneType)
+            return _arrow_type(some)
+    raise TypeError(f"no column holds {column_type}")
 
 
 def batch_of(schema: pa.Schema, rows: Sequence[Mapping[str, Any]]) -> pa.RecordBatch:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import exhume
 from exhume.cli.demo import DEMO_LOG
-from exhume.codecs.annotation import ANNOTATION, annotate
+from exhume.codecs.annotation import ANNOTATION, AnnotationRow, annotate
 from exhume.codecs.batches import BatchWalk
 from exhume.codecs.record_types import COMMIT, encode_key, encode_value
 from exhume.codecs.records import read_records
@@ -23,7 +23,7 @@ from exhume.fixtures.log_writer import KeyValue, PartitionWriter, group_metadata
 
 DATA = Path(__file__).parent.parent / "data"
 
-Row = dict[str, Any]
+Row = AnnotationRow
 
 COMMITTED = offset_commit("billing", "orders", 3, 42, commit_timestamp_ms=1_700_000_000_000, metadata="m")
 
@@ -258,7 +258,7 @@ def test_any_key_and_any_value_are_covered(key: bytes | None, value: bytes | Non
     data = encode_batch([NewRecord(5, 0, key, value)], base_offset=5, magic=magic)
     [batch] = BatchWalk(data)
     [record] = read_records(data, batch)
-    rows = [{"path": "", **row} for row in annotate(data, batch, record)]
+    rows = list(annotate({"replica": None, "offsets_partition": None, "path": ""}, data, batch, record))
 
     assert_no_byte_is_left_out_or_taken_twice(rows)
     shown = {part: bytes.fromhex("".join(row["bytes"] for row in fields)) for part, fields in parts_of(rows)}

@@ -103,9 +103,9 @@ class AfterPasses:
         rows: dict[str, list[Row]] = {name: [] for name in SCHEMAS}
         for load, partition_state in self.loads:
             origin = {"replica": load.partition.replica, "offsets_partition": load.partition.offsets_partition}
-            rows["loads"].append(origin | load.row)
+            rows["loads"].append({**origin, **load.row})
             for name, partition_rows in state_rows(partition_state, self.names).items():
-                rows[name] += [origin | row for row in partition_rows]
+                rows[name] += [{**origin, **row} for row in partition_rows]
         return {name: table(name, table_rows).to_pylist() for name, table_rows in rows.items()}
 
 

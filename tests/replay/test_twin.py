@@ -85,8 +85,8 @@ def as_answer(partition_state: PartitionState) -> naive.Answer:
     answer.groups = {row["group"]: {**row, "members": {}} for row in rows["groups"]}
     for member in rows["members"]:
         answer.groups[member["group"]]["members"][member["member_id"]] = (member.get("member_epoch"), member.get("member_state"))
-    answer.offsets = {(row["group"], row["topic"], row["partition"]): row for row in rows["offsets"]}
-    answer.pending = {(row["producer_id"], (row["group"], row["topic"], row["partition"])): row for row in rows["pending_offsets"]}
+    answer.offsets = {(row["group"], row["topic"], row["partition"]): dict(row) for row in rows["offsets"]}
+    answer.pending = {(row["producer_id"], (row["group"], row["topic"], row["partition"])): dict(row) for row in rows["pending_offsets"]}
     return answer
 
 

@@ -22,37 +22,39 @@ leader, whose checkpoint nobody knows, and every record up to the log end may ha
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal
+from typing import Literal
 
 import pyarrow as pa
 
 from exhume.analysis.past import Past, read_pasts
-from exhume.arrow_rows import Origin, table_of
+from exhume.arrow_rows import OfLog, Origin, schema_of, table_of
 from exhume.codecs.segment_reader import SegmentReader
 from exhume.replay.state import CoordinatorState
+from exhume.replay.state_tables import LoadRow
 from exhume.replay.verdict import LOADED_IN_MEMORY
 
 Grade = Literal["certain", "at_least", "unknown"]
 
-#: One row per group of the state, per group that shows only behind its moment and may have been there, and one without a group where
-#: some may have been there that left no record. `last_record_offset` is that of the moment, `missing_offsets` counts what is missing up to
-#: it, from `first_gap_offset` to `last_gap_offset`; `next_record_offset` is the group's first record behind it. `first_dirty_offset` is
-#: the cleaner's checkpoint, null where there is none.
-COMPLETENESS = pa.schema(
-    [
-        ("replica", pa.string()),
-        ("offsets_partition", pa.int32()),
-        ("group", pa.string()),
-        ("grade", pa.string()),
-        ("reason", pa.string()),
-        ("last_record_offset", pa.int64()),
-        ("missing_offsets", pa.int64()),
-        ("first_gap_offset", pa.int64()),
-        ("last_gap_offset", pa.int64()),
-        ("next_record_offset", pa.int64()),
-        ("first_dirty_offset", pa.int64()),
-    ]
-)
+
+class CompletenessRow(OfLog):
+    """One row per group of the state, per group that shows only behind its moment and may have been there, and one without a group where
+    some may have been there that left no record. `last_record_offset` is that of the moment, `missing_offsets` counts what is missing up to
+    it, from `first_gap_offset` to `last_gap_offset`; `next_record_offset` is the group's first record behind it. `first_dirty_offset` is
+    the cleaner's checkpoint, null where there is none.
+    """
+
+    group: str | None
+    grade: Grade
+    reason: str
+    last_record_offset: int | None
+    missing_offsets: int
+    first_gap_offset: int | None
+    last_gap_offset: int | None
+    next_record_offset: int | None
+    first_dirty_offset: int | None
+
+
+COMPLETENESS = schema_of(CompletenessRow)
 
 _WORDS: Mapping[str, str] = {
     "certain": "certain",
@@ -65,7 +67,8 @@ _PENDING = "a commit that was pending may have taken along the one that still he
 
 def grade_groups(reader: SegmentReader, state: CoordinatorState) -> pa.Table:
     """The grades of every group of this state, which was loaded from what `reader` reads, as `COMPLETENESS`, ordered by group."""
-    loads = {(row["replica"], row["offsets_partition"]): row for row in state.loads.to_pylist()}
+    loaded: list[LoadRow] = state.loads.to_pylist()
+    loads = {(row["replica"], row["offsets_partition"]): row for row in loaded}
     shown: dict[Origin, set[str]] = {origin: set() for origin in loads}
     pending: dict[Origin, set[str]] = {origin: set() for origin in loads}
     for name in ("groups", "offsets", "pending_offsets"):
@@ -74,13 +77,14 @@ def grade_groups(reader: SegmentReader, state: CoordinatorState) -> pa.Table:
             shown[origin].add(row["group"])
             if name == "pending_offsets":
                 pending[origin].add(row["group"])
-    rows: list[dict[str, Any]] = []
+    rows: list[CompletenessRow] = []
     for origin, past in read_pasts(reader, loads, _moment_offset).items():
         rows += _rows(past, loads[origin], shown[origin], pending[origin])
-    return table_of(COMPLETENESS, sorted(rows, key=lambda row: (row["group"] is None, row["group"], row["replica"])))
+    rows.sort(key=lambda row: (row["group"] is None, row["group"], row["replica"]))
+    return table_of(COMPLETENESS, rows)
 
 
-def grade_at_end(load: Mapping[str, Any], start_offset: int, missing: int, *, has_damage: bool, is_pending: bool) -> tuple[Grade, str]:
+def grade_at_end(load: LoadRow, start_offset: int, missing: int, *, has_damage: bool, is_pending: bool) -> tuple[Grade, str]:
     """The grade of a group at the end of a log, and the reason, from what is known of the log as a whole: as `grade_groups` would say.
 
     `start_offset` is where the log begins, `missing` how many offsets behind that no record holds.
@@ -100,22 +104,22 @@ def grade_at_end(load: Mapping[str, Any], start_offset: int, missing: int, *, ha
 
 def completeness_sentence(completeness: pa.Table) -> str:
     """The grades in one sentence, for people."""
-    rows = completeness.to_pylist()
+    rows: list[CompletenessRow] = completeness.to_pylist()
     grades = [row["grade"] for row in rows if row["group"] is not None]
     counts = [f"{grades.count(grade)} {words}" for grade, words in _WORDS.items() if grade in grades]
     traceless = "; others that left no record may have been there" if len(grades) < len(rows) else ""
     return f"how complete the past is, by groups: {', '.join(counts) or 'none was there'}{traceless}"
 
 
-def _moment_offset(load: Mapping[str, Any], start_offset: int) -> int | None:
+def _moment_offset(load: LoadRow, start_offset: int) -> int | None:
     if load["at_offset"] is not None:
-        return int(load["at_offset"])
+        return load["at_offset"]
     if load["at_time_ms"] is None:
         return None
-    return start_offset - 1 if load["last_record_offset"] is None else int(load["last_record_offset"])
+    return start_offset - 1 if load["last_record_offset"] is None else load["last_record_offset"]
 
 
-def _rows(past: Past, load: Mapping[str, Any], shown: set[str], pending: set[str]) -> Iterator[dict[str, Any]]:
+def _rows(past: Past, load: LoadRow, shown: set[str], pending: set[str]) -> Iterator[CompletenessRow]:
     last_offset = past.last_offset
     before = [(first, min(last, last_offset)) for first, last in past.gaps if first <= last_offset]
     missing = sum(last - first + 1 for first, last in before)
@@ -138,7 +142,7 @@ def _rows(past: Past, load: Mapping[str, Any], shown: set[str], pending: set[str
         }
 
 
-def _grade(past: Past, load: Mapping[str, Any], missing: int, group: str | None, *, is_shown: bool, is_pending: bool) -> tuple[Grade, str]:
+def _grade(past: Past, load: LoadRow, missing: int, group: str | None, *, is_shown: bool, is_pending: bool) -> tuple[Grade, str]:
     doubtful: Grade = "at_least" if is_shown else "unknown"
     if load["outcome"] not in LOADED_IN_MEMORY:
         return "unknown", f"the load ended as {load['outcome']}"

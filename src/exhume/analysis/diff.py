@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -12,32 +12,36 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from exhume.analysis.table_comparison import differ, match, rows_of, texts_of
+from exhume.arrow_rows import Int32, Json, schema_of
 from exhume.codecs.json_values import to_json
 from exhume.replay.state import CoordinatorState
 from exhume.replay.state_tables import SCHEMAS
 
-#: One row per value that differs. `table` is the state table, `key` what tells its rows apart besides the columns that stand here for
-#: themselves (null where that is nothing). `change` is added, removed or changed. Of a row that was added or removed, `column` is the one
-#: that says most about it, null where the key says all. Values are JSON, null where there is none. The record offsets are those of the
-#: records that made the two rows; `replica` and `offsets_partition` are null where the two sides do not agree on them.
-DIFF = pa.schema(
-    [
-        ("table", pa.string()),
-        ("change", pa.string()),
-        ("replica", pa.string()),
-        ("offsets_partition", pa.int32()),
-        ("group", pa.string()),
-        ("member_id", pa.string()),
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("key", pa.json_()),
-        ("column", pa.string()),
-        ("before", pa.json_()),
-        ("after", pa.json_()),
-        ("before_record_offset", pa.int64()),
-        ("after_record_offset", pa.int64()),
-    ]
-)
+
+class DiffRow(TypedDict):
+    """One row per value that differs. `table` is the state table, `key` what tells its rows apart besides the columns that stand here for
+    themselves (null where that is nothing). `change` is added, removed or changed. Of a row that was added or removed, `column` is the one
+    that says most about it, null where the key says all. Values are JSON, null where there is none. The record offsets are those of the
+    records that made the two rows; `replica` and `offsets_partition` are null where the two sides do not agree on them.
+    """
+
+    table: str
+    change: str
+    replica: str | None
+    offsets_partition: Int32 | None
+    group: str | None
+    member_id: str | None
+    topic: str | None
+    partition: Int32 | None
+    key: Json | None
+    column: str | None
+    before: Json | None
+    after: Json | None
+    before_record_offset: int | None
+    after_record_offset: int | None
+
+
+DIFF = schema_of(DiffRow)
 
 _Rows = npt.NDArray[np.int64]
 

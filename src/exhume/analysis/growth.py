@@ -11,88 +11,99 @@ drops too, and markers are not counted, so it is a lower bound.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from exhume.analysis.growth_tally import NO_TIME, Tally, measures, reach_of, summed_by_hour
-from exhume.arrow_rows import Origin, table_of
+from exhume.arrow_rows import OfLog, Origin, of_log, schema_of, table_of
 from exhume.codecs.log_directory import PartitionDirectory
 from exhume.codecs.record_types import decode_record
 
 GrowthBy = Literal["group", "topic", "type", "hour"]
 
-#: One row per group, topic, record type or hour, the largest first. Bytes are those on disk. `live`: no later record has their key;
-#: `superseded`: one has; `tombstone`: live tombstones; `freeable`: what compaction would free now. `keys` counts distinct ones, null by
-#: hour. What has no group or topic is null there; `type` is that of the dump. `share` is of the bytes of all records here.
-GROWTH = pa.schema(
-    [
-        ("replica", pa.string()),
-        ("offsets_partition", pa.int32()),
-        ("group", pa.string()),
-        ("topic", pa.string()),
-        ("type", pa.string()),
-        ("hour_at_ms", pa.int64()),
-        ("records", pa.int64()),
-        ("size_bytes", pa.int64()),
-        ("share", pa.float64()),
-        ("keys", pa.int64()),
-        ("live_records", pa.int64()),
-        ("live_bytes", pa.int64()),
-        ("superseded_records", pa.int64()),
-        ("superseded_bytes", pa.int64()),
-        ("tombstone_records", pa.int64()),
-        ("tombstone_bytes", pa.int64()),
-        ("freeable_records", pa.int64()),
-        ("freeable_bytes", pa.int64()),
-        ("first_record_offset", pa.int64()),
-        ("last_record_offset", pa.int64()),
-        ("last_timestamp_ms", pa.int64()),
-    ]
-)
 
-#: One row per offsets partition: what a cleaner finds there. `first_dirty_offset` is its checkpoint, else the log's begin;
-#: `first_uncleanable_offset` the base of the segment where it has to stop, `stopped_by` why: active_segment, or open_transaction, which
-#: begins at `open_transaction_offset`. `dirty_bytes` lie between the two, and `dirty_ratio` is what min.cleanable.dirty.ratio (0.5) is
-#: compared with; `first_dirty_timestamp_ms` is the newest in the first segment that is not clean. `other_bytes` are in no record: empty
-#: batches, damage.
-COMPACTION = pa.schema(
-    [
-        ("replica", pa.string()),
-        ("offsets_partition", pa.int32()),
-        ("segments", pa.int64()),
-        ("size_bytes", pa.int64()),
-        ("records", pa.int64()),
-        ("keys", pa.int64()),
-        ("live_bytes", pa.int64()),
-        ("superseded_bytes", pa.int64()),
-        ("freeable_records", pa.int64()),
-        ("freeable_bytes", pa.int64()),
-        ("marker_bytes", pa.int64()),
-        ("other_bytes", pa.int64()),
-        ("active_segment_bytes", pa.int64()),
-        ("first_dirty_offset", pa.int64()),
-        ("first_uncleanable_offset", pa.int64()),
-        ("stopped_by", pa.string()),
-        ("open_transaction_offset", pa.int64()),
-        ("dirty_bytes", pa.int64()),
-        ("dirty_ratio", pa.float64()),
-        ("closed_superseded_share", pa.float64()),
-        ("first_dirty_timestamp_ms", pa.int64()),
-        ("last_record_offset", pa.int64()),
-        ("last_timestamp_ms", pa.int64()),
-    ]
-)
+class GrowthRow(OfLog):
+    """One row per group, topic, record type or hour, the largest first. Bytes are those on disk. `live`: no later record has their key;
+    `superseded`: one has; `tombstone`: live tombstones; `freeable`: what compaction would free now. `keys` counts distinct ones, null by
+    hour. What has no group or topic is null there; `type` is that of the dump. `share` is of the bytes of all records here.
+    """
+
+    group: str | None
+    topic: str | None
+    type: str | None
+    hour_at_ms: int | None
+    records: int
+    size_bytes: int
+    share: float
+    keys: int | None
+    live_records: int
+    live_bytes: int
+    superseded_records: int
+    superseded_bytes: int
+    tombstone_records: int
+    tombstone_bytes: int
+    freeable_records: int
+    freeable_bytes: int
+    first_record_offset: int
+    last_record_offset: int
+    last_timestamp_ms: int | None
+
+
+GROWTH = schema_of(GrowthRow)
+
+
+class CleanerProgress(TypedDict):
+    """The columns of `CompactionRow` that say how far a cleaner came, and what it left."""
+
+    size_bytes: int
+    superseded_bytes: int
+    first_dirty_offset: int
+    first_dirty_timestamp_ms: int | None
+    stopped_by: str
+    open_transaction_offset: int | None
+
+
+class CompactionRow(OfLog):
+    """One row per offsets partition: what a cleaner finds there. `first_dirty_offset` is its checkpoint, else the log's begin;
+    `first_uncleanable_offset` the base of the segment where it has to stop, `stopped_by` why: active_segment, or open_transaction, which
+    begins at `open_transaction_offset`. `dirty_bytes` lie between the two, and `dirty_ratio` is what min.cleanable.dirty.ratio (0.5) is
+    compared with; `first_dirty_timestamp_ms` is the newest in the first segment that is not clean. `other_bytes` are in no record: empty
+    batches, damage.
+    """
+
+    segments: int
+    size_bytes: int
+    records: int
+    keys: int
+    live_bytes: int
+    superseded_bytes: int
+    freeable_records: int
+    freeable_bytes: int
+    marker_bytes: int
+    other_bytes: int
+    active_segment_bytes: int
+    first_dirty_offset: int
+    first_uncleanable_offset: int
+    stopped_by: str
+    open_transaction_offset: int | None
+    dirty_bytes: int
+    dirty_ratio: float | None
+    closed_superseded_share: float | None
+    first_dirty_timestamp_ms: int | None
+    last_record_offset: int | None
+    last_timestamp_ms: int | None
+
+
+COMPACTION = schema_of(CompactionRow)
 
 #: So many records are looked at together: the more, the fewer keys are met anew.
 _ROWS_TOGETHER = 1 << 18
-_SHARES = ("share", "dirty_ratio", "closed_superseded_share")
 _END_TXN_MARKER = "end_txn_marker"
-_Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,25 +132,26 @@ def growth_of(
         now_ms: the time that delete horizons are compared with.
     """
     reaches = {_origin_of(directory): reach_of(directory, open_transactions.get(_origin_of(directory))) for directory in directories}
-    rows: list[_Row] = []
-    partitions: list[_Row] = []
+    lines: list[tuple[OfLog, _Line]] = []
+    partitions: list[CompactionRow] = []
     for origin, chunks in _by_partition(sizes):
         tally = Tally(reaches[origin], now_ms, has_hours=by == "hour")
         for chunk in chunks:
             tally.add(chunk)
-        place = {"replica": origin[0], "offsets_partition": origin[1]}
-        rows += [place | row for row in _rows(tally, by)] if by is not None else []
-        partitions.append(place | _partition_row(tally))
-    total = sum(row["size_bytes"] for row in rows) or 1
-    rows = [_rounded(row | {"share": round(row["size_bytes"] / total, 4)}) for row in rows]
+        log = of_log(*origin)
+        lines += [(log, line) for line in _lines(tally, by)] if by is not None else []
+        partitions.append(_partition_row(log, tally))
+    total = sum(line.measures["size_bytes"] for _, line in lines) or 1
+    rows = [_row(log, line, total) for log, line in lines]
     rows.sort(key=(lambda row: row["hour_at_ms"] or 0) if by == "hour" else (lambda row: -row["size_bytes"]))
-    return Growth(table_of(GROWTH, rows), table_of(COMPACTION, [_rounded(row) for row in partitions]))
+    return Growth(table_of(GROWTH, rows), table_of(COMPACTION, partitions))
 
 
 def growth_sentence(growth: Growth) -> str:
     """What there is and what compaction would free, in one sentence, for people."""
-    rows = growth.partitions.to_pylist()
-    size, freeable, live = (sum(row[name] for row in rows) for name in ("size_bytes", "freeable_bytes", "live_bytes"))
+    rows: list[CompactionRow] = growth.partitions.to_pylist()
+    size = sum(row["size_bytes"] for row in rows)
+    freeable, live = sum(row["freeable_bytes"] for row in rows), sum(row["live_bytes"] for row in rows)
     stopped = [row for row in rows if row["stopped_by"] == "open_transaction"]
     held = f"; an open transaction holds the cleaner up in {len(stopped)} of {len(rows)} partitions" if stopped else ""
     share = f" ({freeable / size:.0%})" if size else ""
@@ -169,29 +181,62 @@ def _together(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(waiting)
 
 
-def _rows(tally: Tally, by: GrowthBy) -> Iterator[_Row]:
+@dataclass(slots=True)
+class _Line:
+    """What is counted under one label: a group, a topic, a type, or an hour. `measures` are those of `growth_tally.measures`."""
+
+    measures: Mapping[str, float]
+    first_offset: float
+    last_offset: float
+    newest_ms: int | None = None
+    keys: int | None = None
+    group: str | None = None
+    topic: str | None = None
+    type: str | None = None
+    hour_at_ms: int | None = None
+
+
+def _row(log: OfLog, line: _Line, total_bytes: float) -> GrowthRow:
+    measures = {name: round(value) for name, value in line.measures.items()}
+    return {
+        **log,
+        "group": line.group,
+        "topic": line.topic,
+        "type": line.type,
+        "hour_at_ms": line.hour_at_ms,
+        "records": measures["records"],
+        "size_bytes": measures["size_bytes"],
+        "share": round(line.measures["size_bytes"] / total_bytes, 4),
+        "keys": line.keys,
+        "live_records": measures["live_records"],
+        "live_bytes": measures["live_bytes"],
+        "superseded_records": measures["superseded_records"],
+        "superseded_bytes": measures["superseded_bytes"],
+        "tombstone_records": measures["tombstone_records"],
+        "tombstone_bytes": measures["tombstone_bytes"],
+        "freeable_records": measures["freeable_records"],
+        "freeable_bytes": measures["freeable_bytes"],
+        "first_record_offset": round(line.first_offset),
+        "last_record_offset": round(line.last_offset),
+        "last_timestamp_ms": line.newest_ms,
+    }
+
+
+def _lines(tally: Tally, by: GrowthBy) -> Iterator[_Line]:
     columns = {name: column[: len(tally.keys)] for name, column in tally.columns.items()}
     if by == "hour":
-        yield from _hour_rows(tally, columns)
-    else:
-        yield from _key_rows(tally, columns, by)
-    if tally.markers is not None and by != "hour":
+        yield from _hour_lines(tally, columns)
+        return
+    yield from _key_lines(tally, columns, by)
+    if tally.markers is not None:
         first, last, time_ms = tally.markers
-        yield {
-            **dict.fromkeys(("superseded_records", "superseded_bytes", "tombstone_records", "tombstone_bytes", "freeable_records"), 0),
-            "type": _END_TXN_MARKER,
-            "records": tally.marker_records,
-            "size_bytes": tally.marker_bytes,
-            "live_records": tally.marker_records,
-            "live_bytes": tally.marker_bytes,
-            "freeable_bytes": 0,
-            "first_record_offset": first,
-            "last_record_offset": last,
-            "last_timestamp_ms": None if time_ms == NO_TIME else time_ms,
-        }
+        counts = {"records": tally.marker_records, "live_records": tally.marker_records}
+        sizes = {"size_bytes": tally.marker_bytes, "live_bytes": tally.marker_bytes}
+        nothing = dict.fromkeys(measures(columns), 0)
+        yield _Line({**nothing, **counts, **sizes}, first, last, None if time_ms == NO_TIME else time_ms, type=_END_TXN_MARKER)
 
 
-def _key_rows(tally: Tally, columns: Mapping[str, npt.NDArray[Any]], by: GrowthBy) -> Iterator[_Row]:
+def _key_lines(tally: Tally, columns: Mapping[str, npt.NDArray[Any]], by: GrowthBy) -> Iterator[_Line]:
     places: dict[Any, int] = {}
     of_keys = np.empty(len(tally.keys), np.int64)
     for number, key in enumerate(tally.keys.to_pylist()):
@@ -205,18 +250,12 @@ def _key_rows(tally: Tally, columns: Mapping[str, npt.NDArray[Any]], by: GrowthB
     np.maximum.at(last, of_keys, columns["last_offset"])
     np.maximum.at(newest, of_keys, columns["last_timestamp"])
     for label, place in places.items():
-        yield (
-            {by: label, "keys": int(keys[place])}
-            | {name: values[place] for name, values in summed.items()}
-            | {
-                "first_record_offset": int(first[place]),
-                "last_record_offset": int(last[place]),
-                "last_timestamp_ms": None if newest[place] == NO_TIME else int(newest[place]),
-            }
-        )
+        newest_ms = None if newest[place] == NO_TIME else int(newest[place])
+        line = _Line({name: float(values[place]) for name, values in summed.items()}, int(first[place]), int(last[place]), newest_ms)
+        yield replace(line, keys=int(keys[place]), **{by: label})
 
 
-def _hour_rows(tally: Tally, columns: Mapping[str, npt.NDArray[Any]]) -> Iterator[_Row]:
+def _hour_lines(tally: Tally, columns: Mapping[str, npt.NDArray[Any]]) -> Iterator[_Line]:
     """Live is what was written last in that hour; what compaction frees is taken from the hours that it was written in."""
     live = summed_by_hour(columns["last_timestamp"], np.ones(len(columns["last_size"])), columns["last_size"])
     dead = summed_by_hour(columns["last_timestamp"], columns["last_is_tombstone"], columns["last_size"] * columns["last_is_tombstone"])
@@ -227,8 +266,7 @@ def _hour_rows(tally: Tally, columns: Mapping[str, npt.NDArray[Any]]) -> Iterato
         live_records, live_bytes = live.get(hour, (0.0, 0.0))
         kept_records, kept_bytes = kept.get(hour, (0.0, 0.0))
         tombstones, tombstone_bytes = dead.get(hour, (0.0, 0.0))
-        yield {
-            "hour_at_ms": None if hour == NO_TIME else hour,
+        found = {
             "records": counted["records"],
             "size_bytes": counted["size"],
             "live_records": live_records,
@@ -239,25 +277,28 @@ def _hour_rows(tally: Tally, columns: Mapping[str, npt.NDArray[Any]]) -> Iterato
             "tombstone_bytes": tombstone_bytes,
             "freeable_records": counted["cleanable_records"] - kept_records,
             "freeable_bytes": counted["cleanable_size"] - kept_bytes,
-            "first_record_offset": counted["first_offset"],
-            "last_record_offset": counted["last_offset"],
         }
+        yield _Line(found, counted["first_offset"], counted["last_offset"], hour_at_ms=None if hour == NO_TIME else hour)
 
 
-def _partition_row(tally: Tally) -> _Row:
+def _partition_row(log: OfLog, tally: Tally) -> CompactionRow:
     reach = tally.reach
     columns = {name: column[: len(tally.keys)] for name, column in tally.columns.items()}
     summed = {name: float(values.sum()) for name, values in measures(columns).items()}
     clean, dirty = reach.bytes_between(0, reach.first_dirty), reach.bytes_between(reach.first_dirty, reach.first_uncleanable)
     closed = float(columns["cleanable_records"].sum())
     return {
-        **{name: summed[name] for name in ("live_bytes", "superseded_bytes", "freeable_records", "freeable_bytes")},
+        **log,
         "segments": len(reach.segments),
         "size_bytes": reach.size_bytes,
-        "records": summed["records"] + tally.marker_records,
+        "records": round(summed["records"] + tally.marker_records),
         "keys": len(tally.keys),
-        "marker_bytes": tally.marker_bytes,
-        "other_bytes": max(reach.size_bytes - summed["size_bytes"] - tally.marker_bytes, 0),
+        "live_bytes": round(summed["live_bytes"]),
+        "superseded_bytes": round(summed["superseded_bytes"]),
+        "freeable_records": round(summed["freeable_records"]),
+        "freeable_bytes": round(summed["freeable_bytes"]),
+        "marker_bytes": round(tally.marker_bytes),
+        "other_bytes": round(max(reach.size_bytes - summed["size_bytes"] - tally.marker_bytes, 0)),
         "active_segment_bytes": reach.segments[-1][1] if reach.segments else 0,
         "first_dirty_offset": reach.first_dirty,
         "first_uncleanable_offset": reach.first_uncleanable,
@@ -270,8 +311,3 @@ def _partition_row(tally: Tally) -> _Row:
         "last_record_offset": tally.last_offset,
         "last_timestamp_ms": tally.last_timestamp_ms,
     }
-
-
-def _rounded(row: _Row) -> _Row:
-    """Counts and bytes as whole numbers; shares as they are."""
-    return {name: value if name in _SHARES or value is None or isinstance(value, str) else round(value) for name, value in row.items()}

@@ -25,7 +25,7 @@ from exhume.analysis.committers import Committers
 from exhume.analysis.group_timeline import GroupFold
 from exhume.analysis.log_spans import LogSpans
 from exhume.analysis.memberships import Membership
-from exhume.arrow_rows import Origin, table_of
+from exhume.arrow_rows import Int16, Int32, Json, OfLog, Origin, schema_of, table_of
 from exhume.codecs.batch_format import NO_PRODUCER_ID
 from exhume.codecs.json_values import to_json
 from exhume.codecs.record_types import ABORT, COMMIT, OFFSET_COMMIT, OFFSET_COMMIT_TYPES, Decoded, decode_control_record, decode_record
@@ -53,51 +53,51 @@ class Fate(StrEnum):
 #: The fates of commits that never counted.
 NEVER_COUNTED = frozenset({Fate.ABORTED, Fate.PENDING})
 
-#: One row per record. `fate` is a `Fate`, `ended_by_record_offset` the record that superseded, deleted or aborted it.
-#: A commit whose key is cut off has neither topic nor partition.
-#: A transaction's outcome is COMMIT, ABORT or open, with its marker's place and time.
-#:
-#: `generation` is that of the classic group, `group_epoch` that of a modern one, as the log has them when the batch of this record is done.
-#: `owner_member_id` is the member that had the partition of a commit then, `owner_member_epoch` its epoch. Null where the log does not say.
-#: `committer` says who can have made the commit, which no record tells, and `committer_confidence` how sure that is: see
-#: `committers.Committers`.
-#: `committed_offset_delta` counts from the commit of the key that held before it. `value` is the decoded value, null for tombstones.
-HISTORY = pa.schema(
-    [
-        ("replica", pa.string()),
-        ("offsets_partition", pa.int32()),
-        ("record_offset", pa.int64()),
-        ("timestamp_ms", pa.int64()),
-        ("record_type", pa.int16()),
-        ("type", pa.string()),
-        ("member_id", pa.string()),
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("is_tombstone", pa.bool_()),
-        ("committed_offset", pa.int64()),
-        ("committed_offset_delta", pa.int64()),
-        ("commit_timestamp_ms", pa.int64()),
-        ("generation", pa.int32()),
-        ("group_epoch", pa.int32()),
-        ("owner_member_id", pa.string()),
-        ("owner_member_epoch", pa.int32()),
-        ("owner_group_instance_id", pa.string()),
-        ("owner_client_id", pa.string()),
-        ("owner_client_host", pa.string()),
-        ("committer", pa.string()),
-        ("committer_confidence", pa.string()),
-        ("fate", pa.string()),
-        ("ended_by_record_offset", pa.int64()),
-        ("producer_id", pa.int64()),
-        ("producer_epoch", pa.int16()),
-        ("transaction_outcome", pa.string()),
-        ("marker_record_offset", pa.int64()),
-        ("marker_timestamp_ms", pa.int64()),
-        ("value", pa.json_()),
-        ("path", pa.string()),
-        ("byte_position", pa.int64()),
-    ]
-)
+
+class HistoryRow(OfLog):
+    """One row per record. `fate` is a `Fate`, `ended_by_record_offset` the record that superseded, deleted or aborted it. A commit whose
+    key is cut off has neither topic nor partition. A transaction's outcome is COMMIT, ABORT or open, with its marker's place and time.
+
+    `generation` is that of the classic group, `group_epoch` that of a modern one, as the log has them when the batch of this record is
+    done. `owner_member_id` is the member that had the partition of a commit then, `owner_member_epoch` its epoch. Null where the log does
+    not say. `committer` says who can have made the commit, which no record tells, and `committer_confidence` how sure that is: see
+    `committers.Committers`. `committed_offset_delta` counts from the commit of the key that held before it. `value` is the decoded value,
+    null for tombstones.
+    """
+
+    record_offset: int
+    timestamp_ms: int | None
+    record_type: Int16
+    type: str
+    member_id: str | None
+    topic: str | None
+    partition: Int32 | None
+    is_tombstone: bool
+    committed_offset: int | None
+    committed_offset_delta: int | None
+    commit_timestamp_ms: int | None
+    generation: Int32 | None
+    group_epoch: Int32 | None
+    owner_member_id: str | None
+    owner_member_epoch: Int32 | None
+    owner_group_instance_id: str | None
+    owner_client_id: str | None
+    owner_client_host: str | None
+    committer: str | None
+    committer_confidence: str | None
+    fate: str
+    ended_by_record_offset: int | None
+    producer_id: int | None
+    producer_epoch: Int16 | None
+    transaction_outcome: str | None
+    marker_record_offset: int | None
+    marker_timestamp_ms: int | None
+    value: Json | None
+    path: str
+    byte_position: int
+
+
+HISTORY = schema_of(HistoryRow)
 
 _Row = dict[str, Any]
 

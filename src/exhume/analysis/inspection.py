@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from exhume import findings as findings_table
 from exhume.analysis import side_files
-from exhume.arrow_rows import table_of
+from exhume.arrow_rows import Int16, OfLog, of_log, schema_of, table_of
 from exhume.codecs import schemas
 from exhume.codecs.log_directory import Evidence, PartitionDirectory
 from exhume.codecs.record_types import RECORD_TYPES as KNOWN_TYPES
 from exhume.codecs.record_types import decode_control_record, decode_record
 from exhume.codecs.records import Record
 from exhume.codecs.salvage import Hole
+from exhume.codecs.schemas import InFile
 from exhume.codecs.segment_reader import ReadOptions, SegmentBatch, SegmentReader
 from exhume.codecs.segment_spans import SegmentSpan, count_segment, segment_rows
 from exhume.findings import Finding, Findings
@@ -27,60 +28,62 @@ if TYPE_CHECKING:
     from exhume.codecs.columns.pieces import Piece
     from exhume.codecs.columns.runs import Run
 
-#: One row per partition directory. Offsets and times are those of the records that can be read; checkpoints are null where there are none.
-PARTITIONS = pa.schema(
-    [
-        ("replica", pa.string()),
-        ("offsets_partition", pa.int32()),
-        ("path", pa.string()),
-        ("segment_count", pa.int64()),
-        ("size_bytes", pa.int64()),
-        ("batch_count", pa.int64()),
-        ("record_count", pa.int64()),
-        ("tombstone_count", pa.int64()),
-        ("first_offset", pa.int64()),
-        ("last_offset", pa.int64()),
-        ("missing_offsets", pa.int64()),
-        ("min_timestamp_ms", pa.int64()),
-        ("max_timestamp_ms", pa.int64()),
-        ("log_start_offset", pa.int64()),
-        ("high_watermark", pa.int64()),
-        ("recovery_point", pa.int64()),
-        ("first_dirty_offset", pa.int64()),
-        ("topic_id", pa.string()),
-        ("damaged_bytes", pa.int64()),
-    ]
-)
 
-#: One row per partition, record type and value version. `type` and `value_version` as in the dump; control records count too.
-RECORD_TYPES = pa.schema(
-    [
-        ("replica", pa.string()),
-        ("offsets_partition", pa.int32()),
-        ("record_type", pa.int16()),
-        ("type", pa.string()),
-        ("value_version", pa.int16()),
-        ("is_tombstone", pa.bool_()),
-        ("is_transactional", pa.bool_()),
-        ("record_count", pa.int64()),
-        ("marked_count", pa.int64()),
-        ("first_offset", pa.int64()),
-        ("last_offset", pa.int64()),
-    ]
-)
+class PartitionRow(OfLog):
+    """One row per partition directory. Offsets and times are those of the records that can be read; checkpoints are null where there are
+    none.
+    """
 
-#: One row per run of offsets that no batch covers. After compaction gaps are normal: `inspect` names them, it does not judge.
-GAPS = pa.schema(
-    [
-        ("replica", pa.string()),
-        ("offsets_partition", pa.int32()),
-        ("first_missing_offset", pa.int64()),
-        ("last_missing_offset", pa.int64()),
-        ("missing_offsets", pa.int64()),
-        ("path", pa.string()),
-        ("byte_position", pa.int64()),
-    ]
-)
+    path: str
+    segment_count: int
+    size_bytes: int
+    batch_count: int
+    record_count: int
+    tombstone_count: int
+    first_offset: int | None
+    last_offset: int | None
+    missing_offsets: int
+    min_timestamp_ms: int | None
+    max_timestamp_ms: int | None
+    log_start_offset: int | None
+    high_watermark: int | None
+    recovery_point: int | None
+    first_dirty_offset: int | None
+    topic_id: str | None
+    damaged_bytes: int
+
+
+PARTITIONS = schema_of(PartitionRow)
+
+
+class RecordTypeRow(OfLog):
+    """One row per partition, record type and value version. `type` and `value_version` as in the dump; control records count too."""
+
+    record_type: Int16 | None
+    type: str
+    value_version: Int16 | None
+    is_tombstone: bool
+    is_transactional: bool
+    record_count: int
+    marked_count: int
+    first_offset: int | None
+    last_offset: int | None
+
+
+RECORD_TYPES = schema_of(RecordTypeRow)
+
+
+class GapRow(OfLog):
+    """One row per run of offsets that no batch covers. After compaction gaps are normal: `inspect` names them, it does not judge."""
+
+    first_missing_offset: int
+    last_missing_offset: int
+    missing_offsets: int
+    path: str
+    byte_position: int
+
+
+GAPS = schema_of(GapRow)
 
 INSPECTION_TABLES: Mapping[str, pa.Schema] = {
     "partitions": PARTITIONS,
@@ -154,12 +157,12 @@ class _PartitionCount:
     partition: PartitionDirectory
     span: SegmentSpan = field(default_factory=SegmentSpan)
     types: dict[_TypeKey, _TypeCount] = field(default_factory=dict)
-    gaps: list[dict[str, Any]] = field(default_factory=list)
+    gaps: list[GapRow] = field(default_factory=list)
     next_offset: int | None = None
 
     @property
-    def origin(self) -> dict[str, Any]:
-        return {"replica": self.partition.replica, "offsets_partition": self.partition.offsets_partition}
+    def origin(self) -> OfLog:
+        return of_log(self.partition.replica, self.partition.offsets_partition)
 
     def add_hole(self, hole: Hole) -> None:
         """Only spans count these."""
@@ -248,7 +251,7 @@ def inspect(evidence: Evidence, options: ReadOptions) -> Inspection:
     return Inspection({**tables, "findings": findings.to_table()}, findings)
 
 
-def _partition_row(count: _PartitionCount) -> dict[str, Any]:
+def _partition_row(count: _PartitionCount) -> PartitionRow:
     partition = count.partition
     return {
         **count.origin,
@@ -265,7 +268,7 @@ def _partition_row(count: _PartitionCount) -> dict[str, Any]:
     }
 
 
-def _type_rows(count: _PartitionCount) -> Iterable[dict[str, Any]]:
+def _type_rows(count: _PartitionCount) -> Iterable[RecordTypeRow]:
     def order(key: _TypeKey) -> tuple[int, str, int, bool, bool]:
         return (-1 if key[0] is None else key[0], key[1], -1 if key[2] is None else key[2], key[3], key[4])
 
@@ -289,7 +292,7 @@ def _type_rows(count: _PartitionCount) -> Iterable[dict[str, Any]]:
 def _lacks(count: _PartitionCount) -> Iterable[Finding]:
     """What this partition lacks, as far as reading it shows."""
     partition = count.partition
-    common: dict[str, Any] = {**count.origin, "path": partition.path}
+    common: InFile = {**count.origin, "path": partition.path}
     newest = max((segment.base_offset for segment in partition.read_segments), default=None)
     for segment in partition.segments:
         if segment.is_read and segment.size_bytes == 0:
@@ -302,7 +305,8 @@ def _lacks(count: _PartitionCount) -> Iterable[Finding]:
                 not_excluded="a segment that was rolled and not written to yet" if is_newest else "records that were all compacted away",
                 remedy="Compare its size with that of the file it was copied from",
                 byte_position=0,
-                **{**count.origin, "path": segment.path},
+                path=segment.path,
+                **count.origin,
             )
     high_watermark, end = partition.high_watermark, count.next_offset
     if high_watermark is not None and end is not None and end < high_watermark:

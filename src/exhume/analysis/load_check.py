@@ -4,62 +4,79 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TypedDict
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from exhume.arrow_rows import table_of
+from exhume.arrow_rows import Int32, OfLog, of_log, schema_of, table_of
 from exhume.codecs.log_directory import LogDirectory
 from exhume.replay.broker_log import Stop
+from exhume.replay.load_problems import LoadProblem
 from exhume.replay.local import load_partitions, load_state
 from exhume.replay.partition_load import LoadOptions, PartitionLoad
 from exhume.replay.reading import CompiledLoad
 from exhume.replay.releases import profile_for
 from exhume.replay.state import CoordinatorState
+from exhume.replay.state_tables import LoadRow
 from exhume.replay.topic_names import TopicNames
 from exhume.replay.verdict import LOADED
 
-#: One row per release, stop and offsets partition. `outcome` as in `loads`; `missing_offsets` are committed offsets that the newest
-#: release would hold if it never gave up, and this one does not; `lost_bytes` is what the broker's start would cut off the log.
-LOAD_CHECK = pa.schema(
-    [
-        ("release", pa.string()),
-        ("coordinator", pa.string()),
-        ("stop", pa.string()),
-        ("replica", pa.string()),
-        ("offsets_partition", pa.int32()),
-        ("outcome", pa.string()),
-        ("record_offset", pa.int64()),
-        ("reason", pa.string()),
-        ("groups", pa.int64()),
-        ("offsets", pa.int64()),
-        ("missing_offsets", pa.int64()),
-        ("lost_bytes", pa.int64()),
-        ("path", pa.string()),
-        ("byte_position", pa.int64()),
-    ]
-)
 
-#: One row per release and stop, over all offsets partitions: the first that is not loaded, and why.
-LOAD_MATRIX = pa.schema(
-    [
-        ("release", pa.string()),
-        ("coordinator", pa.string()),
-        ("stop", pa.string()),
-        ("loaded", pa.int64()),
-        ("not_loaded", pa.int64()),
-        ("offsets", pa.int64()),
-        ("missing_offsets", pa.int64()),
-        ("lost_bytes", pa.int64()),
-        ("first_offsets_partition", pa.int32()),
-        ("first_record_offset", pa.int64()),
-        ("first_reason", pa.string()),
-    ]
-)
+class LoadCheckRow(TypedDict):
+    """One row per release, stop and offsets partition. `outcome` as in `loads`; `missing_offsets` are committed offsets that the newest
+    release would hold if it never gave up, and this one does not; `lost_bytes` is what the broker's start would cut off the log.
+    """
 
-#: What `given_up` says of a load, besides release, stop, place and problem.
-_TOLD = ("coordinator", "outcome", "record_offset")
+    release: str
+    coordinator: str
+    stop: str
+    replica: str | None
+    offsets_partition: Int32 | None
+    outcome: str
+    record_offset: int | None
+    reason: str | None
+    groups: int
+    offsets: int
+    missing_offsets: int
+    lost_bytes: int
+    path: str | None
+    byte_position: int | None
+
+
+LOAD_CHECK = schema_of(LoadCheckRow)
+
+
+class LoadMatrixRow(TypedDict):
+    """One row per release and stop, over all offsets partitions: the first that is not loaded, and why."""
+
+    release: str
+    coordinator: str
+    stop: str
+    loaded: int
+    not_loaded: int
+    offsets: int
+    missing_offsets: int
+    lost_bytes: int
+    first_offsets_partition: Int32 | None
+    first_record_offset: int | None
+    first_reason: str | None
+
+
+LOAD_MATRIX = schema_of(LoadMatrixRow)
+
+
+class FailedLoad(OfLog):
+    """A load that a release gives up, or that ends in an error. `record_offset` is where it stopped, `problem` why."""
+
+    release: str
+    coordinator: str
+    stop: Stop
+    outcome: str
+    record_offset: int | None
+    problem: LoadProblem
+
+
 #: Loads that do not come to a clean end.
 FAILED = ("aborted", "loaded_with_error")
 _PARTITION_KEY = ("replica", "offsets_partition")
@@ -79,7 +96,7 @@ def check_loads(
     Without `stop` a log directory that does not tell how its broker stopped is tried both ways. `fast` as in `LoadOptions`.
     """
     stops: list[Stop] = [stop] if stop else tried_stops(directories)
-    rows: list[dict[str, Any]] = []
+    rows: list[LoadCheckRow] = []
     fast = fast and fast.for_loads(len(releases))
     kept_on = load_state(directories, LoadOptions(profile_for(None), "lenient", fast=fast), TopicNames()).offsets.select(_OFFSET_KEY)
     for release in releases:
@@ -91,19 +108,18 @@ def check_loads(
     return table_of(LOAD_CHECK, rows)
 
 
-def given_up(directories: Sequence[LogDirectory], releases: Sequence[str], *, fast: CompiledLoad | None = None) -> list[dict[str, Any]]:
-    """Each load that one of these releases gives up, or that ends in an error: `release` and the first columns of `LOAD_CHECK` as far as
-    `record_offset`, and its `problem`; what does not apply may be missing.
+def given_up(directories: Sequence[LogDirectory], releases: Sequence[str], *, fast: CompiledLoad | None = None) -> list[FailedLoad]:
+    """Each load that one of these releases gives up, or that ends in an error.
 
     A log directory that does not tell how its broker stopped is tried both ways. What is in memory behind a load is not looked at.
     """
     stops = tried_stops(directories)
     fast = fast and replace(fast.for_loads(len(releases)), verified_segments=set(), reusable_folds={})
     segments = {segment.path for each in directories for partition in each.partitions for segment in partition.read_segments}
-    rows: dict[str, list[dict[str, Any]]] = {release: [] for release in releases}
+    rows: dict[str, list[FailedLoad]] = {release: [] for release in releases}
     # What a newer release takes, an older one may fold alike.
     for release in reversed(releases):
-        aborted: list[dict[str, Any]] = []
+        aborted: list[PartitionLoad] = []
         is_plain = False
         for tried in stops:
             # What was verified and read in columns after a clean stop has nothing that another start would mend.
@@ -111,37 +127,59 @@ def given_up(directories: Sequence[LogDirectory], releases: Sequence[str], *, fa
                 if fast is not None:
                     fast.verified_segments.clear()
                 options = LoadOptions(profile_for(release), "strict", tried, "committed", fast=fast)
-                aborted = [_told(load) for load in load_partitions(directories, options, TopicNames()) if load.outcome in FAILED]
+                aborted = [load for load in load_partitions(directories, options, TopicNames()) if load.outcome in FAILED]
                 is_plain = fast is not None and fast.read.verify and fast.verified_segments >= segments
-            rows[release] += [row | {"release": release, "stop": tried} for row in aborted]
+            rows[release] += [_failed(release, tried, load) for load in aborted]
     return [row for release in releases for row in rows[release]]
 
 
-def _told(load: PartitionLoad) -> dict[str, Any]:
-    origin = {"replica": load.partition.replica, "offsets_partition": load.partition.offsets_partition}
-    return {name: value for name, value in load.row.items() if name in _TOLD} | origin | {"problem": load.problem}
+def _failed(release: str, stop: Stop, load: PartitionLoad) -> FailedLoad:
+    assert load.problem is not None
+    return {
+        **of_log(load.partition.replica, load.partition.offsets_partition),
+        "release": release,
+        "coordinator": load.row["coordinator"],
+        "stop": stop,
+        "outcome": load.outcome,
+        "record_offset": load.row.get("record_offset"),
+        "problem": load.problem,
+    }
 
 
 def load_matrix(checked: pa.Table) -> pa.Table:
     """One line for each release and stop of a `LOAD_CHECK` table, as `LOAD_MATRIX`."""
-    lines: dict[tuple[str, str], dict[str, Any]] = {}
-    for row in checked.to_pylist():
-        line = lines.setdefault(
-            (row["release"], row["stop"]),
-            {name: row[name] for name in ("release", "coordinator", "stop")}
-            | dict.fromkeys(("loaded", "not_loaded", "offsets", "missing_offsets", "lost_bytes"), 0),
-        )
+    lines: dict[tuple[str, str], LoadMatrixRow] = {}
+    rows: list[LoadCheckRow] = checked.to_pylist()
+    for row in rows:
+        line = lines.setdefault((row["release"], row["stop"]), _line(row))
         is_loaded = row["outcome"] in LOADED
-        line["loaded" if is_loaded else "not_loaded"] += 1
-        for name in ("offsets", "missing_offsets", "lost_bytes"):
-            line[name] += row[name]
-        if not is_loaded and "first_reason" not in line:
-            line |= {
-                "first_offsets_partition": row["offsets_partition"],
-                "first_record_offset": row["record_offset"],
-                "first_reason": f"{row['outcome']}: {row['reason']}",
-            }
-    return table_of(LOAD_MATRIX, list(lines.values()))
+        line["loaded"] += is_loaded
+        line["not_loaded"] += not is_loaded
+        line["offsets"] += row["offsets"]
+        line["missing_offsets"] += row["missing_offsets"]
+        line["lost_bytes"] += row["lost_bytes"]
+        if not is_loaded and line["first_reason"] is None:
+            line["first_offsets_partition"] = row["offsets_partition"]
+            line["first_record_offset"] = row["record_offset"]
+            line["first_reason"] = f"{row['outcome']}: {row['reason']}"
+    return table_of(LOAD_MATRIX, lines.values())
+
+
+def _line(row: LoadCheckRow) -> LoadMatrixRow:
+    """The line of this release and stop, with nothing counted yet."""
+    return {
+        "release": row["release"],
+        "coordinator": row["coordinator"],
+        "stop": row["stop"],
+        "loaded": 0,
+        "not_loaded": 0,
+        "offsets": 0,
+        "missing_offsets": 0,
+        "lost_bytes": 0,
+        "first_offsets_partition": None,
+        "first_record_offset": None,
+        "first_reason": None,
+    }
 
 
 def is_refused(checked: pa.Table) -> bool:
@@ -157,7 +195,7 @@ def tried_stops(directories: Sequence[LogDirectory]) -> list[Stop]:
     return ["unclean"] if known == {False} else ["clean", "unclean"]
 
 
-def _rows(release: str, state: CoordinatorState, kept_on: pa.Table) -> list[dict[str, Any]]:
+def _rows(release: str, state: CoordinatorState, kept_on: pa.Table) -> list[LoadCheckRow]:
     """`kept_on`: the keys of the offsets that the newest release holds if it never gives up."""
     lost: dict[_Key, int] = {}
     for finding in state.findings:
@@ -166,20 +204,28 @@ def _rows(release: str, state: CoordinatorState, kept_on: pa.Table) -> list[dict
             lost[key] = lost.get(key, 0) + (finding.size_bytes or 0)
     held = state.offsets.select(_OFFSET_KEY)
     groups, offsets, missing = _counts(state.groups), _counts(held), _counts(_missing(kept_on, held))
-    rows = []
-    for load in state.loads.to_pylist():
+    loads: list[LoadRow] = state.loads.to_pylist()
+
+    def made(load: LoadRow) -> LoadCheckRow:
         key = (load["replica"], load["offsets_partition"])
-        rows.append(
-            {name: load[name] for name in LOAD_CHECK.names if name in load}
-            | {
-                "release": release,
-                "groups": groups.get(key, 0),
-                "offsets": offsets.get(key, 0),
-                "missing_offsets": missing.get(key, 0),
-                "lost_bytes": lost.get(key, 0),
-            }
-        )
-    return rows
+        return {
+            "release": release,
+            "coordinator": load["coordinator"],
+            "stop": load["stop"],
+            "replica": load["replica"],
+            "offsets_partition": load["offsets_partition"],
+            "outcome": load["outcome"],
+            "record_offset": load["record_offset"],
+            "reason": load["reason"],
+            "groups": groups.get(key, 0),
+            "offsets": offsets.get(key, 0),
+            "missing_offsets": missing.get(key, 0),
+            "lost_bytes": lost.get(key, 0),
+            "path": load["path"],
+            "byte_position": load["byte_position"],
+        }
+
+    return [made(load) for load in loads]
 
 
 def _missing(keys: pa.Table, held: pa.Table) -> pa.Table:

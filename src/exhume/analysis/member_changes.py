@@ -68,8 +68,8 @@ def client_of(member: Member | MemberName) -> str:
 
 def moved_partitions(
     before: Mapping[TopicPartition, set[str]], after: Mapping[TopicPartition, set[str]], restarted: Mapping[str, str]
-) -> dict[str, int]:
-    """`partitions_moved`: those with other owners than before, and `partitions_lost`: those with none any more.
+) -> tuple[int, int]:
+    """How many partitions have other owners than before, and how many have none any more.
 
     Who came back under another member id is the same owner.
     """
@@ -80,7 +80,7 @@ def moved_partitions(
             lost += 1
         elif not ({restarted.get(owner, owner) for owner in owners} & now):
             moved += 1
-    return {"partitions_moved": moved, "partitions_lost": lost}
+    return moved, lost
 
 
 def _by_identity(members: Iterable[Member]) -> dict[tuple[str | None, ...], str]:

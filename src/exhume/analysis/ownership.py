@@ -9,58 +9,56 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import pyarrow as pa
 
 from exhume.analysis.log_spans import LogSpan, LogSpans
 from exhume.analysis.member_changes import began_anew
 from exhume.analysis.memberships import Member, Membership, TopicPartition, is_in_front
-from exhume.arrow_rows import Origin, table_of
+from exhume.arrow_rows import Int32, OfLog, Origin, schema_of, table_of
 from exhume.codecs.wire import is_uuid
 
-#: One row per interval: a partition, a group, and a member that had it all the time, or nobody.
-#:
-#: It begins with `from_record_offset` and ends in front of `to_record_offset`; null where it lasts to the end of the log, and
-#: `to_timestamp_ms` is the latest time in the log then. `generation` and `group_epoch` are those of the
-#: first record, `last_generation` and `last_group_epoch` of the last one that repeats it.
-#:
-#: `holding` is assigned, away (kept for a static member of a consumer group that left for now), pending_revocation (it has to give it up,
-#: and nobody else may have it yet), or nobody, with a `reason`: empty (the group has no member), unassigned, removed (the group is gone),
-#: unknown (members whose bytes tell nothing, or topics that go by ids without a name). Nobody is told only of partitions that somebody had
-#: before. `overlaps` are members that had it as well for a while, which is an error but in a share group. `began` is then, or earlier where
-#: records may be missing in front of it; `ended` is then, or earlier where generations without a record lie in between; null where it has
-#: not ended.
-OWNERS = pa.schema(
-    [
-        ("replica", pa.string()),
-        ("offsets_partition", pa.int32()),
-        ("group", pa.string()),
-        ("group_type", pa.string()),
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("from_record_offset", pa.int64()),
-        ("to_record_offset", pa.int64()),
-        ("from_timestamp_ms", pa.int64()),
-        ("to_timestamp_ms", pa.int64()),
-        ("duration_ms", pa.int64()),
-        ("holding", pa.string()),
-        ("reason", pa.string()),
-        ("member_id", pa.string()),
-        ("group_instance_id", pa.string()),
-        ("client_id", pa.string()),
-        ("client_host", pa.string()),
-        ("generation", pa.int32()),
-        ("last_generation", pa.int32()),
-        ("group_epoch", pa.int32()),
-        ("last_group_epoch", pa.int32()),
-        ("began", pa.string()),
-        ("ended", pa.string()),
-        ("overlaps", pa.list_(pa.string())),
-    ]
-)
 
-_Row = dict[str, Any]
+class OwnerRow(OfLog):
+    """One row per interval: a partition, a group, and a member that had it all the time, or nobody.
+
+    It begins with `from_record_offset` and ends in front of `to_record_offset`; null where it lasts to the end of the log, and
+    `to_timestamp_ms` is the latest time in the log then. `generation` and `group_epoch` are those of the first record, `last_generation`
+    and `last_group_epoch` of the last one that repeats it.
+
+    `holding` is assigned, away (kept for a static member of a consumer group that left for now), pending_revocation (it has to give it up,
+    and nobody else may have it yet), or nobody, with a `reason`: empty (the group has no member), unassigned, removed (the group is gone),
+    unknown (members whose bytes tell nothing, or topics that go by ids without a name). Nobody is told only of partitions that somebody had
+    before. `overlaps` are members that had it as well for a while, which is an error but in a share group. `began` is then, or earlier
+    where records may be missing in front of it; `ended` is then, or earlier where generations without a record lie in between; null where
+    it has not ended.
+    """
+
+    group: str
+    group_type: str
+    topic: str
+    partition: Int32
+    from_record_offset: int
+    to_record_offset: int | None
+    from_timestamp_ms: int | None
+    to_timestamp_ms: int | None
+    duration_ms: int | None
+    holding: str
+    reason: str | None
+    member_id: str | None
+    group_instance_id: str | None
+    client_id: str | None
+    client_host: str | None
+    generation: Int32 | None
+    last_generation: Int32 | None
+    group_epoch: Int32 | None
+    last_group_epoch: Int32 | None
+    began: str
+    ended: str | None
+    overlaps: list[str]
+
+
+OWNERS = schema_of(OwnerRow)
 
 
 def owners(
@@ -85,17 +83,32 @@ def owners(
         groups[slot].take(step)
         if ends is not None and not is_in_front(step, ends):
             cuts.setdefault(step.origin, step.record_offset)
-    rows: list[_Row] = []
+    rows: list[OwnerRow] = []
     for life in groups.values():
         rows += life.finish()
     if ends is not None:
         rows = [row for row in rows if _holds(row, cuts.get((row["replica"], row["offsets_partition"])))]
-    return table_of(OWNERS, sorted(rows, key=_place))
+    rows.sort(key=_place)
+    return table_of(OWNERS, rows)
 
 
-def _holds(row: _Row, cut: int | None) -> bool:
+@dataclass(slots=True)
+class _Interval:
+    """An interval on its way to be a row, and the members that had the partition as well for a while."""
+
+    row: OwnerRow
+    overlaps: set[str] = field(default_factory=set)
+
+    def ended(self, end_ms: int | None) -> OwnerRow:
+        """The row of this interval, which ended at this time."""
+        began_ms = self.row["from_timestamp_ms"]
+        duration_ms = None if end_ms is None or began_ms is None else max(end_ms - began_ms, 0)
+        return self.row | {"to_timestamp_ms": end_ms, "duration_ms": duration_ms, "overlaps": sorted(self.overlaps)}
+
+
+def _holds(row: OwnerRow, cut: int | None) -> bool:
     """Whether this interval lasts where the log is cut off: in front of the step that begins here or, without one, at its end."""
-    end = row.get("to_record_offset")
+    end = row["to_record_offset"]
     return end is None if cut is None else row["from_record_offset"] < cut and (end is None or end >= cut)
 
 
@@ -105,8 +118,8 @@ class _GroupOwnership:
 
     wanted: Callable[[str, int], bool] | None
     span: LogSpan | None
-    rows: list[_Row] = field(default_factory=list)
-    _open: dict[TopicPartition, dict[str | None, _Row]] = field(default_factory=dict)
+    rows: list[OwnerRow] = field(default_factory=list)
+    _open: dict[TopicPartition, dict[str | None, _Interval]] = field(default_factory=dict)
     _before: Membership | None = None
     #: Topics by their names, or their ids where these are all that is known, of steps that have ids.
     _by_id: set[str] = field(default_factory=set)
@@ -126,28 +139,23 @@ class _GroupOwnership:
             if not now and held:
                 now = {None: (None, "nobody")}
             for member_id in [*held]:
-                row = held[member_id]
+                row = held[member_id].row
                 if member_id not in now or row["holding"] != now[member_id][1] or (member_id is None and row["reason"] != reason):
                     self._end(held.pop(member_id), step, ended)
             new = now.keys() - held.keys()
             for member_id, (member, holding) in now.items():
                 if member_id in held:
-                    held[member_id] |= {"last_generation": step.generation, "last_group_epoch": step.group_epoch}
+                    held[member_id].row |= {"last_generation": step.generation, "last_group_epoch": step.group_epoch}
                 else:
-                    held[member_id] = _begun(step, topic_partition, member, holding)
-                    held[member_id] |= {"began": began, "reason": reason if member is None else None}
+                    row = _begun(step, topic_partition, member, holding)
+                    held[member_id] = _Interval(row | {"began": began, "reason": reason if member is None else None})
             if new and len(now) > 1:
-                for member_id, row in held.items():
-                    row["overlaps"].update((now.keys() if member_id in new else new) - {member_id})
+                for member_id, interval in held.items():
+                    interval.overlaps.update(other for other in (now if member_id in new else new) if other not in (None, member_id))
 
-    def finish(self) -> list[_Row]:
+    def finish(self) -> list[OwnerRow]:
         end_ms = None if self.span is None else self.span.last_timestamp_ms
-        for held in self._open.values():
-            for row in held.values():
-                began_ms = row["from_timestamp_ms"]
-                duration_ms = None if end_ms is None or began_ms is None else max(end_ms - began_ms, 0)
-                row |= {"to_timestamp_ms": end_ms, "duration_ms": duration_ms, "overlaps": sorted(row["overlaps"])}
-                self.rows.append(row)
+        self.rows += [interval.ended(end_ms) for held in self._open.values() for interval in held.values()]
         return self.rows
 
     def _is_seen_to_begin(self, step: Membership) -> bool:
@@ -178,20 +186,12 @@ class _GroupOwnership:
                         owners.setdefault(topic_partition, {})[member.member_id] = (member, holding)
         return owners
 
-    def _end(self, row: _Row, step: Membership, how: str) -> None:
-        began_ms, end_ms = row["from_timestamp_ms"], step.timestamp_ms
-        row |= {
-            "to_record_offset": step.record_offset,
-            "to_timestamp_ms": end_ms,
-            "duration_ms": None if began_ms is None or end_ms is None else max(end_ms - began_ms, 0),
-            "ended": how,
-            "overlaps": sorted(row["overlaps"]),
-        }
-        self.rows.append(row)
+    def _end(self, interval: _Interval, step: Membership, how: str) -> None:
+        self.rows.append(interval.ended(step.timestamp_ms) | {"to_record_offset": step.record_offset, "ended": how})
 
 
-def _begun(step: Membership, topic_partition: TopicPartition, member: Member | None, holding: str) -> _Row:
-    row: _Row = {
+def _begun(step: Membership, topic_partition: TopicPartition, member: Member | None, holding: str) -> OwnerRow:
+    return {
         "replica": step.replica,
         "offsets_partition": step.offsets_partition,
         "group": step.group,
@@ -199,17 +199,24 @@ def _begun(step: Membership, topic_partition: TopicPartition, member: Member | N
         "topic": topic_partition[0],
         "partition": topic_partition[1],
         "from_record_offset": step.record_offset,
+        "to_record_offset": None,
         "from_timestamp_ms": step.timestamp_ms,
+        "to_timestamp_ms": None,
+        "duration_ms": None,
         "holding": holding,
+        "reason": None,
+        "member_id": None if member is None else member.member_id,
+        "group_instance_id": None if member is None else member.group_instance_id,
+        "client_id": None if member is None else member.client_id,
+        "client_host": None if member is None else member.client_host,
         "generation": step.generation,
         "last_generation": step.generation,
         "group_epoch": step.group_epoch,
         "last_group_epoch": step.group_epoch,
-        "overlaps": set(),
+        "began": "then",
+        "ended": None,
+        "overlaps": [],
     }
-    if member is not None:
-        row |= {name: getattr(member, name) for name in ("member_id", "group_instance_id", "client_id", "client_host")}
-    return row
 
 
 def _reason(step: Membership, *, is_hidden: bool) -> str:
@@ -228,5 +235,5 @@ def _has_gap(before: Membership | None, step: Membership) -> bool:
     return step.generation > before.generation + 1 or began_anew(before, step)
 
 
-def _place(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    return (row["group"], str(row["replica"]), row["topic"], row["partition"], row["from_record_offset"], str(row.get("member_id")))
+def _place(row: OwnerRow) -> tuple[str, str, str, int, int, str]:
+    return (row["group"], str(row["replica"]), row["topic"], row["partition"], row["from_record_offset"], str(row["member_id"]))

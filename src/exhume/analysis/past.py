@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from exhume.arrow_rows import Origin
 from exhume.codecs.log_directory import PartitionDirectory, SegmentFile
 from exhume.codecs.record_types import decode_record
 from exhume.codecs.salvage import Hole
 from exhume.codecs.segment_reader import SegmentBatch, SegmentReader
+from exhume.replay.state_tables import LoadRow
 
 
 @dataclass(slots=True)
@@ -96,7 +96,7 @@ class Past:
 
 
 def read_pasts(
-    reader: SegmentReader, loads: Mapping[Origin, Mapping[str, Any]], moment_of: Callable[[Mapping[str, Any], int], int | None]
+    reader: SegmentReader, loads: Mapping[Origin, LoadRow], moment_of: Callable[[LoadRow, int], int | None]
 ) -> dict[Origin, Past]:
     """The past of every offsets partition that was loaded; `moment_of` gives the last record offset that counts in a load of a log that
     starts at this offset, None for its end.

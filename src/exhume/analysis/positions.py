@@ -6,21 +6,23 @@ A commit counts when it is read, one of a transaction when its COMMIT marker is;
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from exhume.analysis.history import NEVER_COUNTED
+from exhume.analysis.history import NEVER_COUNTED, HistoryRow
 from exhume.codecs.json_values import from_json
+from exhume.codecs.layout import Fields
 from exhume.codecs.record_types import OFFSET_COMMIT_TYPES
 from exhume.replay.state import CoordinatorState
+from exhume.replay.state_tables import OffsetRow
 
 #: (group, topic, partition)
 PositionKey = tuple[str, str, int]
 #: Fields of an offset commit to the value version that brought them, the newest first.
 _ONLY_IN = {"topic_id": 4, "leader_epoch": 3, "expire_timestamp_ms": 1}
-_Row = dict[str, Any]
+#: Of a log: its replica and offsets partition, and a partition of a topic.
+_Place = tuple[str | None, int | None, str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +33,7 @@ class Position:
     moment was asked for. `is_pending`: an open transaction had a commit for the key then.
     """
 
-    replica: str
+    replica: str | None
     offsets_partition: int | None
     group: str
     topic: str
@@ -54,12 +56,11 @@ class Position:
 
 def positions_of(state: CoordinatorState, reason: str) -> list[Position]:
     """Every position of this state; those of which only a pending commit is there have no committed offset."""
-    pending = {_key(row): row for row in state.pending_offsets.to_pylist()}
-    held = {_key(row): row for row in state.offsets.to_pylist()}
+    pending, held = _by_key(state.pending_offsets), _by_key(state.offsets)
     found = [_position(row, reason, is_pending=key in pending) for key, row in held.items()]
     only_pending = [row for key, row in pending.items() if key not in held]
     sentence = "nothing but a commit of an open transaction was there"
-    return found + [_position(row | {"committed_offset": None}, sentence, is_pending=True) for row in only_pending]
+    return found + [replace(_position(row, sentence, is_pending=True), committed_offset=None) for row in only_pending]
 
 
 def positions_before_rewinds(group: str, history: pa.Table, *, by_producer_id: bool) -> list[Position]:
@@ -67,17 +68,17 @@ def positions_before_rewinds(group: str, history: pa.Table, *, by_producer_id: b
 
     `by_producer_id` is the habit of the Java coordinator: a tombstone takes pending commits of its key along.
     """
-    before: dict[Any, list[tuple[_Row, _Row]]] = {}
+    before: dict[_Place, list[tuple[HistoryRow, HistoryRow]]] = {}
     for held, row in position_changes(history.to_pylist(), by_producer_id=by_producer_id):
-        if held is not None and not row["is_tombstone"] and row["committed_offset"] < held["committed_offset"]:
+        if held is not None and is_rewind(held, row):
             before.setdefault(_place(row), []).append((held, row))
     return [_before_rewind(group, rewinds) for rewinds in before.values()]
 
 
 def positions_lost(group: str, history: pa.Table, state: CoordinatorState, *, by_producer_id: bool) -> list[Position]:
     """For each key of this group's `HISTORY` that a tombstone removed, or that this state lacks though the log has it: its last value."""
-    gone: dict[Any, Position] = {}
-    last: dict[Any, _Row] = {}
+    gone: dict[_Place, Position] = {}
+    last: dict[_Place, HistoryRow] = {}
     for held, row in position_changes(history.to_pylist(), by_producer_id=by_producer_id):
         place = _place(row)
         last[place] = row
@@ -89,28 +90,47 @@ def positions_lost(group: str, history: pa.Table, state: CoordinatorState, *, by
         elif place not in gone:
             lost = f"{sentence}, and what it held is compacted away"
             gone[place] = _from_history(group, row | {"committed_offset": None}, lost, ended_by=row)
-    shown = {_place(row) for row in state.offsets.to_pylist() if row["group"] == group}
+    offsets: list[OffsetRow] = state.offsets.to_pylist()
+    shown = {(row["replica"], row["offsets_partition"], row["topic"], row["partition"]) for row in offsets if row["group"] == group}
     for place, row in last.items():
         if not row["is_tombstone"] and place not in shown:
             gone[place] = _from_history(group, row, f"a load by {state.release} does not show it", ended_by=None)
     return list(gone.values())
 
 
-def _before_rewind(group: str, rewinds: list[tuple[_Row, _Row]]) -> Position:
+def is_rewind(held: HistoryRow, row: HistoryRow) -> bool:
+    """True where this commit sets its key back from what held it."""
+    return not row["is_tombstone"] and committed(row) < committed(held)
+
+
+def committed(row: HistoryRow) -> int:
+    """The committed offset of a commit; tombstones have none."""
+    assert row["committed_offset"] is not None
+    return row["committed_offset"]
+
+
+def topic_partition(row: HistoryRow) -> tuple[str, int]:
+    """What a commit, or the tombstone of one, is about."""
+    assert row["topic"] is not None
+    assert row["partition"] is not None
+    return row["topic"], row["partition"]
+
+
+def _before_rewind(group: str, rewinds: list[tuple[HistoryRow, HistoryRow]]) -> Position:
     held, row = rewinds[-1]
     sentence = f"record {row['record_offset']} set it back to {row['committed_offset']}"
-    highest = max(earlier["committed_offset"] for earlier, _ in rewinds)
-    if highest > held["committed_offset"]:
+    highest = max(committed(earlier) for earlier, _ in rewinds)
+    if highest > committed(held):
         sentence += f", the last of {len(rewinds)} rewinds, in front of which it had come to {highest}"
     return _from_history(group, held, sentence, ended_by=row)
 
 
-def position_changes(history: Iterable[_Row], *, by_producer_id: bool) -> Iterator[tuple[_Row | None, _Row]]:
+def position_changes(history: Iterable[HistoryRow], *, by_producer_id: bool) -> Iterator[tuple[HistoryRow | None, HistoryRow]]:
     """Every commit and tombstone of these rows of `HISTORY` in the order in which they count, each with the commit that held its key until
     then; `by_producer_id` as for `positions_before_rewinds`.
     """
-    holding: dict[Any, _Row] = {}
-    removed_at: dict[Any, int] = {}
+    holding: dict[_Place, HistoryRow] = {}
+    removed_at: dict[_Place, int] = {}
     for row in _in_order(history):
         place = _place(row)
         held = holding.get(place)
@@ -126,7 +146,7 @@ def position_changes(history: Iterable[_Row], *, by_producer_id: bool) -> Iterat
         yield held, row
 
 
-def _in_order(history: Iterable[_Row]) -> list[_Row]:
+def _in_order(history: Iterable[HistoryRow]) -> list[HistoryRow]:
     counted = [
         row
         for row in history
@@ -138,34 +158,49 @@ def _in_order(history: Iterable[_Row]) -> list[_Row]:
     return sorted(counted, key=_counts_at)
 
 
-def _counts_at(row: _Row) -> tuple[int, int]:
+def _counts_at(row: HistoryRow) -> tuple[int, int]:
     at = row["record_offset"] if row["marker_record_offset"] is None else row["marker_record_offset"]
     return at, row["record_offset"]
 
 
-def _place(row: _Row) -> tuple[Any, ...]:
-    return row["replica"], row["offsets_partition"], row["topic"], row["partition"]
+def _place(row: HistoryRow) -> _Place:
+    return row["replica"], row["offsets_partition"], *topic_partition(row)
 
 
-def _key(row: _Row) -> PositionKey:
-    return row["group"], row["topic"], row["partition"]
+def _by_key(offsets: pa.Table) -> dict[PositionKey, OffsetRow]:
+    rows: list[OffsetRow] = offsets.to_pylist()
+    return {(row["group"], row["topic"], row["partition"]): row for row in rows}
 
 
-def _position(row: _Row, reason: str, *, is_pending: bool) -> Position:
-    names = ("replica", "offsets_partition", "group", "topic", "partition", "committed_offset", "record_offset")
-    more = ("commit_timestamp_ms", "leader_epoch", "metadata", "topic_id", "value_version")
-    return Position(**{name: row[name] for name in (*names, *more)}, reason=reason, is_pending=is_pending)
+def _position(row: OffsetRow, reason: str, *, is_pending: bool) -> Position:
+    return Position(
+        replica=row["replica"],
+        offsets_partition=row["offsets_partition"],
+        group=row["group"],
+        topic=row["topic"],
+        partition=row["partition"],
+        committed_offset=row["committed_offset"],
+        reason=reason,
+        record_offset=row["record_offset"],
+        commit_timestamp_ms=row["commit_timestamp_ms"],
+        leader_epoch=row["leader_epoch"],
+        metadata=row["metadata"] or "",
+        topic_id=row["topic_id"],
+        value_version=row["value_version"],
+        is_pending=is_pending,
+    )
 
 
-def _from_history(group: str, row: _Row, reason: str, *, ended_by: _Row | None) -> Position:
+def _from_history(group: str, row: HistoryRow, reason: str, *, ended_by: HistoryRow | None) -> Position:
+    topic, partition = topic_partition(row)
     value = from_json(row["value"]) if row["value"] is not None else {}
     leader_epoch = value.get("leader_epoch")
     return Position(
         replica=row["replica"],
         offsets_partition=row["offsets_partition"],
         group=group,
-        topic=row["topic"],
-        partition=row["partition"],
+        topic=topic,
+        partition=partition,
         committed_offset=row["committed_offset"],
         reason=reason,
         record_offset=None if row["is_tombstone"] else row["record_offset"],
@@ -178,6 +213,6 @@ def _from_history(group: str, row: _Row, reason: str, *, ended_by: _Row | None) 
     )
 
 
-def _version_of(value: _Row) -> int:
+def _version_of(value: Fields) -> int:
     """The value version that has these fields; 2 stands for 0 too, which has the same."""
     return next((version for name, version in _ONLY_IN.items() if name in value), 2)

@@ -10,80 +10,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Any
 
 import pyarrow as pa
 
 from exhume.analysis.log_spans import LogSpan, LogSpans
 from exhume.analysis.member_changes import MemberChanges, began_anew, client_of, member_changes, moved_partitions
 from exhume.analysis.memberships import Member, Membership, TopicPartition
+from exhume.analysis.rebalance_rows import REBALANCES, RebalanceRow
 from exhume.analysis.storms import storm_rows, storms
 from exhume.arrow_rows import table_of
 from exhume.findings import Finding
 
-#: One row per generation of a classic group that was stored, one per epoch of another, and one for each other event of its life.
-#:
-#: `event` is rebalance, emptied (the last member went), static_replacement (a static member came back under another member id, nothing was
-#: shared out anew), static_away (it left for now), rewritten (the same once more), created (a record without anybody), converted (to this
-#: group type), or removed.
-#:
-#: `causes` are, as far as two records tell: group_began, first_seen (what was before, if anything, is not in the log), member_joined,
-#: member_left, member_restarted (the same client and host, or instance, under another member id), subscription_changed, protocol_changed,
-#: leader_changed, cooperative_follow_up (partitions given up in the generation before find their owners), topics_changed,
-#: topology_changed, partitions_initialized (a share group has more partitions to give), converted, unknown. The number of `skipped`
-#: generations, or epochs, between this row and the one before: where `is_complete` says that nothing can be missing in between, they are
-#: rebalances that never got an assignment.
-#:
-#: `joined` and `left` are member ids, beside them their clients: `#instance`, or client id and host. `partitions` are assigned, or in the
-#: target; `partitions_moved` have another owner than before, `partitions_lost` none any more.
-#:
-#: `no_assignment_ms` is for how long nobody had a partition: `exactly`, from the moment the group became Empty on; `at_least`, from the
-#: choice of the leader on (what came before it, while members joined, is not in the log). `reconciliation_ms` counts from the epoch to the
-#: batch in which every member had reached its target; where that never came, `waiting` are the members that had not, at the next epoch or
-#: at the end. A row is part of a storm where generations rose by one a minute or faster for ten minutes, and somebody came and went, or
-#: most of them came without any change.
-REBALANCES = pa.schema(
-    [
-        ("replica", pa.string()),
-        ("offsets_partition", pa.int32()),
-        ("record_offset", pa.int64()),
-        ("last_record_offset", pa.int64()),
-        ("timestamp_ms", pa.int64()),
-        ("group", pa.string()),
-        ("group_type", pa.string()),
-        ("event", pa.string()),
-        ("causes", pa.list_(pa.string())),
-        ("generation", pa.int32()),
-        ("group_epoch", pa.int32()),
-        ("skipped", pa.int64()),
-        ("is_complete", pa.bool_()),
-        ("protocol", pa.string()),
-        ("leader", pa.string()),
-        ("members", pa.int32()),
-        ("joined", pa.list_(pa.string())),
-        ("left", pa.list_(pa.string())),
-        ("joined_clients", pa.list_(pa.string())),
-        ("left_clients", pa.list_(pa.string())),
-        ("partitions", pa.int32()),
-        ("partitions_moved", pa.int32()),
-        ("partitions_lost", pa.int32()),
-        ("no_assignment_ms", pa.int64()),
-        ("no_assignment_is", pa.string()),
-        ("target_epoch", pa.int32()),
-        ("target_record_offset", pa.int64()),
-        ("reconciled_record_offset", pa.int64()),
-        ("reconciliation_ms", pa.int64()),
-        ("waiting", pa.list_(pa.string())),
-        ("is_storm", pa.bool_()),
-        ("path", pa.string()),
-        ("byte_position", pa.int64()),
-    ]
-)
-
 #: Events that raise the generation or epoch.
 REBALANCE_EVENTS = ("rebalance", "emptied", "converted")
-
-_Row = dict[str, Any]
 
 
 def rebalances(memberships: Iterable[Membership], spans: LogSpans) -> pa.Table:
@@ -98,15 +37,17 @@ def rebalances(memberships: Iterable[Membership], spans: LogSpans) -> pa.Table:
         if slot not in groups:
             groups[slot] = _GroupRebalances(spans.get(step.origin))
         groups[slot].take(step)
-    rows: list[_Row] = []
+    rows: list[RebalanceRow] = []
     for life in groups.values():
         rows += storm_rows(life.finish())
-    return table_of(REBALANCES, sorted(rows, key=lambda row: (row["group"], str(row["replica"]), row["record_offset"])))
+    rows.sort(key=lambda row: (row["group"], str(row["replica"]), row["record_offset"]))
+    return table_of(REBALANCES, rows)
 
 
 def storm_findings(table: pa.Table) -> Iterator[Finding]:
     """A finding for each storm in `REBALANCES`."""
-    for _, rows in groupby(table.to_pylist(), key=lambda row: (row["group"], row["replica"], row["offsets_partition"])):
+    every_row: list[RebalanceRow] = table.to_pylist()
+    for _, rows in groupby(every_row, key=lambda row: (row["group"], row["replica"], row["offsets_partition"])):
         for storm in storms(rows):
             first, last = storm.rows[0], storm.rows[-1]
             yield Finding(
@@ -130,7 +71,7 @@ class _GroupRebalances:
     """One group on its way past."""
 
     span: LogSpan | None
-    rows: list[_Row] = field(default_factory=list)
+    rows: list[RebalanceRow] = field(default_factory=list)
     before: Membership | None = None
     #: Since when the group has had no member, and nobody can have been in it unseen.
     empty_since_ms: int | None = None
@@ -148,11 +89,11 @@ class _GroupRebalances:
         else:
             self._take_modern(step, before)
 
-    def finish(self) -> list[_Row]:
+    def finish(self) -> list[RebalanceRow]:
         self._end_epoch()
         return self.rows
 
-    def _row(self, step: Membership, before: Membership | None, event: str, **more: Any) -> _Row:
+    def _row(self, step: Membership, before: Membership | None, event: str) -> RebalanceRow:
         is_complete = self.span is not None and self.span.is_complete_behind(None if before is None else before.record_offset)
         return {
             "replica": step.replica,
@@ -166,18 +107,33 @@ class _GroupRebalances:
             "causes": [],
             "generation": step.generation,
             "group_epoch": step.group_epoch,
+            "skipped": None,
             "is_complete": is_complete,
             "protocol": step.protocol,
             "leader": step.leader,
             "members": len(step.members),
+            "joined": None,
+            "left": None,
+            "joined_clients": None,
+            "left_clients": None,
+            "partitions": None,
+            "partitions_moved": None,
+            "partitions_lost": None,
+            "no_assignment_ms": None,
+            "no_assignment_is": None,
+            "target_epoch": None,
+            "target_record_offset": None,
+            "reconciled_record_offset": None,
+            "reconciliation_ms": None,
+            "waiting": None,
+            "is_storm": False,
             "path": step.path,
             "byte_position": step.byte_position,
-            **more,
         }
 
-    def _classic_row(self, step: Membership, before: Membership | None) -> _Row:
+    def _classic_row(self, step: Membership, before: Membership | None) -> RebalanceRow:
         if step.is_placeholder:
-            return self._row(step, before, "created", causes=["converted"] if step.converted_from else [])
+            return self._row(step, before, "created") | {"causes": ["converted"] if step.converted_from else []}
         known = None if before is None or began_anew(before, step) else before
         changes = member_changes(known, step)
         is_new_life = known is None or known.is_tombstone or known.is_placeholder
@@ -187,11 +143,12 @@ class _GroupRebalances:
             event = "static_replacement" if changes.restarted else "rewritten"
         else:
             event = "emptied" if step.is_empty else "rebalance"
-        row = self._row(step, before, event, skipped=_skipped(step, known), **_changed(changes))
+        row = _changed(self._row(step, before, event), changes)
+        row["skipped"] = _skipped(step, known)
         if is_new_life and (known is not None or row["is_complete"]):
             # The count of a life begins at 0.
             row["skipped"] = max((step.generation or 0) - 1, 0)
-        row |= _moves(known, step, changes)
+        _note_moves(row, known, step, changes)
         row["causes"] = _classic_causes(step, known, changes, row) if event in REBALANCE_EVENTS else []
         self._note_hidden(row)
         if step.is_empty:
@@ -199,11 +156,11 @@ class _GroupRebalances:
                 self.empty_since_ms = step.timestamp_ms if step.state_timestamp_ms is None else step.state_timestamp_ms
         else:
             if event == "rebalance":
-                row |= _no_assignment(self.empty_since_ms, step.state_timestamp_ms, step.timestamp_ms)
+                _note_no_assignment(row, self.empty_since_ms, step.state_timestamp_ms, step.timestamp_ms)
             self.empty_since_ms = None
         return row
 
-    def _note_hidden(self, row: _Row) -> None:
+    def _note_hidden(self, row: RebalanceRow) -> None:
         """Where generations, or epochs, in front of this row may be lost, somebody may have had partitions in them."""
         if not row["is_complete"] and row["skipped"] != 0:
             self.empty_since_ms = None
@@ -219,7 +176,8 @@ class _GroupRebalances:
             baseline = epoch.known if epoch is not None else before
             changes = member_changes(baseline, step)
             event = "converted" if step.converted_from else "emptied" if step.is_empty else "rebalance"
-            row = self._row(step, baseline, event, skipped=_skipped(step, baseline), **_changed(changes))
+            row = _changed(self._row(step, baseline, event), changes)
+            row["skipped"] = _skipped(step, baseline)
             row["causes"] = _modern_causes(step, baseline, changes, row)
             self._note_hidden(row)
             self._end_epoch()
@@ -232,7 +190,7 @@ class _GroupRebalances:
             away = [member for member in step.members.values() if member.is_away and not _was_away(before, member)]
             if changes.restarted or away:
                 event = "static_replacement" if changes.restarted else "static_away"
-                self.rows.append(self._row(step, before, event, **_changed(changes)))
+                self.rows.append(_changed(self._row(step, before, event), changes))
                 epoch.note_restarted(changes.restarted, step)
         epoch.take(step)
         if step.is_empty:
@@ -253,7 +211,7 @@ class _Epoch:
     opened_by: Membership
     group_epoch: int | None
     kind: str
-    row: _Row
+    row: RebalanceRow
     owners_before: Mapping[TopicPartition, list[Member]]
     empty_since_ms: int | None
     #: As `opened_by`, with members that came back since under the member ids that they have now.
@@ -274,23 +232,25 @@ class _Epoch:
         self.latest = step
         if self.group_epoch is None or step.target_epoch is None:
             return
-        if "target_record_offset" not in self.row and step.target_epoch >= self.group_epoch:
+        if self.row["target_record_offset"] is None and step.target_epoch >= self.group_epoch:
             targets = _targets(step)
             self.row |= {"target_epoch": step.target_epoch, "target_record_offset": step.record_offset, "partitions": len(targets)}
             is_comparable = "converted" not in self.row["causes"] or not step.nameless_topics
             if self.kind != "share" and self.owners_before and is_comparable:
-                self.row |= moved_partitions(_ids(self.owners_before), targets, self.restarted)
-        if "reconciled_record_offset" not in self.row and step.members and not waiting_members(step):
+                moved, lost = moved_partitions(_ids(self.owners_before), targets, self.restarted)
+                self.row |= {"partitions_moved": moved, "partitions_lost": lost}
+        if self.row["reconciled_record_offset"] is None and step.members and not waiting_members(step):
             began_ms, done_ms = self.opened_by.timestamp_ms, step.timestamp_ms
             self.row["reconciled_record_offset"] = step.record_offset
             self.row["reconciliation_ms"] = None if began_ms is None or done_ms is None else max(done_ms - began_ms, 0)
-        if "no_assignment_ms" not in self.row and not self.owners_before and step.owners():
-            self.row |= _no_assignment(self.empty_since_ms, self.opened_by.timestamp_ms, step.timestamp_ms)
+        if self.row["no_assignment_ms"] is None and not self.owners_before and step.owners():
+            _note_no_assignment(self.row, self.empty_since_ms, self.opened_by.timestamp_ms, step.timestamp_ms)
 
-    def finish(self) -> _Row:
+    def finish(self) -> RebalanceRow:
         if self.latest is not None:
-            self.row.setdefault("target_epoch", self.latest.target_epoch)
-            if "reconciled_record_offset" not in self.row:
+            if self.row["target_record_offset"] is None:
+                self.row["target_epoch"] = self.latest.target_epoch
+            if self.row["reconciled_record_offset"] is None:
                 self.row["waiting"] = [member.member_id for member in waiting_members(self.latest)]
         return self.row
 
@@ -310,8 +270,8 @@ def _was_away(step: Membership, member: Member) -> bool:
     return known is not None and known.is_away
 
 
-def _changed(changes: MemberChanges) -> _Row:
-    return {
+def _changed(row: RebalanceRow, changes: MemberChanges) -> RebalanceRow:
+    return row | {
         "joined": [member.member_id for member in changes.joined],
         "left": [member.member_id for member in changes.left],
         "joined_clients": [client_of(member) for member in changes.joined],
@@ -326,22 +286,21 @@ def _skipped(step: Membership, before: Membership | None) -> int | None:
     return max(step.epoch - before.epoch - 1, 0)
 
 
-def _no_assignment(empty_since_ms: int | None, began_ms: int | None, done_ms: int | None) -> _Row:
+def _note_no_assignment(row: RebalanceRow, empty_since_ms: int | None, began_ms: int | None, done_ms: int | None) -> None:
     """From when the group was Empty, or else from when this rebalance is known to have begun, until it is done."""
     since_ms, how = (began_ms, "at_least") if empty_since_ms is None else (empty_since_ms, "exactly")
-    if since_ms is None or done_ms is None:
-        return {}
-    return {"no_assignment_ms": max(done_ms - since_ms, 0), "no_assignment_is": how}
+    if since_ms is not None and done_ms is not None:
+        row |= {"no_assignment_ms": max(done_ms - since_ms, 0), "no_assignment_is": how}
 
 
-def _moves(before: Membership | None, step: Membership, changes: MemberChanges) -> _Row:
+def _note_moves(row: RebalanceRow, before: Membership | None, step: Membership, changes: MemberChanges) -> None:
     if step.is_opaque:
-        return {}
+        return
     owners = _ids(step.owners())
-    row: _Row = {"partitions": len(owners)}
+    row["partitions"] = len(owners)
     if before is not None and not before.is_opaque and not before.nameless_topics:
-        row |= moved_partitions(_ids(before.owners()), owners, changes.restarted)
-    return row
+        moved, lost = moved_partitions(_ids(before.owners()), owners, changes.restarted)
+        row |= {"partitions_moved": moved, "partitions_lost": lost}
 
 
 def _ids(owners: Mapping[TopicPartition, list[Member]]) -> dict[TopicPartition, set[str]]:
@@ -356,7 +315,7 @@ def _targets(step: Membership) -> dict[TopicPartition, set[str]]:
     return targets
 
 
-def _classic_causes(step: Membership, before: Membership | None, changes: MemberChanges, row: _Row) -> list[str]:
+def _classic_causes(step: Membership, before: Membership | None, changes: MemberChanges, row: RebalanceRow) -> list[str]:
     if before is None or before.is_tombstone or before.is_placeholder:
         is_first = step.is_beginning or row["is_complete"] or (before is not None and before.is_placeholder)
         return ["group_began" if is_first else "first_seen"]
@@ -376,7 +335,7 @@ def _given_up(step: Membership) -> set[TopicPartition]:
     return {topic_partition for member in step.members.values() for topic_partition in member.claimed or ()} - step.owners().keys()
 
 
-def _modern_causes(step: Membership, before: Membership | None, changes: MemberChanges, row: _Row) -> list[str]:
+def _modern_causes(step: Membership, before: Membership | None, changes: MemberChanges, row: RebalanceRow) -> list[str]:
     if before is None or before.is_tombstone:
         return ["group_began" if step.is_beginning or row["is_complete"] else "first_seen"]
     causes = ["converted"] if step.converted_from else []
@@ -392,7 +351,8 @@ def _modern_causes(step: Membership, before: Membership | None, changes: MemberC
 
 def rebalances_sentence(table: pa.Table) -> str:
     """How many rebalances these are, in one sentence, for people."""
-    rows = [row for row in table.to_pylist() if row["event"] in REBALANCE_EVENTS]
+    every_row: list[RebalanceRow] = table.to_pylist()
+    rows = [row for row in every_row if row["event"] in REBALANCE_EVENTS]
     skipped = sum(row["skipped"] or 0 for row in rows if row["is_complete"])
     unsure = sum(row["skipped"] or 0 for row in rows if not row["is_complete"])
     groups = len({row["group"] for row in rows})

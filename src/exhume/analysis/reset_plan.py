@@ -11,66 +11,75 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal, TypedDict, get_args
 
 import pyarrow as pa
 
-from exhume.analysis.positions import Position, PositionKey
+from exhume.analysis.completeness import CompletenessRow
+from exhume.analysis.positions import Position
 from exhume.analysis.times import show_time
-from exhume.arrow_rows import Origin, table_of
+from exhume.arrow_rows import Int16, Int32, OfLog, Origin, of_log, schema_of, table_of
+from exhume.codecs.layout import Fields
 from exhume.codecs.record_types import OFFSET_COMMIT, RECORD_TYPES, encode_key, encode_value
 from exhume.codecs.wire import REPLACEMENT
 from exhume.errors import RequestError
 from exhume.findings import Finding
 from exhume.replay.state import CoordinatorState
+from exhume.replay.state_tables import GroupRow, MemberRow, OffsetRow
 
-#: One row per position that the plan looked at, by group, topic and partition. `action` is restored, unchanged, pending (left alone: an
-#: open transaction has a commit for it), or not_restorable. `committed_offset` is what the plan sets, or would; it was committed by
-#: `record_offset`, and taken away by `ended_by_record_offset` where it is of before a rewind or a removal. `newest_committed_offset` is
-#: what the log says at its end, null where nothing is there, `committed_offset_delta` the way from there. Of a moment,
-#: `cut_record_offset` is the last record that counts, `cut_timestamp_ms` its time.
-RESET_PLAN = pa.schema(
-    [
-        ("replica", pa.string()),
-        ("offsets_partition", pa.int32()),
-        ("group", pa.string()),
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("action", pa.string()),
-        ("newest_committed_offset", pa.int64()),
-        ("committed_offset", pa.int64()),
-        ("committed_offset_delta", pa.int64()),
-        ("record_offset", pa.int64()),
-        ("commit_timestamp_ms", pa.int64()),
-        ("newest_record_offset", pa.int64()),
-        ("ended_by_record_offset", pa.int64()),
-        ("cut_record_offset", pa.int64()),
-        ("cut_timestamp_ms", pa.int64()),
-        ("reason", pa.string()),
-    ]
-)
+Action = Literal["restored", "unchanged", "pending", "not_restorable"]
 
-#: One row per restored position: the offset commit that says the same, as a coordinator would write it.
-RESET_RECORDS = pa.schema(
-    [
-        ("offsets_partition", pa.int32()),
-        ("record_type", pa.int16()),
-        ("type", pa.string()),
-        ("group", pa.string()),
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("committed_offset", pa.int64()),
-        ("value_version", pa.int16()),
-        ("key", pa.binary()),
-        ("value", pa.binary()),
-    ]
-)
+
+class ResetPlanRow(OfLog):
+    """One row per position that the plan looked at, by group, topic and partition. `action` is restored, unchanged, pending (left alone: an
+    open transaction has a commit for it), or not_restorable. `committed_offset` is what the plan sets, or would; it was committed by
+    `record_offset`, and taken away by `ended_by_record_offset` where it is of before a rewind or a removal. `newest_committed_offset` is
+    what the log says at its end, null where nothing is there, `committed_offset_delta` the way from there. Of a moment, `cut_record_offset`
+    is the last record that counts, `cut_timestamp_ms` its time.
+    """
+
+    group: str
+    topic: str
+    partition: Int32
+    action: Action
+    newest_committed_offset: int | None
+    committed_offset: int | None
+    committed_offset_delta: int | None
+    record_offset: int | None
+    commit_timestamp_ms: int | None
+    newest_record_offset: int | None
+    ended_by_record_offset: int | None
+    cut_record_offset: int | None
+    cut_timestamp_ms: int | None
+    reason: str
+
+
+RESET_PLAN = schema_of(ResetPlanRow)
+
+
+class ResetRecordRow(TypedDict):
+    """One row per restored position: the offset commit that says the same, as a coordinator would write it."""
+
+    offsets_partition: Int32 | None
+    record_type: Int16
+    type: str
+    group: str
+    topic: str
+    partition: Int32
+    committed_offset: int
+    value_version: Int16
+    key: bytes
+    value: bytes
+
+
+RESET_RECORDS = schema_of(ResetRecordRow)
 
 #: Which step back is undone: that of committed offsets, or their removal.
 TakenBack = Literal["before_rewind", "lost"]
 _LEGAL_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _PLAIN_CELL = re.compile(r"[a-zA-Z0-9._-]+")
-_Row = dict[str, Any]
+#: By replica and offsets partition: the last record that counts, and its time.
+Cuts = Mapping[Origin, tuple[int | None, int | None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +94,7 @@ class ResetPlan:
 
     def sentences(self) -> Iterator[str]:
         """What would change, for people: the counts, then each restored position, then each that cannot be, with the reason."""
-        rows = self.table.to_pylist()
+        rows: list[ResetPlanRow] = self.table.to_pylist()
         actions = [row["action"] for row in rows]
         counts = ", ".join(f"{actions.count(action)} {action.replace('_', ' ')}" for action in _ACTIONS if action in actions)
         yield f"{counts or 'nothing to restore'}{_cuts(rows)}"
@@ -94,7 +103,7 @@ class ResetPlan:
 
 
 _GRADES = {"at_least": "what it had then, and not whether that was all", "unknown": "nothing for certain at that moment"}
-_ACTIONS = ("restored", "unchanged", "pending", "not_restorable")
+_ACTIONS: tuple[Action, ...] = get_args(Action)
 
 
 def plan_reset(
@@ -103,7 +112,7 @@ def plan_reset(
     newest: CoordinatorState,
     *,
     now_ms: int,
-    cuts: Mapping[Origin, tuple[int | None, int | None]] | None = None,
+    cuts: Cuts | None = None,
     include_pending: bool = False,
     never_back: bool = False,
 ) -> ResetPlan:
@@ -121,28 +130,30 @@ def plan_reset(
     Raises:
         RequestError: a group lies in two places; or several groups, one with a line feed in its name, which the format cannot carry.
     """
-    held = {_key(row): row for row in newest.offsets.to_pylist()}
-    pending = {_key(row) for row in newest.pending_offsets.to_pylist()}
+    offsets: list[OffsetRow] = newest.offsets.to_pylist()
+    held = {(row["group"], row["topic"], row["partition"]): row for row in offsets}
+    pending = {(row["group"], row["topic"], row["partition"]) for row in newest.pending_offsets.to_pylist()}
     _refuse_two_places(wanted, newest)
     topic_ids = {(row["group"], row["topic"]): row["topic_id"] for row in held.values() if row["topic_id"] is not None}
-    rows: list[_Row] = []
+    rows: list[ResetPlanRow] = []
     restored: list[Position] = []
     for position in sorted(wanted, key=lambda position: position.key):
         now = held.get(position.key)
         is_pending = (position.is_pending or position.key in pending) and not include_pending
         action, reason = _decide(position, now, topic_ids.get(position.key[:2]), is_pending=is_pending, never_back=never_back)
-        rows.append(_row(position, now, cuts or {}) | {"action": action, "reason": reason})
+        rows.append(_row(position, now, cuts or {}, action, reason))
         if action == "restored":
             restored.append(position)
     if cuts is not None:
         asked = {position.key for position in wanted}
         rows += [_came_later(row, cuts) for key, row in held.items() if key not in asked]
-    table = table_of(RESET_PLAN, sorted(rows, key=_key))
+    rows.sort(key=lambda row: (row["group"], row["topic"], row["partition"]))
+    table = table_of(RESET_PLAN, rows)
     text = _text(groups, restored)
     return ResetPlan(tuple(groups), table, text, _records(restored, now_ms), _findings(restored, newest))
 
 
-def _decide(position: Position, now: _Row | None, topic_id: str | None, *, is_pending: bool, never_back: bool) -> tuple[str, str]:
+def _decide(position: Position, now: OffsetRow | None, topic_id: str | None, *, is_pending: bool, never_back: bool) -> tuple[Action, str]:
     """The action for a position, and why."""
     wanted, held = position.committed_offset, None if now is None else now["committed_offset"]
     problem = _problem(position, topic_id)
@@ -172,35 +183,45 @@ def _problem(position: Position, topic_id: str | None) -> str | None:
     return None
 
 
-def _row(position: Position, now: _Row | None, cuts: Mapping[Origin, tuple[int | None, int | None]]) -> _Row:
-    held = None if now is None else now["committed_offset"]
+def _row(position: Position, now: OffsetRow | None, cuts: Cuts, action: Action, reason: str) -> ResetPlanRow:
+    wanted, held = position.committed_offset, None if now is None else now["committed_offset"]
     cut = cuts.get((position.replica, position.offsets_partition), (None, None))
-    has_way = held is not None and position.committed_offset is not None
     return {
         "replica": position.replica,
         "offsets_partition": position.offsets_partition,
         "group": position.group,
         "topic": position.topic,
         "partition": position.partition,
+        "action": action,
         "newest_committed_offset": held,
-        "committed_offset": position.committed_offset,
-        "committed_offset_delta": position.committed_offset - held if has_way else None,  # type: ignore[operator]
+        "committed_offset": wanted,
+        "committed_offset_delta": None if held is None or wanted is None else wanted - held,
         "record_offset": position.record_offset,
         "commit_timestamp_ms": position.commit_timestamp_ms,
         "newest_record_offset": None if now is None else now["record_offset"],
         "ended_by_record_offset": position.ended_by_record_offset,
         "cut_record_offset": cut[0],
         "cut_timestamp_ms": cut[1],
+        "reason": reason,
     }
 
 
-def _came_later(row: _Row, cuts: Mapping[Origin, tuple[int | None, int | None]]) -> _Row:
+def _came_later(row: OffsetRow, cuts: Cuts) -> ResetPlanRow:
     """A position that is there at the end and was not at the moment: the tool can set offsets, and not remove them."""
     cut = cuts.get((row["replica"], row["offsets_partition"]), (None, None))
-    return {name: row[name] for name in ("replica", "offsets_partition", "group", "topic", "partition")} | {
+    return {
+        **of_log(row["replica"], row["offsets_partition"]),
+        "group": row["group"],
+        "topic": row["topic"],
+        "partition": row["partition"],
         "action": "not_restorable",
         "newest_committed_offset": row["committed_offset"],
+        "committed_offset": None,
+        "committed_offset_delta": None,
+        "record_offset": None,
+        "commit_timestamp_ms": None,
         "newest_record_offset": row["record_offset"],
+        "ended_by_record_offset": None,
         "cut_record_offset": cut[0],
         "cut_timestamp_ms": cut[1],
         "reason": "it was not there then; a reset sets offsets, and removes none",
@@ -239,19 +260,23 @@ def _records(restored: Sequence[Position], now_ms: int) -> pa.Table:
     return table_of(RESET_RECORDS, [_record(position, now_ms) for position in restored])
 
 
-def _record(position: Position, now_ms: int) -> _Row:
+def _record(position: Position, now_ms: int) -> ResetRecordRow:
     version = 3 if position.value_version is None else position.value_version
     # What the version has no room for is left out.
-    value: _Row = {"committed_offset": position.committed_offset, "metadata": position.metadata, "commit_timestamp_ms": now_ms}
+    assert position.committed_offset is not None
+    value: Fields = {"committed_offset": position.committed_offset, "metadata": position.metadata, "commit_timestamp_ms": now_ms}
     if position.leader_epoch is not None:
         value["leader_epoch"] = position.leader_epoch
     if position.topic_id is not None:
         value["topic_id"] = position.topic_id
     key = {"group": position.group, "topic": position.topic, "partition": position.partition}
-    return key | {
+    return {
         "offsets_partition": position.offsets_partition,
         "record_type": OFFSET_COMMIT,
         "type": RECORD_TYPES[OFFSET_COMMIT].name,
+        "group": position.group,
+        "topic": position.topic,
+        "partition": position.partition,
         "committed_offset": position.committed_offset,
         "value_version": version,
         "key": encode_key(OFFSET_COMMIT, key),
@@ -262,8 +287,9 @@ def _record(position: Position, now_ms: int) -> _Row:
 def _findings(restored: Sequence[Position], newest: CoordinatorState) -> list[Finding]:
     planned = {position.group for position in restored}
     findings = []
-    members = newest.members.to_pylist()
-    for row in newest.groups.to_pylist():
+    members: list[MemberRow] = newest.members.to_pylist()
+    groups: list[GroupRow] = newest.groups.to_pylist()
+    for row in groups:
         count = sum(member["group"] == row["group"] for member in members)
         if row["group"] in planned and count:
             findings.append(
@@ -292,6 +318,7 @@ def _findings(restored: Sequence[Position], newest: CoordinatorState) -> list[Fi
 
 def past_findings(groups: Collection[str], completeness: pa.Table) -> list[Finding]:
     """What `COMPLETENESS` makes doubtful about the positions of these groups at a moment."""
+    rows: list[CompletenessRow] = completeness.to_pylist()
     return [
         Finding(
             code="past_is_incomplete",
@@ -302,12 +329,12 @@ def past_findings(groups: Collection[str], completeness: pa.Table) -> list[Findi
             group=row["group"],
             last_record_offset=row["last_record_offset"],
         )
-        for row in completeness.to_pylist()
+        for row in rows
         if row["group"] in groups and row["grade"] != "certain"
     ]
 
 
-def _cuts(rows: Sequence[_Row]) -> str:
+def _cuts(rows: Sequence[ResetPlanRow]) -> str:
     cuts = sorted({(row["offsets_partition"], row["cut_record_offset"], row["cut_timestamp_ms"]) for row in rows}, key=str)
     known = [(partition, offset, time_ms) for partition, offset, time_ms in cuts if offset is not None]
     if not known:
@@ -319,14 +346,10 @@ def _cuts(rows: Sequence[_Row]) -> str:
     return f"; as of {', '.join(told)}"
 
 
-def _sentence(row: _Row) -> str:
+def _sentence(row: ResetPlanRow) -> str:
     place = f"{row['group']} {row['topic']}-{row['partition']}"
     before = "nothing" if row["newest_committed_offset"] is None else row["newest_committed_offset"]
     if row["action"] == "restored":
         delta = "" if row["committed_offset_delta"] is None else f" ({row['committed_offset_delta']:+d})"
         return f"{place}: {before} -> {row['committed_offset']}{delta}, by record {row['record_offset']}; {row['reason']}"
     return f"{place}: stays at {before}; {row['reason']}"
-
-
-def _key(row: Mapping[str, Any]) -> PositionKey:
-    return row["group"], row["topic"], row["partition"]

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+
+from exhume.analysis.rebalance_rows import RebalanceRow
 
 LEAST_STORM_MS = 10 * 60_000
 #: Generations in a minute.
@@ -19,7 +20,8 @@ STORM_RATE = 1.0
 #: How often one client comes and goes in a storm.
 LEAST_CHANGES = 3
 
-_Row = dict[str, Any]
+#: The generation or epoch, and the time, of a row that has both.
+_Counted = tuple[int, int, RebalanceRow]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,7 @@ class Storm:
     group, nobody came, went or changed.
     """
 
-    rows: tuple[_Row, ...]
+    rows: tuple[RebalanceRow, ...]
     generations: int
     duration_ms: int
     never_stored: int
@@ -56,7 +58,7 @@ class Storm:
         return f"{self.generations} generations in {self.duration_ms // 60_000} minutes, {self.per_minute:.1f} a minute{lost}{came}"
 
 
-def storm_rows(rows: list[_Row]) -> list[_Row]:
+def storm_rows(rows: list[RebalanceRow]) -> list[RebalanceRow]:
     """These rows of one group in one log, in order, with `is_storm`."""
     for row in rows:
         row["is_storm"] = False
@@ -66,10 +68,14 @@ def storm_rows(rows: list[_Row]) -> list[_Row]:
     return rows
 
 
-def storms(rows: Iterable[_Row]) -> Iterator[Storm]:
+def storms(rows: Iterable[RebalanceRow]) -> Iterator[Storm]:
     """The storms among these rows of one group in one log, in order."""
-    counted = [row for row in rows if _number(row) is not None and row["timestamp_ms"] is not None]
-    for first, last in _busy([(_number(row), row["timestamp_ms"]) for row in counted]):
+    counted: list[_Counted] = []
+    for row in rows:
+        number, time_ms = _number(row), row["timestamp_ms"]
+        if number is not None and time_ms is not None:
+            counted.append((number, time_ms, row))
+    for first, last in _busy([(number, time_ms) for number, time_ms, _ in counted]):
         storm = _storm(counted[first : last + 1])
         if storm is not None:
             yield storm
@@ -98,24 +104,23 @@ def _busy(counted: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     return spans
 
 
-def _storm(rows: list[_Row]) -> Storm | None:
+def _storm(counted: Sequence[_Counted]) -> Storm | None:
+    rows = tuple(row for _, _, row in counted)
     changes: Counter[str] = Counter()
     for row in rows[1:]:
-        changes.update(row.get("joined_clients") or ())
-        changes.update(row.get("left_clients") or ())
-    generations = _number(rows[-1]) - _number(rows[0])
-    never_stored = sum(row.get("skipped") or 0 for row in rows[1:] if row["is_complete"])
-    unknown = sum(row.get("skipped") or 0 for row in rows[1:] if not row["is_complete"])
+        changes.update(row["joined_clients"] or ())
+        changes.update(row["left_clients"] or ())
+    generations, duration_ms = counted[-1][0] - counted[0][0], counted[-1][1] - counted[0][1]
+    never_stored = sum(row["skipped"] or 0 for row in rows[1:] if row["is_complete"])
+    unknown = sum(row["skipped"] or 0 for row in rows[1:] if not row["is_complete"])
     # Epochs rise with topics too, and what said so may be gone.
-    without_change = sum(row["group_type"] == "classic" and row.get("causes") == ["unknown"] for row in rows[1:])
+    without_change = sum(row["group_type"] == "classic" and row["causes"] == ["unknown"] for row in rows[1:])
     # Of generations that left no record nobody knows who made them.
     if max(changes.values(), default=0) < LEAST_CHANGES and (never_stored + unknown + without_change) * 2 <= generations:
         return None
     flappers = tuple((client, count) for client, count in changes.most_common(3) if count >= LEAST_CHANGES)
-    return Storm(
-        tuple(rows), generations, rows[-1]["timestamp_ms"] - rows[0]["timestamp_ms"], never_stored, unknown, without_change, flappers
-    )
+    return Storm(rows, generations, duration_ms, never_stored, unknown, without_change, flappers)
 
 
-def _number(row: _Row) -> Any:
+def _number(row: RebalanceRow) -> int | None:
     return row["generation"] if row["group_type"] == "classic" else row["group_epoch"]

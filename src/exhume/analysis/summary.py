@@ -3,60 +3,67 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, TypedDict
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from exhume.arrow_rows import table_of
+from exhume.analysis.inspection import RecordTypeRow
+from exhume.arrow_rows import Int16, Int32, OfLog, Origin, schema_of, table_of
 from exhume.replay.state import CoordinatorState
+from exhume.replay.state_tables import GroupRow
 
-#: One row per group, and one per id that has offsets but no group (`group_type` null). `epoch` is the generation of a classic group.
-GROUP_SUMMARY = pa.schema(
-    [
-        ("replica", pa.string()),
-        ("offsets_partition", pa.int32()),
-        ("group", pa.string()),
-        ("group_type", pa.string()),
-        ("group_state", pa.string()),
-        ("protocol_type", pa.string()),
-        ("protocol", pa.string()),
-        ("epoch", pa.int32()),
-        ("members", pa.int64()),
-        ("assigned_partitions", pa.int64()),
-        ("offsets", pa.int64()),
-        ("pending_offsets", pa.int64()),
-        ("last_commit_timestamp_ms", pa.int64()),
-    ]
-)
 
-#: One row per member, kind and topic (streams groups: subtopology and role), with the partitions in order.
-ASSIGNMENT_SUMMARY = pa.schema(
-    [
-        ("group", pa.string()),
-        ("member_id", pa.string()),
-        ("kind", pa.string()),
-        ("topic", pa.string()),
-        ("topic_id", pa.string()),
-        ("subtopology_id", pa.string()),
-        ("task_role", pa.string()),
-        ("partitions", pa.list_(pa.int32())),
-    ]
-)
+class GroupSummaryRow(OfLog):
+    """One row per group, and one per id that has offsets but no group (`group_type` null). `epoch` is the generation of a classic group."""
 
-#: One row per record type. `value_versions` are those of values; `partition_count` says in how many partitions the type occurs.
-RECORD_TYPE_SUMMARY = pa.schema(
-    [
-        ("record_type", pa.int16()),
-        ("type", pa.string()),
-        ("value_versions", pa.list_(pa.int16())),
-        ("record_count", pa.int64()),
-        ("tombstone_count", pa.int64()),
-        ("transactional_count", pa.int64()),
-        ("marked_count", pa.int64()),
-        ("partition_count", pa.int64()),
-    ]
-)
+    group: str
+    group_type: str | None
+    group_state: str | None
+    protocol_type: str | None
+    protocol: str | None
+    epoch: Int32 | None
+    members: int
+    assigned_partitions: int
+    offsets: int
+    pending_offsets: int
+    last_commit_timestamp_ms: int | None
+
+
+GROUP_SUMMARY = schema_of(GroupSummaryRow)
+
+
+class AssignmentSummaryRow(TypedDict):
+    """One row per member, kind and topic (streams groups: subtopology and role), with the partitions in order."""
+
+    group: str
+    member_id: str
+    kind: str
+    topic: str | None
+    topic_id: str | None
+    subtopology_id: str | None
+    task_role: str | None
+    partitions: list[Int32]
+
+
+ASSIGNMENT_SUMMARY = schema_of(AssignmentSummaryRow)
+
+
+class RecordTypeSummaryRow(TypedDict):
+    """One row per record type. `value_versions` are those of values; `partition_count` says in how many partitions the type occurs."""
+
+    record_type: Int16 | None
+    type: str
+    value_versions: list[Int16]
+    record_count: int
+    tombstone_count: int
+    transactional_count: int
+    marked_count: int
+    partition_count: int
+
+
+RECORD_TYPE_SUMMARY = schema_of(RecordTypeSummaryRow)
 
 _ORIGIN = ("replica", "offsets_partition")
 _GROUP_KEY = (*_ORIGIN, "group")
@@ -70,25 +77,29 @@ def summarize_groups(state: CoordinatorState) -> pa.Table:
     commits = state.offsets.group_by(_GROUP_KEY).aggregate([([], "count_all"), ("commit_timestamp_ms", "max")]).to_pylist()
     offsets = Counter({_key(row): row["count_all"] for row in commits})
     last_commit = {_key(row): row["commit_timestamp_ms_max"] for row in commits}
-    groups: dict[_Key, dict[str, Any]] = {_key(row): row for row in state.groups.to_pylist()}
-    rows = []
-    for key in sorted({*groups, *offsets, *pending}, key=lambda key: (key[0] or "", key[2], key[1] or 0)):
-        group = groups.get(key, {})
-        rows.append(
-            {
-                "replica": key[0],
-                "offsets_partition": key[1],
-                "group": key[2],
-                **{name: group.get(name) for name in ("group_type", "group_state", "protocol_type", "protocol")},
-                "epoch": group.get("generation") if group.get("group_type") == "classic" else group.get("group_epoch"),
-                "members": members[key],
-                "assigned_partitions": assigned[key],
-                "offsets": offsets[key],
-                "pending_offsets": pending[key],
-                "last_commit_timestamp_ms": last_commit.get(key),
-            }
-        )
-    return table_of(GROUP_SUMMARY, rows)
+    held: list[GroupRow] = state.groups.to_pylist()
+    groups = {_key(row): row for row in held}
+
+    def made(key: _Key) -> GroupSummaryRow:
+        group: GroupRow = groups.get(key, {})
+        return {
+            "replica": key[0],
+            "offsets_partition": key[1],
+            "group": key[2],
+            "group_type": group.get("group_type"),
+            "group_state": group.get("group_state"),
+            "protocol_type": group.get("protocol_type"),
+            "protocol": group.get("protocol"),
+            "epoch": group.get("generation") if group.get("group_type") == "classic" else group.get("group_epoch"),
+            "members": members[key],
+            "assigned_partitions": assigned[key],
+            "offsets": offsets[key],
+            "pending_offsets": pending[key],
+            "last_commit_timestamp_ms": last_commit.get(key),
+        }
+
+    keys = sorted({*groups, *offsets, *pending}, key=lambda key: (key[0] or "", key[2], key[1] or 0))
+    return table_of(GROUP_SUMMARY, map(made, keys))
 
 
 def summarize_assignments(state: CoordinatorState) -> pa.Table:
@@ -110,13 +121,14 @@ def notable_loads(state: CoordinatorState) -> pa.Table:
 
 def summarize_record_types(record_types: pa.Table) -> pa.Table:
     """The table `record_types` of an inspection as `RECORD_TYPE_SUMMARY`, ordered by number; control records come first."""
-    counted: dict[tuple[int, str], list[dict[str, Any]]] = {}
-    for row in record_types.to_pylist():
+    counted: dict[tuple[int, str], list[RecordTypeRow]] = {}
+    rows: list[RecordTypeRow] = record_types.to_pylist()
+    for row in rows:
         counted.setdefault((-1 if row["record_type"] is None else row["record_type"], row["type"]), []).append(row)
     return table_of(RECORD_TYPE_SUMMARY, [_summarize_type(counted[key]) for key in sorted(counted)])
 
 
-def _summarize_type(rows: list[dict[str, Any]]) -> dict[str, Any]:
+def _summarize_type(rows: list[RecordTypeRow]) -> RecordTypeSummaryRow:
     return {
         "record_type": rows[0]["record_type"],
         "type": rows[0]["type"],
@@ -134,9 +146,9 @@ def _counted(table: pa.Table) -> Counter[_Key]:
     return Counter({_key(row): row["count_all"] for row in table.group_by(_GROUP_KEY).aggregate([([], "count_all")]).to_pylist()})
 
 
-def _origin(row: dict[str, Any]) -> tuple[Any, ...]:
+def _origin(row: Mapping[str, Any]) -> Origin:
     return row["replica"], row["offsets_partition"]
 
 
-def _key(row: dict[str, Any]) -> _Key:
+def _key(row: Mapping[str, Any]) -> _Key:
     return row["replica"], row["offsets_partition"], row["group"]

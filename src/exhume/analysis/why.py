@@ -17,44 +17,39 @@ from exhume.analysis.coverage import NOTHING_COVERED
 from exhume.analysis.history import NEVER_COUNTED, Fate
 from exhume.analysis.removals.causes import Judgement, RecordPlace
 from exhume.analysis.times import at
-from exhume.arrow_rows import Origin, table_of
+from exhume.arrow_rows import Int32, OfLog, Origin, schema_of, table_of
 from exhume.codecs.record_types import OFFSET_COMMIT_TYPES, role_of
+from exhume.findings import Confidence
 from exhume.replay.profiles import BrokerProfile
 from exhume.replay.state import CoordinatorState
 from exhume.replay.verdict import LOADED_IN_MEMORY
 
-#: One row per answer; `topic` is null where it is about the group itself. `records` are record offsets, in the order of the sentence.
-#: `confidence` is that of findings. `code`:
-#:
-#: there             what it is about is there
-#: pending           only a commit of an open transaction
-#: aborted           only commits of aborted transactions
-#: expired           a tombstone at a time when it was due
-#: group_deleted     the group was removed with its offsets before they were due: a request
-#: offsets_deleted   some offsets were removed before they were due: a request
-#: topic_deleted     offsets of a topic were removed before they were due, those of other groups as well
-#: last_member_left  releases to 0.10.0 remove a group then
-#: removed           a tombstone, and nothing left that says why
-#: load_aborted      the release does not load it, though the log holds it
-#: not_shown         held, but not shown to requests: behind a gap, or without a group that has offsets to fetch
-#: not_read          the files hold it where no broker reads: in front of the log start, behind damage
-#: not_kept          the log holds it, and the release drops it by its rules
-#: never_there       no record speaks of it
-WHY = pa.schema(
-    [
-        ("replica", pa.string()),
-        ("offsets_partition", pa.int32()),
-        ("group", pa.string()),
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("is_there", pa.bool_()),
-        ("code", pa.string()),
-        ("confidence", pa.string()),
-        ("sentence", pa.string()),
-        ("records", pa.list_(pa.int64())),
-        ("not_excluded", pa.string()),
-    ]
-)
+
+class WhyRow(OfLog):
+    """One row per answer; `topic` is null where it is about the group itself. `records` are record offsets, in the order of the sentence.
+    `confidence` is that of findings. `code`:
+
+    there what it is about is there pending only a commit of an open transaction aborted only commits of aborted transactions expired a
+    tombstone at a time when it was due group_deleted the group was removed with its offsets before they were due: a request offsets_deleted
+    some offsets were removed before they were due: a request topic_deleted offsets of a topic were removed before they were due, those of
+    other groups as well last_member_left releases to 0.10.0 remove a group then removed a tombstone, and nothing left that says why
+    load_aborted the release does not load it, though the log holds it not_shown held, but not shown to requests: behind a gap, or without a
+    group that has offsets to fetch not_read the files hold it where no broker reads: in front of the log start, behind damage not_kept the
+    log holds it, and the release drops it by its rules never_there no record speaks of it
+    """
+
+    group: str
+    topic: str | None
+    partition: Int32 | None
+    is_there: bool
+    code: str
+    confidence: Confidence
+    sentence: str
+    records: list[int]
+    not_excluded: str | None
+
+
+WHY = schema_of(WhyRow)
 
 _NOT_JUDGED = Judgement(
     "removed", "undecidable", "the log has too little of it to judge by", (), ("expiry, a request, and the deletion of the topic",)

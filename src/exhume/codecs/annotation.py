@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow as pa
-
+from exhume.arrow_rows import Json, schema_of
 from exhume.codecs.batch_format import HEADER_BYTES, LOG_OVERHEAD
 from exhume.codecs.batches import Batch
 from exhume.codecs.compression import DEFAULT_CAP_BYTES, decompress
@@ -15,25 +14,28 @@ from exhume.codecs.json_values import to_json
 from exhume.codecs.layout import Span
 from exhume.codecs.record_types import decode_control_record, decode_record
 from exhume.codecs.records import Record
+from exhume.codecs.schemas import InFile
 from exhume.codecs.wire import Buffer, Reader
 from exhume.errors import EvidenceError
 
-#: One row per field. `position` counts from the start of `part`; `byte_position` is the place in the file, null inside a compressed batch.
-ANNOTATION = pa.schema(
-    [
-        ("replica", pa.string()),
-        ("offsets_partition", pa.int32()),
-        ("path", pa.string()),
-        ("record_offset", pa.int64()),
-        ("part", pa.string()),
-        ("field", pa.string()),
-        ("wire_type", pa.string()),
-        ("position", pa.int64()),
-        ("byte_position", pa.int64()),
-        ("bytes", pa.string()),
-        ("value", pa.json_()),
-    ]
-)
+
+class AnnotationRow(InFile):
+    """One row per field. `position` counts from the start of `part`.
+
+    `byte_position` is the place in the file, null inside a compressed batch; `bytes` are in hexadecimal.
+    """
+
+    record_offset: int
+    part: str
+    field: str
+    wire_type: str
+    position: int
+    byte_position: int | None
+    bytes: str
+    value: Json
+
+
+ANNOTATION = schema_of(AnnotationRow)
 
 _FORMAT_2_HEADER = (
     ("base_offset", "int64", 8),
@@ -70,11 +72,12 @@ class _Part:
     byte_position: int | None
 
 
-def annotate(buffer: Buffer, batch: Batch, record: Record) -> Iterator[dict[str, Any]]:
-    """The rows of `ANNOTATION` for this record of this batch, in the order of the bytes; without the columns that say which file."""
+def annotate(file: InFile, buffer: Buffer, batch: Batch, record: Record) -> Iterator[AnnotationRow]:
+    """The rows of `ANNOTATION` for this record of this batch, in the order of the bytes."""
     for part in _parts(buffer, batch, record):
         for span in part.spans:
             yield {
+                **file,
                 "record_offset": record.record_offset,
                 "part": part.name,
                 "field": span.name,

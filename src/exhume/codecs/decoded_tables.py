@@ -5,40 +5,42 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
 
 import pyarrow as pa
 
-from exhume.arrow_rows import batch_of
+from exhume.arrow_rows import Int16, Int32, Json, batch_of, schema_of
 from exhume.codecs import schemas
 from exhume.codecs.embedded import Payload, decode_assignment, decode_subscription
 from exhume.codecs.json_values import JsonReady, json_ready, to_json
+from exhume.codecs.layout import Fields
 from exhume.codecs.record_filter import RecordFilter
 from exhume.codecs.record_types import ABORT, COMMIT, GROUP_METADATA, Decoded, decode_control_record, decode_record
 from exhume.codecs.records_table import record_batches, tables_of_batches
+from exhume.codecs.schemas import EndTxnMarkerRow, Header, PositionRow, RecordRow, UndecodedRow
 from exhume.codecs.segment_reader import SegmentReader
 
-#: One row per record, whatever its type: where it lies, whose it is, and key and value decoded to the last field as JSON.
-DUMP = pa.schema(
-    [
-        *(field for field in schemas.RECORDS if field.name not in ("record_type", "key", "value", "headers")),
-        ("record_type", pa.int16()),
-        ("type", pa.string()),
-        ("group", pa.string()),
-        ("member_id", pa.string()),
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("is_tombstone", pa.bool_()),
-        ("value_version", pa.int16()),
-        ("layout", pa.string()),
-        ("key", pa.json_()),
-        ("value", pa.json_()),
-        ("headers", schemas.RECORDS.field("headers").type),
-        ("marks", pa.list_(pa.string())),
-        ("raw_key", pa.binary()),
-        ("raw_value", pa.binary()),
-    ]
-)
+
+class DumpRow(UndecodedRow):
+    """One row per record, whatever its type: where it lies, whose it is, and key and value decoded to the last field as JSON."""
+
+    record_type: Int16 | None
+    type: str
+    group: str | None
+    member_id: str | None
+    topic: str | None
+    partition: Int32 | None
+    is_tombstone: bool
+    value_version: Int16 | None
+    layout: str | None
+    key: Json
+    value: Json | None
+    headers: list[Header]
+    marks: list[str]
+    raw_key: bytes | None
+    raw_value: bytes | None
+
+
+DUMP = schema_of(DumpRow)
 
 #: Tables that kernels make where there is much to read.
 _BY_KERNELS = ("offset_commit", "group_metadata")
@@ -46,8 +48,6 @@ _BY_KERNELS = ("offset_commit", "group_metadata")
 #: What reads a subscription or an assignment, by protocol type and protocol.
 PayloadDecoder = Callable[[str | None, str | None, bytes], Payload]
 _MOST_REMEMBERED_BYTES = 1024
-
-_POSITION = tuple(name for name in schemas.END_TXN_MARKERS.names if name in schemas.RECORDS.names)
 
 
 def decoded_batches(name: str, reader: SegmentReader, wanted: RecordFilter | None = None) -> Iterator[pa.RecordBatch]:
@@ -96,20 +96,21 @@ def dump_table(records: pa.RecordBatch, *, raw: bool = False) -> pa.RecordBatch:
     return batch_of(DUMP, [_dump_row(row, raw=raw) for row in records.to_pylist()])
 
 
-def decode_row(row: dict[str, Any]) -> Decoded:
+def decode_row(row: RecordRow) -> Decoded:
     """Decode one row of `schemas.RECORDS`."""
     return (decode_control_record if row["is_control"] else decode_record)(row["key"], row["value"])
 
 
-def _typed_rows(name: str, records: pa.RecordBatch) -> Iterator[dict[str, Any]]:
-    for row in records.to_pylist():
+def _typed_rows(name: str, records: pa.RecordBatch) -> Iterator[Fields]:
+    rows: list[RecordRow] = records.to_pylist()
+    for row in rows:
         if row["is_control"]:
             continue
         decoded = decode_record(row["key"], row["value"])
         if decoded.record_type is None or decoded.record_type.name != name:
             continue
         yield {
-            **{column: row[column] for column in _POSITION},
+            **_position(row),
             "record_type": decoded.number,
             "value_version": decoded.value_version,
             "is_tombstone": row["value"] is None,
@@ -122,20 +123,37 @@ def _typed_rows(name: str, records: pa.RecordBatch) -> Iterator[dict[str, Any]]:
         }
 
 
-def _marker_rows(records: pa.RecordBatch) -> Iterator[dict[str, Any]]:
-    for row in records.to_pylist():
+def _marker_rows(records: pa.RecordBatch) -> Iterator[EndTxnMarkerRow]:
+    rows: list[RecordRow] = records.to_pylist()
+    for row in rows:
         if not row["is_control"]:
             continue
         decoded = decode_control_record(row["key"], row["value"])
         if decoded.number in (ABORT, COMMIT) and decoded.control_type is not None:
             yield {
-                **{column: row[column] for column in _POSITION},
+                **_position(row),
                 "outcome": decoded.control_type.name,
                 "coordinator_epoch": (decoded.value or {}).get("coordinator_epoch"),
             }
 
 
-def _dump_row(row: dict[str, Any], *, raw: bool) -> dict[str, Any]:
+def _position(row: RecordRow) -> PositionRow:
+    return {
+        "replica": row["replica"],
+        "offsets_partition": row["offsets_partition"],
+        "path": row["path"],
+        "byte_position": row["byte_position"],
+        "record_offset": row["record_offset"],
+        "timestamp_ms": row["timestamp_ms"],
+        "partition_leader_epoch": row["partition_leader_epoch"],
+        "producer_id": row["producer_id"],
+        "producer_epoch": row["producer_epoch"],
+        "is_transactional": row["is_transactional"],
+        "crc_status": row["crc_status"],
+    }
+
+
+def _dump_row(row: RecordRow, *, raw: bool) -> DumpRow:
     decoded = decode_row(row)
     keep_raw = raw or bool(decoded.marks)
     value = decoded.value
@@ -144,7 +162,13 @@ def _dump_row(row: dict[str, Any], *, raw: bool) -> dict[str, Any]:
     elif decoded.number == GROUP_METADATA and value is not None:
         value = _with_payloads(value)
     return {
-        **{column: row[column] for column in DUMP.names if column in row},
+        **_position(row),
+        "magic": row["magic"],
+        "codec": row["codec"],
+        "timestamp_type": row["timestamp_type"],
+        "sequence": row["sequence"],
+        "is_control": row["is_control"],
+        "headers": row["headers"],
         # The number of a control record means something else: 1 is COMMIT, not an offset commit.
         "record_type": None if row["is_control"] else decoded.number,
         "type": decoded.name,
@@ -163,7 +187,7 @@ def _dump_row(row: dict[str, Any], *, raw: bool) -> dict[str, Any]:
     }
 
 
-def _with_payloads(value: dict[str, Any]) -> dict[str, Any]:
+def _with_payloads(value: Fields) -> Fields:
     """A group metadata value with what its members put into their subscription and assignment."""
     protocol_type, protocol = value.get("protocol_type"), value.get("protocol")
     members = [
@@ -188,20 +212,20 @@ def _remembered_text(decode: PayloadDecoder, protocol_type: str | None, protocol
     return to_json(payload_as_json(decode(protocol_type, protocol, raw))).encode()
 
 
-def _payload(decode: PayloadDecoder, protocol_type: str | None, protocol: str | None, raw: bytes) -> dict[str, Any]:
+def _payload(decode: PayloadDecoder, protocol_type: str | None, protocol: str | None, raw: bytes) -> Fields:
     make = _remembered_payload if len(raw) <= _MOST_REMEMBERED_BYTES else _remembered_payload.__wrapped__
     return make(decode, protocol_type, protocol, raw)
 
 
 @lru_cache(maxsize=4096)
-def _remembered_payload(decode: PayloadDecoder, protocol_type: str | None, protocol: str | None, raw: bytes) -> dict[str, Any]:
+def _remembered_payload(decode: PayloadDecoder, protocol_type: str | None, protocol: str | None, raw: bytes) -> Fields:
     """Members of a group say the same, and say it again with each generation."""
     return JsonReady(json_ready(payload_as_json(decode(protocol_type, protocol, raw))))
 
 
-def payload_as_json(payload: Payload) -> dict[str, Any]:
+def payload_as_json(payload: Payload) -> Fields:
     """An embedded payload as a JSON-ready object: its kind, its fields, its decoded user data, and always its bytes."""
-    result: dict[str, Any] = {"kind": payload.kind, "version": payload.version, **payload.value}
+    result: Fields = {"kind": payload.kind, "version": payload.version, **payload.value}
     if payload.user_data is not None:
         result["user_data_decoded"] = payload_as_json(payload.user_data)
     if payload.marks:

@@ -10,9 +10,8 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
-from exhume.codecs.layout import BYTES, INT32, STRING
+from exhume.codecs.layout import BYTES, INT32, STRING, Fields
 from exhume.codecs.layouts.classic_group import GROUP_METADATA_VALUE, MEMBER
 from exhume.codecs.wire import Reader, decode_utf8
 from exhume.errors import DecodeError, Underflow, UnexpectedNull
@@ -25,7 +24,7 @@ class SplitGroupMetadata:
     """A group metadata value: the fields in front of `members`, and the bytes of each member."""
 
     value_version: int
-    front: dict[str, Any]
+    front: Fields
     members: tuple[bytes, ...]
 
 
@@ -54,13 +53,13 @@ def split_group_metadata(value: bytes) -> SplitGroupMetadata | None:
     return SplitGroupMetadata(version, front, tuple(members)) if position == len(value) else None
 
 
-def decode_member(version: int, member: bytes) -> dict[str, Any]:
+def decode_member(version: int, member: bytes) -> Fields:
     """The fields of one member of a group value of this version, as the layout has them.
 
     Raises:
         DecodeError: the bytes are no such member.
     """
-    fields: dict[str, Any] = {}
+    fields: Fields = {}
     position = 0
     try:
         for name, unpack_length, length_bytes, is_text, is_nullable in _fields(version):

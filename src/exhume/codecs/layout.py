@@ -27,6 +27,9 @@ import pyarrow as pa
 from exhume.codecs.wire import Buffer, Reader, Writer
 from exhume.errors import EncodeError, UnexpectedNull, UnknownVersion
 
+#: A decoded struct: its fields by name. Which there are, and of which types, its layout says.
+Fields = dict[str, Any]
+
 UNKNOWN_TAGS = "unknown_tags"
 
 
@@ -126,7 +129,7 @@ class Struct:
 
     fields: tuple[Field, ...]
 
-    def default_value(self, version: int) -> dict[str, Any]:
+    def default_value(self, version: int) -> Fields:
         """A struct with every field at its default."""
         return {field.name: field.default_value(version) for field in self.fields if field.is_in(version)}
 
@@ -162,7 +165,7 @@ class Message:
         """True when this version has compact forms and tagged sections."""
         return self.flexible_since is not None and version >= self.flexible_since
 
-    def read(self, reader: Reader, version: int, trace: list[Span] | None = None, *, into: dict[str, Any] | None = None) -> dict[str, Any]:
+    def read(self, reader: Reader, version: int, trace: list[Span] | None = None, *, into: Fields | None = None) -> Fields:
         """Read one message of this version at the cursor; appends to `trace` the bytes of every field.
 
         `into` receives the fields one by one, so that those in front of a `DecodeError` are not lost.
@@ -171,7 +174,7 @@ class Message:
             raise UnknownVersion(f"{self.name} has no version {version}; known are {self.versions.start} to {self.versions.stop - 1}")
         return _read_struct(self.struct, _Context(reader, version, self.is_flexible(version), trace), "", into)
 
-    def read_front(self, reader: Reader, version: int, until: str) -> dict[str, Any]:
+    def read_front(self, reader: Reader, version: int, until: str) -> Fields:
         """The fields of one message of this version in front of the field `until`; leaves the cursor there."""
         front = tuple(takewhile(lambda field: field.name != until, self.struct.fields))
         context = _Context(reader, version, self.is_flexible(version), None)
@@ -183,7 +186,7 @@ class Message:
             raise EncodeError(f"{self.name} has no version {version}")
         _write_struct(self.struct, writer, version, self.is_flexible(version), value)
 
-    def decode(self, buffer: Buffer, version: int) -> tuple[dict[str, Any], int]:
+    def decode(self, buffer: Buffer, version: int) -> tuple[Fields, int]:
         """Decode a message that begins with the buffer: its value and how many bytes it took."""
         reader = Reader(buffer)
         return self.read(reader, version), reader.position
@@ -203,8 +206,8 @@ class _Context:
     trace: list[Span] | None
 
 
-def _read_struct(struct: Struct, context: _Context, path: str, into: dict[str, Any] | None = None) -> dict[str, Any]:
-    value: dict[str, Any] = {} if into is None else into
+def _read_struct(struct: Struct, context: _Context, path: str, into: Fields | None = None) -> Fields:
+    value: Fields = {} if into is None else into
     has_tags = False
     for field in struct.fields:
         if not field.is_in(context.version):
@@ -219,7 +222,7 @@ def _read_struct(struct: Struct, context: _Context, path: str, into: dict[str, A
     return value
 
 
-def _read_tags(struct: Struct, context: _Context, path: str, value: dict[str, Any], has_tags: bool) -> None:
+def _read_tags(struct: Struct, context: _Context, path: str, value: Fields, has_tags: bool) -> None:
     reader = context.reader
     start = reader.position
     count = reader.unsigned_varint()

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 import pyarrow as pa
 
-from exhume.arrow_rows import batches_of
+from exhume.arrow_rows import OfLog, batches_of, schema_of
 from exhume.codecs.segment_reader import SegmentBatch, SegmentReader
 
-#: One row per record, control records included. The sizes of the records of a batch add up to that of the batch, as it is on disk.
-RECORD_SIZES = pa.schema(
-    [
-        ("replica", pa.string()),
-        ("offsets_partition", pa.int32()),
-        ("record_offset", pa.int64()),
-        ("timestamp_ms", pa.int64()),
-        ("is_control", pa.bool_()),
-        ("is_tombstone", pa.bool_()),
-        ("delete_horizon_ms", pa.int64()),
-        ("key", pa.binary()),
-        ("size_bytes", pa.float64()),
-    ]
-)
+
+class RecordSizeRow(OfLog):
+    """One row per record, control records included. The sizes of the records of a batch add up to that of the batch, as it is on disk."""
+
+    record_offset: int
+    timestamp_ms: int | None
+    is_control: bool
+    is_tombstone: bool
+    delete_horizon_ms: int | None
+    key: bytes | None
+    size_bytes: float
+
+
+RECORD_SIZES = schema_of(RecordSizeRow)
 #: Of a record beside its key and value: lengths, deltas, attributes.
 RECORD_OVERHEAD_BYTES = 8
 
@@ -46,7 +45,7 @@ def record_sizes(reader: SegmentReader) -> Iterator[pa.RecordBatch]:
 
 def _sizes_by_partition(batches: Iterable[SegmentBatch]) -> Iterator[pa.RecordBatch]:
     path: str | None = None
-    rows: list[dict[str, Any]] = []
+    rows: list[RecordSizeRow] = []
     for found in batches:
         if found.partition.path != path:
             yield from batches_of(RECORD_SIZES, rows)
@@ -58,7 +57,7 @@ def _sizes_by_partition(batches: Iterable[SegmentBatch]) -> Iterator[pa.RecordBa
     yield from batches_of(RECORD_SIZES, rows)
 
 
-def _rows(found: SegmentBatch) -> Iterator[dict[str, Any]]:
+def _rows(found: SegmentBatch) -> Iterator[RecordSizeRow]:
     batch, records = found.batch, found.records()
     weights = [len(record.key or b"") + len(record.value or b"") + RECORD_OVERHEAD_BYTES for record in records]
     for record, weight in zip(records, weights, strict=True):

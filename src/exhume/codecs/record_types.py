@@ -16,7 +16,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from exhume.codecs.layout import Message, Span, Struct
+from exhume.codecs.layout import Fields, Message, Span, Struct
 from exhume.codecs.layouts import classic_group, consumer_group, control, offsets, share_group, streams_group
 from exhume.codecs.wire import Reader, Writer, has_invalid_utf8
 from exhume.derived import derived_from
@@ -221,10 +221,10 @@ class Decoded:
     number: int | None = None
     record_type: RecordType | None = None
     control_type: ControlType | None = None
-    key: dict[str, Any] = field(default_factory=dict)
+    key: Fields = field(default_factory=dict)
     value_version: int | None = None
     layout: ValueLayout | None = None
-    value: dict[str, Any] | None = None
+    value: Fields | None = None
     marks: list[str] = field(default_factory=list)
     errors: list[DecodeError] = field(default_factory=list)
 
@@ -304,7 +304,7 @@ def _decode_value(decoded: Decoded, value: bytes, trace: list[Span] | None) -> N
         decoded.mark("unknown_tags")
 
 
-_Attempt = tuple[ValueLayout, dict[str, Any], DecodeError | None, list[Span], int]
+_Attempt = tuple[ValueLayout, Fields, DecodeError | None, list[Span], int]
 
 
 def _best_layout(record_type: RecordType, value: bytes, version: int, traced: bool) -> _Attempt:
@@ -315,7 +315,7 @@ def _best_layout(record_type: RecordType, value: bytes, version: int, traced: bo
     first: _Attempt | None = None
     for layout in record_type.layouts:
         reader = Reader(value, 2)
-        fields: dict[str, Any] = {}
+        fields: Fields = {}
         spans: list[Span] = []
         error: DecodeError | None = None
         try:

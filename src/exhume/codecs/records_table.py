@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pyarrow as pa
 
@@ -15,6 +14,7 @@ from exhume.codecs.compression import codec_name
 from exhume.codecs.record_filter import RecordFilter
 from exhume.codecs.record_types import Decoded, decode_control_record, decode_record
 from exhume.codecs.records import Record
+from exhume.codecs.schemas import BatchRow, CrcVerdict, InFile, RecordRow
 from exhume.codecs.segment_reader import SegmentBatch, SegmentReader
 
 
@@ -59,7 +59,22 @@ def _matching(batches: Iterator[SegmentBatch], wanted: RecordFilter) -> Iterator
                     yield found, record, decoded
 
 
-def _position(found: SegmentBatch) -> dict[str, Any]:
+class _BatchColumns(InFile):
+    """What a batch says of itself and of each of its records."""
+
+    byte_position: int
+    partition_leader_epoch: int | None
+    producer_id: int | None
+    producer_epoch: int | None
+    is_transactional: bool
+    crc_status: CrcVerdict
+    magic: int
+    codec: str
+    timestamp_type: str | None
+    is_control: bool
+
+
+def _batch_columns(found: SegmentBatch) -> _BatchColumns:
     batch = found.batch
     has_producer = batch.producer_id != NO_PRODUCER_ID
     return {
@@ -77,10 +92,10 @@ def _position(found: SegmentBatch) -> dict[str, Any]:
     }
 
 
-def _batch_row(found: SegmentBatch) -> dict[str, Any]:
+def _batch_row(found: SegmentBatch) -> BatchRow:
     batch = found.batch
     return {
-        **_position(found),
+        **_batch_columns(found),
         "size_bytes": batch.size_bytes,
         "base_offset": _base_offset(found),
         "last_offset": batch.last_offset,
@@ -100,9 +115,9 @@ def _base_offset(found: SegmentBatch) -> int | None:
     return next((record.record_offset for record in found.records()), None)
 
 
-def _record_row(found: SegmentBatch, record: Record, decoded: Decoded) -> dict[str, Any]:
+def _record_row(found: SegmentBatch, record: Record, decoded: Decoded) -> RecordRow:
     return {
-        **_position(found),
+        **_batch_columns(found),
         "record_offset": record.record_offset,
         "timestamp_ms": record.timestamp_ms,
         "timestamp_type": record.timestamp_type,

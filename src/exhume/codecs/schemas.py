@@ -8,112 +8,129 @@ topic, `committed_offset` what a group committed, `byte_position` a place in a f
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal, TypedDict
 
 import pyarrow as pa
 
+from exhume.arrow_rows import Int8, Int16, Int32, OfLog, UInt32, schema_of
 from exhume.codecs.layout import arrow_fields
 from exhume.codecs.record_types import RECORD_TYPES, RecordType
 from exhume.derived import derived_from
 
-#: CRC verdicts: `ok`, `mismatch`, `not_checked` (verification was switched off), `unreadable` (the batch is cut).
-CRC_STATUS = pa.string()
+#: CRC verdicts: `not_checked` where verification was switched off, `unreadable` where the batch is cut.
+CrcVerdict = Literal["ok", "mismatch", "not_checked", "unreadable"]
 
-_ORIGIN = (
-    pa.field("replica", pa.string()),
-    pa.field("offsets_partition", pa.int32()),
-)
 
-#: One row per segment file. `origin` is log, swap, deleted or cleaned; `is_read` tells whether it is part of the answer.
-SEGMENTS = pa.schema(
-    [
-        *_ORIGIN,
-        ("path", pa.string()),
-        ("origin", pa.string()),
-        ("is_read", pa.bool_()),
-        ("base_offset", pa.int64()),
-        ("first_offset", pa.int64()),
-        ("last_offset", pa.int64()),
-        ("size_bytes", pa.int64()),
-        ("batch_count", pa.int64()),
-        ("record_count", pa.int64()),
-        ("min_timestamp_ms", pa.int64()),
-        ("max_timestamp_ms", pa.int64()),
-        ("magics", pa.list_(pa.int8())),
-        ("codecs", pa.list_(pa.string())),
-        ("damaged_bytes", pa.int64()),
-        ("damage", pa.string()),
-    ]
-)
+class InFile(OfLog):
+    """Which log, and which file of it."""
 
-#: One row per batch (formats 0 and 1: per log entry). Producer fields are null where the format has none or the batch says -1.
-BATCHES = pa.schema(
-    [
-        *_ORIGIN,
-        ("path", pa.string()),
-        ("byte_position", pa.int64()),
-        ("size_bytes", pa.int32()),
-        ("base_offset", pa.int64()),
-        ("last_offset", pa.int64()),
-        ("magic", pa.int8()),
-        ("codec", pa.string()),
-        ("timestamp_type", pa.string()),
-        ("base_timestamp_ms", pa.int64()),
-        ("max_timestamp_ms", pa.int64()),
-        ("partition_leader_epoch", pa.int32()),
-        ("producer_id", pa.int64()),
-        ("producer_epoch", pa.int16()),
-        ("base_sequence", pa.int32()),
-        ("is_transactional", pa.bool_()),
-        ("is_control", pa.bool_()),
-        ("delete_horizon_ms", pa.int64()),
-        ("record_count", pa.int32()),
-        ("crc", pa.uint32()),
-        ("crc_status", CRC_STATUS),
-    ]
-)
+    path: str
 
-_POSITION = (
-    *_ORIGIN,
-    pa.field("path", pa.string()),
-    # Of the batch that holds the record: the key that joins with BATCHES.
-    pa.field("byte_position", pa.int64()),
-    pa.field("record_offset", pa.int64()),
-    pa.field("timestamp_ms", pa.int64()),
-    pa.field("partition_leader_epoch", pa.int32()),
-    pa.field("producer_id", pa.int64()),
-    pa.field("producer_epoch", pa.int16()),
-    pa.field("is_transactional", pa.bool_()),
-    pa.field("crc_status", CRC_STATUS),
-)
 
-#: One row per record, control records included. `key` and `value` as on disk; a null value is a tombstone.
-RECORDS = pa.schema(
-    [
-        *_POSITION,
-        ("magic", pa.int8()),
-        ("codec", pa.string()),
-        ("timestamp_type", pa.string()),
-        ("sequence", pa.int32()),
-        ("is_control", pa.bool_()),
-        ("record_type", pa.int16()),
-        ("key", pa.binary()),
-        ("value", pa.binary()),
-        ("headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
-    ]
-)
+class SegmentRow(InFile):
+    """One row per segment file. `origin` is log, swap, deleted or cleaned; `is_read` tells whether it is part of the answer."""
 
-_DECODED = (
-    pa.field("record_type", pa.int16()),
-    pa.field("value_version", pa.int16()),
-    pa.field("is_tombstone", pa.bool_()),
-    # What is odd about the record (record_types.MARKS); where something is, the raw bytes are kept beside it.
-    pa.field("marks", pa.list_(pa.string())),
-    pa.field("raw_key", pa.binary()),
-    pa.field("raw_value", pa.binary()),
-)
+    origin: str
+    is_read: bool
+    base_offset: int
+    first_offset: int | None
+    last_offset: int | None
+    size_bytes: int
+    batch_count: int | None
+    record_count: int | None
+    min_timestamp_ms: int | None
+    max_timestamp_ms: int | None
+    magics: list[Int8] | None
+    codecs: list[str] | None
+    damaged_bytes: int | None
+    damage: str | None
 
-#: One row per end-transaction marker. `outcome` is COMMIT or ABORT.
-END_TXN_MARKERS = pa.schema([*_POSITION, ("outcome", pa.string()), ("coordinator_epoch", pa.int32())])
+
+class BatchRow(InFile):
+    """One row per batch (formats 0 and 1: per log entry). Producer fields are null where the format has none or the batch says -1."""
+
+    byte_position: int
+    size_bytes: Int32
+    base_offset: int | None
+    last_offset: int
+    magic: Int8
+    codec: str
+    timestamp_type: str | None
+    base_timestamp_ms: int | None
+    max_timestamp_ms: int | None
+    partition_leader_epoch: Int32 | None
+    producer_id: int | None
+    producer_epoch: Int16 | None
+    base_sequence: Int32 | None
+    is_transactional: bool
+    is_control: bool
+    delete_horizon_ms: int | None
+    record_count: Int32
+    crc: UInt32
+    crc_status: CrcVerdict
+
+
+class PositionRow(InFile):
+    """Where a record lies. `byte_position` is that of its batch: the key that joins with BATCHES."""
+
+    byte_position: int
+    record_offset: int
+    timestamp_ms: int | None
+    partition_leader_epoch: Int32 | None
+    producer_id: int | None
+    producer_epoch: Int16 | None
+    is_transactional: bool
+    crc_status: CrcVerdict
+
+
+class UndecodedRow(PositionRow):
+    """A record but for its content."""
+
+    magic: Int8
+    codec: str
+    timestamp_type: str | None
+    sequence: Int32 | None
+    is_control: bool
+
+
+class Header(TypedDict):
+    """A header of a record."""
+
+    key: str
+    value: bytes | None
+
+
+class RecordRow(UndecodedRow):
+    """One row per record, control records included. `key` and `value` as on disk; a null value is a tombstone."""
+
+    record_type: Int16 | None
+    key: bytes | None
+    value: bytes | None
+    headers: list[Header]
+
+
+class DecodedRow(PositionRow):
+    """What every row of a typed table says. `marks` are what is wrong with the record (record_types.MARKS): raw bytes are kept then."""
+
+    record_type: Int16
+    value_version: Int16 | None
+    is_tombstone: bool
+    marks: list[str]
+    raw_key: bytes | None
+    raw_value: bytes | None
+
+
+class EndTxnMarkerRow(PositionRow):
+    """One row per end-transaction marker. `outcome` is COMMIT or ABORT."""
+
+    outcome: str
+    coordinator_epoch: Int32 | None
+
+
+SEGMENTS = schema_of(SegmentRow)
+BATCHES = schema_of(BatchRow)
+RECORDS = schema_of(RecordRow)
+END_TXN_MARKERS = schema_of(EndTxnMarkerRow)
 
 
 def decoded_schema(record_type: RecordType) -> pa.Schema:
@@ -121,7 +138,7 @@ def decoded_schema(record_type: RecordType) -> pa.Schema:
 
     A field is null where the record's version or layout lacks it, and for tombstones.
     """
-    columns = {field.name: field for field in (*_POSITION, *_DECODED)}
+    columns = {field.name: field for field in schema_of(DecodedRow)}
     for struct in (record_type.key, *(layout.message.struct for layout in record_type.layouts)):
         for field in arrow_fields(struct):
             columns.setdefault(field.name, field)

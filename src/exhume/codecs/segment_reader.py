@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from exhume.codecs import kernel_cache
 from exhume.codecs.batches import Batch, CrcStatus, read_header_fields
@@ -16,6 +15,7 @@ from exhume.codecs.lenient_records import read_records_leniently
 from exhume.codecs.log_directory import Evidence, PartitionDirectory, SegmentFile
 from exhume.codecs.records import Record
 from exhume.codecs.salvage import Found, Grade, Hole, salvage
+from exhume.codecs.schemas import InFile
 from exhume.codecs.wire import Buffer
 from exhume.findings import Finding, Findings
 
@@ -78,7 +78,7 @@ class SegmentBatch:
         return self.found.batch
 
     @property
-    def origin(self) -> dict[str, Any]:
+    def origin(self) -> InFile:
         """Replica, offsets partition and path: where this batch lies, as columns."""
         return {
             "replica": self.partition.replica,

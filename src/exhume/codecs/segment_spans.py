@@ -6,12 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol, TypedDict
 
 from exhume.codecs.compression import codec_name
 from exhume.codecs.log_directory import PartitionDirectory, SegmentFile
 from exhume.codecs.records import Record
 from exhume.codecs.salvage import Hole
+from exhume.codecs.schemas import SegmentRow
 from exhume.codecs.segment_reader import SegmentBatch, SegmentReader
 from exhume.findings import Finding
 
@@ -83,6 +84,19 @@ def _count_columns(
                     counter.add_records(found, records or [])
 
 
+class SpanColumns(TypedDict):
+    """What a span says, as columns of `SEGMENTS` and of `inspection.PARTITIONS`."""
+
+    batch_count: int
+    record_count: int
+    tombstone_count: int
+    first_offset: int | None
+    last_offset: int | None
+    min_timestamp_ms: int | None
+    max_timestamp_ms: int | None
+    damaged_bytes: int
+
+
 @dataclass(slots=True)
 class SegmentSpan:
     """Counts over a run of batches: a `Counter`."""
@@ -147,7 +161,7 @@ class SegmentSpan:
         if hole.reason != "zero_tail":
             self.damaged_bytes += hole.size_bytes
 
-    def columns(self) -> dict[str, Any]:
+    def columns(self) -> SpanColumns:
         return {
             "batch_count": self.batch_count,
             "record_count": self.record_count,
@@ -177,7 +191,7 @@ def span_of(reader: SegmentReader, partition: PartitionDirectory, segment: Segme
 
 def segment_rows(
     partitions: Iterable[PartitionDirectory], spans: Mapping[int, SegmentSpan], findings: Iterable[Finding]
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[SegmentRow]:
     """A row for each segment file, leftovers among them; `spans` has those that were read, by the `id` of the segment."""
     damage: dict[str | None, list[str]] = {}
     for finding in findings:
@@ -194,7 +208,13 @@ def segment_rows(
                 "is_read": segment.is_read,
                 "base_offset": segment.base_offset,
                 "size_bytes": segment.size_bytes,
-                **(span.columns() if span else {}),
+                "batch_count": span.batch_count if span else None,
+                "record_count": span.record_count if span else None,
+                "first_offset": span.first_offset if span else None,
+                "last_offset": span.last_offset if span else None,
+                "min_timestamp_ms": span.min_timestamp_ms if span else None,
+                "max_timestamp_ms": span.max_timestamp_ms if span else None,
+                "damaged_bytes": span.damaged_bytes if span else None,
                 "magics": sorted(span.magics) if span else None,
                 "codecs": sorted(span.codecs) if span else None,
                 "damage": ", ".join(damage[segment.path]) if damage.get(segment.path) else None,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from exhume.codecs.embedded import broker_subscription_topics
-from exhume.codecs.layout import Message
+from exhume.codecs.layout import Fields, Message
 from exhume.codecs.record_types import GROUP_METADATA
 from exhume.codecs.wire import Reader
 from exhume.errors import DecodeError, LengthOverrun, Underflow
@@ -160,7 +160,7 @@ def rebalance_oversized(groups: Iterable[Group], group_max_size: int) -> None:
             group.rebalanced_at_load = True
 
 
-def _member(fields: dict[str, Any]) -> ClassicMember:
+def _member(fields: Fields) -> ClassicMember:
     session_timeout_ms = fields["session_timeout_ms"]
     rebalance_timeout_ms = fields.get("rebalance_timeout_ms", -1)
     return ClassicMember(

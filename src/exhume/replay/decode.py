@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
+from exhume.codecs.layout import Fields
 from exhume.codecs.record_types import RECORD_TYPES, Family, Role
 from exhume.codecs.wire import Reader
 from exhume.errors import DecodeError
@@ -44,9 +45,9 @@ class ReplayRecord:
 
     record_offset: int
     record_type: int
-    key: dict[str, Any]
+    key: Fields
     value_version: int | None
-    value: dict[str, Any] | None
+    value: Fields | None
 
     @property
     def family(self) -> Family:

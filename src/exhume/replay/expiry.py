@@ -25,8 +25,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count
-from typing import Any, Literal
+from typing import Literal
 
+from exhume.codecs.layout import Fields
 from exhume.codecs.record_types import GROUP_METADATA, OFFSET_COMMIT, Family, Role, encode_key, number_of
 from exhume.replay.classic_group import CONSUMER_PROTOCOL_TYPE
 from exhume.replay.partition_state import (
@@ -354,7 +355,7 @@ def _tombstones(
     # The Java coordinator writes once for each pass, the Scala one for each group, up to 0.10.0 for each partition of the topic.
     is_one_append = isinstance(profile, JavaProfile) or profile.expiry == "expire_timestamp_any_group"
     appends = count()
-    records: dict[str, list[tuple[int, dict[str, Any], str]]] = {}
+    records: dict[str, list[tuple[int, Fields, str]]] = {}
     for (name, topic, partition), due in sorted(offsets.items()):
         records.setdefault(name, []).append((OFFSET_COMMIT, {"group": name, "topic": topic, "partition": partition}, due.reason))
     for name, due in groups.items():
@@ -365,7 +366,7 @@ def _tombstones(
             yield Tombstone(append, number, encode_key(number, key), name, key.get("topic"), key.get("partition"), reason)
 
 
-def _group_keys(group: Group, profile: BrokerProfile) -> list[tuple[int, dict[str, Any]]]:
+def _group_keys(group: Group, profile: BrokerProfile) -> list[tuple[int, Fields]]:
     """Record type and key of each tombstone of a group without members, in order."""
     own = {"group": group.group}
     match group:
@@ -382,5 +383,5 @@ def _group_keys(group: Group, profile: BrokerProfile) -> list[tuple[int, dict[st
             return _keys(own, "streams", "target_epoch", "group", "topology")
 
 
-def _keys(key: dict[str, Any], family: Family, *roles: Role) -> list[tuple[int, dict[str, Any]]]:
+def _keys(key: Fields, family: Family, *roles: Role) -> list[tuple[int, Fields]]:
     return [(number_of(family, role), key) for role in roles]

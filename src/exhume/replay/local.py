@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from exhume.arrow_rows import of_log
 from exhume.codecs.log_directory import LogDirectory, PartitionDirectory
 from exhume.findings import Findings
 from exhume.replay import load_findings
@@ -41,7 +42,7 @@ def state_of_loads(loads: Sequence[PartitionLoad], options: LoadOptions, names: 
     findings = Findings()
     state_of = StateTables(names)
     for load in loads:
-        origin = {"replica": load.partition.replica, "offsets_partition": load.partition.offsets_partition}
+        origin = of_log(load.partition.replica, load.partition.offsets_partition)
         findings.extend(load.findings)
         state_of.add(origin, load.partition_state, load.row | {"offset_fetch_error": fetch_error(load.outcome, options.profile)})
         shown, held = load.snapshots or (load.partition_state, load.partition_state)

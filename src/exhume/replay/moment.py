@@ -24,6 +24,7 @@ from exhume.errors import RequestError
 from exhume.findings import Finding
 from exhume.int64 import LARGEST_INT64, LEAST_INT64
 from exhume.replay.broker_log import LoadedBatch, StrictLog, salvaged_batches
+from exhume.replay.state_tables import LoadRow
 from exhume.replay.verdict import LoadAborted
 
 #: `append`: the record's timestamp. `commit`: the commit timestamp inside offset commits, for every other record its timestamp.
@@ -67,7 +68,7 @@ class CutLog(StrictLog):
     """A log that ends at a cut. `columns` are those of `loads` that say where; `findings` say what the cut cannot show."""
 
     cut: LogPrefix = field(default_factory=LogPrefix)
-    columns: dict[str, Any] = field(default_factory=dict)
+    columns: LoadRow = field(default_factory=LoadRow)
     findings: list[Finding] = field(default_factory=list)
 
     def batches(self) -> Iterator[LoadedBatch]:
@@ -146,7 +147,7 @@ def cut_log(log: StrictLog, at: Moment | None, *, lenient: bool) -> StrictLog:
 
 def truncate_log(cut: LogPrefix, log: StrictLog, at: Moment, order: ClockOrder | None = None) -> CutLog:
     """This log, ending at the cut that belongs to the moment; `order` is that of its records, where the moment is a time."""
-    columns: dict[str, Any]
+    columns: LoadRow
     if order is not None:
         columns = {"at_time_ms": at.time_ms, "clock": at.clock, **order.columns}
     else:
@@ -234,7 +235,7 @@ class ClockOrder:
             self.first_later = record_offset, time_ms
 
     @property
-    def columns(self) -> dict[str, Any]:
+    def columns(self) -> LoadRow:
         """Columns of `loads`; null where no record has a time."""
         is_ordered = None if not self.timed else not self.out_of_order
         return {"is_ordered_by_clock": is_ordered, "out_of_order_records": self.out_of_order if self.timed else None}

@@ -17,14 +17,14 @@ from collections.abc import Iterator
 
 from exhume.replay.partition_state import Commit, OffsetKey, PartitionState, ShareGroupState
 from exhume.replay.profiles import BrokerProfile, JavaProfile, ScalaProfile
-from exhume.replay.state_tables import Row
+from exhume.replay.state_tables import FetchedOffsetRow
 from exhume.replay.verdict import Outcome
 
 UNSTABLE = "UNSTABLE_OFFSET_COMMIT"
 NONE = "NONE"
 
 
-def fetched_rows(shown: PartitionState, held: PartitionState, profile: BrokerProfile) -> Iterator[Row]:
+def fetched_rows(shown: PartitionState, held: PartitionState, profile: BrokerProfile) -> Iterator[FetchedOffsetRow]:
     """The rows of `fetched_offsets`, ordered by key: for every key with a commit, also one that only waits, and one that no answer has.
 
     `shown` is what requests see, `held` all that is in memory.
@@ -34,7 +34,7 @@ def fetched_rows(shown: PartitionState, held: PartitionState, profile: BrokerPro
         committed = _answered(key, shown, profile)
         stable = committed if shown is held else _answered(key, held, profile)
         made_by = committed or stable or held.offsets.get(key) or pending.get(key) or shown.offsets[key]
-        row: Row = {"group": key[0], "topic": key[1], "partition": key[2], "record_offset": made_by.record_offset}
+        row: FetchedOffsetRow = {"group": key[0], "topic": key[1], "partition": key[2], "record_offset": made_by.record_offset}
         if committed is not None:
             row |= {
                 "committed_offset": committed.committed_offset,

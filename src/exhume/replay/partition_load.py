@@ -20,7 +20,7 @@ from exhume.replay.reading import CompiledLoad, LoadInputs, read_chunks
 from exhume.replay.reduce_facts import Passed, ReducedBatch
 from exhume.replay.refusals import Refusals
 from exhume.replay.scala import ScalaLoad
-from exhume.replay.state_tables import Row
+from exhume.replay.state_tables import LoadRow
 from exhume.replay.topic_names import TopicNames
 from exhume.replay.verdict import LoadAborted, Outcome, outcome_of
 
@@ -62,7 +62,7 @@ class PartitionLoad:
 
     partition: PartitionDirectory
     partition_state: PartitionState
-    row: Row
+    row: LoadRow
     findings: list[Finding] = field(default_factory=list)
     problem: LoadProblem | None = None
     #: What requests see, and all that is held, where a gap at the end of the log sets them apart; None: both are `partition_state`.
@@ -277,7 +277,7 @@ def _not_loaded(log: StrictLog, profile: BrokerProfile, problem: LoadProblem, pr
     return PartitionLoad(log.partition, PartitionState(), _row(log, profile, problem, progress), findings, problem)
 
 
-def _row(log: StrictLog, profile: BrokerProfile, problem: LoadProblem | None, progress: _Progress) -> Row:
+def _row(log: StrictLog, profile: BrokerProfile, problem: LoadProblem | None, progress: _Progress) -> LoadRow:
     return {
         "release": profile.release,
         "coordinator": profile.coordinator,
@@ -293,7 +293,7 @@ def _row(log: StrictLog, profile: BrokerProfile, problem: LoadProblem | None, pr
     }
 
 
-def _verdict(problem: LoadProblem | None) -> Row:
+def _verdict(problem: LoadProblem | None) -> LoadRow:
     return {"outcome": outcome_of(problem), "reason": None if problem is None else str(problem)}
 
 

@@ -12,6 +12,9 @@ from typing import Any, ClassVar, Protocol
 
 import pyarrow as pa
 
+from exhume.codecs.layout import Fields
+from exhume.replay.state_tables import ClientTag, Endpoint
+
 #: (group, topic, partition)
 OffsetKey = tuple[str, str, int]
 #: topic id -> partition -> assignment epoch (None where the record carries none)
@@ -152,7 +155,7 @@ class ConsumerMember(ModernMember):
     subscribed_regex: str | None = None
     server_assignor: str | None = None
     #: The classic protocol's part of a member that speaks it; None for one that speaks the consumer protocol.
-    classic: dict[str, Any] | None = None
+    classic: Fields | None = None
     assigned: TopicPartitions = field(default_factory=dict)
     pending_revocation: TopicPartitions = field(default_factory=dict)
     #: 3.7 alone: the epoch the member moves to, and what it is still to be given. None and empty elsewhere.
@@ -180,8 +183,8 @@ class StreamsMember(ModernMember):
     group_instance_id: str | None = None
     topology_epoch: int | None = None
     process_id: str | None = None
-    user_endpoint: dict[str, Any] | None = None
-    client_tags: list[dict[str, str]] = field(default_factory=list)
+    user_endpoint: Endpoint | None = None
+    client_tags: list[ClientTag] = field(default_factory=list)
     assigned: Tasks = field(default_factory=dict)
     pending_revocation: Tasks = field(default_factory=dict)
 
@@ -261,7 +264,7 @@ class StreamsGroupState(ModernGroupState):
     members: dict[str, StreamsMember] = field(default_factory=dict)
     validated_topology_epoch: int = 0
     last_assignment_configs: list[dict[str, str]] = field(default_factory=list)
-    topology: dict[str, Any] | None = None
+    topology: Fields | None = None
     topology_record_offset: int | None = None
     #: (subtopology id, partition) -> process id of the owner of the active task, where the release checks it.
     task_owners: dict[tuple[str, int], str | None] = field(default_factory=dict)
@@ -284,9 +287,9 @@ Group = ClassicGroupState | ConsumerGroupState | ShareGroupState | StreamsGroupS
 class ShareState:
     """The partitions of a share group from record type 15."""
 
-    initializing: list[dict[str, Any]]
-    initialized: list[dict[str, Any]]
-    deleting: list[dict[str, Any]]
+    initializing: list[Fields]
+    initialized: list[Fields]
+    deleting: list[Fields]
     record_offset: int
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from exhume.codecs.embedded import broker_subscription_topics
+from exhume.codecs.layout import Fields
 from exhume.codecs.record_types import GROUP_METADATA, OFFSET_COMMIT, OFFSET_COMMIT_TYPES, RECORD_TYPES
 from exhume.codecs.records import Record
 from exhume.codecs.wire import Reader
@@ -114,13 +114,13 @@ def read_facts(record: Record) -> Facts:
     return OtherRecord(group)
 
 
-def _read_value(number: int, content: bytes) -> tuple[int, dict[str, Any]]:
+def _read_value(number: int, content: bytes) -> tuple[int, Fields]:
     reader = Reader(content)
     version = reader.int16()
     return version, RECORD_TYPES[number].message.read(reader, version)
 
 
-def _is_taken_by_all(value: dict[str, Any]) -> bool:
+def _is_taken_by_all(value: Fields) -> bool:
     """False where a release could refuse a member: ids that come twice, subscriptions that end too early."""
     members = value["members"]
     instances = [member.get("group_instance_id") for member in members if member.get("group_instance_id") is not None]

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from exhume.errors import RequestError, near_by
 from exhume.findings import Findings
-from exhume.replay.state_tables import SCHEMAS
+from exhume.replay.state_tables import SCHEMAS, AssignmentRow, GroupRow, MemberRow, OffsetRow
 from exhume.replay.verdict import LOADED
 
 #: Every group that a state has is in one of them.
@@ -26,11 +25,11 @@ class GroupState:
     """
 
     name: str
-    group: dict[str, Any] | None
-    members: list[dict[str, Any]]
-    assignments: list[dict[str, Any]]
-    offsets: list[dict[str, Any]]
-    pending_offsets: list[dict[str, Any]]
+    group: GroupRow | None
+    members: list[MemberRow]
+    assignments: list[AssignmentRow]
+    offsets: list[OffsetRow]
+    pending_offsets: list[OffsetRow]
 
 
 class LazyTables(Mapping[str, pa.Table]):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from typing import Any, Literal
+from collections.abc import Callable, Collection, Sequence
+from typing import Literal
 
 import pyarrow as pa
 
+from exhume.arrow_rows import OfLog
 from exhume.findings import Finding
 from exhume.replay import load_findings
 from exhume.replay.offset_fetch import fetched_rows
@@ -14,7 +15,7 @@ from exhume.replay.partition_state import OffsetKey, PartitionState
 from exhume.replay.profiles import BrokerProfile
 from exhume.replay.state import LazyTables
 from exhume.replay.state_rows import has_later_members, later_rows, state_rows
-from exhume.replay.state_tables import SCHEMAS, Row, table
+from exhume.replay.state_tables import SCHEMAS, LoadRow, Row, table
 from exhume.replay.topic_names import TopicNames
 
 #: Makes the rows of one partition, of these groups only if that saves work; the builder filters out other groups afterwards.
@@ -30,10 +31,11 @@ class StateTables:
         self._parts: dict[str, list[_Part]] = {name: [] for name in SCHEMAS}
         self.findings: list[Finding] = []
 
-    def add(self, origin: Mapping[str, Any], partition_state: PartitionState, load: Row) -> None:
+    def add(self, origin: OfLog, partition_state: PartitionState, load: LoadRow) -> None:
         """Add the rows of a partition; `origin` are the columns that say which."""
-        rows = {name: [{**origin, **row} for row in part] for name, part in state_rows(partition_state, self._names).items()}
-        rows["loads"] = [{**origin, **load}]
+        rows: dict[str, Sequence[Row]] = {"loads": [load | origin]}
+        for name, part in state_rows(partition_state, self._names).items():
+            rows[name] = [{**row, **origin} for row in part]
         for name, part in rows.items():
             self.findings.extend(load_findings.invalid_utf8(name, part))
             self._parts[name].append(_maker(name, part))
@@ -46,13 +48,13 @@ class StateTables:
             merged = _merged(in_columns, in_rows) if rows["offsets"] else in_columns
             self._parts["offsets"][-1] = lambda _: merged
 
-    def add_fetches(self, origin: Mapping[str, Any], shown: PartitionState, held: PartitionState, profile: BrokerProfile) -> None:
+    def add_fetches(self, origin: OfLog, shown: PartitionState, held: PartitionState, profile: BrokerProfile) -> None:
         """Add what requests for the offsets of a partition are answered: see `offset_fetch.fetched_rows`."""
 
         def made(groups: Collection[str] | None) -> pa.Table:
             whole = held.whole(groups)
             rows = fetched_rows(whole if shown is held else shown, whole, profile)
-            return table("fetched_offsets", [{**origin, **row} for row in rows])
+            return table("fetched_offsets", [row | origin for row in rows])
 
         self._parts["fetched_offsets"].append(made)
 
@@ -61,14 +63,12 @@ class StateTables:
         return LazyTables({name: _joined(name, parts) for name, parts in self._parts.items()})
 
 
-def _maker(name: str, rows: list[Row]) -> _Part:
+def _maker(name: str, rows: Sequence[Row]) -> _Part:
     return lambda _: table(name, rows)
 
 
-def _later_maker(
-    name: Literal["members", "assignments"], origin: Mapping[str, Any], partition_state: PartitionState, names: TopicNames
-) -> _Part:
-    return lambda groups: table(name, [{**origin, **row} for row in later_rows(name, partition_state, names, groups)])
+def _later_maker(name: Literal["members", "assignments"], origin: OfLog, partition_state: PartitionState, names: TopicNames) -> _Part:
+    return lambda groups: table(name, [{**row, **origin} for row in later_rows(name, partition_state, names, groups)])
 
 
 def _joined(name: str, parts: list[_Part]) -> _Part:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Literal
 
 from exhume.codecs.embedded import assigned_partitions, decode_assignment, decode_subscription, subscribed_topics
@@ -16,6 +16,7 @@ from exhume.replay.partition_state import (
     Group,
     LaterMembers,
     OffsetKey,
+    OpenTransaction,
     PartitionState,
     ShareGroupState,
     ShareMember,
@@ -24,53 +25,46 @@ from exhume.replay.partition_state import (
     Tasks,
     TopicPartitions,
 )
-from exhume.replay.state_tables import SCHEMAS, Row
+from exhume.replay.state_tables import (
+    AssignmentRow,
+    GroupRow,
+    MemberRow,
+    OffsetRow,
+    OpenTransactionRow,
+    RegularExpressionRow,
+    Row,
+    SharePartitionRow,
+    StreamsTopologyRow,
+)
 from exhume.replay.topic_names import TopicNames
 
 
-def state_rows(partition_state: PartitionState, names: TopicNames) -> Mapping[str, list[Row]]:
-    """The rows of these holdings, by state table, without `replica` and `offsets_partition`, ordered by group and key.
+def state_rows(partition_state: PartitionState, names: TopicNames) -> Mapping[str, Sequence[Row]]:
+    """The rows of this state, by table, without `replica` and `offsets_partition`, ordered by group and key.
 
     Rows of members that are not read yet are left out; `later_rows` has those.
     """
-    rows: dict[str, list[Row]] = {name: [] for name in SCHEMAS if name not in ("loads", "fetched_offsets")}
-    for group in _in_order(partition_state):
-        rows["groups"].append(_group_row(group))
-        if not has_later_members(group):
-            rows["members"] += _member_rows(group)
-            rows["assignments"] += _assignment_rows(group, names)
-        if isinstance(group, ConsumerGroupState):
-            rows["regular_expressions"] += list(_regular_expression_rows(group))
-        elif isinstance(group, StreamsGroupState):
-            rows["streams_topologies"] += list(_topology_rows(group))
-    for key, commit in sorted(partition_state.offsets.items()):
-        rows["offsets"].append(_offset_row(key, commit, is_stable=partition_state.is_stable(key)))
-    for _, transaction in sorted(partition_state.transactions.items()):
-        rows["pending_offsets"] += [_offset_row(key, commit, is_stable=False) for key, commit in sorted(transaction.offsets.items())]
-        rows["open_transactions"].append(
-            {
-                "record_offset": transaction.last_record_offset,
-                "producer_id": transaction.producer_id,
-                "producer_epoch": transaction.producer_epoch,
-                "first_record_offset": transaction.first_record_offset,
-                "last_record_offset": transaction.last_record_offset,
-                "first_timestamp_ms": transaction.first_timestamp_ms,
-                "last_timestamp_ms": transaction.last_timestamp_ms,
-                "groups": sorted(transaction.groups),
-                "pending_partitions": [
-                    {"group": group, "topic": topic, "partition": partition} for group, topic, partition in sorted(transaction.offsets)
-                ],
-            }
-        )
-    rows["share_partitions"] += list(_share_partition_rows(partition_state))
-    return rows
+    groups = _in_order(partition_state)
+    known = [group for group in groups if not has_later_members(group)]
+    transactions = [transaction for _, transaction in sorted(partition_state.transactions.items())]
+    return {
+        "groups": [_group_row(group) for group in groups],
+        "members": [row for group in known for row in _member_rows(group)],
+        "assignments": [row for group in known for row in _assignment_rows(group, names)],
+        "offsets": [_offset_row(key, commit, partition_state.is_stable(key)) for key, commit in sorted(partition_state.offsets.items())],
+        "pending_offsets": [_offset_row(key, commit, False) for each in transactions for key, commit in sorted(each.offsets.items())],
+        "open_transactions": [_transaction_row(transaction) for transaction in transactions],
+        "share_partitions": list(_share_partition_rows(partition_state)),
+        "regular_expressions": [row for group in groups for row in _regular_expression_rows(group)],
+        "streams_topologies": [row for group in groups for row in _topology_rows(group)],
+    }
 
 
 def later_rows(
     name: Literal["members", "assignments"], partition_state: PartitionState, names: TopicNames, groups: Collection[str] | None = None
-) -> list[Row]:
+) -> Sequence[Row]:
     """Every row of one of these tables, members that were not read yet included; of these groups only, where they are given."""
-    rows_of: Callable[[Group], list[Row]] = _member_rows if name == "members" else lambda group: _assignment_rows(group, names)
+    rows_of: Callable[[Group], Sequence[Row]] = _member_rows if name == "members" else lambda group: _assignment_rows(group, names)
     wanted = (group for group in _in_order(partition_state) if groups is None or group.group in groups)
     return [row for group in wanted for row in rows_of(group)]
 
@@ -84,7 +78,7 @@ def _in_order(partition_state: PartitionState) -> list[Group]:
     return sorted(partition_state.groups.values(), key=lambda group: group.group)
 
 
-def _member_rows(group: Group) -> list[Row]:
+def _member_rows(group: Group) -> list[MemberRow]:
     match group:
         case ClassicGroupState():
             return [_classic_member_row(group, member) for member in group.members.values()]
@@ -96,7 +90,7 @@ def _member_rows(group: Group) -> list[Row]:
             return [_streams_member_row(group, member) for member in group.members.values()]
 
 
-def _assignment_rows(group: Group, names: TopicNames) -> list[Row]:
+def _assignment_rows(group: Group, names: TopicNames) -> list[AssignmentRow]:
     match group:
         case ClassicGroupState():
             return [row for member in group.members.values() for row in _classic_assignment_rows(group, member)]
@@ -106,8 +100,8 @@ def _assignment_rows(group: Group, names: TopicNames) -> list[Row]:
             return _task_assignment_rows(group)
 
 
-def _group_row(group: Group) -> Row:
-    row: Row = {"record_offset": group.record_offset, "group": group.group, "group_type": group.group_type, "group_state": group.state}
+def _group_row(group: Group) -> GroupRow:
+    row: GroupRow = {"record_offset": group.record_offset, "group": group.group, "group_type": group.group_type, "group_state": group.state}
     if isinstance(group, ClassicGroupState):
         return row | {
             "protocol_type": group.protocol_type,
@@ -129,7 +123,7 @@ def _group_row(group: Group) -> Row:
     return row
 
 
-def _classic_member_row(group: ClassicGroupState, member: ClassicMember) -> Row:
+def _classic_member_row(group: ClassicGroupState, member: ClassicMember) -> MemberRow:
     subscription = decode_subscription(group.protocol_type, group.protocol, member.subscription)
     return {
         "record_offset": group.record_offset,
@@ -151,7 +145,7 @@ def _classic_member_row(group: ClassicGroupState, member: ClassicMember) -> Row:
 
 def _modern_member_row(
     group: ConsumerGroupState | ShareGroupState | StreamsGroupState, member: ConsumerMember | ShareMember | StreamsMember
-) -> Row:
+) -> MemberRow:
     return {
         "record_offset": max(member.record_offset, member.assignment_record_offset or 0),
         "group": group.group,
@@ -167,10 +161,11 @@ def _modern_member_row(
     }
 
 
-def _consumer_member_row(group: ConsumerGroupState, member: ConsumerMember) -> Row:
+def _consumer_member_row(group: ConsumerGroupState, member: ConsumerMember) -> MemberRow:
+    timeout_ms: int | None = member.classic["session_timeout_ms"] if member.classic else None
     return _modern_member_row(group, member) | {
         "group_instance_id": member.group_instance_id,
-        "session_timeout_ms": member.classic["session_timeout_ms"] if member.classic else None,
+        "session_timeout_ms": timeout_ms,
         "subscribed_topics": member.subscribed_topics,
         "subscribed_regex": member.subscribed_regex,
         "server_assignor": member.server_assignor,
@@ -178,11 +173,11 @@ def _consumer_member_row(group: ConsumerGroupState, member: ConsumerMember) -> R
     }
 
 
-def _share_member_row(group: ShareGroupState, member: ShareMember) -> Row:
+def _share_member_row(group: ShareGroupState, member: ShareMember) -> MemberRow:
     return _modern_member_row(group, member) | {"rebalance_timeout_ms": None, "subscribed_topics": member.subscribed_topics}
 
 
-def _streams_member_row(group: StreamsGroupState, member: StreamsMember) -> Row:
+def _streams_member_row(group: StreamsGroupState, member: StreamsMember) -> MemberRow:
     return _modern_member_row(group, member) | {
         "group_instance_id": member.group_instance_id,
         "topology_epoch": member.topology_epoch,
@@ -192,7 +187,7 @@ def _streams_member_row(group: StreamsGroupState, member: StreamsMember) -> Row:
     }
 
 
-def _classic_assignment_rows(group: ClassicGroupState, member: ClassicMember) -> Iterator[Row]:
+def _classic_assignment_rows(group: ClassicGroupState, member: ClassicMember) -> Iterator[AssignmentRow]:
     for topic, partition in assigned_partitions(decode_assignment(group.protocol_type, group.protocol, member.assignment)):
         yield {
             "record_offset": group.record_offset,
@@ -205,8 +200,8 @@ def _classic_assignment_rows(group: ClassicGroupState, member: ClassicMember) ->
         }
 
 
-def _topic_assignment_rows(group: ConsumerGroupState | ShareGroupState, names: TopicNames) -> list[Row]:
-    def expand(member_id: str, kind: str, record_offset: int | None, held: TopicPartitions) -> Iterator[Row]:
+def _topic_assignment_rows(group: ConsumerGroupState | ShareGroupState, names: TopicNames) -> list[AssignmentRow]:
+    def expand(member_id: str, kind: str, record_offset: int | None, held: TopicPartitions) -> Iterator[AssignmentRow]:
         for topic_id, partitions in held.items():
             name = names.lookup(topic_id)
             for partition, epoch in partitions.items():
@@ -222,7 +217,7 @@ def _topic_assignment_rows(group: ConsumerGroupState | ShareGroupState, names: T
                     "assignment_epoch": epoch,
                 }
 
-    rows: list[Row] = []
+    rows: list[AssignmentRow] = []
     for member in group.members.values():
         rows += expand(member.member_id, "assigned", member.assignment_record_offset, member.assigned)
         if isinstance(member, ConsumerMember):
@@ -232,8 +227,8 @@ def _topic_assignment_rows(group: ConsumerGroupState | ShareGroupState, names: T
     return rows
 
 
-def _task_assignment_rows(group: StreamsGroupState) -> list[Row]:
-    def expand(member_id: str, kind: str, record_offset: int | None, tasks: Tasks) -> Iterator[Row]:
+def _task_assignment_rows(group: StreamsGroupState) -> list[AssignmentRow]:
+    def expand(member_id: str, kind: str, record_offset: int | None, tasks: Tasks) -> Iterator[AssignmentRow]:
         for role, subtopologies in tasks.items():
             for subtopology_id, partitions in subtopologies.items():
                 for partition, epoch in partitions.items():
@@ -248,7 +243,7 @@ def _task_assignment_rows(group: StreamsGroupState) -> list[Row]:
                         "assignment_epoch": epoch,
                     }
 
-    rows: list[Row] = []
+    rows: list[AssignmentRow] = []
     for member in group.members.values():
         rows += expand(member.member_id, "assigned", member.assignment_record_offset, member.assigned)
         rows += expand(member.member_id, "pending_revocation", member.assignment_record_offset, member.pending_revocation)
@@ -257,7 +252,7 @@ def _task_assignment_rows(group: StreamsGroupState) -> list[Row]:
     return rows
 
 
-def _offset_row(key: OffsetKey, commit: Commit, *, is_stable: bool) -> Row:
+def _offset_row(key: OffsetKey, commit: Commit, is_stable: bool) -> OffsetRow:
     group, topic, partition = key
     return {
         "record_offset": commit.record_offset,
@@ -277,7 +272,23 @@ def _offset_row(key: OffsetKey, commit: Commit, *, is_stable: bool) -> Row:
     }
 
 
-def _share_partition_rows(partition_state: PartitionState) -> Iterator[Row]:
+def _transaction_row(transaction: OpenTransaction) -> OpenTransactionRow:
+    return {
+        "record_offset": transaction.last_record_offset,
+        "producer_id": transaction.producer_id,
+        "producer_epoch": transaction.producer_epoch,
+        "first_record_offset": transaction.first_record_offset,
+        "last_record_offset": transaction.last_record_offset,
+        "first_timestamp_ms": transaction.first_timestamp_ms,
+        "last_timestamp_ms": transaction.last_timestamp_ms,
+        "groups": sorted(transaction.groups),
+        "pending_partitions": [
+            {"group": group, "topic": topic, "partition": partition} for group, topic, partition in sorted(transaction.offsets)
+        ],
+    }
+
+
+def _share_partition_rows(partition_state: PartitionState) -> Iterator[SharePartitionRow]:
     for group, state in sorted(partition_state.share_states.items()):
         for status, topics in (("initializing", state.initializing), ("initialized", state.initialized), ("deleting", state.deleting)):
             for topic in topics:
@@ -292,7 +303,9 @@ def _share_partition_rows(partition_state: PartitionState) -> Iterator[Row]:
                     }
 
 
-def _regular_expression_rows(group: ConsumerGroupState) -> Iterator[Row]:
+def _regular_expression_rows(group: Group) -> Iterator[RegularExpressionRow]:
+    if not isinstance(group, ConsumerGroupState):
+        return
     for text, expression in sorted(group.regular_expressions.items()):
         yield {
             "record_offset": expression.record_offset,
@@ -304,8 +317,8 @@ def _regular_expression_rows(group: ConsumerGroupState) -> Iterator[Row]:
         }
 
 
-def _topology_rows(group: StreamsGroupState) -> Iterator[Row]:
-    if group.topology is None:
+def _topology_rows(group: Group) -> Iterator[StreamsTopologyRow]:
+    if not isinstance(group, StreamsGroupState) or group.topology is None:
         return
     for subtopology in group.topology["subtopologies"]:
         yield {

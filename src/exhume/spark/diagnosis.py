@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import TYPE_CHECKING, Self, Unpack, cast
 
 import pyarrow as pa
 
@@ -27,9 +27,9 @@ from exhume.analysis.detectors.distributed import (
 )
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.loading import is_large, tried_releases
-from exhume.analysis.growth import COMPACTION, growth_of
-from exhume.analysis.load_check import FAILED, tried_stops
-from exhume.arrow_rows import Origin
+from exhume.analysis.growth import COMPACTION, CompactionRow, growth_of
+from exhume.analysis.load_check import FAILED, FailedLoad, tried_stops
+from exhume.arrow_rows import Origin, of_log
 from exhume.codecs.log_directory import Evidence, LogDirectory
 from exhume.codecs.record_sizes import record_sizes
 from exhume.codecs.segment_reader import ReadOptions, SegmentReader
@@ -101,8 +101,8 @@ class _Files:
     directories: Sequence[LogDirectory]
     options: ReadOptions
     damage: Sequence[Finding]
-    compaction: Mapping[Origin, dict[str, Any]]
-    failed: Sequence[dict[str, Any]] | None
+    compaction: Mapping[Origin, CompactionRow]
+    failed: Sequence[FailedLoad] | None
 
     def opened(self) -> KnownFiles:
         """As detectors want them."""
@@ -181,9 +181,9 @@ class Diagnosis:
         options = self._logs.logs[0].options if self._logs.logs else self.options
         return _Files(self.evidence.log_directories, options, tuple(damage), compaction, failed)
 
-    def _failed(self, size_bytes: int) -> list[dict[str, Any]]:
+    def _failed(self, size_bytes: int) -> list[FailedLoad]:
         """The rows of `load_check.given_up`."""
-        rows: list[dict[str, Any]] = []
+        rows: list[FailedLoad] = []
         for release in tried_releases(size_bytes):
             for stop in tried_stops(self.evidence.log_directories):
                 request = Request(load=LoadRequest(release=release, stop=stop), tables=["loads"], read=self.options)
@@ -192,7 +192,15 @@ class Diagnosis:
                 found = loads.where(loads["outcome"].isin(*FAILED)).collect()
                 problems = loaded.problems() if found else {}
                 rows += [
-                    row.asDict() | {"release": release, "stop": stop, "problem": problems[row["unit"]]}
+                    {
+                        **of_log(row["replica"], row["offsets_partition"]),
+                        "release": release,
+                        "coordinator": row["coordinator"],
+                        "stop": stop,
+                        "outcome": row["outcome"],
+                        "record_offset": row["record_offset"],
+                        "problem": problems[row["unit"]],
+                    }
                     for row in sorted(found, key=lambda row: int(row["unit"]))
                 ]
                 loaded.unpersist()
@@ -201,7 +209,7 @@ class Diagnosis:
                     break
         return rows
 
-    def _compaction(self) -> dict[Origin, dict[str, Any]]:
+    def _compaction(self) -> dict[Origin, CompactionRow]:
         """How far the cleaner came in those logs that may be in its way."""
         first_open = {each.origin: each.first_open for each in self._facts() if each.first_open is not None}
         newest_ms = max((each.log_context.last_timestamp_ms or 0 for each in self._facts()), default=0)
@@ -213,7 +221,8 @@ class Diagnosis:
         if not suspects:
             return {}
         look = partial(_compaction_of, suspects, first_open, newest_ms)
-        rows = [row.asDict() for row in for_each_number(self.spark, len(suspects), look, COMPACTION).collect()]
+        found = for_each_number(self.spark, len(suspects), look, COMPACTION).collect()
+        rows = [cast("CompactionRow", row.asDict()) for row in found]
         return {(row["replica"], row["offsets_partition"]): row for row in rows}
 
 

@@ -11,7 +11,7 @@ from exhume.analysis.group_timeline import group_record_names, group_timeline
 from exhume.analysis.log_spans import LogSpans, joined, log_spans
 from exhume.analysis.ownership import OWNERS
 from exhume.analysis.ownership import owners as owners_of
-from exhume.analysis.rebalances import REBALANCES
+from exhume.analysis.rebalance_rows import REBALANCES
 from exhume.analysis.rebalances import rebalances as rebalances_of
 from exhume.codecs.log_directory import Evidence
 from exhume.codecs.record_filter import RecordFilter

@@ -23,9 +23,9 @@ def dump(logs: TopicLogs, wanted: RecordFilter, *, raw: bool) -> pa.RecordBatchR
 def annotate(logs: TopicLogs, wanted: RecordFilter) -> pa.RecordBatchReader:
     """The fields of these records with their bytes, of `annotation.ANNOTATION`."""
     rows = (
-        found.origin | row
+        row
         for found, record, _ in matching_records(logs.reader(), wanted)
-        for row in annotated_rows(found.buffer, found.batch, record)
+        for row in annotated_rows(found.origin, found.buffer, found.batch, record)
     )
     return pa.RecordBatchReader.from_batches(ANNOTATION, batches_of(ANNOTATION, rows))
 

@@ -141,7 +141,7 @@ def test_an_assignment_under_a_name_that_is_not_its_own() -> None:
 
     found = check(now, counts={"t": 4})
     assert found.verdict["verdict"] == "explained"
-    assert found.verdict["explained_by"].startswith("roundrobin of Java clients 0.10 and later; sticky of")
+    assert (found.verdict["explained_by"] or "").startswith("roundrobin of Java clients 0.10 and later; sticky of")
 
 
 def test_what_nobody_has_and_what_two_have() -> None:

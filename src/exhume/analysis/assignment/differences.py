@@ -3,43 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
-
-import pyarrow as pa
 
 from exhume.analysis.assignment.inputs import previous_owners
 from exhume.analysis.assignment.runs import Case
 from exhume.analysis.assignors import Assigned, GroupAssignment, TopicPartition
 from exhume.analysis.topic_sizes import TopicSize
+from exhume.arrow_rows import Int32, OfLog, schema_of
 
-#: One row per partition, assigned or not. `actual` are the members it is assigned to (in the target, where the group has one), `expected`
-#: those that it should be; null where nothing is expected for sure. `previous` had it before, `current` has it now, as far as the
-#: coordinator of a consumer or share group has come, or by the member id with which a static member of a classic group came back.
-#: `differences` say what is odd: lost (nobody has it), doubled, moved (somebody else should have it), moved_needlessly (the one who had it
-#: before should), unsubscribed (its member does not ask for this topic), beyond_count (the topic has no such partition), withheld (a
-#: cooperative assignor waits for its owner to let go), unreconciled.
-ASSIGNMENT_PARTITIONS = pa.schema(
-    [
-        ("replica", pa.string()),
-        ("offsets_partition", pa.int32()),
-        ("record_offset", pa.int64()),
-        ("group", pa.string()),
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("actual", pa.list_(pa.string())),
-        ("expected", pa.list_(pa.string())),
-        ("previous", pa.list_(pa.string())),
-        ("current", pa.list_(pa.string())),
-        ("differences", pa.list_(pa.string())),
-    ]
-)
+
+class AssignedPartitionRow(OfLog):
+    """One row per partition, assigned or not. `actual` are the members it is assigned to (in the target, where the group has one),
+    `expected` those that it should be; null where nothing is expected for sure. `previous` had it before, `current` has it now, as far as
+    the coordinator of a consumer or share group has come, or by the member id with which a static member of a classic group came back.
+    `differences` say what is odd: lost (nobody has it), doubled, moved (somebody else should have it), moved_needlessly (the one who had it
+    before should), unsubscribed (its member does not ask for this topic), beyond_count (the topic has no such partition), withheld (a
+    cooperative assignor waits for its owner to let go), unreconciled.
+    """
+
+    record_offset: int
+    group: str
+    topic: str
+    partition: Int32
+    actual: list[str]
+    expected: list[str] | None
+    previous: list[str]
+    current: list[str] | None
+    differences: list[str]
+
+
+ASSIGNMENT_PARTITIONS = schema_of(AssignedPartitionRow)
 #: Protocols of classic groups whose leader withholds what members have to let go of first.
 _COOPERATIVE = ("cooperative-sticky", "stream")
 #: The differences that verdicts count.
 COUNTED = ("lost", "doubled", "moved_needlessly", "unsubscribed", "beyond_count", "withheld", "unreconciled")
 
 
-def partition_rows(case: Case, sizes: Mapping[str, TopicSize], plan: GroupAssignment | None) -> Iterator[dict[str, Any]]:
+def partition_rows(case: Case, sizes: Mapping[str, TopicSize], plan: GroupAssignment | None) -> Iterator[AssignedPartitionRow]:
     """Every partition that is assigned, or should be, as rows of `ASSIGNMENT_PARTITIONS`; no plan, nothing is expected for sure."""
     step = case.step
     actual, previous = _owners(case.actual), previous_owners(step, case.before)

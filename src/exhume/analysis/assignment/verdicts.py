@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import pyarrow as pa
 
-from exhume.analysis.assignment.differences import ASSIGNMENT_PARTITIONS, COUNTED, partition_rows
+from exhume.analysis.assignment.differences import ASSIGNMENT_PARTITIONS, COUNTED, AssignedPartitionRow, partition_rows
 from exhume.analysis.assignment.inputs import TopicFacts, said_counts, subscribed_topics
 from exhume.analysis.assignment.runs import Case, Expectation, run_assignor_versions, titles
 from exhume.analysis.assignment.structures import STREAMS_PROTOCOL, judge_structure
@@ -25,41 +25,42 @@ from exhume.analysis.assignors import GroupAssignment, Side, TopicPartition
 from exhume.analysis.assignors.structure import unbalanced_by
 from exhume.analysis.memberships import Membership
 from exhume.analysis.topic_sizes import TopicSize, TopicSizes
-from exhume.arrow_rows import table_of
+from exhume.arrow_rows import Int32, OfLog, schema_of, table_of
 
 Verdict = Literal["as_expected", "explained", "consistent", "not_explained", "undecidable"]
 
-#: One row per group. `generation` is that of a classic group, else the epoch of the target assignment. `assignor` is what the group says,
-#: `explained_by` which eras give this assignment. `count_basis` is the weakest source of a partition count that the verdict rests on
-#: (`topic_sizes`); null where no count was needed. The numbers count partitions by their `differences` in the other table; `unbalanced_by`
-#: how many more than one apart members are that subscribe alike, null where that says nothing. `record_offset` is the record judged.
-ASSIGNMENT_VERDICTS = pa.schema(
-    [
-        ("replica", pa.string()),
-        ("offsets_partition", pa.int32()),
-        ("record_offset", pa.int64()),
-        ("timestamp_ms", pa.int64()),
-        ("group", pa.string()),
-        ("group_type", pa.string()),
-        ("assignor", pa.string()),
-        ("generation", pa.int32()),
-        ("leader", pa.string()),
-        ("members", pa.int32()),
-        ("partitions", pa.int32()),
-        ("verdict", pa.string()),
-        ("explained_by", pa.string()),
-        ("count_basis", pa.string()),
-        ("lost", pa.int32()),
-        ("doubled", pa.int32()),
-        ("moved_needlessly", pa.int32()),
-        ("unsubscribed", pa.int32()),
-        ("beyond_count", pa.int32()),
-        ("withheld", pa.int32()),
-        ("unreconciled", pa.int32()),
-        ("unbalanced_by", pa.int32()),
-        ("sentence", pa.string()),
-    ]
-)
+
+class VerdictRow(OfLog):
+    """One row per group. `generation` is that of a classic group, else the epoch of the target assignment. `assignor` is what the group
+    says, `explained_by` which eras give this assignment. `count_basis` is the weakest source of a partition count that the verdict rests on
+    (`topic_sizes`); null where no count was needed. The numbers count partitions by their `differences` in the other table; `unbalanced_by`
+    how many more than one apart members are that subscribe alike, null where that says nothing. `record_offset` is the record judged.
+    """
+
+    record_offset: int
+    timestamp_ms: int | None
+    group: str
+    group_type: str
+    assignor: str | None
+    generation: Int32 | None
+    leader: str | None
+    members: Int32
+    partitions: Int32
+    verdict: Verdict
+    explained_by: str | None
+    count_basis: str | None
+    lost: Int32
+    doubled: Int32
+    moved_needlessly: Int32
+    unsubscribed: Int32
+    beyond_count: Int32
+    withheld: Int32
+    unreconciled: Int32
+    unbalanced_by: Int32 | None
+    sentence: str
+
+
+ASSIGNMENT_VERDICTS = schema_of(VerdictRow)
 
 _SIDES: Mapping[str, Side] = {"classic": "client", "consumer": "consumer", "share": "share"}
 _LEADERS_BY_VERSION = {
@@ -81,8 +82,8 @@ class Assignments:
 class Check:
     """What came of looking at one group: a row of `ASSIGNMENT_VERDICTS`, and rows of `ASSIGNMENT_PARTITIONS`."""
 
-    verdict: dict[str, Any]
-    partitions: list[dict[str, Any]]
+    verdict: VerdictRow
+    partitions: list[AssignedPartitionRow]
 
 
 def check_group(
@@ -247,7 +248,7 @@ def _finished(
     bases = [size.basis for size in sizes.values()]
     listed = list(step.members.values())
     is_plain = step.kind in ("classic", "consumer") and step.protocol_type != "connect" and step.protocol != STREAMS_PROTOCOL
-    row = {
+    row: VerdictRow = {
         "replica": step.replica,
         "offsets_partition": step.offsets_partition,
         "record_offset": step.record_offset,
@@ -262,7 +263,13 @@ def _finished(
         "verdict": verdict,
         "explained_by": explained_by,
         "count_basis": max(bases, key=("record", "topics_file", "assignment", "at_least").index) if bases else None,
-        **counts,
+        "lost": counts["lost"],
+        "doubled": counts["doubled"],
+        "moved_needlessly": counts["moved_needlessly"],
+        "unsubscribed": counts["unsubscribed"],
+        "beyond_count": counts["beyond_count"],
+        "withheld": counts["withheld"],
+        "unreconciled": counts["unreconciled"],
         "unbalanced_by": unbalanced_by(listed, case.actual, by_topic=name == "range") if is_plain and not counts["withheld"] else None,
         "sentence": sentence,
     }

@@ -13,7 +13,7 @@ append time; None if there is neither. The size of all this depends on the numbe
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
@@ -67,7 +67,7 @@ class GroupRecord(NamedTuple):
     def record_type(self) -> int:
         return int.from_bytes(self.key[:2], "big", signed=True)
 
-    def row(self, replica: str | None, offsets_partition: int | None) -> dict[str, Any]:
+    def row(self, replica: str | None, offsets_partition: int | None) -> Mapping[str, Any]:
         """Return the known columns of `schemas.RECORDS`."""
         return {
             "replica": replica,

@@ -12,6 +12,7 @@ from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import NAMED, Proof, counted, finding, next_step, span, undecidable
 from exhume.analysis.detectors.superseded import may_be_uncleaned
 from exhume.analysis.detectors.transactions import LateMarker, OpenTransaction
+from exhume.analysis.growth import CleanerProgress
 from exhume.analysis.transactions import DEFAULT_MAX_TIMEOUT_MS, PADDING_MS
 from exhume.arrow_rows import Origin
 from exhume.codecs.log_directory import PartitionDirectory
@@ -70,7 +71,7 @@ def first_open(case: TopicCase) -> dict[Origin, int]:
 
 
 def _stopped(
-    partition: PartitionCase, directory: PartitionDirectory, row: dict[str, Any], damaged: set[str | None], inputs: Inputs
+    partition: PartitionCase, directory: PartitionDirectory, row: CleanerProgress, damaged: set[str | None], inputs: Inputs
 ) -> Iterator[Finding]:
     log_context = partition.log_context
     closed = directory.read_segments[:-1]
@@ -114,7 +115,7 @@ def _stopped(
     )
 
 
-def _cause(row: dict[str, Any], closed: Sequence[Any], damaged: set[str | None]) -> str | None:
+def _cause(row: CleanerProgress, closed: Sequence[Any], damaged: set[str | None]) -> str | None:
     if row["stopped_by"] == "open_transaction":
         return f"the transaction that is open since record {row['open_transaction_offset']} stops the cleaner"
     broken = next((segment.path for segment in closed if segment.path in damaged), None)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import combinations, pairwise
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,8 +14,9 @@ from exhume.analysis.detectors.cases import Epoch, PartitionCase, TopicCase
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.log_files import LogFiles
 from exhume.analysis.detectors.registry import Detector
-from exhume.analysis.detectors.report import Proof, counted, finding, next_step, span, undecidable
+from exhume.analysis.detectors.report import EvidenceRow, Proof, counted, finding, next_step, span, undecidable
 from exhume.codecs.record_types import OFFSET_COMMIT_TYPES, decode_record
+from exhume.codecs.schemas import RecordRow
 from exhume.findings import Finding
 
 _COMPARED = ("partition_leader_epoch", "key", "value")
@@ -49,9 +49,9 @@ def find_replicas_diverge(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:
                 yield _diverged(case.files, one, other, differences, count=count, inputs=inputs)
 
 
-def _differences(files: LogFiles, one: PartitionCase, other: PartitionCase) -> tuple[list[tuple[dict[str, Any], dict[str, Any]]], int]:
+def _differences(files: LogFiles, one: PartitionCase, other: PartitionCase) -> tuple[list[tuple[RecordRow, RecordRow]], int]:
     """Return the first records that differ at the same offset, and the number of all."""
-    found: list[tuple[dict[str, Any], dict[str, Any]]] = []
+    found: list[tuple[RecordRow, RecordRow]] = []
     count = 0
     sides = [(batch.select(_COLUMNS) for batch in files.records(each.log_context.origin)) for each in (one, other)]
     for left, right in _side_by_side(*sides):
@@ -85,14 +85,15 @@ def _diverged(
     files: LogFiles,
     one: PartitionCase,
     other: PartitionCase,
-    differences: Sequence[tuple[dict[str, Any], dict[str, Any]]],
+    differences: Sequence[tuple[RecordRow, RecordRow]],
     *,
     count: int,
     inputs: Inputs,
 ) -> Finding:
     first = differences[0]
     offset = first[0]["record_offset"]
-    epochs = [row["partition_leader_epoch"] for row in first]
+    # Formats 0 and 1 have no leader epoch.
+    epochs = [-1 if row["partition_leader_epoch"] is None else row["partition_leader_epoch"] for row in first]
     # The followers take the records of the later leader.
     loser, winner = (0, 1) if epochs[0] <= epochs[1] else (1, 0)
     names = [each.log_context.replica for each in (one, other)]
@@ -103,7 +104,7 @@ def _diverged(
         if (directory := files.directory(each.log_context.origin)) is not None and directory.high_watermark is not None
     ]
     is_tail = bool(watermarks) and offset >= min(watermarks)
-    rows = [
+    rows: list[EvidenceRow] = [
         {"record_offset": row["record_offset"], "timestamp_ms": row["timestamp_ms"], "what": f"replica {names[side]}: {_text(row)}"}
         for pair in differences
         for side, row in enumerate(pair)
@@ -122,7 +123,7 @@ def _diverged(
     )
 
 
-def _lost(loser: dict[str, Any], winner: dict[str, Any]) -> str | None:
+def _lost(loser: RecordRow, winner: RecordRow) -> str | None:
     """Describe a lost commit, and the committed offset at its place on the other replica; None for other records."""
     decoded = decode_record(loser["key"], loser["value"])
     if decoded.number not in OFFSET_COMMIT_TYPES or decoded.value is None:
@@ -134,7 +135,7 @@ def _lost(loser: dict[str, Any], winner: dict[str, Any]) -> str | None:
     return f"{place} = {decoded.value.get('committed_offset')}{now}"
 
 
-def _text(row: dict[str, Any]) -> str:
+def _text(row: RecordRow) -> str:
     decoded = decode_record(row["key"], row["value"])
     named = " ".join(str(part) for part in decoded.key.values())
     value = "tombstone" if row["value"] is None else (decoded.value or {}).get("committed_offset", "")

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from exhume.analysis.detectors.cases import LogContext, PartitionCase, TopicCase
 from exhume.analysis.detectors.cleaning import first_open
@@ -25,6 +24,8 @@ from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.log_files import LogFiles
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.retention import most_likely_ms, swept_groups
+from exhume.analysis.growth import CompactionRow
+from exhume.analysis.load_check import FailedLoad
 from exhume.analysis.removals.tombstones import OffsetTombstone, OffsetTombstones
 from exhume.arrow_rows import Origin
 from exhume.codecs.record_chunks import record_chunks
@@ -158,18 +159,18 @@ class KnownFiles(LogFiles):
     `rows` are those of `growth.COMPACTION` by origin, `failed` those of `load_check.given_up`.
     """
 
-    rows: Mapping[Origin, dict[str, Any]] = field(default_factory=dict)
-    failed: Sequence[dict[str, Any]] | None = None
+    rows: Mapping[Origin, CompactionRow] = field(default_factory=dict)
+    failed: Sequence[FailedLoad] | None = None
 
     def compaction(
         self,
         origins: Collection[Origin],
         open_transactions: Mapping[Origin, int],  # noqa: ARG002
         now_ms: int,  # noqa: ARG002
-    ) -> dict[Origin, dict[str, Any]]:
+    ) -> dict[Origin, CompactionRow]:
         return {origin: row for origin, row in self.rows.items() if origin in origins}
 
-    def given_up(self, releases: Sequence[str]) -> list[dict[str, Any]]:
+    def given_up(self, releases: Sequence[str]) -> list[FailedLoad]:
         if self.failed is None:
             # `super()` fails here: `dataclass(slots=True)` replaces the class that it refers to.
             return LogFiles.given_up(self, releases)

@@ -11,6 +11,7 @@ from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.load_orders import KnownOrder, order_of, owners_at_end
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import Proof, counted, finding, next_step, undecidable
+from exhume.analysis.load_check import FailedLoad
 from exhume.codecs.log_directory import PartitionDirectory
 from exhume.findings import Finding, Severity
 from exhume.replay.load_problems import LoadProblem
@@ -42,9 +43,9 @@ def find_unloadable_order(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:
     newest = profile_for(None).release
     failed = case.files.given_up(tried_releases(case.files.size_bytes))
     places = {each.log_context.origin: each for each in case.partitions}
-    alike: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    alike: dict[tuple[Any, ...], list[FailedLoad]] = {}
     for row in sorted(failed, key=_place):
-        alike.setdefault((row["replica"] or None, row["offsets_partition"], row.get("record_offset"), row["problem"]), []).append(row)
+        alike.setdefault((row["replica"] or None, row["offsets_partition"], row["record_offset"], row["problem"]), []).append(row)
     for (*origin, _, problem), loads in alike.items():
         partition = places.get(tuple(origin))
         order = order_of(problem.kind)
@@ -62,12 +63,12 @@ def is_large(size_bytes: int) -> bool:
     return size_bytes > _MOST_BYTES_FOR_ALL
 
 
-def _place(row: dict[str, Any]) -> tuple[str, int, int, str]:
-    number, record_offset = row["offsets_partition"], row.get("record_offset")
+def _place(row: FailedLoad) -> tuple[str, int, int, str]:
+    number, record_offset = row["offsets_partition"], row["record_offset"]
     return (row["replica"] or "", -1 if number is None else number, -1 if record_offset is None else record_offset, str(row["problem"]))
 
 
-def _unloadable(partition: PartitionCase, order: KnownOrder, loads: list[dict[str, Any]], newest: str, inputs: Inputs) -> Finding:
+def _unloadable(partition: PartitionCase, order: KnownOrder, loads: list[FailedLoad], newest: str, inputs: Inputs) -> Finding:
     record_offset = loads[0].get("record_offset")
     problem: LoadProblem = loads[0]["problem"]
     releases = list(dict.fromkeys(row["release"] for row in loads))

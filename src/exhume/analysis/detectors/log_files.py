@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import pyarrow as pa
 
-from exhume.analysis.growth import growth_of
-from exhume.analysis.load_check import given_up
+from exhume.analysis.growth import CompactionRow, growth_of
+from exhume.analysis.load_check import FailedLoad, given_up
 from exhume.arrow_rows import Origin
 from exhume.codecs.log_directory import Evidence, PartitionDirectory
 from exhume.codecs.record_filter import RecordFilter
@@ -49,13 +48,13 @@ class LogFiles:
         """The bytes of all segments to read."""
         return sum(directory.size_bytes for directory in self.directories)
 
-    def compaction(self, origins: Collection[Origin], open_transactions: Mapping[Origin, int], now_ms: int) -> dict[Origin, dict[str, Any]]:
+    def compaction(self, origins: Collection[Origin], open_transactions: Mapping[Origin, int], now_ms: int) -> dict[Origin, CompactionRow]:
         """Return the rows of `growth.COMPACTION` of these logs. Reads each of them whole."""
         sizes = record_sizes(self._reader_of(origins))
         growth = growth_of(sizes, self.directories, open_transactions, by=None, now_ms=now_ms)
         return {(row["replica"], row["offsets_partition"]): row for row in growth.partitions.to_pylist()}
 
-    def given_up(self, releases: Sequence[str]) -> list[dict[str, Any]]:
+    def given_up(self, releases: Sequence[str]) -> list[FailedLoad]:
         """Return the loads that these releases abort, as `load_check.given_up`. Loads all logs once for each release."""
         return given_up(self.evidence.log_directories, releases, fast=self.fast())
 

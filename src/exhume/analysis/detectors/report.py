@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from operator import itemgetter
-from typing import Any
+from typing import NotRequired, TypedDict
 
 from exhume.analysis.detectors.cases import GroupCase, GroupRecord, LogContext
 from exhume.analysis.detectors.commits import Change, CommitRow, Dropped, Removal
@@ -16,8 +16,20 @@ from exhume.analysis.memberships import Membership
 from exhume.codecs.record_types import RECORD_TYPES
 from exhume.findings import Confidence, Finding, Severity
 
-#: Evidence of a finding. A dict is a finished row of evidence: `record_offset`, `timestamp_ms`, `what`.
-Proof = CommitRow | Change | Removal | Dropped | GroupRecord | Membership | dict[str, Any]
+
+class EvidenceRow(TypedDict):
+    """A record that a finding rests on, and what it says."""
+
+    record_offset: int
+    timestamp_ms: int | None
+    what: str
+    #: Of a record that cannot be decoded: its first bytes, in hexadecimal.
+    key: NotRequired[str | None]
+    value: NotRequired[str | None]
+
+
+#: What a finding can rest on.
+Proof = CommitRow | Change | Removal | Dropped | GroupRecord | Membership | EvidenceRow
 
 #: The largest number of evidence rows of a finding.
 _MOST_EVIDENCE = 50
@@ -127,7 +139,7 @@ def counted(number: int, one: str, many: str | None = None) -> str:
     return f"{number} {one if number == 1 else many or f'{one}s'}"
 
 
-def _rows(proof: Proof) -> list[dict[str, Any]]:
+def _rows(proof: Proof) -> list[EvidenceRow]:
     """Return rows of evidence: the record offset, the time, and a text about the record."""
     match proof:
         case Membership():
@@ -160,7 +172,7 @@ def _group_text(record: GroupRecord) -> str:
     return f"{name} tombstone" if record.value is None else f"{name}: the group is {record.phase}"
 
 
-def _row(record_offset: int, timestamp_ms: int | None, what: str) -> dict[str, Any]:
+def _row(record_offset: int, timestamp_ms: int | None, what: str) -> EvidenceRow:
     return {"record_offset": record_offset, "timestamp_ms": timestamp_ms, "what": what}
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +10,7 @@ import pyarrow.compute as pc
 
 from exhume.analysis.detectors.commit_loops.columns import NONE, Int64s
 from exhume.analysis.detectors.commit_rows import numbers_of
+from exhume.analysis.growth import CleanerProgress
 from exhume.analysis.growth_tally import reach_of
 from exhume.codecs.log_directory import PartitionDirectory
 from exhume.codecs.record_chunks import RecordChunk
@@ -34,7 +34,7 @@ class Uncleaned:
     superseded_bytes: float
     first_dirty_timestamp_ms: int | None
 
-    def row(self, directory: PartitionDirectory, open_transaction: int | None) -> dict[str, Any]:
+    def row(self, directory: PartitionDirectory, open_transaction: int | None) -> CleanerProgress:
         """Return the columns of `growth.COMPACTION` that IC-03 needs. `open_transaction` is the first record of an open transaction."""
         reach = reach_of(directory, open_transaction)
         return {

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from exhume.analysis.detectors.cases import PartitionCase
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.registry import Detector
-from exhume.analysis.detectors.report import counted, finding, next_step, only_record
+from exhume.analysis.detectors.report import EvidenceRow, counted, finding, next_step, only_record
 from exhume.codecs.record_types import MARKS, RECORD_TYPES
 from exhume.findings import Finding, Severity
 
@@ -30,7 +30,7 @@ def find_undecodable(partition: PartitionCase, inputs: Inputs) -> Iterator[Findi
         known = RECORD_TYPES.get(each.record_type) if each.record_type is not None else None
         what = known.name if known is not None else f"record type {each.record_type}" if each.record_type is not None else "unknown type"
         version = "" if each.value_version is None else f", value version {each.value_version}"
-        rows = {
+        row: EvidenceRow = {
             "record_offset": each.first_record_offset,
             "timestamp_ms": each.first_timestamp_ms,
             "what": each.mark,
@@ -44,7 +44,7 @@ def find_undecodable(partition: PartitionCase, inputs: Inputs) -> Iterator[Findi
             partition.log_context,
             severity=_SEVERITIES.get(each.mark, "info"),
             confidence="proof",
-            evidence=[rows],
+            evidence=[row],
             not_excluded=("a compatible broker that writes other bytes", "a release newer than all releases that exhume knows"),
             remedy=next_step(
                 "exhume load-check shows the releases that refuse such a record; see the first one byte by byte",

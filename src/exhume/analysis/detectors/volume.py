@@ -12,7 +12,7 @@ from exhume.analysis.detectors.commit_loops.columns import KeyColumn
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.keys import KeyHistory
 from exhume.analysis.detectors.registry import Detector
-from exhume.analysis.detectors.report import counted, finding, next_step, span, undecidable
+from exhume.analysis.detectors.report import EvidenceRow, counted, finding, next_step, span, undecidable
 from exhume.durations import DAY_MS, HOUR_MS
 from exhume.findings import Finding
 
@@ -127,7 +127,7 @@ def _explosion(pattern: str, groups: Sequence[GroupCase]) -> Iterator[Finding]:
     days = max((max(first for first, _ in times) - min(first for first, _ in times)) / DAY_MS, 1 / 24)
     clients = f", from {', '.join(hosts[:3])}" if hosts else ""
     newest = max(groups, key=lambda group: group.last_commit_ms or 0)
-    rows = [
+    rows: list[EvidenceRow] = [
         {"record_offset": record.record_offset, "timestamp_ms": record.timestamp_ms, "what": group.group}
         for group in sampled
         for record in group.records[:1]

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from exhume.analysis.detectors.report import counted, span
 from exhume.analysis.explanation.commands import Command
-from exhume.analysis.explanation.facts import GroupFacts, Row
+from exhume.analysis.explanation.facts import GroupFacts
 from exhume.analysis.explanation.sentences import Sentence, listed, named, numbers, often, partitions, records_of
 from exhume.analysis.times import at
+from exhume.replay.state_tables import OffsetRow
 
 #: Topics that get a sentence of their own.
 _MOST_TOPICS = 8
@@ -34,7 +35,7 @@ def commits(facts: GroupFacts) -> Iterator[Sentence]:
 
 
 def _by_topic(facts: GroupFacts) -> Iterator[Sentence]:
-    by_topic: dict[str, list[Row]] = {}
+    by_topic: dict[str, list[OffsetRow]] = {}
     for row in facts.held["offsets"]:
         by_topic.setdefault(row["topic"], []).append(row)
     newest = sorted(by_topic.values(), key=lambda rows: max(row["record_offset"] for row in rows), reverse=True)
@@ -81,18 +82,18 @@ def _rate(facts: GroupFacts) -> Iterator[Sentence]:
     """How often it commits, where every commit is still there to be counted."""
     whole = [row for row in facts.commits if row["record_offset"] >= facts.complete_from and row["timestamp_ms"] is not None]
     # Commits of one append are one act.
-    acts = {(row["path"], row["byte_position"]): row for row in whole}
-    rows = list(acts.values())
-    if len(rows) < _LEAST_COMMITS or rows[-1]["timestamp_ms"] - rows[0]["timestamp_ms"] < _LEAST_TIME_MS:
+    times_ms = {(row["path"], row["byte_position"]): row["timestamp_ms"] or 0 for row in whole}
+    first_ms, last_ms = next(iter(times_ms.values()), 0), next(reversed(times_ms.values()), 0)
+    length_ms = last_ms - first_ms
+    if len(times_ms) < _LEAST_COMMITS or length_ms < _LEAST_TIME_MS:
         return
-    length_ms = rows[-1]["timestamp_ms"] - rows[0]["timestamp_ms"]
     it = "It" if not facts.complete_from else f"From record {facts.complete_from} on, where nothing is missing, it"
-    text = f"{it} committed {often(len(rows) - 1, length_ms)} on average: {len(rows)} times in {span(length_ms)}"
+    text = f"{it} committed {often(len(times_ms) - 1, length_ms)} on average: {len(times_ms)} times in {span(length_ms)}"
     yield Sentence(text, records_of([whole[0], whole[-1]]))
 
 
 def _pending(facts: GroupFacts) -> Iterator[Sentence]:
-    by_producer: dict[tuple[int, int], list[Row]] = {}
+    by_producer: dict[tuple[int | None, int | None], list[OffsetRow]] = {}
     for row in facts.held["pending_offsets"]:
         by_producer.setdefault((row["producer_id"], row["producer_epoch"]), []).append(row)
     for (producer_id, producer_epoch), rows in by_producer.items():

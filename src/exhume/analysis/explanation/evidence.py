@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 
 from exhume.analysis.completeness import grade_at_end
 from exhume.analysis.explanation.commands import Commands
-from exhume.analysis.explanation.facts import GroupFacts, Row, until
-from exhume.analysis.history import HISTORY
+from exhume.analysis.explanation.facts import GroupFacts, Held, until
+from exhume.analysis.history import HISTORY, HistoryRow
 from exhume.analysis.log_spans import LogSpans
 from exhume.analysis.memberships import Membership
 from exhume.analysis.rebalances import rebalances
@@ -23,10 +23,10 @@ from exhume.codecs.segment_reader import SegmentBatch
 from exhume.findings import Finding, Findings
 from exhume.replay.profiles import BrokerProfile
 from exhume.replay.state import CoordinatorState
+from exhume.replay.state_tables import LoadRow
 
-_HELD = ("groups", "members", "assignments", "offsets", "pending_offsets", "open_transactions")
 #: Of a log that nothing was read of.
-_NOTHING_MISSING: Row = {"missing_offsets": 0, "has_damage": False}
+_NOTHING_MISSING: Mapping[str, Any] = {"missing_offsets": 0, "has_damage": False}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +67,7 @@ def noting(batches: Iterable[SegmentBatch], group: str, records: list[pa.RecordB
         yield batch
 
 
-def _own_records(batch: SegmentBatch, group: str) -> Iterator[Row]:
+def _own_records(batch: SegmentBatch, group: str) -> Iterator[Mapping[str, Any]]:
     for record in batch.records():
         told = decode_record(record.key, None)
         if told.key.get("group") == group and told.number not in (None, *OFFSET_COMMIT_TYPES):
@@ -100,7 +100,7 @@ def history_until(history: pa.Table, ends: Mapping[Origin, int | None]) -> pa.Ta
     """This `HISTORY` as it was where these `cuts` are."""
     if set(ends.values()) == {None}:
         return history
-    rows: list[Row] = []
+    rows: list[HistoryRow] = []
     for origin, own in _by_origin(history.to_pylist()).items():
         rows += until(own, ends.get(origin))
     return table_of(HISTORY, rows)
@@ -110,14 +110,21 @@ def facts_of(gathered: Gathered, origins: Sequence[Origin]) -> Iterator[GroupFac
     """The facts for each of these offsets partitions."""
     state, group = gathered.state, gathered.group
     loads = {(row["replica"], row["offsets_partition"]): row for row in state.loads.to_pylist()}
-    held = {name: _by_origin(_held_rows(state, name, group)) for name in _HELD}
+    held = _held(state, group)
     history = _by_origin(gathered.history.to_pylist())
     why, forecast = (_by_origin(table.to_pylist()) for table in (gathered.why, gathered.forecast))
     coverage = {origin: rows[0] for origin, rows in _by_origin(gathered.coverage.to_pylist()).items()}
     ends = gathered.ends
     for origin in origins:
         steps = [step for step in gathered.memberships if step.origin == origin and _is_in(step.last_record_offset, ends[origin])]
-        own = {name: rows.get(origin, []) for name, rows in held.items()}
+        own: Held = {
+            "groups": held["groups"].get(origin, []),
+            "members": held["members"].get(origin, []),
+            "assignments": held["assignments"].get(origin, []),
+            "offsets": held["offsets"].get(origin, []),
+            "pending_offsets": held["pending_offsets"].get(origin, []),
+            "open_transactions": held["open_transactions"].get(origin, []),
+        }
         grade, reason, missing = _grade(gathered, origin, loads[origin], coverage.get(origin, _NOTHING_MISSING), own)
         span = gathered.spans.get(origin)
         is_past = ends[origin] is not None
@@ -146,34 +153,32 @@ def facts_of(gathered: Gathered, origins: Sequence[Origin]) -> Iterator[GroupFac
         )
 
 
-def _last_record_offset(load: Row, end: int | None) -> int | None:
+def _last_record_offset(load: LoadRow, end: int | None) -> int | None:
     if end is not None:
         return end if end >= 0 else None
-    last: int | None = load["last_record_offset"]
-    return last
+    return load["last_record_offset"]
 
 
-def _held_rows(state: CoordinatorState, name: str, group: str) -> list[Row]:
-    table = state.tables[name]
-    if name == "open_transactions":
-        rows: list[Row] = [row for row in table.to_pylist() if group in row["groups"]]
-        return rows
-    found: list[Row] = table.filter(pc.field("group") == group).to_pylist()
-    return found
+def _held(state: CoordinatorState, group: str) -> dict[str, dict[Origin, list[Any]]]:
+    """The rows of this group, by table and log."""
+    tables = {name: state.tables[name].filter(pc.field("group") == group) for name in Held.__annotations__ if name != "open_transactions"}
+    rows = {name: table.to_pylist() for name, table in tables.items()}
+    rows["open_transactions"] = [row for row in state.open_transactions.to_pylist() if group in row["groups"]]
+    return {name: _by_origin(found) for name, found in rows.items()}
 
 
 def _is_in(record_offset: int, end: int | None) -> bool:
     return end is None or record_offset <= end
 
 
-def _by_origin(rows: Sequence[dict[str, Any]]) -> dict[Origin, list[Row]]:
-    found: dict[Origin, list[Row]] = {}
+def _by_origin(rows: Sequence[Any]) -> dict[Origin, list[Any]]:
+    found: dict[Origin, list[Any]] = {}
     for row in rows:
         found.setdefault((row["replica"], row["offsets_partition"]), []).append(row)
     return found
 
 
-def _grade(gathered: Gathered, origin: Origin, load: Row, coverage: Row, held: Mapping[str, Sequence[Row]]) -> tuple[str, str, int]:
+def _grade(gathered: Gathered, origin: Origin, load: LoadRow, coverage: Mapping[str, Any], held: Held) -> tuple[str, str, int]:
     """Grade, reason, and how many record offsets up to the moment no record holds."""
     if gathered.completeness is not None:
         rows = [row for row in gathered.completeness.to_pylist() if (row["replica"], row["offsets_partition"]) == origin]

@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TypedDict, cast
 
 from exhume.analysis.explanation.commands import Commands
-from exhume.analysis.history import Fate
+from exhume.analysis.forecast import ForecastRow
+from exhume.analysis.history import Fate, HistoryRow
 from exhume.analysis.memberships import Kind, Membership
+from exhume.analysis.rebalance_rows import RebalanceRow
+from exhume.analysis.why import WhyRow
 from exhume.arrow_rows import Origin
 from exhume.codecs.record_types import OFFSET_COMMIT_TYPES
 from exhume.findings import Finding
 from exhume.replay.profiles import BrokerProfile
+from exhume.replay.state_tables import AssignmentRow, GroupRow, LoadRow, MemberRow, OffsetRow, OpenTransactionRow
 from exhume.replay.verdict import LOADED_IN_MEMORY
 
-Row = dict[str, Any]
+
+class Held(TypedDict):
+    """The rows of state tables, by the name of the table."""
+
+    groups: list[GroupRow]
+    members: list[MemberRow]
+    assignments: list[AssignmentRow]
+    offsets: list[OffsetRow]
+    pending_offsets: list[OffsetRow]
+    open_transactions: list[OpenTransactionRow]
 
 
 @dataclass(frozen=True)
@@ -33,13 +46,13 @@ class GroupFacts:
 
     group: str
     origin: Origin
-    load: Row
-    held: Mapping[str, Sequence[Row]]
-    history: Sequence[Row]
+    load: LoadRow
+    held: Held
+    history: Sequence[HistoryRow]
     steps: Sequence[Membership]
-    rebalances: Sequence[Row]
-    why: Sequence[Row]
-    forecast: Sequence[Row]
+    rebalances: Sequence[RebalanceRow]
+    why: Sequence[WhyRow]
+    forecast: Sequence[ForecastRow]
     findings: Sequence[Finding]
     damage: Sequence[Finding]
     grade: str
@@ -64,7 +77,7 @@ class GroupFacts:
         return not self.missing_offsets and not self.complete_from and self.grade == "certain"
 
     @property
-    def group_row(self) -> Row | None:
+    def group_row(self) -> GroupRow | None:
         """The row of `groups`; None where no group of this name is held."""
         return next(iter(self.held["groups"]), None)
 
@@ -78,26 +91,25 @@ class GroupFacts:
         """What kind of group it is, or was last; None where it is nothing but offsets, as far as the log shows."""
         row = self.group_row
         if row is not None and any(not step.is_placeholder for step in self.steps):
-            kind: Kind = row["group_type"]
-            return kind
+            return cast("Kind", row["group_type"])
         lived = [step for step in self.steps if not step.is_placeholder]
         return next((step.kind for step in reversed(lived) if not step.is_tombstone), lived[-1].kind if lived else None)
 
     @cached_property
-    def commits(self) -> list[Row]:
+    def commits(self) -> list[HistoryRow]:
         """The commits of its history: values, no tombstones."""
         return [row for row in self.history if row["record_type"] in OFFSET_COMMIT_TYPES and not row["is_tombstone"]]
 
     @cached_property
-    def assigned(self) -> dict[str, dict[str, list[Row]]]:
+    def assigned(self) -> dict[str, dict[str, list[AssignmentRow]]]:
         """Rows of `assignments` by member id and kind."""
-        found: dict[str, dict[str, list[Row]]] = {}
+        found: dict[str, dict[str, list[AssignmentRow]]] = {}
         for row in self.held["assignments"]:
             found.setdefault(row["member_id"], {}).setdefault(row["kind"], []).append(row)
         return found
 
 
-def until(history: Sequence[Row], last_record_offset: int | None) -> list[Row]:
+def until(history: Sequence[HistoryRow], last_record_offset: int | None) -> list[HistoryRow]:
     """These rows of `HISTORY` as they were with this record as the last one: later records and markers had not come yet.
 
     None takes them as they are.
@@ -107,11 +119,11 @@ def until(history: Sequence[Row], last_record_offset: int | None) -> list[Row]:
     return [_until(row, last_record_offset) for row in history if row["record_offset"] <= last_record_offset]
 
 
-def _until(row: Row, last_record_offset: int) -> Row:
+def _until(row: HistoryRow, last_record_offset: int) -> HistoryRow:
     marker, ended_by = row["marker_record_offset"], row["ended_by_record_offset"]
     if marker is not None and marker > last_record_offset:
-        open_again = {"transaction_outcome": "open", "fate": Fate.PENDING, "ended_by_record_offset": None}
-        return row | open_again | {"marker_record_offset": None, "marker_timestamp_ms": None}
+        open_again = row | {"transaction_outcome": "open", "fate": Fate.PENDING, "ended_by_record_offset": None}
+        return open_again | {"marker_record_offset": None, "marker_timestamp_ms": None}
     if ended_by is not None and ended_by > last_record_offset:
         return row | {"fate": Fate.LIVE, "ended_by_record_offset": None}
     return row

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from exhume.analysis.detectors.report import counted, span
 from exhume.analysis.explanation.facts import GroupFacts
 from exhume.analysis.explanation.sentences import Sentence, records_of
 from exhume.analysis.times import at, show_time
 from exhume.findings import Confidence
+from exhume.replay.state_tables import GroupRow
 
 _SURE: Mapping[str, tuple[str, Confidence]] = {
     "certain": ("Nothing that counted at this moment can be missing", "proof"),
@@ -69,7 +69,7 @@ def _not_loaded(facts: GroupFacts) -> Sentence:
     return Sentence(text, records_of([load]), next_command=command)
 
 
-def _held(facts: GroupFacts, row: Mapping[str, Any]) -> Iterator[Sentence]:
+def _held(facts: GroupFacts, row: GroupRow) -> Iterator[Sentence]:
     records = records_of([row])
     holder = f"{_holder(facts)} it as {row['group_state']}"
     if facts.kind is None:
@@ -91,7 +91,7 @@ def _time_of(facts: GroupFacts) -> str:
     return "" if step is None else at(step.timestamp_ms)
 
 
-def _assignment_epoch(row: Mapping[str, Any]) -> str:
+def _assignment_epoch(row: GroupRow) -> str:
     if row["assignment_epoch"] is None or row["assignment_epoch"] == row["group_epoch"]:
         return ""
     return f", with an assignment of epoch {row['assignment_epoch']}"

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from exhume.analysis.detectors.report import counted, span
-from exhume.analysis.explanation.facts import GroupFacts, Row
+from exhume.analysis.explanation.facts import GroupFacts
 from exhume.analysis.explanation.sentences import Sentence, listed, named, numbers, partitions, records_of
 from exhume.analysis.memberships import AWAY_EPOCH
 from exhume.analysis.times import at
+from exhume.replay.state_tables import AssignmentRow, MemberRow
 
 #: Members that get a sentence of their own.
 _MOST_MEMBERS = 8
@@ -70,7 +71,7 @@ def _leader(facts: GroupFacts) -> str:
     return "" if found is None else f", led by {_name(found)}"
 
 
-def _subscriptions(rows: Sequence[Row]) -> str:
+def _subscriptions(rows: Sequence[MemberRow]) -> str:
     """What all of them read, where that is the same."""
     subscribed = {tuple(sorted(row["subscribed_topics"] or ())) for row in rows}
     patterns = {row["subscribed_regex"] or None for row in rows}
@@ -81,7 +82,7 @@ def _subscriptions(rows: Sequence[Row]) -> str:
     return ""
 
 
-def _member(facts: GroupFacts, row: Row) -> Sentence:
+def _member(facts: GroupFacts, row: MemberRow) -> Sentence:
     mine = facts.assigned.get(row["member_id"], {})
     told = [f"has {_holdings(mine.get('assigned', ()))}"]
     if mine.get("pending_revocation"):
@@ -96,7 +97,7 @@ def _member(facts: GroupFacts, row: Row) -> Sentence:
     return Sentence(f"{_name(row)}{where} {listed(told)}", records_of([row, *assigned]))
 
 
-def _holdings(rows: Iterable[Row]) -> str:
+def _holdings(rows: Iterable[AssignmentRow]) -> str:
     """Partitions of topics, or tasks of subtopologies by role."""
     by_name: dict[str, list[int]] = {}
     for row in rows:
@@ -108,7 +109,7 @@ def _holdings(rows: Iterable[Row]) -> str:
     return listed([f"{name} {numbers(found)}" for name, found in sorted(by_name.items())]) if by_name else "no partition"
 
 
-def _name(row: Row) -> str:
+def _name(row: MemberRow) -> str:
     """A member as people know it: its client id, and its instance where it has one; the member id where it has neither."""
     return _client(row["client_id"], row["group_instance_id"]) if row["client_id"] or row["group_instance_id"] else named(row["member_id"])
 
@@ -121,7 +122,7 @@ def _client(client_id: str | None, group_instance_id: str | None) -> str:
 def _waiting(facts: GroupFacts) -> Iterator[Sentence]:
     """Partitions in somebody's target that another member still owns."""
     names = {row["member_id"]: _name(row) for row in facts.held["members"]}
-    owned: dict[tuple[str, int], list[Row]] = {}
+    owned: dict[tuple[str, int], list[AssignmentRow]] = {}
     for kinds in facts.assigned.values():
         for row in (*kinds.get("assigned", ()), *kinds.get("pending_revocation", ())):
             owned.setdefault(_key(row), []).append(row)
@@ -145,12 +146,12 @@ def _for_how_long(facts: GroupFacts) -> str:
     return f"; nothing has changed in that for {span(facts.end_ms - last_ms)}, since record {facts.step.last_record_offset}"
 
 
-def _key(row: Row) -> tuple[str, int]:
+def _key(row: AssignmentRow) -> tuple[str, int]:
     return row["topic_id"] or row["topic"] or row["subtopology_id"] or "", row["partition"]
 
 
 def _owned_twice(facts: GroupFacts) -> Iterator[Sentence]:
-    owners: dict[tuple[str, int], list[Row]] = {}
+    owners: dict[tuple[str, int], list[AssignmentRow]] = {}
     for kinds in facts.assigned.values():
         for row in kinds.get("assigned", ()):
             if row["topic"] is not None and row["subtopology_id"] is None:

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from exhume.analysis.detectors.report import counted, span
 from exhume.analysis.explanation.commands import Command
-from exhume.analysis.explanation.facts import GroupFacts, Row
+from exhume.analysis.explanation.facts import GroupFacts
 from exhume.analysis.explanation.sentences import Sentence, partitions, records_of
 from exhume.analysis.times import show_time
-from exhume.findings import Confidence
+from exhume.analysis.why import WhyRow
 
 #: Answers about offsets that get a sentence of their own.
 _MOST_ANSWERS = 6
@@ -46,7 +46,7 @@ def _records(facts: GroupFacts) -> Iterator[Sentence]:
 
 
 def _offsets(facts: GroupFacts) -> Iterator[Sentence]:
-    alike: dict[tuple[str, str, str], list[Row]] = {}
+    alike: dict[tuple[str, str, str], list[WhyRow]] = {}
     for row in facts.why:
         if row["topic"] is not None and not row["is_there"] and row["code"] not in _NOT_GONE:
             alike.setdefault((row["topic"], row["code"], row["confidence"]), []).append(row)
@@ -59,17 +59,16 @@ def _offsets(facts: GroupFacts) -> Iterator[Sentence]:
         yield Sentence(f"{counted(len(left), 'offset')} more are gone", records)
 
 
-def _gone(facts: GroupFacts, rows: list[Row]) -> Sentence:
+def _gone(facts: GroupFacts, rows: list[WhyRow]) -> Sentence:
     first = rows[0]
-    keys = partitions((row["topic"], row["partition"]) for row in rows)
+    keys = partitions((row["topic"] or "", row["partition"] or 0) for row in rows)
     code = "" if first["code"] == "removed" else f" ({first['code'].replace('_', ' ')})"
     likewise = "" if len(rows) == 1 else f"; so for the other {len(rows) - 1}" if len(rows) > 2 else "; so for the other"
-    confidence: Confidence = first["confidence"]
     records = tuple(offset for row in rows for offset in row["records"])
-    arguments = ("--topic", first["topic"], *(("--partition", str(first["partition"])) if len(rows) == 1 else ()))
+    arguments = ("--topic", first["topic"] or "", *(("--partition", str(first["partition"])) if len(rows) == 1 else ()))
     command = facts.commands.by_release("why", *arguments, purpose="See why these offsets are gone")
     text = f"{keys} {'is' if len(rows) == 1 else 'are'} gone{code}: {first['sentence']}{likewise}"
-    return Sentence(text, records, confidence, first["not_excluded"], None if facts.is_past else command)
+    return Sentence(text, records, first["confidence"], first["not_excluded"], None if facts.is_past else command)
 
 
 def _expiry(facts: GroupFacts) -> Iterator[Sentence]:
@@ -84,10 +83,10 @@ def _expiry(facts: GroupFacts) -> Iterator[Sentence]:
     for which in (coming, staying):
         if not which:
             continue
-        keys = partitions((row["topic"], row["partition"]) for row in which)
+        keys = partitions((row["topic"] or "", row["partition"] or 0) for row in which)
         verb = "expires" if len(which) == 1 else "expire"
         if which is coming:
-            times = [row["expires_at_ms"] for row in which]
+            times = [row["expires_at_ms"] or 0 for row in which]
             when = show_time(times[0]) if len(set(times)) == 1 else f"{show_time(min(times))} to {show_time(max(times))}"
             text = f"{rule}, {keys} {verb} at {when} if nothing changes: {which[0]['reason']}"
         else:

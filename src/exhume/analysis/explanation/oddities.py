@@ -6,9 +6,10 @@ import json
 from collections.abc import Iterator, Sequence
 
 from exhume.analysis.detectors.report import counted
-from exhume.analysis.explanation.facts import GroupFacts, Row
+from exhume.analysis.explanation.facts import GroupFacts
 from exhume.analysis.explanation.sentences import Sentence, named, partitions, records_of
-from exhume.analysis.positions import position_changes
+from exhume.analysis.history import HistoryRow
+from exhume.analysis.positions import committed, is_rewind, position_changes, topic_partition
 from exhume.analysis.times import at
 
 #: The last ones that get a sentence of their own.
@@ -17,7 +18,8 @@ _MOST_REWINDS = 5
 _MOST_FINDINGS = 12
 #: Storms are told among the rebalances.
 _TOLD_ELSEWHERE = ("IC-04", "rebalance_storm")
-_Rewind = tuple[Row, Row]
+#: A commit that holds a key, and the one that sets it back.
+_Rewind = tuple[HistoryRow, HistoryRow]
 
 
 def oddities(facts: GroupFacts) -> Iterator[Sentence]:
@@ -48,7 +50,7 @@ def _rewinds(facts: GroupFacts) -> Iterator[list[_Rewind]]:
     """Commits that set their key back, with what it held before; those of one append together."""
     by_append: dict[tuple[str, int], list[_Rewind]] = {}
     for held, row in position_changes(facts.history, by_producer_id=facts.profile.coordinator == "java"):
-        if held is not None and not row["is_tombstone"] and row["committed_offset"] < held["committed_offset"]:
+        if held is not None and is_rewind(held, row):
             by_append.setdefault((row["path"], row["byte_position"]), []).append((held, row))
     yield from by_append.values()
 
@@ -56,15 +58,15 @@ def _rewinds(facts: GroupFacts) -> Iterator[list[_Rewind]]:
 def _rewind(facts: GroupFacts, rewind: Sequence[_Rewind]) -> Sentence:
     now = {(row["topic"], row["partition"]): row["committed_offset"] for row in facts.held["offsets"]}
     last = rewind[-1][1]
-    keys = [(row["topic"], row["partition"]) for _, row in rewind]
-    further = sum(key in now and now[key] >= held["committed_offset"] for key, (held, _) in zip(keys, rewind, strict=True))
+    keys = [topic_partition(row) for _, row in rewind]
+    further = sum(key in now and now[key] >= committed(held) for key, (held, _) in zip(keys, rewind, strict=True))
     if len(rewind) == 1:
         held, row = rewind[0]
         by = f"by record {row['record_offset']}{at(row['timestamp_ms'])}"
         way = f"from {held['committed_offset']} to {row['committed_offset']}"
         text = f"{partitions(keys)} was set back {way} {by}{_since(now.get(keys[0]), row)}"
     else:
-        deltas = [held["committed_offset"] - row["committed_offset"] for held, row in rewind]
+        deltas = [committed(held) - committed(row) for held, row in rewind]
         by = f"by records {rewind[0][1]['record_offset']} to {last['record_offset']}{at(last['timestamp_ms'])}"
         amount = f"{deltas[0]} each" if len(set(deltas)) == 1 else f"{min(deltas)} to {max(deltas)}"
         come = f"{further} of {len(rewind)} have" if further else "none of them has"
@@ -81,12 +83,12 @@ def _key(topic: str, partition: int | None) -> str:
     return named(topic) if partition is None else f"{named(topic)} {partition}"
 
 
-def _since(now: int | None, row: Row) -> str:
+def _since(now: int | None, row: HistoryRow) -> str:
     if now is None:
         return "; it is not held any more"
     return "; it is there still" if now == row["committed_offset"] else f"; it is at {now} now"
 
 
-def _is_made_anew(held: Row, row: Row) -> bool:
+def _is_made_anew(held: HistoryRow, row: HistoryRow) -> bool:
     ids = [json.loads(each["value"] or "{}").get("topic_id") for each in (held, row)]
     return None not in ids and ids[0] != ids[1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import pyarrow as pa
 
@@ -17,28 +17,30 @@ from exhume.analysis.explanation.missing import missing
 from exhume.analysis.explanation.oddities import oddities
 from exhume.analysis.explanation.rebalances import rebalances
 from exhume.analysis.explanation.sentences import Sentence
-from exhume.arrow_rows import table_of
+from exhume.arrow_rows import OfLog, schema_of, table_of
+from exhume.findings import Confidence
 
 SectionName = Literal["what_it_is", "state", "members", "rebalances", "commits", "odd", "missing", "next"]
 
-#: One row per sentence, in the order of the page; a page for each offsets partition of each replica that has records of the group.
-#: `confidence` is that of findings, `not_excluded` what else could be so. The sentence rests on records from `first_record_offset` to
-#: `last_record_offset` of this offsets partition; null where it rests on the log as a whole. `next_command` shows more of it, as it is
-#: typed in a shell; in the section `next` the sentence says what for.
-EXPLANATION = pa.schema(
-    [
-        ("replica", pa.string()),
-        ("offsets_partition", pa.int32()),
-        ("group", pa.string()),
-        ("section", pa.string()),
-        ("sentence", pa.string()),
-        ("confidence", pa.string()),
-        ("not_excluded", pa.string()),
-        ("first_record_offset", pa.int64()),
-        ("last_record_offset", pa.int64()),
-        ("next_command", pa.string()),
-    ]
-)
+
+class ExplanationRow(OfLog):
+    """One row per sentence, in the order of the page; a page for each offsets partition of each replica that has records of the group.
+    `confidence` is that of findings, `not_excluded` what else could be so. The sentence rests on records from `first_record_offset` to
+    `last_record_offset` of this offsets partition; null where it rests on the log as a whole. `next_command` shows more of it, as it is
+    typed in a shell; in the section `next` the sentence says what for.
+    """
+
+    group: str
+    section: SectionName
+    sentence: str
+    confidence: Confidence
+    not_excluded: str | None
+    first_record_offset: int | None
+    last_record_offset: int | None
+    next_command: str | None
+
+
+EXPLANATION = schema_of(ExplanationRow)
 
 _SECTIONS: Mapping[SectionName, Callable[[GroupFacts], Iterator[Sentence]]] = {
     "what_it_is": identity,
@@ -56,7 +58,7 @@ def pages(facts: Iterable[GroupFacts], places: Sequence[str]) -> pa.Table:
     return table_of(EXPLANATION, [row for each in facts for row in _page(each, places)])
 
 
-def _page(facts: GroupFacts, places: Sequence[str]) -> Iterator[dict[str, Any]]:
+def _page(facts: GroupFacts, places: Sequence[str]) -> Iterator[ExplanationRow]:
     seen: dict[Command, None] = {}
     for section, told in _SECTIONS.items():
         for sentence in told(facts):
@@ -78,7 +80,7 @@ def _first(facts: GroupFacts) -> Iterator[Command]:
     yield commands.by_release("history", purpose="See every record of it, and what became of each")
 
 
-def _row(facts: GroupFacts, section: SectionName, sentence: Sentence, places: Sequence[str]) -> dict[str, Any]:
+def _row(facts: GroupFacts, section: SectionName, sentence: Sentence, places: Sequence[str]) -> ExplanationRow:
     return {
         "replica": facts.origin[0],
         "offsets_partition": facts.origin[1],

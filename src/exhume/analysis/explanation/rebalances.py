@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from exhume.analysis.detectors.report import counted, span
-from exhume.analysis.explanation.facts import GroupFacts, Row
+from exhume.analysis.explanation.facts import GroupFacts
 from exhume.analysis.explanation.sentences import Sentence, listed, named, records_of
+from exhume.analysis.rebalance_rows import RebalanceRow
 from exhume.analysis.rebalances import REBALANCE_EVENTS
 from exhume.analysis.storms import storms
 from exhume.analysis.times import at
@@ -46,7 +47,7 @@ def rebalances(facts: GroupFacts) -> Iterator[Sentence]:
         yield _rebalance(row)
 
 
-def _summary(facts: GroupFacts, rows: list[Row]) -> Sentence:
+def _summary(facts: GroupFacts, rows: list[RebalanceRow]) -> Sentence:
     words = {"generation" if row["group_type"] == "classic" else "epoch" for row in rows}
     word, many = (*words, f"{next(iter(words))}s") if len(words) == 1 else ("generation or epoch", "generations and epochs")
     command = facts.commands.of("rebalances", purpose="See its rebalances, one by one")
@@ -67,7 +68,7 @@ def _summary(facts: GroupFacts, rows: list[Row]) -> Sentence:
     return Sentence("; ".join(parts), records_of([first, last]), next_command=command)
 
 
-def _rebalance(row: Row) -> Sentence:
+def _rebalance(row: RebalanceRow) -> Sentence:
     word = "Generation" if row["group_type"] == "classic" else "Epoch"
     told = [f"{word} {_number(row)}, record {row['record_offset']}{at(row['timestamp_ms'])}: {_why(row)}"]
     if row["event"] == "emptied":
@@ -90,7 +91,7 @@ def _rebalance(row: Row) -> Sentence:
     return Sentence("; ".join(told), records)
 
 
-def _why(row: Row) -> str:
+def _why(row: RebalanceRow) -> str:
     causes = [_CAUSES[cause] for cause in row["causes"] if cause in _CAUSES]
     back = set(row["joined_clients"] or ()) & set(row["left_clients"] or ())
     for clients, word in ((row["joined_clients"], "joined"), (row["left_clients"], "left")):
@@ -102,6 +103,6 @@ def _why(row: Row) -> str:
     return ", ".join(causes) or "why is not in the log"
 
 
-def _number(row: Row) -> int:
+def _number(row: RebalanceRow) -> int:
     number = row["generation"] if row["group_type"] == "classic" else row["group_epoch"]
-    return -1 if number is None else int(number)
+    return -1 if number is None else number

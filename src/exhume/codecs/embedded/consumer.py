@@ -25,7 +25,7 @@ from exhume.codecs.embedded.user_data import (
     read_rack,
     read_sticky_user_data,
 )
-from exhume.codecs.layout import BYTES, INT32, STRING, Array, Field, Message, Struct
+from exhume.codecs.layout import BYTES, INT32, STRING, Array, Field, Fields, Message, Struct
 from exhume.codecs.wire import Reader
 from exhume.errors import DecodeError, UnexpectedNull, UnknownVersion
 
@@ -133,7 +133,7 @@ def _finished(form: ConsumerPayload, protocol: str | None, payload: Payload) -> 
     return payload
 
 
-def _fill_null_arrays(struct: Struct, value: dict[str, Any]) -> bool:
+def _fill_null_arrays(struct: Struct, value: Fields) -> bool:
     """Replace null arrays by empty ones, at any depth; True if there was one."""
     found = False
     for field in struct.fields:

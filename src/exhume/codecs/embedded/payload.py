@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from exhume.codecs.layout import Message, Struct
+from exhume.codecs.layout import Fields, Message, Struct
 from exhume.codecs.wire import Reader, Writer, has_invalid_utf8
 from exhume.errors import DecodeError, UnknownVersion
 
@@ -62,7 +62,7 @@ class Payload:
     kind: Kind
     raw: bytes
     version: int | None = None
-    value: dict[str, Any] = field(default_factory=dict)
+    value: Fields = field(default_factory=dict)
     user_data: Payload | None = None
     marks: list[str] = field(default_factory=list)
     reason: str | None = None

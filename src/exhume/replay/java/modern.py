@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from exhume.codecs.layout import Fields
 from exhume.replay.decode import ReplayRecord
 from exhume.replay.load_problems import LoadProblem, ProblemKind
 from exhume.replay.partition_state import ConsumerGroupState, Group, ShareGroupState, StreamsGroupState, Target, TopicPartitions
@@ -111,7 +112,7 @@ def remove_member(group: AnyModernGroup, record: ReplayRecord, profile: JavaProf
     return True
 
 
-def topic_partitions(entries: list[dict[str, Any]], default_epoch: int | None) -> TopicPartitions:
+def topic_partitions(entries: list[Fields], default_epoch: int | None) -> TopicPartitions:
     """Topic partitions of a record with the epoch each was assigned at, `default_epoch` where the record has none for every partition."""
     result: TopicPartitions = {}
     for entry in entries:

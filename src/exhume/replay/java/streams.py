@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
+from exhume.codecs.layout import Fields
 from exhume.replay.decode import ReplayRecord
 from exhume.replay.java import modern
 from exhume.replay.load_problems import LoadProblem, ProblemKind
@@ -142,7 +142,7 @@ def _member(group: StreamsGroupState, record: ReplayRecord) -> StreamsMember:
     return group.members.setdefault(member_id, StreamsMember(member_id, record.record_offset, None, None, None, rebalance_timeout_ms=None))
 
 
-def _tasks(value: dict[str, Any], suffix: str, default_epoch: int | None) -> Tasks:
+def _tasks(value: Fields, suffix: str, default_epoch: int | None) -> Tasks:
     tasks: Tasks = {}
     for role in TASK_ROLES:
         for entry in value[role + suffix]:

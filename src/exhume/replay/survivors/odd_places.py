@@ -11,7 +11,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
@@ -23,6 +22,7 @@ from exhume.codecs.compression import decompress
 from exhume.codecs.kernels import scan
 from exhume.codecs.kernels.messages import as_records
 from exhume.codecs.kernels.primitives import Bytes, Int64s
+from exhume.codecs.layout import Fields
 from exhume.codecs.layouts.offsets import COMMIT_FLEXIBLE_SINCE
 from exhume.codecs.lenient_records import read_records_leniently
 from exhume.codecs.record_types import OFFSET_COMMIT_TYPES, encode_key, encode_value
@@ -300,7 +300,7 @@ def _mended(profile: BrokerProfile, record: Record) -> Record | None:
 
 def _written(record: Record, decoded: ReplayRecord) -> Record:
     assert record.key is not None
-    fields: dict[str, Any] = {"key": record.key, "value": record.value}
+    fields: Fields = {"key": record.key, "value": record.value}
     key = encode_key(decoded.record_type, decoded.key)
     if record.key.startswith(key):
         # Bytes behind the last field are ignored by every release.

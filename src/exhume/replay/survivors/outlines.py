@@ -5,8 +5,7 @@ Source: as `layouts.classic_group`.
 
 from __future__ import annotations
 
-from typing import Any
-
+from exhume.codecs.layout import Fields
 from exhume.codecs.layouts.classic_group import GROUP_FLEXIBLE_SINCE, STATE_TIMESTAMP_SINCE
 from exhume.codecs.wire import Reader
 from exhume.replay.classic_group import GroupOutline
@@ -22,7 +21,7 @@ def read_outline(value: bytes) -> GroupOutline:
     generation = int.from_bytes(value[at : at + 4], "big", signed=True)
     protocol, at = _text(value, at + 4, is_compact=is_compact)
     leader, at = _text(value, at, is_compact=is_compact)
-    front: dict[str, Any] = {"protocol_type": protocol_type, "generation": generation, "protocol": protocol, "leader": leader}
+    front: Fields = {"protocol_type": protocol_type, "generation": generation, "protocol": protocol, "leader": leader}
     if version >= STATE_TIMESTAMP_SINCE:
         front["current_state_timestamp_ms"] = int.from_bytes(value[at : at + 8], "big", signed=True)
         at += 8
