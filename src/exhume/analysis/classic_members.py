@@ -11,13 +11,14 @@ from exhume.analysis.memberships import Member, TopicPartition
 from exhume.codecs.embedded import Payload, assigned_partitions, decode_assignment, decode_subscription, subscribed_topics
 from exhume.codecs.embedded.consumer import NO_GENERATION
 from exhume.codecs.group_metadata_split import decode_member, split_group_metadata
+from exhume.codecs.layout import Fields
 from exhume.codecs.record_types import decode_record
 from exhume.errors import DecodeError
 
 _MAX_CACHED_BYTES = 4096
 
 
-def classic_group(key: bytes, value: bytes) -> tuple[dict[str, Any], dict[str, Member]] | None:
+def classic_group(key: bytes, value: bytes) -> tuple[Fields, dict[str, Member]] | None:
     """The fields of a group metadata value, and its members by id; None where nothing of it can be read."""
     cut = split_group_metadata(value)
     if cut is not None:
@@ -46,7 +47,7 @@ def _cached_member(protocol_type: str | None, protocol: str | None, version: int
     return _member(protocol_type, protocol, decode_member(version, raw))
 
 
-def _member(protocol_type: str | None, protocol: str | None, fields: dict[str, Any]) -> Member:
+def _member(protocol_type: str | None, protocol: str | None, fields: Fields) -> Member:
     subscription, assignment = (
         read_subscription(protocol_type, protocol, fields["subscription"]),
         read_assignment(protocol_type, protocol, fields["assignment"]),

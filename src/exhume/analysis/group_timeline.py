@@ -34,7 +34,11 @@ from exhume.codecs.record_types import (
 from exhume.replay.topic_names import TopicNames, tells_topic_names
 
 _COLUMNS = ("replica", "offsets_partition", "path", "byte_position", "record_offset", "timestamp_ms", "key", "value")
-_REMOVED: dict[str, Any] = {"is_tombstone": True, "members": {}}
+#: The first fields of a step: replica, offsets partition, group, kind, first and last record offset, time, path, byte position.
+_StepPlace = tuple[str | None, int | None, str, Kind, int, int, int | None, str, int]
+_NOWHERE: _StepPlace = (None, None, "", "classic", 0, 0, None, "", 0)
+_EMPTY = Membership(*_NOWHERE, {})
+_REMOVED = Membership(*_NOWHERE, {}, is_tombstone=True)
 #: Where a batch lies: replica, offsets partition, path, byte position.
 Place = tuple[str | None, int | None, str, int]
 
@@ -84,20 +88,14 @@ def steps_of_member_tables(
     """As `steps_of_records`, of a group that was never other than classic and of which no batch has two records: record offset, time, path,
     byte position and roster of each; None is a tombstone.
     """
-    return [
-        Membership(
-            *origin,
-            group,
-            "classic",
-            record_offset,
-            record_offset,
-            timestamp_ms,
-            path,
-            byte_position,
-            **(_REMOVED if member_table is None else _roster_fields(member_table)),
-        )
-        for record_offset, timestamp_ms, path, byte_position, member_table in records
-    ]
+    steps: list[Membership] = []
+    for record_offset, timestamp_ms, path, byte_position, table in records:
+        place: _StepPlace = (*origin, group, "classic", record_offset, record_offset, timestamp_ms, path, byte_position)
+        if table is None:
+            steps.append(Membership(*place, {}, is_tombstone=True))
+        else:
+            steps.append(_classic_step_at(place, table.header, ClassicMembers(table)))
+    return steps
 
 
 @lru_cache(maxsize=65_536)
@@ -115,8 +113,8 @@ class _Touched:
     timestamp_ms: int | None
     #: The kind that the group was of when the batch began.
     before: Kind | None
-    #: Fields of a step that waits for what follows in this batch: of a classic group, or the removal of any.
-    waiting: dict[str, Any] | None = None
+    #: A step that waits for what follows in this batch, without its place: of a classic group, or the removal of any.
+    waiting: Membership | None = None
     has_modern: bool = False
 
 
@@ -147,20 +145,20 @@ class GroupFold:
         assert self.place is not None
         kind = self._kind(group)
         if number == GROUP_METADATA:
-            fields = _REMOVED if value is None else _classic_fields(key, value, member_table)
-            if fields is None:
+            step = _REMOVED if value is None else _classic_step(key, value, member_table)
+            if step is None:
                 return
             touched = self._touch(group, record_offset, timestamp_ms)
-            if touched.waiting is not None and touched.waiting.get("kind") == "classic":
+            if touched.waiting is not None and touched.waiting.kind == "classic":
                 yield self._step(group, touched, touched.waiting)
                 touched.first_record_offset, touched.before = record_offset, "classic"
             if value is None:
                 self._groups.pop((*self.place[:2], group), None)
-                touched.waiting = {**fields, "kind": kind or "classic"}
+                touched.waiting = step._replace(kind=kind or "classic")
             else:
                 self._groups[(*self.place[:2], group)] = "classic"
                 converted = touched.before if touched.before not in (None, "classic") else None
-                touched.waiting = {**fields, "kind": "classic", "converted_from": converted}
+                touched.waiting = step._replace(converted_from=converted)
             touched.has_modern = False
             return
         record = decode_record(key, value)
@@ -186,7 +184,7 @@ class GroupFold:
         held.apply(record)
         if is_tombstone and role_of(record.number) == "group":
             self._groups.pop(slot, None)
-            touched.waiting, touched.has_modern = {"kind": own, "is_tombstone": True, "members": {}}, False
+            touched.waiting, touched.has_modern = _REMOVED._replace(kind=own), False
         else:
             self._groups[slot] = held
             touched.has_modern = True
@@ -197,7 +195,7 @@ class GroupFold:
             assert self.place is not None
             held = self._groups.get((*self.place[:2], group))
             if touched.has_modern and isinstance(held, ModernGroupRecords):
-                yield self._step(group, touched, _modern_fields(held, touched.before))
+                yield self._step(group, touched, _modern_step(held, touched.before))
             elif touched.waiting is not None:
                 yield self._step(group, touched, touched.waiting)
         self._touched.clear()
@@ -220,10 +218,10 @@ class GroupFold:
             if isinstance(held, ModernGroupRecords):
                 held.forget_made()
 
-    def _step(self, group: str, touched: _Touched, fields: dict[str, Any]) -> Membership:
+    def _step(self, group: str, touched: _Touched, step: Membership) -> Membership:
         assert self.place is not None
         replica, offsets_partition, path, byte_position = self.place
-        return Membership(
+        return step._replace(
             replica=replica,
             offsets_partition=offsets_partition,
             group=group,
@@ -232,44 +230,40 @@ class GroupFold:
             timestamp_ms=touched.timestamp_ms,
             path=path,
             byte_position=byte_position,
-            **fields,
         )
 
 
-def _classic_fields(key: bytes, value: bytes, member_table: MemberTable | None) -> dict[str, Any] | None:
+def _classic_step(key: bytes, value: bytes, member_table: MemberTable | None) -> Membership | None:
     if member_table is not None:
-        return _roster_fields(member_table)
+        return _classic_step_at(_NOWHERE, member_table.header, ClassicMembers(member_table))
     read = classic_group(key, value)
-    return None if read is None else _fields_of(*read)
+    return None if read is None else _classic_step_at(_NOWHERE, *read)
 
 
-def _roster_fields(member_table: MemberTable) -> dict[str, Any]:
-    return _fields_of(member_table.header, ClassicMembers(member_table))
-
-
-def _fields_of(front: Mapping[str, Any], members: Mapping[str, Member]) -> dict[str, Any]:
+def _classic_step_at(place: _StepPlace, front: Mapping[str, Any], members: Mapping[str, Member]) -> Membership:
     state_timestamp_ms = front.get("current_state_timestamp_ms", -1)
-    return {
-        "members": members,
-        "generation": front["generation"],
-        "protocol_type": front["protocol_type"] or None,
-        "protocol": front.get("protocol"),
-        "leader": front.get("leader"),
-        "state_timestamp_ms": None if state_timestamp_ms == -1 else state_timestamp_ms,
-        "is_placeholder": not members and not front["protocol_type"] and front["generation"] == 0,
-    }
+    return Membership(
+        *place,
+        members,
+        generation=front["generation"],
+        protocol_type=front["protocol_type"] or None,
+        protocol=front.get("protocol"),
+        leader=front.get("leader"),
+        state_timestamp_ms=None if state_timestamp_ms == -1 else state_timestamp_ms,
+        is_placeholder=not members and not front["protocol_type"] and front["generation"] == 0,
+    )
 
 
-def _modern_fields(group: ModernGroupRecords, before: Kind | None) -> dict[str, Any]:
+def _modern_step(group: ModernGroupRecords, before: Kind | None) -> Membership:
     topology = group.topology or {}
-    return {
-        "kind": group.kind,
-        "members": group.members(),
-        "group_epoch": group.epochs.get("group_epoch"),
-        "target_epoch": group.target_epoch,
-        "assignment_timestamp_ms": group.assignment_timestamp_ms,
-        "topic_metadata": (group.epochs.get("metadata_hash"), group.topics),
-        "initialized": group.initialized,
-        "topology_epoch": topology.get("topology_epoch"),
-        "converted_from": before if before not in (None, group.kind) else None,
-    }
+    return _EMPTY._replace(
+        kind=group.kind,
+        members=group.members(),
+        group_epoch=group.epochs.get("group_epoch"),
+        target_epoch=group.target_epoch,
+        assignment_timestamp_ms=group.assignment_timestamp_ms,
+        topic_metadata=(group.epochs.get("metadata_hash"), group.topics),
+        initialized=group.initialized,
+        topology_epoch=topology.get("topology_epoch"),
+        converted_from=before if before not in (None, group.kind) else None,
+    )

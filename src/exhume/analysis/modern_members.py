@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from exhume.analysis.memberships import Kind, Member, MemberState, Task, TopicPartition
+from exhume.codecs.layout import Fields
 from exhume.codecs.record_types import Decoded, role_of
 from exhume.replay.java.modern import MEMBER_STATES, STREAMS_MEMBER_STATES
 from exhume.replay.topic_names import TopicNames
@@ -22,7 +23,6 @@ _STATES: Mapping[str, MemberState] = {
     "UNRELEASED_PARTITIONS": "unreleased",
     "UNRELEASED_TASKS": "unreleased",
 }
-_Value = dict[str, Any]
 
 
 @dataclass(slots=True)
@@ -31,17 +31,17 @@ class ModernGroupRecords:
 
     kind: Kind
     names: TopicNames
-    epochs: _Value = field(default_factory=dict)
+    epochs: Fields = field(default_factory=dict)
     target_epoch: int | None = None
     assignment_timestamp_ms: int | None = None
-    topology: _Value | None = None
+    topology: Fields | None = None
     #: Of the topics of a consumer group, or a share group, by name: what coordinators to 4.0 wrote.
-    topics: _Value | None = None
+    topics: Fields | None = None
     #: Partitions that members of a share group can be given.
     initialized: frozenset[TopicPartition] | None = None
-    _metadata: dict[str, _Value] = field(default_factory=dict)
-    _targets: dict[str, _Value] = field(default_factory=dict)
-    _currents: dict[str, _Value] = field(default_factory=dict)
+    _metadata: dict[str, Fields] = field(default_factory=dict)
+    _targets: dict[str, Fields] = field(default_factory=dict)
+    _currents: dict[str, Fields] = field(default_factory=dict)
     _regular_expressions: dict[str, tuple[str, ...]] = field(default_factory=dict)
     _made: dict[str, Member] = field(default_factory=dict)
 
@@ -95,7 +95,7 @@ class ModernGroupRecords:
                 self._made[member_id] = self._member(member_id)
         return {member_id: self._made[member_id] for member_id in ids}
 
-    def _put(self, values: dict[str, _Value], member_id: str, value: _Value | None) -> None:
+    def _put(self, values: dict[str, Fields], member_id: str, value: Fields | None) -> None:
         self._made.pop(member_id, None)
         if value is None:
             values.pop(member_id, None)
@@ -104,33 +104,47 @@ class ModernGroupRecords:
 
     def _member(self, member_id: str) -> Member:
         metadata, current, target = self._metadata.get(member_id, {}), self._currents.get(member_id), self._targets.get(member_id)
-        common: dict[str, Any] = {
-            "group_instance_id": metadata.get("group_instance_id"),
-            "client_id": metadata.get("client_id"),
-            "client_host": metadata.get("client_host"),
-            "rack_id": metadata.get("rack_id"),
-            "rebalance_timeout_ms": metadata.get("rebalance_timeout_ms"),
-            "subscribed_topics": self._subscribed_topics(metadata),
-            "subscribed_regex": metadata.get("subscribed_regex") or None,
-            "server_assignor": metadata.get("server_assignor"),
-            # Absent in the layout of 3.7, null where the member speaks the consumer protocol.
-            "is_classic": metadata.get("classic_member_metadata") is not None,
-            "process_id": metadata.get("process_id"),
-            "member_epoch": None if current is None else current["member_epoch"],
-            "previous_member_epoch": None if current is None else current["previous_member_epoch"],
-            "member_state": None if current is None else _state(self.kind, current),
-        }
+        active: tuple[Task, ...] = ()
+        standby: tuple[Task, ...] = ()
+        warmup: tuple[Task, ...] = ()
+        assigned: tuple[TopicPartition, ...] | None = None
+        pending: tuple[TopicPartition, ...] = ()
+        wanted: tuple[TopicPartition, ...] | None = None
         if self.kind == "streams":
-            return Member(member_id, **common, **self._tasks(current, target))
+            if current is not None:
+                active, standby, warmup = (_task_list(current[role]) for role in ("active_tasks", "standby_tasks", "warmup_tasks"))
+                pending = self._read_by(_task_list(current["active_tasks_pending_revocation"])) or ()
+            assigned = self._read_by(active)
+            wanted = None if target is None else self._read_by(_task_list(target["active_tasks"]))
+        else:
+            if current is not None:
+                assigned, pending = self._partitions(current["assigned"]), self._partitions(current.get("pending_revocation", ()))
+            wanted = None if target is None else self._partitions(target["topic_partitions"])
         return Member(
             member_id,
-            **common,
-            assigned=None if current is None else self._partitions(current["assigned"]),
-            pending_revocation=() if current is None else self._partitions(current.get("pending_revocation", ())),
-            target=None if target is None else self._partitions(target["topic_partitions"]),
+            group_instance_id=metadata.get("group_instance_id"),
+            client_id=metadata.get("client_id"),
+            client_host=metadata.get("client_host"),
+            rack_id=metadata.get("rack_id"),
+            rebalance_timeout_ms=metadata.get("rebalance_timeout_ms"),
+            subscribed_topics=self._subscribed_topics(metadata),
+            subscribed_regex=metadata.get("subscribed_regex") or None,
+            server_assignor=metadata.get("server_assignor"),
+            assigned=assigned,
+            pending_revocation=pending,
+            target=wanted,
+            member_epoch=None if current is None else current["member_epoch"],
+            previous_member_epoch=None if current is None else current["previous_member_epoch"],
+            member_state=None if current is None else _state(self.kind, current),
+            # Absent in the layout of 3.7, null where the member speaks the consumer protocol.
+            is_classic=metadata.get("classic_member_metadata") is not None,
+            active_tasks=active,
+            standby_tasks=standby,
+            warmup_tasks=warmup,
+            process_id=metadata.get("process_id"),
         )
 
-    def _subscribed_topics(self, metadata: _Value) -> tuple[str, ...] | None:
+    def _subscribed_topics(self, metadata: Fields) -> tuple[str, ...] | None:
         if self.kind == "streams":
             return None if self.topology is None else tuple(topic for topics in self._sources().values() for topic in topics)
         named = metadata.get("subscribed_topics")
@@ -139,22 +153,12 @@ class ModernGroupRecords:
             return None
         return tuple(dict.fromkeys((*named, *self._regular_expressions.get(expression or "", ()))))
 
-    def _partitions(self, entries: Iterable[_Value]) -> tuple[TopicPartition, ...]:
+    def _partitions(self, entries: Iterable[Fields]) -> tuple[TopicPartition, ...]:
         return tuple((self._name(entry["topic_id"]), partition) for entry in entries for partition in entry["partitions"])
 
     def _name(self, topic_id: str | None) -> str:
         name = self.names.lookup(topic_id)
         return name.topic if name is not None else str(topic_id)
-
-    def _tasks(self, current: _Value | None, target: _Value | None) -> dict[str, Any]:
-        roles = {role: () if current is None else _task_list(current[role]) for role in ("active_tasks", "standby_tasks", "warmup_tasks")}
-        pending = () if current is None else _task_list(current["active_tasks_pending_revocation"])
-        return {
-            **roles,
-            "assigned": self._read_by(roles["active_tasks"]),
-            "pending_revocation": self._read_by(pending) or (),
-            "target": None if target is None else self._read_by(_task_list(target["active_tasks"])),
-        }
 
     def _read_by(self, tasks: Iterable[Task]) -> tuple[TopicPartition, ...] | None:
         if self.topology is None:
@@ -174,11 +178,11 @@ def source_topics(topology: Mapping[str, Any]) -> dict[str, list[str]]:
     }
 
 
-def _task_list(entries: Iterable[_Value]) -> tuple[Task, ...]:
+def _task_list(entries: Iterable[Fields]) -> tuple[Task, ...]:
     return tuple((entry["subtopology_id"], partition) for entry in entries for partition in entry["partitions"])
 
 
-def _state(kind: Kind, current: _Value) -> MemberState:
+def _state(kind: Kind, current: Fields) -> MemberState:
     if "member_state" in current:
         states = STREAMS_MEMBER_STATES if kind == "streams" else MEMBER_STATES
         return _STATES.get(states.get(current["member_state"], ""), "unknown")

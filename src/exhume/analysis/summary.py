@@ -146,7 +146,7 @@ def _counted(table: pa.Table) -> Counter[_Key]:
     return Counter({_key(row): row["count_all"] for row in table.group_by(_GROUP_KEY).aggregate([([], "count_all")]).to_pylist()})
 
 
-def _origin(row: Mapping[str, Any]) -> Origin:
+def _origin(row: OfLog) -> Origin:
     return row["replica"], row["offsets_partition"]
 
 

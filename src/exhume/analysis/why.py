@@ -29,13 +29,20 @@ class WhyRow(OfLog):
     """One row per answer; `topic` is null where it is about the group itself. `records` are record offsets, in the order of the sentence.
     `confidence` is that of findings. `code`:
 
-    there what it is about is there pending only a commit of an open transaction aborted only commits of aborted transactions expired a
-    tombstone at a time when it was due group_deleted the group was removed with its offsets before they were due: a request offsets_deleted
-    some offsets were removed before they were due: a request topic_deleted offsets of a topic were removed before they were due, those of
-    other groups as well last_member_left releases to 0.10.0 remove a group then removed a tombstone, and nothing left that says why
-    load_aborted the release does not load it, though the log holds it not_shown held, but not shown to requests: behind a gap, or without a
-    group that has offsets to fetch not_read the files hold it where no broker reads: in front of the log start, behind damage not_kept the
-    log holds it, and the release drops it by its rules never_there no record speaks of it
+    there             what it is about is there
+    pending           only a commit of an open transaction
+    aborted           only commits of aborted transactions
+    expired           a tombstone at a time when it was due
+    group_deleted     the group was removed with its offsets before they were due: a request
+    offsets_deleted   some offsets were removed before they were due: a request
+    topic_deleted     offsets of a topic were removed before they were due, those of other groups as well
+    last_member_left  releases to 0.10.0 remove a group then
+    removed           a tombstone, and nothing left that says why
+    load_aborted      the release does not load it, though the log holds it
+    not_shown         held, but not shown to requests: behind a gap, or without a group that has offsets to fetch
+    not_read          the files hold it where no broker reads: in front of the log start, behind damage
+    not_kept          the log holds it, and the release drops it by its rules
+    never_there       no record speaks of it
     """
 
     group: str

@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping
 from itertools import groupby
-from typing import Any
 
 import pyarrow as pa
 from rich.console import Console
 from rich.text import Text
 
+from exhume.analysis.explanation.page import ExplanationRow
 from exhume.cli.escape import printable
 
 _COLUMNS = 80
@@ -35,7 +35,7 @@ def page_text(explanation: pa.Table, *, is_terminal: bool) -> Iterator[str]:
         console = Console(file=sys.stdout, markup=False, emoji=False, highlight=False, width=min(_COLUMNS, terminal.width))
     else:
         console = Console(file=sys.stdout, markup=False, emoji=False, highlight=False, width=_COLUMNS, color_system=None)
-    rows = explanation.to_pylist()
+    rows: list[ExplanationRow] = explanation.to_pylist()
     for number, (origin, page) in enumerate(groupby(rows, key=lambda row: (row["replica"], row["offsets_partition"]))):
         sections = [(section, list(told)) for section, told in groupby(page, key=lambda row: row["section"])]
         with console.capture() as captured:
@@ -57,11 +57,11 @@ def _title(group: str, replica: str, offsets_partition: int | None) -> Text:
     return Text.assemble((printable(group) or '""', "bold underline"), f"  {partition}replica {printable(replica)}")
 
 
-def _print_row(console: Console, row: Mapping[str, Any]) -> None:
+def _print_row(console: Console, row: ExplanationRow) -> None:
     if row["section"] == "next":
         # One line, so that it can be copied.
         console.print(
-            f"  {printable(row['sentence'])}:", Text(f"    {printable(row['next_command'])}", style="cyan"), sep="\n", soft_wrap=True
+            f"  {printable(row['sentence'])}:", Text(f"    {printable(row['next_command'] or '')}", style="cyan"), sep="\n", soft_wrap=True
         )
         return
     text = Text(f"{_SURENESS.get(row['confidence'], '')}{printable(row['sentence'])}.")
@@ -76,7 +76,7 @@ def _print_row(console: Console, row: Mapping[str, Any]) -> None:
         console.print(Text.assemble("  " if not number else "    ", line), soft_wrap=True)
 
 
-def _evidence(row: Mapping[str, Any]) -> str:
+def _evidence(row: ExplanationRow) -> str:
     first, last = row["first_record_offset"], row["last_record_offset"]
     if first is None:
         return ""

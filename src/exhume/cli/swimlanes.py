@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 from math import inf
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.text import Text
 
+from exhume.analysis.ownership import OwnerRow
 from exhume.cli.destination import open_destination
 from exhume.cli.escape import printable
 from exhume.cli.moments import format_ms
@@ -38,8 +38,6 @@ _COLOURS = ("cyan", "green", "yellow", "magenta", "blue", "bright_cyan", "bright
 _STYLES = {_NO_OWNER: "dim", _TWICE: "bold red", _UNKNOWN: "dim", _GIVEN_UP: "dim", _AWAY: "dim", _MORE: "white"}
 _MOST_LABEL_CELLS = 28
 _PIPE_CELLS = 100
-
-_Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +81,7 @@ def lines(table: pa.Table, group: str, width: int, *, by_member: bool = False, b
         yield Text(_fit(f"{printable(group)}: no member has a partition in this log", width))
 
 
-def _picture(rows: Sequence[_Row], group: str, place: str, width: int, by_member: bool, by_changes: bool) -> Iterator[Text]:
+def _picture(rows: Sequence[OwnerRow], group: str, place: str, width: int, by_member: bool, by_changes: bool) -> Iterator[Text]:
     scale = _Scale(rows, by_changes=by_changes)
     owners = _Owners(rows)
     letters = owners.letters
@@ -104,7 +102,7 @@ def _picture(rows: Sequence[_Row], group: str, place: str, width: int, by_member
     yield from _legend(rows, owners, used, width, by_member)
 
 
-def _legend(rows: Sequence[_Row], owners: _Owners, used: Mapping[str, None], width: int, by_member: bool) -> Iterator[Text]:
+def _legend(rows: Sequence[OwnerRow], owners: _Owners, used: Mapping[str, None], width: int, by_member: bool) -> Iterator[Text]:
     yield Text()
     if not by_member:
         hidden = 0
@@ -113,7 +111,7 @@ def _legend(rows: Sequence[_Row], owners: _Owners, used: Mapping[str, None], wid
                 hidden += 1
                 continue
             tenures = [row for row in rows if owners.of(row) == owner]
-            ids = [*dict.fromkeys(row["member_id"] for row in tenures)]
+            ids = [*dict.fromkeys(row["member_id"] or "" for row in tenures)]
             of = f"{len(ids)} member ids, the last one {printable(ids[-1])}" if len(ids) > 1 else printable(ids[0])
             of = of if of != owner else _name(tenures[0])
             yield Text(_fit(f"{letter}  {owner}  {_generations(tenures)}  {of}", width), style=_style(letter))
@@ -126,12 +124,14 @@ def _legend(rows: Sequence[_Row], owners: _Owners, used: Mapping[str, None], wid
             yield Text(_fit(f"{sign}  {meaning}", width), style=_style(sign))
 
 
-def _generations(tenures: Sequence[_Row]) -> str:
-    name = "generation" if tenures[0]["generation"] is not None else "group_epoch"
-    numbers = [row[key] for row in tenures for key in (name, f"last_{name}") if row[key] is not None]
+def _generations(tenures: Sequence[OwnerRow]) -> str:
+    if tenures[0]["generation"] is not None:
+        word, found = "generation", [number for row in tenures for number in (row["generation"], row["last_generation"])]
+    else:
+        word, found = "epoch", [number for row in tenures for number in (row["group_epoch"], row["last_group_epoch"])]
+    numbers = [number for number in found if number is not None]
     if not numbers:
         return ""
-    word = "generation" if name == "generation" else "epoch"
     first, last = min(numbers), max(numbers)
     return f"{word} {first}" if first == last else f"{word}s {first} to {last}"
 
@@ -139,11 +139,12 @@ def _generations(tenures: Sequence[_Row]) -> str:
 class _Scale:
     """The position of a record, or of a time, on a lane."""
 
-    def __init__(self, rows: Sequence[_Row], *, by_changes: bool) -> None:
-        times = [row[name] for row in rows for name in ("from_timestamp_ms", "to_timestamp_ms")]
+    def __init__(self, rows: Sequence[OwnerRow], *, by_changes: bool) -> None:
+        begins = [(row["from_record_offset"], row["from_timestamp_ms"]) for row in rows]
+        ends = [(row["to_record_offset"], row["to_timestamp_ms"]) for row in rows]
+        times = [time for _, time in begins + ends]
         self.begin_ms, self.end_ms = min(filter(None, times), default=None), max(filter(None, times), default=None)
-        changes = {row[f"{side}_record_offset"]: row[f"{side}_timestamp_ms"] for row in rows for side in ("from", "to")}
-        changes.pop(None, None)
+        changes = {record_offset: time or 0 for record_offset, time in ends + begins if record_offset is not None}
         offsets = sorted(changes)
         self._numbers = {offset: number for number, offset in enumerate(offsets)}
         # If time goes back, an interval would be drawn before the one that it ends.
@@ -162,7 +163,7 @@ class _Scale:
             return f"{times}; {len(self._numbers)} changes, all equally wide"
         return f"{times}; a column is {_duration((self._end - self._begin) / cells)}"
 
-    def signs(self, rows: Sequence[_Row], owners: _Owners, cells: int) -> list[str]:
+    def signs(self, rows: Sequence[OwnerRow], owners: _Owners, cells: int) -> list[str]:
         """The signs of a partition's lane: the longest owner in each cell, the last owner in the last cell.
 
         Two owners at the same time come before all other signs.
@@ -175,7 +176,7 @@ class _Scale:
             signs[-1] = _TWICE if is_twice else self._sign(at_the_end, self._end, self._end)
         return signs
 
-    def counts(self, rows: Sequence[_Row], cells: int) -> list[str]:
+    def counts(self, rows: Sequence[OwnerRow], cells: int) -> list[str]:
         """The signs of an owner's lane: its number of partitions in the middle of each cell; at the end in the last cell."""
         places = [self._places(row) for row in rows]
         counts = [sum(first <= (begin + end) / 2 < last for first, last in places) for begin, end in self._cells(cells)]
@@ -186,18 +187,18 @@ class _Scale:
         step = (self._end - self._begin) / cells
         return [(self._begin + number * step, self._begin + (number + 1) * step) for number in range(cells)]
 
-    def _places(self, row: _Row) -> tuple[float, float]:
+    def _places(self, row: OwnerRow) -> tuple[float, float]:
         if not self.by_changes:
-            return float(row["from_timestamp_ms"]), float(row["to_timestamp_ms"])
+            return float(row["from_timestamp_ms"] or 0), float(row["to_timestamp_ms"] or 0)
         end = row["to_record_offset"]
         return float(self._numbers[row["from_record_offset"]]), self._end if end is None else float(self._numbers[end])
 
-    def _bar(self, row: _Row, owners: _Owners) -> _Bar:
+    def _bar(self, row: OwnerRow, owners: _Owners) -> _Bar:
         begin, end = self._places(row)
         owner = owners.of(row)
         if owner is not None:
             return _Bar(begin, end, _HELD.get(row["holding"], owners.letters[owner]), row["member_id"])
-        return _Bar(begin, end, {"removed": _GONE, "unknown": _UNKNOWN}.get(row["reason"], _NO_OWNER), None)
+        return _Bar(begin, end, {"removed": _GONE, "unknown": _UNKNOWN}.get(row["reason"] or "", _NO_OWNER), None)
 
     @staticmethod
     def _sign(bars: Sequence[_Bar], begin: float, end: float) -> str:
@@ -212,14 +213,14 @@ class _Scale:
 class _Owners:
     """Owners by client, each with a letter; a client that returns with another member id keeps its letter."""
 
-    def __init__(self, rows: Sequence[_Row]) -> None:
+    def __init__(self, rows: Sequence[OwnerRow]) -> None:
         owned = [row for row in rows if row["member_id"] is not None]
         ordered = sorted(owned, key=lambda row: (row["from_record_offset"], row["partition"]))
         self._shared = _shared_names(ordered)
         found = dict.fromkeys(self.of(row) for row in ordered)
         self.letters = {str(owner): _LETTERS[number] if number < len(_LETTERS) else _MORE for number, owner in enumerate(found)}
 
-    def of(self, row: _Row) -> str | None:
+    def of(self, row: OwnerRow) -> str | None:
         """The owner in this row: by member id if several members of one name owned partitions at the same time."""
         if row["member_id"] is None:
             return None
@@ -227,12 +228,12 @@ class _Owners:
         return printable(row["member_id"]) if name in self._shared else name
 
 
-def _shared_names(rows: Iterable[_Row]) -> set[str]:
+def _shared_names(rows: Iterable[OwnerRow]) -> set[str]:
     """Names of which two member ids owned partitions at the same time or in turns. `rows` are in the order of their start."""
     ends: dict[str, dict[str, float]] = {}
     began: dict[tuple[str, str], int] = {}
     for row in rows:
-        slot = _name(row), row["member_id"]
+        slot = _name(row), row["member_id"] or ""
         began.setdefault(slot, row["from_record_offset"])
         end = inf if row["to_record_offset"] is None else row["to_record_offset"]
         of_name = ends.setdefault(slot[0], {})
@@ -240,13 +241,13 @@ def _shared_names(rows: Iterable[_Row]) -> set[str]:
     return {name for name, of_name in ends.items() if any(of_name[earlier] > began[name, later] for earlier, later in pairwise(of_name))}
 
 
-def _name(row: _Row) -> str:
+def _name(row: OwnerRow) -> str:
     if row["group_instance_id"] is not None:
         return f"#{printable(row['group_instance_id'])}"
     return f"{printable(row['client_id'] or '?')}@{printable((row['client_host'] or '?').removeprefix('/'))}"
 
 
-def _partition(row: _Row) -> str:
+def _partition(row: OwnerRow) -> str:
     return f"{printable(row['topic'])}-{row['partition']}"
 
 

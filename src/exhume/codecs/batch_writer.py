@@ -14,6 +14,7 @@ import struct
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypedDict
 
 import crc32c
 
@@ -46,6 +47,24 @@ class NewRecord:
     key: bytes | None
     value: bytes | None
     headers: Sequence[tuple[str, bytes | None]] = ()
+
+
+class BatchFields(TypedDict, total=False):
+    """The fields of a batch that a writer may choose: keywords of `encode_batch`."""
+
+    magic: int
+    codec: int
+    timestamp_type: TimestampType
+    partition_leader_epoch: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    is_transactional: bool
+    is_control: bool
+    last_offset_delta: int | None
+    base_timestamp_ms: int | None
+    max_timestamp_ms: int | None
+    delete_horizon_ms: int | None
 
 
 def encode_batch(

@@ -109,6 +109,18 @@ class RecordRow(UndecodedRow):
     headers: list[Header]
 
 
+class KeptRecordRow(InFile):
+    """What is kept of a record of a group: columns of `RECORDS`."""
+
+    byte_position: int
+    record_offset: int
+    timestamp_ms: int | None
+    is_control: bool
+    record_type: Int16 | None
+    key: bytes | None
+    value: bytes | None
+
+
 class DecodedRow(PositionRow):
     """What every row of a typed table says. `marks` are what is wrong with the record (record_types.MARKS): raw bytes are kept then."""
 

@@ -131,7 +131,7 @@ def _load_strictly(log: StrictLog, options: LoadOptions, names: TopicNames) -> P
             ProblemKind.GAP_AT_END,
             end_offset=log.end_offset,
             next_offset=(progress.last_offset or 0) + 1,
-            shown_offset=max(load.row["shown_offset"], 0),
+            shown_offset=max(load.row["shown_offset"] or 0, 0),
         )
         load.row |= _verdict(load.problem)
         load.findings.append(load_findings.partition(log, "not_shown", "warn", str(load.problem), "Compare with --view in_memory"))

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Protocol
 
 import pyarrow as pa
 
+from exhume.arrow_rows import OfLog
 from exhume.codecs.layout import Fields
 from exhume.replay.state_tables import ClientTag, Endpoint
 
@@ -296,8 +297,8 @@ class ShareState:
 class OffsetColumns(Protocol):
     """Committed offsets in columns."""
 
-    def table(self, origin: Mapping[str, Any]) -> pa.Table:
-        """Them as rows of the `offsets` table, by group, topic and partition; `origin` are columns that are the same in every row."""
+    def table(self, origin: OfLog) -> pa.Table:
+        """Them as rows of the `offsets` table, by group, topic and partition; `origin` are the columns that say which log."""
         ...
 
     def commits(self, groups: Collection[str] | None = None) -> Mapping[OffsetKey, Commit]:

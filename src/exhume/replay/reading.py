@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from threading import Event
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from exhume.codecs.batch_format import HEADER_BYTES, LZ4
 from exhume.codecs.batches import first_offset
@@ -29,6 +29,8 @@ from exhume.replay.verdict import LoadAborted
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+
+    from exhume.replay.survivors.tables import Tables
 
 DEFAULT_LOAD_BUFFER_BYTES = 5 * 1024 * 1024
 DEFAULT_GROUP_MAX_SIZE = 2**31 - 1
@@ -62,7 +64,8 @@ class CompiledLoad:
         verified_segments: the load adds the path of each segment that it read to the last record without a finding.
         relevant_batches: the load adds by path the batches that concern `groups`, rows of `kernels.scan`; None: it does not.
         is_stopped: once set, threads end soon.
-        reusable_folds: the fold of each log, by its path, for other releases that fold it alike; None: nothing is kept.
+        reusable_folds: the fold of each log, by its path, for other releases that fold it alike, with the rules that it was made by and
+            whether it verified checksums; None: nothing is kept.
     """
 
     read: ReadOptions = field(default_factory=ReadOptions)
@@ -72,7 +75,7 @@ class CompiledLoad:
     verified_segments: set[str] = field(default_factory=set)
     relevant_batches: dict[str, npt.NDArray[np.int64]] | None = None
     is_stopped: Event = field(default_factory=Event)
-    reusable_folds: dict[str, Any] | None = None
+    reusable_folds: dict[str, tuple[npt.NDArray[np.int64], Tables, bool]] | None = None
 
     def for_loads(self, number: int) -> CompiledLoad:
         """The options for this number of loads: more loads make compiling worthwhile for smaller logs."""

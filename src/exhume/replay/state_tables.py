@@ -235,8 +235,8 @@ class LoadRow(StateRow, total=False):
     first_record_offset: int | None
     last_record_offset: int | None
     end_offset: int
-    shown_offset: int
-    tolerated_records: int
+    shown_offset: int | None
+    tolerated_records: int | None
     at_offset: int | None
     at_time_ms: int | None
     clock: str | None

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from exhume._version import __version__
 from exhume.analysis.detectors.diagnose import chosen
@@ -17,7 +17,7 @@ from exhume.codecs.uris import PathOrUri
 from exhume.errors import RequestError
 from exhume.replay.moment import Clock
 from exhume.replay.spark.group_tables import GroupTable
-from exhume.replay.spark.inputs import read_inputs
+from exhume.replay.spark.inputs import InputRow, read_inputs
 from exhume.replay.spark.output import OutputDirectory
 from exhume.replay.spark.state import StateFrames, all_tables
 from exhume.spark.diagnosis import Diagnosis, DiagnosisRequest
@@ -39,6 +39,21 @@ GROUP_TABLES: dict[str, GroupTable] = {
 }
 
 
+class Manifest(TypedDict):
+    """What `manifest.json` says of an output: what made it, of which state it is, and every file that was read."""
+
+    exhume: str
+    spark: str
+    python: str
+    release: str
+    mode: str
+    moment: Mapping[str, object] | None
+    tables: list[str]
+    detectors: str
+    is_damaged: bool
+    inputs: list[InputRow]
+
+
 def write_tables(
     state: StateFrames,
     evidence: Evidence,
@@ -48,7 +63,7 @@ def write_tables(
     detector_inputs: Inputs | None = None,
     codes: Collection[str] | None = None,
     on_phase: OnPhase | None = None,
-) -> dict[str, Any]:
+) -> Manifest:
     """Write these tables of a state as Parquet, with a manifest of all that was read: what comes back.
 
     `output_dir` then has `NAME/offsets_partition=N/*.parquet` for each table, and `manifest.json`. It is written aside and put in its place
@@ -81,7 +96,7 @@ def write_tables(
             else:
                 output.write(name, state[name])
         tell("manifest", evidence.partitions)
-        manifest = {
+        manifest: Manifest = {
             "exhume": __version__,
             "spark": state.spark.version,
             "python": sys.version.split()[0],

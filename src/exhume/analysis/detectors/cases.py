@@ -13,11 +13,11 @@ append time; None if there is neither. The size of all this depends on the numbe
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -66,22 +66,6 @@ class GroupRecord(NamedTuple):
     @property
     def record_type(self) -> int:
         return int.from_bytes(self.key[:2], "big", signed=True)
-
-    def row(self, replica: str | None, offsets_partition: int | None) -> Mapping[str, Any]:
-        """Return the known columns of `schemas.RECORDS`."""
-        return {
-            "replica": replica,
-            "offsets_partition": offsets_partition,
-            "path": self.path,
-            "byte_position": self.byte_position,
-            "record_offset": self.record_offset,
-            "timestamp_ms": self.timestamp_ms,
-            "partition_leader_epoch": self.partition_leader_epoch,
-            "is_control": False,
-            "record_type": self.record_type,
-            "key": self.key,
-            "value": self.value,
-        }
 
 
 #: A group is silent when nothing comes for so many times its usual interval, and for so long.

@@ -67,7 +67,7 @@ def noting(batches: Iterable[SegmentBatch], group: str, records: list[pa.RecordB
         yield batch
 
 
-def _own_records(batch: SegmentBatch, group: str) -> Iterator[Mapping[str, Any]]:
+def _own_records(batch: SegmentBatch, group: str) -> Iterator[schemas.KeptRecordRow]:
     for record in batch.records():
         told = decode_record(record.key, None)
         if told.key.get("group") == group and told.number not in (None, *OFFSET_COMMIT_TYPES):

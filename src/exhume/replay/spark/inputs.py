@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
+from exhume.arrow_rows import OfLog, of_log, schema_of
 from exhume.codecs.log_directory import LogDirectory, PartitionDirectory, SegmentFile
 from exhume.codecs.salvage import Found, salvage
 from exhume.codecs.segment_reader import WORTH_KERNELS_BYTES
@@ -18,26 +19,27 @@ from exhume.errors import EvidenceError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: A row for each segment file. `crc_verdict` is `ok`, `mismatch` (`bad_batches` says how many), or `damaged` where there are bytes of no
-#: batch; `unreadable` where the file cannot be read, `not_read` where it is no part of the log.
-INPUTS = pa.schema(
-    [
-        ("replica", pa.string()),
-        ("offsets_partition", pa.int32()),
-        ("path", pa.string()),
-        ("size_bytes", pa.int64()),
-        ("sha256", pa.string()),
-        ("crc_verdict", pa.string()),
-        ("batches", pa.int64()),
-        ("bad_batches", pa.int64()),
-        ("first_record_offset", pa.int64()),
-        ("last_record_offset", pa.int64()),
-    ]
-)
+
+class InputRow(OfLog):
+    """A row for each segment file. `crc_verdict` is `ok`, `mismatch` (`bad_batches` says how many), or `damaged` where there are bytes of
+    no batch; `unreadable` where the file cannot be read, `not_read` where it is no part of the log.
+    """
+
+    path: str
+    size_bytes: int
+    sha256: str | None
+    crc_verdict: str
+    batches: int | None
+    bad_batches: int | None
+    first_record_offset: int | None
+    last_record_offset: int | None
+
+
+INPUTS = schema_of(InputRow)
 _BLOCK_BATCHES = 4096
 
 
-def read_inputs(spark: SparkSession, directories: Sequence[LogDirectory]) -> list[dict[str, Any]]:
+def read_inputs(spark: SparkSession, directories: Sequence[LogDirectory]) -> list[InputRow]:
     """Rows of `INPUTS`, in the order of the evidence."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -48,7 +50,7 @@ def read_inputs(spark: SparkSession, directories: Sequence[LogDirectory]) -> lis
     rows = (
         spark.range(0, len(files), 1, min(len(files), 1024)).mapInArrow(partial(_describe, files), from_arrow_schema(_NUMBERED)).collect()
     )
-    return [{name: row[name] for name in INPUTS.names} for row in sorted(rows, key=lambda row: row["number"])]
+    return [cast("InputRow", {name: row[name] for name in INPUTS.names}) for row in sorted(rows, key=lambda row: row["number"])]
 
 
 _NUMBERED = pa.schema([("number", pa.int64()), *INPUTS])
@@ -56,30 +58,35 @@ _NUMBERED = pa.schema([("number", pa.int64()), *INPUTS])
 
 def _describe(files: Sequence[tuple[PartitionDirectory, int]], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        rows = []
+        rows: list[Mapping[str, Any]] = []
         for number in batch.column(0).to_pylist():
             partition, place = files[number]
-            rows.append({"number": number} | describe(partition, partition.segments[place]))
+            rows.append({"number": number, **describe(partition, partition.segments[place])})
         yield pa.RecordBatch.from_pylist(rows, schema=_NUMBERED)
 
 
-def describe(partition: PartitionDirectory, segment: SegmentFile) -> dict[str, Any]:
+def describe(partition: PartitionDirectory, segment: SegmentFile) -> InputRow:
     """One row of `INPUTS`."""
-    row: dict[str, Any] = {
-        "replica": partition.replica,
-        "offsets_partition": partition.offsets_partition,
+    row: InputRow = {
+        **of_log(partition.replica, partition.offsets_partition),
         "path": segment.path,
         "size_bytes": segment.size_bytes,
+        "sha256": None,
+        "crc_verdict": "unreadable",
+        "batches": None,
+        "bad_batches": None,
+        "first_record_offset": None,
+        "last_record_offset": None,
     }
     try:
         buffer = segment.open()
     except EvidenceError:
-        return row | {"crc_verdict": "unreadable"}
-    row["sha256"] = hashlib.sha256(buffer).hexdigest()
-    return row | (_checked(buffer, segment) if segment.is_read else {"crc_verdict": "not_read"})
+        return row
+    row |= {"sha256": hashlib.sha256(buffer).hexdigest(), "crc_verdict": "not_read"}
+    return _checked(row, buffer, segment) if segment.is_read else row
 
 
-def _checked(buffer: memoryview, segment: SegmentFile) -> dict[str, Any]:
+def _checked(row: InputRow, buffer: memoryview, segment: SegmentFile) -> InputRow:
     counted = _Counted()
     position = counted.scan(buffer) if len(buffer) >= WORTH_KERNELS_BYTES else 0
     has_holes = False
@@ -88,7 +95,7 @@ def _checked(buffer: memoryview, segment: SegmentFile) -> dict[str, Any]:
             counted.add(1, item.crc_status != "ok", item.batch.base_offset, item.batch.last_offset)
         else:
             has_holes = True
-    return {
+    return row | {
         "crc_verdict": "damaged" if has_holes else "mismatch" if counted.bad else "ok",
         "batches": counted.batches,
         "bad_batches": counted.bad,

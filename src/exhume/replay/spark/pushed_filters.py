@@ -87,8 +87,8 @@ def _key_columns(kind: str) -> frozenset[str]:
 def _narrowed(pushed: Pushed, condition: str, values: Iterable[Any]) -> Pushed:
     before = getattr(pushed.wanted, condition)
     left: tuple[Any, ...] = tuple(value for value in values if before is None or value in before)
-    narrowed: dict[str, Any] = {condition: left}
-    return replace(pushed, wanted=replace(pushed.wanted, **narrowed), is_empty=pushed.is_empty or not left)
+    wanted = replace(pushed.wanted, **{condition: left})  # type: ignore[arg-type]
+    return replace(pushed, wanted=wanted, is_empty=pushed.is_empty or not left)
 
 
 def _push_range(pushed: Pushed, column: str, comparison: str, value: int) -> Pushed | None:

@@ -129,7 +129,7 @@ class StateFrames(Mapping[str, "DataFrame"]):
         return self._request
 
     @property
-    def moment(self) -> dict[str, Any] | None:
+    def moment(self) -> Mapping[str, object] | None:
         """The moment of the state as plain values; None for the end of the logs."""
         at = self._request.moments[0]
         if at is None:

@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
 import pyarrow as pa
 
+from exhume.arrow_rows import Int32, schema_of
 from exhume.codecs.log_directory import Evidence, LogDirectory, PartitionDirectory
 from exhume.codecs.segment_reader import SegmentBatch, SegmentReader
 from exhume.findings import Findings
@@ -31,17 +32,19 @@ from exhume.replay.spark.wide import wide_batches, wide_rows
 from exhume.replay.stretches.plan import Stretch
 from exhume.replay.topic_names import TopicNames
 
-#: A message: the log it is about, what it says, which stretch says it, its place among those of the stretch; and its bytes, in chunks.
-MESSAGES = pa.schema(
-    [
-        ("unit", pa.int32()),
-        ("phase", pa.int32()),
-        ("stretch", pa.int32()),
-        ("message", pa.int32()),
-        ("chunk", pa.int32()),
-        ("content", pa.binary()),
-    ]
-)
+
+class MessageRow(TypedDict):
+    """A chunk of a message: the log it is about, what it says, which stretch says it, its place among those of the stretch; and bytes."""
+
+    unit: Int32
+    phase: Int32
+    stretch: Int32
+    message: Int32
+    chunk: Int32
+    content: bytes
+
+
+MESSAGES = schema_of(MessageRow)
 #: The order of messages about a log.
 ORDER = MESSAGES.names[:-1]
 #: Phases: what is to be done and known first, pieces in order, findings of looks at segments.
@@ -108,7 +111,7 @@ class Job:
 
 def first_stage(job: Job, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The messages of the tasks whose numbers are in these batches."""
-    rows: list[dict[str, Any]] = []
+    rows: list[MessageRow] = []
     for batch in batches:
         for number in batch.column(0).to_pylist():
             for work in job.tasks[number]:
@@ -121,7 +124,7 @@ def first_stage(job: Job, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Reco
         yield pa.RecordBatch.from_pylist(rows, schema=MESSAGES)
 
 
-def _messages(job: Job, work: Work) -> Iterator[dict[str, Any]]:
+def _messages(job: Job, work: Work) -> Iterator[MessageRow]:
     log = job.logs[work.log]
     if work.looks:
         findings = Findings(_look(job, log, work.looks))
@@ -140,7 +143,7 @@ def _messages(job: Job, work: Work) -> Iterator[dict[str, Any]]:
         yield from _chunks(work, _FACTS, 0, pickle.dumps((work.way, work.problem)))
 
 
-def _fold(job: Job, log: Log, work: Work) -> Iterator[dict[str, Any]]:
+def _fold(job: Job, log: Log, work: Work) -> Iterator[MessageRow]:
     from exhume.replay.stretches.cuts import cutter_for
     from exhume.replay.stretches.folding import FoldOptions, Piece, fold_stretch
 
@@ -163,10 +166,16 @@ def _fold(job: Job, log: Log, work: Work) -> Iterator[dict[str, Any]]:
             yield from _chunks(work, _FACTS, 0, pickle.dumps((work.way, said), protocol=5))
 
 
-def _chunks(work: Work, phase: int, message: int, content: bytes) -> Iterator[dict[str, Any]]:
-    where = {"unit": work.log, "phase": phase, "stretch": work.number, "message": message}
+def _chunks(work: Work, phase: int, message: int, content: bytes) -> Iterator[MessageRow]:
     for chunk, start in enumerate(range(0, len(content), CHUNK_BYTES)):
-        yield where | {"chunk": chunk, "content": content[start : start + CHUNK_BYTES]}
+        yield {
+            "unit": work.log,
+            "phase": phase,
+            "stretch": work.number,
+            "message": message,
+            "chunk": chunk,
+            "content": content[start : start + CHUNK_BYTES],
+        }
 
 
 def _look(job: Job, log: Log, places: Collection[int]) -> Findings:

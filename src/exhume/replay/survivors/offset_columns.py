@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from exhume.arrow_rows import OfLog, of_log
 from exhume.codecs.kernels.primitives import Bytes, Int64s
 from exhume.codecs.wire import format_uuid
 from exhume.replay.commits import CommitRules
@@ -50,11 +51,11 @@ class SettledOffsets:
     settled: Settled
     rules: CommitRules
 
-    def table(self, origin: Mapping[str, Any]) -> pa.Table:
+    def table(self, origin: OfLog) -> pa.Table:
         return _table(self.settled, self.rules, origin)
 
     def commits(self, groups: Collection[str] | None = None) -> Mapping[OffsetKey, Commit]:
-        table = self.table({})
+        table = self.table(of_log(None, None))
         if groups is not None:
             table = table.filter(pc.is_in(table["group"], value_set=pa.array(sorted(groups), pa.string())))
         names = [each.name for each in fields(Commit) if each.name != "batch_first_offset"]
@@ -69,7 +70,7 @@ class SettledOffsets:
         return self.settled.spans()
 
 
-def _table(settled: Settled, rules: CommitRules, origin: Mapping[str, Any]) -> pa.Table:
+def _table(settled: Settled, rules: CommitRules, origin: OfLog) -> pa.Table:
     tables = settled.tables
     groups, group_ranks = _in_order(texts_of(tables.group_names, int(tables.counts[columns.GROUPS])))
     topics, topic_ranks = _in_order(texts_of(tables.topic_names, int(tables.counts[columns.TOPICS])))
@@ -97,7 +98,7 @@ def _table(settled: Settled, rules: CommitRules, origin: Mapping[str, Any]) -> p
             **_producers(live),
         }
     )
-    same = {name: _same(origin.get(name), _SCHEMA.field(name).type, count) for name in ("replica", "offsets_partition")}
+    same = {name: _same(value, _SCHEMA.field(name).type, count) for name, value in origin.items()}
     return pa.table([same[name] if name in same else rows[name] for name in _SCHEMA.names], schema=_SCHEMA)
 
 

@@ -135,11 +135,13 @@ def _pieces_until(pieces: list[Piece], until: tuple[int, int] | None) -> list[Pi
 
 def _known(log: StrictLog, rules: Int64s, fast: CompiledLoad) -> Tables | None:
     """What a fold of this log came to that would come to the same by these rules; None where there was none."""
-    folded_by, tables, is_verified = (fast.reusable_folds or {}).get(log.partition.path, (None, None, False))
-    if tables is None or (fast.read.verify and not is_verified):
+    fold = (fast.reusable_folds or {}).get(log.partition.path)
+    if fold is None:
         return None
-    known: Tables = tables
-    return known if are_alike(rules, folded_by, has_producers=bool(known.counts[PRODUCERS])) else None
+    folded_by, tables, is_verified = fold
+    if fast.read.verify and not is_verified:
+        return None
+    return tables if are_alike(rules, folded_by, has_producers=bool(tables.counts[PRODUCERS])) else None
 
 
 def _fold(
