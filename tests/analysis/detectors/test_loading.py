@@ -110,7 +110,7 @@ def test_every_problem_that_ends_a_load_is_classified() -> None:
         "value_version_undecodable",
         "value_undecodable",
         "format_2_unknown",
-        "zstd_unknown",
+        "codec_unknown",
         "lz4_checksum_correct",
         "record_type_unknown",
         "value_version_unknown",
