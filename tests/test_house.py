@@ -1,4 +1,4 @@
-"""A fact stands in one module: held by what `tools/measure_house.py` lists."""
+"""A fact stands in one module, and rows have types: held by what `tools/measure_house.py` lists."""
 
 from __future__ import annotations
 
@@ -75,3 +75,17 @@ def test_constants_are_compared_by_name_and_value(tmp_path: Path) -> None:
         "DAY_MS": ["one.py", "two.py"],
         "NAMES": ["four.py", "three.py"],
     }
+
+
+def test_rows_have_types() -> None:
+    assert measure_house.untyped_rows() == []
+
+
+@pytest.mark.parametrize("line", ["_Row = dict[str, Any]", "def rows() -> list[dict[str, Any]]: ...", "row: dict[str, Any] = {}"])
+def test_a_row_without_a_type_is_seen(line: str) -> None:
+    assert [hit.text for hit in measure_house.untyped_in("module.py", f"{line}\n")] == [line]
+
+
+@pytest.mark.parametrize("line", ["text = 'dict[str, Any]'", "names: dict[str, str] = {}", "Fields = Mapping[str, Any]"])
+def test_other_mappings_are_not_meant(line: str) -> None:
+    assert measure_house.untyped_in("module.py", f"{line}\n") == []

@@ -1,7 +1,8 @@
-"""Measure the house: list facts of `src/exhume` that stand in more than one module.
+"""Measure the house: list facts of `src/exhume` that stand in more than one module, and rows without a type.
 
     python tools/measure_house.py record-types   modules that know the number of a record type, besides the table and its layouts
     python tools/measure_house.py constants      private constants that several modules define with the same name and value
+    python tools/measure_house.py untyped-rows   `dict[str, Any]` in modules that are not known to need it
 
 `--src PATH` measures another checkout. Ends with 1 where it lists anything.
 """
@@ -34,6 +35,23 @@ _CALLED_AFTER_TYPES = re.compile(
     r"|MEMBERS?|CONSUMER_MEMBER|TARGET(_EPOCH)?|CURRENT|TOPICS|TOPOLOGY|SHARE_STATE|REGULAR_EXPRESSION|PARTITION_METADATA|TELL_NAMES"
     r"|WITH_TOPIC_NAMES|RECORD_TYPES?)"
 )
+
+#: The modules that may say `dict[str, Any]`, and what of. The rows of a table have a `TypedDict` beside its schema.
+_FREE_FORM = {
+    "analysis/committers.py": "rows that grow while records are read",
+    "analysis/coverage.py": "columns of several tables",
+    "analysis/history.py": "rows that grow while records are read",
+    "analysis/transactions.py": "rows that grow while records are read",
+    "analysis/why.py": "rows that grow while records are read",
+    "cli/arrow_json.py": "the rows of any table",
+    "codecs/file_systems.py": "keywords of the file systems of Arrow",
+    "codecs/json_values.py": "objects of JSON",
+    "codecs/kernels/__init__.py": "keywords of Numba",
+    "codecs/layout.py": "fields of a structure, which its layout names",
+    "replay/partition_state.py": "members of three kinds of groups, which each kind says more closely",
+    "replay/spark/tasks.py": "what `pickle` asks for",
+    "replay/stretches/joining.py": "fields of a named tuple",
+}
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -253,6 +271,18 @@ def _as_written(node: ast.expr) -> str:
     return text
 
 
+def untyped_rows(src: Path = SRC) -> list[Hit]:
+    """Every line that says `dict[str, Any]`, but those of modules that have a reason to."""
+    return [hit for module, text in modules(src) if module not in _FREE_FORM for hit in untyped_in(module, text)]
+
+
+def untyped_in(module: str, text: str) -> list[Hit]:
+    """The lines of this module that say `dict[str, Any]`."""
+    found = {node.lineno for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Subscript) and ast.unparse(node) == "dict[str, Any]"}
+    lines = text.splitlines()
+    return [Hit(module, line, lines[line - 1].strip()) for line in sorted(found)]
+
+
 def _show_record_types(src: Path) -> int:
     hits = record_type_numbers(src)
     by_module: dict[str, list[Hit]] = defaultdict(list)
@@ -274,14 +304,27 @@ def _show_constants(src: Path) -> int:
     return len(found)
 
 
+def _show_untyped_rows(src: Path) -> int:
+    hits = untyped_rows(src)
+    sys.stdout.writelines(f"{hit.module}:{hit.line}: {hit.text}\n" for hit in hits)
+    texts = dict(modules(src))
+    for module, reason in _FREE_FORM.items():
+        count = len(untyped_in(module, texts.get(module, "")))
+        sys.stdout.write(f"{count} in {module}: {reason}\n")
+    sys.stdout.write(f"{len(hits)} lines say dict[str, Any] without a reason\n")
+    return len(hits)
+
+
+_SHOW = {"record-types": _show_record_types, "constants": _show_constants, "untyped-rows": _show_untyped_rows}
+
+
 def main() -> int:
     """List what was asked for."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("what", choices=["record-types", "constants"])
+    parser.add_argument("what", choices=[*_SHOW])
     parser.add_argument("--src", type=Path, default=SRC, help="the package of another checkout")
     arguments = parser.parse_args()
-    show = {"record-types": _show_record_types, "constants": _show_constants}[arguments.what]
-    return 1 if show(arguments.src) else 0
+    return 1 if _SHOW[arguments.what](arguments.src) else 0
 
 
 if __name__ == "__main__":
