@@ -222,7 +222,7 @@ def _spark_kinds() -> str:
         "end_txn_markers": "the end of a transaction",
         "batches": "a batch",
         "segments": "a segment file, leftovers among them, and what it holds",
-        "findings": "what is odd about these files and about their records",
+        "findings": "a problem in these files or in their records",
         "reads": "a segment or a part of one, and what it cost to read it",
     }
     rows = "".join(f"| `{name}` | {meaning} |\n" for name, meaning in means.items())

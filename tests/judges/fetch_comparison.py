@@ -1,12 +1,12 @@
-"""Our `fetched_offsets` against what a real broker answered to OffsetFetch, without and with require_stable, entry by entry.
+"""Compare our `fetched_offsets` with a real broker's answer to OffsetFetch, without and with require_stable, entry by entry.
 
-Brokers were asked for all offsets of a group (before 0.10.2: for those that somebody knew), and by name for some that are only pending.
-What was not asked for, or not of the shard that we loaded, is listed in `Comparison.not_shown`:
+The requests named all offsets of a group (before 0.10.2: the known ones), and some offsets that are only pending. `Comparison.not_shown`
+lists offsets that no request named, or that are not of the shard that we loaded:
 
-    stray group                 the Java coordinator looks for it in the partition that its id leads to
-    only pending                nobody asked for it by name
-    no answer has it            held without a group that would be answered for
-    nobody asked                up to 0.10.1 a broker tells of offsets only what it is asked for
+    stray group                 the Java coordinator looks for it in the offsets partition of its id
+    only pending                no request named it
+    no answer has it            in memory, without a group that a request can name
+    not requested               up to 0.10.1 a broker returns only offsets that a request names
     more than the log           `before` only: pending commits forgotten
 """
 
@@ -70,7 +70,7 @@ class _Judge:
         for group, found in rows.items():
             if any(row["committed_offset"] is not None or row["is_stable_listed"] for row in found):
                 if self.expectation.version < (0, 10, 2):
-                    self.silence("nobody asked")
+                    self.silence("not requested")
                 else:
                     self.comparison.differences.append(f"{self.place}: {len(found)} of group {group!r}, and the broker was not asked")
 

@@ -80,7 +80,7 @@ def _read_classic(answer: GroupAnswer, description: Mapping[str, Any], version: 
         return
     state = description["group_state"]
     if state == "Dead":
-        answer.silences.append("describe: listed, but unknown where its id leads to")
+        answer.silences.append("describe: listed, but unknown in the offsets partition of its id")
         return
     listed_state = answer.columns.setdefault("group_state", state)
     if listed_state == "Stable" and state in {"Empty", *REBALANCING}:

@@ -9,7 +9,7 @@ What a broker cannot show is listed in `Comparison.not_shown`, with the reason, 
     stray group                 the Java coordinator lists it, and looks for it elsewhere when it is asked for
     offsets without a group     the Java coordinator keeps them, and OffsetFetch begins with the group
     topic is gone               assignments of topic ids that the broker does not have are left out
-    only pending                an offset that is pending and nothing else appears only where it was asked for by name
+    only pending                an offset that is only pending appears only if a request names it
     assignor                    a tie, or no member names one: the order of the broker's hash map, or its settings
     more than the log           `before` only: rebalances in progress, Empty groups without a record, pending commits forgotten
 """
@@ -113,9 +113,9 @@ class _Judge:
                 self.comparison.counts["failed_loads", "any"] += 1
                 self.check(f"{place} ({expectation.failed_loads[partition][:200]})", "outcome", row["outcome"], "aborted")
             elif row["outcome"] == "stalled" and not is_anything_listed:
-                self.silence(place, "the load never ends: a broker says so by not answering")
+                self.silence(place, "the load never ends: the broker does not answer")
             elif row["outcome"] == "aborted" and not expectation.is_log_complete and not is_anything_listed:
-                self.silence(place, "nothing of it is listed, and the log line that says why was not kept")
+                self.silence(place, "no group is listed, and the log line with the reason was not kept")
             else:
                 self.check(f"{place} ({row['outcome']})", "load came to its end", row["outcome"] in _CAME_TO_ITS_END, True)
             if partition in expectation.late_errors:
@@ -214,7 +214,7 @@ class _Judge:
             if group not in self.expectation.groups and self.expectation.coordinator == "java" and not self.rows("groups", group):
                 self.silence(f"group {group!r}", f"{len(rows)} offsets without a group")
             elif group not in self.expectation.groups and self.expectation.version < (0, 10, 1):
-                self.silence(f"group {group!r}", "this release tells of offsets only what it is asked for, and nobody asked")
+                self.silence(f"group {group!r}", "this release returns only offsets that a request names, and no request named them")
             elif group not in self.expectation.groups:
                 self.comparison.differences.append(f"group {group!r}: we have {len(rows)} offsets, the broker was not asked")
 
@@ -279,7 +279,7 @@ class _Judge:
         rows = {(row["topic"], row["partition"]): row for row in self.rows("offsets", group)}
         if self.expectation.version < (0, 10, 2):
             for nameless in [key for key in rows if not key[0]]:
-                self.silence(f"{place} offset of a topic without a name", "this release tells of offsets only what it is asked for")
+                self.silence(f"{place} offset of a topic without a name", "this release returns only offsets that a request names")
                 del rows[nameless]
         self.check(place, "offsets", sorted(rows), sorted(answer.offsets))
         for key in rows.keys() & answer.offsets.keys():
@@ -292,12 +292,12 @@ class _Judge:
         )
         if answer.unstable is None or (self.expectation.coordinator == "java" and self.version < (3, 8)):
             if pending:
-                self.silence(place, f"{len(pending)} pending offsets: this release tells no unstable offsets")
+                self.silence(place, f"{len(pending)} pending offsets: this release has no error for unstable offsets")
         elif self.expectation.kind == "before" and answer.unstable < pending:
             self.silence(place, f"more than the log: {len(pending - answer.unstable)} pending offsets are forgotten")
         else:
             if not self.expectation.is_pending_complete and pending - rows.keys():
-                self.silence(place, f"{len(pending - rows.keys())} offsets that are only pending: nobody asked for them by name")
+                self.silence(place, f"{len(pending - rows.keys())} offsets that are only pending: no request named them")
                 pending &= rows.keys()
             self.comparison.counts["pending_offsets", group_type] += len(pending)
             self.check(place, "pending offsets", sorted(pending), sorted(answer.unstable))

@@ -591,7 +591,7 @@ def test_nothing_is_left_unsaid_for_a_reason_that_is_not_known(answers: list[cor
         "consumer_describe: ValueError: Varint is too long, the most significant bit in the 5th byte is set",
         "consumer_describe: unsupported_version",
         "describe: coordinator_load_in_progress",
-        "describe: listed, but unknown where its id leads to",
+        "describe: listed, but unknown in the offsets partition of its id",
         "describe: not_coordinator",
         "describe: unknown_server_error",
         "members: Empty when the group was described: a session ended after it was listed as Stable",
