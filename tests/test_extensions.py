@@ -16,7 +16,7 @@ from exhume.analysis.assignors import VARIANTS, GroupAssignment, GroupSpec, Vari
 from exhume.analysis.assignors.client_range import range_by_member_id
 from exhume.analysis.detectors.condense import condense
 from exhume.codecs.batch_writer import NewRecord, encode_batch
-from exhume.codecs.compressed_streams import Output
+from exhume.codecs.compressed_streams import DecompressedBytes
 from exhume.codecs.compression import CODECS, Codec
 from exhume.codecs.json_values import to_json
 from exhume.codecs.kernels import values
@@ -366,7 +366,7 @@ def test_kernels_read_every_version_of_commits_and_of_classic_groups() -> None:
 def codec_5(monkeypatch: pytest.MonkeyPatch) -> None:
     """A codec of format 2 that came with 4.3.0: it turns a section round."""
 
-    def unfold(data: memoryview, output: Output, *, magic: int, lenient: bool) -> None:
+    def unfold(data: memoryview, output: DecompressedBytes, *, magic: int, lenient: bool) -> None:
         output.add(bytes(data)[::-1])
 
     row = Codec(5, "mirror", lambda data, magic: bytes(data)[::-1], unfold, first_format=2, first_release="4.3.0")

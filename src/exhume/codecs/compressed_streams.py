@@ -84,7 +84,7 @@ class _BadBlock(Exception):
     """One block cannot be unfolded; whether others can is for the caller to say."""
 
 
-class Output:
+class DecompressedBytes:
     """What was unfolded so far; the one place where the cap is kept."""
 
     def __init__(self, cap_bytes: int) -> None:
@@ -166,7 +166,7 @@ def zstd_at_once(cap_bytes: int) -> AtOnce:
     return unfold
 
 
-def unfold_gzip(data: memoryview, output: Output, *, magic: int, lenient: bool) -> None:  # noqa: ARG001
+def unfold_gzip(data: memoryview, output: DecompressedBytes, *, magic: int, lenient: bool) -> None:  # noqa: ARG001
     """Member behind member. Bytes behind a member that begin no other are ignored, as Java's reader does."""
     position = 0
     while position == 0 or (len(data) - position >= _SMALLEST_GZIP_MEMBER and data[position : position + 3] == _GZIP_HEADER[:3]):
@@ -184,7 +184,7 @@ def unfold_gzip(data: memoryview, output: Output, *, magic: int, lenient: bool) 
             step = min(step * 2, 64 * 1024)
 
 
-def unfold_snappy(data: memoryview, output: Output, *, magic: int, lenient: bool) -> None:  # noqa: ARG001
+def unfold_snappy(data: memoryview, output: DecompressedBytes, *, magic: int, lenient: bool) -> None:  # noqa: ARG001
     """Block behind block of a xerial frame, or one raw block."""
     if len(data) < len(_XERIAL_HEADER) or data[:8] != _XERIAL_MAGIC:
         try:
@@ -215,7 +215,7 @@ def unfold_snappy(data: memoryview, output: Output, *, magic: int, lenient: bool
         position += size
 
 
-def _unfold_snappy_block(block: memoryview, output: Output) -> None:
+def _unfold_snappy_block(block: memoryview, output: DecompressedBytes) -> None:
     size = shift = 0
     for byte in block[:5]:
         size |= (byte & 0x7F) << shift
@@ -234,7 +234,7 @@ def _unfold_snappy_block(block: memoryview, output: Output) -> None:
         raise _BadBlock("a snappy block is damaged") from error
 
 
-def unfold_lz4(data: memoryview, output: Output, *, magic: int, lenient: bool) -> None:
+def unfold_lz4(data: memoryview, output: DecompressedBytes, *, magic: int, lenient: bool) -> None:
     """Block behind block of an lz4 frame."""
     position, is_linked, has_block_checksum, block_bytes = _read_lz4_header(data, output, magic, lenient)
     while True:
@@ -263,7 +263,7 @@ def unfold_lz4(data: memoryview, output: Output, *, magic: int, lenient: bool) -
             output.skip_block(bad)
 
 
-def _read_lz4_header(data: memoryview, output: Output, magic: int, lenient: bool) -> tuple[int, bool, bool, int]:
+def _read_lz4_header(data: memoryview, output: DecompressedBytes, magic: int, lenient: bool) -> tuple[int, bool, bool, int]:
     """The position behind the header, whether blocks are linked and checksummed, and how large they may be."""
     if len(data) < 7 or data[:4] != _LZ4_MAGIC:
         raise output.damaged("no lz4 frame begins here")
@@ -304,7 +304,7 @@ def _zstd_decompressor() -> zstandard.ZstdDecompressor:
     return decompressor
 
 
-def unfold_zstd(data: memoryview, output: Output, *, magic: int, lenient: bool) -> None:  # noqa: ARG001
+def unfold_zstd(data: memoryview, output: DecompressedBytes, *, magic: int, lenient: bool) -> None:  # noqa: ARG001
     """Frame behind frame, in steps that fit into what is left below the cap, whatever they unfold to; the last ones by a few MiB not."""
     decompressor = _zstd_decompressor()
     position = 0

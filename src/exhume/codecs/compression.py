@@ -13,7 +13,7 @@ from typing import Protocol
 
 from exhume.codecs import compressed_streams as streams
 from exhume.codecs.batch_format import GZIP, LZ4, SNAPPY, UNCOMPRESSED, ZSTD
-from exhume.codecs.compressed_streams import AtOnce, Output
+from exhume.codecs.compressed_streams import AtOnce, DecompressedBytes
 from exhume.codecs.wire import Buffer
 from exhume.errors import DecompressionError, EncodeError
 
@@ -24,7 +24,7 @@ DEFAULT_CAP_BYTES = 256 * 1024 * 1024
 class Unfold(Protocol):
     """Adds what a stream unfolds to; raises `DamagedStream` where Kafka's reader of this magic fails, if not `lenient`."""
 
-    def __call__(self, data: memoryview, output: Output, *, magic: int, lenient: bool) -> None: ...
+    def __call__(self, data: memoryview, output: DecompressedBytes, *, magic: int, lenient: bool) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ def _copy(data: Buffer, magic: int) -> bytes:  # noqa: ARG001
     return bytes(data)
 
 
-def _take(data: memoryview, output: Output, *, magic: int, lenient: bool) -> None:  # noqa: ARG001
+def _take(data: memoryview, output: DecompressedBytes, *, magic: int, lenient: bool) -> None:  # noqa: ARG001
     output.add(data)
 
 
@@ -101,7 +101,7 @@ def decompress(codec: int, data: Buffer, *, magic: int, cap_bytes: int = DEFAULT
     whole = None if at_once is None else at_once(data)
     if whole is not None:
         return whole
-    output = Output(cap_bytes)
+    output = DecompressedBytes(cap_bytes)
     row.unfold(memoryview(data), output, magic=magic, lenient=lenient)
     return output.finish()
 

@@ -30,7 +30,7 @@ from exhume.topic.retention import Retention
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ExplanationRequest:
     """A group, the moment and the rules to explain it by; `moment` are the arguments of a command that name the same moment."""
 
     group: str
@@ -39,7 +39,7 @@ class Request:
     retention: Retention
 
 
-def explain(logs: TopicLogs, asked: Request, names: TopicNames, places: Sequence[str]) -> pa.Table:
+def explain(logs: TopicLogs, asked: ExplanationRequest, names: TopicNames, places: Sequence[str]) -> pa.Table:
     """The page about a group, as `explanation.page.EXPLANATION`; its commands read `places`.
 
     Raises:

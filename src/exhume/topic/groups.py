@@ -29,7 +29,7 @@ from exhume.replay.topic_names import TopicNames, read_topics_file
 from exhume.topic.logs import TopicLogs
 
 if TYPE_CHECKING:
-    from exhume.analysis.assignment.verdicts import Assignments
+    from exhume.analysis.assignment.verdicts import AssignmentTables
 
 
 def memberships(logs: TopicLogs, groups: Collection[str] | None) -> Iterator[Membership]:
@@ -102,7 +102,7 @@ def assignments(
     release: str | None,
     topics_file: PathOrUri | None,
     every: bool,
-) -> Assignments:
+) -> AssignmentTables:
     """Who was assigned what, who should have been, and which assignor explains it; every assignment, or the last of each group.
 
     Raises:

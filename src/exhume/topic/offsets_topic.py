@@ -35,7 +35,7 @@ from exhume.topic.retention import now_or_given_ms, retention_of
 from exhume.topic.states import GradedState
 
 if TYPE_CHECKING:
-    from exhume.analysis.assignment.verdicts import Assignments
+    from exhume.analysis.assignment.verdicts import AssignmentTables
     from exhume.analysis.detectors.inputs import Inputs
 
 
@@ -309,7 +309,7 @@ class OffsetsTopic:
         release: str | None = None,
         topics_file: PathOrUri | None = None,
         every: bool = False,
-    ) -> Assignments:
+    ) -> AssignmentTables:
         """Who was assigned what, who should have been, and which assignor explains it, for these groups (default: all with a member).
 
         `expected` is the name of an assignor, or `auto` for every one; `release` that of the Java client that leads a classic group, or of
@@ -369,7 +369,7 @@ class OffsetsTopic:
         retention = retention_of(self._logs.profile(release), retention_ms, release)
         names, at = self._logs.topic_names(topics_file), self._logs.moment(at_offset, at_time_ms, clock)
         arguments = moment_arguments(at_offset, at_time_ms, clock)
-        asked = explaining.Request(group, at, arguments, retention)
+        asked = explaining.ExplanationRequest(group, at, arguments, retention)
         return explaining.explain(self._logs, asked, names, self._places or ("PATH",))
 
     def reset_plan(

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exhume.analysis.removals.causes import WINDOWS
-from exhume.analysis.removals.tombstones import Moment, OffsetTombstone, OffsetTombstones
+from exhume.analysis.removals.tombstones import OffsetTombstone, OffsetTombstones, RemovalMoment
 
 TIMES_MS = st.sampled_from([0, 1, WINDOWS.together_ms - 1, WINDOWS.together_ms, WINDOWS.together_ms + 1, 9_999, 10_000, 10_001, 20_000])
 TOMBSTONES = st.builds(
@@ -21,7 +21,7 @@ TOMBSTONES = st.builds(
     is_with_group=st.booleans(),
 )
 MOMENTS = st.builds(
-    Moment,
+    RemovalMoment,
     group=st.sampled_from("abc"),
     topic=st.sampled_from(["orders", "payments"]),
     offsets_partition=st.sampled_from([None, 0, 7]),
@@ -29,11 +29,11 @@ MOMENTS = st.builds(
 )
 
 
-def is_same_act(each: OffsetTombstone, moment: Moment) -> bool:
+def is_same_act(each: OffsetTombstone, moment: RemovalMoment) -> bool:
     return each.group != moment.group and abs(each.timestamp_ms - moment.timestamp_ms) <= WINDOWS.together_ms
 
 
-def is_topic_deletion(each: OffsetTombstone, moment: Moment) -> bool:
+def is_topic_deletion(each: OffsetTombstone, moment: RemovalMoment) -> bool:
     if each.group == moment.group or each.topic != moment.topic:
         return False
     if each.offsets_partition == moment.offsets_partition:
@@ -43,7 +43,7 @@ def is_topic_deletion(each: OffsetTombstone, moment: Moment) -> bool:
 
 @given(st.lists(TOMBSTONES, max_size=12), MOMENTS, st.booleans(), st.booleans())
 def test_the_same_topic_of_another_group_is_found_where_it_is(
-    tombstones: list[OffsetTombstone], moment: Moment, is_one_act: bool, has_group_stayed: bool
+    tombstones: list[OffsetTombstone], moment: RemovalMoment, is_one_act: bool, has_group_stayed: bool
 ) -> None:
     expected = [
         each
@@ -61,7 +61,7 @@ def test_the_same_topic_of_another_group_is_found_where_it_is(
 
 
 @given(st.lists(TOMBSTONES, max_size=12), MOMENTS)
-def test_another_topic_of_another_group_is_found_where_it_is(tombstones: list[OffsetTombstone], moment: Moment) -> None:
+def test_another_topic_of_another_group_is_found_where_it_is(tombstones: list[OffsetTombstone], moment: RemovalMoment) -> None:
     expected = [each for each in tombstones if is_same_act(each, moment) and each.topic != moment.topic]
 
     found = OffsetTombstones(tombstones).of_other_topics(moment)
@@ -74,7 +74,7 @@ def test_another_topic_of_another_group_is_found_where_it_is(tombstones: list[Of
 def test_they_travel_between_processes() -> None:
     tombstone = OffsetTombstone(5, "a", "orders", 0, 1)
     tombstones = OffsetTombstones([tombstone])
-    moment = Moment("b", "orders", 0, 5)
+    moment = RemovalMoment("b", "orders", 0, 5)
     assert tombstones.of_same_topic(moment) == tombstone
 
     assert pickle.loads(pickle.dumps(tombstones)).of_same_topic(moment) == tombstone

@@ -71,7 +71,7 @@ _LEADERS_BY_VERSION = {
 
 
 @dataclass(frozen=True, slots=True)
-class Assignments:
+class AssignmentTables:
     """The verdicts on groups (`ASSIGNMENT_VERDICTS`) and their partitions (`ASSIGNMENT_PARTITIONS`)."""
 
     verdicts: pa.Table
@@ -297,9 +297,9 @@ def is_round(step: Membership, before: Membership | None) -> bool:
     return step.target_epoch is not None and step.target_epoch != before.target_epoch
 
 
-def tables_of(checks: Sequence[Check]) -> Assignments:
+def tables_of(checks: Sequence[Check]) -> AssignmentTables:
     """These checks as tables, in their order."""
-    return Assignments(
+    return AssignmentTables(
         table_of(ASSIGNMENT_VERDICTS, [check.verdict for check in checks]),
         table_of(ASSIGNMENT_PARTITIONS, [row for check in checks for row in check.partitions]),
     )

@@ -23,7 +23,7 @@ from exhume.analysis.removals.evidence import (
     RemovedOffset,
 )
 from exhume.analysis.removals.judge import judge
-from exhume.analysis.removals.tombstones import Moment
+from exhume.analysis.removals.tombstones import RemovalMoment
 from exhume.codecs.record_types import number_of, role_of
 from exhume.replay.expiry import SIMPLE_GROUP, ExpiryStart, GroupForExpiry, expiry_start
 from exhume.replay.profiles import JavaProfile
@@ -68,7 +68,7 @@ class JudgedRemoval:
         time_ms, evidence = self.timestamp_ms, self.evidence
         if time_ms is None:
             return False
-        moments = (Moment(evidence.group, topic, evidence.offsets_partition, time_ms) for topic in evidence.topics)
+        moments = (RemovalMoment(evidence.group, topic, evidence.offsets_partition, time_ms) for topic in evidence.topics)
         return any(evidence.tombstones.of_other_topics(moment) is not None for moment in moments)
 
     def first_after(self, key: KeyHistory) -> Change | None:

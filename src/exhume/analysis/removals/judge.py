@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from exhume.analysis.removals.causes import WINDOWS, Age, ExpiryKind, Judgement, KnownRetention
 from exhume.analysis.removals.evidence import GroupTombstone, KeptOffset, RemovalEvidence, RemovalRules, RemovedOffset
-from exhume.analysis.removals.tombstones import Moment, OffsetTombstone
+from exhume.analysis.removals.tombstones import OffsetTombstone, RemovalMoment
 from exhume.analysis.times import show_time
 from exhume.codecs.record_types import GROUP_METADATA
 from exhume.durations import MINUTE_MS
@@ -288,8 +288,8 @@ class _Judging:
         """An offset of another topic that another group lost at the same moment."""
         return self.evidence.tombstones.of_other_topics(self._moment(removed))
 
-    def _moment(self, removed: RemovedOffset) -> Moment:
-        return Moment(self.evidence.group, removed.topic, self.evidence.offsets_partition, removed.timestamp_ms or 0)
+    def _moment(self, removed: RemovedOffset) -> RemovalMoment:
+        return RemovalMoment(self.evidence.group, removed.topic, self.evidence.offsets_partition, removed.timestamp_ms or 0)
 
     def _here(self, other: OffsetTombstone) -> tuple[int, ...]:
         """Its record, where it is of this log."""

@@ -25,7 +25,7 @@ class OffsetTombstone(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class RemovalMoment:
     """The time of a tombstone."""
 
     group: str
@@ -46,7 +46,7 @@ class OffsetTombstones:
     def __getstate__(self) -> dict[str, Sequence[OffsetTombstone]]:
         return {"all": self.all}
 
-    def of_same_topic(self, moment: Moment, *, is_one_act: bool = False, has_group_stayed: bool = False) -> OffsetTombstone | None:
+    def of_same_topic(self, moment: RemovalMoment, *, is_one_act: bool = False, has_group_stayed: bool = False) -> OffsetTombstone | None:
         """A tombstone of the topic that was written for another group: by the same act, or by another coordinator at about that time.
 
         One coordinator removes the offsets of a topic from all of its groups at once. `is_one_act` wants that of others, too, and
@@ -62,7 +62,7 @@ class OffsetTombstones:
                 return first
         return None
 
-    def of_other_topics(self, moment: Moment) -> OffsetTombstone | None:
+    def of_other_topics(self, moment: RemovalMoment) -> OffsetTombstone | None:
         """A tombstone of any other topic that was written for another group by the same act; of this offsets partition if there is one."""
         within_ms = WINDOWS.together_ms
         for place in (moment.offsets_partition, _ANYWHERE):
@@ -106,17 +106,17 @@ class OffsetTombstones:
 _ANYWHERE = object()
 
 
-def _ends(tombstones: Sequence[OffsetTombstone], moment: Moment, within_ms: int) -> tuple[int, int]:
+def _ends(tombstones: Sequence[OffsetTombstone], moment: RemovalMoment, within_ms: int) -> tuple[int, int]:
     first = bisect_left(tombstones, moment.timestamp_ms - within_ms, key=_time)
     return first, bisect_right(tombstones, moment.timestamp_ms + within_ms, lo=first, key=_time)
 
 
-def _count(tombstones: Sequence[OffsetTombstone], moment: Moment, within_ms: int) -> int:
+def _count(tombstones: Sequence[OffsetTombstone], moment: RemovalMoment, within_ms: int) -> int:
     first, end = _ends(tombstones, moment, within_ms)
     return end - first
 
 
-def _within(tombstones: Sequence[OffsetTombstone], moment: Moment, within_ms: int) -> Iterator[OffsetTombstone]:
+def _within(tombstones: Sequence[OffsetTombstone], moment: RemovalMoment, within_ms: int) -> Iterator[OffsetTombstone]:
     first, end = _ends(tombstones, moment, within_ms)
     return map(tombstones.__getitem__, range(first, end))
 
