@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import io
 import os
 import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -33,6 +35,7 @@ def run(*arguments: str, home: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-m", "exhume", *arguments], check=False, capture_output=True, text=True, env=environment)
 
 
+@pytest.mark.slow
 def test_what_is_compiled_ahead_is_kept_in_the_cache_of_the_user(tmp_path: Path) -> None:
     done = run("warmup", home=tmp_path)
 
@@ -55,27 +58,26 @@ def test_without_a_place_to_keep_it_code_is_made_for_each_process(tmp_path: Path
 
 
 def test_code_is_kept_for_the_sources_it_was_made_of_and_their_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    package = tmp_path / "here"
     for room in kernel_cache.KERNEL_ROOMS:
-        (tmp_path / room).mkdir(parents=True)
-    (tmp_path / kernel_cache.KERNEL_ROOMS[0] / "module.py").write_text("one")
+        (package / room).mkdir(parents=True)
+    (package / kernel_cache.KERNEL_ROOMS[0] / "module.py").write_text("one")
     for module in kernel_cache.KERNEL_FACTS:
-        (tmp_path / module).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / module).write_text("NUMBER = 1")
-    monkeypatch.setattr(kernel_cache, "_PACKAGE", tmp_path)
+        (package / module).parent.mkdir(parents=True, exist_ok=True)
+        (package / module).write_text("NUMBER = 1")
+    monkeypatch.setattr(kernel_cache, "_PACKAGE", package)
     first = kernel_cache.directory.__wrapped__()
 
-    (tmp_path / kernel_cache.KERNEL_ROOMS[0] / "module.py").write_text("another")
+    (package / kernel_cache.KERNEL_ROOMS[0] / "module.py").write_text("another")
 
     assert kernel_cache.directory.__wrapped__() != first
     assert first.parent == kernel_cache.directory.__wrapped__().parent
     for module in kernel_cache.KERNEL_FACTS:
         before = kernel_cache.directory.__wrapped__()
-        (tmp_path / module).write_text("NUMBER = -1")
+        (package / module).write_text("NUMBER = -1")
         assert kernel_cache.directory.__wrapped__() != before
 
-    (tmp_path / "elsewhere").mkdir()
-    for top in ("analysis", "codecs", "replay"):
-        shutil.copytree(tmp_path / top, tmp_path / "elsewhere" / top)
+    shutil.copytree(package, tmp_path / "elsewhere")
     second = kernel_cache.directory.__wrapped__()
     monkeypatch.setattr(kernel_cache, "_PACKAGE", tmp_path / "elsewhere")
     assert kernel_cache.directory.__wrapped__() != second
@@ -100,22 +102,35 @@ def test_code_of_a_package_in_a_zip_is_kept_for_its_content_and_its_place(monkey
 
 def test_what_kernels_are_made_of_lies_in_their_rooms() -> None:
     package = Path(exhume.__file__).parent
-    rooms = [f"exhume.{room.replace('/', '.')}" for room in kernel_cache.KERNEL_ROOMS]
-    facts = [f"exhume.{module.removesuffix('.py').replace('/', '.')}" for module in kernel_cache.KERNEL_FACTS]
-    made = re.compile(r"^@(kernel|inlined)\b", re.MULTILINE)
-    imported = re.compile(r"^from (exhume[.\w]*) import (\w+)", re.MULTILINE)
+    rooms = [package / room for room in kernel_cache.KERNEL_ROOMS]
+    facts = [package / module for module in kernel_cache.KERNEL_FACTS]
+    sources = {path: path.read_text(encoding="utf-8") for path in package.rglob("*.py")}
+    decorated = re.compile(r"^@(kernel|inlined)\b", re.MULTILINE)
+    #: A kernel made of a plain function of a module beside it.
+    wrapped = re.compile(r"\bkernel\((\w+)\.\w+\)")
 
-    with_kernels = [path for path in package.rglob("*.py") if made.search(path.read_text())]
-    undecodable_records = {
-        (path.name, module)
+    with_kernels = {path for path, source in sources.items() if decorated.search(source)}
+    with_kernels |= {path.with_name(f"{module}.py") for path, source in sources.items() for module in wrapped.findall(source)}
+    from_elsewhere = {
+        (path.name, used.relative_to(package).as_posix())
         for path in with_kernels
-        for module, name in imported.findall(path.read_text())
-        if module not in facts and not any(f"{module}.{name}".startswith(room) for room in rooms)
+        for used in _imported(package, sources[path])
+        if used.parent not in rooms and used not in facts
     }
 
-    assert len(with_kernels) > 10
-    assert all(path.parent in [package / room for room in kernel_cache.KERNEL_ROOMS] for path in with_kernels)
-    assert not undecodable_records
+    assert {path.parent for path in with_kernels} == {*rooms}
+    assert all(path in sources for path in facts)
+    assert not from_elsewhere
+
+
+def _imported(package: Path, source: str) -> Iterator[Path]:
+    """Yield the modules of the package that this source imports, or imports names from."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("exhume."):
+            module = package.parent.joinpath(*str(node.module).split("."))
+            for name in node.names:
+                inner = module / f"{name.name}.py"
+                yield inner if inner.exists() else module / "__init__.py" if module.is_dir() else module.with_suffix(".py")
 
 
 @pytest.fixture
@@ -130,6 +145,7 @@ class Terminal(io.StringIO):
         return True
 
 
+@pytest.mark.slow
 def test_whoever_watches_is_told_why_a_cold_cache_takes_its_time(tmp_path: Path, log: Path) -> None:
     def told() -> list[str]:
         """What a terminal shows of standard error, while standard output is a pipe."""

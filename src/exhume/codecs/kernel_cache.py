@@ -18,7 +18,7 @@ from zipfile import ZipFile
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 #: All kernels live in these directories.
-KERNEL_ROOMS = ("codecs/kernels", "replay/survivors", "analysis/detectors/following")
+KERNEL_ROOMS = ("codecs/kernels", "replay/survivors", "analysis/detectors/commit_loops")
 #: From elsewhere they take numbers of these modules alone.
 KERNEL_FACTS = (
     "codecs/batch_format.py",
