@@ -29,13 +29,18 @@ COMMON, NEWER, LEGACY = ((1, 3), (1, 3), (1, 1), (0, 0)), ((1, 3), (1, 4), (1, 4
 
 _SUBSCRIPTION = encode_subscription(0, {"topics": ["orders"]})
 
-#: More examples for a run by hand: EXHUME_EXAMPLES=50 takes fifty times as many.
-TIMES = int(os.environ.get("EXHUME_EXAMPLES", "1"))
+#: More examples for a run by hand, or fewer for a short one: EXHUME_EXAMPLES=50 takes fifty times as many.
+TIMES = float(os.environ.get("EXHUME_EXAMPLES", "1"))
+
+
+def times(count: int) -> int:
+    """Return `count` times EXHUME_EXAMPLES, at least 1."""
+    return max(1, round(TIMES * count))
 
 
 def examples(count: int) -> settings:
     """So many examples, however long one takes."""
-    return settings(max_examples=TIMES * count, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    return settings(max_examples=times(count), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 # Records

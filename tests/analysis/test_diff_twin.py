@@ -15,6 +15,7 @@ from exhume.replay.state import CoordinatorState, LazyTables
 from exhume.replay.state_tables import SCHEMAS, table
 from tests.judges import corpus
 from tests.naive import diff as naive
+from tests.strategies import times
 
 #: Texts that are ordered one way by code points, another by UTF-16; and such that JSON has to escape.
 TEXTS = (None, "", "a", "b", "ab", "\U0001f600", "\uffff", "\xe9", "\x00", 'say "so"\n', "\u2028")
@@ -69,7 +70,7 @@ def changed(random_of: random.Random, name: str, rows: list[dict[str, Any]]) -> 
     return left
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(times(60)))
 def test_random_states_differ_as_they_do_row_by_row(seed: int) -> None:
     random_of = random.Random(seed)
     rows = {name: [row_of(random_of, SCHEMAS[name]) for _ in range(random_of.randrange(40))] for name in COMPARED}

@@ -15,6 +15,8 @@ from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Self
 
+from tests.patience import PATIENCE_SECONDS
+
 from .kafka import Kafka, KafkaFailed, installed, tail
 
 _LOG4J = """log4j.rootLogger=INFO, out
@@ -22,8 +24,6 @@ log4j.appender.out=org.apache.log4j.ConsoleAppender
 log4j.appender.out.layout=org.apache.log4j.PatternLayout
 log4j.appender.out.layout.ConversionPattern=[%d] %p %m (%c)%n
 """
-_START_SECONDS = 120
-_STOP_SECONDS = 30
 _TOPIC_ID = "partition.metadata"
 
 
@@ -35,7 +35,7 @@ class _JavaProcess:
         with output.open("ab") as file:
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT)
 
-    def wait_until(self, condition: Callable[[], bool], what: str, seconds: float = _START_SECONDS) -> None:
+    def wait_until(self, condition: Callable[[], bool], what: str, seconds: float = PATIENCE_SECONDS) -> None:
         """Return once `condition` holds. An OSError in it counts as "not yet": a port may be open before the broker serves it.
 
         Raises:
@@ -52,7 +52,7 @@ class _JavaProcess:
     def stop(self) -> None:
         self._process.terminate()
         try:
-            self._process.wait(_STOP_SECONDS)
+            self._process.wait(PATIENCE_SECONDS)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()

@@ -17,6 +17,7 @@ from typing import Any, Self
 from exhume.codecs.offsets_topic import offsets_partition_of
 from exhume.codecs.wire import Reader, Writer
 from tests.judges.broker_answers import FAILED_LOAD, LATE_ERROR
+from tests.patience import PATIENCE_SECONDS
 
 from .broker import Broker
 from .protocol import (
@@ -45,7 +46,6 @@ ERRORS = {
     88: "unstable_offset_commit",
 }
 _NOT_LOADED = {"coordinator_load_in_progress", "coordinator_not_available", "not_coordinator"}
-_ANSWER_SECONDS = 30
 
 #: (topic, partition)
 TopicPartition = tuple[str, int]
@@ -55,7 +55,7 @@ class Client:
     """A connection to the broker on this port of the loopback. Use it in a `with` statement."""
 
     def __init__(self, port: int) -> None:
-        self._socket = socket.create_connection(("127.0.0.1", port), _ANSWER_SECONDS)
+        self._socket = socket.create_connection(("127.0.0.1", port), PATIENCE_SECONDS)
         self._correlation_id = 0
         try:
             known = self._call(API_VERSIONS, 0, {})["api_keys"]

@@ -23,12 +23,12 @@ import pytest
 
 from tests.judges.broker_answers import release_numbers
 from tests.judges.kafka_dump import DumpedSegment, parse_dump
+from tests.patience import PATIENCE_SECONDS
 
 #: The coordinators of the tests, by their names in `state`: a release; 3.9.1 has two.
 COORDINATORS = ("0.10.2.2", "1.1.1", "2.8.2", "3.9.1", "3.9.1-new", "4.0.0", "4.3.0")
 
 _GET_JAVA = "Debian, Ubuntu: apt-get install openjdk-17-jre-headless. macOS: brew install openjdk@17"
-_TOOL_SECONDS = 120
 
 
 class KafkaFailed(Exception):
@@ -71,10 +71,10 @@ class Kafka:
                 capture_output=True,
                 encoding="utf-8",
                 errors="replace",
-                timeout=_TOOL_SECONDS,
+                timeout=PATIENCE_SECONDS,
             )
         except subprocess.TimeoutExpired as error:
-            raise KafkaFailed(f"{main} of {self.release} took more than {_TOOL_SECONDS} s") from error
+            raise KafkaFailed(f"{main} of {self.release} took more than {PATIENCE_SECONDS} s") from error
         if done.returncode:
             raise KafkaFailed(f"{main} of {self.release} ended with status {done.returncode}:\n{tail(done.stdout)}\n{tail(done.stderr)}")
         return done
@@ -121,7 +121,7 @@ def _java_17() -> str:
     java = shutil.which("java")
     if java is None:
         pytest.skip(f"Java is missing; Kafka needs 17 or later. {_GET_JAVA}")
-    says = subprocess.run([java, "-version"], check=False, capture_output=True, text=True, timeout=_TOOL_SECONDS).stderr
+    says = subprocess.run([java, "-version"], check=False, capture_output=True, text=True, timeout=PATIENCE_SECONDS).stderr
     found = re.search(r'version "(\d+)', says)
     if found is None or int(found[1]) < 17:
         pytest.skip(f"{java} is older than 17, which Kafka needs. {_GET_JAVA}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import struct
 import subprocess
@@ -17,6 +18,7 @@ import pytest
 from exhume.codecs.batch_writer import NewRecord, encode_batch
 from exhume.fixtures.log_writer import PartitionWriter, offset_commit
 from tests.cli.conftest import TIME_MS, command
+from tests.patience import PATIENCE_SECONDS, cpu_seconds
 
 
 @pytest.fixture(scope="module")
@@ -38,9 +40,14 @@ def started(*arguments: str | Path) -> subprocess.Popen[str]:
     return subprocess.Popen(command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
+def _cpu_seconds_of_ended_children() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
 @pytest.fixture
 def interrupted() -> Callable[..., tuple[int, str, float]]:
-    """Interrupts a command that is at work: exit code, what it said, and how many seconds it took to end."""
+    """Interrupt a command at work. Return its exit code, its standard error, and the processor seconds until its end."""
 
     def interrupt(*arguments: str | Path, waits_for_output: bool) -> tuple[int, str, float]:
         with started(*arguments) as process:
@@ -48,12 +55,13 @@ def interrupted() -> Callable[..., tuple[int, str, float]]:
             if waits_for_output:
                 process.stdout.readline()
             else:
-                time.sleep(1.5)
+                while process.poll() is None and cpu_seconds(process.pid) < 1.5:
+                    time.sleep(0.05)
             assert process.poll() is None, "it must be at work still"
-            at = time.monotonic()
+            before = cpu_seconds(process.pid) + _cpu_seconds_of_ended_children()
             process.send_signal(signal.SIGINT)
-            _, said = process.communicate(timeout=20)
-            return process.returncode, said, time.monotonic() - at
+            _, said = process.communicate(timeout=PATIENCE_SECONDS)
+            return process.returncode, said, _cpu_seconds_of_ended_children() - before
 
     return interrupt
 
@@ -97,7 +105,7 @@ def work(arguments):
 app.run = work
 app.main()
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=15)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS)
 
     assert (done.returncode, done.stderr) == (130, "")
 
@@ -120,7 +128,7 @@ def compiling():
 sys.argv = ["exhume", "compiling"]
 app.main()
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=15)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS)
 
     assert (done.returncode, done.stderr) == (130, "interrupted\n")
 
@@ -143,7 +151,7 @@ def test_a_reader_that_leaves_ends_a_command_without_a_word(large_log: Path, arg
         process.stdout.readline()
         process.stdout.close()
         said = process.stderr.read()
-        process.wait(timeout=20)
+        process.wait(timeout=PATIENCE_SECONDS)
 
     assert (process.returncode, said) == (141, "")
 

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rich.text import Text
 
@@ -20,6 +20,7 @@ from exhume.cli.options import Output
 from exhume.cli.render import render
 from exhume.cli.tables import PLAIN_PAGE_ROWS
 from exhume.errors import EvidenceError, RequestError
+from tests.strategies import examples
 
 HOSTILE = "a\x1b]0;title\x07\u202e\u200b\x85\u2028[red]b[/red]"
 
@@ -153,7 +154,7 @@ def test_a_lone_surrogate_in_embedded_json_survives(written: Any) -> None:
     assert json.loads(written(table(evidence=pa.array(['"\\ud800"']).cast(pa.json_())), Output.jsonl)) == {"evidence": "\ud800"}
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(st.lists(st.tuples(st.none() | st.text(), st.none() | st.binary(), st.none() | st.integers(-(2**63), 2**63 - 1))))
 def test_every_row_comes_back_from_json_lines(tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[Any, ...]]) -> None:
     names = ("text", "raw", "number")

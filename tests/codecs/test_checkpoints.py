@@ -182,11 +182,11 @@ def test_a_file_of_absurd_size_is_refused(read: Callable[[bytes], object]) -> No
 
 
 def test_a_property_of_very_many_lines_takes_no_longer_than_its_bytes() -> None:
-    start = time.monotonic()
+    start = time.process_time()
 
     read_meta_properties(b"a=\\\n" + b"b\\\n" * 300_000)
 
-    assert time.monotonic() - start < 10
+    assert time.process_time() - start < 10
 
 
 @pytest.mark.parametrize("read", READERS)

@@ -10,12 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.strategies import TIMES
+from tests.patience import PATIENCE_SECONDS
+from tests.strategies import times
+
+pytestmark = pytest.mark.slow
 
 _ROOT = Path(__file__).resolve().parents[2]
 _EXAMPLES = 150
-#: Most of a run goes into the first one, which compiles.
-_SECONDS = 600 + 60 * TIMES
+#: Compiling takes most of a run.
+_SECONDS = 2 * PATIENCE_SECONDS + times(60)
 
 
 def run(request: pytest.FixtureRequest, directory: Path, seed: int, examples: int, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -37,7 +40,7 @@ def run(request: pytest.FixtureRequest, directory: Path, seed: int, examples: in
 
 def test_hostile_bytes_keep_every_kernel_within_its_arrays(request: pytest.FixtureRequest, tmp_path: Path) -> None:
     """EXHUME_RANDOM_SEED makes other logs, EXHUME_EXAMPLES more of them."""
-    examples = _EXAMPLES * TIMES
+    examples = times(_EXAMPLES)
     done = run(request, tmp_path, int(os.environ.get("EXHUME_RANDOM_SEED", "0")) << 32, examples)
 
     assert done.returncode == 0, done.stderr

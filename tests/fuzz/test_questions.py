@@ -14,7 +14,7 @@ from exhume.errors import ExhumeError
 from tests.fuzz.mutations import segments_of
 from tests.fuzz.runner import write_example
 from tests.judges import corpus
-from tests.strategies import TIMES
+from tests.strategies import times
 
 _EXAMPLES = 25
 _ASKED = 8
@@ -56,7 +56,7 @@ _RELEASES = ("0.9.0.1", "0.11.0.3", "2.8.2", "3.7.0", "3.9.1", "4.0.0", "4.3.0")
 _TIMES_MS = (-1, 0, 1_600_000_000_000, 1_750_000_000_000, 2**63 - 1)
 
 
-@pytest.mark.parametrize("example", range(_EXAMPLES * TIMES))
+@pytest.mark.parametrize("example", range(times(_EXAMPLES)))
 def test_every_question_ends_in_an_answer_or_in_one_clear_error(tmp_path: Path, capsys: pytest.CaptureFixture[str], example: int) -> None:
     """EXHUME_RANDOM_SEED makes other logs, EXHUME_EXAMPLES more of them."""
     random = Random((int(os.environ.get("EXHUME_RANDOM_SEED", "0")) << 32) + example)

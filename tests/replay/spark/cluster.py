@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.patience import PATIENCE_SECONDS
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _ROOT = Path(__file__).resolve().parents[3]
-_START_SECONDS = 60
 _MASTER = re.compile(r"Starting Spark master at (spark://\S+)")
 _WORKER = re.compile(r"Successfully registered with master")
 _EXECUTOR = b"CoarseGrainedExecutorBackend"
@@ -87,7 +88,7 @@ class _Process:
             return next((match for line in self._lines if (match := pattern.search(line))), None)
 
         with self._news:
-            assert self._news.wait_for(found, _START_SECONDS), "".join(self._lines)
+            assert self._news.wait_for(found, PATIENCE_SECONDS), "".join(self._lines)
             match = found()
         assert match is not None
         return match

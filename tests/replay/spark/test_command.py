@@ -24,6 +24,7 @@ from exhume.findings import SCHEMA as FINDINGS
 from exhume.fixtures import incidents
 from exhume.replay.spark.wide import plain_schema
 from tests.judges import corpus
+from tests.patience import PATIENCE_SECONDS
 
 PLACE = corpus.BUNDLED / "4.3.0-transactions" / "data"
 _ENVIRONMENT = os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "TERM": "xterm"}
@@ -75,7 +76,7 @@ def test_an_interrupt_ends_jobs_and_leaves_nothing_behind(java17: None, tmp_path
                     return
 
         threading.Thread(target=interrupt, daemon=True).start()
-        _, said = process.communicate(timeout=600)
+        _, said = process.communicate(timeout=PATIENCE_SECONDS)
         is_over.set()
     assert process.returncode == 130
     assert said.endswith("interrupted\n")

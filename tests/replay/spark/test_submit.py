@@ -20,6 +20,7 @@ import pytest
 import exhume
 from exhume.replay.spark.wide import plain_schema
 from tests.judges import corpus
+from tests.patience import PATIENCE_SECONDS
 from tests.replay.spark import cluster
 from tests.replay.spark.cluster import Cluster
 
@@ -81,7 +82,7 @@ def run(commands: str, machines: Cluster, directory: Path, *, python: Path) -> N
     }.items():
         commands = commands.replace(there, here)
     done = subprocess.run(
-        ["bash", "-euc", commands], cwd=directory, env=variables, capture_output=True, text=True, timeout=300, check=False
+        ["bash", "-euc", commands], cwd=directory, env=variables, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False
     )
     assert done.returncode == 0, done.stderr
 

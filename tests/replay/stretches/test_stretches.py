@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from exhume.codecs.log_directory import PartitionDirectory, discover
@@ -112,7 +112,7 @@ def test_bundled_logs_load_from_their_stretches(most_bytes: int, turn: int, comp
     compared["loads of stretches", "loads of whole logs"] += count
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+@strategies.examples(25)
 @given(
     batches=st.one_of(strategies.logs(strategies.healthy_batches()), strategies.transaction_logs(), strategies.old_logs()),
     most_bytes=st.sampled_from([100, 300, 5000]),
