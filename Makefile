@@ -5,7 +5,7 @@
 # The Python that .venv is made from: 3.11 or later.
 PYTHON ?= python3
 # More for pytest, such as: make test PYTEST_ARGS="-k tombstone"
-PYTEST_ARGS ?= -n 2 --dist loadfile
+PYTEST_ARGS ?= -n 2 --dist loadfile --no-loadscope-reorder
 # The tests that `make test` leaves to `make test-all`.
 LEFT_OUT := spark or broker or slow or corpus
 # The Kafka releases that `make jars` fetches: those whose brokers and tools the tests start.
@@ -30,15 +30,17 @@ help: ## show this list
 demo: $(VENV)/.package ## install, and reconstruct a real broker's log that comes with exhume
 	@$(BIN)/exhume demo
 
+# `exhume warmup` compiles the kernels once for all workers while the first tests run.
 test: $(VENV)/.test ## run the tests that need nothing but Python, in a few minutes
-	$(BIN)/pytest -m "not ($(LEFT_OUT))" $(PYTEST_ARGS)
+	@$(BIN)/exhume warmup 2> /dev/null & \
+	  EXHUME_EXAMPLES=$${EXHUME_EXAMPLES:-0.25} $(BIN)/pytest -m "not ($(LEFT_OUT))" $(PYTEST_ARGS)
 
 test-all: $(VENV)/.test ## run all tests; those on Spark need Java 17, those that start real brokers `make jars` too
 	@java -version 2>&1 | grep -Eq 'version "(1[7-9]|[2-9][0-9])' \
 	  || echo "Java 17 or later is missing: tests on Spark and those that start real brokers are skipped. $(GET_JAVA)"
 	@missing=; for release in $(RELEASES); do test -e "$(JARS)/$$release/.done" || missing="$$missing $$release"; done; \
 	  test -z "$$missing" || echo "Not in $(JARS), so that tests that start them are skipped: Kafka$$missing. Get them with: make jars"
-	$(BIN)/pytest $(PYTEST_ARGS)
+	@$(BIN)/exhume warmup 2> /dev/null & $(BIN)/pytest $(PYTEST_ARGS)
 
 check: $(VENV)/.test $(VENV)/.lint ## formatting, lint, types, import contracts
 	$(BIN)/ruff format --check .

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
+import resource
 import signal
 import sys
 from collections import Counter
@@ -16,8 +18,12 @@ from tests import bundled, s3_server
 from tests.compared import Compared
 
 _PR_SET_THP_DISABLE = 41
+#: Files with tests of kernels contain one of these names.
+_KERNELS = re.compile(r"tests\.twins|least_compiled_bytes|exhume\.codecs\.kernels|exhume\.replay\.survivors")
 
 _COMPARED = pytest.StashKey[Compared]()
+#: Worker -> its peak memory in bytes.
+_PEAKS = pytest.StashKey[dict[str, int]]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -28,15 +34,28 @@ def pytest_configure(config: pytest.Config) -> None:
         # Large pages would make the tables of each small log take tens of megabytes.
         ctypes.CDLL(None).prctl(_PR_SET_THP_DISABLE, 1, 0, 0, 0)
     config.stash[_COMPARED] = Counter()
+    config.stash[_PEAKS] = {}
     if not hasattr(config, "workerinput"):
         # Workers of a distributed run take the directory of the process that started them.
         bundled.share()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--show-memory", action="store_true", help="show the peak memory of each process at the end")
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Spark needs Java, so a test that asks for Java is one on Spark."""
     if "java17" in getattr(item, "fixturenames", ()):
         item.add_marker(pytest.mark.spark)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put files that call kernels last: `make test` compiles kernels meanwhile. Put files with long tests first of the others."""
+    is_long = {item.path for item in items if any(item.get_closest_marker(name) for name in ("spark", "broker", "slow"))}
+    calls_kernels = {path for path in {item.path for item in items} if _KERNELS.search(path.read_text(encoding="utf-8"))}
+    items.sort(key=lambda item: (item.path in calls_kernels, item.path not in is_long))
 
 
 @pytest.fixture
@@ -67,6 +86,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     output = getattr(session.config, "workeroutput", None)
     if output is not None:
         output["compared"] = [[*key, count] for key, count in session.config.stash[_COMPARED].items()]
+        output["peak_bytes"] = _peak_bytes()
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -74,8 +94,22 @@ def pytest_testnodedown(node: Any, error: object) -> None:  # pytest-xdist calls
     for what, with_what, count in getattr(node, "workeroutput", {}).get("compared", ()):
         node.config.stash[_COMPARED][what, with_what] += count
 
+    peaks: dict[str, int] = node.config.stash[_PEAKS]
+    peaks[node.gateway.id] = getattr(node, "workeroutput", {}).get("peak_bytes", 0)
+
+
+def _peak_bytes() -> int:
+    """The peak memory of this process, without the processes that it started."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    if config.getoption("show_memory"):
+        terminalreporter.section("peak memory")
+        peaks = config.stash[_PEAKS]
+        for process, peak_bytes in [*sorted(peaks.items()), ("this process", _peak_bytes())]:
+            terminalreporter.write_line(f"{process:28} {peak_bytes / 1e6:>8.0f} MB")
     counts = config.stash[_COMPARED]
     if counts:
         terminalreporter.section("rows compared with what Kafka said")

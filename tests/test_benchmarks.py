@@ -23,7 +23,7 @@ def _files(directory: Path) -> dict[str, bytes]:
     return {str(path.relative_to(directory)): path.read_bytes() for path in sorted(directory.rglob("*")) if path.is_file()}
 
 
-@pytest.mark.parametrize(("codec", "release"), [("none", "2.8.2"), ("lz4", "4.3.0")])
+@pytest.mark.parametrize(("codec", "release"), [pytest.param("none", "2.8.2", marks=pytest.mark.slow), ("lz4", "4.3.0")])
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_a_load_comes_to_what_the_generator_says(tmp_path: Path, variant: str, codec: str, release: str) -> None:
     said = generate(tmp_path, variant=variant, megabytes=1, codec=codec)

@@ -23,12 +23,15 @@ from exhume.topic import OffsetsTopic
 from tests.judges import corpus
 
 T0_MS = 1_700_000_000_000
-REPLICAS = [
-    pytest.param(data, id=f"{case.name}{'/' if name else ''}{name}")
-    for case in corpus.cases(corpus.BUNDLED)
-    if "/" not in case.name
-    for name, data in case.data_directories.items()
-]
+REPLICAS = corpus.mostly_slow(
+    (
+        pytest.param(data, id=f"{case.name}{'/' if name else ''}{name}")
+        for case in corpus.cases()
+        if "/" not in case.name
+        for name, data in case.data_directories.items()
+    ),
+    one_of=4,
+)
 commit = partial(offset_commit, commit_timestamp_ms=T0_MS)
 
 

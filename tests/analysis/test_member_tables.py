@@ -79,7 +79,7 @@ def _check(key: bytes, value: bytes, member_table: member_tables.MemberTable) ->
 
 
 @pytest.mark.parametrize("least_kernel_bytes", [0, sys.maxsize], ids=["by kernels", "plainly"])
-@pytest.mark.parametrize("case", corpus.cases(corpus.BUNDLED), ids=lambda case: case.name)
+@pytest.mark.parametrize("case", corpus.sweep(corpus.cases()))
 def test_a_roster_says_what_the_members_say(case: corpus.Case, least_kernel_bytes: int) -> None:
     options = ReadOptions(least_compiled_bytes=least_kernel_bytes)
     for data in case.data_directories.values():

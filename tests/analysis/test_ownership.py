@@ -20,11 +20,9 @@ from tests.judges import corpus
 Rows = list[dict[str, Any]]
 KINDS = {"away": "assigned"}
 #: 3.7 wrote what no later release can read.
-CASES = [
-    pytest.param(case, id=case.name)
-    for case in corpus.cases(corpus.BUNDLED)
-    if not (case.is_random or case.is_fact or case.name == "3.7.2-consumer-groups")
-]
+CASES = corpus.sweep(
+    (case for case in corpus.cases() if not (case.is_random or case.is_fact or case.name == "3.7.2-consumer-groups")), one_of=4
+)
 
 
 def owners(directory: Path, append: Callable[[PartitionWriter], object] | None = None, **options: Any) -> Rows:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import exhume
@@ -20,8 +20,10 @@ from exhume.codecs.record_types import COMMIT, encode_key, encode_value
 from exhume.codecs.records import read_records
 from exhume.codecs.wire import InvalidUtf8
 from exhume.fixtures.log_writer import KeyValue, PartitionWriter, group_metadata, offset_commit, tombstone
+from tests.judges import corpus
+from tests.strategies import examples
 
-DATA = Path(__file__).parent.parent / "data"
+DATA = corpus.BUNDLED
 
 Row = AnnotationRow
 
@@ -250,7 +252,7 @@ def test_every_row_says_where_it_comes_from(tmp_path: Path) -> None:
     assert {(row["offsets_partition"], row["path"], row["record_offset"]) for row in rows} == {(0, str(log), 0)}
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(key=st.none() | st.binary(max_size=40), value=st.none() | st.binary(max_size=60), magic=st.sampled_from([0, 1, 2]))
 def test_any_key_and_any_value_are_covered(key: bytes | None, value: bytes | None, magic: int) -> None:
     from exhume.codecs.batch_writer import NewRecord, encode_batch

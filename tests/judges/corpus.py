@@ -32,6 +32,8 @@ from .broker_answers import Coordinator, Expectation, read_answers, read_json
 from .kafka_dump import DumpedSegment, read_dump
 
 BUNDLED = bundled.unpacked()
+#: The shares of all log directories, as parameters of a test. All but the first are `slow`.
+SHARES = [pytest.param(share, marks=[] if share == 0 else pytest.mark.slow) for share in range(8)]
 WHOLE = Path(os.environ["EXHUME_CORPUS"]) if os.environ.get("EXHUME_CORPUS") else None
 
 
@@ -176,15 +178,27 @@ def answer_files(
                     yield file
 
 
-def data_directories(root: Path = BUNDLED) -> list[Path]:
-    """Every log directory under this root."""
-    return sorted({data for case in cases(root) for data in case.data_directories.values()})
+def data_directories(root: Path = BUNDLED, share: int | None = None) -> list[Path]:
+    """Return the log directories under this root: all, or one of their `SHARES`."""
+    found = sorted({data for case in cases(root) for data in case.data_directories.values()})
+    return found if share is None else found[share :: len(SHARES)]
 
 
 def dump_files(root: Path = BUNDLED) -> Iterator[DumpFile]:
     """Every dump under this root."""
     for case in cases(root):
         yield from case.dumps()
+
+
+def sweep(cases: Iterable[Case], one_of: int = 8) -> list[Any]:
+    """Return stories as parameters of a test. One in `one_of` runs always, the others are `slow`."""
+    return mostly_slow([pytest.param(case, id=case.name) for case in cases], one_of)
+
+
+def mostly_slow(parameters: Iterable[Any], one_of: int = 8) -> list[Any]:
+    """Mark parameters of a test as `slow`, except one in `one_of`."""
+    slow = [pytest.mark.slow]
+    return [pytest.param(*each.values, id=each.id, marks=slow if number % one_of else ()) for number, each in enumerate(parameters)]
 
 
 def parameters(files: Iterable[AnswerFile | DumpFile]) -> list[Any]:

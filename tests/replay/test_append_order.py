@@ -32,7 +32,7 @@ def times_of(directory: Path) -> list[int]:
     return [0, times[len(times) // 2], times[-1]] if times else [0]
 
 
-@pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in corpus.cases(corpus.BUNDLED)])
+@pytest.mark.parametrize("case", corpus.sweep(corpus.cases()))
 def test_kernels_find_the_same_order(case: corpus.Case) -> None:
     for directory in case.data_directories.values():
         for time_ms in times_of(directory):

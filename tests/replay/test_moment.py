@@ -91,12 +91,12 @@ def rows_of(answer: CoordinatorState) -> dict[str, Any]:
 
 
 CUT_LOGS = [
-    ("random/classic-txn-3.5-103", ("2.8.2", "4.3.0")),
+    pytest.param("random/classic-txn-3.5-103", ("2.8.2", "4.3.0"), marks=pytest.mark.slow),
     ("random/classic-plain-0.9-101", ("0.10.2.2",)),
     ("random/consumer-4.0-105", ("4.3.0",)),
-    ("random/streams-4.3-107", ("4.3.0",)),
-    ("random/share-4.3-108", ("4.3.0",)),
-    ("random/hostile-java-4.0-901", ("4.3.0",)),
+    pytest.param("random/streams-4.3-107", ("4.3.0",), marks=pytest.mark.slow),
+    pytest.param("random/share-4.3-108", ("4.3.0",), marks=pytest.mark.slow),
+    pytest.param("random/hostile-java-4.0-901", ("4.3.0",), marks=pytest.mark.slow),
     ("facts/mixed-magic", ("2.8.2",)),
     ("facts/wrapper-v1-inner-v0", ("2.8.2",)),
 ]

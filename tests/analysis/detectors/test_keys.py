@@ -47,14 +47,14 @@ def _check(keys: GroupKeys) -> None:
     assert keys.find("no such topic", 0) is None
 
 
-@pytest.mark.parametrize("case", corpus.cases(corpus.BUNDLED), ids=lambda case: case.name)
+@pytest.mark.parametrize("case", corpus.sweep(corpus.cases()))
 def test_columns_find_the_same_keys_as_a_search_of_each(case: corpus.Case) -> None:
     for found in _cases(case):
         for group in found.groups():
             _check(group.keys)
 
 
-@pytest.mark.parametrize("case", corpus.cases(corpus.BUNDLED), ids=lambda case: case.name)
+@pytest.mark.parametrize("case", corpus.sweep(corpus.cases()))
 def test_no_group_was_renamed_if_none_begins_when_another_ends(case: corpus.Case, monkeypatch: pytest.MonkeyPatch) -> None:
     for found in _cases(case):
         asked_first = [*renamed.find_renamed_groups(found, Inputs())]

@@ -139,7 +139,7 @@ def test_silences_of_groups(tmp_path: Path) -> None:
     assert sum(_silences(_requests(seed).write(tmp_path / f"requests-{seed}")) for seed in _SEEDS) > 10
 
 
-@pytest.mark.parametrize("case", corpus.cases(corpus.BUNDLED), ids=lambda case: case.name)
+@pytest.mark.parametrize("case", corpus.sweep(corpus.cases()))
 def test_silences_of_groups_in_real_logs(case: corpus.Case) -> None:
     for directory in case.data_directories.values():
         _silences(directory)

@@ -134,6 +134,7 @@ def fuzz(rounds: int) -> None:
     assert lz4_streams.compare(rounds // 4)["taken"] > rounds / 10
 
 
+@pytest.mark.slow
 def test_no_index_leaves_its_array(tmp_path: Path) -> None:
     # Machine code that is kept has no checks in it.
     environment: dict[str, Any] = os.environ | {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path)}
