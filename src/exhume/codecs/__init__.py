@@ -1,1 +1,1 @@
-"""Bytes and columns: everything that knows a format. Opens nothing but what it is given, and never writes beside the evidence."""
+"""Bytes and columns: everything that knows a format. Opens only the files that the caller gives, and never writes beside the evidence."""

@@ -115,7 +115,7 @@ def _parts(buffer: Buffer, batch: Batch, record: Record) -> Iterator[_Part]:
 
 
 def _rest(data: bytes, spans: list[Span]) -> list[Span]:
-    """What no field took: trailing bytes, or all behind the point where decoding failed."""
+    """A span for the bytes that no field uses: trailing bytes, or all bytes after the point where decoding failed."""
     end = max((span.end for span in spans), default=0)
     return [Span("(not decoded)", "bytes", end, len(data), data[end:])] if end < len(data) else []
 
@@ -137,7 +137,7 @@ def _fixed_spans(section: Buffer, start: int, magic: int) -> list[Span]:
 
 
 def _frame(buffer: Buffer, batch: Batch, record: Record) -> _Part | None:
-    """The record's own fields; of a compressed batch those of the unfolded section. None where they cannot be found again."""
+    """The record's own fields; for a compressed batch those of the unfolded section. None if they cannot be found again."""
     if record.byte_position is not None:
         section, position, file_start = buffer, record.byte_position, record.byte_position
     else:
@@ -165,7 +165,7 @@ def _unfold(buffer: Buffer, batch: Batch) -> bytes | None:
 
 
 def _find(section: bytes, batch: Batch, record: Record) -> int | None:
-    """Where this record begins in the unfolded section, by its stored offset."""
+    """Return the position of this record in the unfolded section, found by its stored offset."""
     position = 0
     try:
         while position < len(section):

@@ -15,7 +15,7 @@ import zstandard
 
 ArchiveKind = Literal["tar", "gzip", "bzip2", "xz", "zstd", "zip"]
 
-#: What decompression raises at damaged, cut, encrypted or unsupported data.
+#: The errors that decompression raises for damaged, cut, encrypted or unsupported data.
 DAMAGE = (EOFError, OSError, zlib.error, lzma.LZMAError, zstandard.ZstdError, zipfile.BadZipFile, NotImplementedError, RuntimeError)
 
 CHUNK_BYTES = 64 * 1024
@@ -42,7 +42,7 @@ class Source(Protocol):
 
 
 def archive_kind(stream: IO[bytes]) -> ArchiveKind | None:
-    """What archive or compression this file begins with, None for anything else. The stream is left at its start."""
+    """Return the archive or compression format of this file, None for anything else. Leave the stream at its start."""
     prefix = stream.read(_TAR_BLOCK_BYTES)
     stream.seek(0)
     return next((kind for start, magic, kind in _MAGICS if prefix[start : start + len(magic)] == magic), None)
@@ -64,9 +64,10 @@ def decompressed(stream: IO[bytes], kind: ArchiveKind) -> Source:
 
 
 class ForwardStream(io.BufferedIOBase):
-    """What `tarfile` reads from: forward only, at most `limit_bytes`, and never so much at once that a forged header fills the memory.
+    """The stream that `tarfile` reads: forward only, at most `limit_bytes`, and in steps so small that a forged header cannot fill the
+    memory.
 
-    Damage ends the stream like its end does; `damage` says what it was. Nothing but a forged header raises, and that `tarfile.ReadError`.
+    Damage ends the stream as its end does; `damage` describes it. Only a forged header raises an error, `tarfile.ReadError`.
     """
 
     def __init__(self, source: Source, limit_bytes: int) -> None:
@@ -90,7 +91,7 @@ class ForwardStream(io.BufferedIOBase):
         return not self._last_header
 
     def read_header(self, archive: tarfile.TarFile) -> tarfile.TarInfo | None:
-        """The next member of this archive, which reads from here; None at its end, and where `tarfile` takes damage for the end."""
+        """The next member of this archive, which reads from this stream; None at its end, or if `tarfile` takes damage for the end."""
         self._header_allowance = _MAX_HEADER_BYTES
         try:
             return archive.next()
@@ -124,7 +125,7 @@ class ForwardStream(io.BufferedIOBase):
         return True
 
     def _take(self, size: int) -> bytes:
-        """The next bytes, fewer than `size` only where the stream ends."""
+        """The next bytes, fewer than `size` only if the stream ends."""
         chunks = []
         while size > 0 and (self._pending or self._fill()):
             chunk, self._pending = self._pending[:size], self._pending[size:]

@@ -1,8 +1,8 @@
 """Archives as volumes: tar (plain, gzip, bzip2, xz, zstd) and zip.
 
-An archive is hostile until proved otherwise. It is read once from front to back; the members that can matter go into one anonymous
-temporary file, one behind the other, and from there they are mapped. No path of an archive ever reaches the file system, links and
-devices are left out, and there are limits to how many members and bytes an archive may unfold to. What lies before a damage is used.
+An archive may be hostile. It is read once from front to back. The members that can hold evidence are copied one after the other into one
+anonymous temporary file, which is then mapped. No path of an archive reaches the file system. Links and devices are left out. The number
+of members and of unfolded bytes is limited. The members before a damaged place are used.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _WHOLE_COPY = "Give a whole copy of the archive"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArchiveLimits:
-    """How far an archive may unfold. A segment never has more than 2 GiB: positions in it are int32."""
+    """The limits of one archive. A segment never has more than 2 GiB: positions in it are int32."""
 
     members: int = 1_000_000
     member_bytes: int = 2**31
@@ -48,11 +48,11 @@ class _Member:
 
 
 class _LimitReachedError(Exception):
-    """The archive unfolds too far; what was read so far is used."""
+    """The archive exceeds a limit; the members read so far are used."""
 
 
 class ArchiveFile(Protocol):
-    """An archive that is opened by something else than its path."""
+    """An archive file, local or in an object store."""
 
     @property
     def shown(self) -> str: ...
@@ -61,7 +61,7 @@ class ArchiveFile(Protocol):
     def identity(self) -> str: ...
 
     def open(self) -> IO[bytes]:
-        """The archive, whole, at its start."""
+        """Open the whole archive at its start."""
         ...
 
 
@@ -84,11 +84,11 @@ class _LocalFile:
 class ArchiveVolume:
     """An archive as a tree of the members that can matter. Shown paths have the form `archive.tar!path/of/member`.
 
-    Pickled, it is what it was made of: where it arrives the archive is unpacked again.
+    A pickled volume holds its arguments only: the process that loads it unpacks the archive again.
 
     Args:
-        archive: the archive: its path, or what opens it.
-        temp_dir: where members are kept while they are in use; the system's directory for temporary files if None.
+        archive: the path of the archive, or an object that opens it.
+        temp_dir: the directory for members while they are in use; the system's directory for temporary files if None.
 
     Raises:
         EvidenceError: the file is no archive, or so damaged that no member can be read, or there is no room to unpack it.
@@ -123,7 +123,7 @@ class ArchiveVolume:
         return member.entry if member else None
 
     def expect(self, paths: Sequence[str]) -> None:
-        """Nothing to do: they are unpacked."""
+        """Do nothing: the files are already unpacked."""
 
     def open(self, path: str) -> memoryview:
         member = self._members.get(path)
@@ -148,7 +148,7 @@ class ArchiveVolume:
         self._kept = None
 
     def _read(self, file: IO[bytes]) -> None:
-        """Read the archive from front to back and keep in `file` what can matter."""
+        """Read the archive from front to back and keep in `file` the members that can hold evidence."""
         keeper = _Keeper(file)
         try:
             with self._archive.open() as stream:
@@ -171,7 +171,7 @@ class ArchiveVolume:
         try:
             archive = tarfile.TarFile(fileobj=stream)
             while (member := stream.read_header(archive)) is not None:
-                # tarfile remembers every member, which nobody here needs.
+                # tarfile keeps every member in memory, and nothing here needs them.
                 archive.members.clear()  # type: ignore[attr-defined]
                 path = member.name
                 self._take_tar_member(archive, member, stream, keeper)
@@ -200,7 +200,7 @@ class ArchiveVolume:
             if content is not None:
                 self._keep(entry, content.read, keeper)
         else:
-            # Read here and not through tarfile, which gives nothing of a chunk that is cut.
+            # Read directly: tarfile returns no byte of a chunk that is cut.
             stream.seek(member.offset_data)
             self._keep(entry, stream.read, keeper)
 
@@ -220,7 +220,7 @@ class ArchiveVolume:
     def _take_zip_member(self, archive: zipfile.ZipFile, member: zipfile.ZipInfo, path: str, keeper: _Keeper) -> None:
         entry = Entry(path, size_bytes=member.file_size, mtime_ms=_zip_mtime_ms(member))
         expected = member.CRC
-        # zipfile withholds the last chunk of a member whose checksum is wrong, so the comparison is made here.
+        # zipfile withholds the last chunk of a member whose checksum is wrong, so `_keep` compares instead.
         member.CRC = None  # type: ignore[assignment]
         try:
             with archive.open(member) as content:
@@ -234,7 +234,7 @@ class ArchiveVolume:
             raise _LimitReachedError(f"the archive has more than {self._limits.members} members")
 
     def _enter(self, name: str, *, is_directory: bool) -> str | None:
-        """The path under which to keep this member, None for one that is not kept. Its directories are entered into the tree."""
+        """Add the directories of this member to the tree; return the path to keep it under, None for a member that is not kept."""
         self._count()
         parts = [part for part in name.split("/") if part not in ("", ".")]
         can_matter = _can_matter(parts)
@@ -305,14 +305,14 @@ class ArchiveVolume:
 
 
 class _Keeper:
-    """The temporary file that members are copied into, one behind the other."""
+    """The temporary file that holds the copied members, one after the other."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
         self.position = 0
 
     def copy(self, read: Callable[[int], bytes], size_bytes: int) -> tuple[int, str | None]:
-        """Copy up to this many bytes; their CRC-32, and what was wrong if they could not all be read."""
+        """Copy up to this many bytes; return their CRC-32, and the error if some could not be read."""
         crc = 0
         try:
             while size_bytes > 0 and (chunk := read(min(CHUNK_BYTES, size_bytes))):
@@ -324,13 +324,13 @@ class _Keeper:
         return crc, None
 
     def is_same(self, first: int, second: int, size_bytes: int) -> bool:
-        """True when the same bytes lie at these two positions."""
+        """Return True if the bytes at these two positions are the same."""
         self.finish()
         kept = map_descriptor(self._file.fileno(), self.position)
         return kept[first : first + size_bytes] == kept[second : second + size_bytes]
 
     def finish(self) -> int:
-        """Make the file as long as what was copied, and say how long that is."""
+        """Set the size of the file to the copied bytes, and return it."""
         try:
             self._file.flush()
             self._file.truncate(self.position)
@@ -355,7 +355,7 @@ def _no_room(error: OSError) -> EvidenceError:
     )
 
 
-#: What the readers of the standard library raise, besides their own errors, at headers that nobody means well with.
+#: The errors that the standard library raises for forged headers, besides its own kinds.
 _HOSTILE_HEADER = (ValueError, OverflowError, IndexError, KeyError, NotImplementedError, RecursionError)
 
 
@@ -368,7 +368,7 @@ def _milliseconds(seconds: float) -> int | None:
 
 
 def _zip_mtime_ms(member: zipfile.ZipInfo) -> int | None:
-    """The time of a member, which has no zone: taken as UTC. Null where it is no time at all."""
+    """The time of a member, taken as UTC because it has no zone. None if it is not a valid time."""
     year, month, day, hour, minute, second = member.date_time
     if not (1 <= month <= 12 and 1 <= day <= 31 and hour < 24 and minute < 60 and second < 62):
         return None

@@ -5,19 +5,19 @@ Source: DefaultRecordBatch, LegacyRecord, Records and CompressionType of Kafka 3
 
 from __future__ import annotations
 
-#: Offset and size: the bytes in front of what `size` counts.
+#: Offset and size: the bytes before those that `size` counts.
 LOG_OVERHEAD = 12
 #: Bytes up to and including the magic; Kafka's reader does not look at a tail of this size or less.
 HEADER_UP_TO_MAGIC = 17
-#: Header bytes by magic, everything in front of keys, values and records: the smallest batch of that format.
+#: Header bytes by magic, all bytes before keys, values and records: the smallest batch of that format.
 HEADER_BYTES = {0: 26, 1: 34, 2: 61}
 #: The first byte that the checksum covers, by magic.
 CHECKED_FROM = {0: 16, 1: 16, 2: 21}
 #: Segment indexes hold offsets as int32 from the base offset.
 MOST_OFFSETS_IN_SEGMENT = 2**31 - 1
-#: What a field of the header holds that is not set: a time, a sequence, an epoch.
+#: The value of a header field that is not set: a time, a sequence, an epoch.
 NOT_SET = -1
-#: What the header says where no producer with an id wrote the batch.
+#: The producer id in the header if the producer had no id.
 NO_PRODUCER_ID = -1
 
 #: Bits of the attributes; those from `TRANSACTIONAL` on are of format 2.

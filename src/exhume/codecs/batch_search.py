@@ -1,7 +1,7 @@
-"""Finding batches by force: every place in a buffer where a header could stand that a broker wrote, and those whose checksum agrees.
+"""Search a buffer for batches: test every position for a header that a broker could have written, and verify its checksum.
 
-This is what reading goes on with behind damage. Candidates are found with whole columns of bytes at a time; a checksum is taken only of
-what passes every test of the header.
+Reading continues with this search after damage. The search tests whole columns of bytes at a time. It computes a checksum only for a
+candidate that passes every test of the header.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from exhume.codecs.batches import Batch, crc_matches, end_reason, read_header_fi
 from exhume.codecs.compression import CODECS, codecs_of_format
 from exhume.codecs.wire import Buffer
 
-#: What the search takes for a batch at most; brokers refuse larger messages long before.
+#: The largest batch that the search accepts; brokers refuse much smaller messages.
 MAX_SEARCHED_BATCH_BYTES = 128 * 1024 * 1024
 
 _INT32 = struct.Struct(">i")
@@ -29,11 +29,10 @@ _Positions = npt.NDArray[np.int64]
 
 
 class BatchSearch:
-    """The batches in `buffer[:end]` whose header is plausible and whose checksum matches, wherever they begin.
+    """The batches in `buffer[:end]` whose header is plausible and whose checksum matches, at any position.
 
-    What was found is remembered, so that a search that goes on a little further each time looks at every byte once. Checksums are taken
-    of a bounded number of bytes; a file made of nothing but plausible headers meets that bound, and `skipped_count` tells how many
-    candidates were left unchecked for it.
+    The search keeps its results: callers that search step by step read every byte once. It computes checksums of a limited number of bytes,
+    because a file could consist of plausible headers only; `skipped_count` is the number of candidates that it did not check.
     """
 
     def __init__(self, buffer: Buffer, end: int) -> None:
@@ -47,9 +46,9 @@ class BatchSearch:
         self.skipped_count = 0
 
     def first_from(self, position: int) -> Batch | None:
-        """The first verified batch that begins at `position` or behind it; None where there is none.
+        """Return the first verified batch that begins at or after `position`; None if there is none.
 
-        Positions are asked for in rising order, but for those behind which something was found already.
+        Call it with rising positions. A smaller position is allowed if a batch after it was found before.
         """
         index = bisect_left(self._positions, position)
         if index < len(self._found):
@@ -59,7 +58,7 @@ class BatchSearch:
         for batch in self._scan:
             self._found.append(batch)
             self._positions.append(batch.byte_position)
-            # The search may not have come as far as `position` yet.
+            # The search may not have reached `position` yet.
             if batch.byte_position >= position:
                 return batch
         return None
@@ -83,7 +82,7 @@ class BatchSearch:
 
 
 def is_plausible(buffer: Buffer, position: int, end: int) -> bool:
-    """True when a header that a broker could have written lies at `position` and its batch ends within `end`."""
+    """Return True if a broker could have written the header at `position`, and its batch ends within `end`."""
     if end_reason(buffer, position, end) is not None:
         return False
     batch = read_header_fields(buffer, position)
@@ -99,7 +98,7 @@ def _has_known_codec(batch: Batch) -> bool:
 
 
 def has_possible_fields(batch: Batch) -> bool:
-    """True when the header fields other than size and magic are such as brokers write."""
+    """Return True if a broker could have written the header fields other than size and magic."""
     times = (batch.base_timestamp_ms, batch.max_timestamp_ms, batch.delete_horizon_ms)
     if any(time is not None and time < -1 for time in times):
         return False
@@ -117,7 +116,7 @@ def has_possible_fields(batch: Batch) -> bool:
 
 
 def legacy_end(buffer: Buffer, batch: Batch, end: int) -> int | None:
-    """Where a log entry of format 0 or 1 ends by the lengths of its key and value; None where they lead beyond `end`."""
+    """Return the end of a log entry of format 0 or 1 by the lengths of its key and value; None if that is beyond `end`."""
     position = batch.byte_position + HEADER_BYTES[batch.magic] - 8
     for _ in ("key", "value"):
         if position + 4 > end:
@@ -127,9 +126,9 @@ def legacy_end(buffer: Buffer, batch: Batch, end: int) -> int | None:
 
 
 def plausible_positions(buffer: Buffer, start: int, stop: int, end: int) -> _Positions:
-    """The positions in `start..stop-1` of headers that a broker could have written, in order, of batches that end within `end`.
+    """Return the positions in `start..stop-1` of headers that a broker could have written, in order, of batches that end within `end`.
 
-    Nothing is checksummed. A random position of format 2 passes with a probability of about 2^-40; formats 0 and 1 must satisfy
+    This function computes no checksum. A random position of format 2 passes with a probability of about 2^-40; formats 0 and 1 must satisfy
     `size == header + key + value` exactly.
     """
     view = np.frombuffer(buffer, np.uint8)[:end]
@@ -167,7 +166,7 @@ def _plausible_legacy(view: _Bytes, start: int, stop: int, end: int, magic: int)
     def column(at: int) -> _Bytes:
         return view[start + at : stop + at]
 
-    # First by whole columns: most positions of zeros and text fall here, before an index is built.
+    # Test whole columns first: this removes most positions of zeros and text before an index is built.
     mask = (column(16) == magic) & (column(17) & (0xF8 if magic == 0 else 0xF0) == 0) & (column(8) <= MAX_SEARCHED_BATCH_BYTES >> 24)
     mask &= (column(9) | column(10) != 0) | (column(11) >= HEADER_BYTES[0] - LOG_OVERHEAD)
     at = np.flatnonzero(mask).astype(np.int64) + start

@@ -1,7 +1,7 @@
-"""Writing batches: new ones in every format and codec, and those that were read, again.
+"""Write new batches in every format and codec, and write batches again that were read.
 
-`encode_batch` writes what a broker writes for these records. `rewrite_batch` writes what was read: an uncompressed batch byte
-for byte, a compressed one with the same section of records inside and the same header (size and CRC follow from the stream).
+`encode_batch` writes the bytes that a broker writes for these records. `rewrite_batch` writes an uncompressed batch byte for byte as it
+was read, and a compressed one with the same section of records and the same header (size and CRC follow from the stream).
 
 The layouts are those at the head of `batches` and `records`.
 
@@ -88,11 +88,11 @@ def encode_batch(
     """The bytes of one batch holding `records`, in rising order of offsets.
 
     Format 2: without records an empty batch as the cleaner leaves it. `last_offset_delta` defaults to the last record's, and is larger
-    where compaction took records from the end. `base_timestamp_ms` defaults to the first record's, `max_timestamp_ms` to the largest (under
+    if compaction removed records at the end. `base_timestamp_ms` defaults to the first record's, `max_timestamp_ms` to the largest (under
     LogAppendTime it is the time of appending). A `delete_horizon_ms` takes the place of the base timestamp.
 
     Formats 0 and 1: uncompressed one entry per record, compressed one wrapper around them, whose inner offsets count from `base_offset` in
-    format 1. What these formats cannot say must be left at its default.
+    format 1. Leave each field that these formats lack at its default.
 
     Raises:
         EncodeError: a value does not fit, or the format has no place for it.
@@ -150,9 +150,9 @@ def encode_batch(
 
 
 def rewrite_batch(batch: Batch, records: Sequence[Record], buffer: Buffer) -> bytes:
-    """`batch` and its `records` as bytes again; `buffer` is where it was read from (a wrapper's own key is taken from there).
+    """`batch` and its `records` as bytes again; `buffer` is the buffer that it was read from (it has the wrapper's own key).
 
-    Nothing is derived from the records but the section that holds them: header fields stay as they were, the record count included.
+    Only the section of records is encoded again: all header fields stay the same, including the record count.
     """
     if batch.magic == 2:
         section = b"".join(

@@ -56,8 +56,8 @@ class Batch:
     """The header of one batch (formats 0 and 1: of one log entry), at `buffer[byte_position : byte_position + size_bytes]`.
 
     `base_offset` is None for a compressed wrapper of formats 0 and 1 until its messages are read; `base_timestamp_ms` is None
-    where the field holds a delete horizon or nothing. Producer fields are -1 as on disk (formats 0 and 1: -1). `record_count` is as the
-    header says (formats 0 and 1: None for a wrapper, else 1).
+    if the field holds a delete horizon or -1. Producer fields are -1 as on disk (formats 0 and 1: -1). `record_count` is the number in the
+    header (formats 0 and 1: None for a wrapper, else 1).
     """
 
     byte_position: int
@@ -82,20 +82,20 @@ class Batch:
 
     @property
     def end_position(self) -> int:
-        """The byte behind the batch."""
+        """The position of the first byte after the batch."""
         return self.byte_position + self.size_bytes
 
     @property
     def next_offset(self) -> int:
-        """The record offset behind the last one, as Java's long holds it: behind the largest there is comes the smallest."""
+        """The record offset after the last one, as a Java long: the smallest long follows the largest."""
         return wrap_int64(self.last_offset + 1)
 
 
 @dataclass(frozen=True, slots=True)
 class WalkEnd:
-    """Where a walk ended and why.
+    """The position at which a walk ended, and the reason.
 
-    `end`: nothing is left. `short_tail`: 17 bytes or less, which Kafka ignores. `cut_batch`: the size leads beyond the end, which Kafka
+    `end`: nothing is left. `short_tail`: 17 bytes or less, which Kafka ignores. `cut_batch`: the batch ends beyond the buffer, which Kafka
     takes for the end of the log. `size_too_small`, `bad_magic`: no batch of that size or format exists; Kafka fails here.
     """
 
@@ -104,9 +104,9 @@ class WalkEnd:
 
 
 class BatchWalk:
-    """The batches of `buffer[position:end]` as Kafka's sequential reader meets them, no checksum verified.
+    """The batches of `buffer[position:end]` as Kafka's sequential reader finds them, with no checksum verified.
 
-    Iterate, then ask `end`: damage never raises, it ends the walk. `end` is None until then.
+    Iterate, then read `end`: damage raises no error, it ends the walk. `end` is None until then.
     """
 
     def __init__(self, buffer: Buffer, position: int = 0, end: int | None = None) -> None:
@@ -129,7 +129,7 @@ class BatchWalk:
 
 
 def end_reason(buffer: Buffer, position: int, end: int) -> EndReason | None:
-    """Why no batch can be taken from `position`; None where one can."""
+    """Return the reason why no batch can be read at `position`; None if one can."""
     if end - position <= HEADER_UP_TO_MAGIC:
         return "end" if position >= end else "short_tail"
     size = _OFFSET_AND_SIZE.unpack_from(buffer, position)[1]
@@ -140,7 +140,7 @@ def end_reason(buffer: Buffer, position: int, end: int) -> EndReason | None:
     magic = buffer[position + 16]
     if magic not in HEADER_BYTES:
         return "bad_magic"
-    # Kafka steps over a batch that is too small for its own header and fails once it looks inside.
+    # Kafka steps over a batch that is too small for its own header, and fails when it reads the header.
     return "size_too_small" if LOG_OVERHEAD + size < HEADER_BYTES[magic] else None
 
 
@@ -168,9 +168,9 @@ def read_batch_header(buffer: Buffer, position: int) -> Batch:
 
 
 def read_header_fields(buffer: Buffer, position: int, magic: int | None = None) -> Batch:
-    """The header fields at `position`, unchecked: as format `magic` where that is given, else as the magic there says.
+    """Read the header fields at `position` without a check, as format `magic` (default: the magic in the header).
 
-    The caller has made sure that the header lies within the buffer.
+    The caller has checked that the header ends within the buffer.
     """
     magic = buffer[position + 16] if magic is None else magic
     return _read_format_2(buffer, position) if magic == 2 else _read_legacy(buffer, position, magic)
@@ -250,7 +250,7 @@ def timestamp_or_none(timestamp_ms: int) -> int | None:
 
 
 def first_offset(batch: Batch) -> int:
-    """The first offset of the batch, as far as its header knows: a wrapper of formats 0 and 1 knows its last only."""
+    """The first offset of the batch, as far as its header has it: a wrapper of formats 0 and 1 has its last only."""
     return batch.last_offset if batch.base_offset is None else batch.base_offset
 
 
@@ -260,12 +260,12 @@ def wrap_int64(value: int) -> int:
 
 
 def crc_matches(buffer: Buffer, batch: Batch) -> bool:
-    """True when the stored checksum is that of the stored bytes; False also for a batch that is cut."""
+    """Return True if the stored checksum matches the stored bytes; False also for a batch that is cut."""
     return batch.end_position <= len(buffer) and checksum(buffer, batch, batch.end_position) == batch.crc
 
 
 def checksum(buffer: Buffer, batch: Batch, end: int) -> int:
-    """The checksum that `batch` would have if it ended at `end`, its magic being `batch.magic` whatever the buffer says."""
+    """Return the checksum that `batch` would have if it ended at `end` and its magic in the buffer were `batch.magic`."""
     start = batch.byte_position + CHECKED_FROM[batch.magic]
     body = memoryview(buffer)[start:end]
     if batch.magic == 2:

@@ -6,8 +6,8 @@
     meta.properties              Java properties; version 0: broker.id, cluster.id; version 1: node.id, cluster.id, directory.id
     .kafka_cleanshutdown         empty, or from 3.7 JSON with brokerEpoch
 
-One line per part, fields split at runs of white space. The readers take what Kafka takes and raise `DecodeError` with the line where
-Kafka refuses: half a checkpoint is worse than none.
+One line per part, fields split at runs of white space. The readers accept the files that Kafka accepts. If Kafka refuses a file, they
+raise `DecodeError` with the line: half a checkpoint is worse than none.
 
 Source: CheckpointFile, LeaderEpochCheckpointFile, PartitionMetadataFile, MetaProperties, CleanShutdownFileHandler of Kafka 3.8.
 """
@@ -23,7 +23,7 @@ from typing import NamedTuple
 from exhume.codecs.wire import Buffer, parse_uuid
 from exhume.errors import DecodeError, EncodeError
 
-#: Above what a broker of 200,000 partitions writes; a larger file is something else.
+#: More than a broker of 200,000 partitions writes; a larger file is not a checkpoint.
 MAX_TEXT_BYTES = 16 * 1024 * 1024
 
 _REMEDY = "A broker refuses this file too; take the copy of another moment, or go on without it"
@@ -42,7 +42,7 @@ class LeaderEpoch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MetaProperties:
-    """What `meta.properties` says about the broker; null where it says nothing. Ids in Kafka's spelling."""
+    """The fields of `meta.properties`; None for a field that is missing. Ids in Kafka's spelling."""
 
     version: int
     broker_id: int | None
@@ -122,10 +122,10 @@ def read_meta_properties(data: Buffer) -> MetaProperties:
 
 
 def read_clean_shutdown(data: Buffer) -> int | None:
-    """The broker epoch that a clean shutdown noted; None where the file is empty, as up to 3.6.
+    """Return the broker epoch that a clean shutdown wrote; None if the file is empty, as up to 3.6.
 
     Raises:
-        DecodeError: neither empty nor the JSON that a broker writes. The shutdown was clean all the same: the file's existence says so.
+        DecodeError: neither empty nor the JSON that a broker writes. The shutdown was clean even so: the file exists.
     """
     if not len(data):
         return None
@@ -146,7 +146,7 @@ _CLEAN_REMEDY = "Nothing to do: that the file exists says that the broker stoppe
 
 
 def read_properties(data: Buffer) -> dict[str, _Line]:
-    """A file of Java properties: key to the line that holds it, whose text is the value. The last line of a key counts.
+    """Read a file of Java properties: for each key its last line, with the value as text.
 
     Source: java.util.Properties.load.
     """
@@ -158,7 +158,7 @@ def read_properties(data: Buffer) -> dict[str, _Line]:
         if first is None and (not text or text[0] in "#!"):
             continue
         first = first or line
-        # An odd number of backslashes at the end goes on in the next line.
+        # Two backslashes are one escaped backslash: a single one that is left continues the value on the next line.
         goes_on = (len(text) - len(text.rstrip("\\"))) % 2 == 1
         parts.append(text[:-1] if goes_on else text)
         if not goes_on:
@@ -186,7 +186,7 @@ def _unescape(text: str) -> str:
 
 
 def _lines(data: Buffer, encoding: str = "utf-8") -> Iterator[_Line]:
-    """The lines as Java's BufferedReader gives them: no empty one behind the last line end."""
+    """The lines as Java's BufferedReader returns them: no empty line after the last line end."""
     _refuse_size(data, _REMEDY)
     text = bytes(data)
     position = 0
@@ -217,7 +217,7 @@ def _entries(data: Buffer, fields: str) -> Iterator[tuple[_Line, list[str]]]:
     expected = _int32(announced, announced.text)
     found = 0
     for line in lines:
-        # Java drops empty fields at the end of a split, not at its start.
+        # Java removes empty fields at the end of a split, not at its start.
         parts = re.split(r"\s+", line.text.rstrip(" \t\n\v\f\r"), flags=re.ASCII)
         if len(parts) != len(fields.split()):
             raise line.refuse(f"an entry has the fields `{fields}`")

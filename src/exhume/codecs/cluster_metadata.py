@@ -1,4 +1,4 @@
-"""Topic records of the KRaft log `__cluster_metadata-0`: which topic id has which name.
+"""Topic records of the KRaft log `__cluster_metadata-0`: the name of each topic id.
 
     value = frame version unsigned varint (1), api key unsigned varint (2 = TopicRecord, 9 = RemoveTopicRecord),
             version unsigned varint, body: [2] name compact string, topic id uuid, tags; [9] topic id uuid, tags
@@ -19,7 +19,7 @@ _TOPIC_RECORD = Message(
 
 
 def topic_of(value: bytes) -> tuple[str, str] | None:
-    """(topic id, name) if this metadata record announces a topic; None for every other record, damaged ones too."""
+    """(topic id, name) if this metadata record creates a topic; None for every other record, also for a damaged one."""
     reader = Reader(value)
     try:
         if reader.unsigned_varint() != 1 or reader.unsigned_varint() != _TOPIC_RECORD_API_KEY or reader.unsigned_varint() != 0:

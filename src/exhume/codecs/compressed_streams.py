@@ -1,4 +1,4 @@
-"""Compressed streams, codec by codec: what Kafka's readers accept, what Kafka's writers make.
+"""Compressed streams, codec by codec: unfold the streams that Kafka's readers accept, and make those that Kafka's writers make.
 
     1 gzip     RFC 1952, concatenated members
     2 snappy   xerial frame: 82 53 4e 41 50 50 59 00, two version words, then `int32 size + raw snappy` per block of 32 KiB;
@@ -6,8 +6,8 @@
     3 lz4      frame: 04 22 4d 18 | FLG | BD | [content size int64] | HC | blocks: uint32 LE size (bit 31: stored), data, [xxh32] | 0
     4 zstd     frames without content size, format 2 only
 
-HC is the second byte of xxh32 over FLG..content size. Clients of format 0 hashed the frame's magic too (KAFKA-3160), so it is not
-checked there.
+HC is the second byte of xxh32 over FLG..content size. Clients of format 0 hashed the frame's magic too (KAFKA-3160), so format 0 is
+read without this check.
 
 Nothing unfolds beyond a cap, and the work is linear in the bytes read and written.
 
@@ -36,7 +36,7 @@ _SMALLEST_GZIP_MEMBER = 18
 _XERIAL_MAGIC = bytes.fromhex("82534e4150505900")
 _XERIAL_HEADER = _XERIAL_MAGIC + struct.pack(">ii", 1, 1)
 _XERIAL_BLOCK_BYTES = 32 * 1024
-# A snappy copy of 3 bytes yields at most 64: what promises more is damaged, and is not given memory.
+# A snappy copy of 3 bytes yields at most 64: a stream that promises more is damaged, and gets no memory.
 _SNAPPY_MOST_PER_BYTE = 22
 _LZ4_MAGIC = bytes.fromhex("04224d18")
 _LZ4_HEADER = _LZ4_MAGIC + b"\x60\x40"
@@ -53,15 +53,15 @@ _SNAPPY = pa.Codec("snappy")
 
 _OF_THREAD = threading.local()
 
-#: Unfolds a stream in one call; None where it is another than brokers write, or may unfold beyond the cap.
+#: Unfolds a stream in one call; None if a broker would not write it so, or if it may unfold beyond the cap.
 AtOnce = Callable[[Buffer], bytes | None]
 
 
 class DamagedStream(DecompressionError):
     """The stream cannot be unfolded to its end.
 
-    `partial` is what came out before the damage. `later` is what came out behind it, one piece per unbroken run of blocks: only
-    snappy and lz4 have blocks that stand alone, and only a lenient reading goes on.
+    `partial` is the output before the damage. `later` is the output after it, one piece per unbroken run of blocks: only snappy and lz4
+    have blocks that stand alone, and only a lenient reading continues after damage.
     """
 
     def __init__(self, message: str, *, partial: Buffer = b"", later: tuple[bytes, ...] = ()) -> None:
@@ -81,11 +81,11 @@ class BeyondCap(DecompressionError):
 
 
 class _BadBlock(Exception):
-    """One block cannot be unfolded; whether others can is for the caller to say."""
+    """One block cannot be unfolded; the caller decides whether to continue with the next."""
 
 
 class DecompressedBytes:
-    """What was unfolded so far; the one place where the cap is kept."""
+    """The output so far; the one place that enforces the cap."""
 
     def __init__(self, cap_bytes: int) -> None:
         self.data = bytearray()
@@ -103,13 +103,13 @@ class DecompressedBytes:
         self.data += piece
 
     def damaged(self, message: str) -> DamagedStream:
-        """The error for damage that nothing can be read behind."""
+        """Return the error for damage after which nothing can be read."""
         if self.error is not None:
             return self._error(self.error)
         return DamagedStream(message, partial=self.data)
 
     def skip_block(self, bad: _BadBlock) -> None:
-        """Note a block that cannot be read, and go on behind it."""
+        """Note a block that cannot be read, and continue after it."""
         self.error = self.error or str(bad)
         self._breaks.append(len(self.data))
 
@@ -125,11 +125,11 @@ class DecompressedBytes:
 
 
 def lz4_at_once(cap_bytes: int) -> AtOnce:
-    """What the library makes of a stream such as brokers write. For this thread."""
+    """Return a function that unfolds a stream as brokers write it in one library call. For this thread only."""
     most_bytes = cap_bytes // _LZ4_MOST_PER_BYTE
     if not hasattr(_OF_THREAD, "lz4"):
         _OF_THREAD.lz4 = lz4.frame.create_decompression_context()
-    # To make one, and its buffers, takes as long as unfolding a short stream.
+    # A new context with its buffers takes as long as unfolding a short stream.
     context, decompress_chunk = _OF_THREAD.lz4, lz4.frame.decompress_chunk
 
     def unfold(data: Buffer) -> bytes | None:
@@ -149,7 +149,7 @@ def lz4_at_once(cap_bytes: int) -> AtOnce:
 
 
 def zstd_at_once(cap_bytes: int) -> AtOnce:
-    """What the library makes of a stream such as brokers write. For this thread."""
+    """Return a function that unfolds a stream as brokers write it in one library call. For this thread only."""
     most_bytes = cap_bytes // _ZSTD_MOST_PER_BYTE
     decompressor = _zstd_decompressor()
 
@@ -167,11 +167,11 @@ def zstd_at_once(cap_bytes: int) -> AtOnce:
 
 
 def unfold_gzip(data: memoryview, output: DecompressedBytes, *, magic: int, lenient: bool) -> None:  # noqa: ARG001
-    """Member behind member. Bytes behind a member that begin no other are ignored, as Java's reader does."""
+    """Unfold member after member. Ignore bytes after a member that begin no other member, as Java's reader does."""
     position = 0
     while position == 0 or (len(data) - position >= _SMALLEST_GZIP_MEMBER and data[position : position + 3] == _GZIP_HEADER[:3]):
         member = zlib.decompressobj(wbits=31)
-        # Small steps first: what a member leaves of a step is copied, and a stream may consist of tiny members.
+        # Small steps first: the rest of a step after a member is copied, and a stream may consist of tiny members.
         step = 256
         while not member.eof:
             if position >= len(data):
@@ -185,7 +185,7 @@ def unfold_gzip(data: memoryview, output: DecompressedBytes, *, magic: int, leni
 
 
 def unfold_snappy(data: memoryview, output: DecompressedBytes, *, magic: int, lenient: bool) -> None:  # noqa: ARG001
-    """Block behind block of a xerial frame, or one raw block."""
+    """Unfold block after block of a xerial frame, or one raw block."""
     if len(data) < len(_XERIAL_HEADER) or data[:8] != _XERIAL_MAGIC:
         try:
             _unfold_snappy_block(data, output)
@@ -235,7 +235,7 @@ def _unfold_snappy_block(block: memoryview, output: DecompressedBytes) -> None:
 
 
 def unfold_lz4(data: memoryview, output: DecompressedBytes, *, magic: int, lenient: bool) -> None:
-    """Block behind block of an lz4 frame."""
+    """Unfold block after block of an lz4 frame."""
     position, is_linked, has_block_checksum, block_bytes = _read_lz4_header(data, output, magic, lenient)
     while True:
         if len(data) - position < 4:
@@ -244,7 +244,7 @@ def unfold_lz4(data: memoryview, output: DecompressedBytes, *, magic: int, lenie
         size = word & ~_LZ4_STORED
         position += 4
         if size == 0:
-            # A content checksum may follow, and anything behind it: Kafka looks at neither.
+            # A content checksum may follow, and other bytes after it: Kafka reads neither.
             return
         if size > block_bytes:
             raise output.damaged(f"an lz4 block of {size} bytes in a frame of blocks of at most {block_bytes}")
@@ -264,7 +264,7 @@ def unfold_lz4(data: memoryview, output: DecompressedBytes, *, magic: int, lenie
 
 
 def _read_lz4_header(data: memoryview, output: DecompressedBytes, magic: int, lenient: bool) -> tuple[int, bool, bool, int]:
-    """The position behind the header, whether blocks are linked and checksummed, and how large they may be."""
+    """Return the position after the header, two flags (blocks are linked, blocks have checksums), and the largest block size."""
     if len(data) < 7 or data[:4] != _LZ4_MAGIC:
         raise output.damaged("no lz4 frame begins here")
     flags, block_descriptor = data[4], data[5]
@@ -285,7 +285,7 @@ def _read_lz4_header(data: memoryview, output: DecompressedBytes, magic: int, le
 
 
 def _unfold_lz4_block(block: memoryview, before: bytearray | None, block_bytes: int) -> bytes:
-    """One block; `before` is what linked blocks refer to, at most 64 KiB back."""
+    """Unfold one block; `before` is the output that linked blocks refer to, at most 64 KiB back."""
     size = min(block_bytes, _LZ4_MOST_PER_BYTE * len(block))
     try:
         if not before:
@@ -297,7 +297,7 @@ def _unfold_lz4_block(block: memoryview, before: bytearray | None, block_bytes: 
 
 
 def _zstd_decompressor() -> zstandard.ZstdDecompressor:
-    """That of this thread: making one takes longer than unfolding most batches."""
+    """Return the decompressor of this thread: a new one takes longer than unfolding most batches."""
     if not hasattr(_OF_THREAD, "zstd"):
         _OF_THREAD.zstd = zstandard.ZstdDecompressor()
     decompressor: zstandard.ZstdDecompressor = _OF_THREAD.zstd
@@ -305,7 +305,7 @@ def _zstd_decompressor() -> zstandard.ZstdDecompressor:
 
 
 def unfold_zstd(data: memoryview, output: DecompressedBytes, *, magic: int, lenient: bool) -> None:  # noqa: ARG001
-    """Frame behind frame, in steps that fit into what is left below the cap, whatever they unfold to; the last ones by a few MiB not."""
+    """Unfold frame after frame, in steps that cannot exceed the cap; only the last steps can exceed it, by a few MiB."""
     decompressor = _zstd_decompressor()
     position = 0
     while position < len(data):

@@ -1,6 +1,6 @@
-"""Compressed record sections: the table of codecs, and the way in and out.
+"""Compress and unfold record sections, by one table of codecs.
 
-Reading, writing, refusal by older releases and the fixtures derive from `CODECS`.
+Reading, writing, the refusals of older releases and the fixtures derive from `CODECS`.
 
 Source: CompressionType of Kafka 3.8; zstd since KAFKA-4514.
 """
@@ -17,12 +17,12 @@ from exhume.codecs.compressed_streams import AtOnce, DecompressedBytes
 from exhume.codecs.wire import Buffer
 from exhume.errors import DecompressionError, EncodeError
 
-#: What one batch may unfold to unless the caller says otherwise.
+#: The number of bytes that one batch may unfold to, by default.
 DEFAULT_CAP_BYTES = 256 * 1024 * 1024
 
 
 class Unfold(Protocol):
-    """Adds what a stream unfolds to; raises `DamagedStream` where Kafka's reader of this magic fails, if not `lenient`."""
+    """Adds the unfolded bytes of a stream; unless `lenient`, raises `DamagedStream` if Kafka's reader of this magic fails."""
 
     def __call__(self, data: memoryview, output: DecompressedBytes, *, magic: int, lenient: bool) -> None: ...
 
@@ -32,11 +32,11 @@ class Codec:
     """One row of the table. `number` is in the attributes of batches.
 
     Attributes:
-        compress: a stream as Kafka's Java writers make it for a batch of this magic.
-        unfold: what Kafka's readers make of a stream.
-        at_once: the same in one call, where a library has one, up to a cap.
+        compress: makes a stream as Kafka's Java writers do for a batch of this magic.
+        unfold: unfolds a stream as Kafka's readers do.
+        at_once: the same in one library call, up to a cap; None if the library has none.
         first_format: the first message format that has the codec.
-        first_release: the first release that reads it; None: all that are known.
+        first_release: the first release that reads it; None: all known releases.
     """
 
     number: int
@@ -79,13 +79,13 @@ def codecs_of_format(magic: int) -> list[int]:
 
 
 def decompress(codec: int, data: Buffer, *, magic: int, cap_bytes: int = DEFAULT_CAP_BYTES, lenient: bool = False) -> bytes:
-    """The record section that `data` unfolds to, under the rules Kafka's readers have for a batch of this magic.
+    """Unfold `data` to a record section, by the rules of Kafka's readers for a batch of this magic.
 
-    `lenient` also takes what Kafka refuses but what can be read for certain: linked lz4 blocks, a wrong lz4 header checksum, zstd in
-    formats 0 and 1; and it goes on behind a broken snappy or lz4 block.
+    `lenient` also accepts streams that Kafka refuses but that have one certain reading: linked lz4 blocks, a wrong lz4 header checksum,
+    zstd in formats 0 and 1. It also continues after a broken snappy or lz4 block.
 
     Raises:
-        DamagedStream: the stream is cut, damaged or of a kind that Kafka refuses; carries what came out.
+        DamagedStream: the stream is cut, damaged or of a kind that Kafka refuses; the error has the output so far.
         BeyondCap: it unfolds to more than `cap_bytes`.
         DecompressionError: there is no such codec in this format.
     """
@@ -96,7 +96,7 @@ def decompress(codec: int, data: Buffer, *, magic: int, cap_bytes: int = DEFAULT
     row = CODECS[codec]
     if magic < row.first_format and not lenient:
         raise DecompressionError(f"format {magic} does not have {row.name}")
-    # Format 0 has another lz4 header checksum than the library takes.
+    # The library does not accept the lz4 header checksum of format 0.
     at_once = row.at_once(cap_bytes) if magic > 0 and row.at_once is not None else None
     whole = None if at_once is None else at_once(data)
     if whole is not None:
@@ -107,7 +107,7 @@ def decompress(codec: int, data: Buffer, *, magic: int, cap_bytes: int = DEFAULT
 
 
 def decompress_in_turn(codecs: Iterable[int], streams: Iterable[memoryview], *, cap_bytes: int) -> Iterator[bytes]:
-    """What `decompress` makes of each of these streams of format 2: sooner, where they are many and short."""
+    """Unfold each of these streams of format 2 as `decompress` does; faster for many short streams."""
     at_once = {row.number: row.at_once(cap_bytes) for row in CODECS.values() if row.at_once is not None}
     for codec, stream in zip(codecs, streams, strict=True):
         unfold = at_once.get(codec)

@@ -1,4 +1,4 @@
-"""Findings about damage: what `salvage` met, in words, with place and remedy."""
+"""Findings about damage that `salvage` found: a sentence, the place and a remedy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from exhume.findings import Finding, Severity
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Where the evidence comes from, for the findings about it."""
+    """The file that findings name, with its replica and offsets partition."""
 
     path: str | None = None
     replica: str | None = None
@@ -22,7 +22,7 @@ class Context:
 
 
 class DamageReport:
-    """Turns what `salvage` yields, item by item and in order, into findings; whole batches in good order give none."""
+    """Makes findings from the items of `salvage`, given in order; whole batches in good order give none."""
 
     def __init__(self, context: Context, *, base_offset: int | None = None, next_base_offset: int | None = None) -> None:
         self._context = context
@@ -31,7 +31,7 @@ class DamageReport:
         self._previous: Batch | None = None
 
     def findings(self, item: Found | Hole) -> Iterator[Finding]:
-        """What is worth a look about this item."""
+        """Yield the findings about this item."""
         if isinstance(item, Hole):
             yield self._about_hole(item)
             return
@@ -42,11 +42,11 @@ class DamageReport:
                 self._previous = item.batch
 
     def problem_findings(self, batch: Batch, problems: Iterable[RecordProblem]) -> Iterator[Finding]:
-        """What `read_records_leniently` met in this batch."""
+        """Yield a finding for each problem that `read_records_leniently` found in this batch."""
         for problem in problems:
             lost = f"; {problem.lost_records} records are lost" if problem.lost_records else ""
             sentence = f"In the batch up to record offset {batch.last_offset}: {problem.message}{lost}"
-            finding = self._finding(problem.code, sentence, batch, remedy=_PROBLEM_REMEDIES[problem.code])
+            finding = self._finding(problem.code, sentence, batch, remedy=PROBLEM_REMEDIES[problem.code])
             yield finding if problem.byte_position is None else replace(finding, byte_position=problem.byte_position)
 
     def _finding(
@@ -124,7 +124,7 @@ _HEADER_REMEDY = "The records were read all the same; Kafka reads no further tha
 _CRC_REMEDY = "Compare the records with another replica; Kafka loads them unseen after a clean stop"
 _DISPLACED_REMEDY = "Do not count its records without other evidence"
 _ORDER_REMEDY = "The checksum does not cover it: compare with another replica and with the indexes"
-_PROBLEM_REMEDIES = {
+PROBLEM_REMEDIES = {
     "undecodable_records": "Look for these offsets in another replica",
     "record_count_lies": "The records were read by their own lengths; Kafka refuses the batch",
     "decompression_bomb": "Raise the cap if this data can be trusted",

@@ -1,4 +1,4 @@
-"""Records into the typed tables: one table for each record type, one for end-transaction markers, and the dump of everything."""
+"""Decode records into typed tables: one for each record type, one for end-transaction markers, and the dump of all records."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from exhume.codecs.segment_reader import SegmentReader
 
 
 class DumpRow(UndecodedRow):
-    """One row per record, whatever its type: where it lies, whose it is, and key and value decoded to the last field as JSON."""
+    """One row per record of any type: its place, its group, and key and value as JSON with all fields decoded."""
 
     record_type: Int16 | None
     type: str
@@ -42,16 +42,16 @@ class DumpRow(UndecodedRow):
 
 DUMP = schema_of(DumpRow)
 
-#: Tables that kernels make where there is much to read.
+#: The tables that kernels make from large logs.
 _BY_KERNELS = ("offset_commit", "group_metadata")
 
-#: What reads a subscription or an assignment, by protocol type and protocol.
+#: Reads a subscription or an assignment, by protocol type and protocol.
 PayloadDecoder = Callable[[str | None, str | None, bytes], Payload]
 _MOST_REMEMBERED_BYTES = 1024
 
 
 def decoded_batches(name: str, reader: SegmentReader, wanted: RecordFilter | None = None) -> Iterator[pa.RecordBatch]:
-    """The typed table of a record type, or `end_txn_markers`, from the records that are wanted (default: all)."""
+    """The typed table of a record type, or `end_txn_markers`, from the wanted records (default: all)."""
     wanted = replace(wanted or RecordFilter(), types=["end_txn_marker" if name == "end_txn_markers" else name])
     if name not in _BY_KERNELS or not reader.is_worth_compiling:
         yield from (decode_table(name, records) for records in record_batches(reader, wanted))
@@ -76,7 +76,7 @@ def decode_table(name: str, records: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def dump_batches(reader: SegmentReader, wanted: RecordFilter, *, raw: bool = False) -> Iterator[pa.RecordBatch]:
-    """The dump of the records that are wanted, as `dump_table`."""
+    """The dump of the wanted records, as `dump_table`."""
     if not reader.is_worth_compiling:
         yield from (dump_table(records, raw=raw) for records in record_batches(reader, wanted))
         return
@@ -118,7 +118,7 @@ def _typed_rows(name: str, records: pa.RecordBatch) -> Iterator[Fields]:
             "raw_key": row["key"] if decoded.marks else None,
             "raw_value": row["value"] if decoded.marks else None,
             **(decoded.value or {}),
-            # Last, so that a value field never hides whose record it is.
+            # The key comes last, so that a value field never replaces the group of the record.
             **decoded.key,
         }
 
@@ -188,7 +188,7 @@ def _dump_row(row: RecordRow, *, raw: bool) -> DumpRow:
 
 
 def _with_payloads(value: Fields) -> Fields:
-    """A group metadata value with what its members put into their subscription and assignment."""
+    """Decode the subscription and assignment of each member of a group metadata value."""
     protocol_type, protocol = value.get("protocol_type"), value.get("protocol")
     members = [
         {
@@ -202,7 +202,7 @@ def _with_payloads(value: Fields) -> Fields:
 
 
 def payload_text(decode: PayloadDecoder, protocol_type: str | None, protocol: str | None, raw: bytes) -> bytes:
-    """What the dump shows of a payload, as JSON text in UTF-8."""
+    """Return a payload as the JSON text of the dump, in UTF-8."""
     make: Callable[..., bytes] = _remembered_text if len(raw) <= _MOST_REMEMBERED_BYTES else _remembered_text.__wrapped__
     return make(decode, protocol_type, protocol, raw)
 
@@ -219,7 +219,7 @@ def _payload(decode: PayloadDecoder, protocol_type: str | None, protocol: str | 
 
 @lru_cache(maxsize=4096)
 def _remembered_payload(decode: PayloadDecoder, protocol_type: str | None, protocol: str | None, raw: bytes) -> Fields:
-    """Members of a group say the same, and say it again with each generation."""
+    """Decode a payload once: the members of a group write the same bytes, in every generation again."""
     return JsonReady(json_ready(payload_as_json(decode(protocol_type, protocol, raw))))
 
 

@@ -1,4 +1,4 @@
-"""What a file is by its content: a log, or one of the things that are given for one by mistake."""
+"""Recognise a file by its content: a log, or another file that a user gave by mistake."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _CONTROL_CHARACTERS = frozenset(range(32)) - frozenset(b"\t\n\v\f\r\x1b")
 
 
 def begins_like_a_log(buffer: memoryview) -> bool:
-    """True when a batch header that a broker could have written lies at the start."""
+    """Return True if the file begins with a batch header that a broker could have written."""
     return is_plausible(buffer, 0, len(buffer))
 
 
 def looks_like(buffer: memoryview) -> str | None:
-    """What this content surely is instead of a log, in words; None where it could be a damaged log."""
+    """Describe content that is certainly not a log; None if it could be a damaged log."""
     if begins_like_a_log(buffer):
         return None
     sample = bytes(buffer[:_SAMPLE_BYTES])
@@ -67,7 +67,7 @@ def _is_transaction_index(sample: bytes) -> bool:
 
 
 def _is_index(sample: bytes, entry_bytes: int, size_bytes: int) -> bool:
-    """True when both fields of the entries grow, up to a tail of zeros; an entry or two prove nothing."""
+    """Return True if both fields of the entries grow, up to a tail of zeros. One or two entries prove nothing."""
     if size_bytes % entry_bytes:
         return False
     entries = [sample[at : at + entry_bytes] for at in range(0, len(sample) - entry_bytes + 1, entry_bytes)]

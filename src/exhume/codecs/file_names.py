@@ -1,4 +1,4 @@
-"""What the names in a log directory say. Names are evidence: they are read, compared and kept, never opened by what they claim.
+"""Parse the names in a log directory. Names are evidence: they are parsed, compared and kept, but no file is trusted by its name.
 
     <topic>-<partition>                              a log; the partition is what follows the last `-`
     <topic>-<partition>.<id>-delete|future|stray     a log about to be deleted, moved between disks, or no longer owned
@@ -35,10 +35,10 @@ META_PROPERTIES = "meta.properties"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 LEADER_EPOCHS = "leader-epoch-checkpoint"
 PARTITION_METADATA = "partition.metadata"
-#: What a broker writes first and renames when it is complete.
+#: The suffix of a file that a broker writes first and renames when it is complete.
 UNFINISHED_SUFFIX = ".tmp"
 
-#: Directories that are no partitions and belong in a log directory all the same.
+#: Directories that are no partitions but belong in a log directory.
 KNOWN_DIRECTORIES = frozenset({"remote-log-index-cache"})
 
 _SIDE_FILES = frozenset({*OFFSET_CHECKPOINTS, META_PROPERTIES, CLEAN_SHUTDOWN, LEADER_EPOCHS, PARTITION_METADATA})
@@ -53,7 +53,7 @@ _MAX_FILE_NAME = 255
 
 @dataclass(frozen=True, slots=True)
 class DirectoryName:
-    """What the name of a partition directory says. `is_cut`: the topic may be a prefix, since the whole name has the greatest length."""
+    """The parts of a partition directory's name. `is_cut`: the topic may be a prefix, because the name has the maximum length."""
 
     topic: str
     partition: int
@@ -68,7 +68,7 @@ class DirectoryName:
 
 @dataclass(frozen=True, slots=True)
 class FileName:
-    """What the name of a file in a partition directory says; `record_offset` is the base offset of its segment."""
+    """The parts of the name of a file in a partition directory; `record_offset` is the base offset of its segment."""
 
     record_offset: int
     kind: FileKind
@@ -76,7 +76,7 @@ class FileName:
 
 
 def parse_directory_name(name: str) -> DirectoryName | None:
-    """Topic, partition and suffix, read from the right as Kafka does; None where the name is not that of a partition."""
+    """Topic, partition and suffix, read from the right as Kafka does; None if the name is not that of a partition."""
     suffixed = _SUFFIXED.fullmatch(name)
     match = _PARTITION.fullmatch(suffixed["log"] if suffixed else name)
     if match is None or int(match["partition"]) > 2**31 - 1:
@@ -88,7 +88,7 @@ def parse_directory_name(name: str) -> DirectoryName | None:
 
 
 def parse_file_name(name: str) -> FileName | None:
-    """Offset, kind and origin; None where the name is not that of a segment, an index or a snapshot."""
+    """Offset, kind and origin; None if the name is not that of a segment, an index or a snapshot."""
     match = _SEGMENT_FILE.fullmatch(name)
     if match is not None:
         parsed = FileName(int(match["offset"]), match["kind"], match["origin"] or "log")  # type: ignore[arg-type]
@@ -100,7 +100,7 @@ def parse_file_name(name: str) -> FileName | None:
 
 
 def as_text(path: str) -> str:
-    """This path as valid text: a byte that is no part of any character shows in hexadecimal."""
+    """This path as valid text: bytes that are no valid character are shown in hexadecimal."""
     return path if path.isascii() else _raw(path).decode("utf-8", "backslashreplace")
 
 
@@ -109,19 +109,19 @@ def _raw(name: str) -> bytes:
 
 
 def is_root_file(name: str) -> bool:
-    """True for the files that lie in the root of a log directory and nowhere else."""
+    """Return True for files that a broker writes only in the root of a log directory."""
     return name.removesuffix(UNFINISHED_SUFFIX) in _ROOT_FILES
 
 
 def is_side_file(name: str) -> bool:
-    """True for checkpoints and metadata, finished or not, of a log directory or a partition."""
+    """Return True for checkpoints and metadata, finished or not, of a log directory or a partition."""
     return name.removesuffix(UNFINISHED_SUFFIX) in _SIDE_FILES
 
 
 def matters(directory: str, name: str) -> bool:
-    """True when a file of this name in a directory of this name can be evidence about the offsets topic.
+    """Return True if a file of this name in a directory of this name can be evidence about the offsets topic.
 
-    That leaves out the segments of other topics: the bulk of a broker's disk.
+    The segments of other topics are not: they are most of a broker's disk.
     """
     if is_side_file(name):
         return True

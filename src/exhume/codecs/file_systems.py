@@ -1,8 +1,8 @@
-"""The file system behind a URI, through `pyarrow.fs`, and what its errors mean.
+"""Open the file system of a URI with `pyarrow.fs`, and explain its errors.
 
-Endpoint, region and credentials come from the options of the URI, then from the environment as the clients of each store read it: for S3
-`AWS_ENDPOINT_URL_S3` or `AWS_ENDPOINT_URL`, `AWS_REGION`, `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`, profiles and
-the metadata of the machine; for Google Cloud Storage `GOOGLE_APPLICATION_CREDENTIALS`; for HDFS `JAVA_HOME`, `HADOOP_HOME`, `CLASSPATH`
+Endpoint, region and credentials are taken from the options of the URI, then from the environment as the clients of each store read it: for
+S3 `AWS_ENDPOINT_URL_S3` or `AWS_ENDPOINT_URL`, `AWS_REGION`, `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`, profiles
+and the metadata of the machine; for Google Cloud Storage `GOOGLE_APPLICATION_CREDENTIALS`; for HDFS `JAVA_HOME`, `HADOOP_HOME`, `CLASSPATH`
 and the configuration of Hadoop.
 """
 
@@ -23,7 +23,7 @@ from exhume.codecs.uris import Uri
 from exhume.errors import EvidenceError, RequestError
 
 _TRUTHS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
-#: Google's client goes on trying for a quarter of an hour.
+#: By default Google's client retries for 15 minutes.
 _GS_RETRY_LIMIT = timedelta(seconds=60)
 
 
@@ -35,7 +35,7 @@ def _seconds(text: str) -> timedelta:
     return timedelta(seconds=float(text))
 
 
-#: The options of each file system, those of its class in `pyarrow.fs`, with what reads their texts.
+#: The options of each file system, those of its class in `pyarrow.fs`, with the function that parses each value.
 OPTIONS: Mapping[str, Mapping[str, Callable[[str], Any]]] = {
     "s3": {
         "access_key": str,
@@ -66,11 +66,11 @@ OPTIONS: Mapping[str, Mapping[str, Callable[[str], Any]]] = {
 
 
 def file_system(uri: Uri) -> fs.FileSystem:
-    """The file system that this URI lies in; the same one for all URIs with the same host and options.
+    """Return the file system of this URI; the same object for all URIs with the same host and options.
 
     Raises:
-        RequestError: an option that it has not, or a value that the option cannot have.
-        EvidenceError: it cannot be reached at all.
+        RequestError: the file system does not have the option, or the option does not accept the value.
+        EvidenceError: the file system cannot be reached.
     """
     root = replace(uri, path="")
     try:
@@ -80,7 +80,7 @@ def file_system(uri: Uri) -> fs.FileSystem:
 
 
 def path_in(uri: Uri, path: str = "") -> str:
-    """How its file system names what lies at this path below a URI."""
+    """Return the name that the file system has for this path below a URI."""
     inside = uri.at(path).path
     if uri.scheme in ("hdfs", "viewfs"):
         return f"/{inside}"
@@ -112,7 +112,7 @@ def _s3(root: Uri, options: dict[str, Any]) -> fs.FileSystem:
         options.setdefault("endpoint_override", endpoint)
     if "region" not in options:
         region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
-        # Other stores take any region; Amazon's answer for the one that the bucket lies in only.
+        # Other stores accept any region; Amazon only accepts the region of the bucket.
         options["region"] = region or ("us-east-1" if "endpoint_override" in options else fs.resolve_s3_region(root.host))
     return fs.S3FileSystem(**options)
 
@@ -133,7 +133,7 @@ def _read_options(root: Uri) -> dict[str, Any]:
 
 
 def refused(shown: str, error: Exception, byte_position: int | None = None) -> EvidenceError:
-    """What the file system would not do, in words, with what can be done about it."""
+    """Return the error for a request that the file system refused, with a remedy."""
     text = " ".join(str(error).split())
     code = _CODE.search(text)
     name = (code["code"] if code else "").upper()
@@ -149,11 +149,11 @@ def refused(shown: str, error: Exception, byte_position: int | None = None) -> E
     return EvidenceError(f"cannot be read: {message}", path=shown, byte_position=byte_position, remedy=remedy)
 
 
-#: What Amazon's and Google's clients call a failure, and what they say about it.
+#: The code and the text in the error messages of Amazon's and Google's clients.
 _CODE = re.compile(r"(?:AWS Error |google::cloud::Status\()(?P<code>[A-Z_]+)(?: during \w+ operation)?:? ?(?P<text>[^({]*)")
 _RETRY = "Try again; if it stays so, ask who runs the store"
 _CREDENTIALS = "Check the credentials (environment, profile, or the options of the URI) and what they may read: listing and reading objects"
-#: (codes, what it means, what to do)
+#: (codes, meaning, remedy)
 _MEANINGS = (
     (("NO_SUCH_BUCKET",), "there is no such bucket", "Check the bucket's name and the endpoint (endpoint_override, AWS_ENDPOINT_URL)"),
     (("NOT_FOUND", "NO_SUCH_KEY", "RESOURCE_NOT_FOUND"), "nothing is there", "Check the bucket, the prefix and the endpoint"),

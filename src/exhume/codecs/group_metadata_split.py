@@ -1,7 +1,6 @@
-"""Classic group values cut into their front and the bytes of each member.
+"""Split classic group values into the fields before the members and the bytes of each member.
 
-A group says the same of most of its members in every generation. Who reads many of its records wants to know a member by its bytes, and
-decode it once.
+The bytes of most members are the same in every generation. A reader of many records recognises a member by its bytes, and decodes it once.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _INT16, _INT32 = struct.Struct(">h"), struct.Struct(">i")
 
 @dataclass(frozen=True, slots=True)
 class SplitGroupMetadata:
-    """A group metadata value: the fields in front of `members`, and the bytes of each member."""
+    """A group metadata value: the fields before `members`, and the bytes of each member."""
 
     value_version: int
     front: Fields
@@ -29,7 +28,7 @@ class SplitGroupMetadata:
 
 
 def split_group_metadata(value: bytes) -> SplitGroupMetadata | None:
-    """A group metadata value in pieces; None for one that is to be decoded whole: flexible, of no known version, or not to be read."""
+    """Split a group metadata value; return None for one to decode whole: flexible, of an unknown version, or damaged."""
     reader = Reader(value)
     try:
         version = reader.int16()
@@ -57,7 +56,7 @@ def decode_member(version: int, member: bytes) -> Fields:
     """The fields of one member of a group value of this version, as the layout has them.
 
     Raises:
-        DecodeError: the bytes are no such member.
+        DecodeError: the bytes are not a member of this version.
     """
     fields: Fields = {}
     position = 0
@@ -86,8 +85,8 @@ def decode_member(version: int, member: bytes) -> Fields:
 
 @cache
 def _fields(version: int) -> tuple[tuple[str, Callable[[bytes, int], tuple[int]] | None, int, bool, bool], ...]:
-    """Of each field of a member its name, what reads its length, None for an int32, how many bytes that number has, whether it is a text,
-    and whether it may be null.
+    """For each field of a member: its name, the reader of its length (None for an int32 field), the bytes of that number, True for text,
+    and True if it may be null.
     """
     found = []
     for field in MEMBER.fields:

@@ -1,15 +1,17 @@
-"""The three indexes beside a segment. They are hints: nothing needs them to decode a log, but they witness what it held.
+"""The three indexes beside a segment. They are hints: a log can be decoded without them, but they are evidence of the records that it held.
 
     .index       entries of  8 bytes: relative offset int32 | byte position int32
     .timeindex   entries of 12 bytes: timestamp int64 | relative offset int32
     .txnindex    entries of 34 bytes: version int16 (0) | producer id int64 | first offset int64 | last offset int64
                  last stable offset int64
 
-Relative offsets count from the base offset of the segment. What an entry of `.index` points at differs: the first offset of an append up
-to 1.1; its last offset with the position of its first batch from 2.0 to 3.9; the last offset of the very batch from 4.0.
+Relative offsets count from the base offset of the segment. The offset in an entry of `.index` depends on the release: the first
+offset of an append up to 1.1; its last offset with the position of its first batch from 2.0 to 3.9; the last offset of the batch at that
+position from 4.0.
 
-The first two are preallocated with zeros while their segment is the newest. An entry whose offset field is zero, but for the first, ends
-them; a first entry that is zero throughout is preallocation as well, since position 0 is never indexed and no record is from 1970.
+The first two are preallocated with zeros while their segment is the newest. The first entry with
+offset field zero, apart from entry 0, ends them. An entry 0 of only zeros is preallocation too: brokers never index position 0, and no
+record is from 1970.
 
 Source: OffsetIndex, TimeIndex, TransactionIndex, AbortedTxn of Kafka 3.8.
 """
@@ -29,7 +31,7 @@ from exhume.codecs.wire import Buffer
 from exhume.errors import EvidenceError
 from exhume.findings import Finding
 
-#: A broker with the default `index.interval.bytes` adds an entry for every so many bytes.
+#: A broker adds an entry after this number of bytes (default of `index.interval.bytes`).
 INDEX_INTERVAL_BYTES = 4096
 _OFFSET_ENTRY = np.dtype([("relative_offset", ">i4"), ("byte_position", ">i4")])
 _TIME_ENTRY = np.dtype([("timestamp_ms", ">i8"), ("relative_offset", ">i4")])
@@ -40,7 +42,7 @@ _REMEDY = "Nothing depends on it: records are found by reading the segment itsel
 
 
 class OffsetIndexEntry(NamedTuple):
-    """A record offset and a place in the segment where reading for it may begin."""
+    """A record offset, and a byte position from which a reader can search for it."""
 
     record_offset: int
     byte_position: int
@@ -63,7 +65,7 @@ class AbortedTransaction(NamedTuple):
 
 
 class IndexProblem(NamedTuple):
-    """Something in an index that no broker writes, and where it lies in the file."""
+    """An entry or bytes in an index that no broker writes, with its position in the file."""
 
     code: str
     byte_position: int
@@ -75,7 +77,7 @@ Entry = TypeVar("Entry", OffsetIndexEntry, TimeIndexEntry, AbortedTransaction)
 
 @dataclass(frozen=True, slots=True)
 class Index(Generic[Entry]):
-    """The entries of one index file in its order, and what is wrong with it."""
+    """The entries of one index file in its order, and its problems."""
 
     entries: list[Entry]
     problems: list[IndexProblem]
@@ -107,7 +109,7 @@ def decode_time_index(buffer: Buffer, base_offset: int) -> Index[TimeIndexEntry]
 
 
 def decode_transaction_index(buffer: Buffer) -> Index[AbortedTransaction]:
-    """The aborted transactions that a `.txnindex` lists. Entries of an unknown version are left out and named as a problem."""
+    """The aborted transactions that a `.txnindex` lists. Entries of an unknown version are left out and reported as a problem."""
     rows = _rows(buffer, _TRANSACTION_ENTRY)
     problems = _partial_entry(buffer, _TRANSACTION_ENTRY, "txnindex")
     for position in np.flatnonzero(rows["version"] != 0)[:1].tolist():
@@ -120,7 +122,7 @@ def decode_transaction_index(buffer: Buffer) -> Index[AbortedTransaction]:
 
 
 def read_offset_index(segment: SegmentFile) -> list[OffsetIndexEntry]:
-    """The entries of the `.index` beside this segment; none where it has no `.index`.
+    """The entries of the `.index` beside this segment; none if there is no `.index`.
 
     Raises:
         EvidenceError: the file cannot be opened.
@@ -129,7 +131,7 @@ def read_offset_index(segment: SegmentFile) -> list[OffsetIndexEntry]:
 
 
 def last_indexed_position(segment: SegmentFile, end: int) -> int:
-    """The largest byte position below `end` that the `.index` beside this segment has an entry for; 0 where it has none."""
+    """The largest byte position below `end` that the `.index` beside this segment has an entry for; 0 if it has none."""
     if segment.index is None:
         return 0
     rows = _rows(segment.index.open(), _OFFSET_ENTRY)
@@ -139,17 +141,17 @@ def last_indexed_position(segment: SegmentFile, end: int) -> int:
 
 
 def read_time_index(segment: SegmentFile) -> list[TimeIndexEntry]:
-    """The entries of the `.timeindex` beside this segment; none where it has none. Raises as `read_offset_index` does."""
+    """The entries of the `.timeindex` beside this segment; none if there is no such file. Raises as `read_offset_index` does."""
     return [] if segment.timeindex is None else decode_time_index(segment.timeindex.open(), segment.base_offset).entries
 
 
 def read_transaction_index(segment: SegmentFile) -> list[AbortedTransaction]:
-    """The aborted transactions of the `.txnindex` beside this segment; none where it has none. Raises as `read_offset_index` does."""
+    """The aborted transactions of the `.txnindex` beside this segment; none without the file. Raises as `read_offset_index` does."""
     return [] if segment.txnindex is None else decode_transaction_index(segment.txnindex.open()).entries
 
 
 def find_index_problems(partition: PartitionDirectory) -> Iterator[Finding]:
-    """A finding for everything that no broker writes in the indexes beside the segments that are read."""
+    """Yield a finding for each problem in the indexes beside the segments that are read."""
     for segment in partition.segments:
         if segment.is_read:
             for file, check in _checks(segment):
@@ -198,7 +200,7 @@ def _rows(buffer: Buffer, entry: np.dtype[np.void]) -> np.ndarray[tuple[int], np
 
 
 def _used(offsets: np.ndarray[tuple[int], np.dtype[np.int32]], others: np.ndarray[tuple[int], np.dtype[np.int64]]) -> int:
-    """How many entries stand before the preallocated tail."""
+    """Return the number of entries before the preallocated tail."""
     if not len(offsets) or (offsets[0] == 0 and others[0] == 0):
         return 0
     zeros = np.flatnonzero(offsets[1:] == 0)
@@ -215,7 +217,7 @@ def _partial_entry(buffer: Buffer, entry: np.dtype[np.void], kind: str) -> list[
 def _backwards(
     values: np.ndarray[tuple[int], np.dtype[np.int64]], entry: np.dtype[np.void], what: str, *, strictly: bool
 ) -> list[IndexProblem]:
-    """The first place where these values do not grow as they must."""
+    """Return the first place at which these values do not grow as they must."""
     wrong = np.flatnonzero(values[1:] <= values[:-1] if strictly else values[1:] < values[:-1])[:1]
     return [
         IndexProblem("index_backwards", (at + 1) * entry.itemsize, f"{what} goes from {values[at]} to {values[at + 1]}")

@@ -1,7 +1,7 @@
 """Decoded values as JSON, without loss.
 
 Bytes become base64 text. A name that is no valid UTF-8 becomes `{"invalid_utf8": <base64 of its bytes>}`, since JSON text cannot
-carry it as it is.
+hold these bytes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class JsonReady(dict[str, Any]):
 
 
 def json_ready(value: Any) -> Any:
-    """This decoded value with everything that JSON has no word for replaced."""
+    """Replace all values that JSON cannot represent."""
     if isinstance(value, JsonReady):
         return value
     if isinstance(value, InvalidUtf8):
@@ -33,7 +33,7 @@ def json_ready(value: Any) -> Any:
 
 
 def from_json(text: str) -> Any:
-    """The value that `to_json` wrote, but that bytes stay base64 text."""
+    """Parse the text of `to_json`; bytes stay base64 text."""
     return json.loads(text, object_hook=_with_its_bytes)
 
 

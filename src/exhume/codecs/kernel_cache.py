@@ -1,7 +1,7 @@
-"""Where the machine code of kernels is kept: in the user's cache directory, never beside the evidence. Knows no compiler.
+"""The directory for the machine code of kernels: in the user's cache directory, never beside the evidence. Needs no compiler.
 
-Code is kept for the sources that it was made of, and for their place, as the compiler does: a change of any module in `KERNEL_ROOMS` or of
-`KERNEL_FACTS` leads to another directory, of a package in a zip too. Where no directory can be made, code is made for each process.
+The name of the directory depends on the sources and on their place: a change of any module in `KERNEL_ROOMS` or of `KERNEL_FACTS` leads to
+another directory, also for a package in a zip. If no directory can be made, each process compiles its kernels again.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from pathlib import Path, PurePosixPath
 from zipfile import ZipFile
 
 _PACKAGE = Path(__file__).resolve().parent.parent
-#: All kernels live in these directories.
+#: The directories of all kernels.
 KERNEL_ROOMS = ("codecs/kernels", "replay/survivors", "analysis/detectors/commit_loops")
-#: From elsewhere they take numbers of these modules alone.
+#: Kernels take constants from these other modules only.
 KERNEL_FACTS = (
     "codecs/batch_format.py",
     "durations.py",
@@ -32,7 +32,7 @@ _PREFIX = "kernels-"
 _WARM = "warm"
 _UNUSED_SECONDS = 30 * 24 * 3600
 
-#: Whoever waits to be told that something is compiled: one, or none.
+#: The function to call before the first kernel is compiled; empty if there is none.
 _waiting: list[Callable[[], None]] = []
 
 
@@ -46,7 +46,7 @@ def directory() -> Path:
 
 
 def _stamps() -> Iterator[str]:
-    """What changes with these sources, or their place."""
+    """Yield the texts that change when these sources or their place change."""
     yield str(_PACKAGE)
     archive = next((parent for parent in _PACKAGE.parents if parent.is_file()), None)
     if archive is None:
@@ -71,7 +71,7 @@ def _root() -> Path:
 
 
 def prepare() -> Path | None:
-    """The directory, made where it is missing; None where it cannot be made. Code that nobody has used for a month goes."""
+    """Make the directory if it is missing; return None if it cannot be made. Delete code that was not used for a month."""
     try:
         place = directory()
         if not place.is_dir():
@@ -86,7 +86,7 @@ def prepare() -> Path | None:
 
 
 def is_warm() -> bool:
-    """True when all that a load needs was compiled before, and kept."""
+    """Return True if the directory has all compiled code that a load needs."""
     try:
         return (directory() / _WARM).exists()
     except (OSError, RuntimeError):
@@ -94,19 +94,19 @@ def is_warm() -> bool:
 
 
 def mark_warm() -> None:
-    """Remember that it was."""
+    """Record that the directory has all compiled code that a load needs."""
     place = prepare()
     if place is not None:
         (place / _WARM).touch()
 
 
 def before_compiling(tell: Callable[[], None]) -> None:
-    """Have `tell` called once, before the next kernel is compiled; in the thread that needs the kernel."""
+    """Call `tell` once, before the next kernel is compiled, in the thread that needs the kernel."""
     _waiting[:] = [tell]
 
 
 def about_to_compile() -> None:
-    """To be called before a kernel is compiled; not where its code is taken from the cache."""
+    """Call the waiting function. The compiler calls this before it compiles a kernel, but not for code from the cache."""
     told = [*_waiting]
     _waiting.clear()
     for tell in told:

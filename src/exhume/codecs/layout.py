@@ -8,7 +8,7 @@ gives the Arrow type of the result, names the bytes of every field (`trace`), an
     Array          elements of a scalar or a struct
     Scalar         a primitive of `wire`
 
-A decoded struct is a dict with a key per field of its version, under *our* name; tagged fields that are absent carry
+A decoded struct is a dict with a key per field of its version, under *our* name; absent tagged fields get
 Kafka's default, and tags that no field declares stay verbatim under `unknown_tags`. In flexible versions strings, bytes and
 arrays are compact and every struct ends with a tagged section.
 
@@ -27,7 +27,7 @@ import pyarrow as pa
 from exhume.codecs.wire import Buffer, Reader, Writer
 from exhume.errors import EncodeError, UnexpectedNull, UnknownVersion
 
-#: A decoded struct: its fields by name. Which there are, and of which types, its layout says.
+#: A decoded struct: its fields by name. Its layout gives their names and types.
 Fields = dict[str, Any]
 
 UNKNOWN_TAGS = "unknown_tags"
@@ -46,7 +46,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """One primitive. `read` and `write` take the cursor, and whether the compact form applies."""
+    """One primitive. `read` and `write` take the cursor, and True for the compact form."""
 
     name: str
     arrow: pa.DataType
@@ -85,7 +85,7 @@ BYTES = Scalar(
 
 @dataclass(frozen=True, slots=True)
 class Array:
-    """Elements of one type, behind their count."""
+    """Elements of one type, after their count."""
 
     element: Scalar | Struct
 
@@ -95,7 +95,7 @@ class Field:
     """One field of a struct.
 
     `name` is ours, `kafka_name` is the one in Kafka's schema; `since` and `until` are the versions that carry it;
-    `tag` makes it a tagged field; `default` is what Kafka assumes where it is absent. A nullable tagged struct or array
+    `tag` makes it a tagged field; `default` is Kafka's value for an absent field. A nullable tagged struct or array
     whose schema says `"default": null` has *no* null default: absent means empty, and null is written explicitly.
     """
 
@@ -109,11 +109,11 @@ class Field:
     default: Any = ...
 
     def is_in(self, version: int) -> bool:
-        """True when this version carries the field (tagged fields: may carry it)."""
+        """Return True if this version has the field (tagged fields: may have it)."""
         return self.since <= version and (self.until is None or version <= self.until)
 
     def default_value(self, version: int) -> Any:
-        """What Kafka assumes where the field is absent."""
+        """Return Kafka's value for the absent field."""
         if self.default is not ...:
             return self.default
         if isinstance(self.type, Scalar):
@@ -162,20 +162,20 @@ class Message:
     flexible_since: int | None = None
 
     def is_flexible(self, version: int) -> bool:
-        """True when this version has compact forms and tagged sections."""
+        """Return True if this version has compact forms and tagged sections."""
         return self.flexible_since is not None and version >= self.flexible_since
 
     def read(self, reader: Reader, version: int, trace: list[Span] | None = None, *, into: Fields | None = None) -> Fields:
         """Read one message of this version at the cursor; appends to `trace` the bytes of every field.
 
-        `into` receives the fields one by one, so that those in front of a `DecodeError` are not lost.
+        `into` receives the fields one by one, so that the fields before a `DecodeError` are not lost.
         """
         if version not in self.versions:
             raise UnknownVersion(f"{self.name} has no version {version}; known are {self.versions.start} to {self.versions.stop - 1}")
         return _read_struct(self.struct, _Context(reader, version, self.is_flexible(version), trace), "", into)
 
     def read_front(self, reader: Reader, version: int, until: str) -> Fields:
-        """The fields of one message of this version in front of the field `until`; leaves the cursor there."""
+        """Read the fields of one message of this version before the field `until`; leave the cursor there."""
         front = tuple(takewhile(lambda field: field.name != until, self.struct.fields))
         context = _Context(reader, version, self.is_flexible(version), None)
         return {field.name: _read_field(field, context, "") for field in front if field.is_in(version) and field.tag is None}
@@ -187,7 +187,7 @@ class Message:
         _write_struct(self.struct, writer, version, self.is_flexible(version), value)
 
     def decode(self, buffer: Buffer, version: int) -> tuple[Fields, int]:
-        """Decode a message that begins with the buffer: its value and how many bytes it took."""
+        """Decode a message at the start of the buffer; return its value and its size in bytes."""
         reader = Reader(buffer)
         return self.read(reader, version), reader.position
 
@@ -237,7 +237,7 @@ def _read_tags(struct: Struct, context: _Context, path: str, value: Fields, has_
         _note(context, f"{path}tag size", "unsigned varint", start, size)
         field = known.get(tag)
         if field is not None:
-            # Kafka parses a known tag in place and never compares with the size.
+            # Kafka parses a known tag in place and does not check its size.
             value[field.name] = _read_field(field, context, path)
         else:
             start = reader.position

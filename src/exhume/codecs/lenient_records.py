@@ -1,4 +1,4 @@
-"""The records of a batch that may be damaged: all that can be read, and what is wrong with it."""
+"""Read the records of a batch that may be damaged: all readable records, and the problems of the batch."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ from exhume.codecs.records import Record, read_message, read_record, read_record
 from exhume.codecs.wire import Buffer, Reader
 from exhume.errors import DecodeError, DecompressionError
 
+_WRONG_COUNT = "record_count_lies"  # plain: the code of a finding
+
 
 @dataclass(frozen=True, slots=True)
 class RecordProblem:
-    """Something in a batch that Kafka would refuse or that was lost.
+    """Bytes in a batch that Kafka would refuse, or that were lost.
 
-    `code` is one of `undecodable_records`, `record_count_lies`, `decompression_bomb`, `refused_stream` (all was read, but Kafka refuses
-    it), `inner_crc_mismatch`, `uncertain_offsets`. `lost_records` is None where nobody can count them.
+    `code` is a key of `damage.PROBLEM_REMEDIES`; `refused_stream` means that all records were read, but Kafka refuses them.
+    `lost_records` is None if they cannot be counted.
     """
 
     code: str
@@ -30,10 +32,10 @@ class RecordProblem:
 
 
 def read_records_leniently(buffer: Buffer, batch: Batch, *, cap_bytes: int = DEFAULT_CAP_BYTES) -> tuple[list[Record], list[RecordProblem]]:
-    """All records of `batch` that can be read, and what is wrong with it. Never raises on damage.
+    """Return all readable records of `batch`, and its problems. Damage raises no error.
 
-    Of a damaged format 2 batch those before the damage. Of a damaged wrapper also those behind it: inner entries have checksums
-    of their own; one that fails its checksum but keeps its form is handed out with `crc_ok` False.
+    A damaged format 2 batch gives the records before the damage. A damaged wrapper also gives those after it, because inner entries have
+    their own checksums. An entry that fails its checksum but has consistent lengths is returned with `crc_ok` False.
     """
     if batch.magic == 2:
         return _format_2_leniently(buffer, batch, cap_bytes)
@@ -71,9 +73,10 @@ def _format_2_leniently(buffer: Buffer, batch: Batch, cap_bytes: int) -> tuple[l
     count = batch.record_count or 0
     lost = max(count - len(records), 0)
     if failure is not None and len(records) >= count > 0:
-        # The records that were promised are there; what lies behind them only looked like more.
+        # All records that the header counts are there; the bytes after them only looked like records.
         del records[count:]
-        problems.append(RecordProblem("record_count_lies", f"{count} records are followed by bytes that are none", batch.byte_position, 0))
+        sentence = f"the batch has bytes after the {count} records that its header counts"
+        problems.append(RecordProblem(_WRONG_COUNT, sentence, batch.byte_position, 0))
     elif problems:
         problems[-1] = replace(problems[-1], lost_records=lost)
     elif failure is not None:
@@ -81,12 +84,12 @@ def _format_2_leniently(buffer: Buffer, batch: Batch, cap_bytes: int) -> tuple[l
         problems.append(RecordProblem("undecodable_records", f"record {len(records) + 1} of {count}: {failure.message}", place, lost))
     elif len(records) != count:
         sentence = f"the header counts {count} records, {len(records)} fill the batch"
-        problems.append(RecordProblem("record_count_lies", sentence, batch.byte_position, None if lost else 0))
+        problems.append(RecordProblem(_WRONG_COUNT, sentence, batch.byte_position, None if lost else 0))
     return records, problems
 
 
 def _pieces(batch: Batch, stream: Buffer, cap_bytes: int, problems: list[RecordProblem]) -> list[bytes]:
-    """What the stream unfolds to: one piece where it is whole or Kafka's rules alone forbid it, else the runs between its damage."""
+    """Unfold the stream: one piece if it is whole or only Kafka's rules forbid it, else the runs between damaged blocks."""
     place = batch.byte_position
     try:
         return [decompress(batch.codec, stream, magic=batch.magic, cap_bytes=cap_bytes)]
@@ -121,7 +124,7 @@ def _wrapper_leniently(buffer: Buffer, batch: Batch, cap_bytes: int, problems: l
     except DecodeError as error:
         problems.append(RecordProblem("uncertain_offsets", f"{error.message}; inner offsets are shown as they are", batch.byte_position, 0))
     if batch.magic == 1 and base and (last_piece is not pieces[-1] or last.end_position != len(last_piece)):
-        # At least one message is lost behind the last one found, so these lie below the wrapper's offset.
+        # At least one message after the last found one is lost, so all found offsets are below the wrapper's offset.
         base -= 1
         problems.append(
             RecordProblem("uncertain_offsets", "the last inner message is lost, and with it the offsets of the others", batch.byte_position)
@@ -130,7 +133,7 @@ def _wrapper_leniently(buffer: Buffer, batch: Batch, cap_bytes: int, problems: l
 
 
 def _wrapper_stream(buffer: Buffer, batch: Batch) -> Buffer:
-    """The wrapper's value; where its lengths lie, all that stands behind a null key."""
+    """Return the wrapper's value; if its lengths are wrong, all bytes after a null key."""
     start, end = batch.byte_position + HEADER_BYTES[batch.magic] - 8, min(batch.end_position, len(buffer))
     reader = Reader(buffer, min(start, end), end)
     try:
@@ -141,7 +144,7 @@ def _wrapper_stream(buffer: Buffer, batch: Batch) -> Buffer:
 
 
 def _surviving_entries(piece: bytes, problems: list[RecordProblem], place: int) -> Iterator[Batch]:
-    """The inner entries of an unfolded run that hold together, going on behind damage at the next one whose checksum matches."""
+    """Yield the sound inner entries of an unfolded run; after damage, continue at the next entry whose checksum matches."""
     search = BatchSearch(piece, len(piece))
     position = 0
     while position < len(piece):
@@ -150,16 +153,16 @@ def _surviving_entries(piece: bytes, problems: list[RecordProblem], place: int) 
             yield entry
             position = entry.end_position
             continue
-        behind = search.first_from(position + 1)
-        while behind is not None and behind.magic > 1:
-            behind = search.first_from(behind.byte_position + 1)
-        stop = len(piece) if behind is None else behind.byte_position
+        following = search.first_from(position + 1)
+        while following is not None and following.magic > 1:
+            following = search.first_from(following.byte_position + 1)
+        stop = len(piece) if following is None else following.byte_position
         problems.append(RecordProblem("undecodable_records", f"bytes {position} to {stop} of the unfolded messages hold none", place))
         position = stop
 
 
 def _sound_entry(piece: bytes, position: int) -> Batch | None:
-    """The plain entry at `position` if its lengths agree with its size, or its checksum with its bytes."""
+    """Return the plain entry at `position` if its lengths match its size, or its checksum its bytes; else None."""
     if end_reason(piece, position, len(piece)) is not None or piece[position + 16] > 1:
         return None
     entry = read_header_fields(piece, position)

@@ -1,7 +1,7 @@
-"""Log directories: where a broker keeps its logs, and how to find them among what somebody copied.
+"""Log directories: find the directories in which a broker keeps its logs, also in partial copies.
 
-`discover` takes whatever is at hand: a data directory, a partition directory, segment files, an archive, a directory of any of these.
-It lists and describes; no record is read here.
+`discover` takes a data directory, a partition directory, segment files, an archive, or a directory of any of these. It lists and describes
+files; it reads no record.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from exhume.findings import Findings
 
 __all__ = ["LEFTOVERS", "Evidence", "LogDirectory", "PartitionDirectory", "SegmentFile", "discover"]
 
-#: What a broker would not read, and `discover` can be asked to: files by their suffix, then directories by theirs.
+#: The files and directories, by suffix, that a broker does not read; `discover` includes them on request.
 LEFTOVERS = frozenset({"deleted", "swap", "cleaned", "delete", "future", "stray"})
 
 Offsets = dict[tuple[str, int], int]
@@ -52,10 +52,10 @@ Offsets = dict[tuple[str, int], int]
 class LogDirectory:
     """One log directory, whole or in part.
 
-    `replica` is its label: the broker id of `meta.properties`, or the directory's name; a label that is taken gets `#2` and so on.
-    `is_whole`: `meta.properties` or a checkpoint is there, so it is a broker's whole directory. `clean_shutdown` is null where nothing can
-    be said. The offsets by (topic, partition) are those of the four checkpoints. `topic_ids` maps topic ids to names, from
-    every topic's `partition.metadata`. `cluster_metadata` holds the snapshots and segments of `__cluster_metadata-0`, oldest first.
+    `replica` is its label: the broker id of `meta.properties`, or the directory's name; a label that exists already gets `#2` and so on.
+    `is_whole`: it has `meta.properties` or a checkpoint, so it is a broker's whole directory. `clean_shutdown` is None if the files do not
+    show how the broker stopped. The offsets by (topic, partition) are those of the four checkpoints. `topic_ids` maps topic ids to names,
+    from every topic's `partition.metadata`. `cluster_metadata` holds the snapshots and segments of `__cluster_metadata-0`, oldest first.
     """
 
     path: str
@@ -74,9 +74,9 @@ class LogDirectory:
 
 @dataclass(slots=True)
 class Evidence:
-    """Everything that was found: log directories in the order of the paths given, and what is odd about them.
+    """All log directories in the order of the paths given, and findings about them.
 
-    Buffers of its files stay valid after `close`, which only lets go of what nobody uses any more. Also a context manager.
+    Buffers of files that are still in use stay valid after `close`. Also a context manager.
     """
 
     log_directories: list[LogDirectory]
@@ -92,11 +92,11 @@ class Evidence:
 
     @property
     def offsets_partitions(self) -> list[int | None]:
-        """The offsets partitions of which a segment is read; None for one whose number nothing tells."""
+        """The offsets partitions of which a segment is read; None for one whose number is not known."""
         return [partition.offsets_partition for partition in self.partitions if partition.read_segments]
 
     def close(self) -> None:
-        """Let go of unpacked archives."""
+        """Release unpacked archives."""
         for volume in self.volumes:
             volume.close()
 
@@ -120,11 +120,11 @@ def discover(
         paths: data directories, partition directories, segment files, archives of them, or directories that hold several of them: paths
             of this machine, or URIs (`codecs.uris`).
         include: the leftovers to read as well, of `LEFTOVERS`. Without it they are listed, and `is_read` of their segments is False.
-        temp_dir: where what is needed of archives is unpacked, and what is fetched from elsewhere kept, under no name.
+        temp_dir: the directory for members of archives and for fetched files; they are temporary files without names.
         filesystem_options: options for the file systems of URIs (`codecs.file_systems.OPTIONS`), before those in the URIs.
 
     Raises:
-        EvidenceError: a path that is missing, unreadable, or no evidence at all; or no partition of the offsets topic anywhere.
+        EvidenceError: a path that is missing, unreadable, or no evidence; or no partition of the offsets topic in any path.
         RequestError: an unknown leftover.
     """
     unknown = sorted(include - LEFTOVERS)
@@ -143,7 +143,7 @@ def discover(
 def _read_log_directory(place: Place, labels: Counter[str], include: frozenset[str], findings: Findings) -> LogDirectory:
     volume, path = place.volume, place.volume.shown(place.directory)
     by_name = {entry.name: entry for entry in volume.entries(place.directory)} if place.is_data_directory else {}
-    # Whose findings these are is known only after meta.properties is read.
+    # The replica of these findings is known only after meta.properties is read.
     nameless = Findings()
     meta = read_side_file(volume, by_name, META_PROPERTIES, read_meta_properties, Reporter(nameless, ""))
     replica = _label(place, meta, labels)
@@ -229,7 +229,7 @@ def _report_unknown_entries(place: Place, by_name: Mapping[str, Entry], reporter
 
 
 def _topic_ids(volume: Volume, by_name: Mapping[str, Entry], partitions: Sequence[PartitionDirectory]) -> dict[str, str]:
-    """Topic id to topic name, from the metadata of every partition directory; a live directory has the last word."""
+    """Topic id to topic name, from the metadata of every partition directory; a live directory decides."""
     names: dict[str, str] = {}
     known: set[str] = set()
     directories = [(entry, parse_directory_name(entry.name)) for entry in by_name.values() if entry.is_directory]
@@ -250,7 +250,7 @@ def _topic_ids(volume: Volume, by_name: Mapping[str, Entry], partitions: Sequenc
 
 
 def _topic_id(volume: Volume, path: str) -> str | None:
-    """The topic id in the metadata of another topic; null where there is none that can be read, which is no concern of the offsets."""
+    """The topic id in the metadata of another topic; None if none can be read, which does not matter for offsets."""
     if volume.find(path) is None:
         return None
     try:

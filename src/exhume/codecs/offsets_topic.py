@@ -1,17 +1,17 @@
-"""Where a group lives: its id decides the partition of the offsets topic."""
+"""Compute the offsets partition of a group: its id decides it."""
 
 from __future__ import annotations
 
-#: `offsets.topic.num.partitions` unless somebody set it.
+#: The default of `offsets.topic.num.partitions`.
 DEFAULT_PARTITION_COUNT = 50
 
 
 def offsets_partition_of(group: str, partition_count: int = DEFAULT_PARTITION_COUNT) -> int:
-    """The offsets partition that a coordinator looks for this group in: Java's String.hashCode without its sign, modulo the count."""
+    """The offsets partition in which a coordinator searches this group: Java's String.hashCode without its sign, modulo the count."""
     units = group.encode("utf-16-be", "surrogatepass")
     value = 0
     for high, low in zip(units[::2], units[1::2], strict=True):
         value = (31 * value + (high << 8 | low)) & 0xFFFFFFFF
     signed = value - (1 << 32) if value >> 31 else value
-    # Java has no positive counterpart of its smallest number, and Kafka takes 0 for it.
+    # Java cannot negate its smallest number, and Kafka uses 0 for it.
     return (0 if signed == -(1 << 31) else abs(signed)) % partition_count

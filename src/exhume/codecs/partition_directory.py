@@ -1,4 +1,4 @@
-"""One partition directory: its segments, the files beside them, and what the log directory's checkpoints say about it."""
+"""One partition directory: its segments, the files beside them, and its entries in the log directory's checkpoints."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ Content = TypeVar("Content")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpointed:
-    """What the checkpoints of a log directory say about one partition: record offsets, null where they say nothing.
+    """The record offsets of one partition in the checkpoints of a log directory, None without an entry.
 
-    `high_watermark`: what is below is committed. `recovery_point`: what is below was flushed. `log_start_offset`: what is below is
-    deleted, even if it is still there. `cleaner_offset`: what is below was compacted.
+    `high_watermark`: records below are committed. `recovery_point`: records below were flushed. `log_start_offset`: records below are
+    deleted, even if the file still has them. `cleaner_offset`: records below were compacted.
     """
 
     high_watermark: int | None = None
@@ -34,10 +34,10 @@ class Checkpointed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionDirectory(Checkpointed):
-    """One partition directory. `segments` are in offset order, leftovers behind the segment of the same offset.
+    """One partition directory. `segments` are in offset order, leftovers after the segment of the same offset.
 
-    `topic` and `partition` are what the directory's name says, null where it says nothing; `offsets_partition` is the partition where the
-    topic is `__consumer_offsets`. `side_files` are the files that are neither segments nor indexes nor snapshots of them.
+    `topic` and `partition` are those of the directory's name, None if the name has none; `offsets_partition` is the partition if the topic
+    is `__consumer_offsets`. `side_files` are the files that are neither segments nor indexes nor snapshots.
     """
 
     path: str
@@ -54,7 +54,7 @@ class PartitionDirectory(Checkpointed):
 
     @property
     def read_segments(self) -> list[SegmentFile]:
-        """The segments that are part of the answer."""
+        """The segments that are read."""
         return [segment for segment in self.segments if segment.is_read]
 
     @property
@@ -64,7 +64,7 @@ class PartitionDirectory(Checkpointed):
 
     @property
     def start_offset(self) -> int:
-        """The first record offset that belongs to the log; 0 where no segment is read."""
+        """The first record offset that belongs to the log; 0 if no segment is read."""
         first = next((segment.base_offset for segment in self.read_segments), 0)
         return max(first, self.log_start_offset or 0)
 
@@ -76,7 +76,7 @@ class PartitionDirectory(Checkpointed):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentSelection:
-    """What of a partition directory is to be read.
+    """The files of a partition directory to read.
 
     `is_read`: False lists it only. `include`: the leftovers to read as well (`deleted`, `swap`, `cleaned`). `given`: the only segment
     files to read (name to base offset); None for all.
@@ -97,9 +97,9 @@ def read_partition_directory(
     checkpointed: Checkpointed,
     selection: SegmentSelection,
 ) -> PartitionDirectory:
-    """The partition directory at this path of a volume; what is odd about its files becomes findings.
+    """List the partition directory at this path of a volume; unexpected files become findings.
 
-    `name` is what the directory's name says, None where that is nothing.
+    `name` is the parsed name of the directory, None if it is not the name of a partition.
     """
     reporter = Reporter(findings, replica, name.offsets_partition if name else None)
     path = volume.shown(directory)
@@ -135,9 +135,9 @@ def read_partition_directory(
 def read_side_file(
     volume: Volume, by_name: Mapping[str, Entry], name: str, read: Callable[[Buffer], Content], reporter: Reporter
 ) -> Content | None:
-    """What this small file says; None where it is not there, or broken, which becomes a finding.
+    """Read this small file; return None if it is missing, or if it is damaged, which becomes a finding.
 
-    Where only the unfinished `<name>.tmp` is there, that is read instead.
+    If only the unfinished `<name>.tmp` exists, read that instead.
     """
     entry = by_name.get(name)
     unfinished = by_name.get(name + UNFINISHED_SUFFIX)

@@ -1,4 +1,4 @@
-"""Where among the paths given the log directories are.
+"""Find the log directories among the given paths.
 
     a data directory       has a file of a log directory's root, or directories named `__consumer_offsets-N`
     a partition directory  has segments in it, or is named `__consumer_offsets-N`
@@ -8,7 +8,7 @@
 
 A place is a path of this machine or a URI (`codecs.uris`).
 
-No name is trusted further than that: whether the files are what they are called, reading them will tell.
+Names only decide what to read; the reader then checks the content of each file.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from exhume.findings import Finding, Findings
 if TYPE_CHECKING:
     from exhume.codecs.remote_volume import RemoteFile, RemoteVolume
 
-#: A search that has looked into so many directories was started in the wrong place.
+#: The limit of a search; a search of more directories was started in the wrong place.
 MAX_SEARCHED_DIRECTORIES = 20_000
 
 _KINDS: dict[FileKind, str] = {
@@ -65,7 +65,7 @@ _LOG_REMEDY = "Give a segment (.log), a partition directory or a log directory"
 
 @dataclass(slots=True)
 class Given:
-    """A partition directory that was named, and the only segment files to read of it (name to base offset), or None for all."""
+    """A partition directory that the caller named, and the only segment files to read of it (name to base offset); None: all."""
 
     name: str
     files: dict[str, int] | None
@@ -73,7 +73,7 @@ class Given:
 
 @dataclass(slots=True)
 class Place:
-    """A log directory in a volume: all of it (`is_data_directory`), or what was `given` of it, by path in the volume."""
+    """A log directory in a volume: all of it (`is_data_directory`), or its `given` directories, by path in the volume."""
 
     volume: Volume
     directory: str
@@ -83,10 +83,10 @@ class Place:
 
 
 def find_places(paths: Sequence[Path | Uri], findings: Findings, temp_dir: Path | None = None) -> tuple[list[Place], list[Volume]]:
-    """The log directories among these paths in the order they were met, and the volumes that they lie in.
+    """Return the log directories of these paths in the order of the search, and their volumes.
 
     Raises:
-        EvidenceError: a path that is missing, unreadable or no evidence, or nothing of the offsets topic anywhere.
+        EvidenceError: a path that is missing, unreadable or no evidence; or no partition of the offsets topic in any path.
     """
     search = _Search(findings, temp_dir)
     for path in paths:
@@ -139,7 +139,7 @@ class _Search:
         remedy = "Give the log directory of a broker (log.dirs), one of its partition directories, or segment files"
         if self._archives_passed:
             remedy = f"Archives lie there: give them by name ({self._archives_passed[0]})"
-        # What could not be read may be the very thing that was looked for.
+        # The unreadable file may be the one that the user wanted.
         unread = next((finding for volume in self.volumes for finding in volume.findings if finding.is_damage), None)
         if unread is not None:
             message += f"; {unread.path} {unread.sentence}"
@@ -157,7 +157,7 @@ class _Search:
             self._search(volume, path.name)
 
     def _add_uri(self, uri: Uri) -> None:
-        # Clients of stores take long to import, and most evidence lies on this machine.
+        # Clients of object stores take long to import, and most evidence is on this machine.
         from exhume.codecs.file_systems import refused
         from exhume.codecs.remote_volume import RemoteFile, RemoteVolume
 
@@ -221,7 +221,7 @@ class _Search:
                 parent = directory.rpartition("/")[0]
                 self._add_partition(volume, parent, parent.rpartition("/")[2] or name, own_name)
             else:
-                # An archive of the files of one partition: they lie in its root.
+                # An archive of the files of one partition has them in its root.
                 self._place(volume, "", name).given[""] = Given(name, None)
                 self._found_partition = True
 
@@ -237,7 +237,7 @@ class _Search:
                 self._report_twice(place.volume.shown(path))
 
     def _add_partition(self, volume: Volume, directory: str, directory_name: str, name: str, files: dict[str, int] | None = None) -> None:
-        """Take up the partition directory `name` of this log directory, or some files of it."""
+        """Add the partition directory `name` of this log directory, or some files of it."""
         self._found_partition = True
         place = self._place(volume, directory, directory_name)
         path = join(place.directory, name)
@@ -272,7 +272,7 @@ class _Search:
 
 
 def _named(path: Path) -> Path:
-    """This path in a form that ends with a name, as `.` and `..` do not."""
+    """Return this path in a form that ends with a name, not with `.` or `..`."""
     return path if path.name not in ("", "..") else path.resolve()
 
 
@@ -288,14 +288,14 @@ def _is_remote_archive(volume: RemoteVolume, name: str) -> bool:
 
 
 def _base_offset(path: Path) -> int:
-    """The base offset of this segment file by its name, else by its first batch; raises `EvidenceError` for what is no log."""
+    """The base offset of this segment file by its name, else by its first batch; raises `EvidenceError` for a file that is no log."""
     shown = as_text(str(path))
     name = _segment_name(path.name, shown)
     return _checked_base_offset(name, map_file(path), shown)
 
 
 def _remote_base_offset(volume: RemoteVolume, file: str, size_bytes: int) -> int:
-    """The same for a file that lies elsewhere. One of the size of a segment that has the name of one is not fetched to be looked at."""
+    """The base offset of a remote segment file. A file with the size and the name of a segment is not fetched for it."""
     name = _segment_name(file, volume.shown(file))
     if name is not None and size_bytes > _LOOKED_AT_BYTES:
         return name.record_offset
@@ -335,11 +335,11 @@ def _is_partition_directory(entries: Iterable[Entry], name: str) -> bool:
     own = parse_directory_name(name)
     if own is not None and own.offsets_partition is not None:
         return True
-    # Fewer digits are no broker's: other programs number their logs as well.
+    # A broker writes 20 digits; other programs number their logs with fewer.
     return any(not entry.is_directory and _SEGMENT.match(entry.name) is not None for entry in entries)
 
 
 def _has_suffix(given: Given) -> bool:
-    """True for a whole partition directory that a data directory would not read by itself."""
+    """Return True for a whole partition directory with a suffix, which a search of the data directory would not read."""
     name = parse_directory_name(given.name)
     return given.files is None and (name is None or name.suffix is not None or name.offsets_partition is None)

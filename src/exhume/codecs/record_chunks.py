@@ -1,4 +1,4 @@
-"""A log chapter by chapter: its commits as one table, all its other records as another, both in log order."""
+"""Read a log in chunks: the commits of a chunk as one table, all its other records as another, both in log order."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     _Floats = npt.NDArray[np.float64]
 
 _OFFSET_COMMITS = pa.array(OFFSET_COMMIT_TYPES, pa.int16())
-#: A group commits one topic after the other, partition by partition: each name comes many times in a row.
+#: A group commits one topic after the other, partition by partition: each name occurs many times in succession.
 _TEXTS = pa.dictionary(pa.int32(), pa.string())
 
 
@@ -42,9 +42,9 @@ def _commits() -> pa.Schema:
 class RecordChunk:
     """Some records of one offsets partition that follow one another.
 
-    `commits` are rows of `schemas.decoded()["offset_commit"]`, where groups and topics may be dictionaries, as they
-    come with a choice of their rows, too: then not every name is that of a row. `others` are all other records,
-    control records too, as `schemas.RECORDS`. Those of classic groups among them are in `groups`, too, as
+    `commits` are rows of `schemas.decoded()["offset_commit"]`, where groups and topics may be dictionaries. A
+    dictionary can have names that no row uses, after rows were filtered. `others` are all other records,
+    also control records, as `schemas.RECORDS`. Those of classic groups are also in `groups`, as
     `schemas.decoded()["group_metadata"]`.
     """
 
@@ -52,12 +52,12 @@ class RecordChunk:
     commits: pa.RecordBatch
     groups: pa.RecordBatch
     others: pa.RecordBatch
-    #: The bytes on disk of `commits` and of `others`, as `record_sizes` shares them out; None where batches are read one by one.
+    #: The bytes on disk of `commits` and of `others`, as `record_sizes` divides them; None if batches are read one by one.
     sizes: Callable[[], tuple[_Floats, _Floats]] | None = None
 
 
 def record_chunks(reader: SegmentReader) -> Iterator[RecordChunk]:
-    """Everything that this reader finds, in the order of the files; each chapter is to be consumed before the next."""
+    """Yield all records of this reader in chunks, in the order of the files. Use each chunk before the next."""
     if not reader.is_worth_compiling:
         yield from _read_plainly(reader.batches())
         return
@@ -79,7 +79,7 @@ def _read_plainly(batches: Iterator[SegmentBatch]) -> Iterator[RecordChunk]:
 
 
 def divide(partition: PartitionDirectory, records: pa.RecordBatch) -> RecordChunk:
-    """These records (of `schemas.RECORDS`) as a chapter."""
+    """Return these records (of `schemas.RECORDS`) as a chunk."""
     is_commit = pc.and_(pc.invert(records["is_control"]), pc.is_in(records["record_type"], value_set=_OFFSET_COMMITS))
     others = records.filter(pc.invert(is_commit))
     return RecordChunk(partition, decode_table("offset_commit", records), decode_table("group_metadata", others), others)

@@ -1,4 +1,4 @@
-"""Which records a question is about."""
+"""Conditions that select records."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class RecordConditions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordFilter:
-    """Conditions that a record must all meet; None where there is no condition.
+    """Conditions that a record must all meet; None: no condition.
 
     Ranges include both ends. `types` are names of the record-type table or their numbers. A condition on group, topic or partition leaves
     out records that have none, control records among them.
 
     Raises:
-        RequestError: a type that there is not, a range that ends before it begins, or one name where a collection of names belongs.
+        RequestError: an unknown record type, a range that ends before it begins, or one name instead of a collection of names.
     """
 
     groups: Collection[str] | None = None
@@ -64,11 +64,11 @@ class RecordFilter:
 
     @property
     def needs_key(self) -> bool:
-        """True when only the decoded key tells whether a record is meant."""
+        """Return True if the conditions need the decoded key of a record."""
         return any(condition is not None for condition in (self.groups, self.topics, self.partitions, self.types))
 
     def accepts_position(self, record_offset: int, timestamp_ms: int | None) -> bool:
-        """What offset and time say; a record without a time is never inside a time range."""
+        """Return True if offset and time meet the conditions; a record without a time is outside every time range."""
         if self.from_offset is not None and record_offset < self.from_offset:
             return False
         if self.to_offset is not None and record_offset > self.to_offset:
@@ -78,7 +78,7 @@ class RecordFilter:
         return not (self.to_time_ms is not None and (timestamp_ms is None or timestamp_ms > self.to_time_ms))
 
     def accepts_key(self, decoded: Decoded) -> bool:
-        """What the decoded key says."""
+        """Return True if the decoded key meets the conditions."""
         return (
             _meets(self.groups, decoded.key.get("group"))
             and _meets(self.topics, decoded.key.get("topic"))

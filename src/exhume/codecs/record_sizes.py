@@ -1,4 +1,4 @@
-"""What each record takes up on disk: the bytes of its batch, shared among the batch's records by the sizes of their keys and values."""
+"""The size of each record on disk: the bytes of its batch, divided among its records by the sizes of keys and values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from exhume.codecs.segment_reader import SegmentBatch, SegmentReader
 
 
 class RecordSizeRow(OfLog):
-    """One row per record, control records included. The sizes of the records of a batch add up to that of the batch, as it is on disk."""
+    """One row per record, control records included. The sizes of the records of a batch add up to the size of the batch on disk."""
 
     record_offset: int
     timestamp_ms: int | None
@@ -23,7 +23,7 @@ class RecordSizeRow(OfLog):
 
 
 RECORD_SIZES = schema_of(RecordSizeRow)
-#: Of a record beside its key and value: lengths, deltas, attributes.
+#: The bytes of a record besides its key and value: lengths, deltas, attributes.
 RECORD_OVERHEAD_BYTES = 8
 
 

@@ -1,11 +1,11 @@
-"""The one table of record types: what the first two bytes of a key mean, and how key and value are laid out.
+"""The one table of record types: the meaning of the first two bytes of a key, and the layouts of key and value.
 
     key   = record type int16, key body (never flexible)
     value = value version int16, value body; null = tombstone
 
 Reading, writing, Arrow schemas, the dump, the fixtures and the documentation derive from `RECORD_TYPES` and `CONTROL_TYPES`.
-Adding a type or a layout is adding a row. Nothing here aborts on what it does not know: the known prefix is decoded, and
-`marks` says what is odd.
+To add a type or a layout, add a row. Unknown types and versions raise no error: the known fields at the start are decoded, and `marks`
+names the deviation.
 
 Source: CoordinatorRecordType of Kafka 4.4 and the schemas named in `layouts`.
 """
@@ -22,18 +22,18 @@ from exhume.codecs.wire import Reader, Writer, has_invalid_utf8
 from exhume.derived import derived_from
 from exhume.errors import DecodeError, EncodeError
 
-#: Whose records these are: committed offsets of any group, or one kind of group.
+#: The owner of a record type: committed offsets of any group, or one kind of group.
 Family = Literal["offsets", "classic", "consumer", "share", "streams"]
 GroupFamily = Literal["classic", "consumer", "share", "streams"]
-#: What a record says.
+#: The content of a record.
 Role = Literal[
     "offset_commit",
     "group",  # the group itself: its epoch, or its generation with all members
     "partition_metadata",  # the topics of a group and their partitions
-    "member",  # what a member subscribes to, and with which settings
+    "member",  # the subscription and the settings of a member
     "target_epoch",  # the epoch of the target assignment
-    "target",  # what a member is to own
-    "current",  # what a member owns, and its epoch
+    "target",  # the partitions that a member shall own
+    "current",  # the partitions that a member owns, and its epoch
     "regular_expression",  # the topics that an expression matches
     "share_state",  # the partitions of a share group that have a state
     "topology",  # the topology of a streams group
@@ -45,7 +45,7 @@ MODERN_FAMILIES: tuple[GroupFamily, ...] = ("consumer", "share", "streams")
 LEGACY_OFFSET_COMMIT, OFFSET_COMMIT, GROUP_METADATA = 0, 1, 2
 OFFSET_COMMIT_TYPES = (LEGACY_OFFSET_COMMIT, OFFSET_COMMIT)
 
-#: What can be odd about a record. A row with a mark keeps its raw key and value.
+#: The marks of a record that deviates from its layout. A row with a mark keeps its raw key and value.
 MARKS = {
     "null_key": "the key is null; every coordinator aborts its load here",
     "unknown_record_type": "no known release writes this record type",
@@ -62,7 +62,7 @@ MARKS = {
 
 @dataclass(frozen=True, slots=True)
 class ValueLayout:
-    """One published layout of a value. `releases` names who wrote it; the first layout of a type is the current one."""
+    """One published layout of a value. `releases` names the releases that wrote it; the first layout of a type is the current one."""
 
     releases: str
     message: Message
@@ -70,7 +70,7 @@ class ValueLayout:
 
 @dataclass(frozen=True, slots=True)
 class RecordType:
-    """One row of the table. The key begins with `number` as int16; `family` tells whose record it is, `role` what it says."""
+    """One row of the table. The key begins with `number` as int16; `family` is the owner of the record, `role` its content."""
 
     number: int
     name: str
@@ -163,13 +163,13 @@ def numbers(*, family: Family | Collection[Family] | None = None, role: Role | C
 
 
 def role_of(number: int | None) -> Role | None:
-    """The role of this record type; None for one that is not known."""
+    """The role of this record type; None if the type is not known."""
     row = None if number is None else RECORD_TYPES.get(number)
     return None if row is None else row.role
 
 
 def group_family(number: int | None) -> GroupFamily | None:
-    """The kind of group that this record type belongs to; None for offset commits and for a type that is not known."""
+    """The kind of group that this record type belongs to; None for offset commits and for an unknown type."""
     row = None if number is None else RECORD_TYPES.get(number)
     return None if row is None or row.family == "offsets" else row.family
 
@@ -180,13 +180,13 @@ def _by_role() -> Mapping[tuple[Family, Role], int]:
 
 
 def number_of(family: Family, role: Role) -> int:
-    """The record type of this family and role; of offset commits the one that brokers write today."""
+    """The record type of this family and role; for offset commits the one that brokers write today."""
     return _by_role()[family, role]
 
 
 @dataclass(frozen=True, slots=True)
 class ControlType:
-    """One kind of control record. `message` is None where no layout is known."""
+    """One kind of control record. `message` is None if no layout is known."""
 
     number: int
     name: str
@@ -212,10 +212,10 @@ ABORT, COMMIT = 0, 1
 
 @dataclass(slots=True)
 class Decoded:
-    """A decoded record: as much of key and value as could be read, and what is odd about it.
+    """A decoded record: the readable part of key and value, and its marks.
 
-    `number` is the record type (for control records the control type), None where the key is null or shorter than two bytes.
-    `value` is None for a tombstone and where nothing of the value could be read (`marks` tells them apart).
+    `number` is the record type (for control records the control type), None if the key is null or shorter than two bytes.
+    `value` is None for a tombstone, and if no field of the value could be read (`marks` has the difference).
     """
 
     number: int | None = None
@@ -308,9 +308,9 @@ _Attempt = tuple[ValueLayout, Fields, DecodeError | None, list[Span], int]
 
 
 def _best_layout(record_type: RecordType, value: bytes, version: int, traced: bool) -> _Attempt:
-    """The first layout that takes the value to its last byte; else the current one, as far as it goes.
+    """Decode with the first layout that uses every byte of the value; else with the current one, as far as it goes.
 
-    Nothing in the bytes tells the layouts of one version apart but that they fit: full consumption is the test.
+    No byte identifies the layout of a version: the layout that uses all bytes is the right one.
     """
     first: _Attempt | None = None
     for layout in record_type.layouts:
@@ -402,7 +402,7 @@ def _record_type(number: int) -> RecordType:
 
 
 def has_unknown_tags(value: Any) -> bool:
-    """True when a decoded value carries tags that no layout declares, at any depth."""
+    """Return True if a decoded value has tags that no layout declares, at any depth."""
     if isinstance(value, dict):
         return "unknown_tags" in value or any(has_unknown_tags(item) for item in value.values())
     return isinstance(value, list) and any(has_unknown_tags(item) for item in value)

@@ -1,4 +1,4 @@
-"""The records of a batch, as Kafka reads them.
+"""Read the records of a batch as Kafka reads them.
 
     format 2, each record    length varint | attributes int8 | timestamp delta varlong | offset delta varint
                              key varint+bytes | value varint+bytes | header count varint | headers: key varint+bytes, value varint+bytes
@@ -29,13 +29,13 @@ _MAX_INT32 = 2**31 - 1
 class Record:
     """One record.
 
-    `timestamp_ms` is None where the format has none or the record says -1; under LogAppendTime it is the batch's. `sequence` is None
-    where the batch has none. `magic` is that of the entry itself, which may differ from its wrapper's. `byte_position` is where the
-    record begins in the buffer, None where it lies there compressed. `crc_ok` is the verdict on the entry's own checksum, None in format 2,
-    which has none per record.
+    `timestamp_ms` is None if the format has none or the record has -1; under LogAppendTime it is the batch's. `sequence` is None if the
+    batch has none. `magic` is that of the entry itself, which may differ from its wrapper's. `byte_position` is the start of the record in
+    the buffer, None for a compressed record. `crc_ok` is True if the entry's own checksum matches, None in format 2, which has none per
+    record.
 
-    The `stored_…` fields and `attributes` are what lies on disk and what writing the record again needs: offset and timestamp as deltas
-    in format 2, the inner offset and the entry's own timestamp (None in format 0) before.
+    The `stored_…` fields and `attributes` are the values on disk, which a writer of the same record needs: offset and timestamp as deltas
+    in format 2, the inner offset and the entry's own timestamp (None in format 0) in formats 0 and 1.
     """
 
     record_offset: int
@@ -54,12 +54,12 @@ class Record:
 
 
 def read_records(buffer: Buffer, batch: Batch, *, cap_bytes: int = DEFAULT_CAP_BYTES) -> Iterator[Record]:
-    """The records of `batch` in file order, exactly those that Kafka's own reader hands out.
+    """Yield the records of `batch` in file order, exactly those that Kafka's own reader returns.
 
     Like Kafka's load this does not verify the CRC of the batch. Timestamps under a delete horizon are exact: their deltas count from it.
 
     Raises:
-        DecodeError: Kafka refuses what lies here; `byte_position` is that of the field, or of the batch where it is compressed.
+        DecodeError: Kafka refuses these bytes; `byte_position` is that of the field, or of the batch if it is compressed.
         DecompressionError: the same for the compressed stream, or it unfolds to more than `cap_bytes`.
     """
     if batch.end_position > len(buffer):
@@ -77,7 +77,7 @@ def read_records(buffer: Buffer, batch: Batch, *, cap_bytes: int = DEFAULT_CAP_B
 def _read_format_2(buffer: Buffer, batch: Batch, cap_bytes: int) -> Iterator[Record]:
     count = batch.record_count or 0
     if count == 0:
-        # Kafka does not even look at the codec here.
+        # Kafka does not check the codec of an empty batch.
         return
     if count < 0:
         raise DecodeError(f"a record count of {count}", byte_position=batch.byte_position)
@@ -97,7 +97,7 @@ def _read_format_2(buffer: Buffer, batch: Batch, cap_bytes: int) -> Iterator[Rec
 
 
 def read_record_at(section: Buffer, batch: Batch, place: int) -> Record:
-    """The record of this batch that begins at `section[place]`; `section` is what `record_section` gave.
+    """The record of this batch that begins at `section[place]`; `section` is the result of `record_section`.
 
     Raises:
         DecodeError: no record begins there.
@@ -108,10 +108,10 @@ def read_record_at(section: Buffer, batch: Batch, place: int) -> Record:
 
 
 def record_section(buffer: Buffer, batch: Batch, *, cap_bytes: int = DEFAULT_CAP_BYTES) -> Buffer:
-    """The records of a format 2 batch as bytes, unfolded where they are compressed; a plain message of formats 0 and 1.
+    """The records of a format 2 batch as bytes, unfolded if they are compressed; a plain message of formats 0 and 1.
 
     Raises:
-        DecompressionError: they cannot be unfolded, or to more than `cap_bytes` only.
+        DecompressionError: they cannot be unfolded, or they unfold to more than `cap_bytes`.
     """
     if batch.magic < 2:
         return memoryview(buffer)[batch.byte_position : batch.end_position]
@@ -128,7 +128,7 @@ def _unfold(batch: Batch, data: Buffer, cap_bytes: int) -> bytes:
 
 
 def _placed(error: DecodeError, batch: Batch, what: str) -> DecodeError:
-    """The same error, told from the batch: positions in a stream are of no use to anybody who holds the file."""
+    """Return the same error with the position of the batch: a position in an unfolded stream cannot be found in the file."""
     place = f", byte {error.byte_position} of the unfolded records" if batch.codec else ""
     position = batch.byte_position if batch.codec else error.byte_position
     return type(error)(f"{what}{place}: {error.message}", byte_position=position)
@@ -138,7 +138,7 @@ def read_record(reader: Reader, batch: Batch, *, is_compressed: bool) -> Record:
     """The format 2 record at the cursor; leaves `reader.end` at its end.
 
     Raises:
-        DecodeError: there is none, or more than its fields.
+        DecodeError: the bytes are no record, or some are left after its last field.
     """
     start = reader.position
     size = reader.varint()
@@ -208,10 +208,10 @@ def _headers(reader: Reader) -> list[tuple[str, bytes | None]]:
 
 
 def read_message(section: Buffer, entry: Batch, record_offset: int, wrapper: Batch | None) -> Record:
-    """The record of one log entry of format 0 or 1; `wrapper` is what it lay in, whose timestamp type rules those of format 1.
+    """The record of one log entry of format 0 or 1; `wrapper` is the message that contains it, whose timestamp type applies in format 1.
 
     Raises:
-        DecodeError: its key or value does not lie within it.
+        DecodeError: its key or value does not fit into it.
     """
     start = entry.byte_position + HEADER_BYTES[entry.magic] - 8
     if start > entry.end_position:
@@ -259,7 +259,7 @@ def _read_wrapper(buffer: Buffer, batch: Batch, cap_bytes: int) -> Iterator[Reco
 
 
 def _entries(section: bytes) -> Iterator[Batch]:
-    """The log entries of an unfolded wrapper; an entry that is cut ends them without a word, as in Kafka."""
+    """The log entries of an unfolded wrapper; an entry that is cut ends them without an error, as in Kafka."""
     position = 0
     while len(section) - position >= LOG_OVERHEAD:
         size = int.from_bytes(section[position + 8 : position + LOG_OVERHEAD], "big", signed=True)
@@ -277,13 +277,13 @@ def _entries(section: bytes) -> Iterator[Batch]:
 
 
 def wrapper_base(batch: Batch, last_inner_offset: int) -> int:
-    """What to add to inner offsets.
+    """Return the number to add to inner offsets.
 
     Raises:
         DecodeError: the wrapper's offset is below its last inner one.
     """
     if batch.magic == 0 or batch.last_offset == 0:
-        # Old librdkafka left 0 in wrappers of format 1: their inner offsets are taken as they are.
+        # Old librdkafka wrote 0 in wrappers of format 1: their inner offsets are absolute.
         return 0
     if batch.last_offset < last_inner_offset:
         raise DecodeError(f"the wrapper has offset {batch.last_offset}, its last inner message {last_inner_offset}", byte_position=0)

@@ -29,7 +29,7 @@ def batch_tables(reader: SegmentReader) -> Iterator[pa.RecordBatch]:
 
 
 def record_batches(reader: SegmentReader, wanted: RecordFilter) -> Iterator[pa.RecordBatch]:
-    """A row of `schemas.RECORDS` for each record that is wanted."""
+    """A row of `schemas.RECORDS` for each wanted record."""
     if not reader.is_worth_compiling:
         yield from tables_of_batches(reader.batches(wanted.offsets_partitions), wanted)
         return
@@ -40,12 +40,12 @@ def record_batches(reader: SegmentReader, wanted: RecordFilter) -> Iterator[pa.R
 
 
 def tables_of_batches(batches: Iterator[SegmentBatch], wanted: RecordFilter) -> Iterator[pa.RecordBatch]:
-    """The same for these batches, record by record."""
+    """A row of `schemas.RECORDS` for each wanted record of these batches, without kernels."""
     return batches_of(schemas.RECORDS, (_record_row(*match) for match in _matching(batches, wanted)))
 
 
 def matching_records(reader: SegmentReader, wanted: RecordFilter) -> Iterator[tuple[SegmentBatch, Record, Decoded]]:
-    """Each record that is wanted, with its batch and its decoded key (the value is not decoded)."""
+    """Each wanted record, with its batch and its decoded key (the value is not decoded)."""
     return _matching(reader.batches(wanted.offsets_partitions), wanted)
 
 
@@ -60,7 +60,7 @@ def _matching(batches: Iterator[SegmentBatch], wanted: RecordFilter) -> Iterator
 
 
 class _BatchColumns(InFile):
-    """What a batch says of itself and of each of its records."""
+    """The columns of a batch that each of its records has too."""
 
     byte_position: int
     partition_leader_epoch: int | None

@@ -1,7 +1,7 @@
 """Object stores and distributed file systems as volumes.
 
 A directory is listed with one call. A file is read in ranges, a few at a time: small ones into memory, others into a temporary file
-without a name, which is mapped as a local file is. What was fetched last is kept, within bounds, for whoever opens it again.
+without a name, which is mapped like a local file. The last fetched files are kept, up to a limit, for the next reader.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ _FAILURES = (OSError, pa.ArrowException)
 
 
 class RemoteVolume:
-    """What lies below a URI. Pickled, it is its URI and options; what was fetched stays behind.
+    """The files below a URI. A pickled volume holds its URI and options only, no fetched bytes.
 
     Args:
         root: the directory, or the bucket.
-        temp_dir: where files are kept while they are in use; the system's directory for temporary files if None.
+        temp_dir: the directory for files while they are in use; the system's directory for temporary files if None.
     """
 
     def __init__(self, root: Uri, temp_dir: Path | None = None) -> None:
         self.root = root
         self.findings = Findings()
-        #: How many bytes were fetched so far.
+        #: The number of bytes fetched so far.
         self.fetched_bytes = 0
         self._temp_dir = temp_dir
         self._lock = Lock()
@@ -95,10 +95,10 @@ class RemoteVolume:
             list(pool.map(look, paths))
 
     def stat(self, path: str = "") -> Entry | None:
-        """As `find`, without a look at what was listed.
+        """Ask the store for this entry again, without the listed ones.
 
         Raises:
-            EvidenceError: the store does not say.
+            EvidenceError: the store refuses.
         """
         try:
             [info] = self._file_system.get_file_info([path_in(self.root, path)])
@@ -125,7 +125,7 @@ class RemoteVolume:
 
     def open_window(self, path: str, start: int, end: int) -> memoryview:
         with self._opened(path) as file, temporary_file(self._temp_dir) as spilled:
-            # What lies before the window stays a hole in the temporary file, and takes no room.
+            # The bytes before the window stay a hole in the temporary file, and take no disk space.
             self._spill(file, path, start, min(end, self._size_bytes(path, file)), spilled)
             return map_descriptor(spilled.fileno(), end)
 
@@ -138,7 +138,7 @@ class RemoteVolume:
         """The whole file as a temporary file without a name, to be closed by the caller.
 
         Raises:
-            EvidenceError: it cannot be read to its end, or there is no room for it.
+            EvidenceError: it cannot be read to its end, or the disk is full.
             RequestError: nothing can be written to the directory for temporary files.
         """
         with ExitStack() as stack:
@@ -150,7 +150,7 @@ class RemoteVolume:
         return spilled
 
     def take_fetched_bytes(self) -> int:
-        """How many bytes were fetched since this was asked last."""
+        """Return the number of bytes fetched since the last call."""
         with self._lock:
             fetched, self.fetched_bytes = self.fetched_bytes, 0
         return fetched
@@ -180,7 +180,7 @@ class RemoteVolume:
             yield file
 
     def _size_bytes(self, path: str, file: pa.NativeFile) -> int:
-        """What the file had when it was listed: a broker may have appended to it since."""
+        """Return the size of the file when it was listed; raise if a broker has changed it since."""
         directory, _, name = path.rpartition("/")
         listed = self._listed.get(directory, {}).get(name)
         size_bytes: int = file.size()
@@ -203,7 +203,7 @@ class RemoteVolume:
         return content
 
     def _spill(self, file: pa.NativeFile, path: str, first: int, end: int, spilled: IO[bytes]) -> None:
-        """Copy these bytes of the file to their places, range by range; a few are on their way at any time."""
+        """Copy these bytes of the file to their places, range by range; a few ranges are fetched at the same time."""
         descriptor = spilled.fileno()
 
         def copy(start: int) -> None:
@@ -231,7 +231,7 @@ class RemoteVolume:
 
 
 class RemoteFile:
-    """One file of a volume, for whoever reads it from front to back."""
+    """One file of a volume, to read from front to back."""
 
     def __init__(self, volume: RemoteVolume, path: str) -> None:
         self._volume = volume
@@ -240,12 +240,12 @@ class RemoteFile:
         self.identity = volume.identity(path)
 
     def open(self) -> IO[bytes]:
-        """The file, whole, at its start."""
+        """Open the whole file at its start."""
         return self._volume.spilled(self._path)
 
 
 class _Kept:
-    """Buffers by path; those that were not asked for longest go first when there are too many bytes."""
+    """Buffers by path; if they have too many bytes, the least recently used are dropped first."""
 
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes

@@ -1,7 +1,7 @@
-"""The same offsets partition in several log directories: all of them are read, or one is picked.
+"""One offsets partition in several log directories: read all replicas, or pick one.
 
-The rule of a pick: the replica whose log ends last; of those the one that begins first; of those the one with the smallest label, by
-length and then by letter. Where a log ends is read from the tail of its newest segment, found by the offset index.
+A pick takes the replica whose log ends last; of those the one that begins first; of those the one with the smallest label, by length and
+then by letter. The end of a log is read from the tail of its newest segment, found by the offset index.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ RULES: tuple[ReplicaRule, ...] = ("all", "pick")
 
 
 def choose_replicas(evidence: Evidence, rule: ReplicaRule) -> Evidence:
-    """The same evidence; with `pick` the segments of the replicas that were not picked are listed and not read (`is_read`), and a finding
-    says so of each. Partitions whose name does not say which one they are all stay.
+    """Apply the rule to the evidence.
+
+    With `pick`, segments of the other replicas are listed but not read (`is_read`), and each replica gets a finding. Partitions without a
+    known number all stay.
     """
     seen: defaultdict[int, list[PartitionDirectory]] = defaultdict(list)
     for partition in evidence.partitions:
@@ -57,7 +59,7 @@ def choose_replicas(evidence: Evidence, rule: ReplicaRule) -> Evidence:
 
 
 def log_end_offset(partition: PartitionDirectory) -> int:
-    """The record offset behind the last batch of this log, as far as its newest segments can be walked; 0 for an empty log."""
+    """Return the record offset after the last batch of this log, as far as its newest segments can be read; 0 for an empty log."""
     for segment in reversed(partition.read_segments):
         try:
             start = last_indexed_position(segment, segment.size_bytes)

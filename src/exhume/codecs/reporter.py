@@ -1,4 +1,4 @@
-"""Findings about files: each says which log directory and which offsets partition it is about."""
+"""Findings about files: each names its log directory and its offsets partition."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class Reporter:
     offsets_partition: int | None = None
 
     def info(self, code: str, path: str, sentence: str, *, remedy: str | None = None) -> None:
-        """Something to know; the answer does not suffer from it."""
+        """Add a finding that does not affect the answer."""
         self._add(code, path, sentence, "info", remedy)
 
     def warn(self, code: str, path: str, sentence: str, *, remedy: str | None = None) -> None:
-        """Something to look at; the answer has all that there is nevertheless."""
+        """Add a finding to check; the answer is complete even so."""
         self._add(code, path, sentence, "warn", remedy)
 
     def _add(self, code: str, path: str, sentence: str, severity: Severity, remedy: str | None) -> None:

@@ -1,15 +1,15 @@
-"""Reading on behind damage: every batch that can be found in a buffer, and what lies between them.
+"""Continue reading after damage: find every batch in a buffer, and the holes between batches.
 
-The walk is Kafka's own until it fails. Then, in this order:
+The walk is Kafka's own until it fails. Then it tries, in this order:
 
-    1  the batch here is whole, but its size or its magic lies: another end or magic makes its checksum match
+    1  the batch here is whole, but its size or its magic is wrong: another end or magic makes its checksum match
     2  the size leads to another header (or to the end): the contents changed, the batch keeps its place
-    3  the next batch with a plausible header and a matching checksum is searched; what lies before it is a hole
+    3  search the next batch with a plausible header and a matching checksum; the bytes before it are a hole
 
-Nothing inside a batch whose checksum matches is ever looked at: a record may hold batches of its own. A batch found behind a hole must fit
-into the offsets around it, or it is called displaced: it may be a stale block, or lie in the value of a record whose batch is lost.
+The search never enters a batch whose checksum matches: a record may contain batches. A batch after a hole must fit between the offsets
+before and after it. If not, it is displaced: it may be an old block of the disk, or part of the value of a record whose batch is lost.
 
-The checksum vouches for size, magic and contents, not for base offset and leader epoch.
+The checksum covers size, magic and contents, not base offset and leader epoch.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ HoleReason = Literal["short_tail", "zero_tail", "cut_batch", "size_beyond_end", 
 _TRIED_ENDS = 16
 _TRIAL_ALLOWANCE_BYTES, _TRIAL_PASSES = 1024 * 1024 * 1024, 8
 _SMALLEST_RECORD_BYTES = 7
-# Stepping over a record takes about as long as the checksum of this many bytes.
+# A step over one record takes about as long as the checksum of this number of bytes.
 _RECORD_STEP_COST_BYTES = 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A batch, and how far it can be trusted.
+    """A batch, and its grade.
 
-    `verified`: its checksum matches. `displaced`: so it does, but it was found behind a hole and its offsets do not belong there.
+    `verified`: its checksum matches. `displaced`: its checksum matches, but it was found after a hole and its offsets do not belong there.
     `structure_only`: the checksum fails, but the records fill the batch exactly as its header says. `unverified`: the checksum fails or was
-    not taken. `crc_status` is `unreadable` for a batch that the end of the buffer cuts.
+    not computed. `crc_status` is `unreadable` for a batch that the end of the buffer cuts.
 
-    `batch.size_bytes` and `batch.magic` are what holds; `stated_size_bytes` (of the whole batch) and `stated_magic` are what the header
-    says, where that differs.
+    `batch.size_bytes` and `batch.magic` are the true values; `stated_size_bytes` (of the whole batch) and `stated_magic` are those of the
+    header if they differ, else None.
     """
 
     batch: Batch
@@ -61,7 +61,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Hole:
-    """Bytes that belong to no batch; `reason` is what the walk met at their beginning, `is_zero` that all of them are 0."""
+    """Bytes that belong to no batch; `reason` is the reason why the walk failed at their start; `is_zero`: all of them are 0."""
 
     byte_position: int
     size_bytes: int
@@ -81,10 +81,10 @@ def salvage(
     next_base_offset: int | None = None,
     verify_crc: bool = True,
 ) -> Iterator[Found | Hole]:
-    """Every batch and every hole of `buffer[position:]`, in file order and without a gap between them. Never raises on damage.
+    """Yield every batch and every hole of `buffer[position:]`, in file order, without a gap. Damage raises no error.
 
-    `base_offset` (of the segment) and `next_base_offset` (of the next one) bound the offsets that batches behind a hole may have. Without
-    `verify_crc` batches are taken as the walk meets them, and checksums are taken only where it fails.
+    `base_offset` (of the segment) and `next_base_offset` (of the next one) limit the offsets of batches after a hole. Without
+    `verify_crc`, checksums are computed only at places where the walk fails.
     """
     return _Salvage(buffer, base_offset, next_base_offset, verify_crc=verify_crc).run(position)
 
@@ -98,7 +98,7 @@ class _Salvage:
         self._next_base_offset = next_base_offset
         self._verify_crc = verify_crc
         self._search = BatchSearch(buffer, self._end)
-        # A hostile file could have every failing batch tried up to its end.
+        # Without this limit, a hostile file could make each failing batch cost a read up to its end.
         self._allowance_bytes = _TRIAL_ALLOWANCE_BYTES + _TRIAL_PASSES * self._end
         self._is_off_the_walk = False
 
@@ -131,35 +131,35 @@ class _Salvage:
         whole = self._read_whole(position, batch.end_position if leads_on else self._end)
         if whole is not None:
             return whole
-        # Behind a displaced batch nothing says that another begins: what fails its checksum there is no batch.
+        # After a displaced batch no batch is known to begin: bytes that fail their checksum there are no batch.
         may_begin_here = not self._is_off_the_walk
         if leads_on and (may_begin_here or is_plausible(self._buffer, position, self._end)):
             return Found(batch, "mismatch", "unverified")
         self._is_off_the_walk = True
-        behind = self._search.first_from(position + 1)
-        stop = self._end if behind is None else behind.byte_position
+        following = self._search.first_from(position + 1)
+        stop = self._end if following is None else following.byte_position
         if may_begin_here and reason in ("crc_mismatch", "cut_batch"):
             headers = self._possible_headers(position)
             if headers and headers[0].magic == self._buffer[position + 16] and self._fits_offsets(headers[0]):
-                return self._found_up_to(headers[0], stop, is_last=behind is None)
+                return self._found_up_to(headers[0], stop, is_last=following is None)
         return self._hole(position, stop, reason)
 
     def _hole(self, position: int, stop: int, reason: HoleReason) -> Hole:
         is_zero = not np.frombuffer(self._buffer, np.uint8)[position:stop].any()
         if reason == "cut_batch" and (stop < self._end or stop - position >= HEADER_BYTES[2]):
-            # A whole header would have been there; what is there is none.
+            # A whole header would fit here, but these bytes are no header.
             reason = "size_beyond_end"
         return Hole(position, stop - position, "zero_tail" if is_zero and stop == self._end else reason, is_zero)
 
     def _found_up_to(self, batch: Batch, stop: int, *, is_last: bool) -> Found:
-        """A batch whose checksum nothing can mend. Its size is believed unless another batch begins, or the buffer ends, before it."""
+        """Return a batch whose checksum fails with every size and magic. Trust its size unless another batch, or the end, comes earlier."""
         if batch.end_position <= stop:
             return Found(batch, "mismatch", self._grade_by_structure(batch))
         cut = replace(batch, size_bytes=stop - batch.byte_position)
         return Found(cut, "unreadable" if is_last else "mismatch", "unverified", stated_size_bytes=batch.size_bytes)
 
     def _leads_on(self, position: int) -> bool:
-        """True at the end, at a plausible header, and at zeros, which a preallocated file or a lost page begins with."""
+        """Return True at the end, at a plausible header, and at zeros, with which a preallocated tail or a lost page begins."""
         return (
             position == self._end
             or is_plausible(self._buffer, position, self._end)
@@ -174,12 +174,12 @@ class _Salvage:
             return "displaced"
         if self._leads_on(batch.end_position):
             return "verified"
-        # Neither side of it is whole. What follows it in the file must follow it in the log.
-        behind = self._search.first_from(batch.end_position)
-        return "displaced" if behind is not None and first_offset(behind) <= batch.last_offset else "verified"
+        # The bytes before and after it are damaged. The next batch in the file must have later offsets.
+        following = self._search.first_from(batch.end_position)
+        return "displaced" if following is not None and first_offset(following) <= batch.last_offset else "verified"
 
     def _fits_offsets(self, batch: Batch) -> bool:
-        """True when the offsets of this batch may follow those before it, in this segment."""
+        """Return True if the offsets of this batch may follow those before it, in this segment."""
         if self._next_base_offset is not None and batch.last_offset >= self._next_base_offset:
             return False
         lowest = self._lowest_offset
@@ -207,7 +207,7 @@ class _Salvage:
         return None
 
     def _possible_headers(self, position: int) -> list[Batch]:
-        """The header at `position`, its size aside, if a broker could have written it; under every magic where its own is none."""
+        """Return the header at `position` if a broker could have written it apart from its size; with an invalid magic, try every magic."""
         left = self._end - position
         if left < HEADER_BYTES[0] or not any(self._buffer[position : position + HEADER_BYTES[0]]):
             return []
@@ -217,7 +217,7 @@ class _Salvage:
         return [header for header in headers if has_possible_fields(header)]
 
     def _matching_end(self, header: Batch, stop: int) -> int | None:
-        """Where the batch must end for its checksum to match: where its records end, where a verified batch begins, or the end."""
+        """Return the end for which the checksum matches: the end of its records, the next verified batch, or the end of the buffer."""
         ends = {header.end_position, self._structural_end(header) or 0}
         following = self._search.first_from(header.byte_position + 1)
         while following is not None and following.byte_position < stop and len(ends) < _TRIED_ENDS:
@@ -236,7 +236,7 @@ class _Salvage:
         return None
 
     def _structural_end(self, header: Batch) -> int | None:
-        """Where the contents end by their own lengths; None where these are compressed or lead nowhere."""
+        """Return the end of the contents by their own lengths; None if they are compressed or the lengths are wrong."""
         start = header.byte_position + HEADER_BYTES[header.magic]
         if header.magic < 2:
             return legacy_end(self._buffer, header, self._end)

@@ -1,8 +1,8 @@
-"""The Arrow schema of every table that travels between rooms.
+"""The Arrow schema of every table that more than one folder uses.
 
-Names follow Kafka, units stand in the name, and one word never has two meanings: `record_offset` is a place in the offsets
-topic, `committed_offset` what a group committed, `byte_position` a place in a file, `offsets_partition` a partition of
-`__consumer_offsets`. Timestamps are int64 milliseconds since the epoch, as written. Null means "not there", never a magic number.
+Names follow Kafka, units are part of the name, and one word never has two meanings: `record_offset` is a place in the offsets
+topic, `committed_offset` the offset that a group committed, `byte_position` a place in a file, `offsets_partition` a partition of
+`__consumer_offsets`. Timestamps are int64 milliseconds since the epoch, as written. Null means "absent", never a magic number.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from exhume.codecs.layout import arrow_fields
 from exhume.codecs.record_types import RECORD_TYPES, RecordType
 from exhume.derived import derived_from
 
-#: CRC verdicts: `not_checked` where verification was switched off, `unreadable` where the batch is cut.
+#: CRC verdicts: `not_checked` if verification was switched off, `unreadable` if the batch is cut.
 CrcVerdict = Literal["ok", "mismatch", "not_checked", "unreadable"]
 
 
 class InFile(OfLog):
-    """Which log, and which file of it."""
+    """The log and the file."""
 
     path: str
 
 
 class SegmentRow(InFile):
-    """One row per segment file. `origin` is log, swap, deleted or cleaned; `is_read` tells whether it is part of the answer."""
+    """One row per segment file. `origin` is log, swap, deleted or cleaned; `is_read`: it is part of the answer."""
 
     origin: str
     is_read: bool
@@ -47,7 +47,7 @@ class SegmentRow(InFile):
 
 
 class BatchRow(InFile):
-    """One row per batch (formats 0 and 1: per log entry). Producer fields are null where the format has none or the batch says -1."""
+    """One row per batch (formats 0 and 1: per log entry). Producer fields are null if the format has none or the batch has -1."""
 
     byte_position: int
     size_bytes: Int32
@@ -71,7 +71,7 @@ class BatchRow(InFile):
 
 
 class PositionRow(InFile):
-    """Where a record lies. `byte_position` is that of its batch: the key that joins with BATCHES."""
+    """The place of a record. `byte_position` is that of its batch: the key that joins with BATCHES."""
 
     byte_position: int
     record_offset: int
@@ -84,7 +84,7 @@ class PositionRow(InFile):
 
 
 class UndecodedRow(PositionRow):
-    """A record but for its content."""
+    """A record without its content."""
 
     magic: Int8
     codec: str
@@ -110,7 +110,7 @@ class RecordRow(UndecodedRow):
 
 
 class KeptRecordRow(InFile):
-    """What is kept of a record of a group: columns of `RECORDS`."""
+    """The kept columns of `RECORDS` for a record of a group."""
 
     byte_position: int
     record_offset: int
@@ -122,7 +122,7 @@ class KeptRecordRow(InFile):
 
 
 class DecodedRow(PositionRow):
-    """What every row of a typed table says. `marks` are what is wrong with the record (record_types.MARKS): raw bytes are kept then."""
+    """The columns of every typed table. `marks` name the deviations of the record (record_types.MARKS); a row with marks keeps raw bytes."""
 
     record_type: Int16
     value_version: Int16 | None
@@ -146,9 +146,9 @@ END_TXN_MARKERS = schema_of(EndTxnMarkerRow)
 
 
 def decoded_schema(record_type: RecordType) -> pa.Schema:
-    """The table of one record type: where the record lies, its key fields, and every field of every layout of its value.
+    """Return the schema of one record type: the place of the record, its key fields, and every field of every layout of its value.
 
-    A field is null where the record's version or layout lacks it, and for tombstones.
+    A field is null if the record's version or layout lacks it, and for tombstones.
     """
     columns = {field.name: field for field in schema_of(DecodedRow)}
     for struct in (record_type.key, *(layout.message.struct for layout in record_type.layouts)):

@@ -1,13 +1,13 @@
 """The segments of one partition directory, and which of them make up the log.
 
-A broker reads the files that carry their final name. What it left lying about is listed and not read, unless asked for:
+A broker reads the files that have their final name. Leftovers are listed, but read only on request:
 
     .deleted   segments that compaction or truncation replaced
     .swap      compacted segments on their way to their final names
     .cleaned   compacted segments that the cleaner had not finished
 
-One exception: a broker that stopped while it swapped has segments only as `.log.swap`. It completes the swap at its next start, and the
-reading here does the same on paper: every `.log.swap` counts, and the segments that the swap replaces do not.
+One exception: a broker that stopped while it swapped has segments only as `.log.swap`. It completes the swap at its next start. This
+module reads the segments as after that start: every `.log.swap`, but not the segments that the swap replaces.
 
 Source: LogLoader.load, LogLoader.removeTempFilesAndCollectSwapFiles of Kafka 3.8.
 """
@@ -26,20 +26,20 @@ from exhume.errors import EvidenceError
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A part of a segment: what lies behind the batch at `behind_batch_at` (None: from the start), up to where a batch ends at `end`.
+    """A part of a segment: from the end of the batch at `batch_before_at` (None: from the start) to the end of a batch at `end`.
 
-    That batch and the one before `end` are sound, so that nothing odd reaches over the borders.
+    That batch and the one before `end` are sound, so that no damage crosses the borders.
     """
 
-    behind_batch_at: int | None
+    batch_before_at: int | None
     end: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentFile(EvidenceFile):
-    """One segment. `base_offset` is the one in its name; `is_read` tells whether it is part of the log.
+    """One segment. `base_offset` is the one in its name; `is_read`: it is part of the log.
 
-    `index`, `timeindex` and `txnindex` are the files beside it that carry the same suffix; null where there are none. With a `window` only
+    `index`, `timeindex` and `txnindex` are the files beside it with the same suffix; None if they are missing. With a `window` only
     that part of it is read, at the same byte positions.
     """
 
@@ -54,7 +54,7 @@ class SegmentFile(EvidenceFile):
     def open(self) -> memoryview:
         if self.window is None:
             return self.volume.open(self.entry.path)
-        return self.volume.open_window(self.entry.path, self.window.behind_batch_at or 0, self.window.end)
+        return self.volume.open_window(self.entry.path, self.window.batch_before_at or 0, self.window.end)
 
     @property
     def indexes(self) -> list[EvidenceFile]:
@@ -82,15 +82,15 @@ class _Key:
 
     @property
     def rank(self) -> tuple[int, int]:
-        """Offset order; leftovers behind the segment itself."""
+        """The sort key: by offset, leftovers after the segment itself."""
         return self.base_offset, ("log", "swap", "deleted", "cleaned").index(self.origin)
 
 
 class SegmentFiles:
-    """The files of one partition directory, by what their names say.
+    """The files of one partition directory, by their names.
 
     Args:
-        given: the only segment files to take (name to base offset), whatever their names are; None for all that are named as such.
+        given: the only segment files to take (name to base offset), under any name; None: all files that are named like segments.
     """
 
     def __init__(self, volume: Volume, entries: Iterable[Entry], given: Mapping[str, int] | None, reporter: Reporter) -> None:
@@ -100,7 +100,7 @@ class SegmentFiles:
         self._copies: list[tuple[_Key, Entry]] = []
         self._beside: dict[FileKind, dict[_Key, Entry]] = {"index": {}, "timeindex": {}, "txnindex": {}, "snapshot": {}}
         self._reporter = reporter
-        # The full spelling of 20 digits comes first: it is the one that a broker writes.
+        # The spelling with 20 digits first: a broker writes it.
         for entry in sorted(entries, key=lambda entry: (-len(entry.name.partition(".")[0]), entry.name)):
             name = _file_name(entry.name, given)
             if name is None or name.kind == "checkpoint":
@@ -117,7 +117,7 @@ class SegmentFiles:
         """Every segment in offset order.
 
         Args:
-            include: leftovers to read besides the log: `deleted`, `swap`, `cleaned`. Segments that were given by name are read anyway.
+            include: leftovers to read besides the log: `deleted`, `swap`, `cleaned`. Segments given by name are always read.
             is_read: False lists the segments only.
         """
         if not is_read:
@@ -160,7 +160,7 @@ class SegmentFiles:
         )
 
     def _part_of_log(self, include: frozenset[str]) -> set[_Key]:
-        """The segments that a broker would go on with, and the leftovers asked for."""
+        """The segments that a broker would read, and the leftovers in `include`."""
         read = {key for key in self._logs if key.origin == "log" or key.origin in include}
         swaps = self._complete_swaps()
         standing_in = [key for key in swaps if _Key(key.base_offset, "log") not in self._logs]
@@ -184,7 +184,7 @@ class SegmentFiles:
         return sorted(key for key in self._logs if key.origin == "swap" and not (cleaned and key.base_offset >= min(cleaned)))
 
     def _next_offset(self, key: _Key) -> int:
-        """The offset behind the last batch that a broker finds in this segment; its base offset where it finds none."""
+        """Return the offset after the last batch that a broker finds in this segment; its base offset if it finds none."""
         try:
             buffer = self._volume.open(self._logs[key].path)
         except EvidenceError:
@@ -193,7 +193,7 @@ class SegmentFiles:
 
 
 def report_copy(volume: Volume, first: Entry, copy: Entry, reporter: Reporter) -> None:
-    """Say that the second of these files is a copy of the first, or only claims to be one."""
+    """Report that the second file is a copy of the first, or that it has the same name and other bytes."""
     path, first_path = volume.shown(copy.path), volume.shown(first.path)
     if volume.open(first.path) == volume.open(copy.path):
         reporter.info("duplicate_segment", path, f"a copy of {first_path}, byte for byte; it is read once")

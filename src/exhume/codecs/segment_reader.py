@@ -1,4 +1,4 @@
-"""Reading segments for people: every batch and record that can be found, and findings for what is wrong, in one pass."""
+"""Read segments in one pass: every batch and record that can be found, and findings about damage."""
 
 from __future__ import annotations
 
@@ -19,45 +19,45 @@ from exhume.codecs.schemas import InFile
 from exhume.codecs.wire import Buffer
 from exhume.findings import Finding, Findings
 
-#: Told, now and then, how many bytes of how many have been read.
+#: Called repeatedly with the number of bytes read, and the number of all bytes.
 Progress = Callable[[int, int], None]
 
 
-#: Smaller logs are read by plain code: before it were done, kernels would not even be there. Those below the second size do not wait for
-#: a compiler.
+#: Smaller logs are read without kernels: that is faster than loading compiled code. Logs below the second size do not wait for the
+#: compiler.
 WORTH_KERNELS_BYTES, WORTH_COMPILING_BYTES = 2 * 1024 * 1024, 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """How to read: whether checksums are verified, what one compressed batch may unfold to, and who is told of the progress."""
+    """Options of reading: with or without checksums, the cap for one compressed batch, and the function that takes the progress."""
 
     verify: bool = True
     cap_bytes: int = DEFAULT_CAP_BYTES
     progress: Progress | None = None
-    #: Logs of fewer bytes are read by plain code; None: those that are read before a compiler, or compiled code, is there.
+    #: Logs of fewer bytes are read without kernels; None: those for which kernels would be slower.
     least_compiled_bytes: int | None = None
-    #: How many threads may work; None: as many as there are cores for this process.
+    #: The number of threads; None: one for each core of this process.
     threads: int | None = None
 
     def of_fold(self, *, verify: bool) -> ReadOptions:
-        """The same for a fold, which holds whole batches: no cap beyond the default; `verify` where the load verifies in any case."""
+        """Return the options for a fold, which holds whole batches: a cap up to the default; `verify` if the load always verifies."""
         return replace(self, verify=self.verify or verify, cap_bytes=min(self.cap_bytes, DEFAULT_CAP_BYTES))
 
     @property
     def most_threads(self) -> int:
-        """How many threads may work."""
+        """The number of threads."""
         return self.threads or _cores()
 
     def least_kernel_bytes(self, total_bytes: int) -> int:
-        """The size from which on a log is read by kernels, where so many bytes are read in all: they are compiled once for all logs."""
+        """The smallest log to read with kernels, if all logs together have `total_bytes`: kernels are compiled once for all."""
         if self.least_compiled_bytes is not None:
             return self.least_compiled_bytes
         return WORTH_KERNELS_BYTES if total_bytes >= WORTH_COMPILING_BYTES or kernel_cache.is_warm() else WORTH_COMPILING_BYTES
 
 
 def _cores() -> int:
-    """How many cores this process may use."""
+    """The number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -79,7 +79,7 @@ class SegmentBatch:
 
     @property
     def origin(self) -> InFile:
-        """Replica, offsets partition and path: where this batch lies, as columns."""
+        """Replica, offsets partition and path of this batch, as columns."""
         return {
             "replica": self.partition.replica,
             "offsets_partition": self.partition.offsets_partition,
@@ -112,12 +112,13 @@ class SegmentReader:
 
     @property
     def is_worth_compiling(self) -> bool:
-        """True where there is enough to read for kernels to be worth their start."""
+        """Return True if the logs are so large that kernels are faster in spite of their start."""
         return self.total_bytes >= self.options.least_kernel_bytes(self.total_bytes)
 
     def segments(self, offsets_partitions: Collection[int] | None = None) -> Iterator[tuple[PartitionDirectory, SegmentFile, int | None]]:
-        """Every segment that is read, with its partition and the base offset of the one behind it; of these offsets partitions only where
-        some are named.
+        """Yield every segment that is read, with its partition and the base offset of the next segment.
+
+        `offsets_partitions`: only these; None: all.
         """
         for partition in self.evidence.partitions:
             if offsets_partitions is not None and partition.offsets_partition not in offsets_partitions:
@@ -128,33 +129,34 @@ class SegmentReader:
                     continue
                 later_logs = (later.base_offset for later in read[index + 1 :] if later.origin == "log")
                 # Leftovers overlap with the log that replaced them.
-                behind = next((base for base in later_logs if base > segment.base_offset), None) if segment.origin == "log" else None
-                yield partition, segment, behind
+                following = next((base for base in later_logs if base > segment.base_offset), None) if segment.origin == "log" else None
+                yield partition, segment, following
 
     def batches(self, offsets_partitions: Collection[int] | None = None, *, besides: Collection[str] = ()) -> Iterator[SegmentBatch]:
-        """Every batch of every segment, of these offsets partitions only where some are named, besides segments of these paths."""
-        for partition, segment, behind in self.segments(offsets_partitions):
+        """Yield every batch of the segments of these offsets partitions (None: of all), except segments of the paths `besides`."""
+        for partition, segment, following in self.segments(offsets_partitions):
             if segment.path in besides:
                 self.finish(segment)
                 continue
-            for item in self.items(partition, segment, behind):
+            for item in self.items(partition, segment, following):
                 if isinstance(item, SegmentBatch):
                     yield item
 
     def items(
-        self, partition: PartitionDirectory, segment: SegmentFile, next_base_offset: int | None, *, behind_batch_at: int | None = None
+        self, partition: PartitionDirectory, segment: SegmentFile, next_base_offset: int | None, *, batch_before_at: int | None = None
     ) -> Iterator[SegmentBatch | Hole]:
-        """The batches and holes of one segment or of its window; only what lies behind the batch at this position, if one is given: all in
-        front of it and itself are sound and in order.
+        """Yield the batches and holes of one segment or of its window.
+
+        `batch_before_at`: begin after the batch at this position; it and all batches before it are sound and in order.
         """
-        if behind_batch_at is None and segment.window is not None:
-            behind_batch_at = segment.window.behind_batch_at
+        if batch_before_at is None and segment.window is not None:
+            batch_before_at = segment.window.batch_before_at
         report = _report(partition, segment, next_base_offset)
         with segment.open() as buffer:
             self._note_stranger(partition, segment, buffer)
             found_or_hole = salvage(
                 buffer,
-                position=behind_batch_at or 0,
+                position=batch_before_at or 0,
                 base_offset=segment.base_offset,
                 next_base_offset=next_base_offset,
                 verify_crc=self.options.verify,
@@ -163,7 +165,7 @@ class SegmentReader:
                 self.findings.extend(report.findings(item))
                 if isinstance(item, Hole):
                     yield item
-                elif item.batch.byte_position != behind_batch_at:
+                elif item.batch.byte_position != batch_before_at:
                     yield SegmentBatch(partition, segment, buffer, item, report, self.findings, self.options.cap_bytes)
                 self.advance(item.end_position)
         self.finish(segment)
@@ -175,7 +177,7 @@ class SegmentReader:
         return SegmentBatch(partition, segment, buffer, found, _report(partition, segment, None), self.findings, self.options.cap_bytes)
 
     def _note_stranger(self, partition: PartitionDirectory, segment: SegmentFile, buffer: memoryview) -> None:
-        """Say what this file is if it is no log. It is read all the same: batches may lie further on."""
+        """Report a file that is no log. It is read even so: batches may follow later in the file."""
         what = looks_like(buffer) if segment.window is None else None
         if what is None:
             return
@@ -194,7 +196,7 @@ class SegmentReader:
         self.findings.add(finding)
 
     def advance(self, position: int) -> None:
-        """Tell whoever wants to know that the present segment is read up to here."""
+        """Report the progress: the present segment is read up to this position."""
         if self.options.progress is not None:
             self.options.progress(self._done_bytes + position, self.total_bytes)
 

@@ -1,5 +1,6 @@
-"""What a segment holds, counted: the rows of `schemas.SEGMENTS`. Whoever counts takes batches and records as they are read: one by one, or,
-where that is worth a compiler, as columns.
+"""Count the content of a segment: the rows of `schemas.SEGMENTS`.
+
+Counters take batches and records as they are read: one by one, or as columns from kernels if the logs are large.
 """
 
 from __future__ import annotations
@@ -22,16 +23,16 @@ if TYPE_CHECKING:
 
 
 class Counter(Protocol):
-    """Whoever counts what `count_segment` reads."""
+    """Counts the batches and records that `count_segment` reads."""
 
     def add_batch(self, found: SegmentBatch, first: int) -> None:
-        """Count this batch, which begins with the record offset `first`; its records come by themselves."""
+        """Count this batch, which begins with the record offset `first`; `add_records` takes its records."""
 
     def add_records(self, found: SegmentBatch, records: Sequence[Record]) -> None:
         """Count these records of a batch."""
 
     def add_run(self, run: Run) -> None:
-        """Count all batches of this run; their records come by themselves."""
+        """Count all batches of this run; `add_piece` takes their records."""
 
     def add_piece(self, piece: Piece) -> None:
         """Count these records."""
@@ -41,13 +42,13 @@ class Counter(Protocol):
 
 
 def count_segment(
-    reader: SegmentReader, partition: PartitionDirectory, segment: SegmentFile, behind: int | None, *counters: Counter
+    reader: SegmentReader, partition: PartitionDirectory, segment: SegmentFile, next_base_offset: int | None, *counters: Counter
 ) -> None:
-    """Let all of these count what `reader.items` gives of one segment, in the order of the file; findings go to the reader."""
+    """Give the items of one segment to all counters, in the order of the file; findings go to the reader."""
     if reader.is_worth_compiling:
-        _count_columns(reader, partition, segment, behind, counters)
+        _count_columns(reader, partition, segment, next_base_offset, counters)
         return
-    for item in reader.items(partition, segment, behind):
+    for item in reader.items(partition, segment, next_base_offset):
         _count_item(item, counters)
 
 
@@ -64,12 +65,12 @@ def _count_item(item: SegmentBatch | Hole, counters: Sequence[Counter]) -> None:
 
 
 def _count_columns(
-    reader: SegmentReader, partition: PartitionDirectory, segment: SegmentFile, behind: int | None, counters: Sequence[Counter]
+    reader: SegmentReader, partition: PartitionDirectory, segment: SegmentFile, next_base_offset: int | None, counters: Sequence[Counter]
 ) -> None:
     from exhume.codecs.columns.pieces import Piece, pieces_of
     from exhume.codecs.columns.runs import Run, Scratch, runs_of
 
-    for item in runs_of(reader, partition, segment, behind, Scratch()):
+    for item in runs_of(reader, partition, segment, next_base_offset, Scratch()):
         if not isinstance(item, Run):
             _count_item(item, counters)
             continue
@@ -85,7 +86,7 @@ def _count_columns(
 
 
 class SpanColumns(TypedDict):
-    """What a span says, as columns of `SEGMENTS` and of `inspection.PARTITIONS`."""
+    """The counts of a span, as columns of `SEGMENTS` and of `inspection.PARTITIONS`."""
 
     batch_count: int
     record_count: int
@@ -175,24 +176,24 @@ class SegmentSpan:
 
 
 def first_offset_of(found: SegmentBatch, records: Sequence[Record]) -> int:
-    """The record offset that this batch begins with; of a wrapper of formats 0 and 1 the least of its records."""
+    """The record offset that this batch begins with; for a wrapper of formats 0 and 1 the smallest of its records."""
     batch = found.batch
     if batch.base_offset is not None:
         return batch.base_offset
     return min((record.record_offset for record in records), default=batch.last_offset)
 
 
-def span_of(reader: SegmentReader, partition: PartitionDirectory, segment: SegmentFile, behind: int | None) -> SegmentSpan:
-    """What one segment holds; findings go to the reader."""
+def span_of(reader: SegmentReader, partition: PartitionDirectory, segment: SegmentFile, next_base_offset: int | None) -> SegmentSpan:
+    """Count one segment; findings go to the reader."""
     span = SegmentSpan()
-    count_segment(reader, partition, segment, behind, span)
+    count_segment(reader, partition, segment, next_base_offset, span)
     return span
 
 
 def segment_rows(
     partitions: Iterable[PartitionDirectory], spans: Mapping[int, SegmentSpan], findings: Iterable[Finding]
 ) -> Iterator[SegmentRow]:
-    """A row for each segment file, leftovers among them; `spans` has those that were read, by the `id` of the segment."""
+    """A row for each segment file, also for leftovers; `spans` has the segments that were read, by their `id`."""
     damage: dict[str | None, list[str]] = {}
     for finding in findings:
         if finding.is_damage and finding.code not in damage.setdefault(finding.path, []):

@@ -1,8 +1,8 @@
-"""A large segment in parts that can be read apart: cut where batches begin, found by the offset index.
+"""Divide a large segment into parts that can be read separately, at the starts of batches found by the offset index.
 
-A border is where a batch begins at or behind a wanted byte, as the walk from the last indexed place before it comes there. It holds only
-if the batches on both sides of it are whole, in order and of format 2, with checksums that match: then nothing odd reaches over it. Where
-one border does not hold, the segment is read whole.
+A border is the first start of a batch at or after a wanted byte, found by a walk from the last indexed position before it. It is valid
+only if the batches before and after it are whole, in order and of format 2, with matching checksums: then no damage crosses it. If one
+border is not valid, the segment is read whole.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from exhume.codecs.indexes import last_indexed_position
 from exhume.codecs.segment_files import SegmentFile, Window
 from exhume.errors import EvidenceError
 
-#: How far behind an indexed place a border is looked for.
+#: The number of bytes after the wanted byte in which a border is searched.
 SEARCHED_BYTES = 4 * 1024 * 1024
 
 
@@ -28,9 +28,9 @@ class _Border:
 
 
 def windows(segment: SegmentFile, wanted: Sequence[int]) -> list[SegmentFile | None]:
-    """The part of this segment in front of each wanted byte position, and the one behind the last: one more than there are positions.
+    """Return the part of this segment before each wanted byte position, and the part after the last one.
 
-    None for a part without a batch. Where a border does not hold, the first part is the whole segment and the others are None.
+    None for a part without a batch. If a border is not valid, the first part is the whole segment and the others are None.
     """
     borders: list[_Border] = []
     for position in wanted:
@@ -39,11 +39,11 @@ def windows(segment: SegmentFile, wanted: Sequence[int]) -> list[SegmentFile | N
             return [segment, *(None for _ in wanted)]
         borders.append(border)
     parts: list[SegmentFile | None] = []
-    start, behind = 0, None
+    start, before = 0, None
     for border in borders:
-        parts.append(replace(segment, window=Window(behind, border.position)) if border.position > start else None)
-        start, behind = border.position, border.batch_before_at
-    parts.append(replace(segment, window=Window(behind, segment.size_bytes)) if segment.size_bytes > start else None)
+        parts.append(replace(segment, window=Window(before, border.position)) if border.position > start else None)
+        start, before = border.position, border.batch_before_at
+    parts.append(replace(segment, window=Window(before, segment.size_bytes)) if segment.size_bytes > start else None)
     return parts
 
 
@@ -61,8 +61,8 @@ def _border(segment: SegmentFile, wanted: int) -> _Border | None:
             return None
         before, position = batch, batch.end_position
     if start + position < segment.size_bytes:
-        behind = _sound_batch(found, position)
-        if behind is None or not _follows(behind, before):
+        following = _sound_batch(found, position)
+        if following is None or not _follows(following, before):
             return None
     return _Border(start + position, start + before.byte_position)
 

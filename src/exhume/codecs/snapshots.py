@@ -1,4 +1,4 @@
-"""Producer snapshots: what a broker knew about each producer when its log reached the offset in the file's name.
+"""Producer snapshots: the state of each producer when the log reached the offset in the file's name.
 
     0 version int16 (1) | 2 crc uint32 (CRC-32C of all bytes from 6 on) | 6 count int32 | 10 entries of 46 bytes
     entry: producer id int64 | producer epoch int16 | last sequence int32 | last offset int64 | offset delta int32 | timestamp int64
@@ -25,9 +25,9 @@ _REMEDY = "Nothing depends on it: transactions are read from the log itself"
 
 @dataclass(frozen=True, slots=True)
 class ProducerState:
-    """One producer. `last_offset`, `last_sequence` and `offset_delta` describe its last batch: null where only a marker was seen.
+    """One producer. `last_offset`, `last_sequence` and `offset_delta` describe its last batch, None if the log only had a marker.
 
-    `current_txn_first_offset` is null unless a transaction was open, `coordinator_epoch` unless a marker was written.
+    `current_txn_first_offset` is None unless a transaction was open, `coordinator_epoch` unless a marker was written.
     """
 
     producer_id: int

@@ -1,4 +1,4 @@
-"""Text files that are given beside the evidence: lists of topics, answers of Kafka's tools."""
+"""Text files besides the evidence: lists of topics, output of Kafka's tools."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from exhume.errors import RequestError
 
 
 def read_text(path: Path, expected: str) -> str:
-    """All of it, line ends as they are; `expected` tells what kind of file is wanted.
+    """Read the whole file with its line ends unchanged; `expected` names the kind of file.
 
     Raises:
         RequestError: the file cannot be read, or is no UTF-8 text; names the file.

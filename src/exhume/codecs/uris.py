@@ -3,7 +3,7 @@
     scheme://[user[:password]@]host[:port]/path[?option=value&…]
 
 The path is percent-decoded, so that `%3F` stands for a question mark and `%25` for a percent sign; the options are those of the file
-system (`codecs.file_systems`). What is shown of a URI has neither user nor password nor options, and opens again with them.
+system (`codecs.file_systems`). The shown form of a URI has no user, password or options, and opens again with them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from urllib.parse import parse_qsl, unquote
 
 from exhume.errors import RequestError
 
-#: Where logs are: a path of this machine, or a URI as text.
+#: The place of a log: a path of this machine, or a URI as text.
 PathOrUri = str | PathLike[str]
 
 #: Schemes as they are written, and the file system that each stands for.
@@ -51,24 +51,24 @@ class Uri:
 
     @property
     def parent(self) -> Self:
-        """The directory that this lies in; a URI without a path is its own parent."""
+        """The directory that contains this place; a URI without a path is its own parent."""
         return replace(self, path=self.path.rpartition("/")[0])
 
     def at(self, path: str) -> Self:
-        """What lies at this path below."""
+        """Return the URI of this path below."""
         return replace(self, path=f"{self.path}/{path}".strip("/"))
 
 
 def has_lost_a_slash(path: Path) -> bool:
-    """True for a URI that was made a path, which leaves it one slash."""
+    """Return True for a URI that was converted to a path, which removes one slash."""
     return _LOST_SLASH.match(str(path)) is not None
 
 
 def parse_place(text: str, options: Mapping[str, str] | None = None) -> Path | Uri:
-    """A path, or what a URI names; `file://` URIs are paths. `options` go before those in the URI.
+    """Return a path, or a URI; `file://` URIs become paths. `options` go before those in the URI.
 
     Raises:
-        RequestError: a scheme that is not read from, or a URI without a bucket or host.
+        RequestError: an unknown scheme, or a URI without a bucket or host.
     """
     match = _URI.fullmatch(text)
     if match is None:

@@ -1,8 +1,8 @@
-"""Where bytes come from: a tree of directories whose files open as read-only buffers.
+"""Volumes: trees of directories whose files open as read-only buffers.
 
-A `Volume` lists one directory at a time and opens one file at a time. What it cannot read becomes a finding when it lists, since the
-other entries still count, and an `EvidenceError` when it opens. Paths inside a volume are parts joined by `/`, the empty path is its
-root. Names that are no valid text keep their bytes (surrogate escapes). A volume can be pickled: elsewhere it is opened anew.
+A `Volume` lists one directory at a time and opens one file at a time. An unreadable entry becomes a finding in a list, because the other
+entries still count, and an `EvidenceError` on opening. Paths inside a volume are parts joined by `/`, the empty path is its
+root. Names that are no valid text keep their bytes (surrogate escapes). A volume can be pickled: another process opens it again.
 """
 
 from __future__ import annotations
@@ -38,25 +38,25 @@ class Entry:
 
 
 class Volume(Protocol):
-    """A tree of files to read from, local or not. `findings` collects what could not be read so far."""
+    """A tree of files to read, local or remote. `findings` has a finding for each unreadable entry so far."""
 
     @property
     def findings(self) -> Findings: ...
 
     def entries(self, directory: str) -> list[Entry]:
-        """What lies in this directory, sorted by name; without what cannot be read."""
+        """The readable entries of this directory, sorted by name."""
         ...
 
     def find(self, path: str) -> Entry | None:
-        """The entry at this path; None where there is none, or none that can be read."""
+        """The entry at this path; None if there is none, or if it cannot be read."""
         ...
 
     def expect(self, paths: Sequence[str]) -> None:
-        """These small files are looked for next, and some may not be there: what lies far away is asked for all of them at once."""
+        """Announce small files that are read next and may be missing; a remote volume requests them all at once."""
         ...
 
     def open(self, path: str) -> memoryview:
-        """The bytes of this file, read-only. They stay valid as long as anything refers to the buffer; `release` it to let go early.
+        """The bytes of this file, read-only. They stay valid while any object refers to the buffer; call `release` to free it early.
 
         Raises:
             EvidenceError: the file cannot be opened.
@@ -64,11 +64,11 @@ class Volume(Protocol):
         ...
 
     def open_window(self, path: str, start: int, end: int) -> memoryview:
-        """As `open`, up to the byte `end`; nobody looks at what lies before `start`, so from elsewhere it is not fetched."""
+        """Open a file as `open` does, up to the byte `end`. The caller reads no byte before `start`; a remote volume does not fetch those."""
         ...
 
     def read(self, path: str, start: int, size_bytes: int) -> bytes:
-        """So many bytes of this file, fewer where it ends before; from elsewhere nothing but these is fetched.
+        """Read this number of bytes, fewer if the file ends earlier; a remote volume fetches only these.
 
         Raises:
             EvidenceError: the file cannot be opened or read.
@@ -76,28 +76,28 @@ class Volume(Protocol):
         ...
 
     def shown(self, path: str) -> str:
-        """This path as people know it: valid text, whatever bytes the name has."""
+        """This path as valid text for people, also if the name is not valid text."""
         ...
 
     def identity(self, path: str) -> str:
-        """The same text for the same file or directory, by whatever name it was reached."""
+        """A text that is the same for all names of one file or directory."""
         ...
 
     def close(self) -> None:
-        """Let go of what the volume holds. Buffers that are still in use stay valid."""
+        """Release the resources of the volume. Buffers in use stay valid."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvidenceFile:
-    """One file of a volume, as it was when it was found."""
+    """One file of a volume, with its size at the time of the list."""
 
     volume: Volume = field(repr=False, compare=False)
     entry: Entry
 
     @property
     def path(self) -> str:
-        """Where it lies, as people know it."""
+        """Its path as text for people."""
         return self.volume.shown(self.entry.path)
 
     @property
@@ -109,11 +109,11 @@ class EvidenceFile:
         return self.entry.mtime_ms
 
     def open(self) -> memoryview:
-        """The bytes of the file as `Volume.open` gives them: a context manager that need not be closed."""
+        """The bytes of the file as `Volume.open` returns them: a context manager that need not be closed."""
         return self.volume.open(self.entry.path)
 
     def read(self, start: int, size_bytes: int) -> bytes:
-        """Some of its bytes, as `Volume.read` gives them."""
+        """Some of its bytes, as `Volume.read` returns them."""
         return self.volume.read(self.entry.path, start, size_bytes)
 
 
@@ -165,7 +165,7 @@ class LocalVolume:
         return Entry(path, size_bytes=status.st_size, mtime_ms=status.st_mtime_ns // 1_000_000)
 
     def expect(self, paths: Sequence[str]) -> None:
-        """Nothing to do: they are at hand."""
+        """Do nothing: the files are local."""
 
     def open(self, path: str) -> memoryview:
         return map_file(self._local(path))
@@ -178,7 +178,7 @@ class LocalVolume:
             return bytes(buffer[start : start + size_bytes])
 
     def shown(self, path: str) -> str:
-        # Asked of every record.
+        # Called for every record, so that the result is kept.
         if path not in self._shown:
             self._shown[path] = as_text(str(self._local(path)))
         return self._shown[path]
@@ -187,13 +187,13 @@ class LocalVolume:
         return os.path.realpath(self._local(path))
 
     def close(self) -> None:
-        """Nothing to do: each mapping ends with the last buffer that refers to it."""
+        """Do nothing: each mapping ends with the last buffer that refers to it."""
 
     def _local(self, path: str) -> Path:
         return self.root / path
 
     def _leads_back(self, path: str) -> bool:
-        """True when the link at `path` leads to one of the directories on the way to it."""
+        """Return True if the link at `path` leads to one of the directories that contain it."""
         target = self.identity(path)
         parts = path.split("/")
         return any(self.identity("/".join(parts[:length])) == target for length in range(len(parts)))
@@ -209,7 +209,7 @@ class LocalVolume:
             self._add("unreadable", path, f"cannot be read: {reason(error)}; it is left out", remedy(error), is_damage=True)
 
     def _report_file(self, code: str, path: str, sentence: str, what_to_do: str | None) -> None:
-        """Say what is wrong with a file, unless its name shows that nobody will miss it."""
+        """Report an unreadable file, unless its name shows that it cannot be evidence."""
         local = self._local(path)
         if matters(local.parent.name, local.name):
             self._add(code, path, sentence, what_to_do, is_damage=True)
@@ -221,13 +221,13 @@ class LocalVolume:
 def map_file(path: Path) -> memoryview:
     """The bytes of this file as a read-only mapping; an empty buffer for an empty file.
 
-    The mapping lives as long as anything refers to the buffer.
+    The mapping exists while any object refers to the buffer.
 
     Raises:
         EvidenceError: the file cannot be opened or mapped.
     """
     try:
-        # A pipe under the name of a segment must not make us wait for a writer.
+        # O_NONBLOCK: a pipe with the name of a segment must not wait for a writer.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
             status = os.fstat(descriptor)
@@ -245,7 +245,7 @@ def map_descriptor(descriptor: int, size_bytes: int) -> memoryview:
     if size_bytes == 0:
         return memoryview(b"")
     if sys.version_info >= (3, 13):
-        # Without this each mapping holds a descriptor, and logs of many segments meet the limit on open files.
+        # Without this each mapping holds a descriptor, and logs of many segments exceed the limit on open files.
         return memoryview(mmap.mmap(descriptor, size_bytes, access=mmap.ACCESS_READ, trackfd=False))
     return memoryview(mmap.mmap(descriptor, size_bytes, access=mmap.ACCESS_READ))
 
@@ -264,17 +264,17 @@ def temporary_file(temp_dir: Path | None) -> IO[bytes]:
 
 
 def unreadable(path: str, error: OSError) -> EvidenceError:
-    """The error for a file or directory that the system does not let us read."""
+    """The error for a file or directory that the system refuses to read."""
     return EvidenceError(f"cannot be read: {reason(error)}", path=path, remedy=remedy(error))
 
 
 def reason(error: OSError) -> str:
-    """What the system said, in lower case, as part of a sentence."""
+    """The message of the system in lower case, as part of a sentence."""
     return (error.strerror or str(error)).lower()
 
 
 def remedy(error: OSError) -> str:
-    """What can be done about this."""
+    """The remedy for this error."""
     return _REMEDIES.get(error.errno or 0, "Copy the evidence to a healthy disk and read the copy")
 
 

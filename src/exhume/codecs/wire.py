@@ -1,8 +1,8 @@
 """The primitives of the Kafka protocol as read/write pairs.
 
 All integers are big-endian, two's complement. `classic` forms carry int16/int32 lengths with -1 for null; `compact` forms
-carry an unsigned varint of length + 1 with 0 for null. Every read checks the end before it takes a byte, and the error it
-raises tells the cases apart that Kafka's own readers tell apart:
+carry an unsigned varint of length + 1 with 0 for null. Every read checks the end before it takes a byte, and raises
+a different error for each case that Kafka's own readers distinguish:
 
     Underflow        a fixed-width field or varint is cut
     LengthOverrun    a length or count promises more than is left
@@ -24,7 +24,7 @@ _MAX_STRING = 0x7FFF
 
 Buffer = bytes | bytearray | memoryview
 
-#: What a text reads as in place of bytes that are no valid UTF-8.
+#: The character in a text instead of bytes that are no valid UTF-8.
 REPLACEMENT = "\ufffd"
 
 
@@ -39,24 +39,24 @@ class InvalidUtf8(str):
         return self
 
     def __reduce__(self) -> tuple[type[Self], tuple[bytes]]:
-        # What it reads as would not make it again, in a copy or in another process.
+        # A copy, also in another process, needs the raw bytes: the text has lost them.
         return type(self), (self.raw,)
 
 
 def decode_utf8(raw: bytes) -> str:
-    """These bytes as text; as `InvalidUtf8` where they are no valid UTF-8."""
+    """Return these bytes as text; as `InvalidUtf8` if they are no valid UTF-8."""
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError:
         return InvalidUtf8(raw)
 
 
-#: What is no text, or one that was decoded.
+#: Types of values that are never an `InvalidUtf8`.
 _PLAIN_TYPES = frozenset({str, int, bool, float, bytes, type(None)})
 
 
 def has_invalid_utf8(value: object) -> bool:
-    """True when a decoded value holds an `InvalidUtf8`, at any depth."""
+    """Return True if a decoded value contains an `InvalidUtf8`, at any depth."""
     if isinstance(value, dict):
         value = value.values()
     elif not isinstance(value, list):
@@ -65,7 +65,7 @@ def has_invalid_utf8(value: object) -> bool:
 
 
 def encode_utf8(text: str) -> bytes:
-    """The bytes of this text: those it was decoded from, if it was no valid UTF-8."""
+    """The bytes of this text: for an `InvalidUtf8` the bytes that it was decoded from."""
     return text.raw if isinstance(text, InvalidUtf8) else text.encode("utf-8")
 
 
@@ -75,7 +75,7 @@ def format_uuid(raw: Buffer) -> str:
 
 
 def is_uuid(text: str) -> bool:
-    """Whether this is an id in Kafka's spelling, or could be one."""
+    """Return True if this text has the form of an id in Kafka's spelling."""
     try:
         return format_uuid(parse_uuid(text)) == text
     except EncodeError:
@@ -196,7 +196,7 @@ class Reader:
         return self._bytes(size)
 
     def _length(self, *, compact: bool, wide: bool) -> int:
-        """The length in front of a value; negative means null."""
+        """Read the length before a value; negative means null."""
         if compact:
             size = self.unsigned_varint() - 1
             # Java computes in 32 bits: a varint of 2^31 or more is a negative length there, hence null.

@@ -135,7 +135,7 @@ class OpenSegment:
         whole = self._whole(scratch)
         while self.position < len(self.buffer):
             leading: SegmentBatch | None = None
-            for item in self.reader.items(self.partition, self.segment, self.behind, behind_batch_at=self._last_position):
+            for item in self.reader.items(self.partition, self.segment, self.behind, batch_before_at=self._last_position):
                 yield item
                 if isinstance(item, SegmentBatch) and _leads_on(whole, self.behind, item.found):
                     leading = item
@@ -200,8 +200,8 @@ def _scanned(whole: Run, next_base_offset: int | None, behind: SegmentBatch | No
     before = None if behind is None else behind.batch
     if before is None and window is None and looks_like(whole.buffer) is not None:
         return
-    if before is None and window is not None and window.behind_batch_at is not None:
-        before = read_header_fields(whole.buffer, window.behind_batch_at)
+    if before is None and window is not None and window.batch_before_at is not None:
+        before = read_header_fields(whole.buffer, window.batch_before_at)
     lowest, beyond, epoch = _bounds(whole, next_base_offset, before)
     if before is not None:
         position = before.end_position

@@ -1,16 +1,16 @@
-"""What members put into their subscription and assignment bytes, by protocol type.
+"""The subscription and assignment bytes of members, by protocol type.
 
-To the coordinator both are opaque; clients agree on their meaning by protocol type and protocol. `decode_subscription` and
-`decode_assignment` read them as far as they go and never raise; `broker_subscription_topics` reads what a broker reads, and fails
-where a broker fails. The `encode_*` functions are their mirrors.
+The coordinator does not read them: clients agree on their format by protocol type and protocol. `decode_subscription` and
+`decode_assignment` read as many fields as they can and never raise. `broker_subscription_topics` reads the fields that a broker reads, and
+fails if a broker fails. The `encode_*` functions write the same formats.
 
     payload       the result, its marks, and the reading of versioned layouts
     consumer      subscriptions and assignments of `consumer` groups
-    user_data     what assignors add to them: sticky, cooperative-sticky, rack-affinity, faust
-    streams       what Kafka Streams adds to them
+    user_data     the user data of assignors: sticky, cooperative-sticky, rack-affinity, faust
+    streams       the user data of Kafka Streams
     connect       Kafka Connect workers
-    json_object   payloads that are JSON: Schema Registry, and the inside of faust's
-    recognition   which of these it is
+    json_object   payloads that are JSON: those of Schema Registry, and the user data of faust
+    recognition   the choice among these formats
 """
 
 from exhume.codecs.embedded.connect import encode_connect_assignment, encode_connect_config_state

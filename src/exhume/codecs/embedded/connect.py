@@ -5,9 +5,9 @@
                    0: assigned [connector] | 1: assigned, revoked nullable [connector], delay_ms int32
     connector      connector string | tasks [int32]; task -1 is the connector itself
 
-Version 0 is the eager protocol (`default`), 1 `compatible`, 2 `sessioned`. An eager `assigned` is all that a worker runs; since
+Version 0 is the eager protocol (`default`), 1 `compatible`, 2 `sessioned`. An eager `assigned` lists all that a worker runs; since
 version 1 it is a change: afterwards a worker runs (allocation - revoked) + assigned, if the error is 0. The allocation is an
-assignment of version 1 or 2, its version included: what the worker ran when it joined.
+assignment of version 1 or 2 with its version: the connectors and tasks that the worker ran when it joined.
 
 Source: ConnectProtocol and IncrementalCooperativeConnectProtocol, Kafka 0.9 to 4.3.
 """
@@ -56,7 +56,7 @@ _URL = re.compile(r"[a-z][a-z0-9+.-]*://\S+", re.IGNORECASE)
 
 
 def read_connect_config_state(data: bytes) -> Payload:
-    """What a worker says when it joins; `user_data` is its allocation. Raises DecodeError, also where `url` is no URL."""
+    """Read the config state of a worker that joins; `user_data` is its allocation. Raises DecodeError, also if `url` is no URL."""
     payload = read_versioned("connect_config_state", CONFIG_STATE, data)
     _require_url(payload.value["url"])
     allocation = payload.value.get("allocation")
@@ -69,14 +69,14 @@ def read_connect_config_state(data: bytes) -> Payload:
 
 
 def read_connect_assignment(data: bytes) -> Payload:
-    """What the leader tells a worker. Raises DecodeError, also where `leader_url` is no URL."""
+    """Read the assignment that the leader sends to a worker. Raises DecodeError, also if `leader_url` is no URL."""
     payload = read_versioned("connect_assignment", ASSIGNMENT, data)
     _require_url(payload.value["leader_url"])
     return payload
 
 
 def _require_url(text: str) -> None:
-    # The one thing in these layouts that chance does not produce.
+    # Random bytes do not produce a URL; they could produce every other field of these layouts.
     if not _URL.fullmatch(text):
         raise DecodeError(f"no Connect payload: {text[:80]!r} is no URL")
 

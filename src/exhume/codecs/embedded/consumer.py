@@ -29,10 +29,10 @@ from exhume.codecs.layout import BYTES, INT32, STRING, Array, Field, Fields, Mes
 from exhume.codecs.wire import Reader
 from exhume.errors import DecodeError, UnexpectedNull, UnknownVersion
 
-#: What a member states that has no generation.
+#: The generation that a member without one writes.
 NO_GENERATION = -1
 
-# The arrays are nullable here, though not in Kafka's schemas, for the writers that mean "no elements" by -1.
+# Kafka's schemas do not allow null arrays, but some clients write -1 for "no elements".
 TOPIC_PARTITIONS = Struct((Field("topic", STRING, "topic"), Field("partitions", Array(INT32), "partitions", nullable=True)))
 
 SUBSCRIPTION = Message(
@@ -86,7 +86,7 @@ CONSUMER_ASSIGNMENT = ConsumerPayload(
     "consumer_assignment",
     ASSIGNMENT,
     {
-        # librdkafka echoes the user data of the member's subscription; sarama writes a sticky struct.
+        # librdkafka copies the user data of the member's subscription; sarama writes a sticky struct.
         "sticky": read_sticky_user_data,
         "cooperative-sticky": read_cooperative_sticky_user_data,
         "stream": read_streams_assignment_info,
@@ -96,14 +96,14 @@ CONSUMER_ASSIGNMENT = ConsumerPayload(
 
 
 def read_consumer_payload(form: ConsumerPayload, protocol: str | None, data: bytes) -> Payload:
-    """Read the whole payload, user data included. Raises DecodeError; trouble in the user data stays in the user data."""
+    """Read the whole payload, user data included. Raises DecodeError, but not for damaged user data: the user data is then undecoded."""
     return _finished(form, protocol, read_versioned(form.kind, form.message, data))
 
 
 def read_consumer_prefix(form: ConsumerPayload, protocol: str | None, data: bytes, at_least: int) -> Payload:
-    """Read what every version begins with: the topics or assigned partitions, and the user data if `at_least` is 2 or they fit.
+    """Read the fields that every version begins with: the topics or assigned partitions, and the user data if `at_least` is 2 or it fits.
 
-    Whatever follows is left alone. Raises DecodeError if not even that many fields can be read.
+    Ignore all later bytes. Raises DecodeError if fewer than `at_least` fields can be read.
     """
     version = Reader(data).int16()
     if version < 0:
@@ -151,7 +151,7 @@ def _fill_null_arrays(struct: Struct, value: Fields) -> bool:
 def encode_subscription(version: int, value: Mapping[str, Any], *, body_version: int | None = None) -> bytes:
     """The bytes of a subscription. Missing fields take their defaults, None for an array writes -1.
 
-    `body_version` is the version of the body where it is not the stated one: 0 for kafka-go's 1 and faust's 4.
+    `body_version` is the version of the body if it is not the stated one: 0 for kafka-go's 1 and faust's 4.
     """
     return write_versioned(SUBSCRIPTION, version, value, body_version)
 
@@ -175,18 +175,18 @@ def subscribed_topics(payload: Payload) -> list[str] | None:
 def broker_subscription_topics(data: bytes) -> list[str]:
     """The topics that a broker finds in the subscription of a member whose protocol type is `consumer`.
 
-    A broker takes the version off, does not look at it, and reads the body as version 0: topics, then user data, whose content
-    it ignores; what follows is never touched. A negative length of the user data means null.
+    A broker skips the version without a check, and reads the body as version 0: topics, then user data, whose content it ignores. It does
+    not read later bytes. A negative length of the user data means null.
 
     Raises:
-        DecodeError: they cannot be read. Brokers up to 2.6, and from 4.2.2, 4.3.2 and 4.4 on, take every failure for "topics unknown".
-        Underflow: the bytes end inside the version, the count or a length. Every broker takes that for "topics unknown".
+        DecodeError: they cannot be read. Brokers up to 2.6, and from 4.2.2, 4.3.2 and 4.4 on, treat every failure as "topics unknown".
+        Underflow: the bytes end inside the version, the count or a length. Every broker treats that as "topics unknown".
         UnexpectedNull: a negative topic count, or a negative length of a name. Other brokers abort the load of the partition.
-        LengthOverrun: a count, name or user data longer than what is left. Other brokers abort the load, from 2.8.2, 3.0.2,
-            3.1.2, 3.2.3 and 3.3.0 on; those before take it for an Underflow.
+        LengthOverrun: a count, name or user data longer than the bytes that are left. Other brokers abort the load, from 2.8.2,
+            3.0.2, 3.1.2, 3.2.3 and 3.3.0 on; those before treat it as an Underflow.
 
-    Source: GroupMetadata.computeSubscribedTopics (2.4 to 3.9), ClassicGroup.computeSubscribedTopics (3.7 to 4.4), and what brokers of
-    those releases did with such bytes.
+    Source: GroupMetadata.computeSubscribedTopics (2.4 to 3.9), ClassicGroup.computeSubscribedTopics (3.7 to 4.4), and tests
+    of such bytes with brokers of those releases.
     """
     reader = Reader(data)
     reader.int16()

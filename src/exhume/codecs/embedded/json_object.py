@@ -26,7 +26,7 @@ def read_schema_registry(data: bytes) -> Payload:
 
 
 def encode_schema_registry(value: Mapping[str, Any], *, spaced: bool = False) -> bytes:
-    """This object as JSON, keys in the order given; compact as the Java registry writes, or with a space after each separator."""
+    """This object as JSON, keys in the order given; compact as the Java registry writes it, or with a space after each separator."""
     return write_json_object(value, spaced=spaced)
 
 
@@ -34,13 +34,13 @@ def read_json_object(kind: Kind, data: bytes) -> Payload:
     """The payload for one JSON object; `version` is its key of that name if that is an integer.
 
     Raises:
-        DecodeError: no JSON object, or one that could not be written again (numbers without end, broken surrogates).
+        DecodeError: no JSON object, or one that could not be written again (infinite numbers, lone surrogates).
     """
     if data[:1] != b"{":
         raise DecodeError("no JSON object: the first byte is no brace", byte_position=0)
     try:
         value = json.loads(data.decode("utf-8"))
-        # Python reads NaN, 1e999 and lone surrogates, which no JSON or UTF-8 written later could carry.
+        # Python reads NaN, 1e999 and lone surrogates, which cannot be written again as JSON in UTF-8.
         json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8")
     except (ValueError, RecursionError) as error:
         raise DecodeError(f"no valid JSON: {error}") from error
@@ -49,7 +49,7 @@ def read_json_object(kind: Kind, data: bytes) -> Payload:
 
 
 def write_json_object(value: Mapping[str, Any], *, spaced: bool = False) -> bytes:
-    """This object as UTF-8 JSON. Raises EncodeError where JSON cannot carry it."""
+    """This object as UTF-8 JSON. Raises EncodeError if JSON cannot represent it."""
     separators = (", ", ": ") if spaced else (",", ":")
     try:
         return json.dumps(dict(value), ensure_ascii=False, allow_nan=False, separators=separators).encode("utf-8")

@@ -1,9 +1,9 @@
-"""The result of decoding a payload, and the reading that versioned payloads share.
+"""The result of decoding a payload, and the reader that all versioned payloads use.
 
     version int16, then the fields of that version, classic forms only (no compact form, no tagged fields)
 
-Writers of these payloads come from many projects, so reading is lenient where real writers differ, and `marks` says so: a version
-above the newest known one is read by the newest known layout, and fields that a version added may be missing at the end.
+Many projects write these payloads, and they differ. Reading is lenient, and `marks` lists each deviation: a version above the newest
+known one is read by the newest known layout, and fields that a version added may be missing at the end.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Kind = Literal[
     "undecoded",
 ]
 
-#: What can be odd about a payload.
+#: The marks of a payload that deviates from its format.
 MARKS = {
     "guessed": "recognised by its form: the protocol type is unknown, or the bytes are not what it promises",
     "newer_version": "a version above the newest known one, read by the newest known layout",
@@ -52,11 +52,11 @@ MARKS = {
 class Payload:
     """A decoded payload.
 
-    `value` holds the fields of its version under our names; what a version lacks is not there. Bytes inside it stay as written;
-    where they are a payload of their own, `user_data` is that payload, decoded: user data by the name of the protocol (None
-    where the protocol defines none or there is none), and the allocation of a Connect worker.
-    `version` is the one that the bytes state (sticky user data: the one whose layout fits), None where they state none.
-    An undecoded payload has `size_bytes` and `sha256` in `value`, and the cause in `reason`.
+    `value` holds the fields of its version under our names; fields that the version lacks are absent. Bytes inside it stay as written. If
+    they are a payload themselves, `user_data` is that payload, decoded: user data by the name of the protocol (None if the protocol
+    defines none or the member wrote none), or the allocation of a Connect worker.
+    `version` is the one that the bytes state (sticky user data: the one whose layout fits), None if they state none.
+    An undecoded payload has `size_bytes` and `sha256` in `value`, and the reason in `reason`.
     """
 
     kind: Kind
@@ -73,7 +73,7 @@ class Payload:
 
 
 def undecoded(data: bytes, reason: str) -> Payload:
-    """The payload for bytes that nothing known fits."""
+    """Return the payload for bytes that fit no known format."""
     value = {"size_bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
     return Payload("undecoded", data, value=value, marks=["undecoded"], reason=reason)
 
@@ -83,7 +83,7 @@ def read_versioned(kind: Kind, message: Message, data: bytes) -> Payload:
 
     Raises:
         UnknownVersion: the version is below the first one.
-        DecodeError: the bytes are not what the version says, not even with fields missing at the end.
+        DecodeError: the bytes do not fit the version, even if fields are missing at the end.
     """
     reader = Reader(data)
     version = reader.int16()
@@ -101,7 +101,7 @@ def read_versioned(kind: Kind, message: Message, data: bytes) -> Payload:
 
 
 def _read_body(payload: Payload, message: Message, reader: Reader, version: int) -> int:
-    """Read all fields, or as many as there are if the bytes end exactly between two; returns how many bytes are left.
+    """Read all fields, or fewer if the bytes end exactly between two; return the number of bytes left.
 
     Only fields that a later version added may be missing: some clients write a new version number over an old body.
     """
@@ -128,7 +128,7 @@ def _read_body(payload: Payload, message: Message, reader: Reader, version: int)
 
 
 def leading_fields(message: Message, version: int, count: int) -> Message:
-    """The message cut behind its first fields of this version."""
+    """Return the message with only its first `count` fields of this version."""
     fields = tuple(field for field in message.struct.fields if field.is_in(version))
     return Message(message.name, message.versions, Struct(fields[:count]))
 

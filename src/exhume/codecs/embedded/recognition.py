@@ -1,11 +1,11 @@
-"""Which payload these bytes are. The protocol type decides; only where it is unknown, or does not fit, the form of the bytes may.
+"""Choose the format of a payload. The protocol type decides; only if it is unknown or does not fit, the form of the bytes decides.
 
     consumer   a subscription or assignment; failing that, its leading fields
     connect    a config state or assignment whose URL is one
     sr         JSON
     else       JSON, then the leading fields of a consumer payload, then Connect: only if every length fits and every string is text
 
-Nothing here raises: what fits nothing comes back undecoded, with its bytes and the reason.
+These functions never raise: a payload that fits no format is returned undecoded, with its bytes and the reason.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from exhume.codecs.embedded.payload import Payload, undecoded
 from exhume.codecs.wire import Reader
 from exhume.errors import DecodeError
 
-# What a guess may state at most: no writer is known beyond, and chance seldom stays below.
+# The largest values of a guess: no known writer exceeds them, and random bytes seldom stay below.
 _MAX_GUESSED_CONSUMER_VERSION = 20
 _MAX_GUESSED_CONNECT_VERSION = 2
 _MAX_GUESSED_COUNT = 100_000
@@ -45,10 +45,10 @@ _ASSIGNMENT = _Side(CONSUMER_ASSIGNMENT, read_connect_assignment)
 
 
 def decode_subscription(protocol_type: str | None, protocol: str | None, data: bytes) -> Payload:
-    """What a member said when it joined, as its protocol type and protocol have it. Never raises.
+    """Decode the subscription that a member sent when it joined, by its protocol type and protocol. Never raises.
 
     Args:
-        protocol_type: of the group, such as `consumer` or `connect`; None or "" if unknown.
+        protocol_type: the protocol type of the group, such as `consumer` or `connect`; None or "" if unknown.
         protocol: the selected one, such as `sticky`; it decides how user data is read.
         data: the subscription bytes of the member.
     """
@@ -61,14 +61,14 @@ def decode_subscription(protocol_type: str | None, protocol: str | None, data: b
 
 
 def decode_assignment(protocol_type: str | None, protocol: str | None, data: bytes) -> Payload:
-    """What the leader gave a member; arguments as for `decode_subscription`. Never raises.
+    """Decode the assignment that the leader sent to a member; arguments as for `decode_subscription`. Never raises.
 
-    No bytes at all mean that the leader left the member out, which is kind `empty` and no oddity.
+    No bytes mean that the leader left the member out: the kind is `empty`, without a mark.
     """
     if not data:
         return Payload("empty", data)
     if protocol_type == "consumer" and len(data) == 1:
-        # Half a version: clients that bear it take it for "no partitions".
+        # Half a version: clients that accept it read "no partitions".
         return Payload("empty", data, marks=["truncated"])
     return _decode(_ASSIGNMENT, protocol_type, protocol, data)
 

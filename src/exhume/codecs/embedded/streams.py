@@ -1,4 +1,4 @@
-"""What Kafka Streams puts into the user data of its subscriptions and assignments (protocol `stream`, classic groups).
+"""The user data of Kafka Streams in subscriptions and assignments (protocol `stream`, classic groups).
 
     SubscriptionInfo   version int32 | 3: latest_supported_version int32 | process_id uuid
                        1-6: previous_tasks [task], standby_tasks [task] | 2: user_endpoint bytes, "host:port", empty for none
@@ -13,7 +13,7 @@
     utf                uint16 size + Java's modified UTF-8
 
 offset_sum -2 is a running active task, -3 an unknown sum. Active task number i belongs to partition number i of the assignment
-around it. next_rebalance_ms is an epoch time, 0 for "at once", 2^63-1 for none. Of a version above the newest known one only the
+that contains it. next_rebalance_ms is an epoch time, 0 for "at once", 2^63-1 for none. In a version above the newest known one only the
 second field may be read.
 
 Source: SubscriptionInfoData.json and AssignmentInfo, Kafka Streams 0.10 to 4.3.
@@ -89,7 +89,7 @@ def _write_named_topology(writer: Writer, value: str | None) -> None:
 def decode_java_utf(raw: bytes) -> str:
     """Text in Java's modified UTF-8 (NUL in two bytes, a character above U+FFFF as two surrogates of three bytes each).
 
-    `InvalidUtf8` where Java would not have written these bytes.
+    `InvalidUtf8` if Java would not have written these bytes.
     """
     try:
         units = raw.replace(b"\xc0\x80", b"\x00").decode("utf-8", "surrogatepass")
@@ -100,7 +100,7 @@ def decode_java_utf(raw: bytes) -> str:
 
 
 def encode_java_utf(text: str) -> bytes:
-    """This text in Java's modified UTF-8; the bytes that it was decoded from if they were no such text."""
+    """This text in Java's modified UTF-8; for an `InvalidUtf8` the bytes that it was decoded from."""
     if isinstance(text, InvalidUtf8):
         return text.raw
     utf_16 = text.encode("utf-16-be", "surrogatepass")
@@ -195,12 +195,12 @@ ASSIGNMENT_INFO = Message(
 
 
 def read_streams_subscription_info(data: bytes) -> Payload:
-    """What a Streams instance tells the leader. Raises DecodeError."""
+    """Read the user data that a Streams instance sends to the leader. Raises DecodeError."""
     return _read("streams_subscription_info", SUBSCRIPTION_INFO, data)
 
 
 def read_streams_assignment_info(data: bytes) -> Payload:
-    """What the leader tells a Streams instance. Raises DecodeError."""
+    """Read the user data that the leader sends to a Streams instance. Raises DecodeError."""
     return _read("streams_assignment_info", ASSIGNMENT_INFO, data)
 
 

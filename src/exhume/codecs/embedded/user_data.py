@@ -1,7 +1,7 @@
-"""What client-side assignors put into the user data of `consumer` subscriptions and assignments, but for Kafka Streams.
+"""The user data of client-side assignors in `consumer` subscriptions and assignments, except Kafka Streams.
 
     sticky               previous_assignment [topic string, partitions [int32]], since version 1 also generation int32.
-                         No version is written: the layout that fits tells.
+                         No version is written: the layout that fits decides.
     cooperative-sticky   generation int32, nothing else, from Java; a sticky struct of version 1 from librdkafka and franz-go
     rack-affinity        the name of a rack in UTF-8 (kafka-go)
     faust                one JSON object; in assignments compressed by zlib
@@ -43,7 +43,7 @@ _MAX_UNFOLDED_BYTES = 16 * 1024 * 1024
 
 
 def read_sticky_user_data(data: bytes) -> Payload:
-    """The user data of `sticky`: previous_assignment, and generation where version 1 fits; raises DecodeError if none does."""
+    """The user data of `sticky`: previous_assignment, and generation if version 1 fits; raises DecodeError if neither version fits."""
     try:
         return _read_sticky(data, 1)
     except DecodeError:
@@ -75,7 +75,7 @@ def read_rack(data: bytes) -> Payload:
 
 
 def read_faust_user_data(data: bytes) -> Payload:
-    """The user data of `faust`: the JSON object as written, unfolded where zlib folded it; raises DecodeError otherwise."""
+    """The user data of `faust`: the JSON object as written, unfolded if zlib compressed it; raises DecodeError otherwise."""
     if data[:1] == b"{":
         return read_json_object("faust_user_data", data)
     unfolding = zlib.decompressobj()

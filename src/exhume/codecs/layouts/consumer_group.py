@@ -1,6 +1,6 @@
 """KIP-848 consumer groups: record types 3 to 8 and 16.
 
-3.8 laid types 4, 5, 7 and 8 out anew under the same version 0; what 3.7 wrote is kept here beside it.
+3.8 changed the layout of types 4, 5, 7 and 8 under the same version 0; this module has the layout of 3.7 too.
 
 Source: ConsumerGroup*.json, Kafka 3.7.2 and 3.8.0 to 4.4.
 """
@@ -72,7 +72,7 @@ _MEMBER_FIELDS = (
 MEMBER_METADATA = flexible(
     "ConsumerGroupMemberMetadataValue",
     *_MEMBER_FIELDS,
-    # Absent: a member that speaks the classic protocol, with nothing known. Null: one that speaks the consumer protocol.
+    # Absent: a member that uses the classic protocol, without metadata. Null: a member that uses the consumer protocol.
     Field("classic_member_metadata", CLASSIC_MEMBER_METADATA, "classicMemberMetadata", tag=0, nullable=True),
 )
 MEMBER_METADATA_3_7 = flexible(

@@ -1,4 +1,4 @@
-"""Control records: the key says what kind, the value belongs to the kind.
+"""Control records: the key has the kind, and each kind has its own value.
 
 Only ABORT and COMMIT, the end-transaction markers, occur in `__consumer_offsets`; the others belong to `__cluster_metadata`.
 

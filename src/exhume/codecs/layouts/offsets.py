@@ -24,7 +24,7 @@ OFFSET_COMMIT_VALUE = Message(
     Struct(
         (
             Field("committed_offset", INT64, "offset"),
-            # Behind the offset, not at the end: version 3 put it between offset and metadata.
+            # After the offset, not at the end: version 3 put it between offset and metadata.
             Field("leader_epoch", INT32, "leaderEpoch", since=3, default=-1),
             Field("metadata", STRING, "metadata"),
             Field("commit_timestamp_ms", INT64, "commitTimestamp"),

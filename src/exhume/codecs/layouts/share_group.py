@@ -1,7 +1,7 @@
 """Share groups (KIP-932): record types 9 to 15.
 
-4.1 gave type 11 an ordinary field and type 15 a first one under the same version 0; type 9 meant something else in 3.9 and is gone
-since 4.1.
+4.1 added an ordinary field to type 11, and the first field to type 15, under the same version 0. Type 9 had another meaning in 3.9 and
+no longer exists since 4.1.
 
 Source: ShareGroup*.json, Kafka 3.9, 4.0 and 4.1 to 4.4.
 """
@@ -32,7 +32,7 @@ MEMBER_METADATA = flexible(
 GROUP_METADATA = flexible(
     "ShareGroupMetadataValue",
     Field("group_epoch", INT32, "epoch"),
-    # An ordinary field, unlike its namesake in type 3.
+    # An ordinary field; type 3 has a tagged field of the same name.
     Field("metadata_hash", INT64, "metadataHash"),
 )
 GROUP_METADATA_4_0 = flexible("ShareGroupMetadataValue", Field("group_epoch", INT32, "epoch"))

@@ -84,7 +84,7 @@ class _Reading:
     def _counted(self) -> Iterator[pa.RecordBatch]:
         volume, window = self.segment.volume, self.segment.window
         row_count = sum(batch.num_rows for batch in self._rows())
-        start = window.behind_batch_at or 0 if window else 0
+        start = window.batch_before_at or 0 if window else 0
         row = {
             "replica": self.partition.replica,
             "offsets_partition": self.partition.offsets_partition,
