@@ -433,7 +433,7 @@ def test_scenarios_and_incidents_are_written_with_a_codec(tmp_path: Path) -> Non
 
 
 def test_without_its_row_a_codec_is_not_known(tmp_path: Path) -> None:
-    with pytest.raises(EncodeError, match="there is no codec 5"):
+    with pytest.raises(EncodeError, match="codec 5 does not exist"):
         _write(tmp_path, [_version_3(0, 7)], codec=5)
     with pytest.raises(RequestError, match="no codec 'mirror'"):
         MessageForm(2, "mirror")

@@ -199,9 +199,9 @@ def test_a_file_that_is_no_log_is_called_what_it_is(ask: Ask, segment: Path, con
     inside = ask("inspect", segment.parent.parent)
 
     assert (alone[0], alone[1]) == (3, "")
-    assert re.fullmatch(rf"exhume: {re.escape(str(segment))}: no log: it looks like .*{what}.*\. .+\n", alone[2])
+    assert re.fullmatch(rf"exhume: {re.escape(str(segment))}: not a log: it looks like .*{what}.*\. .+\n", alone[2])
     assert inside[0] == 1
-    assert re.search(rf"no_log: {re.escape(str(segment))}, byte 0: this file is named like a segment and looks like .*{what}", inside[2])
+    assert re.search(rf"no_log: {re.escape(str(segment))}, byte 0: this file is named like a segment, but looks like .*{what}", inside[2])
 
 
 def test_behind_a_segment_that_is_no_log_the_next_one_is_read(ask: Ask, tmp_path: Path) -> None:

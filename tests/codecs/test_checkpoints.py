@@ -177,7 +177,7 @@ READERS = [read_offset_checkpoint, read_leader_epochs, read_partition_metadata, 
 
 @pytest.mark.parametrize("read", READERS)
 def test_a_file_of_absurd_size_is_refused(read: Callable[[bytes], object]) -> None:
-    with pytest.raises(DecodeError, match="no file of this kind is that large"):
+    with pytest.raises(DecodeError, match="no file of this kind is so large"):
         read(bytes(MAX_TEXT_BYTES + 1))
 
 

@@ -281,10 +281,10 @@ def error_of(place: str, options: dict[str, str] | None = None) -> exhume.Eviden
 
 def test_what_is_not_there(s3: S3Server) -> None:
     missing = error_of("s3://evidence/nowhere", s3.options)
-    assert missing.message == "cannot be read: nothing is there"
+    assert missing.message == "cannot be read: nothing exists at this path"
     assert "prefix" in (missing.remedy or "")
-    assert "nothing is there" in error_of("s3://no-such-bucket/data", s3.options).message
-    assert "nothing is there" in error_of("s3://evidence/nowhere/00000000000000000000.log", s3.options).message
+    assert "nothing exists at this path" in error_of("s3://no-such-bucket/data", s3.options).message
+    assert "nothing exists at this path" in error_of("s3://evidence/nowhere/00000000000000000000.log", s3.options).message
 
 
 def test_a_bucket_with_nothing_of_the_topic(s3: S3Server, prefix: str) -> None:
@@ -355,7 +355,7 @@ def test_hadoop_and_google_say_what_they_lack(monkeypatch: pytest.MonkeyPatch) -
     ("place", "options", "said"),
     [
         ("ftp://host/data", None, "Known are s3://"),
-        ("s3:///data", None, "of which bucket"),
+        ("s3:///data", None, "needs a bucket"),
         ("file://elsewhere/data", None, "files of this machine"),
         ("s3://b/data?colour=red", None, "has no option 'colour'"),
         ("s3://b/data", {"anonymous": "perhaps"}, "cannot be 'perhaps'"),

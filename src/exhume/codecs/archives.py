@@ -154,14 +154,18 @@ class ArchiveVolume:
             with self._archive.open() as stream:
                 kind = archive_kind(stream)
                 if kind is None:
-                    raise EvidenceError("no archive", path=self.shown(""), remedy="tar (plain, gzip, bzip2, xz, zstd) and zip can be read")
+                    raise EvidenceError(
+                        "not an archive that exhume can read",
+                        path=self.shown(""),
+                        remedy="Give a tar (plain, gzip, bzip2, xz, zstd) or a zip",
+                    )
                 if kind == "zip":
                     self._read_zip(stream, keeper)
                 else:
                     self._read_tar(ForwardStream(decompressed(stream, kind), self._limits.unpacked_bytes), kind, keeper)
         except _LimitReachedError as limit:
-            remedy = "Unpack what is needed of it on a disk that you can spare, and give the directory"
-            self._report("archive_limit", "", f"{limit}; what comes behind is left out", remedy)
+            remedy = "Unpack the part that you need, on a disk with enough space, and give the directory"
+            self._report("archive_limit", "", f"{limit}; all later members are left out", remedy)
         except OSError as error:
             raise unreadable(self.shown(""), error) from error
         self._kept_bytes = keeper.finish()
@@ -177,15 +181,15 @@ class ArchiveVolume:
                 self._take_tar_member(archive, member, stream, keeper)
             if stream.stopped_at_end_mark:
                 return
-            why = stream.damage or ("the mark of its end is missing" if stream.stopped_at_end else "what follows is no member")
+            why = stream.damage or ("its end mark is missing" if stream.stopped_at_end else "the next bytes are not a member")
         except (tarfile.TarError, *_HOSTILE_HEADER) as error:
             why = stream.damage or str(error)
         if stream.is_beyond_limit:
             raise _LimitReachedError(f"the archive unfolds to more than {self._limits.unpacked_bytes} bytes")
         if not self._member_count:
-            remedy = "A single compressed file must be unpacked first" if kind != "tar" else _WHOLE_COPY
-            raise EvidenceError(f"{kind} data without a tar archive in it: {why}", path=self.shown(""), remedy=remedy)
-        self._report("archive_damaged", path, f"the archive is cut or damaged behind this member: {why}", _WHOLE_COPY)
+            remedy = "If this is a single compressed file, unpack it first" if kind != "tar" else _WHOLE_COPY
+            raise EvidenceError(f"the {kind} data contains no tar archive: {why}", path=self.shown(""), remedy=remedy)
+        self._report("archive_damaged", path, f"the archive is cut or damaged after this member: {why}", _WHOLE_COPY)
 
     def _take_tar_member(self, archive: tarfile.TarFile, member: tarfile.TarInfo, stream: ForwardStream, keeper: _Keeper) -> None:
         if not member.isfile() and not member.isdir():
@@ -208,8 +212,8 @@ class ArchiveVolume:
         try:
             archive = zipfile.ZipFile(stream)
         except (zipfile.BadZipFile, *_HOSTILE_HEADER) as error:
-            remedy = "The list of members lies at the end of a zip: give a whole copy, or repair one (zip -FF)"
-            raise EvidenceError(f"a zip without its list of members: {error}", path=self.shown(""), remedy=remedy) from error
+            remedy = "A zip has its list of members at its end: give a whole copy, or repair this one (zip -FF)"
+            raise EvidenceError(f"the zip has no list of members: {error}", path=self.shown(""), remedy=remedy) from error
         with archive:
             for member in archive.infolist():
                 if stat.S_IFMT(member.external_attr >> 16) not in (0, stat.S_IFREG, stat.S_IFDIR):
@@ -240,7 +244,7 @@ class ArchiveVolume:
         can_matter = _can_matter(parts)
         if ".." in parts or len(parts) > _MAX_PATH_PARTS:
             if can_matter:
-                sentence = "the path of this member leads out of the archive, or is far too deep; it is left out"
+                sentence = "the path of this member leads out of the archive or has too many parts; the member is left out"
                 self._report("hostile_member", name, sentence, "Find out who made this archive; if you trust it, give the file itself")
             return None
         self._enter_directory(parts if is_directory else parts[:-1])
@@ -260,25 +264,26 @@ class ArchiveVolume:
         partition = parse_directory_name(parts[-1]) if parts else None
         if _can_matter(parts) or (partition is not None and partition.offsets_partition is not None):
             self._report(
-                "special_member", name, f"{what} instead of a file; it is left out", "Pack the files that links stand for (tar -h)"
+                "special_member",
+                name,
+                f"this member is {what}, not a file; it is left out",
+                "Pack the files that the links point to (tar -h)",
             )
 
     def _keep(self, entry: Entry, read: Callable[[int], bytes], keeper: _Keeper, expected_crc: int | None = None) -> None:
         """Copy a member into the temporary file, as far as it can be read."""
         path, size_bytes = entry.path, entry.size_bytes
         if not 0 <= size_bytes <= self._limits.member_bytes:
-            sentence = (
-                f"this member claims {size_bytes} bytes, {self._limits.member_bytes} are the limit: no segment is larger; it is left out"
-            )
+            sentence = f"this member has {size_bytes} bytes by its header, no segment more than {self._limits.member_bytes}; it is left out"
             self._report("member_too_large", path, sentence, "Unpack it yourself and give the file")
             return
         if keeper.position + size_bytes > self._limits.kept_bytes:
-            raise _LimitReachedError(f"the members that matter have more than {self._limits.kept_bytes} bytes")
+            raise _LimitReachedError(f"the members with evidence have more than {self._limits.kept_bytes} bytes")
         start = keeper.position
         crc, damage = keeper.copy(read, size_bytes)
         kept_bytes = keeper.position - start
         if kept_bytes < size_bytes:
-            sentence = f"only {kept_bytes} of the {size_bytes} bytes of this member are there; they are used"
+            sentence = f"the archive has only {kept_bytes} of the {size_bytes} bytes of this member; they are used"
             self._report("archive_damaged", path, f"{sentence} ({damage})" if damage else sentence, _WHOLE_COPY)
         elif damage or expected_crc not in (None, crc):
             self._report("archive_damaged", path, f"{damage or 'the checksum is wrong'}; the bytes are used as they are", _WHOLE_COPY)
@@ -293,9 +298,9 @@ class ArchiveVolume:
             return
         is_same = first.entry.size_bytes == member.entry.size_bytes and keeper.is_same(first.start, member.start, member.entry.size_bytes)
         sentence = (
-            "the archive holds this member twice, byte for byte the same"
+            "the archive has this member twice, with the same bytes"
             if is_same
-            else "the archive holds two of this name; the first is read"
+            else "the archive has two members of this name with different bytes; the first is read"
         )
         remedy = None if is_same else "Unpack the other one yourself and give the file"
         self._report("duplicate_segment", path, sentence, remedy, is_damage=False)
@@ -351,7 +356,7 @@ class _Keeper:
 
 def _no_room(error: OSError) -> EvidenceError:
     return EvidenceError(
-        f"the archive cannot be unpacked: {reason(error)}", remedy="Name a directory with more room for temporary files (--temp-dir)"
+        f"the archive cannot be unpacked: {reason(error)}", remedy="Name a directory with more space for temporary files (--temp-dir)"
     )
 
 

@@ -126,7 +126,7 @@ def encode_batch(
         )
         return _format_2_batch(base_offset, partition_leader_epoch, body, section)
     if magic not in (0, 1):
-        raise EncodeError(f"there is no batch format {magic}")
+        raise EncodeError(f"batch format {magic} does not exist; the formats are 0, 1 and 2")
     says_more = producer_id != NO_PRODUCER_ID or is_transactional or is_control or delete_horizon_ms is not None or base_sequence != -1
     if says_more or last_offset_delta is not None or any(record.headers for record in records):
         raise EncodeError(f"format {magic} has no producers, transactions, control records, delete horizons, offset ranges or headers")

@@ -153,17 +153,17 @@ def read_batch_header(buffer: Buffer, position: int) -> Batch:
     """
     end = len(buffer)
     if end - position < HEADER_UP_TO_MAGIC:
-        raise Underflow(f"a batch header is cut: {end - position} bytes are left", byte_position=position)
+        raise Underflow(f"the batch header is cut: only {end - position} bytes are left", byte_position=position)
     size = _OFFSET_AND_SIZE.unpack_from(buffer, position)[1]
     magic = buffer[position + 16]
     if size < HEADER_BYTES[0] - LOG_OVERHEAD:
-        raise DecodeError(f"no batch has a size of {size} bytes", byte_position=position)
+        raise DecodeError(f"the size of the batch is {size} bytes, too small for a header", byte_position=position)
     if magic not in HEADER_BYTES:
-        raise UnknownVersion(f"magic {magic - 256 if magic > 127 else magic} is no batch format", byte_position=position)
+        raise UnknownVersion(f"magic {magic - 256 if magic > 127 else magic} is not a batch format (0, 1 or 2)", byte_position=position)
     if LOG_OVERHEAD + size < HEADER_BYTES[magic]:
         raise DecodeError(f"a batch of format {magic} cannot have a size of {size} bytes", byte_position=position)
     if end - position < HEADER_BYTES[magic]:
-        raise Underflow(f"a batch header is cut: {end - position} bytes are left", byte_position=position)
+        raise Underflow(f"the batch header is cut: only {end - position} bytes are left", byte_position=position)
     return read_header_fields(buffer, position)
 
 

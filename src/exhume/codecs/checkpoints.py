@@ -26,7 +26,7 @@ from exhume.errors import DecodeError, EncodeError
 #: More than a broker of 200,000 partitions writes; a larger file is not a checkpoint.
 MAX_TEXT_BYTES = 16 * 1024 * 1024
 
-_REMEDY = "A broker refuses this file too; take the copy of another moment, or go on without it"
+_REMEDY = "A broker refuses this file too; give a copy from another time, or continue without it"
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 _NUMBER = re.compile(r"[+-]?[0-9]+")
 _TOPIC_ID = re.compile(r"[A-Za-z0-9_-]{22}(==)?")
@@ -133,16 +133,16 @@ def read_clean_shutdown(data: Buffer) -> int | None:
     try:
         content = json.loads(bytes(data))
     except ValueError as error:
-        raise DecodeError(f"no JSON: {error}", remedy=_CLEAN_REMEDY) from error
+        raise DecodeError(f"the file is not valid JSON: {error}", remedy=_CLEAN_REMEDY) from error
     except RecursionError as error:
-        raise DecodeError("no JSON that a broker writes: nested too deeply", remedy=_CLEAN_REMEDY) from error
+        raise DecodeError("the JSON is nested too deeply; no broker writes that", remedy=_CLEAN_REMEDY) from error
     epoch = content.get("brokerEpoch") if isinstance(content, dict) else None
     if not isinstance(epoch, int):
         raise DecodeError("the JSON has no brokerEpoch", remedy=_CLEAN_REMEDY)
     return epoch
 
 
-_CLEAN_REMEDY = "Nothing to do: that the file exists says that the broker stopped cleanly"
+_CLEAN_REMEDY = "Nothing to do: the file exists, so the broker stopped cleanly"
 
 
 def read_properties(data: Buffer) -> dict[str, _Line]:
@@ -200,7 +200,7 @@ def _lines(data: Buffer, encoding: str = "utf-8") -> Iterator[_Line]:
 
 def _refuse_size(data: Buffer, remedy: str) -> None:
     if len(data) > MAX_TEXT_BYTES:
-        raise DecodeError(f"{len(data)} bytes: no file of this kind is that large", remedy=remedy)
+        raise DecodeError(f"the file has {len(data)} bytes; no file of this kind is so large", remedy=remedy)
 
 
 def _entries(data: Buffer, fields: str) -> Iterator[tuple[_Line, list[str]]]:
@@ -229,7 +229,7 @@ def _entries(data: Buffer, fields: str) -> Iterator[tuple[_Line, list[str]]]:
 
 def _colon_value(line: _Line | None) -> tuple[_Line, str]:
     if line is None:
-        raise DecodeError("a line is missing: `version: 0` and `topic_id: …` make up this file", remedy=_REMEDY)
+        raise DecodeError("a line is missing: the file must have `version: 0` and `topic_id: …`", remedy=_REMEDY)
     parts = re.split(r":\s+", line.text, flags=re.ASCII)
     if len(parts) != 2:
         raise line.refuse("the form is `name: value`")

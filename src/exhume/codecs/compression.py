@@ -92,10 +92,10 @@ def decompress(codec: int, data: Buffer, *, magic: int, cap_bytes: int = DEFAULT
     if codec == UNCOMPRESSED:
         return bytes(data)
     if codec not in CODECS:
-        raise DecompressionError(f"there is no codec {codec}")
+        raise DecompressionError(f"codec {codec} does not exist; codecs 0 to {max(CODECS)} do")
     row = CODECS[codec]
     if magic < row.first_format and not lenient:
-        raise DecompressionError(f"format {magic} does not have {row.name}")
+        raise DecompressionError(f"message format {magic} has no {row.name}")
     # The library does not accept the lz4 header checksum of format 0.
     at_once = row.at_once(cap_bytes) if magic > 0 and row.at_once is not None else None
     whole = None if at_once is None else at_once(data)
@@ -118,5 +118,5 @@ def decompress_in_turn(codecs: Iterable[int], streams: Iterable[memoryview], *, 
 def compress(codec: int, data: Buffer, *, magic: int) -> bytes:
     """`data` as Kafka's Java writers compress it for a batch of this magic."""
     if codec not in CODECS:
-        raise EncodeError(f"there is no codec {codec}")
+        raise EncodeError(f"codec {codec} does not exist; codecs 0 to {max(CODECS)} do")
     return CODECS[codec].compress(data, magic)

@@ -151,12 +151,12 @@ def refused(shown: str, error: Exception, byte_position: int | None = None) -> E
 
 #: The code and the text in the error messages of Amazon's and Google's clients.
 _CODE = re.compile(r"(?:AWS Error |google::cloud::Status\()(?P<code>[A-Z_]+)(?: during \w+ operation)?:? ?(?P<text>[^({]*)")
-_RETRY = "Try again; if it stays so, ask who runs the store"
-_CREDENTIALS = "Check the credentials (environment, profile, or the options of the URI) and what they may read: listing and reading objects"
+_RETRY = "Try again; if the error remains, ask the operator of the store"
+_CREDENTIALS = "Check the credentials (environment, profile, or the options of the URI): they must allow listing and reading objects"
 #: (codes, meaning, remedy)
 _MEANINGS = (
-    (("NO_SUCH_BUCKET",), "there is no such bucket", "Check the bucket's name and the endpoint (endpoint_override, AWS_ENDPOINT_URL)"),
-    (("NOT_FOUND", "NO_SUCH_KEY", "RESOURCE_NOT_FOUND"), "nothing is there", "Check the bucket, the prefix and the endpoint"),
+    (("NO_SUCH_BUCKET",), "the bucket does not exist", "Check the bucket's name and the endpoint (endpoint_override, AWS_ENDPOINT_URL)"),
+    (("NOT_FOUND", "NO_SUCH_KEY", "RESOURCE_NOT_FOUND"), "nothing exists at this path", "Check the bucket, the prefix and the endpoint"),
     (
         (
             "ACCESS_DENIED",
@@ -180,6 +180,6 @@ _MEANINGS = (
     (
         ("NO_HADOOP",),
         "the Hadoop client is missing",
-        "Install Java and Hadoop; set JAVA_HOME, HADOOP_HOME, and CLASSPATH to what `hadoop classpath --glob` prints",
+        "Install Java and Hadoop; set JAVA_HOME, HADOOP_HOME, and CLASSPATH to the output of `hadoop classpath --glob`",
     ),
 )

@@ -38,7 +38,7 @@ _TIME_ENTRY = np.dtype([("timestamp_ms", ">i8"), ("relative_offset", ">i4")])
 _TRANSACTION_ENTRY = np.dtype(
     [("version", ">i2"), ("producer_id", ">i8"), ("first_offset", ">i8"), ("last_offset", ">i8"), ("last_stable_offset", ">i8")]
 )
-_REMEDY = "Nothing depends on it: records are found by reading the segment itself"
+_REMEDY = "No answer depends on it: exhume finds records by reading the segment"
 
 
 class OffsetIndexEntry(NamedTuple):
@@ -91,7 +91,7 @@ def decode_offset_index(buffer: Buffer, base_offset: int) -> Index[OffsetIndexEn
     problems = _partial_entry(buffer, _OFFSET_ENTRY, "index")
     problems += _backwards(relative, _OFFSET_ENTRY, "the record offset", strictly=True)
     problems += _backwards(positions, _OFFSET_ENTRY, "the byte position", strictly=True)
-    problems += _below(relative, _OFFSET_ENTRY, "the record offset lies below the base offset of the segment")
+    problems += _below(relative, _OFFSET_ENTRY, "the record offset is below the base offset of the segment")
     problems += _below(positions, _OFFSET_ENTRY, "the byte position is negative")
     return Index(list(map(OffsetIndexEntry, (relative + base_offset).tolist(), positions.tolist())), problems)
 
@@ -104,7 +104,7 @@ def decode_time_index(buffer: Buffer, base_offset: int) -> Index[TimeIndexEntry]
     problems = _partial_entry(buffer, _TIME_ENTRY, "timeindex")
     problems += _backwards(timestamps, _TIME_ENTRY, "the timestamp", strictly=False)
     problems += _backwards(relative, _TIME_ENTRY, "the record offset", strictly=False)
-    problems += _below(relative, _TIME_ENTRY, "the record offset lies below the base offset of the segment")
+    problems += _below(relative, _TIME_ENTRY, "the record offset is below the base offset of the segment")
     return Index(list(map(TimeIndexEntry, timestamps.tolist(), (relative + base_offset).tolist())), problems)
 
 
@@ -211,7 +211,7 @@ def _partial_entry(buffer: Buffer, entry: np.dtype[np.void], kind: str) -> list[
     rest = len(buffer) % entry.itemsize
     if not rest:
         return []
-    return [IndexProblem("index_partial_entry", len(buffer) - rest, f"{rest} bytes at the end are no whole entry of a .{kind}")]
+    return [IndexProblem("index_partial_entry", len(buffer) - rest, f"{rest} bytes at the end are not a whole entry of a .{kind}")]
 
 
 def _backwards(

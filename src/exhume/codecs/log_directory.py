@@ -129,7 +129,7 @@ def discover(
     """
     unknown = sorted(include - LEFTOVERS)
     if unknown:
-        raise RequestError(f"there are no leftovers named {', '.join(unknown)}", remedy=f"Known are {', '.join(sorted(LEFTOVERS))}")
+        raise RequestError(f"unknown leftovers: {', '.join(unknown)}", remedy=f"Known are {', '.join(sorted(LEFTOVERS))}")
     findings = Findings()
     parsed = [path if isinstance(path, Path) else parse_place(path, filesystem_options) for path in paths]
     places, volumes = find_places(parsed, findings, Path(temp_dir) if temp_dir else None)
@@ -156,7 +156,9 @@ def _read_log_directory(place: Place, labels: Counter[str], include: frozenset[s
     is_whole = has_checkpoints or META_PROPERTIES in by_name
     if place.is_data_directory and not has_checkpoints:
         remedy = "Copy the files in the root of the log directory as well"
-        reporter.info("no_checkpoints", path, "no checkpoint is here: high watermarks and log starts are unknown", remedy=remedy)
+        reporter.info(
+            "no_checkpoints", path, "the directory has no checkpoint: high watermarks and log start offsets are unknown", remedy=remedy
+        )
     if CLEAN_SHUTDOWN in by_name:
         read_side_file(volume, by_name, CLEAN_SHUTDOWN, read_clean_shutdown, reporter)
     partitions = []
@@ -224,7 +226,7 @@ def _report_unknown_entries(place: Place, by_name: Mapping[str, Entry], reporter
             if parse_directory_name(entry.name) is None and entry.name not in KNOWN_DIRECTORIES and entry.path not in place.given:
                 reporter.info("not_a_partition", path, "the name of this directory is not that of a partition; it is left out")
         elif parse_file_name(entry.name) is not None:
-            sentence = "a file of a partition that lies outside any partition directory; it is left out"
+            sentence = "this file of a partition is not in a partition directory; it is left out"
             reporter.warn("loose_file", path, sentence, remedy="Give the file itself to read it")
 
 

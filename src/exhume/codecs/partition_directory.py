@@ -142,7 +142,7 @@ def read_side_file(
     entry = by_name.get(name)
     unfinished = by_name.get(name + UNFINISHED_SUFFIX)
     if unfinished is not None:
-        what = "it is read in its place" if entry is None else "the finished file is read"
+        what = "the unfinished file is read" if entry is None else "the finished file is read"
         reporter.info("unfinished_file", volume.shown(unfinished.path), f"the broker stopped while it wrote {name}; {what}")
         entry = entry or unfinished
     if entry is None:
@@ -150,7 +150,7 @@ def read_side_file(
     try:
         return read(volume.open(entry.path))
     except EvidenceError as error:
-        reporter.warn("broken_side_file", volume.shown(entry.path), f"cannot be used: {error.message}", remedy=error.remedy)
+        reporter.warn("broken_side_file", volume.shown(entry.path), f"this file cannot be used: {error.message}", remedy=error.remedy)
         return None
 
 
@@ -159,21 +159,24 @@ def _report_topic(path: str, name: DirectoryName | None, reporter: Reporter) -> 
         sentence = f"the name of this directory does not say which partition of {OFFSETS_TOPIC} it is"
         reporter.warn("unnamed_partition", path, sentence, remedy=f"Name a copy of it {OFFSETS_TOPIC}-N")
     elif name.topic != OFFSETS_TOPIC:
-        sentence = f"a partition of the topic {name.topic}; it is read as if it were one of {OFFSETS_TOPIC}"
+        sentence = f"this is a partition of topic {name.topic}; it is read as a partition of {OFFSETS_TOPIC}"
         reporter.warn("not_the_offsets_topic", path, sentence, remedy=f"Give a directory named {OFFSETS_TOPIC}-N")
 
 
 def _report_missing(path: str, segments: list[SegmentFile], files: SegmentFiles, checkpointed: Checkpointed, reporter: Reporter) -> None:
     read = [segment for segment in segments if segment.is_read]
     if not read:
-        reporter.info("no_segments", path, "no segment is here" if not segments else "only leftovers are here; none is read")
+        reporter.info(
+            "no_segments", path, "the directory has no segment" if not segments else "the directory has only leftovers; none is read"
+        )
     elif read[0].base_offset > 0 and checkpointed.log_start_offset is None:
-        sentence = f"the log begins at {read[0].base_offset} and no checkpoint says why: earlier segments are missing or were deleted"
+        start = f"the log begins at record offset {read[0].base_offset}, and no checkpoint explains it"
+        sentence = f"{start}: earlier segments are missing or were deleted"
         reporter.info("earlier_segments_missing", read[0].path, sentence)
     unindexed = [segment for segment in read if segment.index is None]
     if unindexed:
         which = "the only segment has" if len(read) == 1 else f"{len(unindexed)} of {len(read)} segments have"
-        reporter.info("missing_index", unindexed[0].path, f"{which} no .index; a broker would rebuild it, reading does not need it")
+        reporter.info("missing_index", unindexed[0].path, f"{which} no .index; a broker would rebuild it, exhume does not need it")
     orphans = files.orphan_indexes()
     if orphans:
         sentence = f"{len(orphans)} index files have no segment; a broker deletes them at its start"

@@ -133,12 +133,12 @@ class _Search:
         """Raise unless at least one partition was found."""
         if self._found_partition:
             return
-        message = f"no partition of {OFFSETS_TOPIC} is here: neither directories named {OFFSETS_TOPIC}-N nor segments ({'0' * 20}.log)"
+        message = f"no partition of {OFFSETS_TOPIC} found: no directory named {OFFSETS_TOPIC}-N and no segment ({'0' * 20}.log)"
         if self._other_topics:
             message += f", only other topics ({', '.join(sorted(self._other_topics)[:3])})"
         remedy = "Give the log directory of a broker (log.dirs), one of its partition directories, or segment files"
         if self._archives_passed:
-            remedy = f"Archives lie there: give them by name ({self._archives_passed[0]})"
+            remedy = f"The directory has archives: give them by name ({self._archives_passed[0]})"
         # The unreadable file may be the one that the user wanted.
         unread = next((finding for volume in self.volumes for finding in volume.findings if finding.is_damage), None)
         if unread is not None:
@@ -204,7 +204,7 @@ class _Search:
             directory, own_name = waiting.popleft()
             searched += 1
             if searched > MAX_SEARCHED_DIRECTORIES:
-                sentence = f"more than {MAX_SEARCHED_DIRECTORIES} directories lie in here; the search ended there"
+                sentence = f"this directory contains more than {MAX_SEARCHED_DIRECTORIES} directories; the search stopped"
                 remedy = "Give the log directories themselves"
                 self._findings.add(Finding(code="search_ended", sentence=sentence, path=volume.shown(""), remedy=remedy, is_damage=True))
                 return
@@ -266,7 +266,7 @@ class _Search:
             self.volumes.append(volume)
 
     def _report_twice(self, path: str) -> None:
-        sentence = "given more than once, by itself or with a directory that it lies in; it is read once"
+        sentence = "given more than once, by itself or with a directory that contains it; it is read once"
         remedy = "Leftovers of a directory are read with --include"
         self._findings.add(Finding(code="duplicate_segment", severity="info", sentence=sentence, path=path, remedy=remedy))
 
@@ -305,20 +305,20 @@ def _remote_base_offset(volume: RemoteVolume, file: str, size_bytes: int) -> int
 def _segment_name(file: str, shown: str) -> FileName | None:
     name = parse_file_name(file)
     if name is not None and name.kind != "log":
-        raise EvidenceError(f"{_KINDS[name.kind]}, no log", path=shown, remedy="Give the .log beside it, or the directory")
+        raise EvidenceError(f"this is {_KINDS[name.kind]}, not a log", path=shown, remedy="Give the .log beside it, or the directory")
     if is_side_file(file):
-        raise EvidenceError("a checkpoint or metadata, no log", path=shown, remedy="Give the directory that it lies in")
+        raise EvidenceError("this is a checkpoint or metadata, not a log", path=shown, remedy="Give the directory that contains it")
     return name
 
 
 def _checked_base_offset(name: FileName | None, buffer: memoryview, shown: str) -> int:
     what = looks_like(buffer)
     if what is not None:
-        raise EvidenceError(f"no log: it looks like {what}", path=shown, remedy=_LOG_REMEDY)
+        raise EvidenceError(f"not a log: it looks like {what}", path=shown, remedy=_LOG_REMEDY)
     if name is not None:
         return name.record_offset
     if not begins_like_a_log(buffer):
-        raise EvidenceError("no log: neither its name nor its first bytes are those of one", path=shown, remedy=_LOG_REMEDY)
+        raise EvidenceError("not a log: neither its name nor its first bytes are those of a segment", path=shown, remedy=_LOG_REMEDY)
     return max(int(_INT64.unpack_from(buffer)[0]), 0)
 
 

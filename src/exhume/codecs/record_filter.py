@@ -53,14 +53,16 @@ class RecordFilter:
     def __post_init__(self) -> None:
         for condition, names in (("groups", self.groups), ("topics", self.topics), ("types", self.types)):
             if isinstance(names, str):
-                raise RequestError(f"{condition} takes several names, and {names!r} is one", remedy=f"Write {condition}=[{names!r}]")
+                raise RequestError(
+                    f"{condition} takes a list of names, not the single name {names!r}", remedy=f"Write {condition}=[{names!r}]"
+                )
         known = {*(row.name for row in RECORD_TYPES.values()), *_CONTROL_NAMES, *_OTHER_NAMES}
         for name in self.types or ():
             if name not in known and not _NUMBER.fullmatch(name):
                 raise RequestError(f"no record type {name!r}", remedy=f"Choose a number, or one of {', '.join(sorted(known))}")
         for what, first, last in (("offsets", self.from_offset, self.to_offset), ("times", self.from_time_ms, self.to_time_ms)):
             if first is not None and last is not None and first > last:
-                raise RequestError(f"the range of {what} ends at {last}, before it begins at {first}", remedy="Swap its ends")
+                raise RequestError(f"the range of {what} ends at {last}, before it begins at {first}", remedy="Swap the two values")
 
     @property
     def needs_key(self) -> bool:

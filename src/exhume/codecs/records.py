@@ -92,7 +92,7 @@ def _read_format_2(buffer: Buffer, batch: Batch, cap_bytes: int) -> Iterator[Rec
         except DecodeError as error:
             raise _placed(error, batch, f"record {index + 1} of {count}") from error
     if reader.position != end:
-        surplus = DecodeError(f"{end - reader.position} bytes are left behind the last record", byte_position=reader.position)
+        surplus = DecodeError(f"{end - reader.position} bytes are left after the last record", byte_position=reader.position)
         raise _placed(surplus, batch, f"a batch of {count} records")
 
 
@@ -152,7 +152,7 @@ def read_record(reader: Reader, batch: Batch, *, is_compressed: bool) -> Record:
     value = _varint_bytes(reader)
     headers = _headers(reader)
     if reader.remaining:
-        raise DecodeError(f"{reader.remaining} bytes of the record are left behind its last field", byte_position=reader.position)
+        raise DecodeError(f"{reader.remaining} bytes of the record are left after its last field", byte_position=reader.position)
     return Record(
         record_offset=wrap_int64((batch.base_offset or 0) + offset_delta),
         timestamp_ms=_timestamp(batch, timestamp_delta),

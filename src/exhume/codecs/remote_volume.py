@@ -186,7 +186,7 @@ class RemoteVolume:
         size_bytes: int = file.size()
         if listed is not None and size_bytes < listed.size_bytes:
             message = f"it has {size_bytes} bytes and had {listed.size_bytes} when it was listed: it changed meanwhile"
-            raise EvidenceError(message, path=self.shown(path), byte_position=size_bytes, remedy="Read a copy that nobody writes to")
+            raise EvidenceError(message, path=self.shown(path), byte_position=size_bytes, remedy="Read a copy that no process writes to")
         return listed.size_bytes if listed is not None else size_bytes
 
     def _range(self, file: pa.NativeFile, path: str, start: int, size_bytes: int) -> bytes:
@@ -197,7 +197,7 @@ class RemoteVolume:
             raise refused(self.shown(path), error, start) from error
         if len(content) < size_bytes:
             position = start + len(content)
-            raise EvidenceError("the file ends before its size", path=self.shown(path), byte_position=position, remedy="Try again")
+            raise EvidenceError("the file ends before its listed size", path=self.shown(path), byte_position=position, remedy="Try again")
         with self._lock:
             self.fetched_bytes += size_bytes
         return content
@@ -213,8 +213,8 @@ class RemoteVolume:
                 while written < len(content):
                     written += os.pwrite(descriptor, content[written:], start + written)
             except OSError as error:
-                message = f"no room to keep what is fetched: {reason(error)}"
-                remedy = "Name a directory with more room for temporary files (--temp-dir)"
+                message = f"no space for fetched files: {reason(error)}"
+                remedy = "Name a directory with more space for temporary files (--temp-dir)"
                 raise EvidenceError(message, path=self.shown(path), byte_position=start, remedy=remedy) from error
 
         with ThreadPoolExecutor(_RANGES_AT_A_TIME, thread_name_prefix="exhume-fetch") as pool:

@@ -122,7 +122,7 @@ class KeptRecordRow(InFile):
 
 
 class DecodedRow(PositionRow):
-    """The columns of every typed table. `marks` name the deviations of the record (record_types.MARKS); a row with marks keeps raw bytes."""
+    """The columns of every typed table. `marks` name deviations (record_types.MARKS); a row with marks keeps raw bytes."""
 
     record_type: Int16
     value_version: Int16 | None

@@ -167,7 +167,7 @@ class SegmentFiles:
         if not standing_in or "swap" in include:
             return read
         for key in standing_in:
-            sentence = "there is no segment under its final name: the broker stopped while it swapped; read in its place, as a broker would"
+            sentence = "no segment has the final name: the broker stopped during the swap; this file is read instead, as a broker would do"
             self._reporter.info("swap_read", self._volume.shown(self._logs[key].path), sentence)
         first, end = swaps[0].base_offset, max(map(self._next_offset, swaps))
         replaced = {key for key in read if key.origin == "log" and first <= key.base_offset < end}
@@ -196,10 +196,15 @@ def report_copy(volume: Volume, first: Entry, copy: Entry, reporter: Reporter) -
     """Report that the second file is a copy of the first, or that it has the same name and other bytes."""
     path, first_path = volume.shown(copy.path), volume.shown(first.path)
     if volume.open(first.path) == volume.open(copy.path):
-        reporter.info("duplicate_segment", path, f"a copy of {first_path}, byte for byte; it is read once")
+        reporter.info("duplicate_segment", path, f"this file has the same bytes as {first_path}; it is read once")
     else:
         remedy = f"Read it alone: give {path}"
-        reporter.warn("duplicate_segment", path, f"the same segment as {first_path} with other bytes; the first is read", remedy=remedy)
+        reporter.warn(
+            "duplicate_segment",
+            path,
+            f"this file is the same segment as {first_path}, but has other bytes; the first is read",
+            remedy=remedy,
+        )
 
 
 def _file_name(name: str, given: Mapping[str, int] | None) -> FileName | None:

@@ -184,7 +184,7 @@ class SegmentReader:
         finding = Finding(
             code="no_log",
             severity="incident",
-            sentence=f"this file is named like a segment and looks like {what}",
+            sentence=f"this file is named like a segment, but looks like {what}",
             replica=partition.replica,
             offsets_partition=partition.offsets_partition,
             path=segment.path,

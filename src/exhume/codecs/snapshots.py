@@ -20,7 +20,7 @@ from exhume.errors import CrcMismatch, LengthOverrun, UnknownVersion
 
 _ENTRY_BYTES = 46
 _CRC_START = 6
-_REMEDY = "Nothing depends on it: transactions are read from the log itself"
+_REMEDY = "No answer depends on it: exhume reads transactions from the log"
 
 
 @dataclass(frozen=True, slots=True)

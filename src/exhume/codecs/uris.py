@@ -76,16 +76,16 @@ def parse_place(text: str, options: Mapping[str, str] | None = None) -> Path | U
     scheme = SCHEMES.get(match["scheme"].lower())
     if scheme is None:
         raise RequestError(
-            f"{match['scheme']}:// is no place to read from", remedy=f"Known are {', '.join(f'{name}://' for name in SCHEMES)}"
+            f"exhume cannot read from {match['scheme']}://", remedy=f"Known are {', '.join(f'{name}://' for name in SCHEMES)}"
         )
     path = unquote(match["path"], errors="surrogateescape")
     login, _, host = match["authority"].rpartition("@")
     if scheme == "file":
         if host not in ("", "localhost"):
-            raise RequestError(f"file:// reads files of this machine, and {host} is another", remedy="Write file:///path")
+            raise RequestError(f"file:// names files of this machine, not of {host}", remedy="Write file:///path")
         return Path(path)
     if not host and scheme not in ("hdfs", "viewfs"):
-        raise RequestError(f"{scheme}:// of which bucket?", remedy=f"Write {scheme}://bucket/prefix")
+        raise RequestError(f"{scheme}:// needs a bucket", remedy=f"Write {scheme}://bucket/prefix")
     user, _, password = login.partition(":")
     chosen = dict(parse_qsl(match["query"] or "", keep_blank_values=True)) | dict(options or {})
     return Uri(

@@ -64,7 +64,7 @@ class Volume(Protocol):
         ...
 
     def open_window(self, path: str, start: int, end: int) -> memoryview:
-        """Open a file as `open` does, up to the byte `end`. The caller reads no byte before `start`; a remote volume does not fetch those."""
+        """Open a file as `open` does, up to the byte `end`. The caller reads no byte before `start`; a remote volume does not fetch it."""
         ...
 
     def read(self, path: str, start: int, size_bytes: int) -> bytes:
@@ -145,14 +145,16 @@ class LocalVolume:
             status = local.stat()
         except FileNotFoundError:
             if local.is_symlink():
-                self._report_file("broken_link", path, "this link leads nowhere; it is left out", "Copy the file that the link stands for")
+                self._report_file(
+                    "broken_link", path, "the target of this link does not exist; it is left out", "Copy the file that the link points to"
+                )
             return None
         except OSError as error:
             self._report(path, error)
             return None
         if stat.S_ISDIR(status.st_mode):
             if local.is_symlink() and self._leads_back(path):
-                self._add("link_loop", path, "this link leads back to a directory that it lies in; it is not followed", None)
+                self._add("link_loop", path, "this link leads back to a directory that contains it; it is not followed", None)
                 return None
             return Entry(path, is_directory=True)
         if not stat.S_ISREG(status.st_mode):
@@ -201,7 +203,7 @@ class LocalVolume:
     def _report(self, path: str, error: OSError) -> None:
         if error.errno == errno.ELOOP:
             local = self._local(path)
-            what_to_do = "Copy the file that the link stands for"
+            what_to_do = "Copy the file that the link points to"
             self._add(
                 "link_loop", path, "this link leads to itself; it is left out", what_to_do, is_damage=matters(local.parent.name, local.name)
             )
@@ -260,7 +262,7 @@ def temporary_file(temp_dir: Path | None) -> IO[bytes]:
         return tempfile.TemporaryFile(dir=temp_dir)
     except OSError as error:
         message = f"no temporary file can be made in {temp_dir or tempfile.gettempdir()}: {reason(error)}"
-        raise RequestError(message, remedy="Name a directory with room for what is unpacked or fetched (--temp-dir)") from error
+        raise RequestError(message, remedy="Name a directory with space for unpacked and fetched files (--temp-dir)") from error
 
 
 def unreadable(path: str, error: OSError) -> EvidenceError:

@@ -78,7 +78,7 @@ def test_offsets(tmp_path: Path) -> None:
     [
         ("none.txt", r"none.txt: cannot be read: no such file or directory. Check the path$"),
         (".", r": cannot be read: is a directory. Name a file in it$"),
-        ("latin.txt", r"latin.txt, byte 4: no UTF-8 text"),
+        ("latin.txt", r"latin.txt, byte 4: not UTF-8 text"),
     ],
 )
 def test_a_file_that_cannot_be_read(tmp_path: Path, read: Callable[[Path], object], name: str, expected: str) -> None:

@@ -64,7 +64,7 @@ def read_connect_config_state(data: bytes) -> Payload:
         try:
             payload.user_data = read_connect_assignment(allocation)
         except DecodeError as error:
-            payload.user_data = undecoded(allocation, f"no allocation: {error}")
+            payload.user_data = undecoded(allocation, f"the allocation cannot be read: {error}")
     return payload
 
 
@@ -78,7 +78,7 @@ def read_connect_assignment(data: bytes) -> Payload:
 def _require_url(text: str) -> None:
     # Random bytes do not produce a URL; they could produce every other field of these layouts.
     if not _URL.fullmatch(text):
-        raise DecodeError(f"no Connect payload: {text[:80]!r} is no URL")
+        raise DecodeError(f"not a Connect payload: {text[:80]!r} is not a URL")
 
 
 def encode_connect_config_state(version: int, value: Mapping[str, Any]) -> bytes:

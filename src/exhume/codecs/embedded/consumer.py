@@ -129,7 +129,7 @@ def _finished(form: ConsumerPayload, protocol: str | None, payload: Payload) -> 
         try:
             payload.user_data = read(user_data)
         except DecodeError as error:
-            payload.user_data = undecoded(user_data, f"no user data of {protocol}: {error}")
+            payload.user_data = undecoded(user_data, f"not user data of {protocol}: {error}")
     return payload
 
 

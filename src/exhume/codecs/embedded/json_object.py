@@ -37,13 +37,13 @@ def read_json_object(kind: Kind, data: bytes) -> Payload:
         DecodeError: no JSON object, or one that could not be written again (infinite numbers, lone surrogates).
     """
     if data[:1] != b"{":
-        raise DecodeError("no JSON object: the first byte is no brace", byte_position=0)
+        raise DecodeError("not a JSON object: the first byte is not an opening brace", byte_position=0)
     try:
         value = json.loads(data.decode("utf-8"))
         # Python reads NaN, 1e999 and lone surrogates, which cannot be written again as JSON in UTF-8.
         json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8")
     except (ValueError, RecursionError) as error:
-        raise DecodeError(f"no valid JSON: {error}") from error
+        raise DecodeError(f"not valid JSON: {error}") from error
     version = value.get("version")
     return Payload(kind, data, version if type(version) is int else None, value)
 
@@ -54,4 +54,4 @@ def write_json_object(value: Mapping[str, Any], *, spaced: bool = False) -> byte
     try:
         return json.dumps(dict(value), ensure_ascii=False, allow_nan=False, separators=separators).encode("utf-8")
     except (TypeError, ValueError) as error:
-        raise EncodeError(f"JSON cannot carry this: {error}") from error
+        raise EncodeError(f"JSON cannot represent this value: {error}") from error

@@ -40,7 +40,7 @@ MARKS = {
     "newer_version": "a version above the newest known one, read by the newest known layout",
     "truncated": "the bytes end between two fields; the missing ones took their defaults",
     "prefix_only": "only the leading fields could be read; `reason` says what stopped the reader",
-    "trailing_bytes": "bytes behind the last field of a known version",
+    "trailing_bytes": "bytes after the last field of a known version",
     "null_array": "an array is null where the format wants a count; read as empty",
     "invalid_utf8": "a string that is no valid UTF-8",
     "empty_subscription": "no bytes where a consumer always writes a subscription",

@@ -119,7 +119,7 @@ def _guess_consumer(form: ConsumerPayload, protocol: str | None, data: bytes) ->
     reader = Reader(data)
     version, count = reader.int16(), reader.int32()
     if not (0 <= version <= _MAX_GUESSED_CONSUMER_VERSION and 0 <= count <= _MAX_GUESSED_COUNT):
-        raise DecodeError("too unlikely a version or count")
+        raise DecodeError("the version or the count is too large for a guess")
     try:
         return read_consumer_payload(form, protocol, data)
     except DecodeError as error:
@@ -130,5 +130,5 @@ def _guess_consumer(form: ConsumerPayload, protocol: str | None, data: bytes) ->
 
 def _guess_connect(side: _Side, data: bytes) -> Payload:
     if not 0 <= Reader(data).int16() <= _MAX_GUESSED_CONNECT_VERSION:
-        raise DecodeError("too unlikely a version")
+        raise DecodeError("the version is too large for a guess")
     return side.connect(data)
