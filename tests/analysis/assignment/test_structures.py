@@ -73,9 +73,9 @@ def test_workers_are_said_to_run_as_much_only_where_nothing_changes_workers() ->
     moving = judged(worker("a", "x x-0 x-1 x-2", "", "x-1"), worker("b", None, ""), **CONNECT)
     waiting = judged(worker("a", "x x-0 x-1 x-2", "", delay_ms=9), worker("b", None, "", delay_ms=9), **CONNECT)
 
-    assert told(even) == ("consistent", "no work runs twice and workers run about as much")
-    assert told(moving) == ("consistent", "no work runs twice; what workers have to give up is given away in the next generation")
-    assert told(waiting) == ("consistent", "no work runs twice; lost work waits up to 9 ms")
+    assert told(even) == ("consistent", "no connector and no task runs twice and workers run about the same number of tasks")
+    assert told(moving) == ("consistent", "no connector and no task runs twice; the next generation assigns what workers have to give up")
+    assert told(waiting) == ("consistent", "no connector and no task runs twice; lost work stays unassigned for up to 9 ms")
 
 
 def test_an_eager_leader_shares_work_out_at_once() -> None:
@@ -83,7 +83,7 @@ def test_an_eager_leader_shares_work_out_at_once() -> None:
     even = judged(worker("a", None, "x x-1", version=0), worker("b", None, "x-0", version=0), **eager)
     uneven = judged(worker("a", None, "x x-0 x-1", version=0), worker("b", None, "", version=0), **eager)
 
-    assert told(even) == ("consistent", "no work runs twice and workers run about as much")
+    assert told(even) == ("consistent", "no connector and no task runs twice and workers run about the same number of tasks")
     assert told(uneven) == ("not_explained", "workers run between 0 and 2 tasks, though nothing is being revoked or delayed")
 
 
@@ -92,7 +92,7 @@ def test_a_worker_can_give_up_only_what_it_runs_and_has_one_leader() -> None:
     split = judged(worker("a", "x-0", ""), worker("b", "x-1", "", leader_url="http://v/"), **CONNECT)
 
     assert told(vain) == ("not_explained", "worker a has to give up task y-1, which it does not run")
-    assert told(split) == ("not_explained", "workers were told of 2 leaders: http://v/, http://w/")
+    assert told(split) == ("not_explained", "workers follow 2 leaders: http://v/, http://w/")
 
 
 def test_workers_whose_bytes_cannot_be_read_are_not_idle() -> None:
@@ -100,7 +100,7 @@ def test_workers_whose_bytes_cannot_be_read_are_not_idle() -> None:
     unknown_before = replace(worker("b", "x-9", "x-8"), subscription=decode_subscription("connect", "compatible", b"?"))
     busy = worker("a", "x-0 x-1 x-2", "")
 
-    expected = "and that of 1 of 2 members, since the bytes of the others cannot be read; no work runs twice and workers run about as much"
+    expected = "of 1 of 2 members: the bytes of the others cannot be read; no connector and no task runs twice and workers run about the same number of tasks"
     assert told(judged(busy, unread, **CONNECT)) == ("consistent", expected)
     assert told(judged(busy, unknown_before, **CONNECT)) == ("consistent", expected)
     assert judged(unread, **CONNECT).verdict["verdict"] == "undecidable"
@@ -133,7 +133,7 @@ STREAMS: dict[str, Any] = {"kind": "classic", "protocol_type": "consumer", "prot
 def test_what_members_have_to_let_go_of_is_withheld_until_the_next_generation(next_rebalance_ms: int, version: int) -> None:
     found = judged(thread("a", [0], [0, 1], next_rebalance_ms, version), thread("b", [], version=version), **STREAMS)
 
-    assert told(found) == ("consistent", "no task runs twice, each has its partitions; until their owners let go nobody has t-1")
+    assert told(found) == ("consistent", "no task runs twice, each has its partitions; until their owners release them, no member owns t-1")
     assert (found.verdict["withheld"], found.verdict["lost"]) == (1, 0)
 
 
@@ -141,8 +141,8 @@ def test_what_nobody_has_is_told_where_nothing_is_to_follow() -> None:
     dropped = judged(thread("a", [0], [0, 1]), thread("b", []), **STREAMS)
     hole = judged(thread("a", [0]), thread("b", [2], next_rebalance_ms=AT_ONCE), **STREAMS)
 
-    assert told(dropped) == ("not_explained", "nobody has t-1")
-    assert told(hole) == ("not_explained", "nobody has t-1")
+    assert told(dropped) == ("not_explained", "no member owns t-1")
+    assert told(hole) == ("not_explained", "no member owns t-1")
     assert hole.verdict["lost"] == 1
 
 
@@ -157,7 +157,7 @@ def test_where_no_task_can_be_read_partitions_still_tell() -> None:
     twice = [replace(thread("a", [0]), assignment=None), replace(thread("b", [0]), assignment=None, subscribed_topics=())]
 
     assert judged(*bare, **STREAMS).verdict["sentence"] == "no member's tasks can be read"
-    assert told(judged(bare[0], thread("b", [1]), **STREAMS))[1].startswith("and that of 1 of 2 members")
+    assert told(judged(bare[0], thread("b", [1]), **STREAMS))[1].startswith("of 1 of 2 members")
     verdict, sentence = told(judged(*twice, **STREAMS))
     assert verdict == "not_explained"
     assert sentence.endswith("member b does not subscribe to t; partition t-0 is assigned to 2 members: a, b")
@@ -178,10 +178,10 @@ def test_a_target_of_a_streams_group_leaves_nothing_out_and_gives_nothing_twice(
         "consistent",
         "every active task runs once",
     )
-    assert told(judged(streams_member("a", [0]), streams_member("b", [2]), **STREAMS_GROUP)) == ("not_explained", "nobody is to have t-1")
+    assert told(judged(streams_member("a", [0]), streams_member("b", [2]), **STREAMS_GROUP)) == ("not_explained", "no member is to own t-1")
     twice = judged(streams_member("a", [0]), streams_member("b", [0]), **STREAMS_GROUP)
     assert told(twice) == ("not_explained", "partition t-0 is assigned to 2 members: a, b")
-    assert told(judged(streams_member("a", []), **STREAMS_GROUP)) == ("consistent", "nobody is to have a task")
+    assert told(judged(streams_member("a", []), **STREAMS_GROUP)) == ("consistent", "no member is to own a task")
 
 
 def test_tasks_that_run_twice_by_now_are_told() -> None:

@@ -197,7 +197,7 @@ def test_unknown_protocol_types_and_bytes_are_undecidable() -> None:
     other = step(Member("a"), protocol="v0", protocol_type="sr")
     unread = step(Member("a", assigned=()), protocol="range")
 
-    assert check(other).verdict["sentence"] == "protocol type 'sr' assigns no partitions that are known"
+    assert check(other).verdict["sentence"] == "no assignor of protocol type 'sr' is known"
     assert check(unread).verdict["sentence"] == "the subscription of a member cannot be read"
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 from exhume.analysis.assignors.structure import (
     connect_delay_ms,
-    connect_oddities,
+    connect_faults,
     connect_running,
-    streams_group_oddities,
-    streams_oddities,
+    streams_faults,
+    streams_group_faults,
 )
 from exhume.analysis.memberships import Member
 from exhume.codecs.embedded import (
@@ -50,12 +50,12 @@ def test_a_worker_runs_what_it_had_without_what_was_revoked_and_what_is_new() ->
 def test_work_that_runs_twice_errors_and_inequality_are_told() -> None:
     workers = [worker("w1", told({"a": [0, 1, 2]}, error=1)), worker("w2", told({"a": [0]}))]
 
-    assert list(connect_oddities(workers)) == [
-        "the leader told workers error 1: nobody gets work until they have the same configuration",
+    assert list(connect_faults(workers)) == [
+        "the leader sent error 1 to the workers: no worker gets work until all have the same configuration",
         "task a-0 runs on 2 workers",
         "workers run between 1 and 3 tasks, though nothing is being revoked or delayed",
     ]
-    assert list(connect_oddities([worker("w1", told({"a": [0, 1, 2]}, delay_ms=300)), worker("w2", told({}))])) == []
+    assert list(connect_faults([worker("w1", told({"a": [0, 1, 2]}, delay_ms=300)), worker("w2", told({}))])) == []
     assert connect_delay_ms([worker("w1", told({}, delay_ms=300)), worker("w2", told({}))]) == 300
 
 
@@ -68,13 +68,13 @@ def streams_member(name: str, tasks: list[tuple[int, int]], partitions: list[int
 
 
 def test_a_streams_task_has_one_member_and_its_own_partition() -> None:
-    assert list(streams_oddities([streams_member("a", [(0, 0)], [0]), streams_member("b", [(0, 1)], [1])])) == []
-    assert list(streams_oddities([streams_member("a", [(0, 0)], [0]), streams_member("b", [(0, 0)], [1], error_code=3)])) == [
-        "the leader told member b error 3",
+    assert list(streams_faults([streams_member("a", [(0, 0)], [0]), streams_member("b", [(0, 1)], [1])])) == []
+    assert list(streams_faults([streams_member("a", [(0, 0)], [0]), streams_member("b", [(0, 0)], [1], error_code=3)])) == [
+        "the leader sent error 3 to member b",
         "active tasks of member b have other numbers than its partitions",
         "task 0_0 is active on 2 members: a, b",
     ]
-    assert list(streams_oddities([streams_member("a", [(0, 0)], [0, 1])])) == ["member a has 1 active tasks for 2 partitions"]
+    assert list(streams_faults([streams_member("a", [(0, 0)], [0, 1])])) == ["member a has 1 active tasks for 2 partitions"]
 
 
 def test_a_task_of_a_streams_group_is_active_once_and_has_its_copies_elsewhere() -> None:
@@ -83,7 +83,7 @@ def test_a_task_of_a_streams_group_is_active_once_and_has_its_copies_elsewhere()
         Member("b", active_tasks=(("0", 0),), standby_tasks=(("0", 2),)),
     ]
 
-    assert list(streams_group_oddities(members)) == [
+    assert list(streams_group_faults(members)) == [
         "member a has task 0_1 both active and as a copy",
         "task 0_0 is active on 2 members",
     ]

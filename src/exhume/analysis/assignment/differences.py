@@ -1,4 +1,4 @@
-"""What differs between an assignment and the one that is expected, partition by partition."""
+"""Compare an assignment with the expected one, partition by partition."""
 
 from __future__ import annotations
 
@@ -12,12 +12,18 @@ from exhume.arrow_rows import Int32, OfLog, schema_of
 
 
 class AssignedPartitionRow(OfLog):
-    """One row per partition, assigned or not. `actual` are the members it is assigned to (in the target, where the group has one),
-    `expected` those that it should be; null where nothing is expected for sure. `previous` had it before, `current` has it now, as far as
-    the coordinator of a consumer or share group has come, or by the member id with which a static member of a classic group came back.
-    `differences` say what is odd: lost (nobody has it), doubled, moved (somebody else should have it), moved_needlessly (the one who had it
-    before should), unsubscribed (its member does not ask for this topic), beyond_count (the topic has no such partition), withheld (a
-    cooperative assignor waits for its owner to let go), unreconciled.
+    """One row per partition, assigned or not.
+
+    `actual` are the members that own it (by the target, where the group has one); `expected` are the members that should own it, null where
+    nothing is expected for sure. `previous` owned it before. `current` owns it now: as far as the coordinator of a consumer or share group
+    has
+    moved it, or under the new member id of a static member of a classic group.
+
+    `differences` names each fault: lost (no member owns it), doubled (two members own it), moved (another member should own it),
+    moved_needlessly (its previous owner should own it), unsubscribed (its member does not subscribe to this topic), beyond_count (the topic
+    has
+    no such partition), withheld (a cooperative assignor waits until its owner releases it), unreconciled (its current owner is not the
+    target).
     """
 
     record_offset: int
@@ -32,21 +38,24 @@ class AssignedPartitionRow(OfLog):
 
 
 ASSIGNMENT_PARTITIONS = schema_of(AssignedPartitionRow)
-#: Protocols of classic groups whose leader withholds what members have to let go of first.
+#: Protocols of classic groups whose leader withholds partitions until their owners release them.
 _COOPERATIVE = ("cooperative-sticky", "stream")
 #: The differences that verdicts count.
 COUNTED = ("lost", "doubled", "moved_needlessly", "unsubscribed", "beyond_count", "withheld", "unreconciled")
 
 
 def partition_rows(case: Case, sizes: Mapping[str, TopicSize], plan: GroupAssignment | None) -> Iterator[AssignedPartitionRow]:
-    """Every partition that is assigned, or should be, as rows of `ASSIGNMENT_PARTITIONS`; no plan, nothing is expected for sure."""
+    """Return every partition that is assigned or should be, as rows of `ASSIGNMENT_PARTITIONS`.
+
+    Without a plan, nothing is expected for sure.
+    """
     step = case.step
     actual, previous = _owners(case.actual), previous_owners(step, case.before)
     expected = None if plan is None else _owners(plan.assigned)
     withheld = {each for partitions in (plan.withheld.values() if plan else ()) for each in partitions}
     claimed = {each for member in step.members.values() for each in (*(member.claimed or ()), *member.pending_revocation)}
-    is_told = step.kind != "classic" or case.latest is not step
-    current = _owners({each.member_id: list(each.owned) for each in case.latest.members.values()}) if is_told else None
+    knows_current = step.kind != "classic" or case.latest is not step
+    current = _owners({each.member_id: list(each.owned) for each in case.latest.members.values()}) if knows_current else None
     topics = {member.member_id: member.subscribed_topics for member in step.members.values()}
     exist = {(topic, partition) for topic, size in sizes.items() for partition in range(size.partition_count)}
     is_shared = step.kind == "share"
@@ -54,20 +63,20 @@ def partition_rows(case: Case, sizes: Mapping[str, TopicSize], plan: GroupAssign
     for each in sorted(exist.union(actual, current or ())):
         topic, partition = each
         mine, theirs = actual.get(each, []), None if expected is None else expected.get(each, [])
-        odd = []
+        differences = []
         if not mine and each in exist and not is_shared:
-            odd.append("withheld" if each in withheld or (case.assignor in _COOPERATIVE and each in claimed) else "lost")
+            differences.append("withheld" if each in withheld or (case.assignor in _COOPERATIVE and each in claimed) else "lost")
         if len(mine) > 1 and not is_shared:
-            odd.append("doubled")
+            differences.append("doubled")
         if theirs is not None and set(mine) != set(theirs) and mine and theirs:
             had = previous.get(each, [])
-            odd.append("moved_needlessly" if set(had) & set(theirs) - set(mine) else "moved")
+            differences.append("moved_needlessly" if set(had) & set(theirs) - set(mine) else "moved")
         if topic not in nameless and any((known := topics.get(member_id)) is not None and topic not in known for member_id in mine):
-            odd.append("unsubscribed")
+            differences.append("unsubscribed")
         if topic in sizes and sizes[topic].is_exact and partition >= sizes[topic].partition_count:
-            odd.append("beyond_count")
+            differences.append("beyond_count")
         if step.kind != "classic" and current is not None and set(current.get(each, ())) != set(mine):
-            odd.append("unreconciled")
+            differences.append("unreconciled")
         yield {
             "replica": step.replica,
             "offsets_partition": step.offsets_partition,
@@ -79,7 +88,7 @@ def partition_rows(case: Case, sizes: Mapping[str, TopicSize], plan: GroupAssign
             "expected": theirs,
             "previous": previous.get(each, []),
             "current": None if current is None else current.get(each, []),
-            "differences": odd,
+            "differences": differences,
         }
 
 

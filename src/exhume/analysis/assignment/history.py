@@ -1,4 +1,4 @@
-"""The assignments of groups, one after the other, each judged with what was known when it was made."""
+"""The assignments of groups in log order, each judged with the facts known when it was made."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from exhume.replay.topic_names import Topic, TopicNames, tells_topic_names
 
 
 def topic_records() -> list[str]:
-    """The names of the record types that say how many partitions topics have, and which of them share groups can use."""
+    """Return the names of the record types that give partition counts of topics, or the partitions that share groups can use."""
     return [row.name for row in RECORD_TYPES.values() if tells_topic_names(row.number)]
 
 
 @dataclass(slots=True)
 class FactsOverTime:
-    """What is known of topics when a record of the log was written.
+    """The facts about topics at each record of the log.
 
     Attributes:
-        topics: of a topics file.
-        rows: of the typed tables of `topic_records`, in any order.
-        names: of topic ids; looked up when they are needed, since reading records adds to them.
+        topics: the topics of a topics file.
+        rows: the rows of the typed tables of `topic_records`, in any order.
+        names: the names of topic ids. They are read late, because reading records adds names.
     """
 
     topics: Collection[Topic]
@@ -45,7 +45,7 @@ class FactsOverTime:
             self._waiting.setdefault((row["replica"], row["offsets_partition"]), []).append(row)
 
     def at(self, step: Membership) -> TopicFacts:
-        """The facts at the end of this step. Steps of a partition come in the order of the log."""
+        """Return the facts at the end of this step. Call with the steps of a partition in log order."""
         sizes = self._sizes.setdefault(step.origin, TopicSizes(self.topics))
         waiting = self._waiting.get(step.origin, [])
         while waiting and waiting[-1]["record_offset"] <= step.last_record_offset:
@@ -70,7 +70,7 @@ class FactsOverTime:
 
 
 def _bare_ids(step: Membership, names: Collection[str]) -> dict[str, bytes]:
-    """The ids of topics in targets that have no name: they go by their id."""
+    """Return the ids of topics in targets that have no name: their id serves as their name."""
     ids = {}
     if step.kind != "classic":
         for topic in {topic for member in step.members.values() for topic, _ in member.target or ()}.difference(names):
@@ -80,7 +80,7 @@ def _bare_ids(step: Membership, names: Collection[str]) -> dict[str, bytes]:
 
 
 def rounds(steps: Iterable[Membership], facts: FactsOverTime) -> Iterator[tuple[Membership, Membership | None, TopicFacts]]:
-    """Every step that brought a group a new assignment, the step of the group in front of it, and what was known."""
+    """Yield every step that gave a group a new assignment, the step before it, and the facts known then."""
     before: dict[tuple[Any, ...], Membership] = {}
     for step in steps:
         slot = (*step.origin, step.group)
@@ -91,12 +91,12 @@ def rounds(steps: Iterable[Membership], facts: FactsOverTime) -> Iterator[tuple[
 
 
 def check_every(steps: Iterable[Membership], facts: FactsOverTime, wanted: Expectation) -> list[Check]:
-    """Every assignment of every group, in the order of the log."""
+    """Check every assignment of every group, in log order."""
     return [check_group(step, before, known, wanted) for step, before, known in rounds(steps, facts)]
 
 
 def check_latest(steps: Iterable[Membership], facts: FactsOverTime, wanted: Expectation, *, with_empty: bool = False) -> list[Check]:
-    """The assignment that each group has in the end, by group. Groups that nobody is in are left out, or come `with_empty` too."""
+    """Check the last assignment of each group, sorted by group. `with_empty` adds the groups without members."""
     latest: dict[tuple[Any, ...], Membership] = {}
 
     def noted() -> Iterator[Membership]:

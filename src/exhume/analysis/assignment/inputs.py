@@ -1,7 +1,7 @@
-"""What the assignor of a group was asked, put together from what the log holds of the group.
+"""The input of a group's assignor, rebuilt from the log.
 
-The record of a classic group has subscriptions and assignments of the same generation: what went in and what came out. Of a consumer or
-share group, a target belongs to the members that there were when it was made, and follows from the target before.
+The record of a classic group has the subscriptions and the assignments of one generation: input and output. The target of a consumer or
+share group was computed from the members at that time and from the target before.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from exhume.analysis.memberships import Member, Membership
 from exhume.analysis.topic_sizes import TopicSize, TopicSizes, is_plausible
 from exhume.codecs.embedded.consumer import NO_GENERATION
 
-#: Assignors whose answer follows from what members had.
+#: Assignors whose result depends on what members owned before.
 STICKY = ("sticky", "cooperative-sticky")
 
 
 @dataclass(frozen=True, slots=True)
 class TopicFacts:
-    """What is known besides the group's own records.
+    """The facts that the group's own records do not have.
 
     Attributes:
         sizes: partition counts and racks.
-        topic_ids: the 16 bytes of ids by name.
-        names: every topic name that is known; a topic without one goes by its id.
-        assignable: of share groups since 4.1: initialized partitions by topic; None where nothing is said.
+        topic_ids: topic name -> the 16 bytes of its id.
+        names: every known topic name. A topic without a name is listed by its id.
+        assignable: for share groups since 4.1, topic -> initialized partitions; None where no record gives them.
     """
 
     sizes: TopicSizes
@@ -36,29 +36,35 @@ class TopicFacts:
 
 
 def outcome_of(step: Membership) -> Assigned:
-    """What the assignor answered: the assignment of a classic group, the target of any other."""
+    """Return the result of the assignor: the assignment of a classic group, the target of any other group."""
     if step.kind == "classic":
         return {member.member_id: list(member.assigned or ()) for member in step.members.values()}
     return {member.member_id: list(member.target or ()) for member in step.members.values()}
 
 
 def assignor_of(step: Membership) -> str | None:
-    """The name of the assignor: the protocol of a classic group; what most members of a consumer group ask for, else the default."""
+    """Return the name of the assignor.
+
+    It is the protocol of a classic group, or the choice of most members of a consumer group, or the default.
+    """
     if step.kind == "classic":
         return step.protocol
     if step.kind == "consumer":
-        asked = [member.server_assignor for member in step.members.values() if member.server_assignor]
-        return max(dict.fromkeys(asked), key=asked.count) if asked else "uniform"
+        chosen = [member.server_assignor for member in step.members.values() if member.server_assignor]
+        return max(dict.fromkeys(chosen), key=chosen.count) if chosen else "uniform"
     return "simple" if step.kind == "share" else None
 
 
 def subscribed_topics(step: Membership) -> list[str]:
-    """Every topic that a member subscribes to, each once."""
+    """Return every topic that a member subscribes to, each once."""
     return list(dict.fromkeys(topic for member in step.members.values() for topic in member.subscribed_topics or ()))
 
 
-def said_counts(step: Membership, facts: TopicFacts) -> dict[str, TopicSize]:
-    """The sizes of the subscribed topics as somebody says them; only of those that exist, where a record of the group says which do."""
+def stated_counts(step: Membership, facts: TopicFacts) -> dict[str, TopicSize]:
+    """Return the sizes of the subscribed topics that a record or a topics file gives.
+
+    Where a record of the group lists the existing topics, only those.
+    """
     found = {topic: facts.sizes.of(topic, step.group) for topic in subscribed_topics(step)}
     exact = {topic: size for topic, size in found.items() if size is not None and size.is_exact}
     if step.kind != "classic" and facts.sizes.covers(step.group):
@@ -67,7 +73,7 @@ def said_counts(step: Membership, facts: TopicFacts) -> dict[str, TopicSize]:
 
 
 def own_counts(step: Membership) -> dict[str, TopicSize]:
-    """The sizes that this very assignment speaks of: what was assigned and claimed, if there is no gap from partition 0 on."""
+    """Return the sizes that this assignment itself implies: assigned and claimed partitions, without a gap from partition 0 on."""
     spoken: dict[str, set[int]] = {}
     for member in step.members.values():
         for topic, partition in (*(member.assigned or ()), *(member.claimed or ()), *(member.target or ()), *member.pending_revocation):
@@ -83,7 +89,7 @@ def own_counts(step: Membership) -> dict[str, TopicSize]:
 def group_spec_of(
     step: Membership, before: Membership | None, assignor: str, sizes: Mapping[str, TopicSize], facts: TopicFacts, *, had: bool = False
 ) -> GroupSpec:
-    """The question, as this assignor would read it. `had`: as if members had claimed what they were assigned in the step before."""
+    """Return the input as this assignor reads it. `had`: as if members had claimed what they were assigned in the step before."""
     counts = {topic: size.partition_count for topic, size in sizes.items()}
     racks = {topic: size.racks for topic, size in sizes.items() if size.racks is not None}
     if step.kind == "classic":
@@ -111,7 +117,7 @@ def _classic_member(member: Member, assignor: str, protocol: str | None) -> Memb
     value = payload.value if payload is not None and payload.kind == "consumer_subscription" else {}
     user_data: bytes | None = value.get("user_data")
     generation = value.get("generation", NO_GENERATION)
-    asked = MemberSpec(
+    spec = MemberSpec(
         member.member_id,
         tuple(member.subscribed_topics or ()),
         member.group_instance_id,
@@ -120,19 +126,19 @@ def _classic_member(member: Member, assignor: str, protocol: str | None) -> Memb
         has_user_data=bool(user_data),
     )
     if assignor != protocol:
-        return asked
+        return spec
     if assignor == "sticky" and user_data and payload is not None:
         sticky = payload.user_data
         if sticky is None or sticky.kind != "sticky_user_data":
-            return replace(asked, user_data_generation=NO_GENERATION)
+            return replace(spec, user_data_generation=NO_GENERATION)
         owned = tuple((entry["topic"], partition) for entry in sticky.value["previous_assignment"] for partition in entry["partitions"])
-        return replace(asked, owned=owned, user_data_generation=sticky.value.get("generation") if sticky.version else None)
+        return replace(spec, owned=owned, user_data_generation=sticky.value.get("generation") if sticky.version else None)
     if assignor == "cooperative-sticky":
         stated = None
         if user_data is not None:
             stated = int.from_bytes(user_data[:4], "big", signed=True) if len(user_data) >= 4 else NO_GENERATION
-        return replace(asked, owned=tuple(member.claimed or ()), user_data_generation=stated)
-    return asked
+        return replace(spec, owned=tuple(member.claimed or ()), user_data_generation=stated)
+    return spec
 
 
 def _as_it_had(member: MemberSpec, before: Membership) -> MemberSpec:
@@ -143,7 +149,7 @@ def _as_it_had(member: MemberSpec, before: Membership) -> MemberSpec:
 
 
 def previous_owners(step: Membership, before: Membership | None) -> dict[TopicPartition, list[str]]:
-    """Who had which partition before: members that are still there, under the member id that they have now."""
+    """Return the previous owners of each partition: members that are still in the group, by their present member id."""
     owners: dict[TopicPartition, list[str]] = {}
     held: Mapping[str, Sequence[TopicPartition]]
     if step.kind == "classic":
@@ -157,14 +163,14 @@ def previous_owners(step: Membership, before: Membership | None) -> dict[TopicPa
 
 
 def _previous_targets(step: Membership, before: Membership | None) -> dict[str, Sequence[TopicPartition]]:
-    """What the coordinator started from: the target before; of a group that was a classic one, its assignment."""
+    """Return the assignment that the coordinator started from: the target before, or the assignment of a group that was classic before."""
     if before is None or before.kind not in (step.kind, "classic"):
         return {}
     return _inherited(step, before, "target" if before.kind == step.kind else "assigned")
 
 
 def _inherited(step: Membership, before: Membership, what: str) -> dict[str, Sequence[TopicPartition]]:
-    """What members held; a static member that came back under another id has it from itself."""
+    """Return what members owned before. A static member with a new member id inherits from its old member id."""
     by_instance = {member.group_instance_id: member for member in before.members.values() if member.group_instance_id is not None}
     held = {}
     for member in step.members.values():

@@ -1,11 +1,11 @@
-"""Running every era of an assignor that may be meant, until one gives the assignment that is there."""
+"""Run the versions of an assignor until one gives the actual assignment."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from exhume.analysis.assignment.inputs import STICKY, TopicFacts, assignor_of, group_spec_of, outcome_of, own_counts, said_counts
+from exhume.analysis.assignment.inputs import STICKY, TopicFacts, assignor_of, group_spec_of, outcome_of, own_counts, stated_counts
 from exhume.analysis.assignors import (
     Assigned,
     AssignorThrows,
@@ -24,7 +24,7 @@ from exhume.analysis.topic_sizes import TopicSize
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """What to expect: `auto` or the name of an assignor; of this release only, where one is given."""
+    """The expected assignor: `auto` or a name, optionally of one release only."""
 
     assignor: str = "auto"
     release: str | None = None
@@ -32,7 +32,7 @@ class Expectation:
 
 @dataclass(slots=True)
 class AssignorRun:
-    """An era that was tried."""
+    """One run of one version of an assignor."""
 
     variant: Variant
     sizes: Mapping[str, TopicSize]
@@ -40,13 +40,13 @@ class AssignorRun:
     failure: str | None = None
     is_same: bool = False
     is_same_order: bool = False
-    #: Members counted as owners of what they were assigned before, whatever they claimed themselves.
+    #: True where members count as owners of their last assignment, even if they did not claim it.
     had: bool = False
 
 
 @dataclass(slots=True)
 class Case:
-    """One group while it is being looked at."""
+    """One group while its assignment is judged."""
 
     step: Membership
     before: Membership | None
@@ -63,39 +63,41 @@ class Case:
 
     @property
     def nameless_topics(self) -> set[str]:
-        """Those of the step; a name in the form of an id is none where it is known."""
+        """Return the topics of the step that have no name. An id whose name is known does not count."""
         return self.step.nameless_topics.difference(self.facts.names)
 
 
 def run_assignor_versions(case: Case, side: Side) -> None:
-    """Run every era that may be meant, on every set of partition counts that may be right, until one fits."""
-    said, own = said_counts(case.step, case.facts), own_counts(case.step)
+    """Run every version that is possible, with every possible set of partition counts, until one fits."""
+    stated, own = stated_counts(case.step, case.facts), own_counts(case.step)
     if case.step.kind != "classic" and case.facts.sizes.covers(case.step.group):
-        # The coordinator itself says which topics there are.
-        own = {topic: size for topic, size in own.items() if topic in said}
-    choices = [said | {topic: size for topic, size in own.items() if topic not in said}]
-    if said.keys() & own.keys() and any(own[topic].partition_count != said[topic].partition_count for topic in said.keys() & own.keys()):
-        choices.append(said | own)
+        # The coordinator itself lists the existing topics.
+        own = {topic: size for topic, size in own.items() if topic in stated}
+    choices = [stated | {topic: size for topic, size in own.items() if topic not in stated}]
+    if stated.keys() & own.keys() and any(
+        own[topic].partition_count != stated[topic].partition_count for topic in stated.keys() & own.keys()
+    ):
+        choices.append(stated | own)
     candidates = _candidates(case, side)
-    own_eras = [variant for variant in candidates if variant.assignor == case.assignor]
-    others = [variant for variant in candidates if variant not in own_eras]
+    own_versions = [variant for variant in candidates if variant.assignor == case.assignor]
+    others = [variant for variant in candidates if variant not in own_versions]
     can_have_had = case.step.kind == "classic" and case.assignor in STICKY and case.before is not None
-    # Other assignors are asked where no era of the group's own explains it.
-    for eras, had in ((own_eras, False), (own_eras if can_have_had else [], True), (others, False)):
+    # Other assignors run only if no version of the group's own assignor fits.
+    for versions, had in ((own_versions, False), (own_versions if can_have_had else [], True), (others, False)):
         for sizes in choices:
-            case.runs += [_trial(case, variant, sizes, had=had) for variant in eras]
+            case.runs += [_trial(case, variant, sizes, had=had) for variant in versions]
             if any(run.is_same for run in case.runs):
                 return
 
 
 def _trial(case: Case, variant: Variant, sizes: Mapping[str, TopicSize], *, had: bool) -> AssignorRun:
-    question = group_spec_of(case.step, case.before, variant.assignor, sizes, case.facts, had=had)
-    run = _run(case, variant, question, sizes, had=had)
+    spec = group_spec_of(case.step, case.before, variant.assignor, sizes, case.facts, had=had)
+    run = _run(case, variant, spec, sizes, had=had)
     if not run.is_same:
-        # Members of one hash bucket stand there in the order in which they came, which is not in the log.
-        turned = replace(question, members=question.members[::-1])
-        if turned.in_hash_order() != question.in_hash_order():
-            run = max(run, _run(case, variant, turned, sizes, had=had), key=lambda each: each.is_same)
+        # The order of members in one hash bucket is the order in which they joined, which the log does not have.
+        reversed_spec = replace(spec, members=spec.members[::-1])
+        if reversed_spec.in_hash_order() != spec.in_hash_order():
+            run = max(run, _run(case, variant, reversed_spec, sizes, had=had), key=lambda each: each.is_same)
     return run
 
 
@@ -110,9 +112,9 @@ def _candidates(case: Case, side: Side) -> list[Variant]:
     return [variant for variant in variants if variant == variant_for(side, variant.assignor, case.wanted.release)]
 
 
-def _run(case: Case, variant: Variant, question: GroupSpec, sizes: Mapping[str, TopicSize], *, had: bool) -> AssignorRun:
+def _run(case: Case, variant: Variant, spec: GroupSpec, sizes: Mapping[str, TopicSize], *, had: bool) -> AssignorRun:
     try:
-        plan = variant.run(question)
+        plan = variant.run(spec)
     except AssignorThrows as thrown:
         return AssignorRun(variant, sizes, None, str(thrown), had=had)
     run = AssignorRun(variant, sizes, plan, had=had)
@@ -134,7 +136,7 @@ def _by_topic(assigned: Assigned) -> dict[tuple[str, str], list[int]]:
 
 
 def titles(variants: Iterable[Variant]) -> str:
-    """Eras in words, neighbours drawn together: `range of Java clients 2.4 and later`."""
+    """Return versions in words, neighbours joined: `range of Java clients 2.4 and later`."""
     by_assignor: dict[tuple[str, str], list[Variant]] = {}
     for variant in dict.fromkeys(variants):
         by_assignor.setdefault((variant.side, variant.assignor), []).append(variant)

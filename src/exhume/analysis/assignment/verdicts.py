@@ -1,12 +1,12 @@
-"""Expected against actual assignment: who has what, who should have it, and which assignor that would be.
+"""Judge actual assignments against the expected ones: owners, expected owners, and the assignor that explains them.
 
 A verdict for each group:
 
-    as_expected     an era of the group's own assignor gives exactly this assignment
+    as_expected     a version of the group's own assignor gives exactly this assignment
     explained       another assignor does, or the group's own if the leader saw other partition counts or forgot older claims
-    consistent      the assignor cannot be run from the log (Streams, Connect, other clients), and everything that must hold of it holds
+    consistent      the assignor cannot be run from the log (Streams, Connect, other clients), and the assignment breaks no rule
     not_explained   no known assignor gives this assignment
-    undecidable     nothing can be said; the sentence says why
+    undecidable     no verdict is possible; the sentence gives the reason
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Literal
 import pyarrow as pa
 
 from exhume.analysis.assignment.differences import ASSIGNMENT_PARTITIONS, COUNTED, AssignedPartitionRow, partition_rows
-from exhume.analysis.assignment.inputs import TopicFacts, said_counts, subscribed_topics
+from exhume.analysis.assignment.inputs import TopicFacts, stated_counts, subscribed_topics
 from exhume.analysis.assignment.runs import Case, Expectation, run_assignor_versions, titles
 from exhume.analysis.assignment.structures import STREAMS_PROTOCOL, judge_structure
 from exhume.analysis.assignors import GroupAssignment, Side, TopicPartition
@@ -31,10 +31,14 @@ Verdict = Literal["as_expected", "explained", "consistent", "not_explained", "un
 
 
 class VerdictRow(OfLog):
-    """One row per group. `generation` is that of a classic group, else the epoch of the target assignment. `assignor` is what the group
-    says, `explained_by` which eras give this assignment. `count_basis` is the weakest source of a partition count that the verdict rests on
-    (`topic_sizes`); null where no count was needed. The numbers count partitions by their `differences` in the other table; `unbalanced_by`
-    how many more than one apart members are that subscribe alike, null where that says nothing. `record_offset` is the record judged.
+    """One row per group.
+
+    `generation` is that of a classic group, else the epoch of the target assignment. `assignor` is the one that the group states,
+    `explained_by` the versions that give this assignment. `count_basis` is the weakest source of a partition count that the verdict uses
+    (`topic_sizes`), null where it needs no count. The numbers count partitions by their `differences` in the other table. `unbalanced_by`
+    is
+    the difference in size between members with the same subscription, less one; null where sizes may differ. `record_offset` is the record
+    judged.
     """
 
     record_offset: int
@@ -80,7 +84,7 @@ class AssignmentTables:
 
 @dataclass(slots=True)
 class Check:
-    """What came of looking at one group: a row of `ASSIGNMENT_VERDICTS`, and rows of `ASSIGNMENT_PARTITIONS`."""
+    """The check of one group: a row of `ASSIGNMENT_VERDICTS` and rows of `ASSIGNMENT_PARTITIONS`."""
 
     verdict: VerdictRow
     partitions: list[AssignedPartitionRow]
@@ -94,14 +98,14 @@ def check_group(
     *,
     latest: Membership | None = None,
 ) -> Check:
-    """Judge one assignment. Depends on nothing but its arguments, so that groups can be judged anywhere.
+    """Judge one assignment. The result depends on the arguments alone, so any process can judge any group.
 
     Args:
-        step: the step in the life of a group that brought the assignment.
-        before: the step in front of it; None where it is not known.
-        facts: what is known besides the records of the group.
-        wanted: which assignor to expect; default: whichever explains it.
-        latest: the step that says who has what by now; default: `step`.
+        step: the step of the group that gave the assignment.
+        before: the step before it; None if it is not known.
+        facts: the facts that the records of the group do not have.
+        wanted: the assignor to expect; default: the one that explains the assignment.
+        latest: the step with the present owners; default: `step`.
     """
     case = Case(step, before, facts, wanted or Expectation(), latest or step)
     side = _SIDES.get(step.kind)
@@ -109,11 +113,12 @@ def check_group(
         found = judge_structure(case)
         return _finished(case, found.verdict, found.sentence, sizes=found.sizes)
     if step.kind == "classic" and (step.protocol_type != "consumer" or step.is_opaque):
-        return _finished(case, "undecidable", f"protocol type {step.protocol_type!r} assigns no partitions that are known")
+        return _finished(case, "undecidable", f"no assignor of protocol type {step.protocol_type!r} is known")
     if any(member.subscribed_topics is None for member in step.members.values()):
         return _finished(case, "undecidable", "the subscription of a member cannot be read")
     if step.kind == "classic" and step.converted_from is not None:
-        sentence = f"undecidable, because no leader made this: the coordinator wrote it when the {step.converted_from} group became classic"
+        converted = f"when the {step.converted_from} group became classic"
+        sentence = f"undecidable, because the coordinator wrote this assignment {converted}: no leader computed it"
         return _finished(case, "undecidable", sentence)
     assert side is not None
     run_assignor_versions(case, side)
@@ -123,28 +128,30 @@ def check_group(
 def _judged(case: Case) -> Check:
     same = [run for run in case.runs if run.is_same]
     same = [run for run in same if run.is_same_order] or same
-    # An era of the group's own assignor says more than another assignor that happens to agree.
+    # A version of the group's own assignor is stronger evidence than another assignor that gives the same.
     own = [run for run in same if run.variant.assignor == (case.assignor if case.wanted.assignor == "auto" else case.wanted.assignor)]
-    if not same or (not own and _gap_in_front(case)):
+    if not same or (not own and _gap_before(case)):
         return _unexplained(case)
     fitting = own or same
     first = fitting[-1]
-    said = said_counts(case.step, case.facts)
-    other_counts = [topic for topic, size in first.sizes.items() if topic in said and size.partition_count != said[topic].partition_count]
+    stated = stated_counts(case.step, case.facts)
+    other_counts = [
+        topic for topic, size in first.sizes.items() if topic in stated and size.partition_count != stated[topic].partition_count
+    ]
     explained_by = titles([run.variant for run in fitting])
     verdict: Verdict = "as_expected" if own and not other_counts and not first.had else "explained"
     sentence = f"as {explained_by}"
     if other_counts:
         topic = other_counts[0]
-        sentence += f", if the leader saw {first.sizes[topic].partition_count} partitions of {topic}, not {said[topic].partition_count}"
-    sentence += _leaders_hand(case)
+        sentence += f", if the leader saw {first.sizes[topic].partition_count} partitions of {topic}, not {stated[topic].partition_count}"
+    sentence += _leader_version(case)
     if first.had:
-        sentence += ", if members claimed what they had been assigned before"
+        sentence += ", if members claimed their last assignment"
     return _finished(case, verdict, sentence + _condition(case, first.sizes), sizes=first.sizes, plan=first.plan, explained_by=explained_by)
 
 
-def _leaders_hand(case: Case) -> str:
-    """What the version of the assignments says of the leader: Java writes its newest, whatever the members wrote."""
+def _leader_version(case: Case) -> str:
+    """Return what the version of the assignments shows about the leader: Java leaders write their newest version for every member."""
     versions = {
         member.assignment.version for member in case.step.members.values() if member.assignment and member.assignment.version is not None
     }
@@ -157,7 +164,7 @@ def _leaders_hand(case: Case) -> str:
 
 
 def _condition(case: Case, sizes: Mapping[str, TopicSize]) -> str:
-    """What the sentence rests on that nobody says."""
+    """Return the conditions of the verdict that no record and no topics file states."""
     inferred = sorted(topic for topic, size in sizes.items() if not size.is_exact)
     unknown = sorted(set(subscribed_topics(case.step)).difference(sizes))
     words = ""
@@ -165,9 +172,10 @@ def _condition(case: Case, sizes: Mapping[str, TopicSize]) -> str:
         counts = ", ".join(
             f"{topic} {'' if sizes[topic].basis == 'assignment' else 'at least '}{sizes[topic].partition_count}" for topic in inferred[:3]
         )
-        words += f", if partition counts are as assigned: {counts}{f' and {len(inferred) - 3} topics more' if len(inferred) > 3 else ''}"
+        others = f" and {len(inferred) - 3} more topics" if len(inferred) > 3 else ""
+        words += f", if topics have as many partitions as the assignment shows: {counts}{others}"
     if unknown:
-        words += f"; nothing is known of {', '.join(unknown[:3])}{' and others' if len(unknown) > 3 else ''}: taken for missing"
+        words += f"; {', '.join(unknown[:3])}{' and others' if len(unknown) > 3 else ''} counted as missing: no partition count is known"
     return words
 
 
@@ -189,41 +197,45 @@ def _unexplained(case: Case) -> Check:
     assigned = {topic for partitions in case.actual.values() for topic, _ in partitions}
     nameless = sorted(case.nameless_topics & assigned)
     if nameless:
-        sentence = f"undecidable, because the name of topic id {nameless[0]} is not known; name it in a topics file"
+        sentence = f"undecidable, because topic id {nameless[0]} has no known name; give it in a topics file"
         return _finished(case, "undecidable", sentence, sizes=sizes)
     is_sound = _is_sound(case, {member_id: set(partitions) for member_id, partitions in case.actual.items()})
-    gap = _gap_in_front(case)
+    gap = _gap_before(case)
     if gap and is_sound:
         return _finished(case, "undecidable", f"undecidable, because {gap}", sizes=sizes)
     if missing and is_sound:
-        sentence = f"undecidable, because the partition counts of {', '.join(missing[:3])} are not known; name them in a topics file"
+        sentence = f"undecidable, because the partition counts of {', '.join(missing[:3])} are not known; give them in a topics file"
         return _finished(case, "undecidable", sentence, sizes=sizes)
     if needs_racks and is_sound:
-        sentence = "undecidable, because members have racks and those of the replicas are not known"
+        sentence = "undecidable, because members have racks, and the racks of the replicas are not known"
         return _finished(case, "undecidable", sentence, sizes=sizes)
     if not own and is_sound:
         sentence = f"assignor {wanted_name!r} is not known; every partition has one owner that subscribes to it"
         return _finished(case, "consistent", sentence, sizes=sizes)
-    sentence = "no known assignor" if case.wanted.assignor == "auto" else f"not as {titles([run.variant for run in own])}"
+    sentence = (
+        "no known assignor gives this assignment"
+        if case.wanted.assignor == "auto"
+        else f"not the result of {titles([run.variant for run in own])}"
+    )
     if is_sound and case.step.kind == "classic":
-        sentence += "; every partition has one owner that subscribes to it: the leader may be no Java client"
+        sentence += "; every partition has one owner that subscribes to it: the leader may not be a Java client"
     return _finished(case, "not_explained", sentence, sizes=sizes, plan=plan)
 
 
-def _gap_in_front(case: Case) -> str | None:
-    """Why what the coordinator started from is not known, if so."""
+def _gap_before(case: Case) -> str | None:
+    """Return the reason why the coordinator's starting point is not known, or None if it is known."""
     step, before = case.step, case.before
     if step.kind == "classic" or step.target_epoch is None:
         return None
     if step.group_epoch is not None and step.group_epoch > step.target_epoch:
-        return "the group changed once more in the batch that has this target"
+        return "the group changed again in the batch that has this target"
     if step.target_epoch > 1 and (before is None or (before.target_epoch is None and before.kind == step.kind)):
-        return "the target before this one is not in the log any more"
+        return "the log no longer has the target before this one"
     return None
 
 
 def _is_sound(case: Case, held: Mapping[str, set[TopicPartition]]) -> bool:
-    """True where no partition has two owners (unless it is shared) and nobody has a topic that it does not subscribe to."""
+    """True if no partition has two owners (unless it is shared) and every owner subscribes to its topics."""
     given = [each for partitions in held.values() for each in partitions]
     if len(given) != len(set(given)) and case.step.kind != "share":
         return False
@@ -277,28 +289,32 @@ def _finished(
 
 
 def empty_check(step: Membership) -> Check:
-    """The check of a group that has no assignment."""
+    """Return the check of a group that has no assignment."""
     sentence = (
-        "the group was removed" if step.is_tombstone else "nobody is in the group" if not step.members else "no assignment is in the log"
+        "the group was removed"
+        if step.is_tombstone
+        else "the group has no member"
+        if not step.members
+        else "the log has no assignment of the group"
     )
     case = Case(step, None, TopicFacts(TopicSizes(), {}), Expectation(), step)
     return Check(_finished(case, "undecidable", sentence).verdict, [])
 
 
 def is_round(step: Membership, before: Membership | None) -> bool:
-    """True for a step that brought a new assignment: a generation, or a target of a new epoch, with somebody to assign it to."""
+    """True for a step with a new assignment: a generation, or a target of a new epoch, of a group that has members."""
     if step.is_tombstone or step.is_placeholder or not step.members:
         return False
     if before is None or before.kind != step.kind or before.is_tombstone:
         return step.kind == "classic" or step.target_epoch is not None
     if step.kind == "classic":
-        # The same generation once more: a static member came back, and nothing was shared out anew.
+        # The same generation again: a static member came back, and the leader assigned nothing.
         return step.generation != before.generation
     return step.target_epoch is not None and step.target_epoch != before.target_epoch
 
 
 def tables_of(checks: Sequence[Check]) -> AssignmentTables:
-    """These checks as tables, in their order."""
+    """Return these checks as tables, in their order."""
     return AssignmentTables(
         table_of(ASSIGNMENT_VERDICTS, [check.verdict for check in checks]),
         table_of(ASSIGNMENT_PARTITIONS, [row for check in checks for row in check.partitions]),
@@ -306,7 +322,7 @@ def tables_of(checks: Sequence[Check]) -> AssignmentTables:
 
 
 def assignments_sentence(verdicts: pa.Table) -> str:
-    """How the groups fared, in one sentence, for people."""
+    """Return the counts of verdicts as one sentence."""
     counts: dict[str, int] = {}
     for verdict in verdicts["verdict"].to_pylist():
         counts[verdict] = counts.get(verdict, 0) + 1

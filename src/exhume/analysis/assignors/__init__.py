@@ -1,14 +1,14 @@
-"""The partition assignors of Kafka, recomputed: the same answers as Kafka's own classes give, era by era.
+"""The partition assignors of Kafka, recomputed: each version gives the results of Kafka's own classes.
 
-group              questions and answers
+group              input and result of an assignor
 java_order         the order of Java's hash tables, which decides ties
 racks              when racks matter
 client_range, round_robin, sticky (sticky_claims, sticky_quotas, sticky_balance)
-                   what the leader of a classic group runs
+                   the assignors that the leader of a classic group runs
 coordinator_view, server_racks, server_range, uniform (uniform_equal, uniform_levels, uniform_moves), share
-                   what the coordinator runs for consumer and share groups
+                   the assignors that the coordinator runs for consumer and share groups
 variants           the table of all of them
-structure          what can be said of groups that no assignor here explains: Streams, Connect, other clients
+structure          checks for groups whose assignor is not here: Streams, Connect, other clients
 """
 
 from exhume.analysis.assignors.group import Assigned, AssignorThrows, GroupAssignment, GroupSpec, MemberSpec, TopicPartition

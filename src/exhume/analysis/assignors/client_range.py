@@ -1,4 +1,4 @@
-"""The `range` assignor of consumers: of each topic a stretch of partitions for every subscriber.
+"""The `range` assignor of consumers: every subscriber of a topic gets a range of its partitions.
 
     0.10 - 2.3   subscribers by member id
     2.4 - 3.4    static members first
@@ -18,12 +18,12 @@ from exhume.analysis.assignors.racks import RackView, all_racks
 
 
 def range_by_member_id(spec: GroupSpec) -> GroupAssignment:
-    """`range` up to 2.3."""
+    """Assign as `range` up to 2.3."""
     return _without_racks(spec, by_member_id)
 
 
 def range_static_first(spec: GroupSpec) -> GroupAssignment:
-    """`range` of 2.4 to 3.4, and that of the coordinator since 3.9."""
+    """Assign as `range` of 2.4 to 3.4, and as that of the coordinator since 3.9."""
     return _without_racks(spec, static_first)
 
 
@@ -35,7 +35,7 @@ def _without_racks(spec: GroupSpec, order: Callable[[MemberSpec], Any]) -> Group
 
 
 def range_rack_aware(spec: GroupSpec) -> GroupAssignment:
-    """`range` since 3.5."""
+    """Assign as `range` since 3.5."""
     assigned: Assigned = {member.member_id: [] for member in spec.members}
     stretches = _stretches(spec, static_first, racked=True)
     uses_racks = any(stretch.racks_matter for stretch in stretches)
@@ -69,7 +69,7 @@ def _stretches(spec: GroupSpec, order: Callable[[MemberSpec], Any], *, racked: b
 
 
 class _Stretch:
-    """A topic that is being handed out: what is left of it, and how much each subscriber may still take."""
+    """A topic during assignment: its unassigned partitions, and how many each subscriber may still take."""
 
     def __init__(self, spec: GroupSpec, topic: str, subscribers: Sequence[MemberSpec], *, racked: bool) -> None:
         count = spec.partition_counts[topic]
@@ -78,7 +78,7 @@ class _Stretch:
         self.left = [(topic, partition) for partition in range(count)]
         self._racks = all_racks(spec, subscribers, [topic]) if racked else RackView()
         self.racks_matter = self._racks.matter()
-        #: Topics of the same shape are co-partitioned: the same subscribers, and as many partitions, which count only if one has a rack.
+        #: Topics of the same shape are co-partitioned: the same subscribers and, if a subscriber has a rack, the same number of partitions.
         self.shape = (
             tuple((member.member_id, member.rack_id or None) for member in subscribers),
             count if self._racks.member_racks else 0,
@@ -87,11 +87,11 @@ class _Stretch:
         self._taken = dict.fromkeys((member.member_id for member in subscribers), 0)
 
     def room(self, member: MemberSpec) -> int:
-        """How many partitions this member may still take."""
+        """Return how many partitions this member may still take."""
         return max(0, self._even_share + (self._extras > 0) - self._taken[member.member_id])
 
     def fits(self, member: MemberSpec, partition: TopicPartition) -> bool:
-        """True where a replica is in the member's rack, or it has none; also where racks do not matter for this topic alone."""
+        """True if a replica is in the member's rack, if the member has no rack, or if racks do not matter for this topic."""
         return not self._racks.mismatch(member.member_id, partition)
 
     def give(self, member: MemberSpec, partitions: Sequence[TopicPartition], assigned: Assigned) -> None:
@@ -103,7 +103,7 @@ class _Stretch:
         self.left = [partition for partition in self.left if partition not in gone]
 
     def hand_out(self, assigned: Assigned, *, in_rack: bool = False) -> None:
-        """Every subscriber in turn takes its share of what is left; with `in_rack`, only what fits."""
+        """Give every subscriber in turn its share of the unassigned partitions; with `in_rack`, only those that fit."""
         for member in self.subscribers:
             fitting = [partition for partition in self.left if not in_rack or self.fits(member, partition)]
             share = fitting[: self.room(member)]

@@ -1,4 +1,4 @@
-"""A group as the coordinator hands it to its assignors: members, topics and previous targets in the order of Java's tables."""
+"""A group as the coordinator gives it to its assignors: members, topics and previous targets in the order of Java's tables."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ Held = dict[str, list[int]]
 
 @dataclass(slots=True)
 class CoordinatorView:
-    """One question, looked at from the coordinator.
+    """The input of an assignor, as the coordinator sees it.
 
     Attributes:
-        question: as asked.
+        question: the input.
         members: in hash order.
-        topics: member id -> the topics of its subscription that exist, as a hash set of names has them.
+        topics: member id -> the existing topics of its subscription, in the order of a hash set of names.
         previous: member id -> its previous target.
     """
 
@@ -44,42 +44,42 @@ class CoordinatorView:
         return {topic: as_number_set(by_topic[topic]) for topic in hash_order(by_topic, self.topic_hash)}
 
     def topic_hash(self, topic: str) -> int:
-        """The hash code of a topic's id."""
+        """Return the hash code of a topic's id."""
         return uuid_hash(self.spec.topic_ids[topic])
 
     def partition_hash(self, partition: TopicPartition) -> int:
-        """TopicIdPartition.hashCode of 3.7 to 4.0."""
+        """Return TopicIdPartition.hashCode of 3.7 to 4.0."""
         return 31 * (31 + self.topic_hash(partition[0])) + partition[1]
 
     def record_hash(self, partition: TopicPartition) -> int:
-        """TopicIdPartition.hashCode since 4.1, where the class is a record."""
+        """Return TopicIdPartition.hashCode since 4.1, where the class is a record."""
         return 31 * self.topic_hash(partition[0]) + partition[1]
 
     def topic_order(self, topic: str) -> tuple[int, int]:
-        """What to sort topics by to have them as Uuid.compareTo has their ids."""
+        """Return the sort key that orders topics as Uuid.compareTo orders their ids."""
         most, least = struct.unpack(">qq", self.spec.topic_ids[topic])
         return most, least
 
     def subscribed(self) -> list[str]:
-        """Every topic that somebody subscribes to and that exists, each once, in the order of the members."""
+        """Return every existing topic that a member subscribes to, each once, in the order of the members."""
         return list(dict.fromkeys(topic for topics in self.topics.values() for topic in topics))
 
     def subscriptions_equal(self) -> bool:
-        """True where all members subscribe to the same names, whether they exist or not."""
+        """True if all members subscribe to the same names, existing or not."""
         return all(set(member.topics) == set(self.members[0].topics) for member in self.members)
 
     def partitions(self, topics: Sequence[str]) -> list[TopicPartition]:
-        """All partitions of these topics, in this order."""
+        """Return all partitions of these topics, in this order."""
         return [(topic, partition) for topic in topics for partition in range(self.spec.partition_counts[topic])]
 
 
 def as_number_set(numbers: Sequence[int]) -> list[int]:
-    """These numbers as a hash set that was made of them gives them back."""
+    """Return these numbers in the order of a hash set made from them."""
     return hash_order(numbers, number_hash, copied_set_capacity(len(numbers)))
 
 
 def plan_of(held: dict[str, Held]) -> GroupAssignment:
-    """The answer of an assignor of the coordinator. It is a set: topics and partitions are sorted."""
+    """Return the result of an assignor of the coordinator. It is a set: topics and partitions are sorted."""
     assigned: Assigned = {
         member_id: sorted((topic, partition) for topic, partitions in topics.items() for partition in partitions)
         for member_id, topics in held.items()

@@ -1,4 +1,4 @@
-"""What an assignor is asked, and what it answers."""
+"""The input and the result of an assignor."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from exhume.analysis.assignors.java_order import hash_order, sort_key, string_ha
 from exhume.analysis.topic_sizes import PartitionRacks
 
 TopicPartition = tuple[str, int]
-#: Member id -> what it is given, in the order in which Kafka's class lists it.
+#: Member id -> its partitions, in the order in which Kafka's class lists them.
 Assigned = dict[str, list[TopicPartition]]
 
 
@@ -19,13 +19,13 @@ class MemberSpec:
 
     Attributes:
         member_id: its id.
-        topics: what it subscribes to, in the order of the bytes.
-        group_instance_id: of a static member.
+        topics: its subscription, in the order of the bytes.
+        group_instance_id: the instance id of a static member.
         rack_id: its rack; None and "" both mean none.
-        owned: what it says that it owns, in the order of the bytes; for assignors of the coordinator, its previous target.
-        field_generation: the generation field of the subscription, since its version 2; None where there is none, or it is unknown.
-        user_data_generation: the generation in the user data; None where there is no user data, or none in it.
-        has_user_data: there is user data, even if it claims nothing.
+        owned: the partitions that it claims, in the order of the bytes; for assignors of the coordinator, its previous target.
+        field_generation: the generation field of the subscription, since its version 2; None if it is absent or unknown.
+        user_data_generation: the generation in the user data; None without user data, or without a generation in it.
+        has_user_data: True if the member sent user data, even if they claim nothing.
     """
 
     member_id: str
@@ -40,14 +40,14 @@ class MemberSpec:
 
 @dataclass(frozen=True, slots=True)
 class GroupSpec:
-    """One question to an assignor.
+    """The input of an assignor.
 
     Attributes:
         members: in the order of the JoinGroup response, as far as it is known; ids are unique.
-        partition_counts: of the topics that have metadata. A topic that is not here does not exist.
-        racks: of the replicas of every partition, for topics where they are known.
-        topic_ids: for assignors of the coordinator: the 16 bytes of each id. They decide ties.
-        assignable: for share groups: the partitions whose share state is initialized; None where that is so of all.
+        partition_counts: by topic, for topics with metadata. A topic that is not here does not exist.
+        racks: by topic, the racks of the replicas of every partition, where they are known.
+        topic_ids: for assignors of the coordinator, the 16 bytes of each id. They decide ties.
+        assignable: for share groups, the partitions with initialized share state; None if all have it.
     """
 
     members: Sequence[MemberSpec]
@@ -57,25 +57,25 @@ class GroupSpec:
     assignable: Mapping[str, Sequence[int]] | None = None
 
     def in_hash_order(self) -> list[MemberSpec]:
-        """The members as a HashMap by member id gives them back."""
+        """Return the members in the order of a HashMap by member id."""
         by_id = {member.member_id: member for member in self.members}
         return [by_id[member_id] for member_id in hash_order(by_id, string_hash)]
 
     def known_topics(self, member: MemberSpec) -> list[str]:
-        """The topics of this member that exist."""
+        """Return the existing topics of this member."""
         return [topic for topic in member.topics if topic in self.partition_counts]
 
 
 @dataclass(frozen=True, slots=True)
 class GroupAssignment:
-    """An answer: who is given what, and, of a cooperative assignor, what it took out of the plan again until its owner lets go of it."""
+    """The result of an assignor: partitions by member, and those that a cooperative assignor withholds until their owner releases them."""
 
     assigned: Assigned
     withheld: Mapping[str, Sequence[TopicPartition]] = field(default_factory=dict)
 
 
 class AssignorThrows(Exception):
-    """Kafka's class throws here: the leader fails, and no assignment comes of it.
+    """Kafka's class throws here: the leader fails and makes no assignment.
 
     Attributes:
         exception: the name of the Java exception.
@@ -87,12 +87,12 @@ class AssignorThrows(Exception):
 
 
 def static_first(member: MemberSpec) -> tuple[bool, bytes]:
-    """What to sort members by to have static ones first, by instance id, then the others by member id."""
+    """Return the sort key that puts static members first, by instance id, then the others by member id."""
     if member.group_instance_id is not None:
         return (False, sort_key(member.group_instance_id))
     return (True, sort_key(member.member_id))
 
 
 def by_member_id(member: MemberSpec) -> bytes:
-    """What to sort members by where static membership makes no difference."""
+    """Return the sort key where static membership makes no difference."""
     return sort_key(member.member_id)

@@ -1,8 +1,8 @@
-"""In which order Java's hash tables give their keys back.
+"""The order in which Java's hash tables return their keys.
 
-Assignors walk HashMaps and HashSets, so where loads tie this order decides who gets a partition. It follows from the hash codes of the
-keys, from the capacity that the table has grown to, and, inside a bucket, from the order of insertion. Buckets of eight or more keys
-that Java turns into trees are not told apart.
+Assignors iterate over HashMaps and HashSets. Where loads tie, this order decides which member gets a partition. It follows from the hash
+codes of the keys, from the capacity of the table, and, inside a bucket, from the order of insertion. Java turns buckets of eight or more
+keys into trees; this module does not.
 
 Source: HashMap, String.hashCode and String.compareTo of the Java platform; TopicPartition and Uuid, Kafka 0.10 to 4.3.
 """
@@ -21,13 +21,13 @@ _SMALLEST_CAPACITY = 16
 
 @lru_cache(maxsize=65_536)
 def sort_key(text: str) -> bytes:
-    """What to sort texts by to have them as String.compareTo has them: by UTF-16 units."""
+    """Return the sort key that orders texts as String.compareTo: by UTF-16 units."""
     return text.encode("utf-16-be", "surrogatepass")
 
 
 @lru_cache(maxsize=65_536)
 def string_hash(text: str) -> int:
-    """String.hashCode, as a signed 32-bit number."""
+    """Return String.hashCode, as a signed 32-bit number."""
     utf_16 = sort_key(text)
     value = 0
     for unit in struct.unpack(f">{len(utf_16) // 2}H", utf_16):
@@ -36,24 +36,24 @@ def string_hash(text: str) -> int:
 
 
 def partition_hash(partition: tuple[str, int]) -> int:
-    """TopicPartition.hashCode."""
+    """Return TopicPartition.hashCode."""
     topic, number = partition
     return 31 * (31 + number) + string_hash(topic)
 
 
 def uuid_hash(raw: bytes) -> int:
-    """Uuid.hashCode of these 16 bytes."""
+    """Return Uuid.hashCode of these 16 bytes."""
     both = int.from_bytes(raw[:8], "big") ^ int.from_bytes(raw[8:], "big")
     return (both >> 32) ^ (both & 0xFFFFFFFF)
 
 
 def number_hash(number: int) -> int:
-    """Integer.hashCode."""
+    """Return Integer.hashCode."""
     return number
 
 
 def grown_capacity(count: int, start: int = _SMALLEST_CAPACITY) -> int:
-    """The capacity of a table that began with `start` and has held `count` keys."""
+    """Return the capacity of a table that began with `start` and has held `count` keys."""
     capacity = start
     while 4 * count > 3 * capacity:
         capacity *= 2
@@ -61,15 +61,15 @@ def grown_capacity(count: int, start: int = _SMALLEST_CAPACITY) -> int:
 
 
 def computed_capacity(count: int, start: int = _SMALLEST_CAPACITY) -> int:
-    """The same of a table that is filled by computeIfAbsent, which looks whether to grow before it adds a key.
+    """Return the capacity of a table filled by computeIfAbsent, which grows before it adds a key.
 
-    It also puts a key in front of those of its bucket: give keys in reverse to have them in its order.
+    computeIfAbsent also inserts a key before the others of its bucket: pass keys in reverse to get its order.
     """
     return grown_capacity(max(count - 1, 0), start)
 
 
 def capacity_for(wanted: int) -> int:
-    """The capacity of a table that is made with an initial capacity: the next power of two."""
+    """Return the capacity of a table made with an initial capacity: the next power of two."""
     capacity = 1
     while capacity < wanted:
         capacity *= 2
@@ -77,12 +77,12 @@ def capacity_for(wanted: int) -> int:
 
 
 def copied_set_capacity(count: int) -> int:
-    """The capacity of a HashSet that is made of a collection."""
+    """Return the capacity of a HashSet made from a collection."""
     return grown_capacity(count, capacity_for(max(int(count / 0.75) + 1, _SMALLEST_CAPACITY)))
 
 
 def hash_order(keys: Iterable[Key], hash_of: Callable[[Key], int], capacity: int | None = None) -> list[Key]:
-    """These keys, given in the order of insertion, as a table gives them back; default: one that began small and grew."""
+    """Return these keys in the order of a table. Pass them in insertion order; default: a table that began small and grew."""
     listed: Sequence[Key] = list(dict.fromkeys(keys))
     mask = (grown_capacity(len(listed)) if capacity is None else capacity) - 1
 

@@ -1,6 +1,6 @@
-"""When racks matter, and who stands in the rack of a replica.
+"""When racks matter, and which members are in the rack of a replica.
 
-Racks count if members and replicas have one in common, unless every partition has a replica in every rack.
+Racks matter if a member and a replica share one, unless every partition has a replica in every rack.
 
 Source: AbstractPartitionAssignor.useRackAwareAssignment, Kafka 3.5 to 4.3.
 """
@@ -21,17 +21,17 @@ class RackView:
     partition_racks: Mapping[TopicPartition, frozenset[str]] = field(default_factory=dict)
 
     def matter(self) -> bool:
-        """True where members are to be near their partitions: not everybody is anyway, and somebody can."""
+        """True if racks decide: some member is in the rack of a replica, and not every partition has a replica in every rack."""
         everywhere = frozenset[str]().union(*self.partition_racks.values())
         return not everywhere.isdisjoint(self.member_racks.values()) and any(racks != everywhere for racks in self.partition_racks.values())
 
     def mismatch(self, member_id: str, partition: TopicPartition) -> bool:
-        """True where the member has a rack and the partition has no replica in it."""
+        """True if the member has a rack and no replica of the partition is in it."""
         rack = self.member_racks.get(member_id)
         return rack is not None and rack not in self.partition_racks.get(partition, ())
 
     def first_in_rack(self, partition: TopicPartition, member_ids: Sequence[str], start: int) -> int | None:
-        """The position of the first member, from `start` on and around, in a rack of this partition."""
+        """Return the position of the first member in a rack of this partition, searching from `start` and wrapping around."""
         racks = self.partition_racks.get(partition, frozenset())
         for step in range(len(member_ids)):
             position = (start + step) % len(member_ids)
@@ -40,13 +40,13 @@ class RackView:
         return None
 
     def members_in_racks(self, partition: TopicPartition) -> int:
-        """How many members stand in the racks of this partition."""
+        """Return how many members are in the racks of this partition."""
         racks = self.partition_racks.get(partition, frozenset())
         return sum(rack in racks for rack in self.member_racks.values())
 
 
 def all_racks(spec: GroupSpec, members: Iterable[MemberSpec], topics: Iterable[str]) -> RackView:
-    """The racks of these members, and of every partition of these topics."""
+    """Return the racks of these members, and of every partition of these topics."""
     return RackView(
         {member.member_id: member.rack_id for member in members if member.rack_id},
         {(topic, partition): _racks_of(spec, topic, partition) for topic in topics for partition in range(spec.partition_counts[topic])},
@@ -54,7 +54,7 @@ def all_racks(spec: GroupSpec, members: Iterable[MemberSpec], topics: Iterable[s
 
 
 def racks_that_matter(spec: GroupSpec, members: Iterable[MemberSpec], topics: Iterable[str]) -> RackView:
-    """The same, or nothing where racks do not matter."""
+    """Return the racks of these members and topics, or none if racks do not matter."""
     racks = all_racks(spec, members, topics)
     return racks if racks.matter() else RackView()
 

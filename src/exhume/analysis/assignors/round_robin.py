@@ -1,4 +1,4 @@
-"""The `roundrobin` assignor of consumers: all partitions of all topics in a row, dealt out in turn.
+"""The `roundrobin` assignor of consumers: it gives the partitions of all topics to members in turn.
 
     0.10 - 2.3   members by member id
     2.4 -        static members first
@@ -16,12 +16,12 @@ from exhume.analysis.assignors.java_order import sort_key
 
 
 def round_robin_by_member_id(spec: GroupSpec) -> GroupAssignment:
-    """`roundrobin` up to 2.3."""
+    """Assign as `roundrobin` up to 2.3."""
     return _dealt(spec, by_member_id)
 
 
 def round_robin_static_first(spec: GroupSpec) -> GroupAssignment:
-    """`roundrobin` since 2.4."""
+    """Assign as `roundrobin` since 2.4."""
     return _dealt(spec, static_first)
 
 

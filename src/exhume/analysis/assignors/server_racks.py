@@ -1,4 +1,4 @@
-"""Racks as the coordinator 3.7 takes them into account; no later one does.
+"""Racks as the coordinator of 3.7 uses them; no later release does.
 
 Source: AbstractUniformAssignmentBuilder.RackInfo, Kafka 3.7.
 """
@@ -17,7 +17,7 @@ class ServerRacks:
     """The racks of a group.
 
     Attributes:
-        matter: whether racks count here.
+        matter: True if racks count here.
     """
 
     def __init__(self, view: CoordinatorView, topics: Sequence[str]) -> None:
@@ -40,17 +40,17 @@ class ServerRacks:
         return self._racks.partition_racks[partition]
 
     def mismatch(self, member_id: str, partition: TopicPartition) -> bool:
-        """True unless a replica is in the rack of this member: one without a rack is nowhere near."""
+        """True unless a replica is in the rack of this member. A member without a rack always mismatches."""
         rack = self.rack_of(member_id)
         return rack is None or rack not in self._racks.partition_racks.get(partition, ())
 
     def by_members_in_rack(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
-        """Those of these partitions that somebody is near to, first those with few such members."""
+        """Return the partitions with a replica in the rack of a member, those with the fewest such members first."""
         near = [partition for partition in partitions if self._near.get(partition)]
         return sorted(near, key=lambda each: (len(self._near[each]), self._view.topic_order(each[0]), each[1]))
 
     def members_near(self, partition: TopicPartition, held: Mapping[str, Held]) -> list[str]:
-        """The members in a rack of this partition, those that hold least first; equal ones as the last call for it left them."""
+        """Return the members in a rack of this partition, sorted by load; members with equal load keep the order of the last call."""
 
         def size(member_id: str) -> int:
             if member_id not in held:

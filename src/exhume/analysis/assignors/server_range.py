@@ -1,6 +1,6 @@
 """The `range` assignor of the coordinator.
 
-    3.7 - 3.8   sticky: of each topic members keep their lowest partitions, up to an equal share
+    3.7 - 3.8   sticky: members keep their lowest partitions of each topic, up to an equal share
     3.9 -       not sticky: the same as that of consumers since 2.4 (`client_range.range_static_first`)
 
 Source: RangeAssignor of the group coordinator, Kafka 3.7 to 4.3.
@@ -13,7 +13,7 @@ from exhume.analysis.assignors.group import GroupAssignment, GroupSpec
 
 
 def range_sticky(spec: GroupSpec) -> GroupAssignment:
-    """`range` of the coordinators 3.7 and 3.8."""
+    """Assign as `range` of the coordinators 3.7 and 3.8."""
     view = CoordinatorView(spec)
     held: dict[str, Held] = {member.member_id: {} for member in view.members}
     for topic in view.subscribed():

@@ -1,8 +1,8 @@
 """The `simple` assignor of the coordinator for share groups, whose members share partitions.
 
-    3.9 - 4.0   everybody gets everything it subscribes to
-    4.1         a partition for each member by the hash of its id, what members had, the rest in turn
-    4.2 -       as many members for each partition, and as many partitions for each member; where subscriptions differ, for each topic
+    3.9 - 4.0   every member gets every partition of its topics
+    4.1         a partition for each member by the hash of its id, then its previous partitions, then the rest in turn
+    4.2 -       the same number of members for each partition and of partitions for each member; per topic where subscriptions differ
 
 Source: SimpleAssignor, SimpleHomogeneousAssignmentBuilder and SimpleHeterogeneousAssignmentBuilder, Kafka 3.9 to 4.3.
 """
@@ -22,7 +22,7 @@ Key = TypeVar("Key", TopicPartition, int)
 
 
 def simple_3_9(spec: GroupSpec) -> GroupAssignment:
-    """`simple` of the coordinators 3.9 and 4.0."""
+    """Assign as `simple` of the coordinators 3.9 and 4.0."""
     view = CoordinatorView(spec)
     return plan_of(
         {member_id: {topic: list(range(spec.partition_counts[topic])) for topic in topics} for member_id, topics in view.topics.items()}
@@ -30,7 +30,7 @@ def simple_3_9(spec: GroupSpec) -> GroupAssignment:
 
 
 def simple_4_1(spec: GroupSpec) -> GroupAssignment:
-    """`simple` of the coordinator 4.1."""
+    """Assign as `simple` of the coordinator 4.1."""
     view = CoordinatorView(spec)
     holders: dict[TopicPartition, list[str]] = {}
     for member_id, topics in view.previous.items():
@@ -68,7 +68,7 @@ def _equal_4_1(view: CoordinatorView, before: dict[TopicPartition, list[str]]) -
                 turn = 0
                 if not turns:
                     raise AssignorThrows("PartitionAssignorException", "Inconsistent number of member IDs")
-            # One more than is due, since hashes may collide.
+            # One more than the share, because hashes may collide.
             if len(held[turns[turn]]) <= most:
                 held[turns[turn]].add(partition)
                 given.add(partition)
@@ -114,7 +114,7 @@ def _by_hash(member_id: str, partitions: Sequence[TopicPartition]) -> TopicParti
 
 
 def _assignable(view: CoordinatorView, topics: Sequence[str]) -> list[TopicPartition]:
-    """The partitions of these topics whose share state is initialized."""
+    """Return the partitions of these topics with initialized share state."""
     assignable = view.spec.assignable
     return [(topic, number) for topic, number in view.partitions(topics) if assignable is None or number in assignable.get(topic, ())]
 
@@ -128,7 +128,7 @@ def _plan(view: CoordinatorView, held: dict[str, set[TopicPartition]]) -> GroupA
 
 
 def simple_4_2(spec: GroupSpec) -> GroupAssignment:
-    """`simple` of the coordinator since 4.2."""
+    """Assign as `simple` of the coordinator since 4.2."""
     view = CoordinatorView(spec)
     held: dict[str, set[TopicPartition]] = {
         member_id: {(topic, number) for topic, numbers in topics.items() for number in numbers}
@@ -154,7 +154,7 @@ def simple_4_2(spec: GroupSpec) -> GroupAssignment:
         members = [position for position, member_id in enumerate(ids) if topic in view.topics[member_id]]
         of_topic: _Shares[int] = _Shares([number for _, number in _assignable(view, [topic])], members, number_hash)
         for position, member_id in enumerate(ids):
-            # Also of members that no longer subscribe: they are due nothing, and lose it.
+            # Members that no longer subscribe count too: their share is zero, so they lose the topic.
             of_topic.enter(position, view.previous[member_id].get(topic, ()))
         of_topic.run()
         for position, member_id in enumerate(ids):
@@ -165,7 +165,7 @@ def simple_4_2(spec: GroupSpec) -> GroupAssignment:
 
 @dataclass(slots=True)
 class _Shares(Generic[Key]):
-    """Partitions that are shared evenly among members, which are known by their position in hash order."""
+    """Partitions shared evenly among members. A member is its position in hash order."""
 
     partitions: Sequence[Key]
     members: Sequence[int]
@@ -187,13 +187,13 @@ class _Shares(Generic[Key]):
         return self._by_member
 
     def enter(self, position: int, partitions: Iterable[Key]) -> None:
-        """What a member holds before."""
+        """Enter the partitions that a member owned before."""
         for partition in partitions:
             self._by_partition.setdefault(partition, {})[position] = None
             self._by_member.setdefault(position, {})[partition] = None
 
     def run(self) -> None:
-        """Take from members that hold too much, then of partitions that too many share; then fill up."""
+        """Take partitions from members with too many, then members from partitions with too many, then fill up."""
         for position, partitions in self._by_member.items():
             for partition in hash_order(partitions, self.hash_of):
                 if len(partitions) <= self._due.get(position, 0):

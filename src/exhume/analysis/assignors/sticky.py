@@ -1,16 +1,16 @@
-"""The `sticky` and `cooperative-sticky` assignors of consumers, era by era.
+"""The `sticky` and `cooperative-sticky` assignors of consumers, version by version.
 
     0.11 - 2.2      every claim is kept; a topic without metadata makes the leader fail
     2.3             claims have a generation, the newest one counts
-    2.4.0 - 2.5.0   balanced by moving partitions, always
-    2.5.1 - 2.8.0   equal subscriptions are filled up to quotas; two claims to one partition are both honoured (KAFKA-12984)
+    2.4.0 - 2.5.0   always balanced by moving partitions
+    2.5.1 - 2.8.0   equal subscriptions are filled up to quotas; two claims to one partition both count (KAFKA-12984)
     2.8.1 - 2.8.2   two claims of one generation cancel each other; cooperative members state their generation
     3.0.0 - 3.3.2   equal subscriptions by quotas from the start
     3.4.1           the newest claim counts for each partition (KAFKA-14639)
     3.5.2 - 3.7.0   racks count; members that differ by one are balanced (KAFKA-15106)
-    3.7.1 -         what is owned is sorted before it is cut (KAFKA-16277); racks never hide who has to give up (KAFKA-15170)
+    3.7.1 -         owned partitions are sorted before the surplus is cut (KAFKA-16277); racks never hide the old owner (KAFKA-15170)
 
-A cooperative assignor takes out of its plan what another member still owns. That is all of it: nothing is changed behind it.
+A cooperative assignor removes from its plan the partitions that another member still owns. It changes nothing else.
 
 Source: AbstractStickyAssignor, StickyAssignor and CooperativeStickyAssignor, Kafka 0.11 to 4.3.
 """
@@ -24,7 +24,7 @@ from exhume.analysis.assignors.group import Assigned, AssignorThrows, GroupAssig
 from exhume.analysis.assignors.java_order import hash_order, partition_hash, sort_key, string_hash
 from exhume.analysis.assignors.racks import RackView, racks_that_matter
 from exhume.analysis.assignors.sticky_balance import Balance
-from exhume.analysis.assignors.sticky_claims import Ownership, StickyVersion, believed, claim_of, second_claim_of
+from exhume.analysis.assignors.sticky_claims import Ownership, StickyVersion, accepted_claims, claim_of, second_claim_of
 from exhume.analysis.assignors.sticky_quotas import Transfers, by_quotas, filled
 from exhume.codecs.embedded.consumer import NO_GENERATION
 
@@ -40,10 +40,10 @@ ERA_3_7 = replace(ERA_3_5, sorts_owned=True)
 
 
 def sticky(spec: GroupSpec, version: StickyVersion, *, cooperative: bool) -> GroupAssignment:
-    """The plan of this era; with `cooperative`, without what others still have to let go of.
+    """Return the plan of this version; with `cooperative`, without the partitions that their owners still have to release.
 
     Raises:
-        AssignorThrows: Kafka's class does.
+        AssignorThrows: Kafka's class throws.
     """
     subscribed = {topic for member in spec.members for topic in member.topics}
     unknown = sorted(subscribed.difference(spec.partition_counts))
@@ -51,7 +51,7 @@ def sticky(spec: GroupSpec, version: StickyVersion, *, cooperative: bool) -> Gro
         raise AssignorThrows("NullPointerException", f"no metadata of topic {unknown[0]}")
     spec = GroupSpec(spec.members, {topic: count for topic, count in spec.partition_counts.items() if topic in subscribed}, spec.racks)
     members = spec.in_hash_order()
-    ownership = believed(spec, members, version, cooperative=cooperative) if version.constrained != "no" else Ownership()
+    ownership = accepted_claims(spec, members, version, cooperative=cooperative) if version.constrained != "no" else Ownership()
     racks = racks_that_matter(spec, members, spec.partition_counts) if version.is_rack_aware else RackView()
     if version.constrained == "quotas" and ownership.subscriptions_equal:
         assigned, transfers = by_quotas(spec, ownership, version, racks)
@@ -74,7 +74,7 @@ def sticky(spec: GroupSpec, version: StickyVersion, *, cooperative: bool) -> Gro
 
 
 def _handed_over(members: Sequence[MemberSpec], assigned: Assigned) -> Transfers:
-    """What one member is given that it does not own, while one that owns it is not given it."""
+    """Return the partitions that move: the plan gives them to one member, and another member owns them."""
     owned = {member.member_id: set(member.owned) for member in members}
     added = {
         partition: member_id for member_id, partitions in assigned.items() for partition in partitions if partition not in owned[member_id]
@@ -86,7 +86,7 @@ def _handed_over(members: Sequence[MemberSpec], assigned: Assigned) -> Transfers
 def _balanced_by_topic(
     spec: GroupSpec, members: Sequence[MemberSpec], ownership: Ownership, version: StickyVersion, racks: RackView, *, cooperative: bool
 ) -> Assigned:
-    """Since 3.0: what claims came to is kept where it may be. Of older claims, the newest is where a partition may go back to."""
+    """Assign as since 3.0: members keep the partitions of valid claims; a partition may return to its newest older claimant."""
     previous: dict[TopicPartition, tuple[int, str]] = {}
     for member in members:
         claim = claim_of(member, version, cooperative=cooperative)
@@ -108,11 +108,14 @@ def _balanced_by_topic(
         kept += allowed
     everything = balance.every_partition()
     owners = {partition: member_id for partition, (_, member_id) in previous.items()}
-    return balance.run(everything, _behind(everything, sorted(kept, key=balance.partition_order)), owners, revokes=revokes)
+    return balance.run(everything, _not_kept(everything, sorted(kept, key=balance.partition_order)), owners, revokes=revokes)
 
 
-def _behind(everything: Sequence[TopicPartition], kept: Sequence[TopicPartition]) -> list[TopicPartition]:
-    """What is not kept. Both are walked in step, so that behind a kept partition that does not exist nothing counts as kept any more."""
+def _not_kept(everything: Sequence[TopicPartition], kept: Sequence[TopicPartition]) -> list[TopicPartition]:
+    """Return the partitions that are not kept.
+
+    As in Kafka, one pass compares both lists in step: after a kept partition that does not exist, no partition counts as kept.
+    """
     walk = iter(kept)
     expected = next(walk, None)
     left = []
@@ -127,7 +130,7 @@ def _behind(everything: Sequence[TopicPartition], kept: Sequence[TopicPartition]
 def _balanced_by_partition(
     spec: GroupSpec, members: Sequence[MemberSpec], ownership: Ownership, version: StickyVersion, *, cooperative: bool
 ) -> Assigned:
-    """Up to 2.8: of each partition the newest claim counts, the one before it is where it may go back to."""
+    """Assign as up to 2.8: the newest claim to each partition counts; the partition may return to the claimant before."""
     previous: dict[TopicPartition, str] = {}
     if version.knows_generations:
         claims: dict[TopicPartition, dict[int, str]] = {}
@@ -171,13 +174,13 @@ def _balanced_by_partition(
 
 
 def _all_alike(spec: GroupSpec, members: Sequence[MemberSpec]) -> bool:
-    """True where every member can be given every partition, or the like."""
+    """True if all members have the same existing topics."""
     known = [frozenset(spec.known_topics(member)) for member in members]
     return all(topics == known[0] for topics in known)
 
 
 def _from_the_fullest(everything: Sequence[TopicPartition], held: Assigned, contested: Sequence[TopicPartition]) -> list[TopicPartition]:
-    """Partitions one by one from the member that has most left, those that somebody else had before first; then those of nobody."""
+    """Return partitions one by one from the member with most left, contested ones first; then the partitions without an owner."""
     exists = set(everything)
     remaining = {member_id: [each for each in partitions if each in exists] for member_id, partitions in held.items()}
     order = []
@@ -192,6 +195,6 @@ def _from_the_fullest(everything: Sequence[TopicPartition], held: Assigned, cont
 
 
 def _as_leaders_list(spec: GroupSpec, members: Sequence[MemberSpec]) -> list[TopicPartition]:
-    """All partitions by topic, topics as the leader's set of all subscriptions has them."""
+    """Return all partitions by topic, in the order of the leader's set of all subscriptions."""
     topics = hash_order((topic for member in members for topic in member.topics), string_hash)
     return [(topic, partition) for topic in topics for partition in range(spec.partition_counts.get(topic, 0))]

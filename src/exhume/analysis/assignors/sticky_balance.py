@@ -1,4 +1,4 @@
-"""The sticky assignors where subscriptions differ, and up to 2.5.0 always: keep what can be kept, then move about what is out of balance.
+"""The sticky assignors where subscriptions differ (up to 2.5.0: always): keep what is valid, then move partitions until balanced.
 
 Source: AbstractStickyAssignor.generalAssign and GeneralAssignmentBuilder, Kafka 2.4 to 4.3.
 """
@@ -14,7 +14,7 @@ from exhume.analysis.assignors.racks import RackView
 
 
 class Balance:
-    """An assignment that is being balanced.
+    """An assignment while it is balanced.
 
     Attributes:
         held: member id -> its partitions, in the order in which it got them.
@@ -37,12 +37,12 @@ class Balance:
         self._is_balanced: bool | None = None
 
     def every_partition(self) -> list[TopicPartition]:
-        """Every partition, those of topics with few subscribers first."""
+        """Return every partition, those of topics with few subscribers first."""
         topics = sorted(self._subscribers, key=lambda topic: (len(self._subscribers[topic]), sort_key(topic)))
         return [(topic, partition) for topic in topics for partition in range(self._counts[topic])]
 
     def partition_order(self, partition: TopicPartition) -> tuple[int, bytes, int]:
-        """What `every_partition` is sorted by."""
+        """Return the sort key of `every_partition`."""
         return len(self._subscribers[partition[0]]), sort_key(partition[0]), partition[1]
 
     def run(
@@ -53,9 +53,10 @@ class Balance:
         *,
         revokes: bool,
     ) -> Assigned:
-        """Give `unassigned` away, then move partitions of `everything` about; `previous` are owners of a generation before the last.
+        """Assign the `unassigned` partitions, then move partitions of `everything`. `previous` maps partitions to owners of older
+        generations.
 
-        `revokes`: something was taken from a member that it may not keep; then new partitions are not balanced by themselves first.
+        `revokes`: a member lost a partition that it may not keep; then new partitions are not balanced separately first.
         """
         self._by_size = sorted(self._place(member_id) for member_id in self.held)
         began_empty = self._by_size[-1][0] == 0
@@ -100,13 +101,13 @@ class Balance:
         return len(partitions) < self._room(member_id) or any(topic in shared for topic, _ in partitions)
 
     def _room(self, member_id: str) -> int:
-        """How many partitions a member could have at most."""
+        """Return the most partitions that a member could own."""
         topics = self._topics[member_id]
         return sum(self._counts.values()) if len(topics) == len(self._counts) else sum(self._counts[topic] for topic in topics)
 
     def _size(self, member_id: str | None) -> int:
         if member_id is None or member_id not in self.held:
-            raise AssignorThrows("NullPointerException", "a partition is with nobody who takes part in balancing")
+            raise AssignorThrows("NullPointerException", "the owner of a partition does not take part in balancing")
         return len(self.held[member_id])
 
     def _move(self, partitions: Sequence[TopicPartition], previous: Mapping[TopicPartition, str]) -> bool:
@@ -122,10 +123,10 @@ class Balance:
             moved_any = True
 
     def _better(self, partition: TopicPartition, previous: Mapping[TopicPartition, str]) -> bool:
-        """Move a partition where that is better: to a previous owner, or to the smallest member that subscribes to its topic."""
+        """Move a partition where that improves the balance: to a previous owner, or to the smallest member that subscribes to its topic."""
         holder = self.holder.get(partition)
         if partition in previous and self._size(holder) > self._size(previous[partition]) + 1:
-            # Whether the previous owner still subscribes to the topic is not looked at.
+            # Kafka does not check that the previous owner still subscribes to the topic.
             self._reassign(partition, previous[partition])
             return True
         subscribers = self._subscribers[partition[0]]
@@ -156,10 +157,10 @@ class Balance:
 
     def _balanced(self) -> bool:
         if self._is_balanced is None:
-            self._is_balanced = self._look_whether_balanced()
+            self._is_balanced = self._find_balanced()
         return self._is_balanced
 
-    def _look_whether_balanced(self) -> bool:
+    def _find_balanced(self) -> bool:
         if self._by_size[0][0] >= self._by_size[-1][0] - 1:
             return True
         holders = {partition: member_id for member_id, partitions in self.held.items() for partition in partitions}
@@ -176,16 +177,16 @@ class Balance:
 
 
 class _Moves:
-    """What moved in this run. A move that undoes another one of the same topic moves that one's partition back instead."""
+    """The moves of this run. If a move reverses another one of the same topic, that partition moves back instead."""
 
     def __init__(self) -> None:
         self._route: dict[TopicPartition, tuple[str, str]] = {}
         self._by_topic: dict[str, dict[tuple[str, str], dict[TopicPartition, None]]] = {}
-        # Java's sets do not shrink: what they once held decides their order.
+        # Java's sets do not shrink: the most keys they ever held decide their order.
         self._largest: dict[tuple[str, tuple[str, str]], int] = {}
 
     def instead_of(self, partition: TopicPartition, source: str, to: str) -> TopicPartition:
-        """The partition to move from `source` to `to`: this one, or one of its topic that came the other way."""
+        """Return the partition to move from `source` to `to`: this one, or one of its topic that moved the opposite way."""
         origin = self._route[partition][0] if partition in self._route else source
         reverse = self._by_topic.get(partition[0], {}).get((to, origin))
         if not reverse:
@@ -212,6 +213,6 @@ class _Moves:
 
 
 def _spread(held: Assigned) -> int:
-    """The sum of the differences of all pairs of sizes."""
+    """Return the sum of the differences of all pairs of sizes."""
     sizes = sorted(len(partitions) for partitions in held.values())
     return sum(size * (2 * position - len(sizes) + 1) for position, size in enumerate(sizes))

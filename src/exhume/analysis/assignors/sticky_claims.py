@@ -1,7 +1,7 @@
-"""Whose claims to what they owned the sticky assignors believe, era by era.
+"""The claims of members that the sticky assignors accept, version by version.
 
-A member of `sticky` claims by its user data, one of `cooperative-sticky` by the owned partitions in its subscription. Claims carry a
-generation, and the eras differ in what they make of claims of several generations, and of two members that claim one partition.
+A member of `sticky` claims partitions in its user data, a member of `cooperative-sticky` by the owned partitions in its subscription.
+Claims carry a generation. The versions differ in how they treat claims of several generations, and two claims to one partition.
 
 Source: AbstractStickyAssignor.allSubscriptionsEqual, StickyAssignor.memberData and CooperativeStickyAssignor.memberData, Kafka 2.4 to 4.3.
 """
@@ -18,19 +18,19 @@ from exhume.codecs.embedded.consumer import NO_GENERATION
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StickyVersion:
-    """What an era of the sticky assignors does.
+    """The behaviour of a version of the sticky assignors.
 
     Attributes:
-        constrained: how equal subscriptions are served: not told apart, filled up to a quota, or by quotas from the start.
-        conflicts: what happens to two claims: both are honoured, the newest generation counts and equal ones cancel each other, or
-            that is decided for each partition, against the member that was looked at last, or against the one that holds it.
+        constrained: how equal subscriptions are handled: like any other, filled up to a quota, or by quotas from the start.
+        conflicts: the treatment of two claims: both count; or the newest generation counts and equal ones cancel each other; or each
+            partition decides alone, against the member visited last or against its holder.
         knows_generations: claims have generations. Before, every claim is kept, and a topic without metadata makes the leader fail.
-        places_new_first: partitions of nobody are balanced by themselves first.
+        places_new_first: partitions without an owner are balanced separately first.
         reads_cooperative_user_data: cooperative members have their generation in the user data, too.
-        reads_generation_field: the generation field of the subscription is read where it is there.
+        reads_generation_field: the generation field of the subscription counts where it is present.
         is_rack_aware: racks count.
-        sorts_owned: what is owned is sorted before what is too much is cut off, and who has to give a partition up is remembered.
-        tolerates_one: members that differ by one are balanced; before, that was looked at only where the extremes differ by more.
+        sorts_owned: owned partitions are sorted before the surplus is cut, and the member that gives a partition up is remembered.
+        tolerates_one: members that differ by one are balanced; before, only if the extremes differ by more.
     """
 
     constrained: Literal["no", "filled", "quotas"]
@@ -46,7 +46,7 @@ class StickyVersion:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What a member claims; no generation where it states none."""
+    """The claim of a member; the generation is None if the member states none."""
 
     partitions: tuple[TopicPartition, ...]
     generation: int | None
@@ -54,14 +54,14 @@ class Claim:
 
 @dataclass(slots=True)
 class Ownership:
-    """What the claims of all members come to.
+    """The accepted claims of all members.
 
     Attributes:
         owned: member id -> partitions, in the order of the bytes.
         contested: partitions that two members of one generation claim.
-        subscriptions_equal: every member subscribes to the same topics.
-        newest_generation: of all claims.
-        read: members whose user data was read so far. Up to 2.8 nobody rewinds it for a second reading.
+        subscriptions_equal: True if every member subscribes to the same topics.
+        newest_generation: the newest of all claims.
+        read: members whose user data was read. Up to 2.8 Kafka does not rewind the buffer for a second reading.
     """
 
     owned: Assigned = field(default_factory=dict)
@@ -72,7 +72,7 @@ class Ownership:
 
 
 def claim_of(member: MemberSpec, version: StickyVersion, *, cooperative: bool) -> Claim:
-    """What this member claims, as this era reads it."""
+    """Return the claim of this member, as this version reads it."""
     if not cooperative:
         return Claim(member.owned, member.user_data_generation)
     if version.reads_generation_field and member.field_generation is not None:
@@ -81,7 +81,7 @@ def claim_of(member: MemberSpec, version: StickyVersion, *, cooperative: bool) -
 
 
 def second_claim_of(member: MemberSpec, version: StickyVersion, *, cooperative: bool, read: set[str]) -> Claim:
-    """The same on a second reading of what was `read` before, up to 2.8: user data has no bytes left then."""
+    """Return the claim on the second reading of the members in `read`, up to 2.8: the buffer of their user data is at its end."""
     claim = claim_of(member, version, cooperative=cooperative)
     if member.member_id not in read:
         return claim
@@ -91,8 +91,8 @@ def second_claim_of(member: MemberSpec, version: StickyVersion, *, cooperative: 
     return Claim(claim.partitions, NO_GENERATION if has_user_data else None)
 
 
-def believed(spec: GroupSpec, members: Sequence[MemberSpec], version: StickyVersion, *, cooperative: bool) -> Ownership:
-    """Who owns what, and whether all subscriptions are equal. Members in hash order."""
+def accepted_claims(spec: GroupSpec, members: Sequence[MemberSpec], version: StickyVersion, *, cooperative: bool) -> Ownership:
+    """Return the accepted claims, and whether all subscriptions are equal. Pass members in hash order."""
     ownership = Ownership()
     ledger = _Newest(ownership, version) if version.conflicts in ("both", "newest") else _ByPartition(ownership, version, members)
     first_topics: set[str] = set()
@@ -113,7 +113,7 @@ def believed(spec: GroupSpec, members: Sequence[MemberSpec], version: StickyVers
 
 
 class _Newest:
-    """Only claims of the newest generation count."""
+    """The claims of the newest generation alone count."""
 
     def __init__(self, ownership: Ownership, version: StickyVersion) -> None:
         self._ownership = ownership
@@ -157,7 +157,7 @@ class _Newest:
 
 
 class _ByPartition:
-    """For each partition the newest claim counts. Of the earlier claimant, the generation field alone is looked at."""
+    """The newest claim to each partition counts. For the earlier claimant, only the generation field counts."""
 
     def __init__(self, ownership: Ownership, version: StickyVersion, members: Sequence[MemberSpec]) -> None:
         self._ownership = ownership

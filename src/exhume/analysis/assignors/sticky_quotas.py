@@ -1,7 +1,7 @@
-"""The sticky assignors where all members subscribe to the same topics: everybody gets the same number of partitions, or one more.
+"""The sticky assignors where all members subscribe to the same topics: every member gets the same number of partitions, or one more.
 
-    2.5.1 - 2.8   `filled`: everybody keeps up to the larger share; members below the smaller one are filled, in the end from the fullest
-    3.0 -         `by_quotas`: so many members keep the larger share, the others the smaller one, and what is left is dealt out
+    2.5.1 - 2.8   `filled`: members keep up to the larger share; members below the smaller one are filled, at the end from the fullest
+    3.0 -         `by_quotas`: a fixed number of members keep the larger share, the others the smaller; the rest goes out in turn
 
 Source: AbstractStickyAssignor.constrainedAssign and ConstrainedAssignmentBuilder, Kafka 2.5.1 to 4.3.
 """
@@ -17,7 +17,7 @@ from exhume.analysis.assignors.java_order import sort_key
 from exhume.analysis.assignors.racks import RackView
 from exhume.analysis.assignors.sticky_claims import Ownership, StickyVersion
 
-#: Partitions that another member still has to let go of -> the member that waits for them.
+#: Partitions that another member still has to release -> the member that waits for them.
 Transfers = dict[TopicPartition, str]
 
 
@@ -27,7 +27,7 @@ def _every_partition(spec: GroupSpec) -> list[TopicPartition]:
 
 
 def filled(spec: GroupSpec, ownership: Ownership) -> tuple[Assigned, Transfers]:
-    """The plan of 2.5.1 to 2.8."""
+    """Return the plan of 2.5.1 to 2.8."""
     partitions = _every_partition(spec)
     least, extras = divmod(len(partitions), len(ownership.owned))
     most = least + (extras > 0)
@@ -85,7 +85,7 @@ def filled(spec: GroupSpec, ownership: Ownership) -> tuple[Assigned, Transfers]:
 
 
 def by_quotas(spec: GroupSpec, ownership: Ownership, version: StickyVersion, racks: RackView) -> tuple[Assigned, Transfers]:
-    """The plan of 3.0 and later."""
+    """Return the plan of 3.0 and later."""
     partitions = _every_partition(spec)
     least, extras = divmod(len(partitions), len(ownership.owned))
     shares = _Shares(ownership, version, racks, least, least + (extras > 0), extras)
@@ -103,7 +103,10 @@ def by_quotas(spec: GroupSpec, ownership: Ownership, version: StickyVersion, rac
 
 
 def _not_kept(partitions: list[TopicPartition], assigned: Assigned) -> list[TopicPartition]:
-    """What nobody keeps. Both sides are walked in step, so that behind a kept partition that does not exist everything counts as free."""
+    """Return the partitions that no member keeps.
+
+    As in Kafka, one pass compares both lists in step: after a kept partition that does not exist, every partition counts as free.
+    """
     kept = iter(sorted((each for listed in assigned.values() for each in listed), key=lambda each: (sort_key(each[0]), each[1])))
     expected = next(kept, None)
     left = []
@@ -117,7 +120,7 @@ def _not_kept(partitions: list[TopicPartition], assigned: Assigned) -> list[Topi
 
 @dataclass(slots=True)
 class _Shares:
-    """Who has how much: `below` the smaller share, or exactly at it and free to take one more."""
+    """The members by load: `below` the smaller share, or exactly at it and free to take one more."""
 
     ownership: Ownership
     version: StickyVersion
@@ -133,7 +136,7 @@ class _Shares:
     _given_up: dict[TopicPartition, str] = field(default_factory=dict)
 
     def keep(self, member_id: str) -> None:
-        """Let a member keep what it owns, up to the share that it may have."""
+        """Let a member keep what it owns, up to its share."""
         owned = self.ownership.owned[member_id]
         fitting = [partition for partition in owned if not self.racks.mismatch(member_id, partition)]
         if self.version.sorts_owned:
@@ -165,7 +168,7 @@ class _Shares:
             self.may_take_one.clear()
 
     def deal_in_rack(self, left: list[TopicPartition]) -> list[TopicPartition]:
-        """Give partitions to members in one of their racks; what comes back fits nobody who has room."""
+        """Give partitions to members in one of their racks. Returns the partitions that fit no member with room."""
         rest = []
         turn = 0
         for partition in left:
@@ -188,7 +191,7 @@ class _Shares:
         return rest
 
     def _fill_in_rack(self, member_id: str) -> bool:
-        """True where one partition more fills this member up to the smaller share: it is no longer below."""
+        """Fill this member by one. True if that reaches the smaller share: the member is no longer below."""
         count = len(self.assigned[member_id]) + 1
         if count < self.least:
             return False
@@ -198,7 +201,7 @@ class _Shares:
         return True
 
     def deal(self, left: list[TopicPartition]) -> None:
-        """Deal the rest out in turn: to those below their share, then one each to those who may take one."""
+        """Give out the rest in turn: to members below their share, then one each to members that may take one."""
         turn = 0
         for partition in left:
             if turn >= len(self.below):
@@ -227,7 +230,7 @@ class _Shares:
             self.transfers[partition] = member_id
 
     def verify(self) -> None:
-        """Kafka's own check that everybody has what is due."""
+        """Run Kafka's own check that every member has its share."""
         if not self.below:
             return
         if self.over != self.extras:

@@ -1,7 +1,7 @@
-"""What must hold of any assignment, whoever made it: for groups whose assignor cannot be run again from the log.
+"""Rules for any assignment, for groups whose assignor cannot be run from the log.
 
-Kafka Streams and Kafka Connect decide by what the offsets topic does not have (topologies, lags, the list of connectors), and other
-clients decide in their own way. Of these only the structure is checked. Every function returns sentences about what does not hold.
+Kafka Streams and Kafka Connect decide by data that the offsets topic does not have (topologies, lags, the list of connectors). Other
+clients decide in their own way. Only their structure can be checked. The functions `…_faults` yield a sentence for each broken rule.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ Work = tuple[str, int]
 
 
 def unbalanced_by(members: Sequence[Member], held: Mapping[str, Sequence[TopicPartition]], *, by_topic: bool) -> int | None:
-    """How many partitions more than one apart members are that subscribe to the same topics; 0 where they are as equal as can be.
+    """Return the largest difference in size between members with the same subscription, less one; 0 if they are as equal as possible.
 
-    `by_topic`: of each topic, as `range` promises; else over all. None where subscriptions differ, which promises nothing of the kind.
+    `by_topic`: per topic, as `range` promises; else over all topics. None where subscriptions differ: sizes may differ too.
     """
     subscriptions = {frozenset(member.subscribed_topics or ()) for member in members}
     if not members or (len(subscriptions) > 1 and not by_topic):
@@ -41,30 +41,30 @@ def unbalanced_by(members: Sequence[Member], held: Mapping[str, Sequence[TopicPa
 
 
 def streams_info(member: Member) -> Mapping[str, Any] | None:
-    """What the leader of a classic group of Kafka Streams told a member besides its partitions; None where its tasks cannot be read."""
+    """Return the Streams data that the leader of a classic group sent to a member; None if its tasks cannot be read."""
     info = None if member.assignment is None else member.assignment.user_data
     is_read = info is not None and info.kind == "streams_assignment_info" and "active_tasks" in info.value
     return info.value if info is not None and is_read else None
 
 
 def streams_may_follow_up(members: Iterable[Member]) -> bool:
-    """Whether the leader may have asked for a rebalance at once, to give away what somebody has to let go of first.
+    """True if the leader may have requested a rebalance at once, to assign what a member has to release first.
 
-    Before version 7 it has no word for that.
+    Before version 7 the data have no field for that.
     """
     infos = [info for info in map(streams_info, members) if info is not None]
     return any(not info.get("next_rebalance_ms") for info in infos)
 
 
-def streams_oddities(members: Iterable[Member]) -> Iterator[str]:
-    """Of a classic group of Kafka Streams: tasks that two members run, tasks that do not fit their partitions, errors of the leader."""
+def streams_faults(members: Iterable[Member]) -> Iterator[str]:
+    """Yield the faults of a classic Streams group: tasks on two members, tasks that do not fit their partitions, errors of the leader."""
     runs: dict[Any, list[str]] = {}
     for member in members:
         info = streams_info(member)
         if info is None:
             continue
         if info.get("error_code"):
-            yield f"the leader told member {member.member_id} error {info['error_code']}"
+            yield f"the leader sent error {info['error_code']} to member {member.member_id}"
         tasks = [(task["subtopology"], task["partition"]) for task in info["active_tasks"]]
         partitions = sorted(member.assigned or ())
         if len(tasks) != len(partitions):
@@ -78,8 +78,8 @@ def streams_oddities(members: Iterable[Member]) -> Iterator[str]:
             yield f"task {subtopology}_{partition} is active on {len(ids)} members: {', '.join(ids)}"
 
 
-def streams_group_oddities(members: Iterable[Member]) -> Iterator[str]:
-    """Of a streams group: tasks that are active twice, and standby or warm-up copies beside the active task."""
+def streams_group_faults(members: Iterable[Member]) -> Iterator[str]:
+    """Yield the faults of a streams group: tasks that are active twice, and standby or warm-up copies on the member of the active task."""
     active: Counter[tuple[str, int]] = Counter()
     for member in members:
         active.update(member.active_tasks)
@@ -91,9 +91,9 @@ def streams_group_oddities(members: Iterable[Member]) -> Iterator[str]:
 
 
 def connect_running(member: Member) -> list[Work] | None:
-    """What a Connect worker runs after this round: all that it was assigned, or since version 1 (allocation - revoked) + assigned.
+    """Return the work of a Connect worker after this round: its assignment, or since version 1 (allocation - revoked) + assigned.
 
-    None where its bytes cannot be read.
+    None if its bytes cannot be read.
     """
     assignment = member.assignment
     if assignment is None or assignment.kind != "connect_assignment":
@@ -108,7 +108,7 @@ def connect_running(member: Member) -> list[Work] | None:
 
 
 def _allocation(member: Member) -> list[Work] | None:
-    """What a Connect worker said that it ran when it joined; None where that cannot be read."""
+    """Return the work that a Connect worker reported when it joined; None if that cannot be read."""
     state = member.subscription
     if state is None or state.kind != "connect_config_state":
         return None
@@ -119,30 +119,33 @@ def _allocation(member: Member) -> list[Work] | None:
 
 
 def connect_is_settled(members: Iterable[Member]) -> bool:
-    """Whether nothing is being revoked or delayed: then workers run about as much. An eager leader gives everything away at once."""
-    told = [member.assignment.value for member in members if member.assignment is not None]
-    return not any(value.get("revoked") or value.get("delay_ms") for value in told)
+    """True if the leader revokes and delays nothing: then workers run about the same number. An eager leader assigns everything at once."""
+    values = [member.assignment.value for member in members if member.assignment is not None]
+    return not any(value.get("revoked") or value.get("delay_ms") for value in values)
 
 
-def connect_oddities(members: Sequence[Member]) -> Iterator[str]:
-    """Of a Connect group: errors, workers that follow different leaders, work that two workers run, revocations of what a worker has not,
-    and how unequal the workers are.
+def connect_faults(members: Sequence[Member]) -> Iterator[str]:
+    """Yield the faults of a Connect group.
+
+    They are errors, workers that follow different leaders, work that runs on two workers, revocations of work that a worker does not run,
+    and
+    unequal numbers of connectors or tasks.
     """
     payloads: list[Payload] = [
         member.assignment for member in members if member.assignment and member.assignment.kind == "connect_assignment"
     ]
     for error in sorted({payload.value["error"] for payload in payloads} - {0}):
-        yield f"the leader told workers error {error}: nobody gets work until they have the same configuration"
+        yield f"the leader sent error {error} to the workers: no worker gets work until all have the same configuration"
     leaders = sorted({payload.value["leader_url"] for payload in payloads})
     if len(leaders) > 1:
-        yield f"workers were told of {len(leaders)} leaders: {', '.join(leaders)}"
+        yield f"workers follow {len(leaders)} leaders: {', '.join(leaders)}"
     running = {member.member_id: work for member in members if (work := connect_running(member)) is not None}
     counts = Counter(chain.from_iterable(running.values()))
     for (connector, task), count in sorted(counts.items()):
         if count > 1:
             yield f"{_spelt(connector, task)} runs on {count} workers"
     for member in members:
-        for connector, task in _revoked_in_vain(member):
+        for connector, task in _revoked_but_not_running(member):
             yield f"worker {member.member_id} has to give up {_spelt(connector, task)}, which it does not run"
     if connect_is_settled(members) and len(running) > 1:
         for kind, sizes in (
@@ -153,7 +156,7 @@ def connect_oddities(members: Sequence[Member]) -> Iterator[str]:
                 yield f"workers run between {min(sizes)} and {max(sizes)} {kind}, though nothing is being revoked or delayed"
 
 
-def _revoked_in_vain(member: Member) -> list[Work]:
+def _revoked_but_not_running(member: Member) -> list[Work]:
     assignment, before = member.assignment, _allocation(member)
     if assignment is None or assignment.kind != "connect_assignment" or before is None:
         return []
@@ -161,7 +164,7 @@ def _revoked_in_vain(member: Member) -> list[Work]:
 
 
 def connect_delay_ms(members: Iterable[Member]) -> int:
-    """How long lost work stays unassigned on purpose; 0 where it does not."""
+    """Return how long lost work stays unassigned on purpose; 0 if it does not."""
     return max((member.assignment.value.get("delay_ms") or 0 for member in members if member.assignment is not None), default=0)
 
 

@@ -1,8 +1,8 @@
 """The `uniform` assignor of the coordinator where all members subscribe to the same topics.
 
-    3.7          everybody keeps an equal share, one more while there are extras; the rest goes round, first to members in a rack of it
-    3.8 - 4.0    one more for the first members in hash order; who lacks some is filled up, one after the other
-    4.1 -        one more stays with who has it; else it goes to the last members in hash order (KAFKA-18688)
+    3.7          members keep an equal share, plus one while there are extras; the rest goes out in turn, first to members in its rack
+    3.8 - 4.0    one more for the first members in hash order; members below their share are filled up, one after the other
+    4.1 -        a member keeps its extra partition; other extras go to the last members in hash order (KAFKA-18688)
 
 Source: OptimizedUniformAssignmentBuilder (3.7) and UniformHomogeneousAssignmentBuilder, Kafka 3.7 to 4.3.
 """
@@ -18,7 +18,7 @@ from exhume.analysis.assignors.server_racks import ServerRacks
 
 
 def filled_one_by_one(view: CoordinatorView, *, keeps_extras: bool) -> GroupAssignment:
-    """The targets of 3.8 and later; `keeps_extras`: those of 4.1 and later."""
+    """Return the targets of 3.8 and later; with `keeps_extras`, those of 4.1 and later."""
     topics = view.topics[view.members[0].member_id]
     if not topics:
         return plan_of({member.member_id: {} for member in view.members})
@@ -54,7 +54,7 @@ def filled_one_by_one(view: CoordinatorView, *, keeps_extras: bool) -> GroupAssi
 
 
 def dealt_in_turn(view: CoordinatorView) -> GroupAssignment:
-    """The targets of 3.7."""
+    """Return the targets of 3.7."""
     deal = _Deal(view)
     if deal.topics:
         deal.keep()
@@ -93,7 +93,7 @@ class _Deal:
                 self._give(member.member_id, each)
             if len(fitting) <= self._share:
                 self._room[member.member_id] = self._share - len(fitting)
-        # Java's table does not shrink when members are filled.
+        # Java's table does not shrink when members leave it.
         self._capacity = grown_capacity(len(self._room))
 
     def give_in_rack(self) -> None:

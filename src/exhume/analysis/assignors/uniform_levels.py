@@ -1,4 +1,4 @@
-"""The `uniform` assignor of the coordinator since 4.0 where subscriptions differ: topic by topic, loads are levelled.
+"""The `uniform` assignor of the coordinator since 4.0 where subscriptions differ: it levels loads topic by topic.
 
 Source: UniformHeterogeneousAssignmentBuilder, Kafka 4.0 to 4.3.
 """
@@ -14,7 +14,7 @@ _SWEEPS = 16
 
 
 def levelled(view: CoordinatorView) -> GroupAssignment:
-    """The targets of 4.0 and later."""
+    """Return the targets of 4.0 and later."""
     levels = _Levels(view)
     if levels.topics:
         levels.keep()
@@ -24,7 +24,7 @@ def levelled(view: CoordinatorView) -> GroupAssignment:
 
 
 class _Levels:
-    """Who holds what, by the position of members in hash order; nobody is None."""
+    """The owner of each partition, as the position of a member in hash order; None without an owner."""
 
     def __init__(self, view: CoordinatorView) -> None:
         self._view = view
@@ -50,7 +50,7 @@ class _Levels:
         return held
 
     def keep(self) -> None:
-        """Everybody keeps what it still subscribes to."""
+        """Let every member keep its partitions of topics that it still subscribes to."""
         for position, member in enumerate(self._view.members):
             for topic, partitions in self._view.previous[member.member_id].items():
                 if topic in self._view.topics[member.member_id]:
@@ -61,7 +61,7 @@ class _Levels:
                         self._owner[topic][partition] = position
 
     def fill(self) -> None:
-        """What nobody holds goes to the subscribers that hold least."""
+        """Give partitions without an owner to the subscribers with the fewest."""
         for topic in self.topics:
             ladder = _Ladder(self._sizes, self._subscribers[topic])
             for partition, owner in enumerate(self._owner[topic]):
@@ -69,7 +69,7 @@ class _Levels:
                     self._assign(topic, partition, ladder.next_least())
 
     def balance(self) -> None:
-        """Sweep over the topics until a whole sweep changes nothing, or often enough."""
+        """Sweep over the topics until a sweep changes nothing, or the limit of sweeps is reached."""
         shared = [topic for topic in self.topics if len(self._subscribers[topic]) >= 2]
         last_change: int | None = None
         for _ in range(_SWEEPS):
@@ -113,9 +113,9 @@ class _Levels:
 
 
 class _Ladder:
-    """The subscribers of a topic by load, climbed from both ends: one step from below fills, one from above empties.
+    """The subscribers of a topic by load, used from both ends: the least loaded take a partition, the most loaded give one.
 
-    The load of members between the two steps is what it was; who stands on a step is walked through in turn.
+    `_low` and `_high` are the loads at both ends. Members between them still have their first load; members at an end take turns.
     """
 
     def __init__(self, sizes: Sequence[int], members: Sequence[int]) -> None:
@@ -132,7 +132,7 @@ class _Ladder:
         return self._high - self._low <= 1
 
     def next_least(self) -> int:
-        """Who takes the next partition."""
+        """Return the member that takes the next partition."""
         if self._next_low >= self._low_end:
             self._low += 1
             while self._low_end < len(self._members) and self._sizes[self._members[self._low_end]] == self._low:
@@ -142,7 +142,7 @@ class _Ladder:
         return self._members[self._next_low - 1]
 
     def next_most(self) -> int | None:
-        """Who gives the next one; None where nobody is left."""
+        """Return the member that gives the next partition; None if no member is left."""
         if self._next_high < self._high_start:
             if self._high_end <= self._high_start and self._high_start > 0:
                 self._high = self._sizes[self._members[self._high_start - 1]]
@@ -157,7 +157,7 @@ class _Ladder:
         return self._members[self._next_high + 1]
 
     def exclude_most(self) -> None:
-        """Who came last from `next_most` has nothing to give: it is not asked again."""
+        """Exclude the last member from `next_most`: it has no partition to give."""
         self._high_end -= 1
-        asked, last = self._next_high + 1, self._high_end
-        self._members[asked], self._members[last] = self._members[last], self._members[asked]
+        excluded, last = self._next_high + 1, self._high_end
+        self._members[excluded], self._members[last] = self._members[last], self._members[excluded]

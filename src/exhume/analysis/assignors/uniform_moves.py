@@ -1,4 +1,4 @@
-"""The `uniform` assignor of the coordinators 3.7 to 3.9 where subscriptions differ: partition by partition, then moved about.
+"""The `uniform` assignor of the coordinators 3.7 to 3.9 where subscriptions differ: assign each partition, then move partitions.
 
 Source: GeneralUniformAssignmentBuilder (3.7, with racks) and UniformHeterogeneousAssignmentBuilder (3.8 and 3.9).
 """
@@ -14,7 +14,7 @@ from exhume.analysis.assignors.server_racks import ServerRacks
 
 
 def moved_about(view: CoordinatorView, *, rack_aware: bool) -> GroupAssignment:
-    """The targets of 3.8 and 3.9; with `rack_aware`, those of 3.7."""
+    """Return the targets of 3.8 and 3.9; with `rack_aware`, those of 3.7."""
     moving = _Moving(view, rack_aware=rack_aware)
     if moving.topics:
         moving.keep()
@@ -32,7 +32,7 @@ class _Moving:
             for topic in view.topics[member.member_id]:
                 self._subscribers.setdefault(topic, []).append(member.member_id)
         self.topics = hash_order(self._subscribers, view.topic_hash)
-        # 3.7 has no target for a member whose topics do not exist, and stumbles over it.
+        # 3.7 has no target for a member whose topics do not exist, and fails on it.
         self.held: dict[str, Held] = {member.member_id: {} for member in view.members if view.topics[member.member_id] or not rack_aware}
         self._racks = ServerRacks(view, self.topics) if rack_aware else None
         self._uses_racks = self._racks is not None and self._racks.matter
@@ -46,7 +46,7 @@ class _Moving:
         self._owner: dict[TopicPartition, str] = {}
         self._owner_elsewhere: dict[TopicPartition, str] = {}
         self._kept: set[TopicPartition] = set()
-        #: Members that can still take a partition, by size.
+        #: The members that can still take a partition, by size.
         self._open = sorted(self._place(member_id) for member_id in self._sizes if self._has_room(member_id))
         self._moves: dict[TopicPartition, tuple[str, str]] = {}
 
@@ -131,7 +131,7 @@ class _Moving:
                 raise AssignorThrows("NullPointerException", f"none of the topics of member {member.member_id} exists")
             if not self._has_room(member.member_id) and not any(topic in shared for topic in self.held[member.member_id]):
                 self._close(member.member_id)
-        # What is moved leaves the list of the next round.
+        # A moved partition leaves the list of the next round.
         self._left = dict.fromkeys(partition for partition in self._all if partition[0] in shared)
         modified = bool(self._left)
         while modified:
@@ -144,7 +144,7 @@ class _Moving:
 
     def _is_balanced(self) -> bool:
         if not self._open:
-            raise AssignorThrows("NoSuchElementException", "nobody can take another partition")
+            raise AssignorThrows("NoSuchElementException", "no member can take another partition")
         if self._open[0][0] >= self._open[-1][0] - 1:
             return True
         for size, _, member_id in self._open:
@@ -190,7 +190,7 @@ class _Moving:
         if known is None:
             self._moves[partition] = (source, to)
         elif known[1] == source:
-            # Kafka's check is the wrong way round: a partition that moves for the second time makes it throw.
+            # Kafka's check is inverted: a partition that moves for the second time makes it throw.
             reason = "Mismatch in partition movement record with respect to partition ownership during a rebalance"
             raise AssignorThrows("PartitionAssignorException", reason)
         elif known[0] != to:

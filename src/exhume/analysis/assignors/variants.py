@@ -1,7 +1,7 @@
-"""Every era of every assignor: who runs it, in which releases, and what decides its answer.
+"""Every version of every assignor: its side, its releases, and the input that decides its result.
 
-An era is one that the answers of Kafka's own classes tell apart; `asked` are the releases whose classes were asked. Releases between two
-eras that were not asked (3.4.0, 3.5.0 and 3.5.1 of the sticky assignors) count as those before them.
+Kafka's own classes give different results in different versions. `asked` lists the releases whose classes were run. Other releases between
+two versions (3.4.0, 3.5.0 and 3.5.1 of the sticky assignors) count as the version before them.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from exhume.analysis.assignors.sticky import sticky
 from exhume.analysis.assignors.sticky_claims import StickyVersion
 from exhume.analysis.assignors.uniform import uniform_3_7, uniform_3_8, uniform_4_0, uniform_4_1
 
-#: Who computes assignments: the leader of a classic group, or the coordinator for a consumer or a share group.
+#: The side that computes assignments: the leader of a classic group, or the coordinator of a consumer or a share group.
 Side = Literal["client", "consumer", "share"]
 Need = Literal["instance ids", "racks", "owned partitions", "generations", "topic ids"]
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """An era of an assignor.
+    """A version of an assignor.
 
     Attributes:
         assignor: its name, as groups and members state it.
-        side: who runs it.
+        side: the side that runs it.
         first: the first release.
         last: the last release; None: the newest ones.
-        asked: releases whose own classes were asked.
-        needs: what decides the answer, besides subscriptions and partition counts.
-        run: answers a question; raises `AssignorThrows` where Kafka's class throws.
+        asked: the releases whose own classes were run.
+        needs: the input that decides the result, besides subscriptions and partition counts.
+        run: computes a result; raises `AssignorThrows` where Kafka's class throws.
     """
 
     assignor: str
@@ -51,12 +51,12 @@ class Variant:
 
     @property
     def releases(self) -> str:
-        """The releases, for people: `2.4-3.4`, `3.5 and later`."""
+        """Return the releases in words: `2.4-3.4`, `3.5 and later`."""
         return spelt_span(self.first, self.last)
 
     @property
     def title(self) -> str:
-        """What this is, for people: `range of Java clients 2.4-3.4`."""
+        """Return the title in words: `range of Java clients 2.4-3.4`."""
         who = {"client": "Java clients", "consumer": "the coordinator", "share": "the coordinator"}[self.side]
         return f"{self.assignor} of {who} {self.releases}"
 
@@ -115,19 +115,19 @@ VARIANTS: list[Variant] = [
 
 
 def spelt_span(first: str, last: str | None) -> str:
-    """A span of releases, for people; no last one: the newest."""
+    """Return a span of releases in words; `last` None is the newest release."""
     if last is None:
         return f"{first} and later"
     return first if first == last else f"{first}-{last}"
 
 
 def variants_of(side: Side, assignor: str | None = None) -> list[Variant]:
-    """The eras of this side, oldest first; of one assignor, where it is named."""
+    """Return the versions of this side, oldest first; with `assignor`, of that one only."""
     return [variant for variant in VARIANTS if variant.side == side and assignor in (None, variant.assignor)]
 
 
 def variant_for(side: Side, assignor: str, release: str) -> Variant | None:
-    """The era that this release belongs to; None where the release has no such assignor."""
+    """Return the version that this release has; None if the release has no such assignor."""
     wanted = _as_numbers(release)
     fitting = [variant for variant in variants_of(side, assignor) if _as_numbers(variant.first) <= wanted]
     return fitting[-1] if fitting else None
