@@ -259,4 +259,4 @@ def test_state_at_a_moment_says_in_words_how_complete_the_past_is(tmp_path: Path
 
     assert run(["state", str(tmp_path), "--at-time", "1500", "--clock", "append", "--group", "billing"]) == 0
 
-    assert "how complete the past is, by groups: 1 certain" in capsys.readouterr().err
+    assert "completeness by group: 1 certain" in capsys.readouterr().err

@@ -117,8 +117,8 @@ def test_a_classic_group_after_a_failover(lab: Path) -> None:
     page = explained(lab / "failover" / "broker-2", "checkout", release="2.8.2")
 
     assert "a classic group of consumers (protocol range)" in said(page, "what_it_is")
-    assert "holds it as Stable in generation 2, by record 7" in said(page, "state")
-    assert "checkout-4 at 10.0.0.4 has orders 5" in said(page, "members")
+    assert "has the group in state Stable, in generation 2, by record 7" in said(page, "state")
+    assert "checkout-4 at 10.0.0.4 owns orders 5" in said(page, "members")
     assert "Generation 2, record 7 of 2024-01-08 08:00:55.000Z: checkout-4@10.0.0.4 joined; 4 members; 1 partition moved" in said(
         page, "rebalances"
     )
@@ -129,7 +129,9 @@ def test_the_same_group_before_the_fourth_member_came(lab: Path) -> None:
     place = lab / "failover" / "broker-2"
     page = explained(place, "checkout", at_time_ms=1_704_700_840_000, release="2.8.2")
 
-    assert "As of record 6 of 2024-01-08 08:00:30.000Z a coordinator of 2.8.2 holds it as Stable in generation 1" in said(page, "state")
+    assert "As of record 6 of 2024-01-08 08:00:30.000Z a coordinator of 2.8.2 has the group in state Stable, in generation 1" in said(
+        page, "state"
+    )
     assert "3 members" in said(page, "members")
     assert page["next"][0]["next_command"] == (
         f"exhume state {shell_word(str(place))} --group checkout --release 2.8.2 --at-time 1704700840000"
@@ -148,10 +150,10 @@ def test_what_waits_for_a_transaction_and_what_was_aborted(lab: Path) -> None:
 def test_a_reconciliation_that_is_stuck(lab: Path) -> None:
     page = explained(lab / "consumer-groups", "scoring")
 
-    assert "a consumer group: its coordinator shares the partitions out" in said(page, "what_it_is")
-    assert "holds it as Reconciling, at group epoch 2" in said(page, "state")
-    assert "scorer-2 waits for orders 1, 3, 5, which scorer-1 still has" in said(page, "members")
-    assert "2 members never settled in it" in said(page, "rebalances")
+    assert "a consumer group: its coordinator assigns the partitions" in said(page, "what_it_is")
+    assert "has the group in state Reconciling, at group epoch 2" in said(page, "state")
+    assert "scorer-2 waits for orders 1, 3, 5, which scorer-1 still owns" in said(page, "members")
+    assert "2 members did not reconcile" in said(page, "rebalances")
 
 
 def test_groups_that_are_gone_and_one_that_began_anew(lab: Path) -> None:
@@ -161,9 +163,9 @@ def test_groups_that_are_gone_and_one_that_began_anew(lab: Path) -> None:
     deleted = next(row for row in campaign["state"] if "deleted by a request" in row["sentence"])
     assert deleted["confidence"] == "likely"
     assert deleted["not_excluded"]
-    assert "campaign-1 was the last that the log has, gone with record 7" in said(campaign, "members")
-    assert "It was removed once before, and began anew" in said(returns, "what_it_is")
-    assert "3 generations of 2 lives" in said(returns, "rebalances")
+    assert "the last in the log was campaign-1, until record 7" in said(campaign, "members")
+    assert "It was removed once before and created again" in said(returns, "what_it_is")
+    assert "3 generations of the group, which was removed and created again once" in said(returns, "rebalances")
 
 
 def test_a_group_that_began_anew_with_the_generation_that_it_ended_with_had_two_lives(tmp_path: Path) -> None:
@@ -174,7 +176,9 @@ def test_a_group_that_began_anew_with_the_generation_that_it_ended_with_had_two_
         3 08:30 GM g gen=2 {A: t → t-0; B: t → t-1}
     """
 
-    assert "3 generations of 2 lives" in said(explained(Story(story).write(tmp_path), "g"), "rebalances")
+    assert "3 generations of the group, which was removed and created again once" in said(
+        explained(Story(story).write(tmp_path), "g"), "rebalances"
+    )
 
 
 def test_in_front_of_its_first_record_nothing_is_said_of_what_the_group_is(tmp_path: Path) -> None:
@@ -182,7 +186,7 @@ def test_in_front_of_its_first_record_nothing_is_said_of_what_the_group_is(tmp_p
 
     page = explained(tmp_path, "g", at_offset=0)
 
-    assert "the log has no record of it: its first one comes later" in said(page, "state")
+    assert "the log has no record of the group: its first record is later" in said(page, "state")
     assert "It was" not in said(page, "what_it_is")
 
 
@@ -203,7 +207,7 @@ def test_a_moment_behind_what_aborts_the_load_is_told_as_where_the_log_is_cut_of
         assert said(moment, section) == said(cut, section)
     assert "As of record 9 of 2024-01-08 08:20:00.000Z a coordinator" in said(moment, "state")
     assert "At the end of the log a coordinator" in said(cut, "state")
-    assert "the load is aborted at record 4" in said(moment, "state")
+    assert "its load is aborted at record 4" in said(moment, "state")
 
 
 def test_a_group_that_was_converted_had_generations_and_epochs(tmp_path: Path) -> None:
@@ -212,15 +216,15 @@ def test_a_group_that_was_converted_had_generations_and_epochs(tmp_path: Path) -
         1 08:10 GM g = X | CG5 g A {t} | CG3 g epoch=1 | CG6 g target-epoch=1 | CG8 g A epoch=1 own{t:[0]}
     """
 
-    assert "2 generations and epochs of it" in said(explained(Story(story).write(tmp_path), "g"), "rebalances")
+    assert "2 generations and epochs of the group" in said(explained(Story(story).write(tmp_path), "g"), "rebalances")
 
 
 def test_a_group_that_is_nothing_but_offsets(lab: Path) -> None:
     page = explained(lab / "active-groups", "export")
 
-    assert "It is nothing but its offsets" in said(page, "what_it_is")
+    assert "It is a group of committed offsets alone" in said(page, "what_it_is")
     assert "members" not in page
-    assert "orders 0 is at 5, committed last by record 0" in said(page, "commits")
+    assert "orders 0 is at 5, last committed by record 0" in said(page, "commits")
 
 
 def test_a_rewind_names_both_records_and_the_command_that_undoes_it(tmp_path: Path) -> None:
@@ -232,7 +236,7 @@ def test_a_rewind_names_both_records_and_the_command_that_undoes_it(tmp_path: Pa
     row = explained(tmp_path, "billing")["odd"][0]
 
     assert row["sentence"].startswith("orders 0 was set back from 900 to 500 by record 2 of ")
-    assert row["sentence"].endswith("; it is at 700 now")
+    assert row["sentence"].endswith("; it is now at 700")
     assert (row["first_record_offset"], row["last_record_offset"], row["confidence"]) == (0, 2, "proof")
     assert row["next_command"] == f"exhume reset-plan {tmp_path} --group billing --before-rewind --output table"
 
@@ -243,7 +247,7 @@ def test_nothing_odd_is_said_of_a_key_that_was_removed_and_committed_anew(tmp_pa
         log.append([tombstone(commit("billing", "orders", 0, 0))], timestamp_ms=T0_MS + 1000)
         log.append([commit("billing", "orders", 0, 500)], timestamp_ms=T0_MS + 2000)
 
-    assert "No committed offset went back" in said(explained(tmp_path, "billing"), "odd")
+    assert "No commit in the log set an offset back" in said(explained(tmp_path, "billing"), "odd")
 
 
 def test_a_storm_of_rebalances(tmp_path: Path) -> None:
@@ -259,7 +263,7 @@ def test_a_storm_of_rebalances(tmp_path: Path) -> None:
 
     text = said(explained(tmp_path, "billing"), "rebalances")
 
-    assert "A storm from record 0" in text
+    assert "Rebalance storm since record 0" in text
     assert "39 generations in 13 minutes" in text
     assert "b@b" in text
 
@@ -271,7 +275,7 @@ def test_a_moment_in_front_of_the_first_record_of_the_group(tmp_path: Path) -> N
 
     page = explained(tmp_path, "billing", at_offset=0)
 
-    assert "the log has no record of it: its first one comes later" in said(page, "state")
+    assert "the log has no record of the group: its first record is later" in said(page, "state")
     assert "commits" not in page
 
 

@@ -63,7 +63,7 @@ def test_an_expired_offset_names_its_rule_its_times_and_both_records() -> None:
 
     assert answer["records"] == [1, 7]
     assert "since_commit" in answer["sentence"]
-    assert "it was due from 2026-11-21" in answer["sentence"]
+    assert "it was due at 2026-11-21" in answer["sentence"]
     assert "a request" in answer["not_excluded"]
 
 

@@ -1,4 +1,4 @@
-"""Members of classic groups, each decoded once however often its bytes come."""
+"""Members of classic groups. Bytes that come often are decoded once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MAX_CACHED_BYTES = 4096
 
 
 def classic_group(key: bytes, value: bytes) -> tuple[Fields, dict[str, Member]] | None:
-    """The fields of a group metadata value, and its members by id; None where nothing of it can be read."""
+    """Return the fields of a group metadata value, and its members by id; None if it cannot be read."""
     cut = split_group_metadata(value)
     if cut is not None:
         protocol_type, protocol = cut.front.get("protocol_type"), cut.front.get("protocol")
@@ -56,7 +56,7 @@ def _member(protocol_type: str | None, protocol: str | None, fields: Fields) -> 
 
 
 def member_of(fields: Mapping[str, Any], subscription: Subscription, assignment: Assignment) -> Member:
-    """The member with these fields, as the layout has them, that sent and got this."""
+    """Return the member with these fields of the layout, this subscription and this assignment."""
     session_timeout_ms, rebalance_timeout_ms = fields["session_timeout_ms"], fields.get("rebalance_timeout_ms")
     return Member(
         fields["member_id"],
@@ -65,7 +65,7 @@ def member_of(fields: Mapping[str, Any], subscription: Subscription, assignment:
         client_host=fields["client_host"],
         rack_id=subscription.rack_id,
         session_timeout_ms=session_timeout_ms,
-        # Version 0 has none: coordinators take the session timeout for it.
+        # Version 0 has no rebalance timeout: coordinators use the session timeout.
         rebalance_timeout_ms=session_timeout_ms if rebalance_timeout_ms is None else rebalance_timeout_ms,
         subscribed_topics=subscription.topics,
         assigned=assignment.assigned,
@@ -79,7 +79,7 @@ def member_of(fields: Mapping[str, Any], subscription: Subscription, assignment:
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """What a subscription says."""
+    """The decoded fields of a subscription."""
 
     payload: Payload
     topics: tuple[str, ...] | None
@@ -90,7 +90,7 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What an assignment says; None where nothing tells. `owned` is what it gives, each once."""
+    """The decoded fields of an assignment; None for unknown ones. `owned` are its partitions, each once."""
 
     payload: Payload
     assigned: tuple[TopicPartition, ...] | None
@@ -101,13 +101,13 @@ class Assignment:
 
 
 def read_subscription(protocol_type: str | None, protocol: str | None, raw: bytes) -> Subscription:
-    """What this subscription says, sent by a member of a group of this protocol type and protocol."""
+    """Decode the subscription of a member of a group of this protocol type and protocol."""
     is_kept = len(raw) <= _MAX_CACHED_BYTES
     return (_cached_subscription if is_kept else _cached_subscription.__wrapped__)(protocol_type, protocol, raw)
 
 
 def read_assignment(protocol_type: str | None, protocol: str | None, raw: bytes) -> Assignment:
-    """What this assignment says, made for a member of a group of this protocol type and protocol."""
+    """Decode the assignment of a member of a group of this protocol type and protocol."""
     is_kept = len(raw) <= _MAX_CACHED_BYTES
     return (_cached_assignment if is_kept else _cached_assignment.__wrapped__)(protocol_type, protocol, raw)
 
@@ -129,5 +129,5 @@ def _cached_assignment(protocol_type: str | None, protocol: str | None, raw: byt
     payload = decode_assignment(protocol_type, protocol, raw)
     if payload.kind == "consumer_assignment":
         return Assignment(payload, tuple(assigned_partitions(payload)))
-    # No bytes at all: the leader left this member out.
+    # Empty bytes: the leader left this member out.
     return Assignment(payload, () if payload.kind == "empty" and protocol_type == "consumer" else None)

@@ -1,22 +1,22 @@
-"""How much a log still knows of a moment in its past: a grade for every group.
+"""The completeness of a log at a past moment: a grade for every group.
 
-Compaction removes a record when a later one of its key exists, wherever that one lies. At the end of the log nothing is lost by that; at
-a moment before it, the record that counted then may be gone. Those that are there are right: while a record of a key is there, no later
-one of the same key has been removed. But a key may be missing altogether. So a grade says
+Compaction removes a record when a later one of its key exists, anywhere in the log. At the end of the log that loses nothing. At an earlier
+moment, the record that counted then may be gone. A record that is left is right: while a record of a key exists, compaction has not removed
+a later one of the same key. But a key may be missing completely. The grades are
 
-    certain    what is shown is all there was
-    at_least   every offset, member and assignment that is shown was so; there may have been more, and where the group's own record is
-               missing, its epochs and its state are those of a group that never had one
-    unknown    nothing can be said: the group shows only behind the moment, or damage took records of the time before it
+    certain    the state is complete
+    at_least   every offset, member and assignment in the state existed; there may have been more, and without the group's own record its
+               epochs and its state are those of a group that never had one
+    unknown    the group has records only after the moment, or damage destroyed records before it
 
-Every offset was once given to a record, so missing ones can be counted. They do not matter for a group if nothing can have taken them that
-was not in force at the moment already: no transaction that ended behind it, whose pending commits may have been removed as aborted or
-outdone; no pending commit of the group, which takes the one that still held; and, unless the cleaner has not come past the moment, no
-later record of the group, and no gap behind the moment that may have been one. A row without a group stands for those of which no record
-at all may be left.
+Every offset was once given to a record, so missing ones can be counted. They do not matter for a group if only records that were in force
+at the moment can have replaced them. That is not certain in these cases: a transaction ended after the moment, and its pending commits may
+have been removed as aborted or replaced; the group has a pending commit, which replaces the valid one; and, unless the cleaner has not
+reached the moment, the group has a later record, or a gap after the moment may have been one. A row without a group stands for groups
+without any record left.
 
-How far a cleaner came is what its checkpoint says, as long as no offset above it is missing. Else the replica inherited its gaps from a
-leader, whose checkpoint nobody knows, and every record up to the log end may have superseded others.
+The cleaner's checkpoint shows how far it got, as long as no offset above it is missing. Else the replica copied its gaps from a leader,
+whose checkpoint is unknown, and every record up to the log end may have replaced others.
 """
 
 from __future__ import annotations
@@ -37,10 +37,11 @@ Grade = Literal["certain", "at_least", "unknown"]
 
 
 class CompletenessRow(OfLog):
-    """One row per group of the state, per group that shows only behind its moment and may have been there, and one without a group where
-    some may have been there that left no record. `last_record_offset` is that of the moment, `missing_offsets` counts what is missing up to
-    it, from `first_gap_offset` to `last_gap_offset`; `next_record_offset` is the group's first record behind it. `first_dirty_offset` is
-    the cleaner's checkpoint, null where there is none.
+    """One row per group of the state, per group with records only after the moment that may have existed, and one without a group.
+
+    The row without a group stands for groups that left no record. `last_record_offset` is that of the moment. `missing_offsets` counts the
+    missing record offsets up to it, from `first_gap_offset` to `last_gap_offset`; `next_record_offset` is the group's first record after
+    it. `first_dirty_offset` is the cleaner's checkpoint, null without one.
     """
 
     group: str | None
@@ -58,15 +59,15 @@ COMPLETENESS = schema_of(CompletenessRow)
 
 _WORDS: Mapping[str, str] = {
     "certain": "certain",
-    "at_least": "at least as shown (more may have been there)",
+    "at_least": "at least as shown (the group may have had more)",
     "unknown": "unknown",
 }
-_SUPERSEDED = "what is missing was superseded or removed before the moment already"
-_PENDING = "a commit that was pending may have taken along the one that still held"
+_SUPERSEDED = "every missing record was superseded or removed before this moment"
+_PENDING = "a pending commit may have superseded the valid one"
 
 
 def grade_groups(reader: SegmentReader, state: CoordinatorState) -> pa.Table:
-    """The grades of every group of this state, which was loaded from what `reader` reads, as `COMPLETENESS`, ordered by group."""
+    """Return the grades of every group of this state, as `COMPLETENESS`, sorted by group. `reader` reads the logs of the state."""
     loaded: list[LoadRow] = state.loads.to_pylist()
     loads = {(row["replica"], row["offsets_partition"]): row for row in loaded}
     shown: dict[Origin, set[str]] = {origin: set() for origin in loads}
@@ -85,30 +86,30 @@ def grade_groups(reader: SegmentReader, state: CoordinatorState) -> pa.Table:
 
 
 def grade_at_end(load: LoadRow, start_offset: int, missing: int, *, has_damage: bool, is_pending: bool) -> tuple[Grade, str]:
-    """The grade of a group at the end of a log, and the reason, from what is known of the log as a whole: as `grade_groups` would say.
+    """Return the grade of a group at the end of a log, and its reason, from facts about the whole log, as `grade_groups` would.
 
-    `start_offset` is where the log begins, `missing` how many offsets behind that no record holds.
+    `start_offset` is where the log begins, `missing` the number of offsets after that without a record.
     """
     if load["outcome"] not in LOADED_IN_MEMORY:
         return "unknown", f"the load ended as {load['outcome']}"
     if has_damage:
-        return "unknown", "part of the log is damaged: nobody knows which records that took"
+        return "unknown", "part of the log is damaged and may have had more records"
     if start_offset > 0:
         return "at_least", _begins_late(start_offset)
     if not missing:
-        return "certain", f"every record up to {load['last_record_offset']} is there"
+        return "certain", f"the log has every record up to {load['last_record_offset']}"
     if is_pending:
-        return "at_least", f"{missing} offsets are missing, and {_PENDING}"
+        return "at_least", f"{missing} record offsets are missing, and {_PENDING}"
     return "certain", _SUPERSEDED
 
 
 def completeness_sentence(completeness: pa.Table) -> str:
-    """The grades in one sentence, for people."""
+    """Return the counts of grades as one sentence."""
     rows: list[CompletenessRow] = completeness.to_pylist()
     grades = [row["grade"] for row in rows if row["group"] is not None]
     counts = [f"{grades.count(grade)} {words}" for grade, words in _WORDS.items() if grade in grades]
-    traceless = "; others that left no record may have been there" if len(grades) < len(rows) else ""
-    return f"how complete the past is, by groups: {', '.join(counts) or 'none was there'}{traceless}"
+    traceless = "; there may have been groups that left no record" if len(grades) < len(rows) else ""
+    return f"completeness by group: {', '.join(counts) or 'no group'}{traceless}"
 
 
 def _moment_offset(load: LoadRow, start_offset: int) -> int | None:
@@ -123,7 +124,7 @@ def _rows(past: Past, load: LoadRow, shown: set[str], pending: set[str]) -> Iter
     last_offset = past.last_offset
     before = [(first, min(last, last_offset)) for first, last in past.gaps if first <= last_offset]
     missing = sum(last - first + 1 for first, last in before)
-    for group in [*sorted({*shown, *past.first_behind}), None]:
+    for group in [*sorted({*shown, *past.first_after}), None]:
         grade, reason = _grade(past, load, missing, group, is_shown=group in shown, is_pending=group in pending)
         if grade == "certain" and group not in shown:
             continue
@@ -137,7 +138,7 @@ def _rows(past: Past, load: LoadRow, shown: set[str], pending: set[str]) -> Iter
             "missing_offsets": missing,
             "first_gap_offset": before[0][0] if before else None,
             "last_gap_offset": before[-1][1] if before else None,
-            "next_record_offset": past.first_behind.get(group) if group is not None else None,
+            "next_record_offset": past.first_after.get(group) if group is not None else None,
             "first_dirty_offset": past.partition.cleaner_offset,
         }
 
@@ -147,30 +148,30 @@ def _grade(past: Past, load: LoadRow, missing: int, group: str | None, *, is_sho
     if load["outcome"] not in LOADED_IN_MEMORY:
         return "unknown", f"the load ended as {load['outcome']}"
     if past.first_damage is not None and past.first_damage <= past.last_offset:
-        return "unknown", f"damage from record offset {past.first_damage} on: nobody knows which records it took"
+        return "unknown", f"damage from record offset {past.first_damage} on may have destroyed records"
     if past.start_offset > 0:
         return doubtful, _begins_late(past.start_offset)
     if not missing:
-        return "certain", f"every record up to {past.last_offset} is there"
+        return "certain", f"the log has every record up to {past.last_offset}"
     suspect = _suspect(past, group, is_pending=is_pending)
     if suspect is None:
         return "certain", _SUPERSEDED
-    return doubtful, f"{missing} offsets are missing, and {suspect}"
+    return doubtful, f"{missing} record offsets are missing, and {suspect}"
 
 
 def _suspect(past: Past, group: str | None, *, is_pending: bool) -> str | None:
-    """What can have taken records of this group along that counted at the moment; None: nothing. No group stands for any."""
+    """Return which later records may have replaced records of this group that counted at the moment; None if none. No group: any group."""
     last_offset, cleaned = past.last_offset, past.cleaned_up_to()
-    if past.first_marker_behind is not None:
-        return f"commits may be among them that were pending until the end marker {past.first_marker_behind}"
+    if past.first_marker_after is not None:
+        return f"some may be commits that were pending until end marker {past.first_marker_after}"
     if is_pending:
         return _PENDING
-    own = None if group is None else past.first_behind.get(group)
+    own = None if group is None else past.first_after.get(group)
     if own is not None and own < cleaned:
         return f"a later record of the group, {own}, may have superseded some of them"
     gap = next((max(first, last_offset + 1) for first, last in past.gaps if last > last_offset and first < cleaned), None)
-    return None if gap is None else f"so is {gap} behind the moment, which may have superseded some of them"
+    return None if gap is None else f"so is {gap} after the moment, which may have superseded some of them"
 
 
 def _begins_late(start_offset: int) -> str:
-    return f"the log begins at {start_offset}: what lay before is gone, superseded or not"
+    return f"the log begins at {start_offset}: earlier records are gone, superseded or not"

@@ -216,7 +216,7 @@ class GroupFold:
         self.names.learn_from_record(number, record.key, record.value)
         for held in self._groups.values():
             if isinstance(held, ModernGroupRecords):
-                held.forget_made()
+                held.discard_members()
 
     def _step(self, group: str, touched: _Touched, step: Membership) -> Membership:
         assert self.place is not None

@@ -1,4 +1,4 @@
-"""What differs between two memberships of a group: who came, who went, who came back under another member id, and what moved."""
+"""The changes between two memberships of a group: members that joined, left or returned under a new member id, and moved partitions."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from exhume.analysis.memberships import Member, MemberName, Membership, TopicPar
 
 @dataclass(frozen=True, slots=True)
 class MemberChanges:
-    """Members that came and went. One that came back under another member id is in both, and in `restarted`, old id to new."""
+    """Members that joined and left. A member that returned under a new member id is in both, and in `restarted`, old id to new."""
 
     joined: tuple[Member, ...]
     left: tuple[Member, ...]
     restarted: Mapping[str, str]
-    #: Member ids with other topics, or another regular expression, than before.
+    #: Ids of members whose topics or regular expression changed.
     resubscribed: tuple[str, ...]
 
     @property
     def causes(self) -> list[str]:
-        """What of it makes a group rebalance, in words of `rebalances.REBALANCES`."""
+        """Return the changes that make a group rebalance, as causes of `rebalances.REBALANCES`."""
         back = {*self.restarted.values(), *self.restarted}
         told = {
             "member_joined": any(member.member_id not in back for member in self.joined),
@@ -33,7 +33,7 @@ class MemberChanges:
 
 
 def member_changes(before: Membership | None, after: Membership) -> MemberChanges:
-    """What changed from `before`, None where nothing is known of it: then everybody came."""
+    """Return the changes since `before`. If `before` is None, every member joined."""
     known = {} if before is None else before.members
     joined = tuple(member for member_id, member in after.members.items() if member_id not in known)
     left = tuple(member for member_id, member in known.items() if member_id not in after.members)
@@ -48,10 +48,10 @@ def member_changes(before: Membership | None, after: Membership) -> MemberChange
     return MemberChanges(joined, left, restarted, resubscribed)
 
 
-def began_anew(before: Membership, after: Membership) -> bool:
-    """True where a generation is of another life of the group, and no record tells of the end of the one before.
+def was_recreated(before: Membership, after: Membership) -> bool:
+    """True if the group was removed and created again between two generations, without a record of its removal.
 
-    The count began anew; within a generation nobody joins but a static member, in its own place.
+    The generation decreased; or members joined within a generation, as only a static member can, in its own place.
     """
     if before.generation is None or after.generation is None or before.is_placeholder or after.generation > before.generation:
         return False
@@ -60,7 +60,7 @@ def began_anew(before: Membership, after: Membership) -> bool:
 
 
 def client_of(member: Member | MemberName) -> str:
-    """A member as people know it: `#instance`, or client id and host."""
+    """Return a member as `#instance`, or as client id and host."""
     if member.group_instance_id is not None:
         return f"#{member.group_instance_id}"
     return f"{member.client_id or '?'}@{(member.client_host or '?').removeprefix('/')}"
@@ -69,9 +69,9 @@ def client_of(member: Member | MemberName) -> str:
 def moved_partitions(
     before: Mapping[TopicPartition, set[str]], after: Mapping[TopicPartition, set[str]], restarted: Mapping[str, str]
 ) -> tuple[int, int]:
-    """How many partitions have other owners than before, and how many have none any more.
+    """Return the number of partitions with other owners than before, and the number that have none any more.
 
-    Who came back under another member id is the same owner.
+    A member that returned under a new member id counts as the same owner.
     """
     moved = lost = 0
     for topic_partition, owners in before.items():
@@ -84,7 +84,7 @@ def moved_partitions(
 
 
 def _by_identity(members: Iterable[Member]) -> dict[tuple[str | None, ...], str]:
-    """Identity to member id, of those whose identity nobody else here has."""
+    """Return identity -> member id, for members whose identity is unique here."""
     listed = list(members)
     counts = Counter(member.identity for member in listed)
     return {member.identity: member.member_id for member in listed if counts[member.identity] == 1}

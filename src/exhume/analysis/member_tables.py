@@ -1,8 +1,8 @@
-"""What all members of a group say at once: their topics, their partitions, their client ids, without an object for each of them.
+"""Fields of all members of a group as columns: topics, partitions and client ids, without an object for each member.
 
-A classic group names all of its members in every record, most of them as in the record before. Whoever looks through all records of a log
-asks what the members have together, and seldom for one of them: a `MemberTable` answers that from columns, and has the subscriptions and
-assignments of its members, each there once for all that sent the same bytes. `ClassicMembers` are made when one is asked for.
+A classic group lists all of its members in every record, most of them as in the record before. A reader of all records of a log mostly
+needs the members together, and seldom one of them. A `MemberTable` answers from columns. Subscriptions and assignments with the same bytes
+exist once. `ClassicMembers` makes a member when a caller takes it.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _Numbers = npt.NDArray[np.int32]
 _FIELDS = ("member_id", "group_instance_id", "client_id", "client_host", "session_timeout_ms", "rebalance_timeout_ms")
 _NO_STATE_TIMESTAMP_MS = -1
 _NUMBER_BYTES = 4
-#: What is kept of so many members and partitions is some ten megabytes.
+#: The limit of members and partitions in the cache, some ten megabytes.
 _MAX_CACHED = 200_000
 
 
 class _PayloadNumbers(Generic[_Read]):
-    """What members said in bytes, numbered as it is met: read once for each protocol that it came by."""
+    """Payloads numbered in the order of their first occurrence, and decoded once for each protocol."""
 
     def __init__(self, read: Callable[[str | None, str | None, bytes], _Read]) -> None:
         self._read: Callable[[str | None, str | None, bytes], _Read] = read
@@ -40,7 +40,7 @@ class _PayloadNumbers(Generic[_Read]):
         self._numbers: dict[_Protocol, dict[bytes, int]] = {}
 
     def numbers(self, column: pa.Array, protocols: Sequence[_Protocol], of_member: _Numbers) -> _Numbers:
-        """The number of each of these bytes; `of_member` says by which of these protocols it came."""
+        """Return the number of each payload. `of_member` gives the place of its protocol in `protocols`."""
         encoded = column.dictionary_encode()
         different, places = encoded.dictionary.to_pylist(), encoded.indices.to_numpy()
         codes = pa.array(of_member.astype(np.int64) * max(len(different), 1) + places).dictionary_encode()
@@ -60,24 +60,24 @@ class _PayloadNumbers(Generic[_Read]):
 
 @dataclass(frozen=True, slots=True)
 class _Columns:
-    """Members of many records, one behind the other: for each of their fields the different values, and which of them each member has; and
-    the numbers of what they asked for and got.
+    """Members of many records as columns: the distinct values of each field and the place of each member's value among them; and the
+    numbers of subscriptions and assignments.
     """
 
     fields: Mapping[str, tuple[list[Any], _Numbers]]
     has_static_members: bool
-    #: 32-bit numbers as they lie in memory: parts of arrays would cost more than what is done with them, and views cannot be shipped.
+    #: Raw 32-bit numbers: slices of arrays cost more than their use, and views cannot be pickled.
     subscriptions: bytes
     assignments: bytes
     payloads: MemberPayloads
     _listed: dict[str, list[Any]] = field(default_factory=dict, init=False)
 
     def __reduce__(self) -> tuple[type[_Columns], tuple[Any, ...]]:
-        """What was listed follows from the rest, and is not shipped with it."""
+        """Leave out the listed fields: they follow from the rest."""
         return _Columns, (self.fields, self.has_static_members, self.subscriptions, self.assignments, self.payloads)
 
     def listed(self, name: str) -> list[Any]:
-        """This field of every member."""
+        """Return this field of every member."""
         listed = self._listed.get(name)
         if listed is None:
             different, places = self.fields[name]
@@ -85,13 +85,13 @@ class _Columns:
         return listed
 
     def value_of(self, name: str, at: int) -> Any:
-        """This field of one member."""
+        """Return this field of one member."""
         different, places = self.fields[name]
         return different[places[at]]
 
 
 def _part(numbers: bytes, start: int, end: int) -> bytes:
-    """Some of these 32-bit numbers."""
+    """Return a slice of these 32-bit numbers."""
     return numbers[_NUMBER_BYTES * start : _NUMBER_BYTES * end]
 
 
@@ -101,7 +101,7 @@ def _read(numbers: bytes) -> list[int]:
 
 @dataclass(slots=True, eq=False)
 class MemberTable:
-    """A group metadata value: its fields in front of the members, and of these, in the order of the record, what they asked for and got."""
+    """A group metadata value: its header fields, and the subscriptions and assignments of its members in the order of the record."""
 
     header: Mapping[str, Any]
     _columns: _Columns
@@ -112,26 +112,26 @@ class MemberTable:
         return self._end - self._start
 
     def column(self, name: str) -> list[Any]:
-        """A field of each member, by its name in the layout."""
+        """Return a field of each member, by its name in the layout."""
         return self._columns.listed(name)[self._start : self._end]
 
     @property
     def has_static_members(self) -> bool:
-        """Whether any of them has an instance id."""
+        """True if a member has an instance id."""
         return self._columns.has_static_members and any(instance is not None for instance in self.column("group_instance_id"))
 
     @property
     def subscriptions(self) -> Subscriptions:
-        """What its members asked for."""
+        """Return the subscriptions of its members."""
         return self._columns.payloads.subscriptions(_part(self._columns.subscriptions, self._start, self._end))
 
     @property
     def assignments(self) -> Assignments:
-        """What its members got."""
+        """Return the assignments of its members."""
         return self._columns.payloads.assignments(_part(self._columns.assignments, self._start, self._end))
 
     def member(self, place: int) -> Member:
-        """The member in this place."""
+        """Return the member in this place."""
         at = self._at(place)
         subscription, assignment = (
             _read(_part(numbers, at, at + 1))[0] for numbers in (self._columns.subscriptions, self._columns.assignments)
@@ -140,7 +140,7 @@ class MemberTable:
         return member_of(fields, self._columns.payloads.all_subscriptions[subscription], self._columns.payloads.all_assignments[assignment])
 
     def name(self, place: int) -> MemberName:
-        """What the member in this place is called."""
+        """Return the name of the member in this place."""
         at = self._at(place)
         return MemberName(*(self._columns.value_of(name, at) for name in MemberName._fields))
 
@@ -149,8 +149,9 @@ class MemberTable:
 
 
 class Subscriptions:
-    """What the members of a record asked for, one behind the other; and of all of them together the topics, two subscriptions that have
-    nothing in common, and whether two claim the same.
+    """The subscriptions of the members of a record, in order.
+
+    Of all together: the topics, two subscriptions that share no topic, and whether two members claim the same partition.
     """
 
     __slots__ = ("claimed", "disjoint", "is_claimed_twice", "subscribed", "topics")
@@ -164,8 +165,9 @@ class Subscriptions:
 
 
 class Assignments:
-    """What the members of a record got, one behind the other; and of all of them whether it is known, what they own together, what they own
-    in sum, and how much more of it one has than another.
+    """The assignments of the members of a record, in order.
+
+    Of all together: whether every one is known, the owned partitions, their number with repetitions, and the difference in size.
     """
 
     __slots__ = ("assigned", "difference", "is_known", "owned", "total", "union")
@@ -179,21 +181,21 @@ class Assignments:
 
 
 class MemberPayloads:
-    """What members of many records said, by its numbers: of records in which it is the same there once, as long as that is not too much."""
+    """The payloads of members of many records, by number. Records with the same payloads share one object, up to a limit."""
 
     def __init__(self, all_subscriptions: list[Subscription], all_assignments: list[Assignment]) -> None:
         self.all_subscriptions, self.all_assignments = all_subscriptions, all_assignments
         self._subscriptions: dict[bytes, Subscriptions] = {}
         self._assignments: dict[bytes, Assignments] = {}
-        #: Members, and the partitions that they own.
+        #: The number of cached members and owned partitions.
         self._cached_size = 0
 
     def __reduce__(self) -> tuple[type[MemberPayloads], tuple[list[Subscription], list[Assignment]]]:
-        """The rest follows."""
+        """Leave out the cache."""
         return MemberPayloads, (self.all_subscriptions, self.all_assignments)
 
     def subscriptions(self, numbers: bytes) -> Subscriptions:
-        """What these members asked for."""
+        """Return the subscriptions with these numbers."""
         found = self._subscriptions.get(numbers)
         if found is None:
             found = Subscriptions([self.all_subscriptions[number] for number in _read(numbers)])
@@ -202,7 +204,7 @@ class MemberPayloads:
         return found
 
     def assignments(self, numbers: bytes) -> Assignments:
-        """What these members got."""
+        """Return the assignments with these numbers."""
         found = self._assignments.get(numbers)
         if found is None:
             found = Assignments([self.all_assignments[number] for number in _read(numbers)])
@@ -219,7 +221,7 @@ class MemberPayloads:
 
 
 class ClassicMembers(Mapping[str, Member]):
-    """The members of a roster by member id, made when they are asked for."""
+    """The members of a table by member id, made on demand."""
 
     __slots__ = ("_made", "assignments", "subscriptions", "table")
 
@@ -259,28 +261,29 @@ class ClassicMembers(Mapping[str, Member]):
 
 
 class MemberTableReader:
-    """Reads rosters; what their members asked for and got is kept once for all records."""
+    """Reads member tables. Subscriptions and assignments are decoded once for all records."""
 
     def __init__(self) -> None:
         self._subscriptions, self._assignments = _PayloadNumbers(read_subscription), _PayloadNumbers(read_assignment)
         self._payloads = MemberPayloads(self._subscriptions.values, self._assignments.values)
 
     def read(self, groups: pa.RecordBatch) -> list[MemberTable | None]:
-        """The roster of each of these records, rows of `schemas.decoded()["group_metadata"]`; None for tombstones, for what cannot be read
-        to its last byte, and where a member id is there twice.
+        """Return the member table of each record, given as rows of `schemas.decoded()["group_metadata"]`.
+
+        None for tombstones, for values that cannot be read to the last byte, and for values with a member id twice.
         """
         if not groups.num_rows:
             return []
-        told = [groups[name].to_pylist() for name in _HEADER]
+        header_columns = [groups[name].to_pylist() for name in _HEADER]
         counts = pc.fill_null(pc.list_value_length(groups["members"]), 0).to_numpy(zero_copy_only=False)
         members = groups["members"].flatten()
         protocols: dict[_Protocol, int] = {}
-        numbered = [protocols.setdefault(protocol, len(protocols)) for protocol in zip(told[0], told[2], strict=True)]
+        numbered = [protocols.setdefault(protocol, len(protocols)) for protocol in zip(header_columns[0], header_columns[2], strict=True)]
         by_protocol, of_member = [*protocols], np.repeat(np.array(numbered, np.int32), counts)
         fields = {name: _encoded(members.field(name)) for name in _FIELDS}
         columns = _Columns(
             fields,
-            # None is always among the different values.
+            # None is always among the distinct values.
             len(fields["group_instance_id"][0]) > 1,
             self._subscriptions.numbers(members.field("subscription"), by_protocol, of_member).tobytes(),
             self._assignments.numbers(members.field("assignment"), by_protocol, of_member).tobytes(),
@@ -292,7 +295,7 @@ class MemberTableReader:
         is_plain = is_plain & ~_has_twice(fields["member_id"][1], counts)
         ends = np.cumsum(counts)
         found: list[MemberTable | None] = []
-        for is_ok, start, end, *header in zip(is_plain.tolist(), (ends - counts).tolist(), ends.tolist(), *told, strict=True):
+        for is_ok, start, end, *header in zip(is_plain.tolist(), (ends - counts).tolist(), ends.tolist(), *header_columns, strict=True):
             if header[-1] is None:
                 header[-1] = _NO_STATE_TIMESTAMP_MS
             found.append(MemberTable(dict(zip(_HEADER, header, strict=True)), columns, start, end) if is_ok else None)
@@ -300,14 +303,14 @@ class MemberTableReader:
 
 
 def _encoded(column: pa.Array) -> tuple[list[Any], _Numbers]:
-    """The different values, None behind them, and which of them each is."""
+    """Return the distinct values, followed by None, and the place of each value among them."""
     encoded = column.dictionary_encode()
     different = [*encoded.dictionary.to_pylist(), None]
     return different, encoded.indices.fill_null(len(different) - 1).to_numpy()
 
 
 def _has_twice(places: _Numbers, counts: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    """Whether one of so many values of each record is there twice."""
+    """Return for each record whether a value occurs twice in it."""
     flags = np.zeros(len(counts), np.bool_)
     records = np.repeat(np.arange(len(counts)), counts)
     span = int(places.max(initial=0)) + 1
@@ -316,25 +319,25 @@ def _has_twice(places: _Numbers, counts: npt.NDArray[Any]) -> npt.NDArray[np.boo
     return flags
 
 
-# What many members say, in one.
+# Functions over the values of many members.
 
 _Item = TypeVar("_Item", bound=Hashable)
 
 
 def each_once(values: Iterable[_Item]) -> tuple[_Item, ...]:
-    """The different ones, in the order in which they come first."""
+    """Return the distinct values, in the order of their first occurrence."""
     return tuple(dict.fromkeys(values))
 
 
 def union(plans: Iterable[Iterable[_Item] | None]) -> frozenset[_Item]:
-    """What is in any of these."""
+    """Return the union."""
     return frozenset[_Item]().union(*filter(None, plans))
 
 
 def disjoint(subscriptions: Iterable[tuple[str, ...] | None]) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-    """The first two of these subscriptions that have nothing in common, and that no third one brings together."""
+    """Return two subscriptions that share no topic, directly or through others; None if all are connected."""
     different = [subscribed for subscribed in each_once(subscriptions) if subscribed]
-    # An earlier subscription that each hangs together with, or itself.
+    # For each subscription, an earlier one that it is connected with, or itself.
     earlier = [*range(len(different))]
     first_with: dict[str, int] = {}
     for place, subscribed in enumerate(different):
@@ -346,19 +349,19 @@ def disjoint(subscriptions: Iterable[tuple[str, ...] | None]) -> tuple[tuple[str
 
 
 def _first(earlier: list[int], place: int) -> int:
-    """The first of all that this one hangs together with; the way to it gets shorter."""
+    """Return the first subscription that this one is connected with, and shorten the path to it."""
     while (before := earlier[place]) != place:
         earlier[place], place = earlier[before], before
     return place
 
 
 def difference(plans: Iterable[Sequence[object] | None]) -> int:
-    """How much longer one of these is than another."""
+    """Return the difference between the longest and the shortest."""
     sizes = [len(plan) for plan in plans if plan is not None]
     return max(sizes, default=0) - min(sizes, default=0)
 
 
 def has_duplicates(plans: Iterable[Iterable[Hashable] | None]) -> bool:
-    """Whether anything is in two of these plans, or twice in one."""
+    """True if a value occurs twice, in one plan or in two."""
     everything = [*chain.from_iterable(filter(None, plans))]
     return len({*everything}) < len(everything)

@@ -1,8 +1,8 @@
-"""Who was in a group, from one of its records to the next: the values that questions about its life are answered from.
+"""The members of a group from one of its records to the next: the values for questions about its history.
 
-A `Membership` is one step in the life of a group: what its coordinator had written about it when a batch of its log was done. A classic
-group takes a step with every record of it, which is one per stored generation: joining and the generations that never got an assignment
-leave no record. A consumer, share or streams group takes a step with every batch that has a record of it.
+A `Membership` is one step of a group: its records up to the end of a batch of its log. A classic group makes a step with every record, one
+per stored generation: joins, and generations without an assignment, leave no record. A consumer, share or streams group makes a step with
+every batch that has a record of it.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from exhume.arrow_rows import Origin
 from exhume.codecs.embedded import Payload
 from exhume.codecs.wire import is_uuid
 
-#: (topic, partition). The topic is its id, in Kafka's spelling, where nobody knows its name.
+#: (topic, partition). A topic without a known name is its id, in Kafka's spelling.
 TopicPartition = tuple[str, int]
 #: (subtopology id, partition) of a streams group.
 Task = tuple[str, int]
 
 Kind = Literal["classic", "consumer", "share", "streams"]
-#: What a member of a modern group is doing. `unrevoked`: it has to give partitions up first. `unreleased`: it waits for partitions that
-#: others still own.
+#: The state of a member of a modern group. `unrevoked`: it has to give up partitions first. `unreleased`: it waits for partitions that
+#: other members still own.
 MemberState = Literal["stable", "unrevoked", "unreleased", "unknown"]
 
-#: The epoch of a static member that has left for now and may come back.
+#: The epoch of a static member that has left for now and may return.
 AWAY_EPOCH = -2
 
 
 class MemberName(NamedTuple):
-    """What a member is called."""
+    """The names of a member."""
 
     member_id: str
     group_instance_id: str | None
@@ -40,13 +40,13 @@ class MemberName(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A member as the log has it. None is for what the log does not say, or says in bytes that nothing known fits.
+    """A member as the log has it. None stands for values that the log does not have, or whose bytes cannot be read.
 
-    `assigned` is what it may consume: the leader's assignment, or what the coordinator has given it so far, in the order of the record.
-    `pending_revocation` is what it still owns and has to give up, `target` what it is to have in the end; classic groups have neither.
-    `claimed` is what it said it owned when it joined (subscriptions of version 1 on), as of `claimed_generation`.
-    `subscribed_topics` has the topics of its regular expression too; it is None where those are not known.
-    A member of a streams group has tasks; `assigned` are the partitions that they read, None until a topology is known.
+    `assigned` are the partitions that it may consume: the leader's assignment, or the part that the coordinator has granted so far, in the
+    order of the record. `pending_revocation` are partitions that it still owns and has to give up, `target` is its target assignment;
+    classic groups have neither. `claimed` are the partitions that it claimed when it joined (subscriptions of version 1 on), as of
+    `claimed_generation`. `subscribed_topics` include those of its regular expression, and are None if those are not known. A member of a
+    streams group has tasks; `assigned` are the partitions that they read, None until a topology is known.
     """
 
     member_id: str
@@ -67,43 +67,43 @@ class Member:
     member_epoch: int | None = None
     previous_member_epoch: int | None = None
     member_state: MemberState | None = None
-    #: It speaks the classic protocol.
+    #: True if it uses the classic protocol.
     is_classic: bool = False
     active_tasks: tuple[Task, ...] = ()
     standby_tasks: tuple[Task, ...] = ()
     warmup_tasks: tuple[Task, ...] = ()
     process_id: str | None = None
-    #: What the bytes of a classic member hold, user data too.
+    #: The decoded bytes of a classic member, with user data.
     subscription: Payload | None = field(default=None, compare=False, repr=False)
     assignment: Payload | None = field(default=None, compare=False, repr=False)
 
     @property
     def name(self) -> MemberName:
-        """What it is called."""
+        """Return its names."""
         return MemberName(self.member_id, self.group_instance_id, self.client_id, self.client_host)
 
     @property
     def owned(self) -> tuple[TopicPartition, ...]:
-        """What nobody else may have: what is assigned to it, and what it has not yet given up."""
+        """Return the partitions that no other member may own: assigned, and not yet given up."""
         return (*(self.assigned or ()), *self.pending_revocation) if self.pending_revocation else self.assigned or ()
 
     @property
     def is_away(self) -> bool:
-        """True for a static member of a modern group that left for now: its partitions are kept for it, and nobody reads them."""
+        """True for a static member of a modern group that left for now: it keeps its partitions, and no member reads them."""
         return self.member_epoch == AWAY_EPOCH
 
     @property
     def identity(self) -> tuple[str | None, ...]:
-        """What it is known by when it comes back, since every join makes a new member id: its instance id, else client id and host."""
+        """Return the identity that survives a restart, which gives a new member id: the instance id, else client id and host."""
         return (self.group_instance_id,) if self.group_instance_id is not None else (self.client_id, self.client_host)
 
 
 class Membership(NamedTuple):
-    """A group from `record_offset` on, the first of its records in this step, to its next step.
+    """A group from `record_offset`, the first record of this step, to its next step.
 
-    `timestamp_ms` is the time of the last of these records; None in message format 0. `state_timestamp_ms` is when a classic group came
-    into its state: of a record with members, when their leader was chosen; of one without, when the group became Empty.
-    `generation` is None but for classic groups, the epochs for those. `target_epoch` is that of the target assignment.
+    `timestamp_ms` is the time of the last of these records; None in message format 0. `state_timestamp_ms` is when a classic group entered
+    its state: with members, when their leader was chosen; without, when the group became Empty. `generation` is None except for classic
+    groups; the epochs are None for those. `target_epoch` is that of the target assignment.
     """
 
     replica: str | None
@@ -125,52 +125,52 @@ class Membership(NamedTuple):
     group_epoch: int | None = None
     target_epoch: int | None = None
     assignment_timestamp_ms: int | None = None
-    #: What its records say of its topics: their hash (since 4.1), or partition counts and racks (to 4.0). Only good for comparing.
+    #: The topic metadata of its records: their hash (since 4.1), or partition counts and racks (to 4.0). Only for comparison.
     topic_metadata: tuple[int | None, Mapping[str, Any] | None] = (None, None)
-    #: Of a share group since 4.1: partitions that its members can be given; None where no record says.
+    #: For a share group since 4.1, the partitions that its members can be assigned; None without such a record.
     initialized: frozenset[TopicPartition] | None = None
     topology_epoch: int | None = None
-    #: The group was removed: nothing is left of it but its offsets.
+    #: The group was removed; only offsets may be left.
     is_tombstone: bool = False
-    #: The record of a classic group that the Java coordinator writes when it makes one: generation 0, and nobody was ever in it.
+    #: The record that the Java coordinator writes when it creates a classic group: generation 0, without members ever.
     is_placeholder: bool = False
-    #: In this very batch the group was of another kind before.
+    #: The kind of the group before this batch, if the batch converted it.
     converted_from: Kind | None = None
 
     @property
     def origin(self) -> tuple[str | None, int | None]:
-        """Replica and offsets partition."""
+        """Return replica and offsets partition."""
         return self.replica, self.offsets_partition
 
     @property
     def epoch(self) -> int | None:
-        """The number that grows with every change: the generation, or the group epoch."""
+        """Return the number that grows with every change: the generation, or the group epoch."""
         return self.generation if self.kind == "classic" else self.group_epoch
 
     @property
     def is_beginning(self) -> bool:
-        """True where its number alone says that nothing was in front of this step: no other comes before generation 1, or epoch 1.
+        """True if its number alone proves that this is the first step: none comes before generation 1, or epoch 1.
 
-        Epoch 2 is the first since 4.3 and was the second before, and members may come and go in generations that leave no record: ask
+        Epoch 2 is the first since 4.3 and was the second before, and members may join and leave in generations without a record. Use
         `LogSpan.is_complete_behind` as well.
         """
         return self.epoch is not None and self.epoch <= 1 and self.converted_from is None
 
     @property
     def is_empty(self) -> bool:
-        """True when nobody is in the group."""
+        """True if the group has no member."""
         return not self.members
 
     @property
     def is_opaque(self) -> bool:
-        """True when there are members and nothing tells who has which partition: another protocol type, or bytes that nothing fits."""
+        """True if the group has members, and no assignment can be read: another protocol type, or unknown bytes."""
         return bool(self.members) and all(member.assigned is None for member in self.members.values())
 
     @property
     def nameless_topics(self) -> set[str]:
-        """Topics that members have partitions of, or are to have, and of which nothing is known but the id.
+        """Return the topics in assignments and targets of which only the id is known.
 
-        A name may have the form of an id: whoever knows the names of topics takes those away.
+        A name may have the form of an id; a caller that knows the names of topics removes those.
         """
         if self.kind == "classic":
             return set()
@@ -179,7 +179,7 @@ class Membership(NamedTuple):
         return {topic for topic in topics - subscribed if is_uuid(topic)}
 
     def owners(self) -> dict[TopicPartition, list[Member]]:
-        """The members that own each partition: more than one where it is owned twice, or where the group is a share group."""
+        """Return the members that own each partition: several if it is owned twice, or if the group is a share group."""
         owners: dict[TopicPartition, list[Member]] = {}
         for member in self.members.values():
             for topic_partition in dict.fromkeys(member.owned):
@@ -191,10 +191,10 @@ class Membership(NamedTuple):
 
 
 def up_to(steps: Iterable[Membership], ends: Mapping[Origin, int]) -> Iterator[Membership]:
-    """The steps that are complete where each log is cut off, in front of this record offset; a log that is not in `ends` is whole."""
-    return (step for step in steps if is_in_front(step, ends))
+    """Yield the steps that end before the record offset at which each log is cut; a log that is not in `ends` is whole."""
+    return (step for step in steps if is_before_cut(step, ends))
 
 
-def is_in_front(step: Membership, ends: Mapping[Origin, int]) -> bool:
-    """Whether the step is complete in front of where its log is cut off; of a log that is not in `ends`, every step is."""
+def is_before_cut(step: Membership, ends: Mapping[Origin, int]) -> bool:
+    """True if the step ends before the cut of its log; of a log that is not in `ends`, every step does."""
     return step.origin not in ends or step.last_record_offset < ends[step.origin]

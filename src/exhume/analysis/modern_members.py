@@ -1,7 +1,6 @@
-"""Consumer, share and streams groups put together from their records: epochs, members, targets, current assignments.
+"""Consumer, share and streams groups built from their records: epochs, members, targets, current assignments.
 
-Records are taken as they come: nothing is refused, since a log that was cleaned has lost some. What a strict coordinator makes of them is
-for `replay`.
+Every record is accepted, because a cleaned log has lost some. `replay` applies them as a strict coordinator does.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _STATES: Mapping[str, MemberState] = {
 
 @dataclass(slots=True)
 class ModernGroupRecords:
-    """What the records of a group have said so far. `members` makes values of it that stay as they are."""
+    """The records of a group so far. `members` returns immutable values."""
 
     kind: Kind
     names: TopicNames
@@ -35,9 +34,9 @@ class ModernGroupRecords:
     target_epoch: int | None = None
     assignment_timestamp_ms: int | None = None
     topology: Fields | None = None
-    #: Of the topics of a consumer group, or a share group, by name: what coordinators to 4.0 wrote.
+    #: The topics of a consumer or a share group by name, as coordinators to 4.0 wrote them.
     topics: Fields | None = None
-    #: Partitions that members of a share group can be given.
+    #: The partitions that members of a share group can be assigned.
     initialized: frozenset[TopicPartition] | None = None
     _metadata: dict[str, Fields] = field(default_factory=dict)
     _targets: dict[str, Fields] = field(default_factory=dict)
@@ -51,7 +50,7 @@ class ModernGroupRecords:
         return bool(self.epochs or self._metadata or self._currents)
 
     def apply(self, record: Decoded) -> None:
-        """Take up a record of this group; a value of None is a tombstone."""
+        """Apply a record of this group; a value of None is a tombstone."""
         value, member_id = record.value, record.key.get("member_id", "")
         match role_of(record.number):
             case "group":
@@ -71,7 +70,7 @@ class ModernGroupRecords:
                 self._regular_expressions.pop(record.key["regular_expression"], None)
                 if value is not None:
                     self._regular_expressions[record.key["regular_expression"]] = tuple(value["topics"])
-                self.forget_made()
+                self.discard_members()
             case "partition_metadata":
                 self.topics = None if value is None else {topic["topic"]: topic for topic in value.get("topics", ())}
             case "share_state":
@@ -81,14 +80,14 @@ class ModernGroupRecords:
                 )
             case "topology":
                 self.topology = value
-                self.forget_made()
+                self.discard_members()
 
-    def forget_made(self) -> None:
-        """Make all members anew: what they are made with has changed, such as the name of a topic."""
+    def discard_members(self) -> None:
+        """Discard all members, because the name of a topic or another source of them has changed."""
         self._made.clear()
 
     def members(self) -> dict[str, Member]:
-        """The members by id, in the order in which they came."""
+        """Return the members by id, in the order in which they joined."""
         ids = dict.fromkeys((*self._metadata, *self._currents))
         for member_id in ids:
             if member_id not in self._made:
@@ -136,7 +135,7 @@ class ModernGroupRecords:
             member_epoch=None if current is None else current["member_epoch"],
             previous_member_epoch=None if current is None else current["previous_member_epoch"],
             member_state=None if current is None else _state(self.kind, current),
-            # Absent in the layout of 3.7, null where the member speaks the consumer protocol.
+            # The layout of 3.7 does not have it; null if the member uses the consumer protocol.
             is_classic=metadata.get("classic_member_metadata") is not None,
             active_tasks=active,
             standby_tasks=standby,
@@ -171,7 +170,7 @@ class ModernGroupRecords:
 
 
 def source_topics(topology: Mapping[str, Any]) -> dict[str, list[str]]:
-    """The topics that each subtopology reads; its task N reads partition N of each."""
+    """Return the topics that each subtopology reads. Its task N reads partition N of each."""
     return {
         each["subtopology_id"]: [*each["source_topics"], *(topic["name"] for topic in each["repartition_source_topics"])]
         for each in topology.get("subtopologies", ())

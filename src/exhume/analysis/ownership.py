@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from exhume.analysis.log_spans import LogSpan, LogSpans
-from exhume.analysis.member_changes import began_anew
-from exhume.analysis.memberships import Member, Membership, TopicPartition, is_in_front
+from exhume.analysis.member_changes import was_recreated
+from exhume.analysis.memberships import Member, Membership, TopicPartition, is_before_cut
 from exhume.arrow_rows import Int32, OfLog, Origin, schema_of, table_of
 from exhume.codecs.wire import is_uuid
 
@@ -81,7 +81,7 @@ def owners(
         if slot not in groups:
             groups[slot] = _GroupOwnership(wanted, spans.get(step.origin))
         groups[slot].take(step)
-        if ends is not None and not is_in_front(step, ends):
+        if ends is not None and not is_before_cut(step, ends):
             cuts.setdefault(step.origin, step.record_offset)
     rows: list[OwnerRow] = []
     for life in groups.values():
@@ -232,7 +232,7 @@ def _has_gap(before: Membership | None, step: Membership) -> bool:
     """True where a classic group had generations in between that left no record."""
     if before is None or before.generation is None or step.generation is None:
         return False
-    return step.generation > before.generation + 1 or began_anew(before, step)
+    return step.generation > before.generation + 1 or was_recreated(before, step)
 
 
 def _place(row: OwnerRow) -> tuple[str, str, str, int, int, str]:

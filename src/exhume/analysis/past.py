@@ -1,4 +1,4 @@
-"""What is missing in a log, and what lies behind a moment: one pass over it, which tells how complete the past is."""
+"""Missing records in a log, and records after a moment: one pass, which gives the completeness of the past."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from exhume.replay.state_tables import LoadRow
 
 @dataclass(slots=True)
 class Past:
-    """What one pass over an offsets partition tells about the time up to a moment, and behind it.
+    """The result of one pass over an offsets partition: the time up to a moment, and the records after it.
 
-    `first_behind` is the first record of each group behind the moment.
+    `first_after` is the first record of each group after the moment.
     """
 
     partition: PartitionDirectory
@@ -25,21 +25,21 @@ class Past:
     moment_offset: int | None
     start_offset: int
     next_offset: int
-    #: First and last offset of every run of offsets that no record holds.
+    #: First and last offset of each range of offsets without a record.
     gaps: list[tuple[int, int]] = field(default_factory=list)
     first_damage: int | None = None
-    first_marker_behind: int | None = None
-    first_behind: dict[str, int] = field(default_factory=dict)
+    first_marker_after: int | None = None
+    first_after: dict[str, int] = field(default_factory=dict)
     _last_marker: dict[int, int] = field(default_factory=dict)
 
     @property
     def last_offset(self) -> int:
-        """The last record offset of the moment, or of the log."""
+        """Return the last record offset of the moment, or of the log."""
         end = self.next_offset - 1
         return end if self.moment_offset is None else min(self.moment_offset, end)
 
     def take(self, item: SegmentBatch | Hole) -> None:
-        """Whatever comes next."""
+        """Take the next batch or hole."""
         if isinstance(item, Hole):
             self.note_damage()
         else:
@@ -56,16 +56,16 @@ class Past:
             self._expect(record.record_offset)
             if batch.batch.is_control:
                 self.note_marker(batch.batch.producer_id, record.record_offset)
-            elif self.is_behind(record.record_offset):
+            elif self.is_after(record.record_offset):
                 group = decode_record(record.key, None).key.get("group")
                 if group is not None:
-                    self.first_behind.setdefault(group, record.record_offset)
+                    self.first_after.setdefault(group, record.record_offset)
             self.next_offset = max(self.next_offset, record.record_offset + 1)
         self._expect(batch.batch.next_offset)
         self.next_offset = max(self.next_offset, batch.batch.next_offset)
 
     def note_damage(self) -> None:
-        """Something is broken here."""
+        """Note damage at this place."""
         if self.first_damage is None:
             self.first_damage = self.next_offset
 
@@ -73,22 +73,22 @@ class Past:
         if record_offset > self.next_offset:
             self.gaps.append((self.next_offset, record_offset - 1))
 
-    def is_behind(self, record_offset: int) -> bool:
-        """True behind the moment."""
+    def is_after(self, record_offset: int) -> bool:
+        """True if the record is after the moment."""
         return self.moment_offset is not None and record_offset > self.moment_offset
 
     def note_marker(self, producer_id: int, record_offset: int) -> None:
-        """Of an end marker behind the moment: whether records of its transaction can be missing up to the moment."""
+        """Note an end marker. After the moment, check whether records of its transaction can be missing up to the moment."""
         begin = self._last_marker.get(producer_id, self.start_offset - 1) + 1
         self._last_marker[producer_id] = record_offset
         moment_offset = self.moment_offset
-        if self.first_marker_behind is not None or moment_offset is None or record_offset <= moment_offset:
+        if self.first_marker_after is not None or moment_offset is None or record_offset <= moment_offset:
             return
         if any(first <= moment_offset and last >= begin for first, last in self.gaps):
-            self.first_marker_behind = record_offset
+            self.first_marker_after = record_offset
 
     def cleaned_up_to(self) -> int:
-        """The offset below which compaction may have taken place."""
+        """Return the offset before which compaction may have removed records."""
         cleaner_offset = self.partition.cleaner_offset
         if cleaner_offset is None or any(last >= cleaner_offset for _, last in self.gaps):
             return self.next_offset
@@ -98,19 +98,20 @@ class Past:
 def read_pasts(
     reader: SegmentReader, loads: Mapping[Origin, LoadRow], moment_of: Callable[[LoadRow, int], int | None]
 ) -> dict[Origin, Past]:
-    """The past of every offsets partition that was loaded; `moment_of` gives the last record offset that counts in a load of a log that
-    starts at this offset, None for its end.
+    """Return the past of every loaded offsets partition.
+
+    `moment_of` gives the last record offset that counts in a load of a log that starts at this offset; None for its end.
     """
     read_segment = _segment_reader(reader)
     pasts: dict[Origin, Past] = {}
-    for partition, segment, behind in reader.segments():
+    for partition, segment, next_base in reader.segments():
         origin = (partition.replica, partition.offsets_partition)
         if origin not in loads:
             continue
         if origin not in pasts:
             start = max(segment.base_offset, partition.log_start_offset or 0)
             pasts[origin] = Past(partition, moment_of(loads[origin], start), start, start)
-        read_segment(pasts[origin], partition, segment, behind)
+        read_segment(pasts[origin], partition, segment, next_base)
     return pasts
 
 
@@ -123,8 +124,8 @@ def _segment_reader(reader: SegmentReader) -> _ReadSegment:
 
         return PastColumns(reader).read
 
-    def read(past: Past, partition: PartitionDirectory, segment: SegmentFile, behind: int | None) -> None:
-        for item in reader.items(partition, segment, behind):
+    def read(past: Past, partition: PartitionDirectory, segment: SegmentFile, next_base: int | None) -> None:
+        for item in reader.items(partition, segment, next_base):
             past.take(item)
 
     return read

@@ -1,4 +1,4 @@
-"""What is missing in a log, and what lies behind a moment, in columns: what `Past` takes batch by batch."""
+"""Missing records in a log, and records after a moment, in columns: the work of `Past` without a call per batch."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from exhume.codecs.salvage import Hole
 from exhume.codecs.segment_reader import SegmentBatch, SegmentReader
 from exhume.int64 import LARGEST_INT64
 
-#: Kernels count in 64 bits: what comes near to their end, as only damage does, is read batch by batch.
+#: Kernels count in 64 bits: offsets near the limit, which only damage has, are read batch by batch.
 _FAR = 1 << 62
 _NO_RECORDS = np.empty((records.COLUMNS, 0), np.int64)
 
@@ -32,13 +32,13 @@ class PastColumns:
         self._reader = reader
         self._scratch = Scratch()
 
-    def read(self, past: Past, partition: PartitionDirectory, segment: SegmentFile, behind: int | None) -> None:
-        """Take the whole segment; `behind` is the base offset of the next one."""
+    def read(self, past: Past, partition: PartitionDirectory, segment: SegmentFile, next_base: int | None) -> None:
+        """Take the whole segment; `next_base` is the base offset of the next one."""
         items: Iterator[Run | SegmentBatch | Hole]
         if max(segment.base_offset, past.next_offset, past.start_offset) < _FAR:
-            items = runs_of(self._reader, partition, segment, behind, self._scratch)
+            items = runs_of(self._reader, partition, segment, next_base, self._scratch)
         else:
-            items = self._reader.items(partition, segment, behind)
+            items = self._reader.items(partition, segment, next_base)
         for item in items:
             if isinstance(item, Run):
                 _take_run(past, item)
@@ -62,8 +62,8 @@ def _take_run(past: Past, run: Run) -> None:
 
 
 def _take_piece(past: Past, run: Run, found: Int64s, at_batch: int, until: int) -> int:
-    """Take these records and the ends of batches from the one at hand to `until`; gives the number of the one at hand then."""
-    # A damaged batch in front may have ended at the last offset of all.
+    """Take these records and the ends of batches from the current one to `until`. Returns the number of the current one then."""
+    # A damaged batch before this one may have ended at the largest offset.
     place = np.array([at_batch, min(past.next_offset, LARGEST_INT64)], np.int64)
     missing = np.empty((found.shape[1] + len(run), gaps.GAP_COLUMNS), np.int64)
     count = gaps.find_gaps(run.columns[scan.LAST_OFFSET], found, until, past.start_offset, place, missing)
@@ -81,24 +81,24 @@ def _take_piece(past: Past, run: Run, found: Int64s, at_batch: int, until: int) 
 
 
 def _note_groups(past: Past, piece: Piece, moment_offset: int) -> None:
-    """The first record of each group behind the moment, besides those of control batches."""
+    """Note the first record of each group after the moment; control batches do not count."""
     found = piece.records
     is_control = piece.run.columns[scan.ATTRIBUTES][found[records.BATCH]] & scan.CONTROL != 0
-    is_behind = ~is_control & (found[records.OFFSET] > moment_offset) & (found[records.OFFSET] >= past.start_offset)
-    if not is_behind.any():
+    is_after = ~is_control & (found[records.OFFSET] > moment_offset) & (found[records.OFFSET] >= past.start_offset)
+    if not is_after.any():
         return
-    behind = piece if is_behind.all() else piece.only(np.flatnonzero(is_behind))
-    fields = np.empty((keys.COLUMNS, len(behind)), np.int64)
-    keys.read_keys(behind.data, behind.records, fields)
-    is_read = (fields[keys.IS_READ] != 0) & np.isin(behind.records[records.RECORD_TYPE], list(RECORD_TYPES))
-    named = [(number, _group_of(behind, number)) for number in np.flatnonzero(~is_read).tolist()]
+    later = piece if is_after.all() else piece.only(np.flatnonzero(is_after))
+    fields = np.empty((keys.COLUMNS, len(later)), np.int64)
+    keys.read_keys(later.data, later.records, fields)
+    is_read = (fields[keys.IS_READ] != 0) & np.isin(later.records[records.RECORD_TYPE], list(RECORD_TYPES))
+    named = [(number, _group_of(later, number)) for number in np.flatnonzero(~is_read).tolist()]
     numbers = np.flatnonzero(is_read)
     if len(numbers):
-        names = texts(behind.data, fields[keys.GROUP_START][numbers], fields[keys.GROUP_SIZE][numbers], pa.string()).dictionary_encode()
+        names = texts(later.data, fields[keys.GROUP_START][numbers], fields[keys.GROUP_SIZE][numbers], pa.string()).dictionary_encode()
         _, firsts = np.unique(names.indices.to_numpy(), return_index=True)
         named += zip(numbers[firsts].tolist(), names.dictionary.to_pylist(), strict=True)
     for number, group in sorted((number, group) for number, group in named if group is not None):
-        past.first_behind.setdefault(group, int(behind.records[records.OFFSET, number]))
+        past.first_after.setdefault(group, int(later.records[records.OFFSET, number]))
 
 
 def _group_of(piece: Piece, number: int) -> Any:

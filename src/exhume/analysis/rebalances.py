@@ -14,7 +14,7 @@ from itertools import groupby
 import pyarrow as pa
 
 from exhume.analysis.log_spans import LogSpan, LogSpans
-from exhume.analysis.member_changes import MemberChanges, began_anew, client_of, member_changes, moved_partitions
+from exhume.analysis.member_changes import MemberChanges, client_of, member_changes, moved_partitions, was_recreated
 from exhume.analysis.memberships import Member, Membership, TopicPartition
 from exhume.analysis.rebalance_rows import REBALANCES, RebalanceRow
 from exhume.analysis.storms import storm_rows, storms
@@ -134,7 +134,7 @@ class _GroupRebalances:
     def _classic_row(self, step: Membership, before: Membership | None) -> RebalanceRow:
         if step.is_placeholder:
             return self._row(step, before, "created") | {"causes": ["converted"] if step.converted_from else []}
-        known = None if before is None or began_anew(before, step) else before
+        known = None if before is None or was_recreated(before, step) else before
         changes = member_changes(known, step)
         is_new_life = known is None or known.is_tombstone or known.is_placeholder
         if step.converted_from:

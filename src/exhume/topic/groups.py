@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from exhume.analysis.group_timeline import group_record_names, group_timeline
-from exhume.analysis.memberships import Membership, is_in_front, up_to
+from exhume.analysis.memberships import Membership, is_before_cut, up_to
 from exhume.analysis.ownership import owners as owners_of
 from exhume.analysis.rebalances import rebalances as rebalances_of
 from exhume.analysis.rebalances import storm_findings
@@ -165,7 +165,7 @@ def _noting_late(
     is_late = True
     for step in steps:
         first = step if first is None else first
-        is_late = is_late and not is_in_front(step, ends)
+        is_late = is_late and not is_before_cut(step, ends)
         yield step
     if first is not None and is_late:
         finding = Finding(

@@ -100,7 +100,10 @@ def test_workers_whose_bytes_cannot_be_read_are_not_idle() -> None:
     unknown_before = replace(worker("b", "x-9", "x-8"), subscription=decode_subscription("connect", "compatible", b"?"))
     busy = worker("a", "x-0 x-1 x-2", "")
 
-    expected = "of 1 of 2 members: the bytes of the others cannot be read; no connector and no task runs twice and workers run about the same number of tasks"
+    expected = (
+        "of 1 of 2 members: the bytes of the others cannot be read; "
+        "no connector and no task runs twice and workers run about the same number of tasks"
+    )
     assert told(judged(busy, unread, **CONNECT)) == ("consistent", expected)
     assert told(judged(busy, unknown_before, **CONNECT)) == ("consistent", expected)
     assert judged(unread, **CONNECT).verdict["verdict"] == "undecidable"

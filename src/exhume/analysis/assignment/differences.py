@@ -16,13 +16,11 @@ class AssignedPartitionRow(OfLog):
 
     `actual` are the members that own it (by the target, where the group has one); `expected` are the members that should own it, null where
     nothing is expected for sure. `previous` owned it before. `current` owns it now: as far as the coordinator of a consumer or share group
-    has
-    moved it, or under the new member id of a static member of a classic group.
+    has moved it, or under the new member id of a static member of a classic group.
 
     `differences` names each fault: lost (no member owns it), doubled (two members own it), moved (another member should own it),
     moved_needlessly (its previous owner should own it), unsubscribed (its member does not subscribe to this topic), beyond_count (the topic
-    has
-    no such partition), withheld (a cooperative assignor waits until its owner releases it), unreconciled (its current owner is not the
+    has no such partition), withheld (a cooperative assignor waits until its owner releases it), unreconciled (its current owner is not the
     target).
     """
 

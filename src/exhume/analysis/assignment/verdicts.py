@@ -36,9 +36,8 @@ class VerdictRow(OfLog):
     `generation` is that of a classic group, else the epoch of the target assignment. `assignor` is the one that the group states,
     `explained_by` the versions that give this assignment. `count_basis` is the weakest source of a partition count that the verdict uses
     (`topic_sizes`), null where it needs no count. The numbers count partitions by their `differences` in the other table. `unbalanced_by`
-    is
-    the difference in size between members with the same subscription, less one; null where sizes may differ. `record_offset` is the record
-    judged.
+    is the difference in size between members with the same subscription, less one; null where sizes may differ. `record_offset` is the
+    record judged.
     """
 
     record_offset: int

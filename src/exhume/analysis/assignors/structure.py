@@ -128,8 +128,7 @@ def connect_faults(members: Sequence[Member]) -> Iterator[str]:
     """Yield the faults of a Connect group.
 
     They are errors, workers that follow different leaders, work that runs on two workers, revocations of work that a worker does not run,
-    and
-    unequal numbers of connectors or tasks.
+    and unequal numbers of connectors or tasks.
     """
     payloads: list[Payload] = [
         member.assignment for member in members if member.assignment and member.assignment.kind == "connect_assignment"

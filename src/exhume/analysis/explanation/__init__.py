@@ -1,15 +1,15 @@
-"""A group in plain sentences: what it is, how it stands, who is in it, what it did, what is odd, what is missing, where to look next.
+"""A group in plain sentences: its kind, state, members, rebalances, commits, notable changes, missing records, and commands to run next.
 
-    facts       what the log tells about the group up to a moment, gathered for one offsets partition
-    identity    what it is, and since when
-    standing    its state, and how sure that is
-    members     who is in it, and who has what
-    rebalances  how it came to that
-    commits     what it has committed, and what is pending
-    oddities    what stands out
-    missing     what is gone, and what is about to go
-    page        all of these in order, as a table
+    facts        the facts that the log gives about the group up to a moment, gathered for one offsets partition
+    identity     its kind, and its first record
+    group_state  its state, and how certain that is
+    members      its members and their partitions
+    rebalances   its rebalances
+    commits      its commits, and those that wait for a transaction
+    notable      rewinds and findings
+    missing      records and offsets that are gone, and those that expire next
+    page         all of these in order, as a table
 
-Each section is a function from facts to sentences. A sentence says what records say, with their offsets beside it; what does not follow
-from them has a confidence below proof, and what could also be so in `not_excluded`. A section with nothing to say says nothing.
+Each section is a function from facts to sentences. A sentence states what records prove, and names their offsets. A sentence without proof
+has a confidence, and names other possible causes in `not_excluded`. A section without facts has no sentence.
 """

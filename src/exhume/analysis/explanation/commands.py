@@ -1,7 +1,7 @@
-r"""Commands to type next, exactly.
+r"""Commands to run next, exactly as a shell takes them.
 
-Names come from the evidence and may hold anything. In a command they stand in quotes that every shell of today takes (`$'…'` with octal
-escapes, as in bash, zsh and ksh, where a character does not show), so that the line is harmless to look at and still names what it says.
+Names come from the evidence and may hold any character. The command quotes them in the form that every shell of today takes (`$'…'` with
+octal escapes, as in bash, zsh and ksh, for characters without a glyph), so the line is harmless to read and names the same thing.
 """
 
 from __future__ import annotations
@@ -12,27 +12,27 @@ from dataclasses import dataclass
 
 from exhume.replay.moment import Clock
 
-#: Letters by their category that leave nothing on the screen.
+#: Letters that leave nothing on the screen.
 _BLANK_LETTERS = "\u115f\u1160\u3164\uffa0"
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A subcommand of exhume with what comes behind the places it reads. `purpose` says what it shows, as an order."""
+    """A subcommand of exhume with the arguments after the places that it reads. `purpose` says what it shows, in the imperative."""
 
     subcommand: str
     arguments: tuple[str, ...]
     purpose: str
 
     def line(self, places: Sequence[str]) -> str | None:
-        """What to type; None where no command line can carry it (a name with the character NUL)."""
+        """Return the command line; None if no command line can carry it (a name with the character NUL)."""
         words = ["exhume", self.subcommand, *places, *self.arguments]
         return None if any("\0" in word for word in words) else " ".join(map(shell_word, words))
 
 
 @dataclass(frozen=True, slots=True)
 class Commands:
-    """The commands about one group, as of a moment, by one release. `moment` are options that take other commands to the same moment."""
+    """The commands about one group at a moment, for one release. `moment` holds the options that select the moment in other commands."""
 
     group: str
     offsets_partition: int | None = None
@@ -40,16 +40,16 @@ class Commands:
     moment: tuple[str, ...] = ()
 
     def of(self, subcommand: str, *arguments: str, purpose: str) -> Command:
-        """A command about the group."""
+        """Return a command about the group."""
         return Command(subcommand, ("--group", self.group, *arguments), purpose)
 
     def by_release(self, subcommand: str, *arguments: str, purpose: str) -> Command:
-        """A command about the group, by the rules of the same release."""
+        """Return a command about the group, for the same release."""
         return self.of(subcommand, *(("--release", self.release) if self.release else ()), *arguments, purpose=purpose)
 
 
 def moment_arguments(at_offset: int | Mapping[int, int] | None, at_time_ms: int | None, clock: Clock | None) -> tuple[str, ...]:
-    """The options that ask for this moment; none for the end."""
+    """Return the options that select this moment; none for the end of the log."""
     if at_time_ms is not None:
         return ("--at-time", str(at_time_ms), *(() if clock is None else ("--clock", clock)))
     if isinstance(at_offset, Mapping):
@@ -58,7 +58,7 @@ def moment_arguments(at_offset: int | Mapping[int, int] | None, at_time_ms: int 
 
 
 def shell_word(word: str) -> str:
-    """This word as a shell reads it back, with nothing in it that a terminal would obey or an eye would miss."""
+    """Return this word quoted for a shell, without characters that a terminal would obey or that a reader cannot see."""
     if "\\" not in word and all(map(_shows, word)):
         return shlex.quote(word)
     return "$'" + "".join(map(_escaped, word)) + "'"

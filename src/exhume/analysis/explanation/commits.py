@@ -1,4 +1,4 @@
-"""What the group has committed: its keys, how often, what was last, and what is pending."""
+"""The commits of the group: offsets, rate, last commit, and commits of transactions."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from exhume.analysis.explanation.sentences import Sentence, listed, named, numbe
 from exhume.analysis.times import at
 from exhume.replay.state_tables import OffsetRow
 
-#: Topics that get a sentence of their own.
+#: The number of topics that get a sentence of their own.
 _MOST_TOPICS = 8
-#: So many commits, over so long a time, are a rate worth telling.
+#: Fewer commits, or a shorter time, give no rate.
 _LEAST_COMMITS, _LEAST_TIME_MS = 3, 10_000
 
 
 def commits(facts: GroupFacts) -> Iterator[Sentence]:
-    """The offsets that are held, topic by topic; the commits that the log has, the last one, and those of transactions."""
+    """Yield the offsets that the coordinator has, topic by topic; the commits in the log, the last one, and those of transactions."""
     held = facts.held["offsets"]
     if held:
         if len({row["topic"] for row in held}) > 1:
             keys = partitions((row["topic"], row["partition"]) for row in held)
-            yield Sentence(f"{counted(len(held), 'offset')} are held: {keys}", records_of(held))
+            yield Sentence(f"The coordinator has {counted(len(held), 'offset')}: {keys}", records_of(held))
         yield from _by_topic(facts)
     elif facts.kind == "share":
-        yield Sentence("A share group commits nothing here: how far it has come is in __share_group_state")
+        yield Sentence("A share group commits no offsets here: its progress is in __share_group_state")
     elif facts.history and facts.is_loaded:
-        yield Sentence("No committed offset of it is held", records_of(facts.commits[-1:]))
+        yield Sentence("The coordinator has no committed offset of the group", records_of(facts.commits[-1:]))
     yield from _in_the_log(facts)
     yield from _pending(facts)
     yield from _aborted(facts)
@@ -49,13 +49,13 @@ def _by_topic(facts: GroupFacts) -> Iterator[Sentence]:
             topic = f"{named(last['topic'])} {numbers(row['partition'] for row in rows)}"
             same = low["committed_offset"] == high["committed_offset"]
             where = f"{topic} are at {low['committed_offset']}" if same else f"{topic} are between {lowest} and {highest}"
-        when = f"committed last by record {last['record_offset']}{at(last['commit_timestamp_ms'])}"
+        when = f"last committed by record {last['record_offset']}{at(last['commit_timestamp_ms'])}"
         yield Sentence(f"{where}, {when}", records_of(rows))
     if len(newest) > _MOST_TOPICS:
         left = newest[_MOST_TOPICS:]
         command = facts.commands.by_release("state", *facts.commands.moment, "--table", "offsets", purpose="See all committed offsets")
         yield Sentence(
-            f"{counted(len(left), 'topic')} more {'is' if len(left) == 1 else 'are'} not listed here",
+            f"{counted(len(left), 'more topic')} {'is' if len(left) == 1 else 'are'} not listed here",
             records_of(row for rows in left for row in rows),
             next_command=command,
         )
@@ -66,7 +66,7 @@ def _in_the_log(facts: GroupFacts) -> Iterator[Sentence]:
     if not found:
         return
     first, last = found[0], found[-1]
-    what = f"The log has {counted(len(found), 'commit')} of it"
+    what = f"The log has {counted(len(found), 'commit')} of the group"
     if len(found) > 1 and None not in (first["timestamp_ms"], last["timestamp_ms"]):
         begin, end = (f"record {row['record_offset']}{at(row['timestamp_ms'])}" for row in (first, last))
         what += f", from {begin} to {end}"
@@ -79,16 +79,16 @@ def _in_the_log(facts: GroupFacts) -> Iterator[Sentence]:
 
 
 def _rate(facts: GroupFacts) -> Iterator[Sentence]:
-    """How often it commits, where every commit is still there to be counted."""
+    """Yield the rate of commits since the record offset from which the log is complete."""
     whole = [row for row in facts.commits if row["record_offset"] >= facts.complete_from and row["timestamp_ms"] is not None]
-    # Commits of one append are one act.
+    # Commits of one append are one request.
     times_ms = {(row["path"], row["byte_position"]): row["timestamp_ms"] or 0 for row in whole}
     first_ms, last_ms = next(iter(times_ms.values()), 0), next(reversed(times_ms.values()), 0)
     length_ms = last_ms - first_ms
     if len(times_ms) < _LEAST_COMMITS or length_ms < _LEAST_TIME_MS:
         return
-    it = "It" if not facts.complete_from else f"From record {facts.complete_from} on, where nothing is missing, it"
-    text = f"{it} committed {often(len(times_ms) - 1, length_ms)} on average: {len(times_ms)} times in {span(length_ms)}"
+    it = "It" if not facts.complete_from else f"From record {facts.complete_from} on, where the log is complete, it"
+    text = f"{it} committed {len(times_ms)} times in {span(length_ms)}, {often(len(times_ms) - 1, length_ms)}"
     yield Sentence(text, records_of([whole[0], whole[-1]]))
 
 
@@ -104,9 +104,9 @@ def _pending(facts: GroupFacts) -> Iterator[Sentence]:
         verb = "waits" if len(rows) == 1 else "wait"
         text = f"{keys} {verb} for the end of a transaction of producer {producer_id}, epoch {producer_epoch}{since}{length}"
         refused = facts.profile.require_stable == "refused"
-        text += ": a fetch that requires stable offsets is refused for it" if refused and len(rows) == 1 else ""
-        text += ": a fetch that requires stable offsets is refused for them" if refused and len(rows) > 1 else ""
-        command = Command("transactions", (), "See open transactions, and what they hold up")
+        text += "; the coordinator refuses a fetch of it that requires stable offsets" if refused and len(rows) == 1 else ""
+        text += "; the coordinator refuses a fetch of them that requires stable offsets" if refused and len(rows) > 1 else ""
+        command = Command("transactions", (), "See open transactions and the offsets that wait for them")
         records = (*records_of(rows), *(() if opened is None else records_of([opened], "first_record_offset", "last_record_offset")))
         yield Sentence(text, records, next_command=command)
 
@@ -122,5 +122,5 @@ def _aborted(facts: GroupFacts) -> Iterator[Sentence]:
     if rows:
         keys = listed(sorted({f"{named(row['topic'])} {row['partition']}" for row in rows}))
         verb = "was aborted with its transaction" if len(rows) == 1 else "were aborted with their transactions"
-        text = f"{counted(len(rows), 'commit')} ({keys}) {verb}, and never counted"
+        text = f"{counted(len(rows), 'commit')} ({keys}) {verb} and never counted"
         yield Sentence(text, records_of(rows, "record_offset", "marker_record_offset"))

@@ -1,4 +1,4 @@
-"""Facts about a group out of the tables that other analyses make, for each offsets partition that has records of it."""
+"""Gather facts about a group from the tables of other analyses, for each offsets partition that has records of it."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from exhume.replay.profiles import BrokerProfile
 from exhume.replay.state import CoordinatorState
 from exhume.replay.state_tables import LoadRow
 
-#: Of a log that nothing was read of.
+#: The row of a log of which nothing was read.
 _NOTHING_MISSING: Mapping[str, Any] = {"missing_offsets": 0, "has_damage": False}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gathered:
-    """What was made of the logs about one group.
+    """The tables about one group.
 
-    `state` is of the moment, as are `why` and `forecast`; `history` is as `history_until` has it, `memberships` are all of the group.
-    `ends` are `cuts`. `completeness` is None at the end of the logs. `coverage` is `coverage.COVERAGE`, `spans` and `starts` say how far
-    each log reaches, where it begins, `end_times_ms` when the last record of a past moment was written.
+    `state`, `why` and `forecast` are of the moment; `history` is cut by `history_until`; `memberships` are all of the group. `ends` are
+    `cuts`. `completeness` is None at the end of the logs. `coverage` is `coverage.COVERAGE`. `spans` say up to which record offset each log
+    reaches, `starts` where it begins, and `end_times_ms` when the last record of a past moment was written.
     """
 
     group: str
@@ -59,7 +59,7 @@ class Gathered:
 
 
 def noting(batches: Iterable[SegmentBatch], group: str, records: list[pa.RecordBatch]) -> Iterator[SegmentBatch]:
-    """These batches on their way past; the records of the group itself and of its members are added as `schemas.RECORDS`."""
+    """Pass these batches on, and add the records of the group and of its members to `records`, as `schemas.RECORDS`."""
     for batch in batches:
         rows = [] if batch.batch.is_control else [*_own_records(batch, group)]
         if rows:
@@ -84,9 +84,9 @@ def _own_records(batch: SegmentBatch, group: str) -> Iterator[schemas.KeptRecord
 
 
 def cuts(state: CoordinatorState) -> dict[Origin, int | None]:
-    """The last record offset up to the moment in each log, -1 for none; None where it is taken to its end.
+    """Return the last record offset up to the moment in each log: -1 for none, None for the end of the log.
 
-    A load that is aborted does not come to its moment: the state has to be of one that cannot be.
+    A load that is aborted does not reach its moment: pass a state of a lenient load.
     """
     found: dict[Origin, int | None] = {}
     for load in state.loads.to_pylist():
@@ -97,7 +97,7 @@ def cuts(state: CoordinatorState) -> dict[Origin, int | None]:
 
 
 def history_until(history: pa.Table, ends: Mapping[Origin, int | None]) -> pa.Table:
-    """This `HISTORY` as it was where these `cuts` are."""
+    """Return this `HISTORY` as it was at these `cuts`."""
     if set(ends.values()) == {None}:
         return history
     rows: list[HistoryRow] = []
@@ -107,7 +107,7 @@ def history_until(history: pa.Table, ends: Mapping[Origin, int | None]) -> pa.Ta
 
 
 def facts_of(gathered: Gathered, origins: Sequence[Origin]) -> Iterator[GroupFacts]:
-    """The facts for each of these offsets partitions."""
+    """Yield the facts for each of these offsets partitions."""
     state, group = gathered.state, gathered.group
     loads = {(row["replica"], row["offsets_partition"]): row for row in state.loads.to_pylist()}
     held = _held(state, group)
@@ -160,7 +160,7 @@ def _last_record_offset(load: LoadRow, end: int | None) -> int | None:
 
 
 def _held(state: CoordinatorState, group: str) -> dict[str, dict[Origin, list[Any]]]:
-    """The rows of this group, by table and log."""
+    """Return the rows of this group, by table and log."""
     tables = {name: state.tables[name].filter(pc.field("group") == group) for name in Held.__annotations__ if name != "open_transactions"}
     rows = {name: table.to_pylist() for name, table in tables.items()}
     rows["open_transactions"] = [row for row in state.open_transactions.to_pylist() if group in row["groups"]]
@@ -179,13 +179,13 @@ def _by_origin(rows: Sequence[Any]) -> dict[Origin, list[Any]]:
 
 
 def _grade(gathered: Gathered, origin: Origin, load: LoadRow, coverage: Mapping[str, Any], held: Held) -> tuple[str, str, int]:
-    """Grade, reason, and how many record offsets up to the moment no record holds."""
+    """Return the grade, its reason, and the number of record offsets without a record up to the moment."""
     if gathered.completeness is not None:
         rows = [row for row in gathered.completeness.to_pylist() if (row["replica"], row["offsets_partition"]) == origin]
         own = next((row for row in rows if row["group"] == gathered.group), None)
         if own is not None:
             return own["grade"], own["reason"], own["missing_offsets"]
-        # Its records come later, and nothing can have been there before.
+        # Its first record is later, and no earlier one is missing.
         return "certain", "every record up to it that counted is there", rows[0]["missing_offsets"] if rows else 0
     start_offset = gathered.starts.get(origin, 0)
     missing = max(coverage["missing_offsets"] - start_offset, 0)
@@ -194,7 +194,7 @@ def _grade(gathered: Gathered, origin: Origin, load: LoadRow, coverage: Mapping[
 
 
 def _findings(gathered: Gathered, origin: Origin) -> Iterator[Finding]:
-    """What was found about the group in this log; of the same thing found on several replicas, on the first of them."""
+    """Yield the findings about the group in this log. A finding of several replicas belongs to the first of them."""
     for finding in gathered.diagnosed:
         if finding.group == gathered.group and (finding.replica, finding.offsets_partition) == origin and finding.severity != "info":
             yield finding
@@ -205,6 +205,6 @@ def _findings(gathered: Gathered, origin: Origin) -> Iterator[Finding]:
 
 
 def _damage(gathered: Gathered, origin: Origin) -> Iterator[Finding]:
-    """What makes this log partial."""
+    """Yield the findings that make this log partial."""
     places = (origin, (origin[0], None), (None, None))
     return (finding for finding in gathered.findings if finding.is_damage and (finding.replica, finding.offsets_partition) in places)

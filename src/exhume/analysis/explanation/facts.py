@@ -1,4 +1,4 @@
-"""What the log tells about a group up to a moment, gathered for one offsets partition of one replica."""
+"""The facts that the log gives about a group up to a moment, gathered for one offsets partition of one replica."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from exhume.replay.verdict import LOADED_IN_MEMORY
 
 
 class Held(TypedDict):
-    """The rows of state tables, by the name of the table."""
+    """The rows of state tables, by table name."""
 
     groups: list[GroupRow]
     members: list[MemberRow]
@@ -34,14 +34,23 @@ class Held(TypedDict):
 
 @dataclass(frozen=True)
 class GroupFacts:
-    """One group in one offsets partition of one replica, as of a moment.
+    """One group in one offsets partition of one replica, at a moment.
 
-    `load` is the row of `loads`, `held` the rows of the other state tables by name. `history` are rows of `HISTORY`, `steps` the group's
-    memberships, `rebalances` rows of `REBALANCES`, all up to the moment and in the order of the log. `why` are rows of `WHY`, `forecast` of
-    `FORECAST`, both of the moment; `findings` is what was found about the group, `damage` about the log. `grade` says how much the log
-    still knows of the moment, `missing_offsets` how many record offsets up to it no record holds, `complete_from` from which record offset
-    on every record is there. `last_record_offset` is the last record of any group up to the moment, or that a load came to, `end_ms` the
-    time of the last one up to the moment.
+    Attributes:
+        load: the row of `loads`.
+        held: the rows of the other state tables by name.
+        history: rows of `HISTORY` up to the moment, in log order.
+        steps: the memberships of the group up to the moment, in log order.
+        rebalances: rows of `REBALANCES` up to the moment, in log order.
+        why: rows of `WHY` at the moment.
+        forecast: rows of `FORECAST` at the moment.
+        findings: findings about the group.
+        damage: findings of damage in the log.
+        grade: how much of the moment the log still has.
+        missing_offsets: the number of record offsets up to the moment without a record.
+        complete_from: the record offset from which no record is missing.
+        last_record_offset: the last record of any group up to the moment, or up to the end of the load.
+        end_ms: the time of the last record up to the moment.
     """
 
     group: str
@@ -68,27 +77,27 @@ class GroupFacts:
 
     @property
     def is_loaded(self) -> bool:
-        """Whether the load of this log came to an end with something held."""
+        """True if the load of this log reached its end with something loaded."""
         return self.load["outcome"] in LOADED_IN_MEMORY
 
     @property
     def is_complete(self) -> bool:
-        """Whether every record of the log up to the moment is there, from record 0 on."""
+        """True if the log has every record up to the moment, from record 0 on."""
         return not self.missing_offsets and not self.complete_from and self.grade == "certain"
 
     @property
     def group_row(self) -> GroupRow | None:
-        """The row of `groups`; None where no group of this name is held."""
+        """Return the row of `groups`; None if the coordinator has no group of this name."""
         return next(iter(self.held["groups"]), None)
 
     @property
     def step(self) -> Membership | None:
-        """The last step of its life."""
+        """Return the last membership."""
         return self.steps[-1] if self.steps else None
 
     @cached_property
     def kind(self) -> Kind | None:
-        """What kind of group it is, or was last; None where it is nothing but offsets, as far as the log shows."""
+        """Return the last known kind of the group; None if the log shows only offsets of it."""
         row = self.group_row
         if row is not None and any(not step.is_placeholder for step in self.steps):
             return cast("Kind", row["group_type"])
@@ -97,12 +106,12 @@ class GroupFacts:
 
     @cached_property
     def commits(self) -> list[HistoryRow]:
-        """The commits of its history: values, no tombstones."""
+        """Return the commits of its history: values, no tombstones."""
         return [row for row in self.history if row["record_type"] in OFFSET_COMMIT_TYPES and not row["is_tombstone"]]
 
     @cached_property
     def assigned(self) -> dict[str, dict[str, list[AssignmentRow]]]:
-        """Rows of `assignments` by member id and kind."""
+        """Return rows of `assignments` by member id and kind."""
         found: dict[str, dict[str, list[AssignmentRow]]] = {}
         for row in self.held["assignments"]:
             found.setdefault(row["member_id"], {}).setdefault(row["kind"], []).append(row)
@@ -110,9 +119,9 @@ class GroupFacts:
 
 
 def until(history: Sequence[HistoryRow], last_record_offset: int | None) -> list[HistoryRow]:
-    """These rows of `HISTORY` as they were with this record as the last one: later records and markers had not come yet.
+    """Return these rows of `HISTORY` without the effect of records and markers after this record offset.
 
-    None takes them as they are.
+    None returns them unchanged.
     """
     if last_record_offset is None:
         return list(history)

@@ -1,4 +1,4 @@
-"""The state of the group at the moment, and how sure that is."""
+"""The state of the group at the moment, and how certain that is."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from exhume.findings import Confidence
 from exhume.replay.state_tables import GroupRow
 
 _SURE: Mapping[str, tuple[str, Confidence]] = {
-    "certain": ("Nothing that counted at this moment can be missing", "proof"),
-    "at_least": ("More was there than what is said here", "possible"),
-    "unknown": ("Whether this is all that was there", "undecidable"),
+    "certain": ("This state is complete", "proof"),
+    "at_least": ("The coordinator had more than this", "possible"),
+    "unknown": ("This state may be incomplete", "undecidable"),
 }
 
 #: Answers of `why.WHY` about a group.
 _WHY: Mapping[str, str] = {
-    "pending": "Only commits of open transactions are there",
+    "pending": "It has only commits of open transactions",
     "aborted": "Its commits were aborted",
     "expired": "It expired",
     "group_deleted": "It was deleted by a request",
     "offsets_deleted": "Its offsets were deleted by a request",
-    "topic_deleted": "It went with its topic",
-    "last_member_left": "It went with its last member",
+    "topic_deleted": "It was removed with its topic",
+    "last_member_left": "It was removed with its last member",
     "removed": "It was removed",
-    "not_shown": "It is held and not shown",
+    "not_shown": "The coordinator loads it and does not show it",
     "not_read": "No broker reads it",
     "not_kept": "This release does not keep it",
 }
 
 
 def standing(facts: GroupFacts) -> Iterator[Sentence]:
-    """What a coordinator holds of it, or why it holds nothing; then how complete that is."""
+    """Yield the state of the group in a coordinator, or why it has none; then how complete that is."""
     if not facts.history:
-        yield Sentence(f"{_moment(facts)} the log has no record of it: its first one comes later")
+        yield Sentence(f"{_moment(facts)} the log has no record of the group: its first record is later")
     elif not facts.is_loaded:
         yield _not_loaded(facts)
     elif facts.group_row is not None:
@@ -50,7 +50,7 @@ def standing(facts: GroupFacts) -> Iterator[Sentence]:
 def _moment(facts: GroupFacts) -> str:
     last = facts.last_record_offset
     if last is None:
-        return "In front of the first record" if facts.is_past else "In this log"
+        return "Before the first record" if facts.is_past else "In this log"
     record = f"record {last}{at(facts.end_ms)}"
     if facts.is_past:
         return f"As of {record}"
@@ -58,31 +58,31 @@ def _moment(facts: GroupFacts) -> str:
 
 
 def _holder(facts: GroupFacts) -> str:
-    return f"{_moment(facts)} a coordinator of {facts.load['release']} holds"
+    return f"{_moment(facts)} a coordinator of {facts.load['release']} has"
 
 
 def _not_loaded(facts: GroupFacts) -> Sentence:
     load = facts.load
     where = "" if load["record_offset"] is None else f" at record {load['record_offset']}"
-    text = f"{_holder(facts)} nothing of it: the load is {load['outcome']}{where}, since {load['reason']}"
-    command = facts.commands.by_release("state", "--mode", "lenient", purpose="See what the log has, beyond where that load ends")
+    text = f"{_holder(facts)} nothing of the group: its load is {load['outcome']}{where}: {load['reason']}"
+    command = facts.commands.by_release("state", "--mode", "lenient", purpose="See what the log has after the end of that load")
     return Sentence(text, records_of([load]), next_command=command)
 
 
 def _held(facts: GroupFacts, row: GroupRow) -> Iterator[Sentence]:
     records = records_of([row])
-    holder = f"{_holder(facts)} it as {row['group_state']}"
+    holder = f"{_holder(facts)} the group in state {row['group_state']}"
     if facts.kind is None:
-        yield Sentence(f"{holder}, with {counted(len(facts.held['offsets']), 'offset')} and nobody in it", records)
+        yield Sentence(f"{holder}, with {counted(len(facts.held['offsets']), 'offset')} and no member", records)
     elif row["group_type"] == "classic":
-        yield Sentence(f"{holder} in generation {row['generation']}, by record {row['record_offset']}{_time_of(facts)}", records)
+        yield Sentence(f"{holder}, in generation {row['generation']}, by record {row['record_offset']}{_time_of(facts)}", records)
     else:
         yield Sentence(f"{holder}, at group epoch {row['group_epoch']}{_assignment_epoch(row)}", records)
     if row["group_state"] == "Empty" and facts.kind == "classic" and row["current_state_timestamp_ms"] is not None:
         since_ms = row["current_state_timestamp_ms"]
-        yield Sentence(f"It is Empty since {show_time(since_ms)}{_before_end(facts, since_ms)}", records)
+        yield Sentence(f"It became Empty at {show_time(since_ms)}{_before_end(facts, since_ms)}", records)
     if facts.held["members"] and row["group_type"] == "classic":
-        hidden = "that a rebalance was under way at this moment"
+        hidden = "a rebalance was in progress at this moment"
         yield Sentence("Only a finished rebalance leaves a record", records, not_excluded=hidden)
 
 
@@ -107,10 +107,10 @@ def _not_held(facts: GroupFacts) -> Iterator[Sentence]:
     why = next((row for row in facts.why if row["topic"] is None), None)
     offsets = facts.held["offsets"]
     if offsets:
-        yield Sentence(f"{_holder(facts)} {counted(len(offsets), 'offset')} of it, and no group of this name", records_of(offsets))
+        yield Sentence(f"{_holder(facts)} {counted(len(offsets), 'offset')} of the group, but no group of this name", records_of(offsets))
     else:
-        yield Sentence(f"{_holder(facts)} nothing of it: it is gone", records_of(facts.history[-1:]))
+        yield Sentence(f"{_holder(facts)} nothing of the group", records_of(facts.history[-1:]))
     if why is not None and not why["is_there"]:
-        command = facts.commands.by_release("why", purpose="See why it and each of its offsets is gone")
-        text = f"{_WHY.get(why['code'], 'It is not there')}: {why['sentence']}"
+        command = facts.commands.by_release("why", purpose="See why the group and its offsets are gone")
+        text = f"{_WHY.get(why['code'], 'The coordinator does not have it')}: {why['sentence']}"
         yield Sentence(text, tuple(why["records"]), why["confidence"], why["not_excluded"], None if facts.is_past else command)

@@ -1,4 +1,4 @@
-"""Who is in the group at the moment, what each has, and what nobody has."""
+"""The members of the group at the moment, their partitions, and partitions without an owner."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from exhume.analysis.memberships import AWAY_EPOCH
 from exhume.analysis.times import at
 from exhume.replay.state_tables import AssignmentRow, MemberRow
 
-#: Members that get a sentence of their own.
+#: The number of members that get a sentence of their own.
 _MOST_MEMBERS = 8
-#: What members of modern groups are doing.
+#: Clauses for the states of members of modern groups.
 _STATES: Mapping[str | None, str] = {
     "STABLE": ", settled",
     "UNREVOKED_PARTITIONS": ", with partitions to give up first",
@@ -24,14 +24,14 @@ _STATES: Mapping[str | None, str] = {
 
 
 def members(facts: GroupFacts) -> Iterator[Sentence]:
-    """How many, what they read, what each of them has; partitions without an owner, and with two."""
+    """Yield the number of members, their topics, and the partitions of each; then partitions without an owner, and with two."""
     rows = facts.held["members"]
     if not rows:
-        yield from _nobody(facts)
+        yield from _last_members(facts)
         return
     moment = facts.commands.moment
-    purpose = "See whether an assignor explains who has what"
-    # That command knows no other clock than that of appends.
+    purpose = "Check whether an assignor explains the assignment"
+    # That command cannot take a clock.
     compare = None if "--clock" in moment else facts.commands.of("assignments", *moment, purpose=purpose)
     yield Sentence(f"{counted(len(rows), 'member')}{_leader(facts)}{_subscriptions(rows)}", records_of(rows), next_command=compare)
     for row in rows[:_MOST_MEMBERS]:
@@ -39,15 +39,15 @@ def members(facts: GroupFacts) -> Iterator[Sentence]:
     if len(rows) > _MOST_MEMBERS:
         left = rows[_MOST_MEMBERS:]
         command = facts.commands.by_release("state", *facts.commands.moment, "--table", "members", purpose="See all members")
-        yield Sentence(f"{len(left)} members more are not listed here", records_of(left), next_command=command)
+        yield Sentence(f"{len(left)} more members are not listed here", records_of(left), next_command=command)
     yield from _waiting(facts)
     if facts.kind != "share":
         yield from _owned_twice(facts)
         yield from _without_owner(facts)
 
 
-def _nobody(facts: GroupFacts) -> Iterator[Sentence]:
-    """Who was there last, of a group that had members."""
+def _last_members(facts: GroupFacts) -> Iterator[Sentence]:
+    """Yield the last members of a group that has none now."""
     if facts.kind is None or not facts.is_loaded:
         return
     emptied = next((number for number in range(len(facts.steps) - 1, -1, -1) if facts.steps[number].members), None)
@@ -58,9 +58,9 @@ def _nobody(facts: GroupFacts) -> Iterator[Sentence]:
     who = listed([_client(member.client_id, member.group_instance_id) for member in last.members.values()], most=_MOST_MEMBERS)
     if went is None:
         return
-    text = f"Nobody is in it: {who} were the last that the log has, gone with record {went.record_offset}{at(went.timestamp_ms)}"
+    text = f"The group has no member: the last in the log were {who}, until record {went.record_offset}{at(went.timestamp_ms)}"
     if len(last.members) == 1:
-        text = text.replace(" were the last ", " was the last ")
+        text = text.replace("the last in the log were ", "the last in the log was ")
     yield Sentence(text, (last.record_offset, went.record_offset))
 
 
@@ -72,11 +72,11 @@ def _leader(facts: GroupFacts) -> str:
 
 
 def _subscriptions(rows: Sequence[MemberRow]) -> str:
-    """What all of them read, where that is the same."""
+    """Return the topics that all members read, if they are the same."""
     subscribed = {tuple(sorted(row["subscribed_topics"] or ())) for row in rows}
     patterns = {row["subscribed_regex"] or None for row in rows}
     if patterns == {None} and len(subscribed) == 1 and (topics := next(iter(subscribed))):
-        return f"; {'it reads' if len(rows) == 1 else 'all of them read'} {listed([named(topic) for topic in topics])}"
+        return f"; {'it reads' if len(rows) == 1 else 'all read'} {listed([named(topic) for topic in topics])}"
     if subscribed == {()} and len(patterns) == 1 and (pattern := next(iter(patterns))):
         return f"; subscribed to the topics that match {named(pattern)}"
     return ""
@@ -84,21 +84,23 @@ def _subscriptions(rows: Sequence[MemberRow]) -> str:
 
 def _member(facts: GroupFacts, row: MemberRow) -> Sentence:
     mine = facts.assigned.get(row["member_id"], {})
-    told = [f"has {_holdings(mine.get('assigned', ()))}"]
+    clauses = [f"owns {_holdings(mine.get('assigned', ()))}"]
     if mine.get("pending_revocation"):
-        told.append(f"has to give up {_holdings(mine['pending_revocation'])}")
+        clauses.append(f"has to give up {_holdings(mine['pending_revocation'])}")
     if row["member_epoch"] is not None:
         away = row["member_epoch"] == AWAY_EPOCH
-        told.append(
-            "is away, its partitions kept for it" if away else f"is at epoch {row['member_epoch']}{_STATES.get(row['member_state'], '')}"
+        clauses.append(
+            "has left for now and keeps its partitions"
+            if away
+            else f"is at epoch {row['member_epoch']}{_STATES.get(row['member_state'], '')}"
         )
     where = f" at {row['client_host'].removeprefix('/')}" if row["client_host"] else ""
     assigned = [each for rows in mine.values() for each in rows]
-    return Sentence(f"{_name(row)}{where} {listed(told)}", records_of([row, *assigned]))
+    return Sentence(f"{_name(row)}{where} {listed(clauses)}", records_of([row, *assigned]))
 
 
 def _holdings(rows: Iterable[AssignmentRow]) -> str:
-    """Partitions of topics, or tasks of subtopologies by role."""
+    """Return partitions of topics, or tasks of subtopologies by role, in words."""
     by_name: dict[str, list[int]] = {}
     for row in rows:
         if row["subtopology_id"] is None:
@@ -110,7 +112,7 @@ def _holdings(rows: Iterable[AssignmentRow]) -> str:
 
 
 def _name(row: MemberRow) -> str:
-    """A member as people know it: its client id, and its instance where it has one; the member id where it has neither."""
+    """Return the client id of a member, with its instance id if it has one; the member id if it has neither."""
     return _client(row["client_id"], row["group_instance_id"]) if row["client_id"] or row["group_instance_id"] else named(row["member_id"])
 
 
@@ -120,7 +122,7 @@ def _client(client_id: str | None, group_instance_id: str | None) -> str:
 
 
 def _waiting(facts: GroupFacts) -> Iterator[Sentence]:
-    """Partitions in somebody's target that another member still owns."""
+    """Yield partitions in the target of one member that another member still owns."""
     names = {row["member_id"]: _name(row) for row in facts.held["members"]}
     owned: dict[tuple[str, int], list[AssignmentRow]] = {}
     for kinds in facts.assigned.values():
@@ -134,16 +136,16 @@ def _waiting(facts: GroupFacts) -> Iterator[Sentence]:
             wanted = [row for row, other in blocked if other["member_id"] == holder]
             held = [other for _, other in blocked if other["member_id"] == holder]
             who, other = (names.get(each, named(each)) for each in (member_id, holder))
-            text = f"{who} waits for {_holdings(wanted)}, which {other} still has{_for_how_long(facts)}"
+            text = f"{who} waits for {_holdings(wanted)}, which {other} still owns{_for_how_long(facts)}"
             yield Sentence(text, records_of([*wanted, *held]))
 
 
 def _for_how_long(facts: GroupFacts) -> str:
-    """How long nothing of the group itself has changed up to the moment."""
+    """Return for how long the group has not changed before the moment."""
     last_ms = None if facts.step is None else facts.step.timestamp_ms
     if last_ms is None or facts.end_ms is None or facts.end_ms <= last_ms or facts.step is None:
         return ""
-    return f"; nothing has changed in that for {span(facts.end_ms - last_ms)}, since record {facts.step.last_record_offset}"
+    return f"; the group has not changed for {span(facts.end_ms - last_ms)}, since record {facts.step.last_record_offset}"
 
 
 def _key(row: AssignmentRow) -> tuple[str, int]:
@@ -159,11 +161,11 @@ def _owned_twice(facts: GroupFacts) -> Iterator[Sentence]:
     twice = {key: rows for key, rows in owners.items() if len({row["member_id"] for row in rows}) > 1}
     if twice:
         rows = [row for found in twice.values() for row in found]
-        yield Sentence(f"More than one member has {partitions(twice)} assigned", records_of(rows))
+        yield Sentence(f"More than one member owns {partitions(twice)}", records_of(rows))
 
 
 def _without_owner(facts: GroupFacts) -> Iterator[Sentence]:
-    """Partitions with a committed offset that no member has, of topics that members read."""
+    """Yield partitions with a committed offset and no owner, of topics that members read."""
     if facts.kind not in ("classic", "consumer"):
         return
     read = {topic for row in facts.held["members"] for topic in row["subscribed_topics"] or ()}
@@ -179,4 +181,4 @@ def _without_owner(facts: GroupFacts) -> Iterator[Sentence]:
     if idle:
         keys = partitions((row["topic"], row["partition"]) for row in idle)
         records = records_of([*idle, *facts.held["members"]])
-        yield Sentence(f"Nobody has {keys}, though members read the topic and there is an offset of it", records)
+        yield Sentence(f"No member owns {keys}; members subscribe to the topic, and the group committed there", records)

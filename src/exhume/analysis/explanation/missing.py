@@ -1,4 +1,4 @@
-"""What is gone, of the group and of its log, and what is about to go."""
+"""Records and offsets that are gone, and offsets that expire next."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from exhume.analysis.explanation.sentences import Sentence, partitions, records_
 from exhume.analysis.times import show_time
 from exhume.analysis.why import WhyRow
 
-#: Answers about offsets that get a sentence of their own.
+#: The number of answers about offsets that get a sentence of their own.
 _MOST_ANSWERS = 6
-#: Answers of `why.WHY` about what is there, or never was.
+#: Answers of `why.WHY` about offsets that the coordinator has, or never had.
 _NOT_GONE = ("there", "never_there")
 
 
 def missing(facts: GroupFacts) -> Iterator[Sentence]:
-    """Damage, records that the log has no more, offsets that are gone and why, and what expires next."""
+    """Yield damage, missing records, offsets that are gone with their causes, and offsets that expire next."""
     yield from _damage(facts)
     yield from _records(facts)
     yield from _offsets(facts)
@@ -32,14 +32,14 @@ def _damage(facts: GroupFacts) -> Iterator[Sentence]:
         records = tuple(offset for offset in offsets if offset is not None)
         yield Sentence(f"Part of the log is damaged: {finding.sentence}", records, finding.confidence, finding.not_excluded, command)
     if len(facts.damage) > _MOST_ANSWERS:
-        yield Sentence(f"{len(facts.damage) - _MOST_ANSWERS} findings of damage are not listed here", next_command=command)
+        yield Sentence(f"{len(facts.damage) - _MOST_ANSWERS} more findings of damage are not listed here", next_command=command)
 
 
 def _records(facts: GroupFacts) -> Iterator[Sentence]:
     if facts.missing_offsets:
         text = f"{counted(facts.missing_offsets, 'record offset')} of this log {'has' if facts.missing_offsets == 1 else 'have'} no record"
-        tail = f"; from record {facts.complete_from} on nothing is missing" if facts.complete_from else ""
-        other = "that some of them were of this group: compaction leaves no trace of what it took"
+        tail = f"; from record {facts.complete_from} on the log is complete" if facts.complete_from else ""
+        other = "records of this group among them: compaction leaves no trace of removed records"
         yield Sentence(f"{text}{tail}", not_excluded=other)
     elif facts.is_complete:
         yield Sentence("No record of this log is missing")
@@ -56,14 +56,14 @@ def _offsets(facts: GroupFacts) -> Iterator[Sentence]:
     if len(answers) > _MOST_ANSWERS:
         left = [row for rows in answers[_MOST_ANSWERS:] for row in rows]
         records = tuple(offset for row in left for offset in row["records"])
-        yield Sentence(f"{counted(len(left), 'offset')} more are gone", records)
+        yield Sentence(f"{counted(len(left), 'more offset')} {'is' if len(left) == 1 else 'are'} gone", records)
 
 
 def _gone(facts: GroupFacts, rows: list[WhyRow]) -> Sentence:
     first = rows[0]
     keys = partitions((row["topic"] or "", row["partition"] or 0) for row in rows)
     code = "" if first["code"] == "removed" else f" ({first['code'].replace('_', ' ')})"
-    likewise = "" if len(rows) == 1 else f"; so for the other {len(rows) - 1}" if len(rows) > 2 else "; so for the other"
+    likewise = "" if len(rows) == 1 else f"; the same for the other {len(rows) - 1}" if len(rows) > 2 else "; the same for the other"
     records = tuple(offset for row in rows for offset in row["records"])
     arguments = ("--topic", first["topic"] or "", *(("--partition", str(first["partition"])) if len(rows) == 1 else ()))
     command = facts.commands.by_release("why", *arguments, purpose="See why these offsets are gone")
@@ -72,7 +72,7 @@ def _gone(facts: GroupFacts, rows: list[WhyRow]) -> Sentence:
 
 
 def _expiry(facts: GroupFacts) -> Iterator[Sentence]:
-    """What goes next by the rules of the release, if nothing else happens."""
+    """Yield the offsets that expire next by the rules of the release, if nothing changes."""
     rows = [row for row in facts.forecast if row["kind"] == "offset"]
     if not rows:
         return
@@ -90,6 +90,6 @@ def _expiry(facts: GroupFacts) -> Iterator[Sentence]:
             when = show_time(times[0]) if len(set(times)) == 1 else f"{show_time(min(times))} to {show_time(max(times))}"
             text = f"{rule}, {keys} {verb} at {when} if nothing changes: {which[0]['reason']}"
         else:
-            text = f"{rule}, {keys} {'never expires' if len(which) == 1 else 'never expire'} while nothing changes: {which[0]['reason']}"
+            text = f"{rule}, {keys} {'never expires' if len(which) == 1 else 'never expire'} if nothing changes: {which[0]['reason']}"
         other = "another retention in the broker's configuration" if which is coming else None
         yield Sentence(text, records_of(which), not_excluded=other, next_command=None if facts.is_past else command)

@@ -14,20 +14,21 @@ from exhume.analysis.explanation.group_state import standing
 from exhume.analysis.explanation.identity import identity
 from exhume.analysis.explanation.members import members
 from exhume.analysis.explanation.missing import missing
-from exhume.analysis.explanation.oddities import oddities
+from exhume.analysis.explanation.notable import notable
 from exhume.analysis.explanation.rebalances import rebalances
 from exhume.analysis.explanation.sentences import Sentence
 from exhume.arrow_rows import OfLog, schema_of, table_of
 from exhume.findings import Confidence
 
-SectionName = Literal["what_it_is", "state", "members", "rebalances", "commits", "odd", "missing", "next"]
+SectionName = Literal["what_it_is", "state", "members", "rebalances", "commits", "odd", "missing", "next"]  # plain: values of a column
 
 
 class ExplanationRow(OfLog):
-    """One row per sentence, in the order of the page; a page for each offsets partition of each replica that has records of the group.
-    `confidence` is that of findings, `not_excluded` what else could be so. The sentence rests on records from `first_record_offset` to
-    `last_record_offset` of this offsets partition; null where it rests on the log as a whole. `next_command` shows more of it, as it is
-    typed in a shell; in the section `next` the sentence says what for.
+    """One row per sentence, in the order of the page; one page for each offsets partition of each replica that has records of the group.
+
+    `confidence` is that of the sentence, `not_excluded` names other possible causes. `first_record_offset` to `last_record_offset` are the
+    records of this offsets partition that prove it; null where the whole log does. `next_command` shows more of it, as a shell takes it; in
+    the section `next` the sentence is its purpose.
     """
 
     group: str
@@ -48,20 +49,20 @@ _SECTIONS: Mapping[SectionName, Callable[[GroupFacts], Iterator[Sentence]]] = {
     "members": members,
     "rebalances": rebalances,
     "commits": commits,
-    "odd": oddities,
+    "odd": notable,  # plain: the value of a column
     "missing": missing,
 }
 
 
 def pages(facts: Iterable[GroupFacts], places: Sequence[str]) -> pa.Table:
-    """The pages about these, as `EXPLANATION`; `places` is what commands are to read."""
+    """Return the pages of these groups as `EXPLANATION`. Commands read `places`."""
     return table_of(EXPLANATION, [row for each in facts for row in _page(each, places)])
 
 
 def _page(facts: GroupFacts, places: Sequence[str]) -> Iterator[ExplanationRow]:
     seen: dict[Command, None] = {}
-    for section, told in _SECTIONS.items():
-        for sentence in told(facts):
+    for section, sentences_of in _SECTIONS.items():
+        for sentence in sentences_of(facts):
             if sentence.next_command is not None:
                 seen.setdefault(sentence.next_command)
             yield _row(facts, section, sentence, places)
@@ -72,12 +73,12 @@ def _page(facts: GroupFacts, places: Sequence[str]) -> Iterator[ExplanationRow]:
 
 
 def _first(facts: GroupFacts) -> Iterator[Command]:
-    """What to begin with, whatever was said."""
+    """Yield the commands that suit any group."""
     commands = facts.commands
     moment = commands.moment
     if moment:
-        yield commands.by_release("state", *moment, purpose="See everything that was held then")
-    yield commands.by_release("history", purpose="See every record of it, and what became of each")
+        yield commands.by_release("state", *moment, purpose="See the whole state at that moment")
+    yield commands.by_release("history", purpose="See the history of the group, record by record")
 
 
 def _row(facts: GroupFacts, section: SectionName, sentence: Sentence, places: Sequence[str]) -> ExplanationRow:

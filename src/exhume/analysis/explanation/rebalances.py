@@ -1,4 +1,4 @@
-"""The last rebalances of the group: when, why as far as the log shows, and what moved."""
+"""The last rebalances of the group: time, causes that the log shows, and moved partitions."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from exhume.analysis.rebalances import REBALANCE_EVENTS
 from exhume.analysis.storms import storms
 from exhume.analysis.times import at
 
-#: The last ones that get a sentence of their own.
+#: The number of last rebalances that get a sentence of their own.
 _MOST_REBALANCES = 5
 _MOST_CLIENTS = 5
-#: Causes of the first row of each life of a group.
+#: Causes of the first row after a group was created.
 _BEGINNINGS = frozenset({"group_began", "first_seen"})
 _CAUSES: Mapping[str, str] = {
-    "group_began": "the group began",
-    "first_seen": "what was before it is not in the log",
+    "group_began": "the group was created",
+    "first_seen": "the log has nothing from before",
     "subscription_changed": "a member changed its subscription",
     "protocol_changed": "the protocol changed",
     "leader_changed": "the leader changed",
-    "cooperative_follow_up": "partitions given up before found their owners",
+    "cooperative_follow_up": "partitions released before got new owners",
     "topics_changed": "the topics changed",
     "topology_changed": "the topology changed",
-    "partitions_initialized": "more partitions could be given to its members",
+    "partitions_initialized": "more partitions became assignable",
     "converted": "the group was converted",
-    "unknown": "why is not in the log",
+    "unknown": "the log does not show why",
 }
 
 
 def rebalances(facts: GroupFacts) -> Iterator[Sentence]:
-    """How many there were and how many left no record, storms, then the last ones."""
+    """Yield the number of rebalances, with and without a record; storms; then the last rebalances."""
     rows = [row for row in facts.rebalances if row["event"] in REBALANCE_EVENTS]
     if not rows:
         return
@@ -41,7 +41,7 @@ def rebalances(facts: GroupFacts) -> Iterator[Sentence]:
     for storm in storms(facts.rebalances):
         confidence = "proof" if storm.flappers else "likely"
         first = storm.rows[0]
-        text = f"A storm from record {first['record_offset']}{at(first['timestamp_ms'])} on: {storm.sentence}"
+        text = f"Rebalance storm since record {first['record_offset']}{at(first['timestamp_ms'])}: {storm.sentence}"
         yield Sentence(text, records_of(storm.rows), confidence)  # type: ignore[arg-type]
     for row in rows[-_MOST_REBALANCES:]:
         yield _rebalance(row)
@@ -50,45 +50,46 @@ def rebalances(facts: GroupFacts) -> Iterator[Sentence]:
 def _summary(facts: GroupFacts, rows: list[RebalanceRow]) -> Sentence:
     words = {"generation" if row["group_type"] == "classic" else "epoch" for row in rows}
     word, many = (*words, f"{next(iter(words))}s") if len(words) == 1 else ("generation or epoch", "generations and epochs")
-    command = facts.commands.of("rebalances", purpose="See its rebalances, one by one")
+    command = facts.commands.of("rebalances", purpose="See the rebalances of the group, one by one")
     first, last = rows[0], rows[-1]
     lost = sum(row["skipped"] or 0 for row in rows if row["is_complete"])
     unsure = sum(row["skipped"] or 0 for row in rows if not row["is_complete"])
     lives = sum(not _BEGINNINGS.isdisjoint(row["causes"]) for row in rows)
     if len(rows) == 1:
-        parts = [f"The log has {word} {_number(last)} of it"]
+        parts = [f"The log has {word} {_number(last)} of the group"]
     elif lives > 1:
-        parts = [f"The log has {counted(len(rows), word, many)} of {lives} lives of it"]
+        times = "once" if lives == 2 else f"{lives - 1} times"
+        parts = [f"The log has {counted(len(rows), word, many)} of the group, which was removed and created again {times}"]
     else:
-        parts = [f"The log has {counted(len(rows), word, many)} of it, from {_number(first)} to {_number(last)}"]
+        parts = [f"The log has {counted(len(rows), word, many)} of the group, from {_number(first)} to {_number(last)}"]
     if lost:
-        parts.append(f"{counted(lost, word, many)} besides never got an assignment, and left no record")
+        parts.append(f"{counted(lost, f'more {word}', f'more {many}')} never got an assignment and left no record")
     if unsure:
-        parts.append(f"of {counted(unsure, word, many)} besides no record is left, or there never was one")
+        parts.append(f"{counted(unsure, f'more {word}', f'more {many}')} left no record, or none that is still in the log")
     return Sentence("; ".join(parts), records_of([first, last]), next_command=command)
 
 
 def _rebalance(row: RebalanceRow) -> Sentence:
     word = "Generation" if row["group_type"] == "classic" else "Epoch"
-    told = [f"{word} {_number(row)}, record {row['record_offset']}{at(row['timestamp_ms'])}: {_why(row)}"]
+    clauses = [f"{word} {_number(row)}, record {row['record_offset']}{at(row['timestamp_ms'])}: {_why(row)}"]
     if row["event"] == "emptied":
-        told.append("nobody was left")
+        clauses.append("no member was left")
     else:
-        told.append(counted(row["members"], "member"))
+        clauses.append(counted(row["members"], "member"))
     if row["partitions_moved"]:
-        told.append(f"{counted(row['partitions_moved'], 'partition')} moved")
+        clauses.append(f"{counted(row['partitions_moved'], 'partition')} moved")
     if row["partitions_lost"]:
-        told.append(f"{counted(row['partitions_lost'], 'partition')} left without an owner")
-    # Who had something before is not known where the log begins with this.
+        clauses.append(f"{counted(row['partitions_lost'], 'partition')} left without an owner")
+    # If the log begins here, it does not show the owners before.
     if row["no_assignment_ms"] and "first_seen" not in row["causes"]:
         how = "" if row["no_assignment_is"] == "exactly" else "at least "
-        told.append(f"nobody had anything for {how}{span(row['no_assignment_ms'])}")
+        clauses.append(f"no partition was assigned for {how}{span(row['no_assignment_ms'])}")
     if row["reconciliation_ms"] is not None:
-        told.append(f"settled after {span(row['reconciliation_ms'])}")
+        clauses.append(f"the members reconciled after {span(row['reconciliation_ms'])}")
     elif row["waiting"]:
-        told.append(f"{counted(len(row['waiting']), 'member')} never settled in it")
+        clauses.append(f"{counted(len(row['waiting']), 'member')} did not reconcile")
     records = records_of([row], "record_offset", "last_record_offset", "reconciled_record_offset")
-    return Sentence("; ".join(told), records)
+    return Sentence("; ".join(clauses), records)
 
 
 def _why(row: RebalanceRow) -> str:
@@ -100,7 +101,7 @@ def _why(row: RebalanceRow) -> str:
             causes.append(f"{listed(names, most=_MOST_CLIENTS)} {word}")
     if back:
         causes.append(f"{listed([named(client) for client in sorted(back)], most=_MOST_CLIENTS)} came back under another member id")
-    return ", ".join(causes) or "why is not in the log"
+    return ", ".join(causes) or "the log does not show why"
 
 
 def _number(row: RebalanceRow) -> int:

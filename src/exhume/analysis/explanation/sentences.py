@@ -1,4 +1,4 @@
-"""Sentences and what they rest on; and how numbers, names and times are put into words."""
+"""Sentences and their evidence; numbers, names and times in words."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from exhume.findings import Confidence
 
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9._@#:/-]+")
 _UNITS_MS = {"second": 1000, "minute": MINUTE_MS, "hour": HOUR_MS, "day": DAY_MS}
-#: Ranges of partitions, or topics, that a sentence names; the others are counted.
+#: The number of ranges or topics that a sentence names; it counts the others.
 _MOST_NAMED = 12
 
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence, the records that it rests on, and a command that shows more of it.
+    """A sentence, the records that prove it, and a command that shows more of it.
 
-    `records` are record offsets of the offsets partition that the page is about, in any order; none where the sentence rests on the
-    absence of records, or on the log as a whole.
+    `records` are record offsets of the offsets partition of the page, in any order; empty where the absence of records, or the whole log,
+    proves the sentence.
     """
 
     text: str
@@ -33,27 +33,27 @@ class Sentence:
 
 
 def records_of(rows: Iterable[Mapping[str, object]], *names: str) -> tuple[int, ...]:
-    """The record offsets in these columns (default: `record_offset`) of these rows, without nulls."""
+    """Return the record offsets in these columns (default: `record_offset`) of these rows, without nulls."""
     found = (row[name] for row in rows for name in names or ("record_offset",))
     return tuple(offset for offset in found if isinstance(offset, int))
 
 
 def named(name: str | None) -> str:
-    """A name in a sentence: in quotes unless it is a plain word. Escaping is for whoever shows the sentence."""
+    """Return a name for a sentence: in quotes unless it is a plain word. The renderer escapes it."""
     if name is None:
         return "a name that cannot be read"
     return name if _PLAIN_NAME.fullmatch(name) else f'"{name}"'
 
 
 def listed(parts: Sequence[str], *, most: int = _MOST_NAMED) -> str:
-    """`a`, `a and b`, `a, b and c`; what is beyond `most` is counted."""
+    """Return `a`, `a and b`, `a, b and c`; parts after `most` are counted."""
     if len(parts) > most:
         return f"{', '.join(parts[:most])} and {len(parts) - most} more"
     return " and ".join(parts) if len(parts) < 3 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
 def numbers(partitions: Iterable[int]) -> str:
-    """Partitions as runs: `0-2, 5`."""
+    """Return partitions as ranges: `0-2, 5`."""
     ordered = sorted(set(partitions))
     breaks = [(before, after) for before, after in pairwise(ordered) if after != before + 1]
     starts, ends = [*ordered[:1], *(after for _, after in breaks)], [*(before for before, _ in breaks), *ordered[-1:]]
@@ -62,7 +62,7 @@ def numbers(partitions: Iterable[int]) -> str:
 
 
 def partitions(keys: Iterable[tuple[str, int]]) -> str:
-    """Partitions of topics: `orders 0-5 and payments 0`."""
+    """Return partitions of topics: `orders 0-5 and payments 0`."""
     by_topic: dict[str, list[int]] = {}
     for topic, partition in keys:
         by_topic.setdefault(topic, []).append(partition)
@@ -70,6 +70,6 @@ def partitions(keys: Iterable[tuple[str, int]]) -> str:
 
 
 def often(count: int, length_ms: float) -> str:
-    """So many of something in this time, in the smallest unit that has one at least: `12.0 a minute`."""
+    """Return a rate in the smallest unit with at least one: `12.0 a minute`."""
     unit = next((unit for unit, unit_ms in _UNITS_MS.items() if count * unit_ms >= length_ms), "day")
     return f"{count * _UNITS_MS[unit] / length_ms:.1f} a {unit}"

@@ -1,9 +1,10 @@
-"""Who removed an offset or a group: one judgement, which `why`, `explain` and `diagnose` all give.
+"""The cause of the removal of an offset or a group: one judgement for `why`, `explain` and `diagnose`.
 
-A tombstone does not say who wrote it. What was due at that moment, and what else was removed with it, tells the expiry task from a request
-and from the deletion of a topic.
+A tombstone does not name its cause. The offsets that were due then, and the other tombstones of that moment, tell the expiry task from a
+request and from the deletion of a topic.
 
-    causes      the causes that there are, and the thresholds that tell them apart
-    evidence    what the log has to say about tombstones of a group that were written together
+    causes      the causes, and the thresholds that tell them apart
+    evidence    the facts that the log gives about tombstones of a group that were written together
     judge       the cause of each of these
+    tombstones  the tombstones of offsets of all groups, by time
 """

@@ -1,4 +1,4 @@
-"""What the log and the release say about tombstones of a group that were written together."""
+"""The facts that the log and the release give about tombstones of a group that were written together."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from exhume.replay.releases import profile_for
 class RemovedOffset:
     """An offset and its tombstone.
 
-    `written_ms` is when the removed value was written, `commit_timestamp_ms` and `expire_timestamp_ms` are what it says; None where the
-    log does not have it, or it says nothing. `start` is from when on its age counts; None where nothing tells.
+    `written_ms` is the time of the removed record, `commit_timestamp_ms` and `expire_timestamp_ms` are in its value; None if the log does
+    not have them. `start` says when its age begins to count; None if the log does not show it.
     """
 
     topic: str
@@ -29,7 +29,7 @@ class RemovedOffset:
     written_ms: int | None = None
     commit_timestamp_ms: int | None = None
     expire_timestamp_ms: int | None = None
-    #: The value is of the version that can hold an expire timestamp, and holds none.
+    #: The value is of the version that can have an expire timestamp, and has none.
     never_expires: bool = False
 
 
@@ -37,17 +37,17 @@ class RemovedOffset:
 class GroupBefore:
     """The group before the tombstones, as its records have it.
 
-    `group` is None where no record of it is there, or its own tombstone was the last. `eligible_since_ms` is the earliest time at which the
-    expiry task could have removed its offsets; `empty_since_ms` is when it became Empty. None where the log does not say.
+    `group` is None without a record of it, or if its own tombstone was the last. `eligible_since_ms` is the earliest time at which the
+    expiry task could have removed its offsets; `empty_since_ms` is when it became Empty. None if the log does not show it.
     """
 
     group: GroupForExpiry | None = None
     has_records: bool = False
     eligible_since_ms: int | None = None
     empty_since_ms: int | None = None
-    #: The last member of a group of the new protocol left less than one pass before.
+    #: The last member of a group of the new protocol left within the last interval of the expiry task.
     is_just_emptied: bool = False
-    #: Generations follow that left no record: members may have subscribed to other topics in them.
+    #: Generations without a record follow: their members may have subscribed to other topics.
     has_hidden_generations: bool = False
 
 
@@ -62,7 +62,7 @@ class GroupTombstone:
 
 @dataclass(frozen=True, slots=True)
 class KeptOffset:
-    """An offset that stayed: its record, where the log has it. `group` is the group that has it."""
+    """An offset that was not removed, with its record if the log has it, and its group."""
 
     group: str
     topic: str
@@ -72,10 +72,10 @@ class KeptOffset:
 
 @dataclass(frozen=True)
 class RemovalEvidence:
-    """Tombstones of one group that were written together, and what the logs have about that moment.
+    """Tombstones of one group that were written together, and the facts of the logs about that moment.
 
-    `find_kept` finds the offsets that the group did not lose. `tombstones` are those of offsets of all groups of all logs. `survivors` are
-    the oldest offsets of a removed topic that another group of this log still has.
+    `find_kept` finds the offsets that the group kept. `tombstones` are those of offsets of all groups of all logs. `survivors` are the
+    oldest offsets of a removed topic that another group of this log still has.
     """
 
     group: str
@@ -86,9 +86,9 @@ class RemovalEvidence:
     find_kept: Callable[[], Sequence[KeptOffset]] = tuple
     tombstones: OffsetTombstones = field(default_factory=OffsetTombstones)
     survivors: Mapping[str, KeptOffset] = field(default_factory=dict)
-    #: Another leader had begun to append shortly before.
+    #: Another leader began to append shortly before.
     is_after_new_leader: bool = False
-    #: Before this record offset, compaction has removed records.
+    #: Compaction has removed records before this record offset.
     complete_from_offset: int = 0
 
     @cached_property
@@ -101,20 +101,23 @@ class RemovalEvidence:
 
     @property
     def is_whole_simple_group(self) -> bool:
-        """Whether nothing is left of a group that never wrote a record of its own."""
+        """True if nothing is left of a group that never wrote a record of its own."""
         return not self.before.has_records and self.group_tombstone is None and not self.kept
 
 
 @dataclass(frozen=True, slots=True)
 class RemovalRules:
-    """What the release that wrote a log removes, and how. Where no release was given, any of them may have written it."""
+    """The ways in which the release that wrote a log removes offsets and groups.
+
+    Without a given release, any release may have written it.
+    """
 
     profile: BrokerProfile
     is_given: bool
 
     @classmethod
     def of(cls, release: str | None) -> RemovalRules:
-        """The rules of this release; of the newest where none is given, as far as they have to be those of one."""
+        """Return the rules of this release; without one, those of the newest, used only where all releases agree."""
         return cls(profile_for(release), release is not None)
 
     def can(self, how: Removal) -> bool:
@@ -122,7 +125,7 @@ class RemovalRules:
 
     @property
     def only_expires(self) -> bool:
-        """Whether nothing but the expiry task removes offsets."""
+        """True if only the expiry task removes offsets."""
         return not self.profile.removed_by
 
     @property
@@ -131,17 +134,17 @@ class RemovalRules:
 
     @property
     def topic_deletion_takes_group(self) -> bool:
-        """Whether a group whose last offsets go with a topic goes at the same time: only the Scala coordinator does that."""
+        """True if a group is removed with the topic of its last offsets: only the Scala coordinator does that."""
         return self.can("topic_deletion") and (isinstance(self.profile, ScalaProfile) or not self.is_given)
 
     @property
     def deletes_simple_groups_without_a_trace(self) -> bool:
-        """Whether a request deletes a group that never had members without a tombstone of the group: the Scala coordinator does so."""
+        """True if a request deletes a group without members and writes no tombstone of the group: the Scala coordinator does so."""
         return self.can("group_deletion") and (isinstance(self.profile, ScalaProfile) or not self.is_given)
 
     @property
     def may_take_minus_one_for_a_time(self) -> bool:
-        """Whether an expire timestamp of -1 may count as one that has passed (KAFKA-8069)."""
+        """True if the release may take an expire timestamp of -1 for a passed one (KAFKA-8069)."""
         return not self.is_given or self.takes_minus_one_for_a_time
 
     @property

@@ -1,7 +1,8 @@
-"""The cause of each removal: what was due when the tombstone was written, and what else went at that moment.
+"""The cause of each removal, from the offsets that were due then and the other tombstones of that moment.
 
-The expiry task writes a tombstone for what is due; a request, or the deletion of a topic, at any time. A request that deletes a group takes
-all of it, the deletion of a topic takes that topic from every group; requests are refused for topics that members subscribe to.
+The expiry task removes an offset when it is due; a request, or the deletion of a topic, at any time. A request to delete a group removes
+all of it. The deletion of a topic removes that topic from every group. The coordinator refuses requests for topics that members subscribe
+to.
 """
 
 from __future__ import annotations
@@ -19,21 +20,24 @@ from exhume.findings import Confidence
 from exhume.replay.expiry import ExpiryStart, GroupForExpiry
 
 _SHORTER = "expiry, if the broker had a shorter retention or other rules"
-_ANOTHER_RELEASE = "a broker of another release, which can do more"
+_ANOTHER_RELEASE = "a broker of another release, which has more ways to remove it"
 _EVERY_CAUSE = "expiry, a request, and the deletion of the topic"
 _ONLY_EXPIRES = "in this release only the expiry task removes offsets"
 _KEPT = "the expiry task would not have removed it"
 
 
 def judge(evidence: RemovalEvidence, rules: RemovalRules, retention: KnownRetention) -> tuple[list[Judgement], Judgement | None]:
-    """The judgement of each removed offset, in their order, and that of the group; None where the group stayed."""
+    """Return the judgement of each removed offset, in their order, and that of the group; None if the group was not removed."""
     judging = _Judging(evidence, rules, retention)
     offsets = judging.offsets()
     return offsets, None if evidence.group_tombstone is None else judging.group(evidence.group_tombstone, offsets)
 
 
 def age_of(removed: RemovedOffset, retention: KnownRetention) -> Age | None:
-    """How old this offset was, as the expiry task counts; from its commit where no pass may remove it. None where the log does not say."""
+    """Return the age of this offset as the expiry task counts it, or since its commit if the task may not remove it.
+
+    None if the log does not show it.
+    """
     start, time_ms = removed.start, removed.timestamp_ms
     if start is None or time_ms is None:
         return None
@@ -51,14 +55,14 @@ def age_of(removed: RemovedOffset, retention: KnownRetention) -> Age | None:
 
 @dataclass(frozen=True)
 class _Judging:
-    """What judgements about tombstones that were written together rest on."""
+    """The evidence, rules and retention for tombstones that were written together."""
 
     evidence: RemovalEvidence
     rules: RemovalRules
     retention: KnownRetention
 
     def offsets(self) -> list[Judgement]:
-        """The judgement of each offset. What the log no longer has went as the rest of its append did."""
+        """Return the judgement of each offset. An offset whose value is gone gets the judgement of the rest of its append."""
         own = [self._offset(removed) for removed in self.evidence.removed]
         return [
             self._by_append(removed, each, own) if each.is_value_missing else each
@@ -78,7 +82,12 @@ class _Judging:
         if removed.topic not in by_topic:
             return own
         like = by_topic[removed.topic]
-        return replace(like, reason=f"{own.reason}; so it was with what went with it: {like.reason}", is_value_missing=True, age=own.age)
+        return replace(
+            like,
+            reason=f"{own.reason}; the same append removed offsets with a known cause: {like.reason}",
+            is_value_missing=True,
+            age=own.age,
+        )
 
     def _offset(self, removed: RemovedOffset) -> Judgement:
         age, start, time_ms = age_of(removed, self.retention), removed.start, removed.timestamp_ms
@@ -86,23 +95,23 @@ class _Judging:
             reason = f"{_ONLY_EXPIRES}, and the log does not say when it was due"
             return Judgement("expired", "likely", reason, (), (_ANOTHER_RELEASE,), "idle", age)
         if time_ms is None:
-            reason = "the tombstone has no time, so what was due then is not known"
-            return Judgement("removed", "undecidable", reason, (), ("every kind of removal",))
+            reason = "the tombstone has no timestamp, so the log does not show whether it was due"
+            return Judgement("removed", "undecidable", reason, (), ("any cause of removal",))
         if start is None:
-            reason = "no earlier value of it counts in this log, so its age is not known"
+            reason = "the log has no valid earlier commit of it, so its age is not known"
             return Judgement("removed", "undecidable", reason, (), (_EVERY_CAUSE,), is_value_missing=True)
         if start.rule is not None and age is not None and age.late_ms is not None:
             return self._due(removed, start, age, time_ms, age.late_ms)
         not_due = f"{_KEPT}: {self._not_due(start)}"
         expire_ms = removed.expire_timestamp_ms
         if expire_ms is not None and 0 < expire_ms <= time_ms:
-            elder = f"its expire timestamp, {show_time(expire_ms)}, had passed, which decides alone in releases to 2.0"
+            elder = f"its expire timestamp, {show_time(expire_ms)}, had passed; releases to 2.0 use that alone"
             return replace(self._expired(removed, f"{not_due}; but {elder}", time_ms - expire_ms, time_ms, "idle"), age=age)
         if self.rules.only_expires:
             reason = f"{_ONLY_EXPIRES}, though {self._not_due(start)}"
             return Judgement("expired", "possible", reason, (), (_ANOTHER_RELEASE,), "idle", age)
         if removed.never_expires and self.evidence.is_after_new_leader and self.rules.may_take_minus_one_for_a_time:
-            reason = f"{not_due}; but another leader had just loaded it, and its value says that it never expires (KAFKA-8069)"
+            reason = f"{not_due}; but a new leader had just loaded it, and its value has no expire timestamp (KAFKA-8069)"
             excluded = ("a request to delete it", "the deletion of the topic")
             return Judgement("expired", "possible", reason, (), excluded, "never_expires", age)
         return replace(self._not_due_cause(removed, start, age, not_due), age=age)
@@ -114,7 +123,7 @@ class _Judging:
         by = "" if self.retention.known_ms is not None or not start.adds_retention else ", by the default retention"
         return f"it was not due before {show_time(due.expires_at_ms)} ({due.rule}{by})"
 
-    # What was due
+    # Offsets that were due
 
     def _due(self, removed: RemovedOffset, start: ExpiryStart, age: Age, time_ms: int, late_ms: int) -> Judgement:
         kind: ExpiryKind = "idle"
@@ -125,14 +134,14 @@ class _Judging:
             kind = "just_emptied"
         elif group is not None and group.has_members and start.rule == "since_commit":
             kind = "rebalancing" if before.has_hidden_generations else "unsubscribed"
-        counted = f"counted from {show_time(start.from_ms or 0)}, it was due from {show_time(time_ms - late_ms)} on"
+        counted = f"counted from {show_time(start.from_ms or 0)}, it was due at {show_time(time_ms - late_ms)}"
         return replace(self._expired(removed, f"{start.reason}: {counted} ({start.rule})", late_ms, time_ms, kind), age=age)
 
     def _expired(self, removed: RemovedOffset, reason: str, late_ms: int, time_ms: int, kind: ExpiryKind) -> Judgement:
-        """Of an offset that was due by so much. How late the task was counts from when it could have removed the offset."""
+        """Judge an offset that was due. The task is late from the moment at which it could have removed the offset."""
         since_ms = max(time_ms - late_ms, removed.written_ms or 0, self.evidence.before.eligible_since_ms or 0)
         waited_ms = time_ms - since_ms
-        excluded = self._other_causes_of_what_was_due()
+        excluded = self._other_causes_when_due()
         start = removed.start
         if self.retention.given_ms is None and start is not None and start.adds_retention:
             excluded.append("another retention: none was given")
@@ -143,19 +152,19 @@ class _Judging:
         confidence: Confidence = "possible" if kind == "rebalancing" else "likely"
         if waited_ms > WINDOWS.next_pass_ms:
             confidence = "possible"
-            reason = f"{reason}, {waited_ms // MINUTE_MS} minutes before"
-            excluded.append("the expiry task runs every ten minutes")
+            reason = f"{reason}, {waited_ms // MINUTE_MS} minutes before its removal"
+            excluded.append("another cause, since the expiry task runs every ten minutes")
         return Judgement("expired", confidence, reason, (), tuple(excluded), kind)
 
-    def _other_causes_of_what_was_due(self) -> list[str]:
+    def _other_causes_when_due(self) -> list[str]:
         others = [
             name
             for how, name in (("group_deletion", "a request"), ("topic_deletion", "the deletion of the topic"))
             if how in self.rules.profile.removed_by
         ]
-        return [f"{', or '.join(others)}, when it was due anyway"] if others else []
+        return [f"{', or '.join(others)}, although it was due"] if others else []
 
-    # What was not due
+    # Offsets that were not due
 
     def _not_due_cause(self, removed: RemovedOffset, start: ExpiryStart, age: Age | None, reason: str) -> Judgement:
         if self.evidence.group_tombstone is not None:
@@ -178,14 +187,14 @@ class _Judging:
         the_topic = f"the deletion of topic {removed.topic!r}"
         if self._may_be_whole_group:
             others = (_SHORTER, the_topic, *(["a request to delete its offsets"] if self.rules.can("offset_deletion") else []))
-            return Judgement("group_deleted", "possible", f"{reason}; nothing of the group was left", (), others)
+            return Judgement("group_deleted", "possible", f"{reason}; the group kept no offset", (), others)
         if self.rules.can("offset_deletion"):
             return Judgement("offsets_deleted", "possible", reason, (), (_SHORTER, the_topic))
-        reason = f"{reason}; no request deletes single offsets of this release"
+        reason = f"{reason}; this release has no request to delete single offsets"
         return Judgement("topic_deleted", "likely", reason, (), (_SHORTER, _ANOTHER_RELEASE))
 
     def _with_group(self, removed: RemovedOffset, tombstone: GroupTombstone, age: Age | None, reason: str) -> Judgement:
-        """The group itself went with its offsets before they were due: by a request, or with the topic of its last offsets."""
+        """Judge an offset that was removed with its group before it was due: by a request, or with the topic of the last offsets."""
         may_be_pass = removed.start is not None and self._may_be_pass(removed.start, age)
         at_once = may_be_pass and self._of_other_topics(removed) is not None
         by_topic = self.rules.topic_deletion_takes_group and len(self.evidence.topics) == 1 and not self._survivor(removed)
@@ -201,14 +210,14 @@ class _Judging:
             if with_topic is not None:
                 reason, records = f"{reason}; {self._other_group(with_topic)}", self._here(with_topic)
             return Judgement("topic_deleted", "likely", reason, records, requests, group_record_offset=record)
-        reason = f"{reason}; no request deletes a group of this release"
+        reason = f"{reason}; this release has no request to delete a group"
         excluded = (_SHORTER, "the deletion of its topics", _ANOTHER_RELEASE)
         return Judgement("removed", "undecidable", reason, (), excluded, group_record_offset=record)
 
     def _of_subscribed_topic(
         self, removed: RemovedOffset, age: Age | None, reason: str, not_the_topic: tuple[str, tuple[int, ...]] | None
     ) -> Judgement:
-        """Neither the expiry task nor a request may remove an offset of a topic that members subscribe to: its deletion does."""
+        """Judge an offset of a subscribed topic: neither the expiry task nor a request may remove it, the deletion of the topic does."""
         if not_the_topic is not None and len(self._topics_of_append(removed)) == 1:
             why_not, records = not_the_topic
             hidden = "members that subscribed to other topics for a while, in a generation that left no record"
@@ -217,21 +226,21 @@ class _Judging:
             return Judgement("removed", "undecidable", f"{reason}; {why_not}", records, (_SHORTER, hidden, _ANOTHER_RELEASE))
         is_prompt = age is not None and age.late_ms is not None and age.late_ms <= WINDOWS.next_pass_ms
         if is_prompt and not self._went_with_topic(removed):
-            excluded = ("the deletion of the topic at that very age",)
-            return Judgement("expired", "likely", f"{reason}; and yet it went as soon as it was old enough", (), excluded, "subscribed")
-        return Judgement("topic_deleted", "likely", f"{reason}, and so every request would have been refused", (), (_SHORTER,))
+            excluded = ("the deletion of the topic at the same time",)
+            return Judgement("expired", "likely", f"{reason}; but it was removed as soon as it was old enough", (), excluded, "subscribed")
+        return Judgement("topic_deleted", "likely", f"{reason}, so the coordinator would have refused any request", (), (_SHORTER,))
 
     def _by_request(self, removed: RemovedOffset, not_the_topic: tuple[str, tuple[int, ...]], reason: str) -> Judgement:
-        """Not the deletion of one topic: a request."""
+        """Judge an offset that the deletion of one topic cannot have removed: a request did."""
         why_not, records = not_the_topic
         reason = f"{reason}; {why_not}"
         several = ("the deletion of several topics",) if len(self._topics_of_append(removed)) > 1 else ()
         if self._may_be_whole_group:
             others = (_SHORTER, *several, *(["a request to delete its offsets"] if self.rules.can("offset_deletion") else []))
-            return Judgement("group_deleted", "likely", f"{reason}; nothing of the group was left", records, others)
+            return Judgement("group_deleted", "likely", f"{reason}; the group kept no offset", records, others)
         if self.rules.can("offset_deletion"):
             return Judgement("offsets_deleted", "likely", reason, records, (_SHORTER, *several))
-        reason = f"{reason}, and no request deletes single offsets of this release"
+        reason = f"{reason}, and this release has no request to delete single offsets"
         return Judgement("removed", "undecidable", reason, records, (_SHORTER, "the deletion of several topics", _ANOTHER_RELEASE))
 
     @property
@@ -239,25 +248,25 @@ class _Judging:
         return self.evidence.is_whole_simple_group and self.rules.deletes_simple_groups_without_a_trace
 
     def _may_be_pass(self, start: ExpiryStart, age: Age | None) -> bool:
-        """Whether the expiry task of a broker with a shorter retention may have removed it."""
+        """True if the expiry task of a broker with a shorter retention may have removed it."""
         return start.adds_retention and (age is None or age.age_ms >= WINDOWS.least_retention_ms)
 
-    # What else went at that moment
+    # Other tombstones of that moment
 
     def _not_the_topic(self, removed: RemovedOffset) -> tuple[str, tuple[int, ...]] | None:
-        """Why the deletion of the topic cannot have removed it, and the records that say so; None where it can."""
+        """Return why the deletion of the topic cannot have removed it, and the records that prove it; None if it can."""
         kept = next((each for each in self.evidence.kept if each.topic == removed.topic), None)
         if kept is not None:
             return f"the group kept {kept.topic}-{kept.partition}, which the deletion of the topic removes too", _records(kept)
         if len(self._topics_of_append(removed)) > 1:
-            return "offsets of other topics went with it", ()
+            return "the same append removed offsets of other topics", ()
         survivor = self._survivor(removed)
         if survivor is not None:
             return f"group {survivor.group!r} kept its offset of the topic (record {survivor.record_offset})", _records(survivor)
         return None
 
     def _topics_of_append(self, removed: RemovedOffset) -> set[str]:
-        """The topics that the group lost by the same append."""
+        """Return the topics that the group lost by the same append."""
         return {each.topic for each in self.evidence.removed if each.byte_position == removed.byte_position}
 
     def _survivor(self, removed: RemovedOffset) -> KeptOffset | None:
@@ -267,32 +276,33 @@ class _Judging:
         return survivor
 
     def _went_with_topic(self, removed: RemovedOffset) -> bool:
-        """Whether younger offsets of the topic went too, or those of other groups and nothing else."""
+        """True if younger offsets of the topic were removed too, or those of other groups and no other topic."""
         if self._of_same_topic(removed) is not None and self._of_other_topics(removed) is None:
             return True
         ages = [age_of(each, self.retention) for each in self.evidence.removed if each.topic == removed.topic]
         return any(age is not None and age.late_ms is None for age in ages)
 
     def _of_same_topic(self, removed: RemovedOffset) -> OffsetTombstone | None:
-        """An offset of the topic that another group lost at about the same time."""
+        """Return an offset of the topic that another group lost at about the same time."""
         return self.evidence.tombstones.of_same_topic(self._moment(removed))
 
     def _of_same_topic_for_group(self, removed: RemovedOffset) -> OffsetTombstone | None:
-        """The same where the group went too: at the same moment, and of a group that stayed where the release is not known.
+        """Return an offset of the topic that another group lost at the same moment; if the release is unknown, a group that was not
+        removed.
 
-        A request can delete several groups, and requests for one group and another come at about the same time.
+        A request can delete several groups, and requests for several groups come at about the same time.
         """
         return self.evidence.tombstones.of_same_topic(self._moment(removed), is_one_act=True, has_group_stayed=not self.rules.is_given)
 
     def _of_other_topics(self, removed: RemovedOffset) -> OffsetTombstone | None:
-        """An offset of another topic that another group lost at the same moment."""
+        """Return an offset of another topic that another group lost at the same moment."""
         return self.evidence.tombstones.of_other_topics(self._moment(removed))
 
     def _moment(self, removed: RemovedOffset) -> RemovalMoment:
         return RemovalMoment(self.evidence.group, removed.topic, self.evidence.offsets_partition, removed.timestamp_ms or 0)
 
     def _here(self, other: OffsetTombstone) -> tuple[int, ...]:
-        """Its record, where it is of this log."""
+        """Return its record offset, if it is in this log."""
         return (other.record_offset,) if other.offsets_partition == self.evidence.offsets_partition else ()
 
     def _other_group(self, other: OffsetTombstone, what: str = "an offset of the topic") -> str:
@@ -302,7 +312,7 @@ class _Judging:
     # The group itself
 
     def group(self, tombstone: GroupTombstone, offsets: Sequence[Judgement]) -> Judgement:
-        """Who removed the group: who removed its last offsets, where some went with it."""
+        """Return the cause of the removal of the group: that of its last offsets, if some were removed with it."""
         if self.rules.is_given and self.rules.last_member_removes_group:
             return Judgement("last_member_left", "likely", "this release removes a group when its last member leaves")
         return self._with_offsets(offsets) if offsets else self._without_offsets(tombstone)
@@ -317,40 +327,39 @@ class _Judging:
             return offsets[-1] if unknown is None else unknown
         least_sure = min(known, key=lambda each: each.confidence != "possible")
         if least_sure.cause == "expired":
-            return replace(least_sure, reason=f"it went with the last of its offsets; {least_sure.reason}")
+            return replace(least_sure, reason=f"it was removed with its last offsets; {least_sure.reason}")
         return least_sure
 
     def _without_offsets(self, tombstone: GroupTombstone) -> Judgement:
         before, held = self.evidence.before, len(self.evidence.kept)
         if before.group is None:
-            reason = "the record that made it is no longer in the log"
+            reason = "the log no longer has the record before its tombstone"
             return Judgement("removed", "undecidable", reason, (), ("expiry and a request",))
-        why = self._why_group_is_kept(before.group, held)
+        why = self._why_group_stays(before.group, held)
         if why is not None:
             if before.group.has_members and before.group.group_type == "classic" and not self.rules.is_given:
-                reason = (
-                    f"{_KEPT}: {why}, and so every request would have been refused; releases to 0.10.0 remove a group with its last member"
-                )
+                refused = "so the coordinator would have refused any request"
+                reason = f"{_KEPT}: {why}, {refused}; releases to 0.10.0 remove a group with its last member"
                 return Judgement("last_member_left", "possible", reason, (), ("a request to delete the group, after its members had left",))
             if self.rules.can("group_deletion"):
                 return Judgement("group_deleted", "likely", f"{_KEPT}: {why}", (), (_SHORTER,))
-            reason = f"{_KEPT}: {why}; no request deletes a group of this release"
+            reason = f"{_KEPT}: {why}; this release has no request to delete a group"
             return Judgement("removed", "undecidable", reason, (), (_SHORTER, "the deletion of its topics", _ANOTHER_RELEASE))
         other = "a request to delete the group" + (", or its conversion to another type" if tombstone.record_type == GROUP_METADATA else "")
-        reason = "the group was Empty without offsets: the next pass of the expiry task removes such a group"
+        reason = "the group was Empty without offsets: the next run of the expiry task removes such a group"
         since_ms, time_ms = before.empty_since_ms, tombstone.timestamp_ms
         if since_ms is None or time_ms is None or time_ms - since_ms <= WINDOWS.next_pass_ms:
             return Judgement("expired", "likely", reason, (), (other,))
-        late = f"{reason}, and it had been so for {(time_ms - since_ms) // MINUTE_MS} minutes"
-        return Judgement("expired", "possible", late, (), (other, "the expiry task runs every ten minutes"))
+        late = f"{reason}, and had been Empty for {(time_ms - since_ms) // MINUTE_MS} minutes"
+        return Judgement("expired", "possible", late, (), (other, "another cause, since the expiry task runs every ten minutes"))
 
-    def _why_group_is_kept(self, group: GroupForExpiry, held: int) -> str | None:
-        """Why the expiry task does not remove this group; None where it does."""
+    def _why_group_stays(self, group: GroupForExpiry, held: int) -> str | None:
+        """Return why the expiry task does not remove this group; None if it does."""
         if group.has_members:
             return "the group has members"
         if held:
-            return f"{held} of its offsets were there"
-        return "it leaves share groups alone" if group.group_type == "share" and not self.rules.expires_share_groups else None
+            return f"the group had {held} offsets"
+        return "the expiry task removes no share group" if group.group_type == "share" and not self.rules.expires_share_groups else None
 
 
 def _records(kept: KeptOffset) -> tuple[int, ...]:

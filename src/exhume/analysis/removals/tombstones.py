@@ -1,4 +1,4 @@
-"""When offsets were removed, of all groups of all logs."""
+"""The times at which offsets of all groups of all logs were removed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class OffsetTombstone(NamedTuple):
     topic: str
     offsets_partition: int | None
     record_offset: int
-    #: The group itself was removed by the same append.
+    #: The same append removed the group itself.
     is_with_group: bool = False
 
 
@@ -35,9 +35,9 @@ class RemovalMoment:
 
 
 class OffsetTombstones:
-    """Tombstones of offsets in the order of time.
+    """Tombstones of offsets, sorted by time.
 
-    Many thousands may lie in one second: counting answers whether there is one, without a look at each.
+    One second may have many thousands: counts answer whether there is one, without a look at each.
     """
 
     def __init__(self, tombstones: Iterable[OffsetTombstone] = ()) -> None:
@@ -47,10 +47,10 @@ class OffsetTombstones:
         return {"all": self.all}
 
     def of_same_topic(self, moment: RemovalMoment, *, is_one_act: bool = False, has_group_stayed: bool = False) -> OffsetTombstone | None:
-        """A tombstone of the topic that was written for another group: by the same act, or by another coordinator at about that time.
+        """Return a tombstone of the topic for another group: of the same removal, or by another coordinator at about that time.
 
-        One coordinator removes the offsets of a topic from all of its groups at once. `is_one_act` wants that of others, too, and
-        `has_group_stayed` a group that was not removed itself.
+        One coordinator removes the offsets of a topic from all of its groups at once. `is_one_act` requires that of other coordinators too;
+        `has_group_stayed` requires a group that was not removed itself.
         """
         here = moment.offsets_partition
         by_place = self._by_topic.get((moment.topic, has_group_stayed), {})
@@ -63,7 +63,7 @@ class OffsetTombstones:
         return None
 
     def of_other_topics(self, moment: RemovalMoment) -> OffsetTombstone | None:
-        """A tombstone of any other topic that was written for another group by the same act; of this offsets partition if there is one."""
+        """Return a tombstone of another topic and group from the same removal; from this offsets partition if there is one."""
         within_ms = WINDOWS.together_ms
         for place in (moment.offsets_partition, _ANYWHERE):
             listed = self._by_place.get(place, ())
@@ -86,7 +86,7 @@ class OffsetTombstones:
 
     @cached_property
     def _by_topic(self) -> dict[tuple[str, bool], dict[object, list[OffsetTombstone]]]:
-        """By topic, and whether only those of groups that stayed are listed; then by offsets partition."""
+        """Return tombstones by topic, all or only those of groups that stayed, then by offsets partition."""
         grouped: defaultdict[tuple[str, bool], defaultdict[object, list[OffsetTombstone]]] = defaultdict(lambda: defaultdict(list))
         for each in self.all:
             for only_stayed in (False, True) if not each.is_with_group else (False,):
@@ -102,7 +102,7 @@ class OffsetTombstones:
         return dict(grouped)
 
 
-#: Stands for every offsets partition: None is one whose number is not known.
+#: Matches every offsets partition. None is a partition whose number is not known.
 _ANYWHERE = object()
 
 

@@ -1,4 +1,4 @@
-"""What stands out: positions that went back, and whatever else was found about the group."""
+"""Notable changes: offsets that a commit set back, and other findings about the group."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from exhume.analysis.history import HistoryRow
 from exhume.analysis.positions import committed, is_rewind, position_changes, topic_partition
 from exhume.analysis.times import at
 
-#: The last ones that get a sentence of their own.
+#: The number of last rewinds that get a sentence of their own.
 _MOST_REWINDS = 5
-#: Findings that get a sentence of their own.
+#: The number of findings that get a sentence of their own.
 _MOST_FINDINGS = 12
-#: Storms are told among the rebalances.
-_TOLD_ELSEWHERE = ("IC-04", "rebalance_storm")
-#: A commit that holds a key, and the one that sets it back.
+#: The section about rebalances has the storms.
+_IN_OTHER_SECTIONS = ("IC-04", "rebalance_storm")
+#: The commit before, and the commit that sets the offset back.
 _Rewind = tuple[HistoryRow, HistoryRow]
 
 
-def oddities(facts: GroupFacts) -> Iterator[Sentence]:
-    """Rewinds, by the append that made them; then the findings about the group."""
+def notable(facts: GroupFacts) -> Iterator[Sentence]:
+    """Yield rewinds, by the append that made them; then the findings about the group."""
     rewinds = list(_rewinds(facts))
     if len(rewinds) > _MOST_REWINDS:
         left = [row for rewind in rewinds[:-_MOST_REWINDS] for _, row in rewind]
-        text = f"Offsets were set back {counted(len(rewinds), 'time')}; what follows are the last {_MOST_REWINDS}"
+        text = f"Offsets were set back {counted(len(rewinds), 'time')}; the last {_MOST_REWINDS} follow"
         yield Sentence(text, records_of(left))
     for rewind in rewinds[-_MOST_REWINDS:]:
         yield _rewind(facts, rewind)
     if not rewinds and facts.commits:
         records = records_of([facts.commits[0], facts.commits[-1]])
-        yield Sentence("No committed offset went back, in the commits that the log has", records)
-    found = [finding for finding in facts.findings if finding.code not in _TOLD_ELSEWHERE]
+        yield Sentence("No commit in the log set an offset back", records)
+    found = [finding for finding in facts.findings if finding.code not in _IN_OTHER_SECTIONS]
     for finding in found[:_MOST_FINDINGS]:
         offsets = (finding.first_record_offset, finding.last_record_offset)
         records = tuple(offset for offset in offsets if offset is not None)
@@ -43,11 +43,11 @@ def oddities(facts: GroupFacts) -> Iterator[Sentence]:
         text = f"{key}{finding.sentence} ({finding.code})"
         yield Sentence(text, records, finding.confidence, finding.not_excluded, None if facts.is_past else command)
     if len(found) > _MOST_FINDINGS:
-        yield Sentence(f"{counted(len(found) - _MOST_FINDINGS, 'finding')} more: exhume diagnose lists all")
+        yield Sentence(f"{counted(len(found) - _MOST_FINDINGS, 'more finding')}: exhume diagnose lists all")
 
 
 def _rewinds(facts: GroupFacts) -> Iterator[list[_Rewind]]:
-    """Commits that set their key back, with what it held before; those of one append together."""
+    """Yield commits that set an offset back, each with the commit before it; those of one append together."""
     by_append: dict[tuple[str, int], list[_Rewind]] = {}
     for held, row in position_changes(facts.history, by_producer_id=facts.profile.coordinator == "java"):
         if held is not None and is_rewind(held, row):
@@ -69,12 +69,12 @@ def _rewind(facts: GroupFacts, rewind: Sequence[_Rewind]) -> Sentence:
         deltas = [committed(held) - committed(row) for held, row in rewind]
         by = f"by records {rewind[0][1]['record_offset']} to {last['record_offset']}{at(last['timestamp_ms'])}"
         amount = f"{deltas[0]} each" if len(set(deltas)) == 1 else f"{min(deltas)} to {max(deltas)}"
-        come = f"{further} of {len(rewind)} have" if further else "none of them has"
-        text = f"{partitions(keys)} were set back by {amount}, {by}; {come} come as far again since"
-    anew = sorted({named(row["topic"]) for held, row in rewind if _is_made_anew(held, row)})
-    if anew:
-        text += f"; {', '.join(anew)} had another topic id before: it was made anew"
-    purpose = "See the positions before they went back, and what a reset plan makes of them"
+        come = f"{further} of {len(rewind)} have" if further else "none has"
+        text = f"{partitions(keys)} were set back by {amount}, {by}; {come} reached the earlier offset again"
+    recreated = sorted({named(row["topic"]) for held, row in rewind if _is_recreated(held, row)})
+    if recreated:
+        text += f"; {', '.join(recreated)} had another topic id before: the topic was created again"
+    purpose = "See the offsets before they went back, as a reset plan"
     command = facts.commands.by_release("reset-plan", "--before-rewind", "--output", "table", purpose=purpose)
     return Sentence(text, records_of([row for pair in rewind for row in pair]), next_command=None if facts.is_past else command)
 
@@ -85,10 +85,10 @@ def _key(topic: str, partition: int | None) -> str:
 
 def _since(now: int | None, row: HistoryRow) -> str:
     if now is None:
-        return "; it is not held any more"
-    return "; it is there still" if now == row["committed_offset"] else f"; it is at {now} now"
+        return "; the coordinator no longer has it"
+    return "; it is still there" if now == row["committed_offset"] else f"; it is now at {now}"
 
 
-def _is_made_anew(held: HistoryRow, row: HistoryRow) -> bool:
+def _is_recreated(held: HistoryRow, row: HistoryRow) -> bool:
     ids = [json.loads(each["value"] or "{}").get("topic_id") for each in (held, row)]
     return None not in ids and ids[0] != ids[1]
