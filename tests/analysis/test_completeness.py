@@ -265,4 +265,4 @@ def test_the_grades_of_a_real_compacted_log_fall_behind_its_end_only() -> None:
 
     assert set(end["grade"].to_pylist()) == {"certain"}
     assert set(early["grade"].to_pylist()) - {"certain"}
-    assert completeness_sentence(early).startswith("how complete the past is")
+    assert completeness_sentence(early).startswith("completeness by group")

@@ -142,7 +142,7 @@ def test_an_open_transaction_holds_the_cleaner_up_at_its_segment(tmp_path: Path)
 
     assert (row["stopped_by"], row["first_uncleanable_offset"], row["open_transaction_offset"]) == ("open_transaction", 2, 4)
     assert row["freeable_records"] == 1
-    assert growth_sentence(made).endswith("an open transaction holds the cleaner up in 1 of 1 partitions")
+    assert growth_sentence(made).endswith("an open transaction stops the cleaner in 1 of 1 partitions")
 
 
 def test_a_tombstone_is_freed_when_its_delete_horizon_has_passed(tmp_path: Path) -> None:

@@ -279,7 +279,7 @@ def test_a_storm_stands_out_and_names_who_comes_and_goes(tmp_path: Path) -> None
 
     assert [row["is_storm"] for row in rows] == [*[True] * 40, False]
     assert (finding.first_record_offset, finding.last_record_offset, finding.confidence) == (0, 39, "proof")
-    assert "39 generations in 19 minutes, 2.0 a minute; came or went most often: b@h 39 times" in finding.sentence
+    assert "39 generations in 19 minutes, 2.0 a minute; joined or left most often: b@h 39 times" in finding.sentence
 
 
 def test_members_that_join_again_and_again_are_a_storm(tmp_path: Path) -> None:
@@ -292,7 +292,7 @@ def test_members_that_join_again_and_again_are_a_storm(tmp_path: Path) -> None:
 
     assert all(row["is_storm"] for row in rows)
     assert finding.confidence == "likely"
-    assert finding.sentence == "39 generations in 19 minutes, 2.0 a minute; in 39 of them nobody came, went or changed"
+    assert finding.sentence == "39 generations in 19 minutes, 2.0 a minute; in 39 of them no member joined, left or changed"
 
 
 def test_a_rolling_restart_is_no_storm(tmp_path: Path) -> None:

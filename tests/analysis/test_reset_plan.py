@@ -62,7 +62,7 @@ def test_a_plan_of_a_moment_says_which_record_was_the_last_and_when(tmp_path: Pa
     made = plan(tmp_path, expired_and_begun_anew, at_time_ms=T0_MS + DAY_MS)
 
     assert {(row["cut_record_offset"], row["cut_timestamp_ms"]) for row in made.table.to_pylist()} == {(2, T0_MS + 5)}
-    assert next(made.sentences()) == "2 restored; as of record 2 of offsets partition 7 (2023-11-14 22:13:20.005Z)"
+    assert next(made.sentences()) == "2 to restore; as of record 2 of offsets partition 7 (2023-11-14 22:13:20.005Z)"
 
 
 def test_the_cut_goes_by_record_offset_where_clocks_went_back(tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_of_several_rewinds_the_last_is_undone_and_the_highest_is_named(tmp_path
     made = plan(tmp_path, lambda log: log.append([commit(at) for at in (200, 100, 150, 120)]), taken_back="before_rewind")
 
     assert made.text == "orders,0,150\n"
-    assert "the last of 2 rewinds, in front of which it had come to 200" in made.table["reason"][0].as_py()
+    assert "the last of 2 rewinds; before them it reached 200" in made.table["reason"][0].as_py()
 
 
 def test_what_was_removed_and_began_anew_lower_is_lost_and_not_set_back(tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_a_tombstone_whose_value_is_compacted_away_says_so(tmp_path: Path) -> No
     made = plan(tmp_path, lambda log: log.append([tombstone(commit(0))]), taken_back="lost")
 
     assert made.text == ""
-    assert made.table["reason"].to_pylist() == ["record 0 removed it, and what it held is compacted away"]
+    assert made.table["reason"].to_pylist() == ["record 0 removed it, and compaction removed its last commit"]
 
 
 def test_positions_of_a_topic_that_was_made_anew_are_not_restored(tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ def test_positions_of_a_topic_that_was_made_anew_are_not_restored(tmp_path: Path
     made = plan(tmp_path, append, at_offset=0)
 
     assert made.text == ""
-    assert f"its id was {TOPIC_IDS[0]}, and is {TOPIC_IDS[1]}" in made.table["reason"][0].as_py()
+    assert f"its id was {TOPIC_IDS[0]} and is {TOPIC_IDS[1]} now" in made.table["reason"][0].as_py()
 
 
 @pytest.mark.parametrize("topic", ["or ders", "a,b", "..", "ünïcode", ""])

@@ -108,7 +108,7 @@ def test_the_words_of_a_forecast_do_not_decide(monkeypatch: pytest.MonkeyPatch) 
 
     assert "kram blub zzz" in answer["sentence"]
     assert (answer["code"], answer["confidence"]) == ("topic_deleted", "likely")
-    assert "every request would have been refused" in answer["sentence"]
+    assert "the coordinator would have refused any request" in answer["sentence"]
 
 
 def test_a_commit_that_was_pending_when_its_group_was_deleted_went_with_it() -> None:
@@ -381,7 +381,7 @@ def test_a_committed_transaction_is_there_with_its_producer(tmp_path: Path) -> N
 def test_an_offset_that_is_past_due_says_that_the_next_pass_takes_it(tmp_path: Path) -> None:
     answers = why(tmp_path, lambda log: log.append([commit()]))
 
-    assert all("the next expiry pass removes it" in row["sentence"] for row in answers)
+    assert all("the next run of the expiry task removes it" in row["sentence"] for row in answers)
     assert [row["code"] for row in answers] == ["there", "there"]
 
 
@@ -414,7 +414,7 @@ def test_offsets_that_outlived_their_group_are_told(tmp_path: Path) -> None:
     group, offset = why(tmp_path, append)
 
     assert (group["code"], group["confidence"], group["is_there"]) == ("last_member_left", "possible", False)
-    assert "offsets that are left without it: 1" in group["sentence"]
+    assert "offsets left without a group: 1" in group["sentence"]
     assert (offset["code"], offset["confidence"], offset["is_there"]) == ("not_shown", "proof", False)
     assert "its group is gone" in offset["sentence"]
 

@@ -1,1 +1,1 @@
-"""State and records into answers."""
+"""Turn state and records into answers."""

@@ -1,4 +1,4 @@
-"""What differs between two states: two moments of one log, or two copies."""
+"""The differences between two states: two moments of one log, or two copies."""
 
 from __future__ import annotations
 
@@ -19,10 +19,12 @@ from exhume.replay.state_tables import SCHEMAS
 
 
 class DiffRow(TypedDict):
-    """One row per value that differs. `table` is the state table, `key` what tells its rows apart besides the columns that stand here for
-    themselves (null where that is nothing). `change` is added, removed or changed. Of a row that was added or removed, `column` is the one
-    that says most about it, null where the key says all. Values are JSON, null where there is none. The record offsets are those of the
-    records that made the two rows; `replica` and `offsets_partition` are null where the two sides do not agree on them.
+    """One row per value that differs.
+
+    `table` is the state table. `key` are its key columns that have no column here, as JSON; null if there are none. `change` is added,
+    removed or changed. For an added or removed row, `column` is its most important column, null if the key says everything. Values are
+    JSON, null if there is none. The record offsets are those of the records of the two rows; `replica` and `offsets_partition` are null if
+    the two sides differ in them.
     """
 
     table: str
@@ -48,15 +50,15 @@ _Rows = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """How rows of one table are told apart, which column speaks for a row that has no counterpart, and what is not compared."""
+    """The key of the rows of one table, the most important column of a row without a counterpart, and the columns that are not compared."""
 
     key: tuple[str, ...]
     speaker: str | None
     left_out: tuple[str, ...] = ()
 
 
-# What follows from other tables is not compared (`fetched_offsets`).
-# An offset is named by its topic: the id is there or not by the version of the commit. An assignment too, as long as the name is known.
+# Tables that follow from others are not compared (`fetched_offsets`). The key of an offset has its topic name, because commits of some
+# versions have no topic id; so does that of an assignment, if the name is known.
 COMPARED: Mapping[str, Compared] = {
     "loads": Compared((), None, tuple(name for name in SCHEMAS["loads"].names if name not in ("outcome", "reason"))),
     "groups": Compared(("group",), "group_state"),
@@ -77,10 +79,10 @@ _NO_ROW = -1
 
 
 def diff_states(before: CoordinatorState, after: CoordinatorState) -> pa.Table:
-    """What has to be said about `after` to somebody who knows `before`, as `DIFF`, ordered by table and key; no rows where they are equal.
+    """Return the differences of `after` from `before` as `DIFF`, sorted by table and key; no rows if they are equal.
 
-    Rows are matched by their key within an offsets partition, and within a replica where a side holds more than one: the replicas of two
-    copies may have any labels. A record that says again what another one said makes no difference.
+    Rows match by their key within an offsets partition, and within a replica if a side has more than one: the replicas of two copies may
+    have any labels. A record that repeats another one makes no difference.
     """
     by_replica = any(len(set(state.loads["replica"].to_pylist())) > 1 for state in (before, after))
     place = ("replica", "offsets_partition") if by_replica else ("offsets_partition",)
@@ -89,7 +91,7 @@ def diff_states(before: CoordinatorState, after: CoordinatorState) -> pa.Table:
 
 
 class _TableDiff:
-    """What differs between two tables of one name: worked out in columns, since most rows of most states are the same."""
+    """The differences between two tables of one name, by columns, because most rows of most states are equal."""
 
     def __init__(self, name: str, place: tuple[str, ...], before: pa.Table, after: pa.Table) -> None:
         self._name, self._before, self._after = name, before, after
@@ -99,7 +101,7 @@ class _TableDiff:
         self._match = match(self._keys, before.num_rows)
 
     def table(self) -> pa.Table:
-        """As `DIFF`, in order."""
+        """Return the differences as `DIFF`, in order."""
         found, compared = self._match, self._compared
         skipped = (*_ORIGIN, *compared.key, *compared.left_out)
         pieces = [
@@ -110,12 +112,12 @@ class _TableDiff:
             changed = differ(rows_of(self._before[column], found.old), rows_of(self._after[column], found.new))
             pieces.append(self._piece("changed", column, found.old[changed], found.new[changed]))
         every = pa.concat_tables(pieces)
-        # Stable: columns stay in their order.
+        # A stable sort: columns stay in their order.
         order = np.argsort(self._match.ranks[every["row"].to_numpy()], kind="stable")
         return every.drop_columns("row").take(pa.array(order)).cast(DIFF)
 
     def _piece(self, change: str, column: str | None, old: _Rows, new: _Rows) -> pa.Table:
-        """A difference for each pair of a row before and a row after, `_NO_ROW` where there is none; `row` is a row of `_keys`."""
+        """Return a difference for each pair of an old and a new row, `_NO_ROW` for a missing one; `row` is a row of `_keys`."""
         row = np.where(old == _NO_ROW, new + self._before.num_rows, old)
         own = {name: rows_of(self._keys[name], row) for name in self._compared.key if name in _OWN_COLUMNS}
         values = {
@@ -133,14 +135,14 @@ class _TableDiff:
         return pa.table({**{field.name: _or_nulls(values.get(field.name), field.type, len(row)) for field in DIFF}, "row": row})
 
     def _place(self, name: str, old: _Rows, new: _Rows) -> pa.ChunkedArray:
-        """Where a row lies; null where the sides do not agree."""
+        """Return a column of the place of a row; null if the sides differ in it."""
         one, other = rows_of(self._before[name], old), rows_of(self._after[name], new)
         if len(old) and old[0] != _NO_ROW and new[0] != _NO_ROW:
             return pc.if_else(pc.equal(one, other), one, None)
         return pc.coalesce(one, other)
 
     def _rest_of_key(self, row: _Rows) -> pa.Array | None:
-        """What of the key has no column of its own, as JSON."""
+        """Return the key columns without a column of their own, as JSON."""
         names = [name for name in self._compared.key if name not in _OWN_COLUMNS]
         if not names:
             return None

@@ -1,4 +1,4 @@
-"""What the expiry passes of a coordinator are about to remove, and the records that they would write."""
+"""The offsets and groups that the expiry task of a coordinator removes next, and the tombstones that it writes."""
 
 from __future__ import annotations
 
@@ -19,9 +19,11 @@ from exhume.replay.profiles import BrokerProfile
 
 
 class ForecastRow(OfLog):
-    """One row per committed offset and per group, the group behind its offsets; `kind` is offset or group. `expires_at_ms` is the first
-    time of a pass that removes it if nothing changes; null: none does. `rule` and `base_timestamp_ms` say what that is counted by
-    (`replay.expiry.Rule`), `reason` why it is so, or why not. `record_offset` is the record that made the offset or the group.
+    """One row per committed offset and per group; a group comes after its offsets. `kind` is offset or group.
+
+    `expires_at_ms` is the first time at which the expiry task removes it if nothing changes; null: never. `rule` and `base_timestamp_ms`
+    say how that is counted (`replay.expiry.Rule`), and `reason` why the task removes it, or why not. `record_offset` is the record of the
+    offset or the group.
     """
 
     kind: str
@@ -41,8 +43,9 @@ FORECAST = schema_of(ForecastRow)
 
 
 class TombstoneRow(OfLog):
-    """One row per tombstone of the next pass, in the order of the log; values are null. Rows of one offsets partition with the same
-    `append` are written together. `topic` and `partition` are null for a group's own records.
+    """One row per tombstone of the next run of the expiry task, in log order; values are null.
+
+    Rows of one offsets partition with the same `append` are written together. `topic` and `partition` are null for a group's own records.
     """
 
     append: Int32
@@ -60,7 +63,7 @@ TOMBSTONES = schema_of(TombstoneRow)
 
 @dataclass(frozen=True, slots=True)
 class Expiry:
-    """What passes are about to remove (`FORECAST`), what the next one writes (`TOMBSTONES`), and what keeps one from writing anything."""
+    """The next removals (`FORECAST`), the tombstones of the next run (`TOMBSTONES`), and findings about runs that cannot write."""
 
     forecast: pa.Table
     tombstones: pa.Table
@@ -70,7 +73,7 @@ class Expiry:
 def forecast_expiry(
     loads: Sequence[PartitionLoad], profile: BrokerProfile, now_ms: int, retention_ms: int, *, groups: Collection[str] | None = None
 ) -> Expiry:
-    """What the passes of this release make of these loads, if the next one runs at `now_ms`; of these groups only, where they are given."""
+    """Return the removals by the expiry task of this release, if it next runs at `now_ms`; with `groups`, of these only."""
     rows: list[ForecastRow] = []
     tombstones: list[TombstoneRow] = []
     findings: list[Finding] = []
@@ -80,7 +83,7 @@ def forecast_expiry(
         rows += _rows(origin, held, done.due_offsets, done.due_groups, now_ms=now_ms, only=groups)
         tombstones += [_tombstone_row(origin, each) for each in done.tombstones if groups is None or each.group in groups]
         if done.failure is not None:
-            sentence = f"no pass of this release removes anything here: {done.failure}"
+            sentence = f"the expiry task of this release removes nothing here: {done.failure}"
             findings.append(Finding(code="expiry_pass_fails", sentence=sentence, **origin))
     return Expiry(table_of(FORECAST, rows), table_of(TOMBSTONES, tombstones), findings)
 
@@ -88,7 +91,7 @@ def forecast_expiry(
 def forecast(
     loads: Sequence[PartitionLoad], profile: BrokerProfile, now_ms: int, retention_ms: int, *, groups: Collection[str] | None = None
 ) -> pa.Table:
-    """When passes of this release remove what these loads hold, as `FORECAST`; of these groups only, where they are given."""
+    """Return when the expiry task of this release removes offsets and groups of these loads, as `FORECAST`; or only of `groups`."""
     rows: list[ForecastRow] = []
     for load in loads:
         held = load.partition_state.whole(groups)
@@ -102,7 +105,7 @@ def _origin(load: PartitionLoad) -> OfLog:
 
 
 def forecast_sentence(expected: pa.Table) -> str:
-    """What is past due and what comes next, in one sentence, for people."""
+    """Return the offsets and groups that are past due, and the next one, as one sentence."""
     rows: list[ForecastRow] = expected.select(["kind", "group", "expires_at_ms", "is_past_due"]).to_pylist()
     kinds = [row["kind"] for row in rows if row["is_past_due"]]
     counts = [f"{kinds.count(kind)} {kind}{'s' if kinds.count(kind) > 1 else ''}" for kind in ("offset", "group") if kind in kinds]
@@ -134,7 +137,7 @@ def _rows(
     for group, due in groups.items():
         if only is None or group in only:
             rows.append(_row(origin, "group", group, partition_state.groups[group].record_offset, due=due, now_ms=now_ms))
-    # A group comes after its offsets; sorting keeps the order of these.
+    # A group comes after its offsets; the sort is stable.
     return sorted(rows, key=lambda row: (row["group"], row["kind"] == "group"))
 
 

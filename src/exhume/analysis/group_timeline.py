@@ -1,9 +1,9 @@
-"""The lives of groups: their records folded, in the order of the log, into steps.
+"""The history of groups: their records folded, in log order, into steps.
 
-A record of a classic group is a step of its own. Of a consumer, share or streams group a batch is: what lies between two records of one
-batch was never in force. Conversions between kinds of groups lie within a batch, too: the step says from which kind it came.
+A record of a classic group is a step of its own. For a consumer, share or streams group a batch is a step: states between two records of
+one batch were never in force. A conversion between kinds of groups happens within a batch, too: the step names the kind before.
 
-Held in memory is the latest word of each group, and nothing of the log.
+Only the latest state of each group is in memory, and nothing of the log.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ _StepPlace = tuple[str | None, int | None, str, Kind, int, int, int | None, str,
 _NOWHERE: _StepPlace = (None, None, "", "classic", 0, 0, None, "", 0)
 _EMPTY = Membership(*_NOWHERE, {})
 _REMOVED = Membership(*_NOWHERE, {}, is_tombstone=True)
-#: Where a batch lies: replica, offsets partition, path, byte position.
+#: The place of a batch: replica, offsets partition, path, byte position.
 Place = tuple[str | None, int | None, str, int]
 
 
 def group_record_names(families: Collection[Family] = ("classic", *MODERN_FAMILIES)) -> list[str]:
-    """The names of the record types of groups of these families. One record in a hundred is of such a type."""
+    """Return the names of the record types of groups of these families. One record in a hundred is of such a type."""
     return [row.name for row in RECORD_TYPES.values() if row.family in families]
 
 
 def group_timeline(batches: Iterable[pa.RecordBatch], names: TopicNames | None = None) -> Iterator[Membership]:
-    """Every step of every group, in the order of the log.
+    """Yield every step of every group, in log order.
 
-    `batches` have rows of `schemas.RECORDS` in the order of the log, of one partition after the other; those of other record types than
-    `group_record_names` are passed over. `names` are names of topic ids; those that the records tell are added.
+    `batches` have rows of `schemas.RECORDS` in log order, one partition after the other; other record types than `group_record_names` are
+    skipped. `names` are names of topic ids; names from the records are added.
     """
     fold = GroupFold(names if names is not None else TopicNames())
     types = pa.array(sorted(numbers(family=("classic", *MODERN_FAMILIES))), pa.int16())
@@ -68,9 +68,9 @@ def group_timeline(batches: Iterable[pa.RecordBatch], names: TopicNames | None =
 def steps_of_records(
     records: Iterable[tuple[Place, int, int | None, bytes, bytes | None, MemberTable | None]], names: TopicNames
 ) -> Iterator[Membership]:
-    """As `group_timeline`, for records in hand: place, record offset, time, key, value and, if there is one, member table of each.
+    """Yield steps as `group_timeline`, from records: place, record offset, time, key, value and, if there is one, member table of each.
 
-    Control records are not among them.
+    Control records must be left out.
     """
     fold = GroupFold(names)
     for place, record_offset, timestamp_ms, key, value, member_table in records:
@@ -85,8 +85,9 @@ def steps_of_member_tables(
     origin: tuple[str | None, int | None],
     records: Iterable[tuple[int, int | None, str, int, MemberTable | None]],
 ) -> list[Membership]:
-    """As `steps_of_records`, of a group that was never other than classic and of which no batch has two records: record offset, time, path,
-    byte position and roster of each; None is a tombstone.
+    """Return steps as `steps_of_records`, for a group that was always classic, with one record per batch.
+
+    A record is its offset, time, path, byte position and member table; None is a tombstone.
     """
     steps: list[Membership] = []
     for record_offset, timestamp_ms, path, byte_position, table in records:
@@ -100,36 +101,36 @@ def steps_of_member_tables(
 
 @lru_cache(maxsize=65_536)
 def decoded_key(key: bytes) -> Decoded:
-    """What this key says: of a group there are many records with the same."""
+    """Decode this key. A group has many records with the same key."""
     return decode_record(key, None)
 
 
 @dataclass(slots=True)
 class _Touched:
-    """What the present batch has of a group."""
+    """The changes of the present batch to a group."""
 
     first_record_offset: int
     last_record_offset: int
     timestamp_ms: int | None
-    #: The kind that the group was of when the batch began.
+    #: The kind of the group when the batch began.
     before: Kind | None
-    #: A step that waits for what follows in this batch, without its place: of a classic group, or the removal of any.
+    #: A step that waits for the rest of this batch, without its place: of a classic group, or any removal.
     waiting: Membership | None = None
     has_modern: bool = False
 
 
 @dataclass(slots=True)
 class GroupFold:
-    """The latest word of every group, and steps as they come about: `begin_batch`, then `take` each record, then `end_batch`."""
+    """The latest state of every group; gives steps: call `begin_batch`, then `take` for each record, then `end_batch`."""
 
     names: TopicNames
     place: Place | None = None
-    #: (replica, offsets partition, group) to what is in force.
+    #: (replica, offsets partition, group) -> the state in force.
     _groups: dict[tuple[str | None, int | None, str], ModernGroupRecords | Kind] = field(default_factory=dict)
     _touched: dict[str, _Touched] = field(default_factory=dict)
 
     def begin_batch(self, place: Place) -> Iterator[Membership]:
-        """Go on to the batch that lies here; the steps of the one before come back, where it was another one."""
+        """Go to the batch at this place. Yields the steps of the batch before, if it was another one."""
         if place != self.place:
             yield from self.end_batch()
             self.place = place
@@ -137,10 +138,10 @@ class GroupFold:
     def take(
         self, record_offset: int, timestamp_ms: int | None, key: bytes, value: bytes | None, member_table: MemberTable | None = None
     ) -> Iterator[Membership]:
-        """Take up a record of the present batch, with its roster where that is known; a step comes back where it ends one."""
-        told = decoded_key(key)
-        group, number = told.key.get("group"), told.number
-        if group is None or number is None or "undecodable_key" in told.marks:
+        """Take a record of the present batch, with its member table if known. Yields a step if the record ends one."""
+        decoded = decoded_key(key)
+        group, number = decoded.key.get("group"), decoded.number
+        if group is None or number is None or "undecodable_key" in decoded.marks:
             return
         assert self.place is not None
         kind = self._kind(group)
@@ -176,7 +177,7 @@ class GroupFold:
         held = self._groups.get(slot)
         is_tombstone = record.value is None
         if not isinstance(held, ModernGroupRecords) or held.kind != own:
-            # A tombstone of another kind of group than is there was outlived by what it belonged to.
+            # A tombstone of an earlier kind of this group: the group has been converted since.
             if is_tombstone and not (role_of(record.number) == "group" and kind is None):
                 return
             held = ModernGroupRecords(own, self.names)
@@ -190,7 +191,7 @@ class GroupFold:
             touched.has_modern = True
 
     def end_batch(self) -> Iterator[Membership]:
-        """The steps that the present batch made, of one group after the other."""
+        """Yield the steps of the present batch, group by group."""
         for group, touched in self._touched.items():
             assert self.place is not None
             held = self._groups.get((*self.place[:2], group))

@@ -1,11 +1,10 @@
-"""What fills the offsets topic, and what compaction would free.
+"""The contents of the offsets topic by size, and the bytes that compaction would free.
 
-A record is live if no later one in its partition has its key. The cleaner frees less than what is not live: it never touches the active
-segment, nor the segment of the first open transaction, nor what lies behind it, and it keeps a tombstone until the delete horizon that its
-batch was given when it was first cleaned (`delete.retention.ms`). What it would free now, given the chance, is `freeable`: records with a
-later one of their key among those that it may look at, and tombstones whose horizon has passed. Records of aborted transactions, which it
-drops too, and markers are not counted, so it is a lower bound.
-(Source: Cleaner, LogCleanerManager.cleanableOffsets and calculateCleanableBytes of Kafka 3.8.)
+A record is live if no later one in its partition has its key. The cleaner frees less than the rest. It never cleans the active segment, nor
+the segment of the first open transaction, nor any segment after that. It keeps a tombstone until the delete horizon that its batch got at
+its first cleaning (`delete.retention.ms`). `freeable` is what it would free now if it ran: records with a later one of their key in the
+segments that it may clean, and tombstones after their horizon. It also drops markers and records of aborted transactions, which are not
+counted, so the number is a lower bound. (Source: Cleaner, LogCleanerManager.cleanableOffsets and calculateCleanableBytes of Kafka 3.8.)
 """
 
 from __future__ import annotations
@@ -28,9 +27,11 @@ GrowthBy = Literal["group", "topic", "type", "hour"]
 
 
 class GrowthRow(OfLog):
-    """One row per group, topic, record type or hour, the largest first. Bytes are those on disk. `live`: no later record has their key;
-    `superseded`: one has; `tombstone`: live tombstones; `freeable`: what compaction would free now. `keys` counts distinct ones, null by
-    hour. What has no group or topic is null there; `type` is that of the dump. `share` is of the bytes of all records here.
+    """One row per group, topic, record type or hour, the largest first.
+
+    Bytes are those on disk. `live`: no later record has their key; `superseded`: one has; `tombstone`: live tombstones; `freeable`:
+    compaction would free them now. `keys` counts distinct keys, null by hour. Records without a group or topic have null there; `type` is
+    that of the dump. `share` is the part of the bytes of all records here.
     """
 
     group: str | None
@@ -58,7 +59,7 @@ GROWTH = schema_of(GrowthRow)
 
 
 class CleanerProgress(TypedDict):
-    """The columns of `CompactionRow` that say how far a cleaner came, and what it left."""
+    """The columns of `CompactionRow` about the position of a cleaner and the bytes that it left."""
 
     size_bytes: int
     superseded_bytes: int
@@ -69,11 +70,12 @@ class CleanerProgress(TypedDict):
 
 
 class CompactionRow(OfLog):
-    """One row per offsets partition: what a cleaner finds there. `first_dirty_offset` is its checkpoint, else the log's begin;
-    `first_uncleanable_offset` the base of the segment where it has to stop, `stopped_by` why: active_segment, or open_transaction, which
-    begins at `open_transaction_offset`. `dirty_bytes` lie between the two, and `dirty_ratio` is what min.cleanable.dirty.ratio (0.5) is
-    compared with; `first_dirty_timestamp_ms` is the newest in the first segment that is not clean. `other_bytes` are in no record: empty
-    batches, damage.
+    """One row per offsets partition: the work that a cleaner finds there.
+
+    `first_dirty_offset` is its checkpoint, else the log start; `first_uncleanable_offset` the base of the segment where it has to stop.
+    `stopped_by` says why: active_segment, or open_transaction, which begins at `open_transaction_offset`. `dirty_bytes` are between the two
+    offsets; the broker compares `dirty_ratio` with min.cleanable.dirty.ratio (0.5). `first_dirty_timestamp_ms` is the newest time in the
+    first dirty segment. `other_bytes` are in no record: empty batches, damage.
     """
 
     segments: int
@@ -101,14 +103,14 @@ class CompactionRow(OfLog):
 
 COMPACTION = schema_of(CompactionRow)
 
-#: So many records are looked at together: the more, the fewer keys are met anew.
+#: The number of records counted together: a larger number looks up fewer keys twice.
 _ROWS_TOGETHER = 1 << 18
 _END_TXN_MARKER = "end_txn_marker"
 
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """What fills the topic, as `GROWTH`, and what a cleaner finds in each partition, as `COMPACTION`."""
+    """The contents of the topic as `GROWTH`, and the work of a cleaner in each partition as `COMPACTION`."""
 
     table: pa.Table
     partitions: pa.Table
@@ -122,14 +124,14 @@ def growth_of(
     by: GrowthBy | None,
     now_ms: int,
 ) -> Growth:
-    """What fills these partitions, by one of four measures.
+    """Measure the contents of these partitions, by one of four measures.
 
     Args:
         sizes: rows of `record_sizes.RECORD_SIZES`, partition by partition, in log order.
-        directories: where they come from.
+        directories: the partition directories of `sizes`.
         open_transactions: the first record offset of the oldest open transaction, by replica and offsets partition.
-        by: what to count by; None: only what a cleaner finds is told, and `table` has no rows.
-        now_ms: the time that delete horizons are compared with.
+        by: the measure; None: only the work of a cleaner, and `table` has no rows.
+        now_ms: the time to compare delete horizons with.
     """
     reaches = {_origin_of(directory): reach_of(directory, open_transactions.get(_origin_of(directory))) for directory in directories}
     lines: list[tuple[OfLog, _Line]] = []
@@ -148,12 +150,12 @@ def growth_of(
 
 
 def growth_sentence(growth: Growth) -> str:
-    """What there is and what compaction would free, in one sentence, for people."""
+    """Return the size, the live bytes and the freeable bytes as one sentence."""
     rows: list[CompactionRow] = growth.partitions.to_pylist()
     size = sum(row["size_bytes"] for row in rows)
     freeable, live = sum(row["freeable_bytes"] for row in rows), sum(row["live_bytes"] for row in rows)
     stopped = [row for row in rows if row["stopped_by"] == "open_transaction"]
-    held = f"; an open transaction holds the cleaner up in {len(stopped)} of {len(rows)} partitions" if stopped else ""
+    held = f"; an open transaction stops the cleaner in {len(stopped)} of {len(rows)} partitions" if stopped else ""
     share = f" ({freeable / size:.0%})" if size else ""
     return f"{size} bytes, {live} of them live; compaction would free at least {freeable}{share} now{held}"
 
@@ -183,7 +185,7 @@ def _together(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
 
 @dataclass(slots=True)
 class _Line:
-    """What is counted under one label: a group, a topic, a type, or an hour. `measures` are those of `growth_tally.measures`."""
+    """The counts under one label: a group, a topic, a type, or an hour. `measures` are those of `growth_tally.measures`."""
 
     measures: Mapping[str, float]
     first_offset: float
@@ -256,7 +258,7 @@ def _key_lines(tally: Tally, columns: Mapping[str, npt.NDArray[Any]], by: Growth
 
 
 def _hour_lines(tally: Tally, columns: Mapping[str, npt.NDArray[Any]]) -> Iterator[_Line]:
-    """Live is what was written last in that hour; what compaction frees is taken from the hours that it was written in."""
+    """Return lines by hour. Live bytes belong to the hour of the last record, freeable bytes to the hours of their records."""
     live = summed_by_hour(columns["last_timestamp"], np.ones(len(columns["last_size"])), columns["last_size"])
     dead = summed_by_hour(columns["last_timestamp"], columns["last_is_tombstone"], columns["last_size"] * columns["last_is_tombstone"])
     stays = (columns["cleanable_records"] > 0) & (columns["last_cleanable_is_due"] == 0)

@@ -1,4 +1,4 @@
-"""The records of one offsets partition on their way past: what is counted of each key and hour, and how far a cleaner may look.
+"""Counts of each key and hour of one offsets partition, and the range that a cleaner may clean.
 
 (Source: Cleaner, LogCleanerManager.cleanableOffsets and calculateCleanableBytes of Kafka 3.8.)
 """
@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from exhume.codecs.log_directory import PartitionDirectory
 from exhume.durations import HOUR_MS
 
-#: The time of a record that has none.
+#: The time of a record without one.
 NO_TIME = np.iinfo(np.int64).min
 Floats = npt.NDArray[np.float64]
 _Int64s = npt.NDArray[np.int64]
@@ -26,8 +26,9 @@ _Flags = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """How far a cleaner may look in a partition. `segments` are base offsets and sizes in bytes, in log order; the other numbers are record
-    offsets.
+    """The range of a partition that a cleaner may clean.
+
+    `segments` are base offsets and sizes in bytes, in log order; other numbers are record offsets.
     """
 
     segments: tuple[tuple[int, int], ...]
@@ -37,7 +38,7 @@ class Reach:
 
     @property
     def first_dirty_end(self) -> int:
-        """Where the first segment ends that is not clean; the active segment is none of them."""
+        """Return the end of the first dirty segment; the active segment does not count."""
         return next((base for base, _ in self.segments if base > self.first_dirty), self.first_dirty)
 
     @property
@@ -46,21 +47,21 @@ class Reach:
 
     @property
     def stopped_by(self) -> str:
-        """What the cleaner has to stop at."""
+        """Return what stops the cleaner."""
         return "open_transaction" if self.is_stopped_by_transaction else "active_segment"
 
     @property
     def size_bytes(self) -> int:
-        """The bytes of all segments."""
+        """Return the bytes of all segments."""
         return sum(size for _, size in self.segments)
 
     def bytes_between(self, first: int, end: int) -> int:
-        """The size of the segments that begin at `first` or behind it, and in front of `end`."""
+        """Return the size of the segments with a base offset from `first` on and before `end`."""
         return sum(size for base, size in self.segments if first <= base < end)
 
 
 def reach_of(directory: PartitionDirectory, open_transaction: int | None) -> Reach:
-    """How far it may look here, where the oldest open transaction begins at this record offset; None: there is none."""
+    """Return the range that a cleaner may clean. `open_transaction` is the first record offset of the oldest open transaction, or None."""
     segments = tuple((each.base_offset, each.size_bytes) for each in directory.read_segments)
     bases = [base for base, _ in segments]
     start = max(bases[0] if bases else 0, directory.log_start_offset or 0)
@@ -68,12 +69,12 @@ def reach_of(directory: PartitionDirectory, open_transaction: int | None) -> Rea
     end = active
     if open_transaction is not None and open_transaction < active:
         end = max((base for base in bases if base <= open_transaction), default=active)
-    # A checkpoint beyond the log is taken for none, as the cleaner takes it.
+    # The cleaner ignores a checkpoint after the end of the log.
     dirty = directory.cleaner_offset if directory.cleaner_offset is not None else start
     return Reach(segments, max(dirty, start), end, open_transaction)
 
 
-#: What is kept of each key: how many records and bytes, of all and of those that a cleaner may look at, and the last one of each.
+#: The counts per key: records and bytes, of all and of those that a cleaner may clean; and the last record of each.
 _COUNTS = ("records", "size", "cleanable_records", "cleanable_size")
 _LASTS = ("last_size", "last_is_tombstone", "last_timestamp", "last_offset")
 _LAST_CLEANABLES = ("last_cleanable_size", "last_cleanable_is_due", "last_cleanable_timestamp")
@@ -83,7 +84,7 @@ _COLUMNS = {name: np.int64 if name in _NUMBERS else np.float64 for name in (*_CO
 
 @dataclass(frozen=True, slots=True)
 class _Data:
-    """Some data records; `numbers` are those of their keys, `is_due` tombstones whose horizon has passed."""
+    """Some data records. `numbers` are those of their keys, `is_due` marks tombstones after their horizon."""
 
     numbers: _Int64s
     offsets: _Int64s
@@ -95,11 +96,11 @@ class _Data:
 
 @dataclass(slots=True)
 class Tally:
-    """The keys of one partition on their way past."""
+    """The keys of one partition, record by record."""
 
     reach: Reach
     now_ms: int
-    #: Whether `hours` are counted.
+    #: True if `hours` are counted.
     has_hours: bool = True
     #: In the order of their numbers.
     keys: pa.Array = field(default_factory=lambda: pa.array([], pa.binary()))
@@ -150,7 +151,7 @@ class Tally:
         self.markers = (first, int(offsets[-1]), int(times[-1]))
 
     def _numbers_of(self, keys: pa.Array, is_data: _Flags) -> _Int64s:
-        """The number of the key of each of these records; new keys get the next ones."""
+        """Return the number of the key of each of these records; new keys get the next numbers."""
         encoded = (keys if is_data.all() else keys.filter(pa.array(is_data))).dictionary_encode(null_encoding="encode")
         distinct = pc.index_in(encoded.dictionary, value_set=self.keys)
         if distinct.null_count:
@@ -169,7 +170,7 @@ class Tally:
     def _add_keys(self, data: _Data) -> None:
         columns, numbers, offsets, sizes, times = self.columns, data.numbers, data.offsets, data.sizes, data.times
         is_new = columns["records"][numbers] == 0
-        # Of equal numbers the last assignment stands, so the first records are assigned from the back.
+        # For equal numbers the last assignment wins: assign in reverse, so that the first records win.
         columns["first_offset"][numbers[is_new][::-1]] = offsets[is_new][::-1]
         self._count(numbers, sizes, "records", "size")
         for name, values in zip(_LASTS, (sizes, data.is_tombstone, times, offsets), strict=True):
@@ -212,7 +213,7 @@ def _array(chunk: pa.Table, name: str, missing: int) -> _Int64s:
 
 
 def measures(columns: Mapping[str, npt.NDArray[Any]]) -> dict[str, Floats]:
-    """What is said of each key, from what was kept of it."""
+    """Return the measures of each key, from its counts."""
     is_tombstone, is_due = columns["last_is_tombstone"], columns["last_cleanable_is_due"]
     has_cleanable = columns["cleanable_records"] > 0
     kept = np.where(is_due > 0, 0, has_cleanable)
@@ -231,7 +232,7 @@ def measures(columns: Mapping[str, npt.NDArray[Any]]) -> dict[str, Floats]:
 
 
 def summed_by_hour(times: _Int64s, counts: npt.NDArray[Any], sizes: Floats) -> dict[int, tuple[float, float]]:
-    """The counts and the sizes of each hour, by when it begins in ms; `NO_TIME` for what has no time."""
+    """Return the counts and the sizes of each hour, by its begin in ms; `NO_TIME` for records without a time."""
     hours, places = np.unique(_hours(times), return_inverse=True)
     summed, summed_sizes = np.bincount(places, counts), np.bincount(places, sizes)
     return {int(hour): (float(summed[number]), float(summed_sizes[number])) for number, hour in enumerate(hours)}

@@ -1,4 +1,4 @@
-"""What is here, what it holds, and what it lacks: the answer of `exhume inspect`."""
+"""The answer of `exhume inspect`: the files, their contents, and missing parts."""
 
 from __future__ import annotations
 
@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 
 
 class PartitionRow(OfLog):
-    """One row per partition directory. Offsets and times are those of the records that can be read; checkpoints are null where there are
-    none.
+    """One row per partition directory.
+
+    Offsets and times are those of the readable records; checkpoints are null if there are none.
     """
 
     path: str
@@ -74,7 +75,7 @@ RECORD_TYPES = schema_of(RecordTypeRow)
 
 
 class GapRow(OfLog):
-    """One row per run of offsets that no batch covers. After compaction gaps are normal: `inspect` names them, it does not judge."""
+    """One row per range of offsets that no batch covers. After compaction gaps are normal: `inspect` names them and does not judge them."""
 
     first_missing_offset: int
     last_missing_offset: int
@@ -104,11 +105,11 @@ class Inspection:
 
     @property
     def segments(self) -> pa.Table:
-        """One row per segment file, leftovers among them."""
+        """Return one row per segment file, with leftover files."""
         return self._tables["segments"]
 
     def tables(self) -> dict[str, pa.Table]:
-        """Every table by name, in the order of reading."""
+        """Return every table by name, in reading order."""
         return dict(self._tables)
 
 
@@ -117,7 +118,7 @@ _TypeKey = tuple[int | None, str, int | None, bool, bool]
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """What a record is, as its bytes say."""
+    """The kind of a record, by its bytes."""
 
     record_type: int | None
     name: str
@@ -131,7 +132,7 @@ def _kind_of(key: bytes | None, value: bytes | None, *, is_control: bool) -> _Ki
     return _Kind(number, decoded.name, decoded.value_version, bool(decoded.marks))
 
 
-#: Markers are the same few bytes again and again. What is longer is not kept.
+#: Markers have the same few bytes again and again. Longer ones are not cached.
 _kind_of_few_bytes = lru_cache(maxsize=1024)(_kind_of)
 _FEW_BYTES = 64
 
@@ -144,7 +145,7 @@ class _TypeCount:
     last_offset: int | None = None
 
     def add(self, count: int, first: int, last: int) -> None:
-        """Count so many records without a mark, whose record offsets reach from `first` to `last`."""
+        """Count records without a mark, with record offsets from `first` to `last`."""
         self.record_count += count
         self.first_offset = first if self.first_offset is None else min(self.first_offset, first)
         self.last_offset = last if self.last_offset is None else max(self.last_offset, last)
@@ -152,7 +153,7 @@ class _TypeCount:
 
 @dataclass(slots=True)
 class _PartitionCount:
-    """What has been seen of one partition so far: a `segment_spans.Counter` of gaps and of record types."""
+    """The counts of one partition so far: a `segment_spans.Counter` of gaps and of record types."""
 
     partition: PartitionDirectory
     span: SegmentSpan = field(default_factory=SegmentSpan)
@@ -165,7 +166,7 @@ class _PartitionCount:
         return of_log(self.partition.replica, self.partition.offsets_partition)
 
     def add_hole(self, hole: Hole) -> None:
-        """Only spans count these."""
+        """Do nothing: only spans count holes."""
 
     def add_batch(self, found: SegmentBatch, first: int) -> None:
         if self.next_offset is not None and first > self.next_offset:
@@ -175,9 +176,9 @@ class _PartitionCount:
     def add_run(self, run: Run) -> None:
         from exhume.codecs.kernels import scan
 
-        firsts, behind = run.columns[scan.BASE_OFFSET], run.columns[scan.LAST_OFFSET] + 1
+        firsts, next_bases = run.columns[scan.BASE_OFFSET], run.columns[scan.LAST_OFFSET] + 1
         reached = firsts[0] if self.next_offset is None else self.next_offset
-        next_offsets = np.maximum.accumulate(np.concatenate([[reached], behind]))
+        next_offsets = np.maximum.accumulate(np.concatenate([[reached], next_bases]))
         for number in np.flatnonzero(firsts > next_offsets[:-1]).tolist():
             position = int(run.columns[scan.POSITION, number])
             self._note_gap(int(next_offsets[number]), int(firsts[number]), run.segment.path, position)
@@ -218,7 +219,7 @@ class _PartitionCount:
         is_transactional, is_control = attributes & scan.TRANSACTIONAL != 0, attributes & scan.CONTROL != 0
         versions, is_read = read_versions(piece)
         offsets, numbers = piece.records[records.OFFSET], piece.records[records.RECORD_TYPE]
-        # Of those that were read, type and version are small; -1 is the version of a tombstone.
+        # In readable records, type and version are small; -1 is the version of a tombstone.
         codes = (numbers * 64 + versions + 1) * 2 + is_transactional
         for code in np.unique(codes[is_read]).tolist():
             same = offsets[is_read & (codes == code)]
@@ -231,14 +232,14 @@ class _PartitionCount:
 
 
 def inspect(evidence: Evidence, options: ReadOptions) -> Inspection:
-    """Read every segment that is part of the answer, and say what is here, what it holds and what it lacks."""
+    """Read every segment that belongs to the answer, and return the tables and findings."""
     findings = Findings(evidence.findings)
     reader = SegmentReader(evidence, options, findings)
     counts = {id(partition): _PartitionCount(partition) for partition in evidence.partitions}
     spans: dict[int, SegmentSpan] = {}
-    for partition, segment, behind in reader.segments():
+    for partition, segment, next_base in reader.segments():
         count, span = counts[id(partition)], spans.setdefault(id(segment), SegmentSpan())
-        count_segment(reader, partition, segment, behind, span, count.span, count)
+        count_segment(reader, partition, segment, next_base, span, count.span, count)
     for count in counts.values():
         findings.extend(_lacks(count))
     tables = {
@@ -290,7 +291,7 @@ def _type_rows(count: _PartitionCount) -> Iterable[RecordTypeRow]:
 
 
 def _lacks(count: _PartitionCount) -> Iterable[Finding]:
-    """What this partition lacks, as far as reading it shows."""
+    """Yield findings about missing parts of this partition."""
     partition = count.partition
     common: InFile = {**count.origin, "path": partition.path}
     newest = max((segment.base_offset for segment in partition.read_segments), default=None)
@@ -302,8 +303,8 @@ def _lacks(count: _PartitionCount) -> Iterable[Finding]:
                 severity="info" if is_newest else "warn",
                 confidence="possible",
                 sentence="the newest segment is empty" if is_newest else "an earlier segment is empty",
-                not_excluded="a segment that was rolled and not written to yet" if is_newest else "records that were all compacted away",
-                remedy="Compare its size with that of the file it was copied from",
+                not_excluded="a new segment without records" if is_newest else "compaction removed all of its records",
+                remedy="Compare its size with that of the original file",
                 byte_position=0,
                 path=segment.path,
                 **count.origin,
@@ -315,7 +316,7 @@ def _lacks(count: _PartitionCount) -> Iterable[Finding]:
             severity="warn",
             confidence="likely",
             sentence=f"the log ends at {end}, the high watermark was {high_watermark}",
-            not_excluded="a tail that compaction emptied",
+            not_excluded="compaction removed the end of the log",
             remedy="Copy the newest segment again, or look for it in another replica",
             last_record_offset=end - 1,
             **common,

@@ -1,4 +1,4 @@
-"""Would these releases load this log, and what would each lose or refuse: made for upgrades and downgrades."""
+"""Check whether these releases would load this log, and what each would lose or refuse: for upgrades and downgrades."""
 
 from __future__ import annotations
 
@@ -24,8 +24,10 @@ from exhume.replay.verdict import LOADED
 
 
 class LoadCheckRow(TypedDict):
-    """One row per release, stop and offsets partition. `outcome` as in `loads`; `missing_offsets` are committed offsets that the newest
-    release would hold if it never gave up, and this one does not; `lost_bytes` is what the broker's start would cut off the log.
+    """One row per release, stop and offsets partition.
+
+    `outcome` as in `loads`. `missing_offsets` are committed offsets that the newest release would have if it never gave up, and this one
+    does not. `lost_bytes` is the size that the broker's start would cut off the log.
     """
 
     release: str
@@ -48,7 +50,7 @@ LOAD_CHECK = schema_of(LoadCheckRow)
 
 
 class LoadMatrixRow(TypedDict):
-    """One row per release and stop, over all offsets partitions: the first that is not loaded, and why."""
+    """One row per release and stop, over all offsets partitions: the first partition that is not loaded, and why."""
 
     release: str
     coordinator: str
@@ -67,7 +69,7 @@ LOAD_MATRIX = schema_of(LoadMatrixRow)
 
 
 class FailedLoad(OfLog):
-    """A load that a release gives up, or that ends in an error. `record_offset` is where it stopped, `problem` why."""
+    """A load that a release gives up, or that ends in an error. `record_offset` is where it stopped, `problem` is the reason."""
 
     release: str
     coordinator: str
@@ -77,7 +79,7 @@ class FailedLoad(OfLog):
     problem: LoadProblem
 
 
-#: Loads that do not come to a clean end.
+#: Outcomes of loads without a clean end.
 FAILED = ("aborted", "loaded_with_error")
 _PARTITION_KEY = ("replica", "offsets_partition")
 _OFFSET_KEY = (*_PARTITION_KEY, "group", "topic", "partition")
@@ -91,9 +93,9 @@ def check_loads(
     stop: Stop | None = None,
     fast: CompiledLoad | None = None,
 ) -> pa.Table:
-    """What each of these releases would make of these logs, as `LOAD_CHECK`.
+    """Check the load of these logs by each of these releases, as `LOAD_CHECK`.
 
-    Without `stop` a log directory that does not tell how its broker stopped is tried both ways. `fast` as in `LoadOptions`.
+    Without `stop`, a log directory that does not show how its broker stopped is tried both ways. `fast` as in `LoadOptions`.
     """
     stops: list[Stop] = [stop] if stop else tried_stops(directories)
     rows: list[LoadCheckRow] = []
@@ -109,20 +111,20 @@ def check_loads(
 
 
 def given_up(directories: Sequence[LogDirectory], releases: Sequence[str], *, fast: CompiledLoad | None = None) -> list[FailedLoad]:
-    """Each load that one of these releases gives up, or that ends in an error.
+    """Return each load that one of these releases gives up, or that ends in an error.
 
-    A log directory that does not tell how its broker stopped is tried both ways. What is in memory behind a load is not looked at.
+    A log directory that does not show how its broker stopped is tried both ways. The loaded state is not compared.
     """
     stops = tried_stops(directories)
     fast = fast and replace(fast.for_loads(len(releases)), verified_segments=set(), reusable_folds={})
     segments = {segment.path for each in directories for partition in each.partitions for segment in partition.read_segments}
     rows: dict[str, list[FailedLoad]] = {release: [] for release in releases}
-    # What a newer release takes, an older one may fold alike.
+    # The newest release first: older ones may reuse its folds.
     for release in reversed(releases):
         aborted: list[PartitionLoad] = []
         is_plain = False
         for tried in stops:
-            # What was verified and read in columns after a clean stop has nothing that another start would mend.
+            # After a clean stop a load in columns has no damage that another start would repair.
             if not is_plain:
                 if fast is not None:
                     fast.verified_segments.clear()
@@ -147,7 +149,7 @@ def _failed(release: str, stop: Stop, load: PartitionLoad) -> FailedLoad:
 
 
 def load_matrix(checked: pa.Table) -> pa.Table:
-    """One line for each release and stop of a `LOAD_CHECK` table, as `LOAD_MATRIX`."""
+    """Return one line for each release and stop of a `LOAD_CHECK` table, as `LOAD_MATRIX`."""
     lines: dict[tuple[str, str], LoadMatrixRow] = {}
     rows: list[LoadCheckRow] = checked.to_pylist()
     for row in rows:
@@ -166,7 +168,7 @@ def load_matrix(checked: pa.Table) -> pa.Table:
 
 
 def _line(row: LoadCheckRow) -> LoadMatrixRow:
-    """The line of this release and stop, with nothing counted yet."""
+    """Return the line of this release and stop, before counting."""
     return {
         "release": row["release"],
         "coordinator": row["coordinator"],
@@ -183,12 +185,12 @@ def _line(row: LoadCheckRow) -> LoadMatrixRow:
 
 
 def is_refused(checked: pa.Table) -> bool:
-    """True when one of the releases does not load a partition, or loses something at its start."""
+    """True if one of the releases does not load a partition, or loses something at its start."""
     return any(row["outcome"] not in LOADED or row["lost_bytes"] for row in checked.to_pylist())
 
 
 def tried_stops(directories: Sequence[LogDirectory]) -> list[Stop]:
-    """How their brokers may have stopped: as the directories tell, both ways where they do not."""
+    """Return how the brokers may have stopped: as the directories show, else both ways."""
     known = {directory.clean_shutdown for directory in directories}
     if known == {True}:
         return ["clean"]
@@ -196,7 +198,7 @@ def tried_stops(directories: Sequence[LogDirectory]) -> list[Stop]:
 
 
 def _rows(release: str, state: CoordinatorState, kept_on: pa.Table) -> list[LoadCheckRow]:
-    """`kept_on`: the keys of the offsets that the newest release holds if it never gives up."""
+    """Return the rows of this release. `kept_on` are the keys of the offsets that the newest release has if it never gives up."""
     lost: dict[_Key, int] = {}
     for finding in state.findings:
         if finding.code in ("lost_at_unclean_start", "hidden_from_broker"):
@@ -229,16 +231,16 @@ def _rows(release: str, state: CoordinatorState, kept_on: pa.Table) -> list[Load
 
 
 def _missing(keys: pa.Table, held: pa.Table) -> pa.Table:
-    """Those of `keys` that are not in `held`."""
+    """Return the `keys` that are not in `held`."""
     if keys.equals(held):
-        # Most releases hold the same, in the same order.
+        # Most releases have the same offsets in the same order.
         return keys.slice(0, 0)
     both = [table.append_column("is_held", pa.repeat(is_held, table.num_rows)) for table, is_held in ((keys, False), (held, True))]
-    told = pa.concat_tables(both).group_by(_OFFSET_KEY).aggregate([("is_held", "max")])
-    return told.filter(pc.invert(told["is_held_max"]))
+    marked = pa.concat_tables(both).group_by(_OFFSET_KEY).aggregate([("is_held", "max")])
+    return marked.filter(pc.invert(marked["is_held_max"]))
 
 
 def _counts(table: pa.Table) -> dict[_Key, int]:
-    """How many rows each offsets partition has."""
+    """Return the number of rows of each offsets partition."""
     counted = table.group_by(_PARTITION_KEY).aggregate([([], "count_all")])
     return {(row["replica"], row["offsets_partition"]): row["count_all"] for row in counted.to_pylist()}

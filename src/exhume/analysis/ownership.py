@@ -1,8 +1,8 @@
-"""Who owned which partition, when: intervals, from the record that gave a partition to a member to the one that took it away.
+"""The owners of partitions over time: intervals from the record that assigned a partition to a member to the record that took it away.
 
-A classic group writes down who owns what when the leader's assignment is stored, and again with the next generation; that members had to
-stop in between to join anew is not in the log, and neither are generations that never got an assignment. So an interval begins then, and
-ends at its end or before it: `ended` says which.
+A classic group stores its owners with the leader's assignment, and again with the next generation. The log does not show that members
+stopped in between to join again, nor generations without an assignment. So an interval begins with the record, and ends with the next one
+or earlier: `ended` says which.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from exhume.codecs.wire import is_uuid
 
 
 class OwnerRow(OfLog):
-    """One row per interval: a partition, a group, and a member that had it all the time, or nobody.
+    """One row per interval: a partition, a group, and the member that owned it all the time, or none.
 
-    It begins with `from_record_offset` and ends in front of `to_record_offset`; null where it lasts to the end of the log, and
-    `to_timestamp_ms` is the latest time in the log then. `generation` and `group_epoch` are those of the first record, `last_generation`
-    and `last_group_epoch` of the last one that repeats it.
+    The interval begins with `from_record_offset` and ends before `to_record_offset`. At the end of the log that is null, and
+    `to_timestamp_ms` is the latest time in the log. `generation` and `group_epoch` are those of the first record, `last_generation` and
+    `last_group_epoch` of the last one that repeats it.
 
-    `holding` is assigned, away (kept for a static member of a consumer group that left for now), pending_revocation (it has to give it up,
-    and nobody else may have it yet), or nobody, with a `reason`: empty (the group has no member), unassigned, removed (the group is gone),
-    unknown (members whose bytes tell nothing, or topics that go by ids without a name). Nobody is told only of partitions that somebody had
-    before. `overlaps` are members that had it as well for a while, which is an error but in a share group. `began` is then, or earlier
-    where records may be missing in front of it; `ended` is then, or earlier where generations without a record lie in between; null where
-    it has not ended.
+    `holding` is assigned, away (kept for a static member of a consumer group that left for now), pending_revocation (the member has to give
+    it up, and no other member may own it yet), or, without an owner, the fourth value with a `reason`: empty (the group has no member),
+    unassigned, removed (the group is gone), unknown (unreadable assignments, or topics whose ids have no known name). An interval without
+    an owner follows one with an owner. `overlaps` are members that owned it as well for a while, which is an error except in a share group.
+    `began` is then, or earlier if records before it may be missing; `ended` is then, or earlier if generations without a record came in
+    between, and null if the interval has not ended.
     """
 
     group: str
@@ -68,11 +68,11 @@ def owners(
     wanted: Callable[[str, int], bool] | None = None,
     ends: Mapping[Origin, int] | None = None,
 ) -> pa.Table:
-    """Who had which partition when, as `OWNERS`, by group, topic, partition and time.
+    """Return the owners of partitions over time, as `OWNERS`, sorted by group, topic, partition and time.
 
-    `memberships` are the steps of any number of groups, those of each in the order of the log. `spans` say from where on logs are complete,
-    and when they end. `wanted` says of which topic and partition; default: all. `ends`, where they are given, leave what holds where each
-    log is cut off, in front of such a record offset; a log that is not among them is whole.
+    `memberships` are the steps of any number of groups, those of each in log order. `spans` say from which record offset logs are complete,
+    and when they end. `wanted` selects topics and partitions; default: all. With `ends`, only the intervals that hold before the given
+    record offset of each log; a log that is not in `ends` is whole.
     """
     groups: dict[tuple[str | None, int | None, str], _GroupOwnership] = {}
     cuts: dict[Origin, int] = {}
@@ -84,8 +84,8 @@ def owners(
         if ends is not None and not is_before_cut(step, ends):
             cuts.setdefault(step.origin, step.record_offset)
     rows: list[OwnerRow] = []
-    for life in groups.values():
-        rows += life.finish()
+    for group in groups.values():
+        rows += group.finish()
     if ends is not None:
         rows = [row for row in rows if _holds(row, cuts.get((row["replica"], row["offsets_partition"])))]
     rows.sort(key=_place)
@@ -94,39 +94,39 @@ def owners(
 
 @dataclass(slots=True)
 class _Interval:
-    """An interval on its way to be a row, and the members that had the partition as well for a while."""
+    """An interval before it becomes a row, and the members that owned the partition at the same time."""
 
     row: OwnerRow
     overlaps: set[str] = field(default_factory=set)
 
     def ended(self, end_ms: int | None) -> OwnerRow:
-        """The row of this interval, which ended at this time."""
+        """Return the row of this interval, which ended at this time."""
         began_ms = self.row["from_timestamp_ms"]
         duration_ms = None if end_ms is None or began_ms is None else max(end_ms - began_ms, 0)
         return self.row | {"to_timestamp_ms": end_ms, "duration_ms": duration_ms, "overlaps": sorted(self.overlaps)}
 
 
 def _holds(row: OwnerRow, cut: int | None) -> bool:
-    """Whether this interval lasts where the log is cut off: in front of the step that begins here or, without one, at its end."""
+    """True if this interval lasts at the cut of its log: before the step at the cut, or at the end of the log without such a step."""
     end = row["to_record_offset"]
     return end is None if cut is None else row["from_record_offset"] < cut and (end is None or end >= cut)
 
 
 @dataclass(slots=True)
 class _GroupOwnership:
-    """One group on its way past: the intervals that are open, by partition and then by member id, None for nobody."""
+    """The open intervals of one group, by partition and then by member id; None stands for no owner."""
 
     wanted: Callable[[str, int], bool] | None
     span: LogSpan | None
     rows: list[OwnerRow] = field(default_factory=list)
     _open: dict[TopicPartition, dict[str | None, _Interval]] = field(default_factory=dict)
     _before: Membership | None = None
-    #: Topics by their names, or their ids where these are all that is known, of steps that have ids.
+    #: Topics of steps that have topic ids: by name, or by id if no name is known.
     _by_id: set[str] = field(default_factory=set)
 
     def take(self, step: Membership) -> None:
         owners = self._owners(step)
-        began = "then" if self._is_seen_to_begin(step) else "earlier"
+        began = "then" if self._begins_here(step) else "earlier"
         if step.kind != "classic":
             self._by_id.update(topic for topic, _ in owners)
         has_nameless = bool(step.nameless_topics)
@@ -134,10 +134,10 @@ class _GroupOwnership:
         self._before = step
         for topic_partition in [*self._open, *(new for new in owners if new not in self._open)]:
             held = self._open.setdefault(topic_partition, {})
-            reason = _reason(step, is_hidden=self._may_go_by_another_name(step, topic_partition[0], has_nameless=has_nameless))
+            reason = _reason(step, is_hidden=self._may_have_another_name(step, topic_partition[0], has_nameless=has_nameless))
             now: dict[str | None, tuple[Member | None, str]] = {**owners.get(topic_partition, {})}
             if not now and held:
-                now = {None: (None, "nobody")}
+                now = {None: (None, "nobody")}  # plain: a value of the column holding
             for member_id in [*held]:
                 row = held[member_id].row
                 if member_id not in now or row["holding"] != now[member_id][1] or (member_id is None and row["reason"] != reason):
@@ -158,18 +158,18 @@ class _GroupOwnership:
         self.rows += [interval.ended(end_ms) for held in self._open.values() for interval in held.values()]
         return self.rows
 
-    def _is_seen_to_begin(self, step: Membership) -> bool:
-        """Whether no record is missing that could have given somebody what this step gives."""
+    def _begins_here(self, step: Membership) -> bool:
+        """True if no record is missing that could have given these partitions to their owners earlier."""
         before = self._before
         if self.span is not None and self.span.is_complete_behind(None if before is None else before.record_offset):
             return True
         if before is None or before.is_tombstone:
             return step.is_beginning
-        # A member of another kind may have got it within an epoch, by a record that a later one has replaced.
+        # A member of a modern group may have got it within the epoch, by a record that a later one has replaced.
         return step.generation is not None and not _has_gap(before, step)
 
-    def _may_go_by_another_name(self, step: Membership, topic: str, *, has_nameless: bool) -> bool:
-        """Whether this step may mean the topic by its name where others mean it by its id, or the other way round."""
+    def _may_have_another_name(self, step: Membership, topic: str, *, has_nameless: bool) -> bool:
+        """True if this step may name the topic where others have its id, or the other way round."""
         if step.kind == "classic":
             return topic in self._by_id and is_uuid(topic)
         return has_nameless and topic not in self._by_id
@@ -220,7 +220,7 @@ def _begun(step: Membership, topic_partition: TopicPartition, member: Member | N
 
 
 def _reason(step: Membership, *, is_hidden: bool) -> str:
-    """Why nobody has a partition; `is_hidden` where somebody may have it by the id of its topic."""
+    """Return why a partition has no owner. `is_hidden`: a member may own it under the id of its topic."""
     if step.is_tombstone:
         return "removed"
     if step.is_empty:
@@ -229,7 +229,7 @@ def _reason(step: Membership, *, is_hidden: bool) -> str:
 
 
 def _has_gap(before: Membership | None, step: Membership) -> bool:
-    """True where a classic group had generations in between that left no record."""
+    """True if a classic group had generations without a record between the two steps."""
     if before is None or before.generation is None or step.generation is None:
         return False
     return step.generation > before.generation + 1 or was_recreated(before, step)

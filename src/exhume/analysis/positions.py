@@ -1,6 +1,7 @@
-"""Positions that groups once had: at a moment, in front of a rewind, or before they were removed.
+"""Offsets that groups once had: at a moment, before a rewind, or before they were removed.
 
-A commit counts when it is read, one of a transaction when its COMMIT marker is; of two of a key the one with the higher record offset wins.
+A commit counts when the broker reads it; one of a transaction when its COMMIT marker comes. Of two commits of a key the one with the higher
+record offset wins.
 """
 
 from __future__ import annotations
@@ -19,18 +20,18 @@ from exhume.replay.state_tables import OffsetRow
 
 #: (group, topic, partition)
 PositionKey = tuple[str, str, int]
-#: Fields of an offset commit to the value version that brought them, the newest first.
+#: Fields of an offset commit -> the value version that introduced them, the newest first.
 _ONLY_IN = {"topic_id": 4, "leader_epoch": 3, "expire_timestamp_ms": 1}
-#: Of a log: its replica and offsets partition, and a partition of a topic.
+#: Replica and offsets partition of a log, and a partition of a topic.
 _Place = tuple[str | None, int | None, str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Position:
-    """What a group had for a partition, or that this is not known: then `committed_offset` is None and `reason` says why.
+    """The offset that a group had for a partition. If it is not known, `committed_offset` is None and `reason` says why.
 
-    `record_offset` is the record that committed it, `ended_by_record_offset` the rewind or the tombstone that took it away; None where a
-    moment was asked for. `is_pending`: an open transaction had a commit for the key then.
+    `record_offset` is the record that committed it, `ended_by_record_offset` the rewind or the tombstone that ended it; None for the state
+    at a moment. `is_pending`: an open transaction had a commit for the key then.
     """
 
     replica: str | None
@@ -55,18 +56,18 @@ class Position:
 
 
 def positions_of(state: CoordinatorState, reason: str) -> list[Position]:
-    """Every position of this state; those of which only a pending commit is there have no committed offset."""
+    """Return every position of this state. A key with only a pending commit has no committed offset."""
     pending, held = _by_key(state.pending_offsets), _by_key(state.offsets)
     found = [_position(row, reason, is_pending=key in pending) for key, row in held.items()]
     only_pending = [row for key, row in pending.items() if key not in held]
-    sentence = "nothing but a commit of an open transaction was there"
+    sentence = "the group had only a commit of an open transaction"
     return found + [replace(_position(row, sentence, is_pending=True), committed_offset=None) for row in only_pending]
 
 
 def positions_before_rewinds(group: str, history: pa.Table, *, by_producer_id: bool) -> list[Position]:
-    """For each key of this group's `HISTORY` that was ever set back: what it held in front of the last rewind.
+    """Return, for each key of this group's `HISTORY` that was ever set back, the offset before the last rewind.
 
-    `by_producer_id` is the habit of the Java coordinator: a tombstone takes pending commits of its key along.
+    `by_producer_id`: a tombstone removes pending commits of its key too, as in the Java coordinator.
     """
     before: dict[_Place, list[tuple[HistoryRow, HistoryRow]]] = {}
     for held, row in position_changes(history.to_pylist(), by_producer_id=by_producer_id):
@@ -76,7 +77,7 @@ def positions_before_rewinds(group: str, history: pa.Table, *, by_producer_id: b
 
 
 def positions_lost(group: str, history: pa.Table, state: CoordinatorState, *, by_producer_id: bool) -> list[Position]:
-    """For each key of this group's `HISTORY` that a tombstone removed, or that this state lacks though the log has it: its last value."""
+    """Return the last value of each key of this group's `HISTORY` that a tombstone removed, or that the log has and this state lacks."""
     gone: dict[_Place, Position] = {}
     last: dict[_Place, HistoryRow] = {}
     for held, row in position_changes(history.to_pylist(), by_producer_id=by_producer_id):
@@ -88,7 +89,7 @@ def positions_lost(group: str, history: pa.Table, state: CoordinatorState, *, by
         if held is not None:
             gone[place] = _from_history(group, held, sentence, ended_by=row)
         elif place not in gone:
-            lost = f"{sentence}, and what it held is compacted away"
+            lost = f"{sentence}, and compaction removed its last commit"
             gone[place] = _from_history(group, row | {"committed_offset": None}, lost, ended_by=row)
     offsets: list[OffsetRow] = state.offsets.to_pylist()
     shown = {(row["replica"], row["offsets_partition"], row["topic"], row["partition"]) for row in offsets if row["group"] == group}
@@ -99,18 +100,18 @@ def positions_lost(group: str, history: pa.Table, state: CoordinatorState, *, by
 
 
 def is_rewind(held: HistoryRow, row: HistoryRow) -> bool:
-    """True where this commit sets its key back from what held it."""
+    """True if this commit sets the offset of its key back."""
     return not row["is_tombstone"] and committed(row) < committed(held)
 
 
 def committed(row: HistoryRow) -> int:
-    """The committed offset of a commit; tombstones have none."""
+    """Return the committed offset of a commit; tombstones have none."""
     assert row["committed_offset"] is not None
     return row["committed_offset"]
 
 
 def topic_partition(row: HistoryRow) -> tuple[str, int]:
-    """What a commit, or the tombstone of one, is about."""
+    """Return the partition of a commit or of its tombstone."""
     assert row["topic"] is not None
     assert row["partition"] is not None
     return row["topic"], row["partition"]
@@ -121,13 +122,14 @@ def _before_rewind(group: str, rewinds: list[tuple[HistoryRow, HistoryRow]]) -> 
     sentence = f"record {row['record_offset']} set it back to {row['committed_offset']}"
     highest = max(committed(earlier) for earlier, _ in rewinds)
     if highest > committed(held):
-        sentence += f", the last of {len(rewinds)} rewinds, in front of which it had come to {highest}"
+        sentence += f", the last of {len(rewinds)} rewinds; before them it reached {highest}"
     return _from_history(group, held, sentence, ended_by=row)
 
 
 def position_changes(history: Iterable[HistoryRow], *, by_producer_id: bool) -> Iterator[tuple[HistoryRow | None, HistoryRow]]:
-    """Every commit and tombstone of these rows of `HISTORY` in the order in which they count, each with the commit that held its key until
-    then; `by_producer_id` as for `positions_before_rewinds`.
+    """Yield every commit and tombstone of these rows of `HISTORY` in the order in which they count, each with the commit before it.
+
+    `by_producer_id` as for `positions_before_rewinds`.
     """
     holding: dict[_Place, HistoryRow] = {}
     removed_at: dict[_Place, int] = {}
@@ -138,7 +140,7 @@ def position_changes(history: Iterable[HistoryRow], *, by_producer_id: bool) -> 
             holding.pop(place, None)
             removed_at[place] = row["record_offset"]
         elif held is not None and held["record_offset"] > row["record_offset"]:
-            continue  # Committed before what holds, and its transaction ended behind it.
+            continue  # Written before the held commit; its transaction ended after it.
         elif not (by_producer_id and removed_at.get(place, -1) > row["record_offset"]):
             holding[place] = row
         else:
@@ -214,5 +216,5 @@ def _from_history(group: str, row: HistoryRow, reason: str, *, ended_by: History
 
 
 def _version_of(value: Fields) -> int:
-    """The value version that has these fields; 2 stands for 0 too, which has the same."""
+    """Return the value version with these fields; 2 also stands for 0, which has the same."""
     return next((version for name, version in _ONLY_IN.items() if name in value), 2)

@@ -6,27 +6,27 @@ from exhume.arrow_rows import Int32, OfLog, schema_of
 
 
 class RebalanceRow(OfLog):
-    """One row per generation of a classic group that was stored, one per epoch of another, and one for each other event of its life.
+    """One row per stored generation of a classic group, one per epoch of another group, and one for each other event of a group.
 
-    `event` is rebalance, emptied (the last member went), static_replacement (a static member came back under another member id, nothing was
-    shared out anew), static_away (it left for now), rewritten (the same once more), created (a record without anybody), converted (to this
-    group type), or removed.
+    `event` is rebalance, emptied (the last member left), static_replacement (a static member returned under another member id, and no
+    partition moved), static_away (it left for now), rewritten (the same generation again), created (a record without members), converted
+    (to this group type), or removed.
 
-    `causes` are, as far as two records tell: group_began, first_seen (what was before, if anything, is not in the log), member_joined,
-    member_left, member_restarted (the same client and host, or instance, under another member id), subscription_changed, protocol_changed,
-    leader_changed, cooperative_follow_up (partitions given up in the generation before find their owners), topics_changed,
-    topology_changed, partitions_initialized (a share group has more partitions to give), converted, unknown. The number of `skipped`
-    generations, or epochs, between this row and the one before: where `is_complete` says that nothing can be missing in between, they are
-    rebalances that never got an assignment.
+    `causes` are, as far as two records show: group_began, first_seen (the log has nothing from before), member_joined, member_left,
+    member_restarted (the same client and host, or instance, under another member id), subscription_changed, protocol_changed,
+    leader_changed, cooperative_follow_up (partitions released in the generation before get new owners), topics_changed, topology_changed,
+    partitions_initialized (more partitions of a share group became assignable), converted, unknown. `skipped` is the number of generations
+    or epochs between this row and the one before. If `is_complete`, no record between them is missing: those rebalances never got an
+    assignment.
 
-    `joined` and `left` are member ids, beside them their clients: `#instance`, or client id and host. `partitions` are assigned, or in the
-    target; `partitions_moved` have another owner than before, `partitions_lost` none any more.
+    `joined` and `left` are member ids; their clients are `#instance`, or client id and host. `partitions` are assigned, or in the target;
+    `partitions_moved` have another owner than before, `partitions_lost` have none any more.
 
-    `no_assignment_ms` is for how long nobody had a partition: `exactly`, from the moment the group became Empty on; `at_least`, from the
-    choice of the leader on (what came before it, while members joined, is not in the log). `reconciliation_ms` counts from the epoch to the
-    batch in which every member had reached its target; where that never came, `waiting` are the members that had not, at the next epoch or
-    at the end. A row is part of a storm where generations rose by one a minute or faster for ten minutes, and somebody came and went, or
-    most of them came without any change.
+    `no_assignment_ms` is the time in which no partition was assigned: `exactly`, since the group became Empty; `at_least`, since the choice
+    of the leader (the log does not show the time of the joins before). `reconciliation_ms` is the time from the epoch to the batch in which
+    every member had reached its target. If that did not happen, `waiting` are the members without their target, at the next epoch or at the
+    end. A row is part of a storm if generations increased by one a minute or faster for ten minutes, and one client joined and left again
+    and again, or most generations changed no member.
     """
 
     record_offset: int

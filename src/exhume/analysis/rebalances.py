@@ -1,8 +1,9 @@
-"""Rebalances: every generation, or group epoch, of a group; why it came as far as the log shows, who came and went, what moved.
+"""Rebalances: every generation or group epoch of a group, its causes as far as the log shows them, the changed members, and moved
+partitions.
 
-A classic group writes a record when its leader's assignment is stored, and when its last member is gone. Joining, waiting and generations
-that never got an assignment leave nothing but a gap in the numbers. A consumer, share or streams group has an epoch for every change, a
-target for it a little later, and is reconciled when every member has what its target says: these are one row.
+A classic group writes a record when its leader's assignment is stored, and when its last member has left. Joins, waiting, and generations
+without an assignment leave only a gap in the numbers. A consumer, share or streams group has an epoch for every change and a target
+assignment for it a little later; it is reconciled when every member has its target. Such an epoch is one row.
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ from exhume.analysis.storms import storm_rows, storms
 from exhume.arrow_rows import table_of
 from exhume.findings import Finding
 
-#: Events that raise the generation or epoch.
+#: Events that increase the generation or epoch.
 REBALANCE_EVENTS = ("rebalance", "emptied", "converted")
 
 
 def rebalances(memberships: Iterable[Membership], spans: LogSpans) -> pa.Table:
-    """The rebalances of these groups as `REBALANCES`, group by group.
+    """Return the rebalances of these groups as `REBALANCES`, group by group.
 
-    `memberships` are the steps of any number of groups, those of each in the order of the log. `spans` say from which offset on logs are
-    complete; a log that is not in it is nowhere.
+    `memberships` are the steps of any number of groups, those of each in log order. `spans` say from which offset logs are complete; a log
+    that is not in it is complete nowhere.
     """
     groups: dict[tuple[str | None, int | None, str], _GroupRebalances] = {}
     for step in memberships:
@@ -45,7 +46,7 @@ def rebalances(memberships: Iterable[Membership], spans: LogSpans) -> pa.Table:
 
 
 def storm_findings(table: pa.Table) -> Iterator[Finding]:
-    """A finding for each storm in `REBALANCES`."""
+    """Yield a finding for each storm in `REBALANCES`."""
     every_row: list[RebalanceRow] = table.to_pylist()
     for _, rows in groupby(every_row, key=lambda row: (row["group"], row["replica"], row["offsets_partition"])):
         for storm in storms(rows):
@@ -68,12 +69,12 @@ def storm_findings(table: pa.Table) -> Iterator[Finding]:
 
 @dataclass(slots=True)
 class _GroupRebalances:
-    """One group on its way past."""
+    """The rows of one group, step by step."""
 
     span: LogSpan | None
     rows: list[RebalanceRow] = field(default_factory=list)
     before: Membership | None = None
-    #: Since when the group has had no member, and nobody can have been in it unseen.
+    #: The time since which the group has no member; None if a missing record may have had members.
     empty_since_ms: int | None = None
     _epoch: _Epoch | None = None
 
@@ -136,17 +137,17 @@ class _GroupRebalances:
             return self._row(step, before, "created") | {"causes": ["converted"] if step.converted_from else []}
         known = None if before is None or was_recreated(before, step) else before
         changes = member_changes(known, step)
-        is_new_life = known is None or known.is_tombstone or known.is_placeholder
+        is_new_group = known is None or known.is_tombstone or known.is_placeholder
         if step.converted_from:
             event = "converted"
-        elif known is not None and not is_new_life and known.generation == step.generation:
+        elif known is not None and not is_new_group and known.generation == step.generation:
             event = "static_replacement" if changes.restarted else "rewritten"
         else:
             event = "emptied" if step.is_empty else "rebalance"
         row = _changed(self._row(step, before, event), changes)
         row["skipped"] = _skipped(step, known)
-        if is_new_life and (known is not None or row["is_complete"]):
-            # The count of a life begins at 0.
+        if is_new_group and (known is not None or row["is_complete"]):
+            # The generations of a new group begin at 0.
             row["skipped"] = max((step.generation or 0) - 1, 0)
         _note_moves(row, known, step, changes)
         row["causes"] = _classic_causes(step, known, changes, row) if event in REBALANCE_EVENTS else []
@@ -161,14 +162,14 @@ class _GroupRebalances:
         return row
 
     def _note_hidden(self, row: RebalanceRow) -> None:
-        """Where generations, or epochs, in front of this row may be lost, somebody may have had partitions in them."""
+        """Forget `empty_since_ms` if generations or epochs before this row may be lost: members may have owned partitions in them."""
         if not row["is_complete"] and row["skipped"] != 0:
             self.empty_since_ms = None
 
     def _take_modern(self, step: Membership, before: Membership | None) -> None:
         epoch = self._epoch
         if step.group_epoch is None:
-            # Compaction has left some of its records: who seems to come now was there all the time.
+            # Compaction has left some of its records: a member that seems to join now was there all the time.
             return
         if before is not None and before.group_epoch is None and not before.is_tombstone and before.kind == step.kind:
             before = None
@@ -214,14 +215,14 @@ class _Epoch:
     row: RebalanceRow
     owners_before: Mapping[TopicPartition, list[Member]]
     empty_since_ms: int | None
-    #: As `opened_by`, with members that came back since under the member ids that they have now.
+    #: `opened_by`, with restarted members under their new member ids.
     known: Membership
-    #: Member ids that came back since the step in front of this epoch, to those that they have now.
+    #: Member ids before this epoch -> the new ids of members that have restarted since.
     restarted: Mapping[str, str]
     latest: Membership | None = None
 
     def note_restarted(self, restarted: Mapping[str, str], step: Membership) -> None:
-        """Members came back under other member ids, which a row of its own tells: they neither join nor leave with the next epoch."""
+        """Note members that returned under new member ids. They have a row of their own, and do not join or leave with the next epoch."""
         self.restarted = {**{old: restarted.get(new, new) for old, new in self.restarted.items()}, **restarted}
         members = [
             step.members[restarted[member_id]] if member_id in restarted else member for member_id, member in self.known.members.items()
@@ -256,7 +257,7 @@ class _Epoch:
 
 
 def waiting_members(step: Membership) -> list[Member]:
-    """The members of a modern group that have not reached the target of its present epoch; all, while there is no such target."""
+    """Return the members of a modern group that have not reached the target of its present epoch; all if the epoch has no target yet."""
     is_assigned = step.target_epoch is not None and step.target_epoch == step.group_epoch
     return [
         member
@@ -280,14 +281,14 @@ def _changed(row: RebalanceRow, changes: MemberChanges) -> RebalanceRow:
 
 
 def _skipped(step: Membership, before: Membership | None) -> int | None:
-    """How many generations or epochs lie between the two; None in front of the first, and where the count began anew."""
+    """Return the number of generations or epochs between the two; None before the first, and after the group was created again."""
     if before is None or before.is_tombstone or before.epoch is None or step.epoch is None or step.epoch < before.epoch:
         return None
     return max(step.epoch - before.epoch - 1, 0)
 
 
 def _note_no_assignment(row: RebalanceRow, empty_since_ms: int | None, began_ms: int | None, done_ms: int | None) -> None:
-    """From when the group was Empty, or else from when this rebalance is known to have begun, until it is done."""
+    """Note the time without an assignment: since the group became Empty, or since this rebalance began, until it is done."""
     since_ms, how = (began_ms, "at_least") if empty_since_ms is None else (empty_since_ms, "exactly")
     if since_ms is not None and done_ms is not None:
         row |= {"no_assignment_ms": max(done_ms - since_ms, 0), "no_assignment_is": how}
@@ -331,7 +332,7 @@ def _classic_causes(step: Membership, before: Membership | None, changes: Member
 
 
 def _given_up(step: Membership) -> set[TopicPartition]:
-    """What members had when they joined this generation, and nobody got in it."""
+    """Return the partitions that members claimed when they joined this generation, and that no member owns in it."""
     return {topic_partition for member in step.members.values() for topic_partition in member.claimed or ()} - step.owners().keys()
 
 
@@ -350,7 +351,7 @@ def _modern_causes(step: Membership, before: Membership | None, changes: MemberC
 
 
 def rebalances_sentence(table: pa.Table) -> str:
-    """How many rebalances these are, in one sentence, for people."""
+    """Return the number of rebalances as one sentence."""
     every_row: list[RebalanceRow] = table.to_pylist()
     rows = [row for row in every_row if row["event"] in REBALANCE_EVENTS]
     skipped = sum(row["skipped"] or 0 for row in rows if row["is_complete"])

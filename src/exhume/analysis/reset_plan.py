@@ -1,9 +1,9 @@
-"""A plan that takes groups back to positions they had, in the format of Kafka's own reset tool.
+"""A plan that returns groups to offsets they had, in the format of Kafka's own reset tool.
 
-`kafka-consumer-groups.sh --reset-offsets --from-file FILE` reads CSV without a header, line by line: `topic,partition,offset` where one
-group is named beside it, `group,topic,partition,offset` where there are several. It sets what the file lists and leaves all else alone,
-refuses groups that have members, writes neither metadata nor leader epoch, and takes an offset beyond the ends of a topic for that end.
-(Source: CsvUtils.java and ConsumerGroupCommand.java of Kafka 4.3; CsvUtils and ConsumerGroupCommand.scala of 2.8.)
+`kafka-consumer-groups.sh --reset-offsets --from-file FILE` reads CSV without a header, one line per offset: `topic,partition,offset` if the
+command names one group, `group,topic,partition,offset` for several. It sets the listed offsets and no others, refuses groups that have
+members, writes neither metadata nor leader epoch, and replaces an offset outside of a topic by the nearest end. (Source: CsvUtils.java and
+ConsumerGroupCommand.java of Kafka 4.3; CsvUtils and ConsumerGroupCommand.scala of 2.8.)
 """
 
 from __future__ import annotations
@@ -31,11 +31,12 @@ Action = Literal["restored", "unchanged", "pending", "not_restorable"]
 
 
 class ResetPlanRow(OfLog):
-    """One row per position that the plan looked at, by group, topic and partition. `action` is restored, unchanged, pending (left alone: an
-    open transaction has a commit for it), or not_restorable. `committed_offset` is what the plan sets, or would; it was committed by
-    `record_offset`, and taken away by `ended_by_record_offset` where it is of before a rewind or a removal. `newest_committed_offset` is
-    what the log says at its end, null where nothing is there, `committed_offset_delta` the way from there. Of a moment, `cut_record_offset`
-    is the last record that counts, `cut_timestamp_ms` its time.
+    """One row per position of the plan, sorted by group, topic and partition.
+
+    `action` is restored, unchanged, pending (left alone: an open transaction has a commit for it), or not_restorable. `committed_offset` is
+    the offset that the plan sets, or would set. `record_offset` committed it; `ended_by_record_offset` is the rewind or the removal after
+    it. `newest_committed_offset` is the offset at the end of the log, null if there is none, and `committed_offset_delta` the difference to
+    it. For a moment, `cut_record_offset` is the last record that counts, and `cut_timestamp_ms` its time.
     """
 
     group: str
@@ -58,7 +59,7 @@ RESET_PLAN = schema_of(ResetPlanRow)
 
 
 class ResetRecordRow(TypedDict):
-    """One row per restored position: the offset commit that says the same, as a coordinator would write it."""
+    """One row per restored position: the same offset commit as a coordinator would write it."""
 
     offsets_partition: Int32 | None
     record_type: Int16
@@ -74,7 +75,7 @@ class ResetRecordRow(TypedDict):
 
 RESET_RECORDS = schema_of(ResetRecordRow)
 
-#: Which step back is undone: that of committed offsets, or their removal.
+#: The change to undo: a rewind of committed offsets, or their removal.
 TakenBack = Literal["before_rewind", "lost"]
 _LEGAL_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _PLAIN_CELL = re.compile(r"[a-zA-Z0-9._-]+")
@@ -84,7 +85,7 @@ Cuts = Mapping[Origin, tuple[int | None, int | None]]
 
 @dataclass(frozen=True, slots=True)
 class ResetPlan:
-    """Positions to restore: `table` is `RESET_PLAN`, `text` the file for Kafka's tool, `records` the same as `RESET_RECORDS`."""
+    """The positions to restore: `table` is `RESET_PLAN`, `text` the file for Kafka's tool, `records` the same as `RESET_RECORDS`."""
 
     groups: tuple[str, ...]
     table: pa.Table
@@ -93,17 +94,18 @@ class ResetPlan:
     findings: list[Finding]
 
     def sentences(self) -> Iterator[str]:
-        """What would change, for people: the counts, then each restored position, then each that cannot be, with the reason."""
+        """Yield the plan as sentences: the counts, each restored position, then each that cannot be restored, with the reason."""
         rows: list[ResetPlanRow] = self.table.to_pylist()
         actions = [row["action"] for row in rows]
-        counts = ", ".join(f"{actions.count(action)} {action.replace('_', ' ')}" for action in _ACTIONS if action in actions)
+        counts = ", ".join(f"{actions.count(action)} {_COUNTED_AS[action]}" for action in _ACTIONS if action in actions)
         yield f"{counts or 'nothing to restore'}{_cuts(rows)}"
         for action in ("restored", "pending", "not_restorable"):
             yield from (_sentence(row) for row in rows if row["action"] == action)
 
 
-_GRADES = {"at_least": "what it had then, and not whether that was all", "unknown": "nothing for certain at that moment"}
+_GRADES = {"at_least": "it may have had more then than the log shows", "unknown": "the log does not show what it had then"}
 _ACTIONS: tuple[Action, ...] = get_args(Action)
+_COUNTED_AS = {"restored": "to restore", "unchanged": "unchanged", "pending": "pending", "not_restorable": "not restorable"}
 
 
 def plan_reset(
@@ -116,19 +118,19 @@ def plan_reset(
     include_pending: bool = False,
     never_back: bool = False,
 ) -> ResetPlan:
-    """The plan that takes these groups to the wanted positions, compared with the newest state of the same log.
+    """Plan to return these groups to the wanted positions, compared with the newest state of the same log.
 
     Args:
-        groups: those that were asked for; each must be in one offsets partition of one replica.
+        groups: the groups of the plan; each must be in one offsets partition of one replica.
         wanted: positions of these groups.
-        newest: what the log comes to at its end.
+        newest: the state at the end of the log.
         now_ms: the commit timestamp of `records`.
-        cuts: of a moment, by replica and offsets partition: the last record offset that counts, and its time.
-        include_pending: restore keys too that an open transaction has a commit for, then or at the end.
-        never_back: leave a key alone that has come further since: what is wanted is to undo a step back.
+        cuts: for a moment, by replica and offsets partition: the last record offset that counts, and its time.
+        include_pending: restore keys with a commit of an open transaction, then or at the end, as well.
+        never_back: leave a key alone if it has a higher offset since, to undo rewinds only.
 
     Raises:
-        RequestError: a group lies in two places; or several groups, one with a line feed in its name, which the format cannot carry.
+        RequestError: a group is in two places; or one of several groups has a line feed in its name, which the format cannot carry.
     """
     offsets: list[OffsetRow] = newest.offsets.to_pylist()
     held = {(row["group"], row["topic"], row["partition"]): row for row in offsets}
@@ -145,8 +147,8 @@ def plan_reset(
         if action == "restored":
             restored.append(position)
     if cuts is not None:
-        asked = {position.key for position in wanted}
-        rows += [_came_later(row, cuts) for key, row in held.items() if key not in asked]
+        planned_keys = {position.key for position in wanted}
+        rows += [_came_later(row, cuts) for key, row in held.items() if key not in planned_keys]
     rows.sort(key=lambda row: (row["group"], row["topic"], row["partition"]))
     table = table_of(RESET_PLAN, rows)
     text = _text(groups, restored)
@@ -154,32 +156,32 @@ def plan_reset(
 
 
 def _decide(position: Position, now: OffsetRow | None, topic_id: str | None, *, is_pending: bool, never_back: bool) -> tuple[Action, str]:
-    """The action for a position, and why."""
+    """Return the action for a position, and the reason."""
     wanted, held = position.committed_offset, None if now is None else now["committed_offset"]
     problem = _problem(position, topic_id)
     if wanted is not None and wanted == held:
-        return "unchanged", f"{position.reason}; it is there again" if never_back else "it is there already"
+        return "unchanged", f"{position.reason}; the group has it again" if never_back else "the group has it already"
     if is_pending and wanted is not None:
         return "pending", f"{position.reason}; an open transaction has a commit for it"
     if problem is not None:
         return "not_restorable", problem
     if never_back and wanted is not None and held is not None and held > wanted:
-        return "unchanged", f"{position.reason}; it has come further since"
+        return "unchanged", f"{position.reason}; the group has committed a higher offset since"
     return "restored", position.reason
 
 
 def _problem(position: Position, topic_id: str | None) -> str | None:
-    """Why this position cannot be restored; None where it can."""
+    """Return why this position cannot be restored; None if it can."""
     if position.committed_offset is None:
         return position.reason
     if position.committed_offset < 0:
-        return f"{position.committed_offset} is no offset that can be committed"
+        return f"no group can commit offset {position.committed_offset}"
     if not _LEGAL_TOPIC.fullmatch(position.topic) or position.topic in (".", ".."):
         return "no topic can have this name"
     if not position.group or REPLACEMENT in position.group:
-        return "its group has no name" if not position.group else "the bytes of its group's name are no UTF-8: no request can name it"
+        return "the name of its group is empty" if not position.group else "the name of its group is not UTF-8, so no request can name it"
     if None not in (topic_id, position.topic_id) and topic_id != position.topic_id:
-        return f"the topic was made anew since: its id was {position.topic_id}, and is {topic_id}"
+        return f"the topic was created again: its id was {position.topic_id} and is {topic_id} now"
     return None
 
 
@@ -207,7 +209,7 @@ def _row(position: Position, now: OffsetRow | None, cuts: Cuts, action: Action, 
 
 
 def _came_later(row: OffsetRow, cuts: Cuts) -> ResetPlanRow:
-    """A position that is there at the end and was not at the moment: the tool can set offsets, and not remove them."""
+    """Return the row of an offset that the group has at the end but not at the moment: the tool can set offsets, not remove them."""
     cut = cuts.get((row["replica"], row["offsets_partition"]), (None, None))
     return {
         **of_log(row["replica"], row["offsets_partition"]),
@@ -224,7 +226,7 @@ def _came_later(row: OffsetRow, cuts: Cuts) -> ResetPlanRow:
         "ended_by_record_offset": None,
         "cut_record_offset": cut[0],
         "cut_timestamp_ms": cut[1],
-        "reason": "it was not there then; a reset sets offsets, and removes none",
+        "reason": "the group did not have it then; a reset sets offsets and removes none",
     }
 
 
@@ -236,7 +238,7 @@ def _refuse_two_places(wanted: Sequence[Position], newest: CoordinatorState) -> 
         places = sorted((place[1:] for place in found if place[0] == group), key=str)
         if len(places) > 1:
             listed = ", ".join(f"partition {number} of replica {replica}" for replica, number in places)
-            raise RequestError(f"group {group!r} is in {listed}", remedy="Name the directory of the one that counts")
+            raise RequestError(f"group {group!r} is in {listed}", remedy="Name the directory of the right one")
 
 
 def _text(groups: Sequence[str], restored: Sequence[Position]) -> str:
@@ -244,10 +246,10 @@ def _text(groups: Sequence[str], restored: Sequence[Position]) -> str:
         return "".join(f"{_cell(each.topic)},{each.partition},{each.committed_offset}\n" for each in restored)
     for each in restored:
         if "\n" in each.group:
-            # The tool cuts the file at line feeds before it looks for quotes.
+            # The tool splits the file at line feeds before it reads quotes.
             raise RequestError(
                 f"group {each.group!r} has a line feed in its name, which a plan of several groups cannot carry",
-                remedy="Plan it by itself: then the file has no group names",
+                remedy="Plan this group alone: such a file has no group names",
             )
     return "".join(f"{_cell(each.group)},{_cell(each.topic)},{each.partition},{each.committed_offset}\n" for each in restored)
 
@@ -262,7 +264,7 @@ def _records(restored: Sequence[Position], now_ms: int) -> pa.Table:
 
 def _record(position: Position, now_ms: int) -> ResetRecordRow:
     version = 3 if position.value_version is None else position.value_version
-    # What the version has no room for is left out.
+    # Fields that the version does not have are left out.
     assert position.committed_offset is not None
     value: Fields = {"committed_offset": position.committed_offset, "metadata": position.metadata, "commit_timestamp_ms": now_ms}
     if position.leader_epoch is not None:
@@ -292,15 +294,16 @@ def _findings(restored: Sequence[Position], newest: CoordinatorState) -> list[Fi
     for row in groups:
         count = sum(member["group"] == row["group"] for member in members)
         if row["group"] in planned and count:
+            who = f"group {row['group']!r} has {count} {'member' if count == 1 else 'members'}"
             findings.append(
                 Finding(
                     code="group_is_active",
-                    sentence=f"group {row['group']!r} has members at the end of the log, {count} of them: Kafka's tool refuses it",
+                    sentence=f"{who} at the end of the log: Kafka's tool refuses it",
                     replica=row["replica"],
                     offsets_partition=row["offsets_partition"],
                     group=row["group"],
                     first_record_offset=row["record_offset"],
-                    remedy="Stop its consumers first, and plan anew from a copy that has their last commits",
+                    remedy="Stop its consumers, then plan again from a copy that has their last commits",
                 )
             )
     for group in sorted({position.group for position in restored if position.metadata}):
@@ -308,7 +311,7 @@ def _findings(restored: Sequence[Position], newest: CoordinatorState) -> list[Fi
         findings.append(
             Finding(
                 code="metadata_is_lost",
-                sentence=f"{count} positions of group {group!r} had metadata, which Kafka's tool does not write",
+                sentence=f"Kafka's tool does not write the metadata of {count} {'offset' if count == 1 else 'offsets'} of group {group!r}",
                 group=group,
                 remedy="Look at it with `exhume dump --type offset_commit`; Kafka Streams keeps its stream time there",
             )
@@ -317,12 +320,12 @@ def _findings(restored: Sequence[Position], newest: CoordinatorState) -> list[Fi
 
 
 def past_findings(groups: Collection[str], completeness: pa.Table) -> list[Finding]:
-    """What `COMPLETENESS` makes doubtful about the positions of these groups at a moment."""
+    """Return findings about the positions of these groups at a moment that `COMPLETENESS` makes uncertain."""
     rows: list[CompletenessRow] = completeness.to_pylist()
     return [
         Finding(
             code="past_is_incomplete",
-            sentence=f"of group {row['group']!r} the log knows {_GRADES[row['grade']]}: {row['reason']}",
+            sentence=f"group {row['group']!r}: {_GRADES[row['grade']]}: {row['reason']}",
             confidence="possible",
             replica=row["replica"],
             offsets_partition=row["offsets_partition"],
@@ -339,11 +342,11 @@ def _cuts(rows: Sequence[ResetPlanRow]) -> str:
     known = [(partition, offset, time_ms) for partition, offset, time_ms in cuts if offset is not None]
     if not known:
         return ""
-    told = [
+    records = [
         f"record {offset} of offsets partition {partition}{'' if time_ms is None else f' ({show_time(time_ms)})'}"
         for partition, offset, time_ms in known
     ]
-    return f"; as of {', '.join(told)}"
+    return f"; as of {', '.join(records)}"
 
 
 def _sentence(row: ResetPlanRow) -> str:

@@ -1,4 +1,4 @@
-"""What lies beside the segments: checkpoints, leader epochs, indexes, producer snapshots, as tables."""
+"""The files beside the segments as tables: checkpoints, leader epochs, indexes, producer snapshots."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from exhume.findings import Finding, Findings
 
 
 class LogDirectoryRow(TypedDict):
-    """One row per log directory. `clean_shutdown` is null where nothing tells."""
+    """One row per log directory. `clean_shutdown` is null if no file shows it."""
 
     replica: str
     path: str
@@ -95,7 +95,7 @@ TABLES: Mapping[str, pa.Schema] = {
 
 
 def tables(evidence: Evidence, findings: Findings) -> dict[str, pa.Table]:
-    """The tables of `TABLES`; what cannot be read is added to `findings`."""
+    """Return the tables of `TABLES`; unreadable files add to `findings`."""
     partitions = evidence.partitions
     for partition in partitions:
         findings.extend(find_index_problems(partition))
@@ -204,7 +204,7 @@ def _producers(partition: PartitionDirectory, findings: Findings) -> Iterator[Pr
                     offsets_partition=partition.offsets_partition,
                     path=file.path,
                     byte_position=error.byte_position,
-                    remedy="A broker rebuilds it from the log; nothing that exhume answers needs it",
+                    remedy="A broker rebuilds it from the log; exhume does not need it",
                 )
             )
             continue

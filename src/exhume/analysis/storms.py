@@ -1,9 +1,8 @@
-"""Rebalance storms: generations that follow one another for longer than any restart takes.
+"""Rebalance storms: generations that follow each other for longer than any restart takes.
 
-A group is in a storm where its generation, or epoch, rose by one a minute or faster over ten minutes or more, and the same client came or
-went three times meanwhile, or most generations came without anybody who came, went or changed: members that join again and again. A rolling
-restart rebalances often, too, but everybody comes and goes once. Where compaction took the records between, the numbers alone tell: they
-go on counting.
+A group is in a storm if its generation, or epoch, increased by one a minute or faster for ten minutes or more, and in that time one client
+joined or left three times, or most generations changed no member: members join again and again. A rolling restart rebalances often, too,
+but each member leaves and joins once. If compaction removed the records between, the numbers alone show the storm, because they increase.
 """
 
 from __future__ import annotations
@@ -15,9 +14,9 @@ from dataclasses import dataclass
 from exhume.analysis.rebalance_rows import RebalanceRow
 
 LEAST_STORM_MS = 10 * 60_000
-#: Generations in a minute.
+#: Generations per minute.
 STORM_RATE = 1.0
-#: How often one client comes and goes in a storm.
+#: How often one client joins and leaves in a storm.
 LEAST_CHANGES = 3
 
 #: The generation or epoch, and the time, of a row that has both.
@@ -26,11 +25,11 @@ _Counted = tuple[int, int, RebalanceRow]
 
 @dataclass(frozen=True, slots=True)
 class Storm:
-    """Rows of `rebalances.REBALANCES` that are a storm together.
+    """Rows of `rebalances.REBALANCES` that form one storm.
 
-    `flappers` are the clients that came and went most often, with how often; none where the log has lost the records in between.
-    `never_stored` generations got no assignment; of `unknown` ones the records may be gone, too. In those `without_change`, of a classic
-    group, nobody came, went or changed.
+    `flappers` are the clients that joined and left most often, with their counts; empty if the log has lost the records in between.
+    `never_stored` generations got no assignment; the records of `unknown` ones may be gone, too. In `without_change` generations of a
+    classic group no member joined, left or changed.
     """
 
     rows: tuple[RebalanceRow, ...]
@@ -43,23 +42,23 @@ class Storm:
 
     @property
     def per_minute(self) -> float:
-        """Generations in a minute, on average."""
+        """Return the average number of generations per minute."""
         return self.generations * 60_000 / self.duration_ms
 
     @property
     def sentence(self) -> str:
-        """The storm in words."""
+        """Return the storm in words."""
         lost = f"; {self.never_stored} of them never got an assignment" if self.never_stored else ""
         lost += f"; {self.unknown} of them are not in the log" if self.unknown else ""
         if self.without_change and not self.flappers:
-            lost += f"; in {self.without_change} of them nobody came, went or changed"
+            lost += f"; in {self.without_change} of them no member joined, left or changed"
         who = ", ".join(f"{client} {count} times" for client, count in self.flappers)
-        came = f"; came or went most often: {who}" if who else ""
+        came = f"; joined or left most often: {who}" if who else ""
         return f"{self.generations} generations in {self.duration_ms // 60_000} minutes, {self.per_minute:.1f} a minute{lost}{came}"
 
 
 def storm_rows(rows: list[RebalanceRow]) -> list[RebalanceRow]:
-    """These rows of one group in one log, in order, with `is_storm`."""
+    """Return these rows of one group in one log, in order, with `is_storm`."""
     for row in rows:
         row["is_storm"] = False
     for storm in storms(rows):
@@ -69,7 +68,7 @@ def storm_rows(rows: list[RebalanceRow]) -> list[RebalanceRow]:
 
 
 def storms(rows: Iterable[RebalanceRow]) -> Iterator[Storm]:
-    """The storms among these rows of one group in one log, in order."""
+    """Yield the storms among these rows of one group in one log, in order."""
     counted: list[_Counted] = []
     for row in rows:
         number, time_ms = _number(row), row["timestamp_ms"]
@@ -82,12 +81,12 @@ def storms(rows: Iterable[RebalanceRow]) -> Iterator[Storm]:
 
 
 def may_be_storm(steps: Iterable[tuple[int | None, int | None]]) -> bool:
-    """Whether numbers and times alone, of generations or epochs in order, could be those of a storm."""
+    """True if these numbers and times of generations or epochs, in order, could be those of a storm."""
     return bool(_busy([(number, time) for number, time in steps if number is not None and time is not None]))
 
 
 def _busy(counted: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """First and last of each stretch of these (number, time) in which the number rises as fast as in a storm."""
+    """Return the first and last place of each range of (number, time) in which the number increases as fast as in a storm."""
     spans: list[tuple[int, int]] = []
     first = life = 0
     for last, (number, time_ms) in enumerate(counted):
@@ -113,9 +112,9 @@ def _storm(counted: Sequence[_Counted]) -> Storm | None:
     generations, duration_ms = counted[-1][0] - counted[0][0], counted[-1][1] - counted[0][1]
     never_stored = sum(row["skipped"] or 0 for row in rows[1:] if row["is_complete"])
     unknown = sum(row["skipped"] or 0 for row in rows[1:] if not row["is_complete"])
-    # Epochs rise with topics too, and what said so may be gone.
+    # Epochs increase with topics too, and the records that show it may be gone.
     without_change = sum(row["group_type"] == "classic" and row["causes"] == ["unknown"] for row in rows[1:])
-    # Of generations that left no record nobody knows who made them.
+    # Generations without a record do not show which members made them.
     if max(changes.values(), default=0) < LEAST_CHANGES and (never_stored + unknown + without_change) * 2 <= generations:
         return None
     flappers = tuple((client, count) for client, count in changes.most_common(3) if count >= LEAST_CHANGES)

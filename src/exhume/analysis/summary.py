@@ -1,4 +1,4 @@
-"""A state, or what a log holds, in one screen: a row for each group, for what a member holds of a topic, for each record type."""
+"""A state, or the contents of a log, in one screen: a row for each group, for each topic of a member, for each record type."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from exhume.replay.state_tables import GroupRow
 
 
 class GroupSummaryRow(OfLog):
-    """One row per group, and one per id that has offsets but no group (`group_type` null). `epoch` is the generation of a classic group."""
+    """One row per group, and one per group id that has offsets but no group (`group_type` null).
+
+    `epoch` is the generation of a classic group.
+    """
 
     group: str
     group_type: str | None
@@ -71,7 +74,7 @@ _Key = tuple[str | None, int | None, str]
 
 
 def summarize_groups(state: CoordinatorState) -> pa.Table:
-    """The groups of a state with the number of what they hold, as `GROUP_SUMMARY`, ordered by replica and group."""
+    """Return the groups of a state with their counts, as `GROUP_SUMMARY`, sorted by replica and group."""
     members, pending = _counted(state.members), _counted(state.pending_offsets)
     assigned = _counted(state.assignments.filter(pc.field("kind") == "assigned"))
     commits = state.offsets.group_by(_GROUP_KEY).aggregate([([], "count_all"), ("commit_timestamp_ms", "max")]).to_pylist()
@@ -103,7 +106,7 @@ def summarize_groups(state: CoordinatorState) -> pa.Table:
 
 
 def summarize_assignments(state: CoordinatorState) -> pa.Table:
-    """The assignments of a state as `ASSIGNMENT_SUMMARY`, in their own order."""
+    """Return the assignments of a state as `ASSIGNMENT_SUMMARY`, in their own order."""
     columns = ASSIGNMENT_SUMMARY.names[:-1]
     partitions: dict[tuple[Any, ...], list[int]] = {}
     for row in state.assignments.to_pylist():
@@ -113,14 +116,14 @@ def summarize_assignments(state: CoordinatorState) -> pa.Table:
 
 
 def notable_loads(state: CoordinatorState) -> pa.Table:
-    """The rows of `loads` that did not simply go well, and those of the partitions that hold something of this state's groups."""
+    """Return the rows of `loads` with a problem, and those of the partitions that have something of this state's groups."""
     tables = (state.groups, state.offsets, state.pending_offsets)
     held = {_origin(row) for table in tables for row in table.group_by(_ORIGIN).aggregate([]).to_pylist()}
     return state.loads.filter(pa.array([row["outcome"] != "loaded" or _origin(row) in held for row in state.loads.to_pylist()], pa.bool_()))
 
 
 def summarize_record_types(record_types: pa.Table) -> pa.Table:
-    """The table `record_types` of an inspection as `RECORD_TYPE_SUMMARY`, ordered by number; control records come first."""
+    """Return the table `record_types` of an inspection as `RECORD_TYPE_SUMMARY`, sorted by number; control records come first."""
     counted: dict[tuple[int, str], list[RecordTypeRow]] = {}
     rows: list[RecordTypeRow] = record_types.to_pylist()
     for row in rows:
@@ -142,7 +145,7 @@ def _summarize_type(rows: list[RecordTypeRow]) -> RecordTypeSummaryRow:
 
 
 def _counted(table: pa.Table) -> Counter[_Key]:
-    """How many rows each group has."""
+    """Return the number of rows of each group."""
     return Counter({_key(row): row["count_all"] for row in table.group_by(_GROUP_KEY).aggregate([([], "count_all")]).to_pylist()})
 
 

@@ -1,4 +1,4 @@
-"""Rows of two tables beside each other, by columns: which have a counterpart, and which values differ."""
+"""Compare the rows of two tables by columns: counterparts, and values that differ."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from exhume.codecs.json_values import to_json
 _Rows = npt.NDArray[np.int64]
 _Marks = npt.NDArray[np.bool_]
 
-#: Ranks are numbered anew before their product is larger than this.
+#: Ranks are renumbered before their product exceeds this.
 _MOST = 2**62
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """Which rows of two tables have the same key; of rows of one table with the same key the last counts, and the others are nowhere.
+    """The rows of two tables with the same key. Of rows of one table with the same key only the last counts.
 
-    `old[i]` and `new[i]` have the same key; `removed` are rows of the first table alone, `added` of the second. Each in the order of keys.
-    `ranks` are the places of all rows, those of the first table in front, among the distinct keys.
+    `old[i]` and `new[i]` have the same key; `removed` are rows of the first table alone, `added` of the second, each in the order of keys.
+    `ranks` are the places of all rows, those of the first table first, among the distinct keys.
     """
 
     ranks: _Rows
@@ -34,9 +34,9 @@ class Match:
 
 
 def match(keys: pa.Table, old_rows: int) -> Match:
-    """Which rows go together; `keys` are the keys of the first table, that has so many rows, and behind them those of the second.
+    """Match the rows of two tables; `keys` are the keys of the first table, which has `old_rows` rows, followed by those of the second.
 
-    Keys are ordered column by column: null first, numbers and texts as Python has them. A null has the null for its counterpart.
+    Keys are sorted column by column: null first, numbers and texts as in Python. A null matches a null.
     """
     ranks = _ranks(keys)
     old, new = _last_of_each(ranks[:old_rows]), _last_of_each(ranks[old_rows:])
@@ -46,7 +46,7 @@ def match(keys: pa.Table, old_rows: int) -> Match:
 
 
 def _ranks(keys: pa.Table) -> _Rows:
-    """The place of each row in the order of keys; the same for the same key."""
+    """Return the place of each row in the order of keys; the same place for the same key."""
     ranks, most = np.zeros(keys.num_rows, np.int64), 1
     for column in keys.columns:
         if not keys.num_rows:
@@ -54,7 +54,7 @@ def _ranks(keys: pa.Table) -> _Rows:
         encoded = column.combine_chunks().dictionary_encode()
         places = np.zeros(len(encoded.dictionary) + 1, np.int64)
         places[pc.sort_indices(encoded.dictionary).to_numpy()] = np.arange(1, len(places))
-        # The last place is that of null, which comes first.
+        # The last place is that of null, which sorts first.
         own = places[encoded.indices.fill_null(len(places) - 1).to_numpy()]
         if most * len(places) > _MOST:
             _, ranks = np.unique(ranks, return_inverse=True)
@@ -64,19 +64,19 @@ def _ranks(keys: pa.Table) -> _Rows:
 
 
 def _last_of_each(ranks: _Rows) -> _Rows:
-    """The last row of each rank, in the order of ranks."""
+    """Return the last row of each rank, in the order of ranks."""
     order = np.argsort(ranks, kind="stable")
     is_last = np.append(np.diff(ranks[order]) != 0, [True] * bool(len(ranks)))
     return order[is_last.astype(np.bool_)]
 
 
 def rows_of(column: pa.ChunkedArray, rows: _Rows) -> pa.ChunkedArray:
-    """The values of these rows; null for a negative one."""
+    """Return the values of these rows; null for a negative row."""
     return column.take(pa.array(rows, mask=rows < 0))
 
 
 def differ(one: pa.ChunkedArray, other: pa.ChunkedArray) -> _Marks:
-    """True where values of these columns differ; a null is like another null, and like nothing else."""
+    """True where values of these columns differ; a null equals a null only."""
     if len(one) == 0:
         return np.zeros(0, np.bool_)
     return _differ(_storage(one), _storage(other))
@@ -100,7 +100,7 @@ def _differ(one: pa.Array, other: pa.Array) -> _Marks:
 
 
 def texts_of(column: pa.ChunkedArray) -> pa.Array:
-    """These values as `to_json` writes them; null stays null."""
+    """Return these values as `to_json` writes them; null stays null."""
     values = _storage(column)
     if pa.types.is_boolean(values.type) or pa.types.is_integer(values.type):
         return values.cast(pa.string())
@@ -111,6 +111,6 @@ def texts_of(column: pa.ChunkedArray) -> pa.Array:
 
 
 def _storage(column: pa.ChunkedArray) -> pa.Array:
-    """One array, of JSON the texts."""
+    """Return one array; JSON becomes text."""
     array = column.combine_chunks()
     return array.storage if isinstance(array, pa.ExtensionArray) else array

@@ -8,7 +8,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def show_time(timestamp_ms: int) -> str:
-    """A time in UTC; the number itself where no calendar has it."""
+    """Return a time in UTC; the number itself if it is outside of the calendar."""
     try:
         moment = _EPOCH + timedelta(milliseconds=timestamp_ms)
     except OverflowError:
@@ -17,5 +17,5 @@ def show_time(timestamp_ms: int) -> str:
 
 
 def at(timestamp_ms: int | None) -> str:
-    """A time as the end of a phrase; nothing where there is none."""
+    """Return a time as the end of a phrase; nothing if there is none."""
     return "" if timestamp_ms is None else f" of {show_time(timestamp_ms)}"

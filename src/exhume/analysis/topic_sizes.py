@@ -1,11 +1,11 @@
-"""How many partitions a topic has, and on which racks they lie, as far as anybody says.
+"""The partition counts of topics and their racks, as far as a source states or implies them.
 
-The offsets topic hardly ever says it outright. Where a count comes from decides what may be concluded from it:
+The offsets topic hardly ever has a count. The source of a count decides how certain conclusions are:
 
-    record        the coordinator's own metadata of the group's topics (record types 4 and 9, written by 3.7 to 4.0): as it was then
-    topics_file   what the user says (`--topics`): as it is now
-    assignment    a plan that leaves no gap from partition 0 on: the leader's count, unless partitions at the top were given to nobody
-    at_least      partitions that somebody spoke of: the topic has these, and maybe more
+    record        the coordinator's own metadata of the group's topics (record types 4 and 9, written by 3.7 to 4.0): the count then
+    topics_file   the user's file (`--topics`): the count now
+    assignment    a plan without a gap from partition 0 on: the leader's count, unless the highest partitions were assigned to no member
+    at_least      partitions named by a commit or a plan: the topic has these, and maybe more
 
 Racks are known from records and from the topics file only.
 """
@@ -20,7 +20,7 @@ from typing import Any, Literal
 from exhume.replay.topic_names import MOST_PARTITIONS, Topic
 
 Basis = Literal["record", "topics_file", "assignment", "at_least"]
-#: The racks of every partition's replicas, by partition; an empty set where none is known.
+#: The racks of every partition's replicas, by partition; an empty set if none is known.
 PartitionRacks = tuple[frozenset[str], ...]
 
 
@@ -30,12 +30,12 @@ class TopicSize:
 
     Attributes:
         topic: its name.
-        partition_count: how many partitions; the least number where `basis` is at_least.
-        basis: who says so.
-        seen_count: 1 + the highest partition that a commit or an assignment speaks of, of those that can be; 0 for none. More than
-            `partition_count` where a topic was made anew with fewer partitions, or the one who counted is out of date.
-        racks: by partition; None where nobody says.
-        record_offset: the record that says it, where a record does.
+        partition_count: the number of partitions; the least number if `basis` is at_least.
+        basis: the source of the count.
+        seen_count: 1 + the highest plausible partition of a commit or an assignment; 0 for none. It exceeds `partition_count` if the topic
+            was created again with fewer partitions, or if the source is out of date.
+        racks: by partition; None if no source has them.
+        record_offset: the record that has the count, if a record has it.
     """
 
     topic: str
@@ -47,24 +47,24 @@ class TopicSize:
 
     @property
     def is_exact(self) -> bool:
-        """True where the count is said, not inferred."""
+        """True if a source states the count; False if it is inferred."""
         return self.basis in ("record", "topics_file")
 
     def sentence(self) -> str:
-        """The count and who says it, for people."""
+        """Return the count and its source as a sentence."""
         match self.basis:
             case "record":
                 return f"{self.topic} has {self.partition_count} partitions (record offset {self.record_offset})"
             case "topics_file":
                 return f"{self.topic} has {self.partition_count} partitions (topics file)"
             case "assignment":
-                return f"{self.topic} has {self.partition_count} partitions, if none at the top was left out"
+                return f"{self.topic} has {self.partition_count} partitions, unless higher ones are not assigned"
             case "at_least":
                 return f"{self.topic} has at least {self.partition_count} partitions"
 
 
 class TopicSizes:
-    """What is known of topic sizes. Later records override earlier ones; `of` says which source wins."""
+    """The known topic sizes. Later records override earlier ones; `of` decides which source wins."""
 
     def __init__(self, topics: Iterable[Topic] = ()) -> None:
         self._file = {topic.topic: topic for topic in topics if topic.partition_count is not None}
@@ -74,7 +74,7 @@ class TopicSizes:
         self._seen: dict[str, int] = {}
 
     def learn_record(self, group: str, topics: Iterable[Mapping[str, Any]] | None, record_offset: int | None) -> None:
-        """Take up what a record of type 4 or 9 says: its `topics`, as decoded. None (a tombstone) forgets what was said of this group."""
+        """Take the `topics` of a record of type 4 or 9, as decoded. None (a tombstone) forgets the topics of this group."""
         if topics is None:
             self._by_group.pop(group, None)
             return
@@ -83,9 +83,9 @@ class TopicSizes:
         self._records.update(sizes)
 
     def learn_plans(self, plans: Sequence[AbstractSet[tuple[str, int]]]) -> None:
-        """Take up plans that leave nothing out, in order: all (topic, partition) pairs that one leader or coordinator gave away at a time.
+        """Take plans that assign every partition, in order: all (topic, partition) pairs that one leader or coordinator assigned at a time.
 
-        Of each topic that plan counts which was the last one to have it.
+        For each topic the last plan that has it counts.
         """
         left: dict[str, None] = {}
         for topic, partition in frozenset[tuple[str, int]]().union(*plans):
@@ -106,22 +106,22 @@ class TopicSizes:
                     self._planned.pop(topic, None)
 
     def saw(self, topic: str, partition: int) -> None:
-        """Somebody spoke of this partition; a number that no topic reaches says nothing."""
+        """Note that a record names this partition. A number that no topic reaches is ignored."""
         if partition >= self._seen.get(topic, 0) and is_plausible(partition + 1):
             self._seen[topic] = partition + 1
 
     def covers(self, group: str) -> bool:
-        """True where a record says which of this group's topics exist: those that it leaves out do not."""
+        """True if a record lists the existing topics of this group: topics not in it do not exist."""
         return group in self._by_group
 
     def is_in_record_of(self, group: str, topic: str) -> bool:
-        """True where the latest record of this group has the topic."""
+        """True if the latest record of this group has the topic."""
         return topic in self._by_group.get(group, {})
 
     def of(self, topic: str, group: str | None = None) -> TopicSize | None:
-        """The size of this topic; None where nothing is known.
+        """Return the size of this topic; None if it is not known.
 
-        First the record of this group, then the topics file, a record of any group, a plan, and what was seen.
+        The record of this group wins, then the topics file, a record of any group, a plan, and the highest partition seen.
         """
         seen_count = self._seen.get(topic, 0)
         said = self._by_group.get(group or "", {}).get(topic)
@@ -138,12 +138,12 @@ class TopicSizes:
         return TopicSize(topic, seen_count, "at_least", seen_count) if seen_count else None
 
     def __iter__(self) -> Iterator[str]:
-        """Every topic of which something is known, by name."""
+        """Iterate over the names of the topics with a known size."""
         return iter(sorted({*self._file, *self._records, *self._planned, *self._seen}))
 
 
 def is_plausible(partition_count: int) -> bool:
-    """False for more partitions than any topic has: records can name any number, and whoever counts up to it never ends."""
+    """Return False for more partitions than any topic has. Records can have any number, and a loop up to it would never end."""
     return partition_count <= MOST_PARTITIONS
 
 

@@ -1,7 +1,7 @@
-"""Why an offset or a group is there, or is not: one answer for each, with the records that it rests on and how sure it is.
+"""Why the coordinator has an offset or a group, or does not: one answer for each, with the records that prove it and its confidence.
 
-Who removed something is judged in `removals`: most such answers are likely, not proven, and `not_excluded` names what else leaves the same
-records. Where the log has lost what would decide, the answer is undecidable and says why.
+`removals` judges tombstones: most such answers are likely, not proven, and `not_excluded` names other causes with the same records. If the
+log has lost the deciding records, the answer is undecidable and says why.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ from exhume.replay.verdict import LOADED_IN_MEMORY
 
 
 class WhyRow(OfLog):
-    """One row per answer; `topic` is null where it is about the group itself. `records` are record offsets, in the order of the sentence.
-    `confidence` is that of findings. `code`:
+    """One row per answer; `topic` is null if it is about the group itself.
 
-    there             what it is about is there
+    `records` are record offsets, in the order of the sentence. `confidence` is that of findings. `code`:
+
+    there             the coordinator has it
     pending           only a commit of an open transaction
     aborted           only commits of aborted transactions
     expired           a tombstone at a time when it was due
@@ -37,12 +38,12 @@ class WhyRow(OfLog):
     offsets_deleted   some offsets were removed before they were due: a request
     topic_deleted     offsets of a topic were removed before they were due, those of other groups as well
     last_member_left  releases to 0.10.0 remove a group then
-    removed           a tombstone, and nothing left that says why
-    load_aborted      the release does not load it, though the log holds it
-    not_shown         held, but not shown to requests: behind a gap, or without a group that has offsets to fetch
-    not_read          the files hold it where no broker reads: in front of the log start, behind damage
-    not_kept          the log holds it, and the release drops it by its rules
-    never_there       no record speaks of it
+    removed           a tombstone, and no record that shows its cause
+    load_aborted      the release does not load it, though the log has it
+    not_shown         loaded, but not shown to requests: after a gap, or without a group that has offsets to fetch
+    not_read          the files have it where no broker reads: before the log start, or after damage
+    not_kept          the log has it, and the release drops it by its rules
+    never_there       the log has no record of it
     """
 
     group: str
@@ -59,7 +60,11 @@ class WhyRow(OfLog):
 WHY = schema_of(WhyRow)
 
 _NOT_JUDGED = Judgement(
-    "removed", "undecidable", "the log has too little of it to judge by", (), ("expiry, a request, and the deletion of the topic",)
+    "removed",
+    "undecidable",
+    "the log has too few records of it to find the cause",
+    (),
+    ("expiry, a request, and the deletion of the topic",),
 )
 _Row = dict[str, Any]
 
@@ -88,16 +93,16 @@ def explain(
     topic: str | None = None,
     partition: int | None = None,
 ) -> pa.Table:
-    """Why this group is there or not, and each of its offsets, as `WHY`; of one topic, or one partition of it, where these are given.
+    """Explain this group and each of its offsets, as `WHY`; with `topic`, or `partition` of it, only those offsets.
 
     Args:
         group: the group.
-        history: its records, as `history.HISTORY`; empty where there are none.
-        state: what a strict load of the release shows.
+        history: its records, as `history.HISTORY`; empty if there are none.
+        state: the state after a strict load of the release.
         profile: the rules of that release.
-        now: the `FORECAST` of the moment that is asked for.
-        judgements: who wrote each tombstone of an offset of the group, or of the group itself.
-        coverage: how much of each log is there, as `coverage.COVERAGE`.
+        now: the `FORECAST` of the moment.
+        judgements: the cause of each tombstone of an offset of the group, or of the group itself.
+        coverage: the missing records of each log, as `coverage.COVERAGE`.
         topic: answer for this topic only.
         partition: answer for this partition of a topic only.
     """
@@ -135,7 +140,7 @@ def _is_of(row: Mapping[str, Any], origin: Origin) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """All that one offsets partition tells about the group."""
+    """The facts of one offsets partition about the group."""
 
     group: str
     origin: Origin
@@ -158,7 +163,7 @@ class _Known:
         return sorted({(row["topic"], row["partition"]) for row in [*self.history, *self.held["offsets"]] if row["topic"] is not None})
 
     def judgement(self, tombstone: _Row) -> Judgement:
-        """Who wrote this tombstone."""
+        """Return the judgement of this tombstone."""
         return self.judgements.get((*self.origin, tombstone["record_offset"]), _NOT_JUDGED)
 
 
@@ -210,25 +215,26 @@ def _find(rows: Sequence[_Row], topic: str, partition: int) -> _Row | None:
 
 
 def _offset_is_there(held: _Row, pending: _Row | None, forecast: _Row | None) -> _Answer:
-    by = "" if held["producer_id"] is None else f" in a transaction of producer {held['producer_id']}, since committed"
+    by = "" if held["producer_id"] is None else f" in a transaction of producer {held['producer_id']}, which was committed"
     sentence = f"offset {held['committed_offset']} was committed by record {held['record_offset']}{at(held['commit_timestamp_ms'])}{by}"
     records = [held["record_offset"]]
     if pending is not None:
         sentence += f"; record {pending['record_offset']} waits for the end of a transaction of producer {pending['producer_id']}"
         records.append(pending["record_offset"])
     if forecast is not None and forecast["is_past_due"]:
-        sentence += f"; it is past due: the next expiry pass removes it ({forecast['reason']})"
+        sentence += f"; it is past due: the next run of the expiry task removes it ({forecast['reason']})"
     return _Answer("there", "proof", sentence, records, is_there=True)
 
 
 def _offset_has_no_group(held: _Row, group_type: str | None) -> _Answer:
-    why_not = "its group is gone, and" if group_type is None else "its group is a share group, and"
-    sentence = f"record {held['record_offset']} committed {held['committed_offset']}, which is held, but {why_not} no request shows it"
+    why_not = "its group is gone" if group_type is None else "its group is a share group"
+    commit = f"record {held['record_offset']} committed {held['committed_offset']}"
+    sentence = f"{commit}; the coordinator has it, but {why_not}, so no request shows it"
     return _Answer("not_shown", "proof", sentence, [held["record_offset"]])
 
 
 def _lost_by_load(known: _Known, rows: Sequence[_Row]) -> _Answer | None:
-    """The answer where the log holds a value, and the load of the release is what keeps it away."""
+    """Return the answer if the log has a value and the load of the release is the reason why the coordinator does not."""
     live = next((row for row in reversed(rows) if row["fate"] in (Fate.LIVE, Fate.PENDING) and not row["is_tombstone"]), None)
     load = known.load
     if live is None:
@@ -265,7 +271,7 @@ def _aborted(known: _Known, row: _Row) -> _Answer:
         f"record {row['record_offset']} committed {row['committed_offset']} in a transaction of producer {row['producer_id']}, which "
         f"marker {row['marker_record_offset']}{at(row['marker_timestamp_ms'])} aborted; no other commit is left"
     )
-    excluded = _gaps(known, "an earlier commit that was removed, with its traces")
+    excluded = _gaps(known, "an earlier commit that was removed without a trace")
     return _Answer("aborted", "likely" if excluded else "proof", sentence, [row["record_offset"], row["marker_record_offset"]], excluded)
 
 
@@ -276,28 +282,28 @@ def _not_kept(known: _Known, row: _Row) -> _Answer:
         return _Answer(
             "not_read", "proof", f"record {row['record_offset']} is in the files, but a broker reads {reads}", [row["record_offset"]]
         )
-    sentence = f"record {row['record_offset']} is in the log, and a load by {known.load['release']} does not keep it"
-    return _Answer("not_kept", "undecidable", sentence, [row["record_offset"]], "which rule of the release it is")
+    sentence = f"record {row['record_offset']} is in the log, but a load by {known.load['release']} does not keep it"
+    return _Answer("not_kept", "undecidable", sentence, [row["record_offset"]], "each rule of the release that drops records")
 
 
 def _never(known: _Known, what: str) -> _Answer:
-    excluded = _gaps(known, "that it was there, and was removed with its traces")
+    excluded = _gaps(known, "it existed and was removed without a trace")
     if excluded is None:
-        return _Answer("never_there", "proof", f"the log is complete from record 0 on, and no record of it is {what}")
-    return _Answer("never_there", "possible", f"no record that is left is {what}", not_excluded=excluded)
+        return _Answer("never_there", "proof", f"the log is complete from record 0 on and has no record of {what}")
+    return _Answer("never_there", "possible", f"the log has no record of {what}", not_excluded=excluded)
 
 
 def _gaps(known: _Known, what: str) -> str | None:
-    """What a log with holes leaves open; None where it has none."""
+    """Return the possibility that a log with missing records leaves open; None if no record is missing."""
     if known.coverage["has_damage"]:
         return f"{what}: part of the log is damaged"
-    # What lies behind the last batch is missing, too: the tail was compacted away.
+    # Compaction emptied the end of the log: offsets after the last batch are missing, too.
     missing = known.coverage["missing_offsets"] + max((known.load["end_offset"] or 0) - known.coverage["end_offset"], 0)
     return f"{what}: {missing} record offsets from 0 on are missing" if missing else None
 
 
 def _why_removed(known: _Known, decided: Sequence[_Row]) -> _Answer:
-    """Of a key whose last record is a tombstone."""
+    """Answer for a key whose last record is a tombstone."""
     values = [row for row in decided if not row["is_tombstone"]]
     value = max(values, key=lambda row: int(row["record_offset"])) if values else None
     tombstone = next(row for row in decided if row["is_tombstone"] and (value is None or row["record_offset"] > value["record_offset"]))
@@ -307,7 +313,7 @@ def _why_removed(known: _Known, decided: Sequence[_Row]) -> _Answer:
     removed = f"{record} is its tombstone"
     if value is not None:
         records.insert(0, value["record_offset"])
-        what = f"what record {value['record_offset']}{at(value['commit_timestamp_ms'])} had committed ({value['committed_offset']})"
+        what = f"offset {value['committed_offset']}, which record {value['record_offset']}{at(value['commit_timestamp_ms'])} committed"
         removed = f"{record} removed {what}"
     with_group = ""
     if judgement.group_record_offset is not None:
@@ -323,10 +329,10 @@ def _judged(judgement: Judgement, sentence: str, records: Sequence[int]) -> _Ans
 def _why_group(known: _Known) -> _Answer:
     held = next(iter(known.held["groups"]), None)
     if held is not None:
-        sentence = f"the {held['group_type']} group is {held['group_state']}, as record {held['record_offset']} left it"
+        sentence = f"record {held['record_offset']} shows the {held['group_type']} group as {held['group_state']}"
         due = next((row for row in known.now if row["kind"] == "group"), None)
         if due is not None and due["is_past_due"]:
-            sentence += f"; the next expiry pass removes it ({due['reason']})"
+            sentence += f"; the next run of the expiry task removes it ({due['reason']})"
         return _Answer("there", "proof", sentence, [held["record_offset"]], is_there=True)
     lost = _lost_by_load(known, known.history)
     if lost is not None and not known.held["offsets"]:
@@ -338,7 +344,7 @@ def _why_group(known: _Known) -> _Answer:
     if own:
         return _not_kept(known, own[-1])
     if known.held["offsets"]:
-        sentence = "it has offsets, and this release keeps them without a group"
+        sentence = "the group has offsets, which this release keeps without a group"
         return _Answer("not_kept", "proof", sentence, [row["record_offset"] for row in known.held["offsets"]])
     offsets = [_why_offset(known, *key) for key in known.offset_keys()]
     if offsets:
@@ -346,11 +352,11 @@ def _why_group(known: _Known) -> _Answer:
         return _Answer(
             last.code,
             last.confidence,
-            f"the group was nothing but its offsets; of the last: {last.sentence}",
+            f"the group had committed offsets alone; the last one: {last.sentence}",
             last.records,
             last.not_excluded,
         )
-    return _never(known, f"one of group {known.group!r}")
+    return _never(known, f"group {known.group!r}")
 
 
 def _why_group_removed(known: _Known, own: Sequence[_Row], tombstone: _Row) -> _Answer:
@@ -358,16 +364,16 @@ def _why_group_removed(known: _Known, own: Sequence[_Row], tombstone: _Row) -> _
     records = [*(row["record_offset"] for row in before[-1:]), tombstone["record_offset"]]
     judgement = known.judgement(tombstone)
     left = known.held["offsets"]
-    suffix = f"; offsets that are left without it: {len(left)}" if left else ""
+    suffix = f"; offsets left without a group: {len(left)}" if left else ""
     removed = f"record {tombstone['record_offset']}{at(tombstone['timestamp_ms'])} removed the group"
     return _judged(judgement, f"{removed}; {judgement.reason}{suffix}", [*records, *judgement.records])
 
 
 def _never_anywhere(group: str, topic: str | None, partition: int | None, loads: Sequence[_Row], coverage: Sequence[_Row]) -> _Row:
-    """No log here knows the group."""
+    """Return the answer for a group without any record."""
     incomplete = [row for row in coverage if row["missing_offsets"] or row["has_damage"]]
     partitions = {row["offsets_partition"] for row in loads if row["offsets_partition"] is not None}
-    here = "the one offsets partition that is" if len(partitions) == 1 else f"the {len(partitions)} offsets partitions that are"
+    here = "the one offsets partition here" if len(partitions) == 1 else f"the {len(partitions)} offsets partitions here"
     missing = f"{len(incomplete)} of them have gaps or damage; " if incomplete else ""
     return {
         "group": group,
@@ -376,7 +382,7 @@ def _never_anywhere(group: str, topic: str | None, partition: int | None, loads:
         "is_there": False,
         "code": "never_there",
         "confidence": "possible",
-        "sentence": f"no record of group {group!r} is in {here} here",
+        "sentence": f"no record of group {group!r} is in {here}",
         "records": [],
-        "not_excluded": f"{missing}its records lie in an offsets partition that is not here",
+        "not_excluded": f"{missing}its records are in an offsets partition that is not here",
     }

@@ -1,4 +1,4 @@
-"""What keeps the log from getting shorter: a cleaner that stopped, a transaction that nobody ends."""
+"""Causes of a log that does not get shorter: a cleaner that stopped, a transaction that never ended."""
 
 from __future__ import annotations
 

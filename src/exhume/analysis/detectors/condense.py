@@ -45,7 +45,7 @@ from exhume.replay.topic_names import TopicNames
 #: Commits are followed in blocks of so many or a few more.
 _BLOCK_ROWS = 1 << 14
 _MOST_SILENCES = 200
-#: So many keys are made once and kept; of more, group by group whenever they are asked for.
+#: The number of keys that are made once and kept; with more, they are made group by group on demand.
 _FEW_KEYS = 50_000
 _OTHER_COLUMNS = ["record_offset", "timestamp_ms", "byte_position", "partition_leader_epoch", "path", "key", "value"]
 
@@ -129,7 +129,7 @@ class PartitionCondenser:
         self._activity = _Activity()
         self._undecodable_records = UndecodableRecords()
         self._member_tables = MemberTableReader()
-        #: Of logs of which somebody will ask.
+        #: Set for logs that a detector needs it for.
         self.superseded: SupersededBytes | None = None
         self._records: defaultdict[int, list[GroupRecord]] = defaultdict(list)
         #: The numbers of the groups that keys of these records name.
@@ -167,7 +167,7 @@ class PartitionCondenser:
             self._settle()
 
     def _note_place(self, commits: pa.RecordBatch, others: pa.RecordBatch) -> None:
-        """How far the log goes, where offsets are missing, and which leaders appended."""
+        """Return the end of the log, the missing offsets, and the leaders that appended."""
         log_context = self.log_context
         count = commits.num_rows + others.num_rows
         if not count:
@@ -178,7 +178,7 @@ class PartitionCondenser:
         )
         lowest, highest = int(offsets.min()), int(offsets.max())
         if log_context.next_offset == NONE:
-            # What lies in front of the first record is gone, superseded or not.
+            # Records before the first one are gone, superseded or not.
             log_context.start_offset = log_context.complete_from_offset = log_context.next_offset = lowest
         if lowest != log_context.next_offset or highest - lowest + 1 != count:
             self._note_gaps(np.sort(offsets))

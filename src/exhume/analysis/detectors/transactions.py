@@ -1,4 +1,4 @@
-"""Which commits of transactions came to count, and when: staged commits against the markers of their producers."""
+"""The commits of transactions that count, and since when: staged commits against the end markers of their producers."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class LateMarker:
 
 @dataclass(frozen=True, slots=True)
 class OpenTransaction:
-    """What a producer staged and no marker ended. `last_timestamp_ms` is of the newest commit, None where none has a time.
+    """Commits of a producer that no marker ended. `last_timestamp_ms` is of the newest commit, None if none has a time.
 
-    `held_up_bytes` lie between the batch of its first commit and the end of the log.
+    `held_up_bytes` are between the batch of its first commit and the end of the log.
     """
 
     producer_id: int
@@ -76,7 +76,7 @@ class Ended:
 
 
 def settle(rows: Int64s, markers: Markers) -> Ended:
-    """Of these staged commits, in log order, which marker ended each: the first one of its producer behind it."""
+    """Return, for each of these staged commits in log order, the marker that ended it: the first one of its producer after it."""
     producers, offsets = rows[CommitColumn.PRODUCER], rows[CommitColumn.OFFSET]
     if not len(markers.offset):
         none = np.empty(0, np.int64)
@@ -133,10 +133,10 @@ class MarkerReader:
 
 
 def _of_each(column: pa.Array, tell: Callable[[bytes | None], int | None]) -> list[int | None]:
-    """What is told of each of these values, of which most are the same."""
+    """Map each value, calling the function once per distinct value."""
     found = column.dictionary_encode(null_encoding="encode")
-    told = [tell(value) for value in found.dictionary.to_pylist()]
-    return [told[place] for place in found.indices.to_pylist()]
+    mapped = [tell(value) for value in found.dictionary.to_pylist()]
+    return [mapped[place] for place in found.indices.to_pylist()]
 
 
 def _coordinator_epoch(value: bytes | None) -> int | None:
@@ -183,7 +183,7 @@ def open_transactions(
 
 
 def _bytes_from(directory: PartitionDirectory, record_offset: int, byte_position: int) -> int:
-    """The bytes from here to the end of the log; 0 where damage has this offset in front of all segments that are long enough."""
+    """Return the bytes from here to the end of the log; 0 if damage has this offset before all segments that are long enough."""
     read = directory.read_segments
     segments = [segment for segment in read if segment.base_offset <= record_offset and byte_position < segment.size_bytes]
     return directory.bytes_from(segments[-1], byte_position) if segments else 0
