@@ -296,8 +296,10 @@ def test_what_there_is_to_read_in_all_says_whether_it_is_worth_compiling(tmp_pat
         assert len(folds) == (3 if is_folded else 0)
 
 
-def test_the_package_lists_what_it_imports_late() -> None:
+def test_the_package_lists_its_public_names_and_no_others() -> None:
+    assert sorted(dir(exhume)) == sorted(exhume.__all__)
     assert {"open", "OffsetsTopic", "CoordinatorState", "RequestError"} <= set(dir(exhume))
+    assert all(getattr(exhume, name) is not None for name in dir(exhume))
 
 
 def states_of(log: Path, **options: Any) -> Iterator[GradedState]:

@@ -1,22 +1,23 @@
-"""exhume: what Kafka's group coordinator knew, dug out of the bytes of `__consumer_offsets`.
+"""exhume: what Kafka's group coordinator knew, read from the bytes of `__consumer_offsets`.
 
     import exhume
 
     with exhume.open("data/") as topic:          # data directory, partition directory, segment files, archive; or a list
-        topic.segments()                         # pyarrow.Table: what is here
+        topic.segments()                         # pyarrow.Table: the files
         topic.offset_commits(groups=["billing"]) # pyarrow.RecordBatchReader: every commit, lazily
-        state = topic.state(release="4.3")       # what a 4.3 coordinator holds after loading this log
+        state = topic.state(release="4.3")       # the state of a 4.3 coordinator after loading this log
         state.offsets                            # pyarrow.Table
         state.group("billing")                   # one group as an object
 
-The rooms, from the ground up:
+The folders, from the bottom up:
 
-    errors, findings   what goes wrong, and what is worth a look
+    errors, findings   errors, and facts about the evidence that deserve attention
     codecs             bytes and columns: batches, records, keys and values, files and directories
-    replay             records into the state of a coordinator, release by release
-    analysis           state and records into answers
-    fixtures           scenarios into log directories
-    topic, spark       the front doors
+    replay             load records into the state of a coordinator, release by release
+    analysis           make answers from state and records
+    fixtures           write scenarios as log directories
+    topic              the library: `exhume.open` and `OffsetsTopic`
+    spark              the library on Apache Spark: `exhume.spark.register`, `reconstruct`, `diagnose`
     cli                the command line
 """
 
@@ -30,7 +31,7 @@ from exhume.errors import CrcMismatch, DecodeError, DecompressionError, EncodeEr
 if TYPE_CHECKING:
     from exhume.replay.state import CoordinatorState, GroupState
     from exhume.topic import OffsetsTopic
-    from exhume.topic import open_topic as open  # noqa: A004  # the word for it, as in exhume.open("data/")
+    from exhume.topic import open_topic as open  # noqa: A004  # users write exhume.open("data/")
 
 __all__ = [
     "CoordinatorState",
@@ -56,7 +57,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import what needs Arrow only when it is asked for: `exhume --help` does without."""
+    """Import modules that need Arrow on first use: `exhume --help` does not need them."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module

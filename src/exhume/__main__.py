@@ -1,10 +1,10 @@
-"""Where the program `exhume` begins, and `python -m exhume`."""
+"""The start of the program `exhume`, and of `python -m exhume`."""
 
 import sys
 
 
 def main() -> None:
-    """Run the command line. Its parts take a moment to be imported: an interrupt that comes meanwhile ends it as later ones do."""
+    """Run the command line. An interrupt during the imports ends it as a later one does."""
     try:
         from exhume.cli.app import main as run_command_line
     except KeyboardInterrupt:

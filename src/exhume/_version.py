@@ -1,3 +1,3 @@
-"""The one place of the version."""
+"""The version, in one place."""
 
 __version__ = "0.1.0"

@@ -1,4 +1,4 @@
-"""Rows into Arrow: the one place where Python values become columns of a schema.
+"""Convert rows to Arrow: the one place where Python values become columns of a schema.
 
 A table is declared once, as the type of its rows:
 
@@ -8,8 +8,8 @@ A table is declared once, as the type of its rows:
 
     OWNERS = schema_of(OwnerRow)
 
-Functions that make or read rows are annotated with the type, so that mypy knows the names of columns and what they hold. `| None` says
-that a column may be null.
+Functions that make or read rows are annotated with the type, so that mypy knows the names and types of columns. `| None` means that
+a column may be null.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ import pyarrow as pa
 
 from exhume.int64 import LARGEST_INT64, LEAST_INT64
 
-#: Rows of one record batch: bounds the memory of everything that streams.
+#: Rows of one record batch: limits the memory of all streams.
 BATCH_ROWS = 8192
 
-#: Which log a row is of: (replica, offsets partition), the first two columns of most tables.
+#: The log of a row: (replica, offsets partition), the first two columns of most tables.
 Origin = tuple[str | None, int | None]
 
 # Numbers that are narrower than 64 bits in a column, and text that is JSON.
@@ -39,7 +39,7 @@ _ARROW_TYPES = {str: pa.string(), int: pa.int64(), bool: pa.bool_(), float: pa.f
 
 
 class OfLog(TypedDict):
-    """The columns that say which log a row is of."""
+    """The columns that name the log of a row."""
 
     replica: str | None
     offsets_partition: Int32 | None
@@ -91,7 +91,7 @@ def table_of(schema: pa.Schema, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
 def column(data_type: pa.DataType, values: Sequence[Any]) -> pa.Array:
     """These values as an array. Values of a JSON column are JSON texts.
 
-    An integer beyond the 64 bits of its type becomes the nearest that they hold: a difference of two that fit may not fit.
+    An integer beyond the 64 bits of its type becomes the nearest possible one: a difference of two integers may not fit.
     """
     if isinstance(data_type, pa.JsonType):
         return pa.array(values, pa.string()).cast(data_type)

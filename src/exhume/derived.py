@@ -1,4 +1,4 @@
-"""Values that follow from a table, made again when a row is added: so that a row of the table is all that there is to register."""
+"""Values derived from a table, computed again when the table gets a row: a new row needs no other registration."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _Made = TypeVar("_Made")
 
 
 def derived_from(*tables: Mapping[Any, Any] | Sequence[Any]) -> Callable[[Callable[[], _Made]], Callable[[], _Made]]:
-    """Keep what a function makes of these tables until one of them has other rows."""
+    """Cache the result of a function of these tables until the rows of one change."""
 
     def keep(make: Callable[[], _Made]) -> Callable[[], _Made]:
         kept: list[tuple[list[Any], _Made]] = []

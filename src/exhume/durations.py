@@ -1,4 +1,4 @@
-"""Durations as people write them."""
+"""Parse durations in text."""
 
 from __future__ import annotations
 

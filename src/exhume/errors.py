@@ -1,19 +1,19 @@
 """Every error that exhume raises on purpose, on one page.
 
-Split by who can act: the bytes are wrong (`EvidenceError`), a value does not fit its format (`EncodeError`), or the
-question was wrong (`RequestError`). Each keeps its facts as attributes, and its message names place and remedy.
+There are three kinds: the bytes are wrong (`EvidenceError`), a value does not fit its format (`EncodeError`), or the
+request is wrong (`RequestError`). Each error has its facts as attributes, and its message names place and remedy.
 
     ExhumeError
     ├── EvidenceError            the bytes or files at hand cannot be read
-    │   ├── DecodeError          a structure is not what its format says
+    │   ├── DecodeError          a structure does not have its format
     │   │   ├── Underflow        a fixed-width field (a number, a length, a count) is cut
     │   │   ├── LengthOverrun    a length or count promises more bytes than are left
     │   │   ├── UnexpectedNull   null where the format forbids it
     │   │   └── UnknownVersion   a record type or value version that the reader has no layout for
-    │   ├── CrcMismatch          a checksum says that bytes changed
+    │   ├── CrcMismatch          a checksum does not match its bytes
     │   └── DecompressionError   a compressed stream is damaged, unsupported, or unfolds beyond the cap
-    ├── EncodeError              a value that its wire type cannot carry
-    └── RequestError             nothing is wrong with the evidence, the request cannot be answered
+    ├── EncodeError              a value that its wire type cannot hold
+    └── RequestError             the request cannot be answered; the evidence is not at fault
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from difflib import get_close_matches
 
 
 class ExhumeError(Exception):
-    """Base of everything exhume raises on purpose. `remedy` says what the reader can do about it."""
+    """Base of every error that exhume raises on purpose. `remedy` is the next step for the user."""
 
     def __init__(self, message: str, *, remedy: str | None = None) -> None:
         super().__init__(message)
@@ -37,7 +37,7 @@ class ExhumeError(Exception):
 
 
 class EvidenceError(ExhumeError):
-    """The evidence cannot be read here. Carries the place as far as it is known."""
+    """The evidence cannot be read. Has the place if it is known."""
 
     def __init__(
         self,
@@ -68,11 +68,11 @@ class EvidenceError(ExhumeError):
 
 
 class DecodeError(EvidenceError):
-    """A structure is not what its format says."""
+    """A structure does not have its format."""
 
 
 class Underflow(DecodeError):
-    """A fixed-width field ends behind the end of its buffer (Java: BufferUnderflowException)."""
+    """A fixed-width field ends after the end of its buffer (Java: BufferUnderflowException)."""
 
 
 class LengthOverrun(DecodeError):
@@ -80,7 +80,7 @@ class LengthOverrun(DecodeError):
 
 
 class UnexpectedNull(DecodeError):
-    """Null where the format does not allow it."""
+    """Null in a field that must not be null."""
 
 
 class UnknownVersion(DecodeError):
@@ -101,15 +101,15 @@ class DecompressionError(EvidenceError):
 
 
 class EncodeError(ExhumeError):
-    """A value that its wire type cannot carry."""
+    """A value that its wire type cannot hold."""
 
 
 class RequestError(ExhumeError):
-    """The request cannot be answered; the message lists what could be asked instead."""
+    """The request cannot be answered; the message lists possible requests."""
 
 
 def near_by(name: str, known: Iterable[str]) -> str | None:
-    """The remedy for a name that is not known: those that are like it, or a few where none is; None where nothing is known."""
+    """Return the remedy for an unknown name: similar names, or a few if none is similar; None if no name is known."""
     names = sorted(known)
     near = get_close_matches(name, names, n=5) or [other for other in names if name in other][:5] or names[:5]
     return f"Near by: {', '.join(near)}" if near else None

@@ -1,4 +1,4 @@
-"""Python's collector of reference cycles, called less often while very many objects are made that stay."""
+"""Run Python's cycle collector less often while a function makes many long-lived objects."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-#: So many more objects than before, and it looks at the young ones; usual are 700. Where it is switched off or slower already, it stays so.
+#: The number of new objects before the next run; the default is 700. A collector that is off or rarer already stays so.
 _SELDOM = 1_000_000
 
 _lock = threading.Lock()
@@ -16,9 +16,9 @@ _usual: list[int] = []
 
 @contextmanager
 def infrequent_gc() -> Iterator[None]:
-    """What is made within is no garbage, or none that hangs together in a circle: to look through it again and again finds nothing.
+    """Run the cycle collector rarely inside this block: it creates many long-lived objects and no cycles.
 
-    The interval is that of the process. Whoever leaves last, of any thread, sets it back.
+    The interval is one for the whole process. The last thread that leaves a block restores it.
     """
     with _lock:
         usual, *others = gc.get_threshold()
@@ -37,7 +37,7 @@ def infrequent_gc() -> Iterator[None]:
 
 
 def _promote_survivors() -> None:
-    """Put what was made among the old objects, which the collector would do as soon as it is back, once it had looked through all of it."""
+    """Promote all objects to the oldest generation without a scan; the collector would do so after its next scan."""
     if not gc.get_freeze_count():
         gc.freeze()
         gc.unfreeze()

@@ -1,4 +1,4 @@
-"""Moments as people write them. Inside, a moment is int64 milliseconds since the epoch."""
+"""Parse moments in text. A moment is int64 milliseconds since the epoch."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _MILLISECOND = timedelta(milliseconds=1)
 def parse_moment(text: str) -> int:
     """A moment in milliseconds since the epoch, from ISO 8601 or from the milliseconds themselves.
 
-    `2026-11-21T05:26:29.123+01:00`, a space for the `T`, `Z`; UTC where no zone is given, midnight where no time is.
+    `2026-11-21T05:26:29.123+01:00`, a space for the `T`, `Z`; UTC without a zone, midnight without a time.
     Fractions finer than a millisecond are cut off. Digits alone are milliseconds since the epoch.
 
     Raises:
-        RequestError: neither of the two, or before 1970.
+        RequestError: another text, or a moment before 1970.
     """
     text = text.strip()
     if re.fullmatch(r"[+-]?[0-9]{1,100}", text):
@@ -31,7 +31,7 @@ def parse_moment(text: str) -> int:
             moment_ms = (aware - _EPOCH) // _MILLISECOND
         except ValueError as error:
             raise RequestError(
-                f"{text!r} is no moment",
+                f"{text!r} is not a moment",
                 remedy="Write ISO 8601, such as 2026-11-21T05:26:29Z or 2026-11-21 (no zone: UTC), or milliseconds since 1970",
             ) from error
     if not 0 <= moment_ms <= LARGEST_INT64:

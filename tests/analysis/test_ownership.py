@@ -199,7 +199,7 @@ def test_of_groups_that_are_asked_for_others_may_have_been_there(tmp_path: Path)
 
             [told] = [finding for finding in topic.findings if finding.severity == "warn"]
             assert (told.code, told.group, told.first_record_offset) == ("moment_too_early", "late", 1)
-            assert told.sentence == "no group that is asked for has a record in front of this moment"
+            assert told.sentence == "none of these groups has a record before this moment"
 
 
 def test_a_partition_without_a_segment_has_no_moment(tmp_path: Path) -> None:

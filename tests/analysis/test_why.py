@@ -451,7 +451,7 @@ def test_a_record_that_is_there_twice_does_not_stand_for_one_that_is_missing(tmp
 
 
 def test_a_partition_without_its_topic_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(RequestError, match="which topic"):
+    with pytest.raises(RequestError, match="needs its topic"):
         why(tmp_path, lambda log: log.append([commit()]), partition=0)
 
 

@@ -166,7 +166,7 @@ def test_two_moments_are_a_wrong_request(three: Path, capsys: pytest.CaptureFixt
 
 
 @pytest.mark.parametrize(
-    ("moment", "problem"), [("3", "of which offsets partition? Write P:3, P being one of"), ("77:3", "77 is not here")]
+    ("moment", "problem"), [("3", "needs an offsets partition. Write P:3, P being one of"), ("77:3", "77 is not in these logs")]
 )
 def test_owners_at_a_moment_that_the_log_cannot_have(moment: str, problem: str, capsys: pytest.CaptureFixture[str]) -> None:
     data = str(corpus.BUNDLED / "4.0.0-consumer-groups" / "data")

@@ -261,7 +261,7 @@ CASES: dict[Kind, Case] = {
         "4.3.0",
         one(members(*(CLIENT | {"member_id": name} for name in ("m1", "m1", "m2")))),
         {"group": "g", "member_id": "m2", "other_member_id": "m1"},
-        "member 'm2' of group 'g' comes behind 'm1', which is there twice",
+        "member 'm2' of group 'g' comes after 'm1', which the record has twice",
     ),
     Kind.SUBSCRIPTION_UNPARSABLE: Case(
         "4.3.0",

@@ -249,8 +249,8 @@ def test_partitions_without_an_offset_are_taken_to_their_end_and_the_answer_says
 @pytest.mark.parametrize(
     ("moment", "words"),
     [
-        ({"at_offset": 3}, "which offsets partition"),
-        ({"at_offset": {9: 3}}, "9 is not here"),
+        ({"at_offset": 3}, "needs an offsets partition"),
+        ({"at_offset": {9: 3}}, "9 is not in these logs"),
         ({"at_offset": {7: -1}}, "negative"),
         ({"at_offset": {7: 2**63}}, "64 bits"),
         ({"at_time_ms": 2**63}, "64 bits"),
@@ -291,7 +291,7 @@ def test_a_record_behind_a_later_one_is_left_out_however_old_it_claims_to_be(tmp
     assert (load_of(answer)["is_ordered_by_clock"], load_of(answer)["out_of_order_records"]) == (False, 1)
     (finding,) = [finding for finding in answer.findings if finding.code == "time_goes_back"]
     assert finding.first_record_offset == 1
-    assert "1 records behind it" in finding.sentence
+    assert "1 records after it" in finding.sentence
 
 
 def test_a_clock_that_went_back_elsewhere_is_no_doubt_about_this_moment(tmp_path: Path) -> None:

@@ -92,8 +92,8 @@ def export_command(
     if not wanted:
         raise RequestError("no table", remedy=f"Name some, such as --tables {_DEFAULT_TABLES}")
     # Check before a session starts, which takes seconds.
-    told = detector_inputs(end_offsets, start_offsets, topics_file, live, retention, offsets_partitions)
-    check_tables(wanted, at_moment=at_offset is not None or at_time is not None, detector_inputs=told, codes=codes or None)
+    inputs = detector_inputs(end_offsets, start_offsets, topics_file, live, retention, offsets_partitions)
+    check_tables(wanted, at_moment=at_offset is not None or at_time is not None, detector_inputs=inputs, codes=codes or None)
     session = open_session("exhume export", master)
     try:
         with shown_phases(session) as on_phase:
@@ -107,7 +107,7 @@ def export_command(
                 at_time_ms=at_time,
                 clock=None if clock is None else clock.value,
                 groups=groups or None,
-                detector_inputs=told,
+                detector_inputs=inputs,
                 codes=codes or None,
                 topics_file=topics_file,
                 include=[item.value for item in include or ()],

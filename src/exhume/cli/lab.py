@@ -77,15 +77,15 @@ def write_command(
     from exhume.fixtures.incidents import INCIDENTS
 
     numbers: dict[Kind, int | None] = {"hit": hit, "near miss": near_miss, "undecidable": undecidable}
-    asked = {kind: number for kind, number in numbers.items() if number is not None}
-    if len(asked) > 1:
+    chosen = {kind: number for kind, number in numbers.items() if number is not None}
+    if len(chosen) > 1:
         raise RequestError(
             "--hit, --near-miss and --undecidable exclude each other", remedy="Choose one of --hit, --near-miss and --undecidable"
         )
     try:
         if name in INCIDENTS or name.startswith("IC-"):
-            _write_incident(name, directory, message_format, codec, asked or {"hit": 1})
-        elif asked:
+            _write_incident(name, directory, message_format, codec, chosen or {"hit": 1})
+        elif chosen:
             raise RequestError(f"{name} is not an incident, and has only one log", remedy="Leave --hit, --near-miss and --undecidable out")
         else:
             _write_scenario(name, directory, message_format, codec)
@@ -103,10 +103,10 @@ def _write_scenario(name: str, directory: Path, message_format: int | None, code
         _tell_question(question.text, question.command, directory)
 
 
-def _write_incident(code: str, directory: Path, message_format: int | None, codec: str, asked: Mapping[Kind, int]) -> None:
+def _write_incident(code: str, directory: Path, message_format: int | None, codec: str, chosen: Mapping[Kind, int]) -> None:
     from exhume.fixtures import incidents
 
-    (kind, which), *_ = asked.items()
+    (kind, which), *_ = chosen.items()
     only = incidents.situation(code, kind, which).message_format
     if message_format not in (None, only):
         raise RequestError(f"{code} does not exist in message format {message_format}", remedy=f"Choose message format {only}")

@@ -20,7 +20,7 @@ _HEADINGS: Mapping[str, str] = {
     "members": "Members",
     "rebalances": "Rebalances",
     "commits": "Commits",
-    "odd": "What stands out",
+    "odd": "What stands out",  # plain: a value of the column section
     "missing": "What is missing",
     "next": "What to look at next",
 }
@@ -37,17 +37,17 @@ def page_text(explanation: pa.Table, *, is_terminal: bool) -> Iterator[str]:
         console = Console(file=sys.stdout, markup=False, emoji=False, highlight=False, width=_COLUMNS, color_system=None)
     rows: list[ExplanationRow] = explanation.to_pylist()
     for number, (origin, page) in enumerate(groupby(rows, key=lambda row: (row["replica"], row["offsets_partition"]))):
-        sections = [(section, list(told)) for section, told in groupby(page, key=lambda row: row["section"])]
+        sections = [(section, list(section_rows)) for section, section_rows in groupby(page, key=lambda row: row["section"])]
         with console.capture() as captured:
             if number:
                 console.print()
             console.print(_title(rows[0]["group"], *origin))
         yield captured.get()
-        for section, told in sections:
+        for section, section_rows in sections:
             with console.capture() as captured:
                 console.print()
                 console.print(Text(_HEADINGS[section], style="bold"))
-                for row in told:
+                for row in section_rows:
                     _print_row(console, row)
             yield captured.get()
 

@@ -32,7 +32,7 @@ def append_orders(reader: SegmentReader, time_ms: int) -> dict[Origin, ClockOrde
         if isinstance(found, SegmentBatch):
             _take_batch(order, found, time_ms)
         else:
-            orders[_origin(found)] = _behind_run(order, found, time_ms)
+            orders[_origin(found)] = _after_run(order, found, time_ms)
     return orders
 
 
@@ -45,7 +45,7 @@ def _take_batch(order: ClockOrder, batch: SegmentBatch, time_ms: int) -> None:
         order.take(record.record_offset, record.timestamp_ms, time_ms)
 
 
-def _behind_run(order: ClockOrder, run: Run, time_ms: int) -> ClockOrder:
+def _after_run(order: ClockOrder, run: Run, time_ms: int) -> ClockOrder:
     from exhume.codecs.kernels.times import read_times
     from exhume.replay.survivors.clock_order import found_of, order_of
 

@@ -288,19 +288,19 @@ def hidden_findings(log: StrictLog) -> Iterator[Finding]:
     for file, start, end in log.hidden:
         found = salvage(file.open()[start:end], base_offset=file.base_offset)
         # The batch with the wrong size begins here, or the truncated one at the end of a copy.
-        behind = [item for item in found if isinstance(item, Found) and item.batch.byte_position > 0]
-        if behind:
+        readable = [item for item in found if isinstance(item, Found) and item.batch.byte_position > 0]
+        if readable:
             yield Finding(
                 code="hidden_from_broker",
                 severity="incident",
-                sentence=f"a broker stops reading this segment here without a word: {len(behind)} readable batches lie behind, "
-                f"up to offset {max(item.batch.last_offset for item in behind)}",
+                sentence=f"a broker stops reading this segment here without an error: {len(readable)} readable batches follow, "
+                f"up to offset {max(item.batch.last_offset for item in readable)}",
                 replica=log.partition.replica,
                 offsets_partition=log.partition.offsets_partition,
                 path=file.path,
                 byte_position=start,
                 size_bytes=end - start,
-                last_record_offset=max(item.batch.last_offset for item in behind),
+                last_record_offset=max(item.batch.last_offset for item in readable),
                 remedy="Use --mode lenient to see what they hold",
                 is_damage=True,
             )

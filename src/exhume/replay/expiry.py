@@ -214,7 +214,7 @@ def expiry_start(
     """
     if profile.expiry in ("expire_timestamp_any_group", "expire_timestamp"):
         # These releases give every offset an expire timestamp while they load it, and test it by "<".
-        reason, adds_retention = "its expire timestamp decides, whatever its group does", expire_timestamp_ms is None
+        reason, adds_retention = "its expire timestamp decides, in any state of its group", expire_timestamp_ms is None
         from_ms = commit_timestamp_ms if expire_timestamp_ms is None else expire_timestamp_ms
         return ExpiryStart(reason, "expire_timestamp", from_ms, adds_retention, is_strict=True)
     base = _base(group, topic, profile)
@@ -224,7 +224,7 @@ def expiry_start(
         return ExpiryStart("a commit for it is pending in an open transaction")
     if expire_timestamp_ms == -1:
         # Only a release that takes the -1 of the record for a time still has it here.
-        reason = f"{base.reason}, and that its record has no expire timestamp (-1) counts as one that has passed (KAFKA-8069)"
+        reason = f"{base.reason}, and its record has no expire timestamp (-1), which counts as a passed one (KAFKA-8069)"
         return ExpiryStart(reason, "expire_timestamp", -1, adds_retention=False)
     if expire_timestamp_ms is not None:
         reason = f"{base.reason}, and it has an expire timestamp"
@@ -236,7 +236,7 @@ def expiry_start(
 
 def _at(expires_at_ms: int, rule: Rule, base_timestamp_ms: int, reason: str) -> Due:
     if expires_at_ms >= _NEVER_MS:
-        return Due(None, f"{reason}, but the time is beyond what a clock can reach", rule, base_timestamp_ms)
+        return Due(None, f"{reason}, but the time is later than any clock can show", rule, base_timestamp_ms)
     return Due(expires_at_ms, reason, rule, base_timestamp_ms)
 
 
@@ -252,7 +252,7 @@ class _Base:
 
 def _base(group: GroupForExpiry | None, topic: str, profile: BrokerProfile) -> _Base:
     if group is None:
-        return _Base("its group is gone, and passes go from group to group", is_kept=True)
+        return _Base("its group does not exist, and the expiry task goes from group to group", is_kept=True)
     if group.group_type == "share":
         return _Base("offsets of share groups do not expire", is_kept=True)
     if group.group_type == "classic":
@@ -267,14 +267,14 @@ def _classic_base(group: GroupForExpiry, topic: str, profile: BrokerProfile) -> 
         return _Base("its group has no protocol type")
     if not group.has_members:
         if group.empty_since_ms is None:
-            return _Base("the group is Empty, its record does not say since when")
+            return _Base("the group is Empty, but its record has no time of that")
         return _Base("the group is Empty", empty_since_ms=group.empty_since_ms)
     if group.protocol_type != CONSUMER_PROTOCOL_TYPE:
         return _Base(f"the group has members, of protocol type {group.protocol_type!r}", is_kept=True)
     if profile.expiry == "since_empty":
         return _Base("the group has members", is_kept=True)
     if group.subscribed_topics is None:
-        return _Base("the group has members, and what they subscribed to cannot be read", is_kept=True)
+        return _Base("the group has members, but their subscriptions cannot be read", is_kept=True)
     if topic in group.subscribed_topics:
         return _Base(_SUBSCRIBED, is_kept=True, is_subscribed=True)
     if group.state != "Stable" and profile.expiry != "unsubscribed":
@@ -307,11 +307,11 @@ def _modern_subscription(group: ConsumerGroupState | StreamsGroupState) -> set[s
 
 def _group_due(group: Group, offsets: list[Due], now_ms: int, profile: BrokerProfile, *, is_blocked: bool) -> Due:
     if profile.expiry == "expire_timestamp_any_group":
-        return Due(None, "this release removes a group when its last member leaves, not in a pass")
+        return Due(None, "this release removes a group when its last member leaves, not by the expiry task")
     if group.members:
         return Due(None, "the group has members")
     if isinstance(group, ShareGroupState) and not (isinstance(profile, JavaProfile) and profile.share_groups_expire):
-        return Due(None, "passes of this release leave share groups alone")
+        return Due(None, "the expiry task of this release does not remove share groups")
     if is_blocked:
         return Due(None, "a commit of the group is pending in an open transaction")
     if not offsets:
@@ -320,7 +320,7 @@ def _group_due(group: Group, offsets: list[Due], now_ms: int, profile: BrokerPro
     if len(times) < len(offsets):
         return Due(None, f"{len(offsets) - len(times)} of its {len(offsets)} offsets do not expire")
     last_ms = max(times)
-    return Due(last_ms, "the group is Empty and goes with the last of its offsets", "last_offset", last_ms)
+    return Due(last_ms, "the group is Empty and is removed with the last of its offsets", "last_offset", last_ms)
 
 
 def _pending_keys(partition_state: PartitionState) -> frozenset[OffsetKey]:

@@ -56,7 +56,7 @@ def java_load(log: StrictLog, loader: JavaLoad) -> list[Finding]:
             log,
             "member_fenced_at_load",
             "info",
-            f"member {member_id!r} of group {group!r} has partitions to give up but no rebalance timeout: it is removed at once",
+            f"member {member_id!r} of group {group!r} must revoke partitions but has no rebalance timeout: it is removed at once",
             None,
         )
         for group, member_id in loader.fenced
@@ -118,7 +118,7 @@ def second_home(replica: str, group: str, home: int | None, other: int | None) -
     return Finding(
         code="group_in_two_partitions",
         severity="warn",
-        sentence=f"group {group!r} lies in offsets partitions {home} and {other}",
+        sentence=f"group {group!r} is in offsets partitions {home} and {other}",
         replica=replica,
         offsets_partition=other,
         group=group,
@@ -136,7 +136,7 @@ def invalid_utf8(table: str, rows: Iterable[Row]) -> Iterable[Finding]:
             yield Finding(
                 code="invalid_utf8",
                 severity="info",
-                sentence=f"{table}: {', '.join(marked)} of this row is no valid UTF-8; `evidence` has the bytes it first came in",
+                sentence=f"{table}: {', '.join(marked)} of this row is no valid UTF-8; `evidence` has its first bytes in the log",
                 replica=row["replica"],
                 offsets_partition=row["offsets_partition"],
                 group=row.get("group"),
@@ -155,7 +155,7 @@ def tolerated_records(log: StrictLog, profile: BrokerProfile, refusals: Refusals
         Finding(
             code="tolerated_record",
             severity="warn",
-            sentence=f"{profile.release} would stop its load here, lenient mode goes on: {tolerated.problem}",
+            sentence=f"{profile.release} would stop its load here, lenient mode continues: {tolerated.problem}",
             replica=log.partition.replica,
             offsets_partition=log.partition.offsets_partition,
             path=tolerated.path,

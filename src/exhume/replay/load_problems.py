@@ -105,7 +105,7 @@ TEMPLATES: dict[ProblemKind, str] = {
     ProblemKind.ACTIVE_GROUP_UNLOADED_MIDWAY: "unexpected unload of active group {group!r} in the middle of the load",
     ProblemKind.PROTOCOL_OR_LEADER_NULL: "protocol or leader of group {group!r} is null",
     ProblemKind.INSTANCE_ID_TWICE: "instance id {instance_id!r} is held by two members of group {group!r}",
-    ProblemKind.MEMBER_ID_TWICE: "member {member_id!r} of group {group!r} comes behind {other_member_id!r}, which is there twice",
+    ProblemKind.MEMBER_ID_TWICE: "member {member_id!r} of group {group!r} comes after {other_member_id!r}, which the record has twice",
     ProblemKind.SUBSCRIPTION_UNPARSABLE: "a subscription in group {group!r} cannot be parsed: {detail}",
     ProblemKind.GROUP_MISSING: "there is no group {group!r} for a record of type {record_type}",
     ProblemKind.MEMBER_MISSING: "there is no member {member_id!r} in group {group!r} for a record of type {record_type}",

@@ -1,4 +1,4 @@
-"""What callers ask of a load, by plain values: before the logs are found, and before a release has its rules."""
+"""The request for a load in plain values, before the logs and the rules of the release are known."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from exhume.replay.releases import profile_for
 
 @dataclass(frozen=True, kw_only=True)
 class LoadRequest:
-    """What to load, and how.
+    """The options of a load.
 
     Attributes:
         release: the Kafka release whose coordinator loads the logs; None: the newest known one.
         mode: `strict` loads as the release does, aborted loads included; `lenient` never stops.
-        stop: how the brokers stopped; None: as each log directory says, `clean` where it does not.
-        view: `committed` is what requests are answered from, `in_memory` is all that is in memory.
+        stop: the way in which the brokers stopped; None: as each log directory shows, `clean` if it does not show it.
+        view: `committed` has what the coordinator answers to requests, `in_memory` has everything in memory.
         groups: the only groups of the answer; None: all.
         topics_file: a CSV file with names of topic ids; None: there is none.
         inputs: the settings of the broker that a load depends on; None: Kafka's defaults.
@@ -37,7 +37,7 @@ class LoadRequest:
     inputs: LoadInputs | None = None
 
     def options(self, at: Moment | None = None) -> LoadOptions:
-        """The same for a load up to this moment; None: to the end.
+        """Return the options of a load up to this moment; None: to the end.
 
         Raises:
             RequestError: no such release.

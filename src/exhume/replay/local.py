@@ -111,8 +111,8 @@ def _load_folded(partitions: Sequence[PartitionDirectory], options: LoadOptions,
     more = [loaded[0].dependent_groups if loaded else frozenset() for _, loaded in done]
     again = [number for number, names in enumerate(more) if names]
     if again:
-        asked = replace(options, groups=frozenset(options.groups).union(*more))
-        for number, redone in zip(again, _load_folded([partitions[number] for number in again], asked, stop), strict=True):
+        wanted = replace(options, groups=frozenset(options.groups).union(*more))
+        for number, redone in zip(again, _load_folded([partitions[number] for number in again], wanted, stop), strict=True):
             done[number] = redone
     return done
 

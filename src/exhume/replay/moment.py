@@ -78,7 +78,7 @@ class CutLog(StrictLog):
 def refuse_lone_clock(clock: Clock | None, *times_ms: int | None) -> None:
     """Raises `RequestError` where a clock is named and none of these times is."""
     if clock is not None and all(time_ms is None for time_ms in times_ms):
-        raise RequestError("a clock says how to read a time, and there is none", remedy="Name a time, or leave the clock out")
+        raise RequestError("a clock needs a time", remedy="Name a time, or leave out the clock")
 
 
 def refuse_wrong_order(earlier: Moment, later: Moment | None) -> None:
@@ -88,7 +88,7 @@ def refuse_wrong_order(earlier: Moment, later: Moment | None) -> None:
     pairs = [(earlier.time_ms, later.time_ms)]
     pairs += [(last_offset, later.last_offsets.get(partition)) for partition, last_offset in earlier.last_offsets.items()]
     if any(first is not None and second is not None and first > second for first, second in pairs):
-        raise RequestError("the moment to begin with lies behind the one to end with", remedy="Exchange them")
+        raise RequestError("the first moment is after the last one", remedy="Swap them")
 
 
 def moment(
@@ -117,14 +117,14 @@ def moment(
     if isinstance(at_offset, int):
         if len(known) != 1:
             raise RequestError(
-                f"record offset {at_offset} of which offsets partition?", remedy=f"Write P:{at_offset}, P being one of {listed}"
+                f"record offset {at_offset} needs an offsets partition", remedy=f"Write P:{at_offset}, P being one of {listed}"
             )
         last_offsets = {known[0]: at_offset}
     else:
         last_offsets = dict(at_offset.items())
     for offsets_partition, last_offset in last_offsets.items():
         if offsets_partition not in known:
-            raise RequestError(f"offsets partition {offsets_partition} is not here", remedy=f"Here are {listed}")
+            raise RequestError(f"offsets partition {offsets_partition} is not in these logs", remedy=f"The logs have {listed}")
         if last_offset < 0:
             raise RequestError(f"record offset {last_offset} is negative", remedy="Record offsets begin at 0")
         if last_offset > LARGEST_INT64:
@@ -164,7 +164,7 @@ def moment_findings(partition: PartitionDirectory, at: Moment, order: ClockOrder
         return order.findings(partition, at.clock)
     if partition.offsets_partition in at.last_offsets:
         return []
-    return [_finding(partition, "taken_to_its_end", "info", "no record offset is given for this partition: it is taken to its end")]
+    return [_finding(partition, "taken_to_its_end", "info", "no record offset is given for this partition: it is loaded to its end")]
 
 
 def lenient_batches(log: StrictLog) -> Iterator[LoadedBatch]:
@@ -243,14 +243,14 @@ class ClockOrder:
     def findings(self, partition: PartitionDirectory, clock: Clock) -> list[Finding]:
         """Findings about records whose times decrease."""
         if self.untimed and not self.timed:
-            sentence = f"no record says when it was written, by the {clock} clock: the log is taken to its end"
+            sentence = f"no record has a time of the {clock} clock: the log is loaded to its end"
             return [_finding(partition, "no_times", "warn", sentence, remedy="Use a record offset, or the other clock")]
         if self.first_later is None or not self.left_out:
             return []
         record_offset, later_ms = self.first_later
         sentence = (
-            f"the {clock} clock goes back: the log is cut off in front of record {record_offset}, the first that is later "
-            f"({later_ms}); {self.left_out} records behind it say that they are not later than the moment"
+            f"the {clock} clock goes back: the load ends before record {record_offset}, the first with a later time "
+            f"({later_ms}); {self.left_out} records after it have times up to the moment"
         )
         remedy = "Use a record offset to place the cut yourself"
         return [_finding(partition, "time_goes_back", "warn", sentence, first_record_offset=record_offset, remedy=remedy)]

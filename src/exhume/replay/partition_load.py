@@ -67,7 +67,7 @@ class PartitionLoad:
     problem: LoadProblem | None = None
     #: What requests see, and all that is held, where a gap at the end of the log sets them apart; None: both are `partition_state`.
     snapshots: tuple[PartitionState, PartitionState] | None = None
-    #: The groups whose committed offsets may be left out, since they were not asked for.
+    #: The groups whose committed offsets may be left out, because the caller does not want them.
     skipped_groups: frozenset[str] = frozenset()
     #: The skipped groups on which findings or the outcome depend.
     dependent_groups: frozenset[str] = frozenset()

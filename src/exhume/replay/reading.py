@@ -54,18 +54,18 @@ class LoadInputs:
 
 @dataclass(slots=True)
 class CompiledLoad:
-    """How to load a log with compiled kernels.
+    """Options of a load with compiled kernels.
 
     Attributes:
-        read: whether checksums are verified, and the number of bytes that one batch may unfold to.
+        read: with or without checksums, and the number of bytes that one batch may unfold to.
         advance: takes the number of bytes done so far.
         least_bytes: smaller logs are loaded record by record.
         threads: the number of threads that may work.
         verified_segments: the load adds the path of each segment that it read to the last record without a finding.
         relevant_batches: the load adds by path the batches that concern `groups`, rows of `kernels.scan`; None: it does not.
         is_stopped: once set, threads end soon.
-        reusable_folds: the fold of each log, by its path, for other releases that fold it alike, with the rules that it was made by and
-            whether it verified checksums; None: nothing is kept.
+        reusable_folds: the fold of each log by its path, for other releases with the same fold; each with its rules, and True if it
+            verified checksums. None: keep no fold.
     """
 
     read: ReadOptions = field(default_factory=ReadOptions)

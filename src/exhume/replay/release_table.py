@@ -12,6 +12,7 @@ from exhume.codecs.record_types import GROUP_METADATA, OFFSET_COMMIT
 from exhume.replay.profiles import BrokerProfile, JavaProfile, ScalaProfile
 from exhume.replay.releases import all_spans, java_spans, release_numbers, scala_spans
 
+_PENDING = "pending_commit_behind_tombstone"  # plain: the name of a column
 #: One row per span. `largest_versions` are the newest offset and group values it reads. `changes` are the rules that are not those of the
 #: span before, by their names in `profiles`; null for the first span of each coordinator.
 RELEASES = pa.schema(
@@ -25,7 +26,7 @@ RELEASES = pa.schema(
         ("largest_versions", pa.string()),
         ("record_types", pa.string()),
         ("transactional_by", pa.string()),
-        ("pending_commit_behind_tombstone", pa.string()),
+        (_PENDING, pa.string()),
         ("group_over_max_size", pa.string()),
         ("require_stable", pa.string()),
         ("expiry", pa.string()),
@@ -38,7 +39,7 @@ RELEASES = pa.schema(
 )
 
 _EXPIRY = {
-    "expire_timestamp_any_group": "expire timestamp passed, whatever the group",
+    "expire_timestamp_any_group": "expire timestamp passed, in any group",
     "expire_timestamp": "expire timestamp passed, in active groups too",
     "since_empty": "retention since the group became empty; simple groups since the commit",
     "unsubscribed": "the same, and topics not subscribed since the commit",
@@ -77,7 +78,7 @@ def _row(span: BrokerProfile) -> dict[str, object]:
         "unknown_value_version": "read as the nearest known" if commits is None else "the load aborts",
         "largest_versions": f"offset {largest_commit}, group {largest_group}",
         "record_types": _ranges(sorted(span.values)),
-        "group_over_max_size": "rebalances behind the load" if span.rebalances_oversized_groups else "stays as it is",
+        "group_over_max_size": "rebalances after the load" if span.rebalances_oversized_groups else "stays as it is",
         "require_stable": _REQUIRE_STABLE[span.require_stable],
         "expiry": _EXPIRY[span.expiry],
         "default_retention_minutes": span.default_retention_minutes,
@@ -88,7 +89,7 @@ def _row(span: BrokerProfile) -> dict[str, object]:
             "read_bound": _BOUND[span.read_bound],
             "unknown_record_type": "skipped" if span.unknown_record_type == "skip" else "the load aborts",
             "transactional_by": "transactional bit" if span.has_transactions else "no transactions",
-            "pending_commit_behind_tombstone": "comes back" if span.has_transactions else None,
+            _PENDING: "comes back" if span.has_transactions else None,
             "placeholder_records": "none",
             "tail_without_records": _TAIL[span.empty_read],
         }
@@ -97,7 +98,7 @@ def _row(span: BrokerProfile) -> dict[str, object]:
         "read_bound": _BOUND["log_end"],
         "unknown_record_type": "skipped",
         "transactional_by": "producer id",
-        "pending_commit_behind_tombstone": "dropped" if span.tombstone_drops_pending else "comes back",
+        _PENDING: "dropped" if span.tombstone_drops_pending else "comes back",
         "placeholder_records": "an empty generation 0 when a classic group is first joined; a group tombstone for simple groups",
         "tail_without_records": "loaded, not shown until the next write",
     }

@@ -18,7 +18,7 @@ Row = Mapping[str, Any]
 
 
 class StateRow(TypedDict, total=False):
-    """What every row says: its log."""
+    """The columns of every row: its log."""
 
     replica: str | None
     offsets_partition: Int32 | None
@@ -50,7 +50,7 @@ class GroupRow(RecordedRow, total=False):
 
 
 class Endpoint(TypedDict):
-    """Where a member of a streams group answers."""
+    """The endpoint of a member of a streams group."""
 
     host: str
     port: Int32
@@ -131,10 +131,10 @@ class OffsetRow(RecordedRow, total=False):
 
 
 class FetchedOffsetRow(RecordedRow, total=False):
-    """What OffsetFetch answers: one row for each key with a commit, pending ones too. Null stands for Kafka's -1, no offset.
+    """The answers to OffsetFetch: one row for each key with a commit, also a pending one. Null stands for Kafka's -1, no offset.
 
-    The columns `stable_…` are the answer with `require_stable`, null where the release does not know it; `stable_error` is NONE or
-    UNSTABLE_OFFSET_COMMIT. `is_listed` and `is_stable_listed`: the partition also shows where all of the group are asked for.
+    The columns `stable_…` are the answer with `require_stable`, null if the release does not know it; `stable_error` is NONE or
+    UNSTABLE_OFFSET_COMMIT. `is_listed` and `is_stable_listed`: the partition is also in an answer about all partitions of the group.
     """
 
     group: str

@@ -82,7 +82,7 @@ class TopicNames:
         return [(source, topic_id, topic) for source, names in self._names.items() for topic_id, topic in names.items()]
 
     def ids(self) -> dict[str, str]:
-        """The topic ids by name; of a name that had several, the one that the best source told last."""
+        """The topic ids by name; of a name that had several, the last one of the best source."""
         return {topic: topic_id for source in reversed(SOURCES) for topic_id, topic in self._names[source].items()}
 
     def learn_from_record(self, record_type: int, key: Mapping[str, Any], value: Mapping[str, Any] | None) -> None:

@@ -1,4 +1,4 @@
-"""Offsets topics on Apache Spark, where one machine ends: `pip install 'exhume[spark]'`, PySpark 4.0 or later.
+"""Offsets topics on Apache Spark, for logs that are too large for one machine: `pip install 'exhume[spark]'`, PySpark 4.0 or later.
 
     import exhume.spark
 
@@ -8,7 +8,7 @@
     with exhume.spark.reconstruct(spark, "s3://backup/2026-11-21", release="4.3") as state:
         state["offsets"].where("`group` = 'billing'").show()
 
-Every row is the one that `exhume.open(…)` gives; docs/spark.md says what runs where.
+The rows are those of `exhume.open(…)`; docs/spark.md explains which part runs on executors.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ __all__ = [
 def register(spark: SparkSession) -> None:
     """Make the format `offsets-topic` known to this session. Options, kinds and schemas: docs/spark.md.
 
-    Filters are pushed down where `spark.sql.python.filterPushdown.enabled` is true when this is called (PySpark 4.1 and later).
+    Filters are pushed down if `spark.sql.python.filterPushdown.enabled` is true when this is called (PySpark 4.1 and later).
 
     Raises:
-        RequestError: no PySpark that knows Python data sources is here.
+        RequestError: no installed PySpark supports Python data sources.
     """
     try:
         from exhume.replay.spark import data_source

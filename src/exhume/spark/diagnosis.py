@@ -1,4 +1,4 @@
-"""What `exhume diagnose` finds, on Spark: the same detectors, over logs that are condensed where they are read."""
+"""The findings of `exhume diagnose` on Spark: the same detectors, over logs that executors read and condense."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ from exhume.spark.options import EvidenceKeywords, EvidenceOptions
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: In front of a finding: its place among all, of which the first one counts where several say the same.
+#: The first column of a finding: its place among all; of equal findings only the first one counts.
 _PLACE = "its_place"
 _PLACED = pa.schema([(_PLACE, pa.int64()), *plain_schema(FINDINGS)])
 _PER_LOG = 1 << 40
-#: What replicas of a partition show alike has these in common.
-_TOLD = ("code", "group", "topic", "partition", "offsets_partition", "first_record_offset", "last_record_offset", "sentence")
+#: The columns in which equal findings about replicas of a partition agree.
+_EQUAL_COLUMNS = ("code", "group", "topic", "partition", "offsets_partition", "first_record_offset", "last_record_offset", "sentence")
 _BATCH_FINDINGS = 1024
 
 
@@ -68,12 +68,13 @@ def diagnose(
     topics_file: PathOrUri | None = None,
     **options: Unpack[EvidenceKeywords],
 ) -> Diagnosis:
-    """What the detectors of these codes (default: all) find in these logs: the findings of `OffsetsTopic.diagnose`, which says what the
-    arguments mean; `options` are those of `EvidenceOptions`.
+    """Return the findings of `OffsetsTopic.diagnose` in these logs.
+
+    See there for the arguments; `options` are those of `EvidenceOptions`.
 
     Raises:
         RequestError: no such code.
-        EvidenceError: nothing of the offsets topic is there, or it cannot be read.
+        EvidenceError: the places have no partition of the offsets topic, or it cannot be read.
     """
     how = EvidenceOptions(**options)
     evidence = how.evidence(places)
@@ -83,7 +84,7 @@ def diagnose(
 
 @dataclass(frozen=True, slots=True)
 class DiagnosisRequest:
-    """What is looked for, as `OffsetsTopic.diagnose` takes it."""
+    """The inputs, codes and groups of a diagnosis, as `OffsetsTopic.diagnose` takes them."""
 
     inputs: Inputs
     codes: Collection[str] | None = None
@@ -96,7 +97,7 @@ class DiagnosisRequest:
 
 @dataclass(frozen=True, slots=True)
 class _Files:
-    """The files of all logs, as they travel; what would be read of large ones is known."""
+    """The files of all logs, as executors get them; the content that detectors need of large ones is known."""
 
     directories: Sequence[LogDirectory]
     options: ReadOptions
@@ -105,7 +106,7 @@ class _Files:
     failed: Sequence[FailedLoad] | None
 
     def opened(self) -> KnownFiles:
-        """As detectors want them."""
+        """The files in the form that detectors take."""
         damage = Findings(self.damage)
         evidence = Evidence([*self.directories], Findings())
         options = self.options
@@ -122,8 +123,10 @@ class _Files:
 
 @dataclass(slots=True)
 class Diagnosis:
-    """What the detectors find in this evidence. What the logs were condensed to is kept by the executors until it is closed: use it in a
-    `with` statement, or `close` it. `names` are the names of topics that are known beside the logs.
+    """The findings of detectors in this evidence.
+
+    Executors keep the condensed logs until it is closed: use it in a `with` statement, or `close` it. `names` are the topic names from
+    files beside the logs.
     """
 
     spark: SparkSession
@@ -147,12 +150,12 @@ class Diagnosis:
         self.close()
 
     def close(self) -> None:
-        """Let go of what executors keep."""
+        """Release the data that executors keep."""
         self._logs.close()
 
     @property
     def damage(self) -> Findings:
-        """What reading the logs met."""
+        """The findings about damage from reading the logs."""
         return self._logs.damage
 
     def findings(self) -> DataFrame:
@@ -164,18 +167,18 @@ class Diagnosis:
         if copies:
             look = partial(_of_copies, copies, replace(files, damage=()), self.request)
             rows = rows.unionAll(for_each_number(self.spark, len(copies), look, _PLACED))
-        return first_of_each(rows, _TOLD, _PLACE)
+        return first_of_each(rows, _EQUAL_COLUMNS, _PLACE)
 
     def _facts(self) -> Iterator[LogFacts]:
         return (self._logs.facts[number] for number in sorted(self._logs.facts))
 
-    # What detectors would read again
+    # Facts that detectors would read again
 
     def _files(self) -> _Files:
         size_bytes = sum(each.size_bytes for each in self.evidence.partitions)
         damage = Findings([*self.evidence.findings, *self._logs.damage])
         codes = {detector.code for detector in chosen(self.request.codes)}
-        # Small logs are loaded where they are looked at.
+        # Small logs are loaded by the task that diagnoses them.
         failed = self._failed(size_bytes) if "IC-06" in codes and is_large(size_bytes) else None
         compaction = self._compaction() if "IC-03" in codes else {}
         options = self._logs.logs[0].options if self._logs.logs else self.options
@@ -205,12 +208,12 @@ class Diagnosis:
                 ]
                 loaded.unpersist()
                 if set(loaded.ways.values()) == {"fold"} and self.options.verify:
-                    # What was verified after a clean stop has nothing that another start would mend.
+                    # After a clean stop and verified checksums, another start gives the same load.
                     break
         return rows
 
     def _compaction(self) -> dict[Origin, CompactionRow]:
-        """How far the cleaner came in those logs that may be in its way."""
+        """The progress of the cleaner in the logs that may block it."""
         first_open = {each.origin: each.first_open for each in self._facts() if each.first_open is not None}
         newest_ms = max((each.log_context.last_timestamp_ms or 0 for each in self._facts()), default=0)
         suspects = [
@@ -226,7 +229,7 @@ class Diagnosis:
         return {(row["replica"], row["offsets_partition"]): row for row in rows}
 
 
-# What executors do
+# The work of executors
 
 
 def _of_all(known: Known, files: _Files, request: DiagnosisRequest, cases: Iterable[tuple[int, PartitionCase]]) -> Iterator[pa.RecordBatch]:

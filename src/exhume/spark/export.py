@@ -1,4 +1,4 @@
-"""Tables on Spark as a directory of Parquet: what `exhume export` does."""
+"""Write tables on Spark to a directory of Parquet files, for `exhume export`."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ from exhume.spark.states import reconstruct
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: Told what comes next: a name, and what it reads.
+#: Called before each phase with its name and the partitions that it reads.
 OnPhase = Callable[[str, Iterable[PartitionDirectory]], None]
 
 #: The table that is always written.
 FINDINGS = "findings"
-#: Tables that `write_tables` knows besides those of the state: made of each group by itself. Others can be added.
+#: More tables of `write_tables`, made from the state of one group at a time. Others can be added.
 GROUP_TABLES: dict[str, GroupTable] = {
     "summary": GroupTable(GROUP_SUMMARY, ("groups", "members", "assignments", "offsets", "pending_offsets"), summarize_groups),
 }
 
 
 class Manifest(TypedDict):
-    """What `manifest.json` says of an output: what made it, of which state it is, and every file that was read."""
+    """The content of `manifest.json`: the programs, the state, and every file that was read."""
 
     exhume: str
     spark: str
@@ -64,19 +64,20 @@ def write_tables(
     codes: Collection[str] | None = None,
     on_phase: OnPhase | None = None,
 ) -> Manifest:
-    """Write these tables of a state as Parquet, with a manifest of all that was read: what comes back.
+    """Write these tables of a state as Parquet with a manifest of all files that were read; return the manifest.
 
-    `output_dir` then has `NAME/offsets_partition=N/*.parquet` for each table, and `manifest.json`. It is written aside and put in its place
-    at the end: whoever looks sees what was there before, or all of this.
+    `output_dir` then has `NAME/offsets_partition=N/*.parquet` for each table, and `manifest.json`. It is written to another
+    directory and renamed at the end: a reader sees the old directory or the whole new one.
 
-    `findings` is always written, with what reading and loading told. Where it is one of `tables` and the state is that of whole logs,
-    detectors run, and what they find is in it too: those of these `codes` (default: all), told `detector_inputs` besides.
+    `findings` is always written, with the findings of reading and loading. If it is one of `tables` and the state is that of whole logs,
+    the detectors of these `codes` (default: all) run with `detector_inputs`, and their findings are added.
 
     Raises:
-        RequestError: no such table or code, or a directory that is no output of this function; detectors are told something and do not run.
+        RequestError: no such table or code, or a directory that is not an output of this function; or there are inputs for detectors that
+        do not run.
     """
     check_tables(tables, at_moment=state.moment is not None, detector_inputs=detector_inputs, codes=codes)
-    tell = on_phase or _tell_nobody
+    begin_phase = on_phase or _ignore_phase
     output = OutputDirectory(state.spark, output_dir)
     written = [*dict.fromkeys([*tables, FINDINGS])]
     runs_detectors = FINDINGS in tables and state.moment is None
@@ -84,7 +85,7 @@ def write_tables(
         records = group_records(state.spark, evidence, state.groups, state.request.read)
         for name in written:
             reads_logs = name in RECORD_TABLES or (name == FINDINGS and runs_detectors)
-            tell(name, evidence.partitions if reads_logs else ())
+            begin_phase(name, evidence.partitions if reads_logs else ())
             if name in RECORD_TABLES:
                 output.write(name, records.table(RECORD_TABLES[name]))
             elif name in GROUP_TABLES:
@@ -95,7 +96,7 @@ def write_tables(
                     output.write(name, state[name].unionByName(diagnosis.findings()))
             else:
                 output.write(name, state[name])
-        tell("manifest", evidence.partitions)
+        begin_phase("manifest", evidence.partitions)
         manifest: Manifest = {
             "exhume": __version__,
             "spark": state.spark.version,
@@ -115,39 +116,45 @@ def write_tables(
     return manifest
 
 
-def _tell_nobody(name: str, partitions: Iterable[PartitionDirectory]) -> None:
+def _ignore_phase(name: str, partitions: Iterable[PartitionDirectory]) -> None:
     pass
 
 
 def _detectors(tables: Collection[str], state: StateFrames, codes: Collection[str] | None) -> str:
-    """Whether the table `findings` has what detectors find."""
+    """Describe for the manifest which detectors ran."""
     if FINDINGS not in tables:
-        return "not run: the table findings was not asked for"
+        return "not run: the table findings was not requested"
     if state.moment is not None:
-        return "not run: they judge whole logs, and this is a state at a moment"
+        return "not run: detectors judge whole logs, and this is a state at a moment"
     return "run" if codes is None else f"run: {', '.join(codes)}"
 
 
 def check_tables(
     tables: Collection[str], *, at_moment: bool, detector_inputs: Inputs | None = None, codes: Collection[str] | None = None
 ) -> None:
-    """Know that these tables can be written, and that detectors run if they are told something.
+    """Check that these tables can be written, and that detectors run if there are inputs for them.
 
     Raises:
-        RequestError: there is no such table or code, or not at a moment; something is for detectors, which do not run.
+        RequestError: no such table or code, or not at a moment; or there are inputs for detectors that do not run.
     """
     for name in tables:
         if name not in _written_tables():
-            raise RequestError(f"no table {name!r}", remedy=f"Choose of {', '.join(_written_tables())}")
+            raise RequestError(f"no table {name!r}", remedy=f"Choose from {', '.join(_written_tables())}")
         if name in RECORD_TABLES and at_moment:
-            raise RequestError(f"{name} at a moment", remedy="They are told of whole logs: leave out the moment, and filter the rows")
+            raise RequestError(
+                f"{name} cannot be exported at a moment",
+                remedy="This table is made from whole logs: leave out the moment, and filter the rows",
+            )
     chosen(codes)
-    # A state learns names from a list of topics, too.
-    is_told = codes is not None or replace(detector_inputs or Inputs(), topics=None) != Inputs()
-    if is_told and FINDINGS not in tables:
-        raise RequestError("detectors are told something, and do not run", remedy=f"Name {FINDINGS} among the tables")
-    if is_told and at_moment:
-        raise RequestError("detectors at a moment", remedy="They judge whole logs: leave out the moment, or what is for detectors")
+    # The list of topics is not for detectors only: a state takes names from it.
+    has_detector_inputs = codes is not None or replace(detector_inputs or Inputs(), topics=None) != Inputs()
+    if has_detector_inputs and FINDINGS not in tables:
+        raise RequestError("there are inputs or codes for detectors, but no detector runs", remedy=f"Name {FINDINGS} among the tables")
+    if has_detector_inputs and at_moment:
+        raise RequestError(
+            "detectors cannot run at a moment",
+            remedy="Detectors judge whole logs: leave out the moment, or the inputs and codes of detectors",
+        )
 
 
 def _written_tables() -> list[str]:
@@ -169,13 +176,13 @@ def export_tables(
     on_phase: OnPhase | None = None,
     **options: Unpack[StateKeywords],
 ) -> StateFrames:
-    """`reconstruct` and `write_tables` in one: what `exhume export` does. The moment and `options` are those of `reconstruct`.
+    """Call `reconstruct` and `write_tables`, for `exhume export`. The moment and `options` are those of `reconstruct`.
 
-    `on_phase` is told what comes next, `loading`, the name of a table, or `manifest`, and the partitions that are read for it.
+    `on_phase` is called before each phase with its name (`loading`, a table, or `manifest`) and the partitions that it reads.
 
     Raises:
-        RequestError: as both of them.
-        EvidenceError: as `reconstruct`; with `strict`, damage, once everything is written.
+        RequestError: as both functions.
+        EvidenceError: as `reconstruct`; with `strict`, damage, after everything is written.
     """
     at_moment = at_offset is not None or at_time_ms is not None
     check_tables(tables, at_moment=at_moment, detector_inputs=detector_inputs, codes=codes)

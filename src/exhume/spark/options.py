@@ -1,4 +1,4 @@
-"""The options that functions on Spark share, each named once: which files, how to read them, what to load, how to divide it."""
+"""The options that functions on Spark share: the files, how to read them, the load, and how to divide it."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from exhume.replay.spark.request import WORTH_STRETCHES_BYTES, Request
 
 @dataclass(frozen=True, kw_only=True)
 class EvidenceOptions:
-    """Which files are evidence, and how to read them.
+    """The evidence files, and the options of reading them.
 
     Attributes:
         include: leftovers to read too: `deleted`, `swap`, `cleaned` files, `delete`, `future`, `stray` directories.
         verify: check the CRC of every batch.
         cap_bytes: the number of bytes that one compressed batch may unfold to.
-        filesystem_options: endpoint, region, credentials and the like for URIs (docs/uris.md); None: none.
+        filesystem_options: endpoint, region, credentials and other options for URIs (docs/uris.md); None: none.
     """
 
     include: Collection[str] = ()
@@ -35,15 +35,15 @@ class EvidenceOptions:
 
     @property
     def read(self) -> ReadOptions:
-        """How to read the files."""
+        """The options of reading the files."""
         return ReadOptions(verify=self.verify, cap_bytes=self.cap_bytes)
 
     def evidence(self, places: PathOrUri | Sequence[PathOrUri] | Evidence) -> Evidence:
-        """The logs at these places; evidence is given back as it is.
+        """The logs at these places; evidence is returned unchanged.
 
         Raises:
-            RequestError: a URI or an option that is not known.
-            EvidenceError: nothing of the offsets topic is there, or it cannot be read.
+            RequestError: an unknown URI scheme or option.
+            EvidenceError: the places have no partition of the offsets topic, or it cannot be read.
         """
         if isinstance(places, Evidence):
             return places
@@ -66,19 +66,19 @@ class EvidenceKeywords(TypedDict, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class StateOptions(LoadRequest, EvidenceOptions):
-    """What to load on Spark, and how: a `LoadRequest` for the files of `EvidenceOptions`.
+    """A load on Spark: a `LoadRequest` for the files of `EvidenceOptions`.
 
     Attributes:
-        least_bytes: logs of so many bytes and more are loaded in stretches, side by side; smaller ones whole.
-        stretch_bytes: the size of a stretch, about; None: by what there is to read, and the cores there are.
+        least_bytes: logs of at least this size are loaded in stretches, in parallel; smaller ones whole.
+        stretch_bytes: the approximate size of a stretch; None: from the size of the logs and the number of cores.
     """
 
     least_bytes: int = WORTH_STRETCHES_BYTES
     stretch_bytes: int | None = None
 
     def request(self, tables: Collection[str], moments: Sequence[Moment | None]) -> Request:
-        """What a job loads: these tables, at these moments."""
-        # No more of it travels to executors: options of file systems have passwords.
+        """The load of a job: these tables, at these moments."""
+        # Executors get only these fields: options of file systems have passwords.
         load = LoadRequest(**{each.name: getattr(self, each.name) for each in fields(LoadRequest)})
         return Request(
             load=load, tables=tables, moments=moments, read=self.read, least_bytes=self.least_bytes, stretch_bytes=self.stretch_bytes

@@ -41,7 +41,7 @@ def _owners(records: Iterable[pa.RecordBatch], names: TopicNames, spans: LogSpan
     return owners_of(group_timeline(records, names), spans)
 
 
-#: Tables that `write_tables` knows besides: made of the group records of each group, over the whole of a log. Others can be added.
+#: More tables of `write_tables`, made from all group records of one group at a time. Others can be added.
 RECORD_TABLES: dict[str, RecordTable] = {
     "rebalances": RecordTable(REBALANCES, _rebalances),
     "owners": RecordTable(OWNERS, _owners),
@@ -49,7 +49,7 @@ RECORD_TABLES: dict[str, RecordTable] = {
 
 
 class RecordKeywords(EvidenceKeywords, total=False):
-    """What `record_table` takes as keywords."""
+    """The keywords of `record_table`."""
 
     groups: Collection[str] | None
 
@@ -60,7 +60,7 @@ def rebalances(spark: SparkSession, places: PathOrUri | Sequence[PathOrUri], **o
 
 
 def owners(spark: SparkSession, places: PathOrUri | Sequence[PathOrUri], **options: Unpack[RecordKeywords]) -> DataFrame:
-    """Who had which partition when, with the rows of `ownership.OWNERS`, in no order: a `record_table`, with its options."""
+    """The owner of each partition over time, with the rows of `ownership.OWNERS`, in no order: a `record_table`, with its options."""
     return record_table(spark, "owners", places, **options)
 
 
@@ -75,11 +75,11 @@ def record_table(
     """The rows of this one of `RECORD_TABLES` about these groups (default: all), in no order; `options` are those of `EvidenceOptions`.
 
     Raises:
-        RequestError: there is no such table.
-        EvidenceError: nothing of the offsets topic is there, or it cannot be read.
+        RequestError: no such table.
+        EvidenceError: the places have no partition of the offsets topic, or it cannot be read.
     """
     if name not in RECORD_TABLES:
-        raise RequestError(f"no table {name!r} of records", remedy=f"Choose of {', '.join(RECORD_TABLES)}")
+        raise RequestError(f"no table {name!r} of records", remedy=f"Choose from {', '.join(RECORD_TABLES)}")
     how = EvidenceOptions(**options)
     return group_records(spark, how.evidence(places), groups, how.read).table(RECORD_TABLES[name])
 
@@ -88,8 +88,8 @@ def group_records(spark: SparkSession, evidence: Evidence, groups: Collection[st
     """The records of these groups (None: all), to make tables of."""
 
     def names() -> TopicNames:
-        """As `OffsetsTopic` learns them: by a load that goes on over everything."""
-        # Names of topics come with assignments.
+        """Learn topic names as `OffsetsTopic` does: by a lenient load."""
+        # A load of assignments learns the names of topics.
         request = Request(load=LoadRequest(mode="lenient"), tables=["assignments"], read=read)
         loaded = load_logs(spark, evidence.log_directories, request)
         with StateFrames(spark, loaded, request, names=names_beside(evidence.log_directories), findings=Findings()) as state:

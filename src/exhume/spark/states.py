@@ -36,14 +36,14 @@ def reconstruct(
     strict: bool = False,
     **options: Unpack[StateKeywords],
 ) -> StateFrames:
-    """What a coordinator holds after loading these logs, as DataFrames by table name.
+    """Return the state of a coordinator after loading these logs, as DataFrames by table name.
 
-    All that `OffsetsTopic.state` takes means here what it means there; `options` are the fields of `options.StateOptions`. `tables` are
-    those wanted (default: all). Damage never fails a job: it is in `findings`, and `strict` makes an error of it at the end.
+    The arguments of `OffsetsTopic.state` have the same meaning here; `options` are the fields of `options.StateOptions`. `tables` are the
+    tables to make (default: all). Damage never fails a job: it is in `findings`, and with `strict` it raises an error at the end.
 
     Raises:
         RequestError: no such release or table, or a moment that these logs cannot have.
-        EvidenceError: nothing of the offsets topic is there, or it cannot be read; or damage, with `strict`.
+        EvidenceError: the places have no partition of the offsets topic, or it cannot be read; or damage, with `strict`.
     """
     wanted, load = _known_tables(tables), StateOptions(**options)
     evidence = load.evidence(places)
@@ -55,14 +55,14 @@ def reconstruct(
 
 
 def completeness(state: StateFrames) -> DataFrame:
-    """How much the logs still know of the moment of this state: a grade for each group, of `completeness.COMPLETENESS`.
+    """Grade for each group how much of the state at its moment the logs still show, as `completeness.COMPLETENESS`.
 
     Raises:
         RequestError: the state lacks a table that is needed, or has several moments.
     """
     missing = [name for name in (*NAMING_TABLES, "loads") if name not in state]
     if missing or AT_TIME in state["groups"].columns:
-        raise RequestError("no grade without these tables at one moment", remedy=f"Ask for {', '.join((*NAMING_TABLES, 'loads'))} too")
+        raise RequestError("a grade needs these tables, at one moment", remedy=f"Ask for {', '.join((*NAMING_TABLES, 'loads'))} too")
     return state.graded(Grading(COMPLETENESS, grade_groups))
 
 
@@ -77,15 +77,16 @@ def snapshots(
     clock: Clock = "append",
     **options: Unpack[StateKeywords],
 ) -> StateFrames:
-    """The state at many moments, in one pass over the logs: `every` so often (`1h`, `15m`, milliseconds), both ends included. Without
-    `from_time_ms` it begins with the first whole step after the first batch, without `to_time_ms` it ends after the last one.
+    """Return the state at many moments in one pass over the logs, with the step `every` (`1h`, `15m`, milliseconds), both ends included.
 
-    Rows of `tables` are those of `reconstruct(…, at_time_ms=…)` for each moment; the first column, `at_time_ms`, says for which. `options`
+    Without `from_time_ms` it begins with the first whole step after the first batch, without `to_time_ms` it ends after the last one.
+
+    Rows of `tables` are those of `reconstruct(…, at_time_ms=…)` for each moment; the first column, `at_time_ms`, is the moment. `options`
     are those of `reconstruct`.
 
     Raises:
         RequestError: no such release, table or step.
-        EvidenceError: nothing of the offsets topic is there, or it cannot be read.
+        EvidenceError: the places have no partition of the offsets topic, or it cannot be read.
     """
     wanted, load = _known_tables(tables), StateOptions(**options)
     evidence = load.evidence(places)
@@ -108,5 +109,5 @@ def _known_tables(tables: Collection[str] | None) -> list[str]:
         return known
     for name in tables:
         if name not in known:
-            raise RequestError(f"no table {name!r}", remedy=f"Choose of {', '.join(known)}")
+            raise RequestError(f"no table {name!r}", remedy=f"Choose from {', '.join(known)}")
     return list(tables)

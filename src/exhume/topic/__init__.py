@@ -1,13 +1,13 @@
-"""The library's front door: an offsets topic, wherever its files lie.
+"""The main entry of the library: an offsets topic, from local or remote files.
 
-offsets_topic    `OffsetsTopic`: a method for each question
+offsets_topic    `OffsetsTopic`: one method for each answer
 tables           records as tables
-states           what a coordinator holds
-history          one group, and why its offsets are there or not
+states           the state of a coordinator
+history          one group, and the reasons why its offsets exist or not
 groups           members and owners over time
 diagnosis, explaining, reset_plans
-                 answers that join all the others
-logs, retention  what they all have in common
+                 answers that combine all the others
+logs, retention  the parts that all of them use
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ def open_topic(
 ) -> OffsetsTopic:
     """Open data directories, partition directories, segment files or archives, one or a list of them. Nothing is written beside them.
 
-    They lie on this machine, or where a URI says: `s3://bucket/prefix`, `gs://…`, `hdfs://…`, `file://…`.
+    They are on this machine, or in a store that a URI names: `s3://bucket/prefix`, `gs://…`, `hdfs://…`, `file://…`.
 
     Args:
-        places: what to read. Several data directories count as replicas, told apart by the `replica` column.
+        places: the paths or URIs to read. Several data directories count as replicas, which the `replica` column distinguishes.
         include: leftovers to read too: `deleted`, `swap`, `cleaned` files, `delete`, `future`, `stray` directories.
         verify: check the CRC of every batch.
-        cap_bytes: what one compressed batch may unfold to.
-        temp_dir: where members of archives are spilled to, and what is fetched from elsewhere.
-        progress: told how far reading has come.
-        filesystem_options: endpoint, region, credentials and the like for URIs (docs/uris.md), before those that a URI has itself.
+        cap_bytes: the number of bytes that one compressed batch may unfold to.
+        temp_dir: the directory for members of archives and for fetched files.
+        progress: called with the number of bytes read, and the number of all bytes.
+        filesystem_options: endpoint, region, credentials and other options for URIs (docs/uris.md); they override those in a URI.
 
     Raises:
-        EvidenceError: nothing of the offsets topic is there, or it cannot be read; names path and remedy.
-        RequestError: a URI or an option that is not known.
+        EvidenceError: the places have no partition of the offsets topic, or it cannot be read; names path and remedy.
+        RequestError: an unknown URI scheme or option.
     """
     listed = [places] if isinstance(places, str | PathLike) else list(places)
     evidence = discover(

@@ -1,6 +1,6 @@
-"""What is wrong in these logs, and what fills them.
+"""Findings of the detectors about these logs, and the growth of the topic.
 
-What takes long to import is imported by the question that needs it.
+Functions import the modules that take long to import.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def diagnose(
     logs: TopicLogs, inputs: Inputs | None, codes: Collection[str] | None, groups: Collection[str] | None, topics_file: PathOrUri | None
 ) -> Findings:
-    """What the detectors of these codes (default: all) find about these groups (default: all), the worst first.
+    """Return the findings of the detectors of these codes (default: all) about these groups (default: all), the worst first.
 
     Raises:
         RequestError: no such code, or no record of one of these groups.
@@ -49,9 +49,10 @@ def diagnose(
 
 
 def condense_for(logs: TopicLogs, group: str, names: TopicNames, retention: Retention, *, with_removals: bool) -> GroupDiagnosis:
-    """The logs condensed for questions about one group.
+    """Condense the logs for answers about one group.
 
-    Commits of other groups are left out, unless offsets of the group were removed: what other groups kept and lost tells who did it.
+    Commits of other groups are left out, unless offsets of the group were removed: the offsets that other groups kept and lost then show
+    who removed them.
     """
     from exhume.analysis.detectors import Inputs, condense
     from exhume.analysis.detectors.retention import learn_retention
@@ -65,14 +66,14 @@ def condense_for(logs: TopicLogs, group: str, names: TopicNames, retention: Rete
 
 @dataclass(frozen=True, slots=True)
 class GroupDiagnosis:
-    """One group in condensed logs, and what is known besides them."""
+    """One group in condensed logs, with the other inputs of detectors."""
 
     case: TopicCase
     inputs: Inputs
     group: str
 
     def findings(self) -> list[Finding]:
-        """What those detectors find that look at one group alone."""
+        """The findings of the detectors that read one group alone."""
         from exhume.analysis.detectors.catalogue import DETECTORS
         from exhume.analysis.detectors.diagnose import diagnose_group
 
@@ -80,14 +81,14 @@ class GroupDiagnosis:
         return [finding for each in own for finding in diagnose_group(each, self.inputs, DETECTORS)]
 
     def judgements(self) -> dict[RecordPlace, Judgement]:
-        """Who wrote each tombstone of the group and of its offsets."""
+        """The writer of each tombstone of the group and of its offsets."""
         from exhume.analysis.detectors.removal_evidence import judgements_of
 
         return judgements_of(self.case, self.group, self.inputs)
 
 
 def growth(logs: TopicLogs, by: GrowthBy, now_ms: int) -> Growth:
-    """What fills the topic by one of four measures, and what compaction would free at this time."""
+    """Return the bytes of the topic by one of four measures, and the bytes that compaction would free at this time."""
     state = logs.load(LoadOptions(profile_for(None), "lenient", fast=logs.fast_load()), TopicNames())
     first: dict[Origin, int] = {}
     for row in state.open_transactions.to_pylist():

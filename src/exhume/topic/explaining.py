@@ -1,6 +1,6 @@
-"""A group in plain sentences: what other questions answer about it, gathered into one page.
+"""A group in plain sentences: the answers of other methods about it, on one page.
 
-What takes long to import is imported by the question that needs it.
+Functions import the modules that take long to import.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ class ExplanationRequest:
     retention: Retention
 
 
-def explain(logs: TopicLogs, asked: ExplanationRequest, names: TopicNames, places: Sequence[str]) -> pa.Table:
+def explain(logs: TopicLogs, request: ExplanationRequest, names: TopicNames, places: Sequence[str]) -> pa.Table:
     """The page about a group, as `explanation.page.EXPLANATION`; its commands read `places`.
 
     Raises:
-        RequestError: no record of this group; lists what is near by.
+        RequestError: no record of this group; lists similar names.
     """
     from exhume.analysis.explanation.evidence import Gathered, cuts, facts_of, history_until, noting
     from exhume.analysis.explanation.page import pages
 
-    group, at, retention = asked.group, asked.at, asked.retention
+    group, at, retention = request.group, request.at, request.retention
     fast = logs.fast_load()
     loaded = _load(logs, LoadOptions(retention.profile, inputs=retention.inputs, at=at, fast=fast), names)
     state, whole = loaded.state, loaded.of_whole_log()
@@ -85,7 +85,7 @@ def explain(logs: TopicLogs, asked: ExplanationRequest, names: TopicNames, place
         profile=retention.profile,
         retention_ms=retention.retention_ms,
         release=retention.release,
-        moment=asked.moment,
+        moment=request.moment,
     )
     return pages(facts_of(gathered, origins), places)
 
@@ -105,14 +105,14 @@ class _Loaded:
         return {load.outcome for load in self.loads} == {"loaded"}
 
     def of_whole_log(self) -> CoordinatorState:
-        """The state at the end of the logs, of a lenient load."""
+        """The state of a lenient load at the end of the logs."""
         if self.options.at is None and self._is_read_through and not self.logs.findings.has_damage:
-            # A lenient load of such a log gives the same.
+            # A lenient load of such a log gives the same state.
             return self.state
         return self.logs.load(replace(self.options, mode="lenient", at=None), self.names)
 
     def up_to_moment(self) -> CoordinatorState:
-        """The state at the moment, of a load that came so far."""
+        """The state at the moment, from a load that reached it."""
         if self.options.at is None or self._is_read_through:
             return self.state
         return self.logs.load(replace(self.options, mode="lenient"), self.names)

@@ -1,6 +1,6 @@
-"""Groups over time: who was a member, who owned what, who should have.
+"""Groups over time: members, owned partitions, and assignments.
 
-What takes long to import is imported by the question that needs it.
+Functions import the modules that take long to import.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ if TYPE_CHECKING:
 
 
 def memberships(logs: TopicLogs, groups: Collection[str] | None) -> Iterator[Membership]:
-    """The steps in the lives of these groups, in the order of the log."""
+    """Yield the steps of these groups, in the order of the log."""
     return group_timeline(_group_records(logs, groups), logs.learned_names())
 
 
 def known_memberships(logs: TopicLogs, groups: Collection[str] | None, names: TopicNames) -> Iterator[Membership]:
-    """The same, by these names of topics.
+    """Yield the steps of these groups, with topic names from `names`.
 
     Raises:
-        RequestError: no group record of one of these groups; lists what is near by.
+        RequestError: no group record of one of these groups; lists similar names.
     """
     missing = set(groups or ())
     for step in group_timeline(_group_records(logs, groups), names):
@@ -65,10 +65,10 @@ def rebalances(logs: TopicLogs, groups: Collection[str] | None) -> pa.Table:
 
 
 def owners(logs: TopicLogs, groups: Collection[str] | None, topic: str | None, partition: int | None, at: Moment | None) -> pa.Table:
-    """Who owned which partition when, as `ownership.OWNERS`; with a moment only what held then.
+    """Return the owner of each partition over time, as `ownership.OWNERS`; with a moment, only the owners at that moment.
 
     Raises:
-        RequestError: no group record of one of these groups, or no member ever owned such a partition; lists what is near by.
+        RequestError: no group record of one of these groups, or no member ever owned such a partition; lists similar names.
     """
     known: set[tuple[str, int]] = set()
 
@@ -89,8 +89,8 @@ def _refuse_unowned(topic: str | None, partition: int | None, known: Collection[
     place = " ".join(str(part) for part in (topic, partition) if part is not None)
     topics = {name for name, _ in known}
     near = sorted(f"{name} {number}" for name, number in known if name == topic) or get_close_matches(topic or "", topics, n=5)
-    remedy = f"Near by: {', '.join((near or sorted(topics))[:10])}" if topics else "No group here says who owns what"
-    raise RequestError(f"nobody ever owned {place} here", remedy=remedy)
+    remedy = f"Near by: {', '.join((near or sorted(topics))[:10])}" if topics else "The logs have no group with known owners"
+    raise RequestError(f"no member ever owned {place} in these logs", remedy=remedy)
 
 
 def assignments(
@@ -103,7 +103,7 @@ def assignments(
     topics_file: PathOrUri | None,
     every: bool,
 ) -> AssignmentTables:
-    """Who was assigned what, who should have been, and which assignor explains it; every assignment, or the last of each group.
+    """Compare assignments with the results of assignors: every assignment, or the last one of each group.
 
     Raises:
         RequestError: no such assignor or release, or no group record of one of these groups.
@@ -137,7 +137,7 @@ def _refuse_unknown(expected: str, release: str | None) -> None:
 def _ends_at(logs: TopicLogs, at: Moment | None) -> dict[Origin, int]:
     """The first record offset after this moment, by replica and offsets partition, of logs that go on after it.
 
-    What makes the moment doubtful is added to `findings`.
+    Findings about a doubtful moment are added to `findings`.
     """
     if at is None:
         return {}
@@ -160,7 +160,7 @@ def _ends_at(logs: TopicLogs, at: Moment | None) -> dict[Origin, int]:
 def _noting_late(
     steps: Iterable[Membership], ends: Mapping[Origin, int], groups: Collection[str] | None, findings: Findings
 ) -> Iterator[Membership]:
-    """The same steps, of these groups. Where all of them come after these ends, `findings` gets that the moment is too early."""
+    """Yield the steps of these groups. If all steps come after these ends, add a finding that the moment is too early."""
     first: Membership | None = None
     is_late = True
     for step in steps:
@@ -170,7 +170,7 @@ def _noting_late(
     if first is not None and is_late:
         finding = Finding(
             code="moment_too_early",
-            sentence=f"{'no group' if groups is None else 'no group that is asked for'} has a record in front of this moment",
+            sentence=f"{'no group' if groups is None else 'none of these groups'} has a record before this moment",
             replica=first.replica,
             offsets_partition=first.offsets_partition,
             group=first.group if groups is not None and len(groups) == 1 else None,

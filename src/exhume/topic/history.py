@@ -1,4 +1,4 @@
-"""The history of one group, and why its offsets are there or are not."""
+"""The history of one group, and the reasons why its offsets exist or not."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def history(logs: TopicLogs, group: str, key: Key, profile: BrokerProfile) -> pa
     """Every record of a group in the order of the log, or every commit of this key, as `history.HISTORY`.
 
     Raises:
-        RequestError: no record of this group, or of this key; lists what is near by.
+        RequestError: no record of this group, or of this key; lists similar names.
     """
     options = LoadOptions(profile, "lenient", groups=selectable_groups([group]))
     try:
         return _history(logs, group, key, options)
     except RequestError:
-        # What is near by is known to a load of all groups.
+        # Only a load of all groups knows similar names.
         return _history(logs, group, key, replace(options, groups=None))
 
 
@@ -45,13 +45,13 @@ def _history(logs: TopicLogs, group: str, key: Key, options: LoadOptions) -> pa.
 
 
 def why(logs: TopicLogs, group: str, key: Key, retention: Retention, now_ms: int) -> pa.Table:
-    """Why this group and its offsets are there, or are not, as `why.WHY`.
+    """Explain why this group and its offsets exist or not, as `why.WHY`.
 
     Raises:
         RequestError: a partition without its topic.
     """
     if key[1] is not None and key[0] is None:
-        raise RequestError(f"partition {key[1]} of which topic?", remedy="Name the topic too")
+        raise RequestError(f"partition {key[1]} needs its topic", remedy="Name the topic too")
     profile, inputs = retention.profile, retention.inputs
     state = load_with_findings(logs, LoadOptions(profile, inputs=inputs), logs.topic_names())
     names, fast = logs.topic_names(), logs.fast_load()
@@ -61,7 +61,7 @@ def why(logs: TopicLogs, group: str, key: Key, retention: Retention, now_ms: int
     try:
         records = group_history(logs.batches_about(group, noting), lenient, names, group, logs.spans)
     except RequestError:
-        # That nothing is here is an answer, too.
+        # "No record" is an answer too.
         records = HISTORY.empty_table()
     loads = logs.load_partitions(replace(options, view="in_memory", fast=fast), names)
     expected = forecast(loads, profile, now_ms, retention.retention_ms, groups=[group])
@@ -82,5 +82,5 @@ def why(logs: TopicLogs, group: str, key: Key, retention: Retention, now_ms: int
 
 
 def has_removals(records: pa.Table) -> bool:
-    """Whether this `HISTORY` has a tombstone."""
+    """Return True if this `HISTORY` has a tombstone."""
     return bool(pc.any(records["is_tombstone"]).as_py())

@@ -1,4 +1,4 @@
-"""The logs of an opened topic: what every question reads, and where its findings go."""
+"""The logs of an opened topic: every method reads them and adds findings to them."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from exhume.replay.releases import newer_release_findings, profile_for
 from exhume.replay.state import CoordinatorState
 from exhume.replay.topic_names import TopicNames, names_beside
 
-#: A record offset for each offsets partition, or one alone where there is one partition.
+#: A record offset for each offsets partition, or one number for a log with one partition.
 AtOffset = int | Mapping[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class TopicLogs:
-    """Evidence, how to read it, and the findings that grow while it is read."""
+    """Evidence, the options of reading, and the findings so far."""
 
     evidence: Evidence
     options: ReadOptions
@@ -66,7 +66,7 @@ class TopicLogs:
         return batches_about(reader, group, fast.verified_segments, noted=fast.relevant_batches, key=key)
 
     def spans(self) -> LogSpans:
-        """How far each log reaches; reads the headers of all batches."""
+        """The span of each log; reads the headers of all batches."""
         return log_spans(self.batches())
 
     def times_of(self, record_offset: int, offsets_partition: int | None) -> dict[str, int | None]:
@@ -78,7 +78,7 @@ class TopicLogs:
     # Loads
 
     def profile(self, release: str | None) -> BrokerProfile:
-        """The rules of this release (default: the newest); a finding where it is newer than all that are known.
+        """The rules of this release (default: the newest); adds a finding if it is newer than all known ones.
 
         Raises:
             RequestError: no such release.
@@ -88,10 +88,10 @@ class TopicLogs:
         return profile
 
     def moment(self, at_offset: AtOffset | None = None, at_time_ms: int | None = None, clock: Clock | None = None) -> Moment | None:
-        """This moment of these logs; None for their end.
+        """Return this moment of these logs; None for their end.
 
         Raises:
-            RequestError: these logs cannot have it.
+            RequestError: the logs cannot have this moment.
         """
         return moment(self.evidence.offsets_partitions, at_offset=at_offset, at_time_ms=at_time_ms, clock=clock)
 
@@ -104,15 +104,15 @@ class TopicLogs:
         return load_partitions(self.evidence.log_directories, options, names)
 
     def fast_load(self) -> CompiledLoad:
-        """How to load in columns. Each load needs its own."""
+        """The options of a load with kernels. Each load needs its own."""
         options = self.options
         least_bytes = options.least_kernel_bytes(self.reader().total_bytes)
         return CompiledLoad(options, self._count_bytes(), least_bytes, options.most_threads)
 
     def look_for_damage(self, mode: Mode, fast: CompiledLoad | None = None) -> None:
-        """Put what a look at every checksum finds into `findings`; after a lenient load at every record, too.
+        """Verify every checksum, after a lenient load also every record, and add the findings.
 
-        Segments that a fast load has read whole are left out: it has verified them, and found nothing to say.
+        Segments that a load with kernels has read whole are left out: it has verified them without a finding.
         """
         reader, besides = self.reader(), fast.verified_segments if fast else frozenset[str]()
         if reader.is_worth_compiling:
@@ -125,7 +125,7 @@ class TopicLogs:
                 found.records()
 
     def _count_bytes(self) -> Callable[[int], None]:
-        """A function that adds up the bytes that threads have done, and reports the sum as progress."""
+        """Return a function that adds up the bytes that threads have read, and reports the sum as progress."""
         progress, total_bytes = self.options.progress, self.reader().total_bytes
         lock = Lock()
         done = 0
@@ -142,11 +142,11 @@ class TopicLogs:
     # Topic names
 
     def topic_names(self, topics_file: PathOrUri | None = None) -> TopicNames:
-        """The names of topic ids that the files beside the logs have, and this file of names."""
+        """The names of topic ids in the files beside the logs and in this file of names."""
         return names_beside(self.evidence.log_directories, topics_file)
 
     def learned_names(self, topics_file: PathOrUri | None = None) -> TopicNames:
-        """The same, and those that a load of these logs learns from commits."""
+        """The names of topic ids in these files, and those that a load of the logs learns from commits."""
         names = self.topic_names(topics_file)
         # Classic groups have names and no ids: their logs need no load.
         with_ids = group_record_names(MODERN_FAMILIES)
@@ -156,10 +156,10 @@ class TopicLogs:
 
 
 def is_exact(group: str) -> bool:
-    """True where this name stands for one group only: bytes that are not UTF-8 are all read as U+FFFD."""
+    """Return True if this name stands for one group only: bytes that are not UTF-8 are all read as U+FFFD."""
     return "\ufffd" not in group
 
 
 def selectable_groups(groups: Collection[str] | None) -> Collection[str] | None:
-    """These groups, for a load that may leave out commits of others; None where a name is not exact, and a load has to have all."""
+    """Return these groups if a load may leave out commits of others; None if a name is not exact and the load needs all."""
     return None if groups is None or not all(is_exact(group) for group in groups) else groups

@@ -1,4 +1,4 @@
-"""`OffsetsTopic`: a method for each question that these logs can answer."""
+"""`OffsetsTopic`: one method for each answer from these logs."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 class OffsetsTopic:
     """An offsets topic: some or all of its partitions, from one broker or several.
 
-    Tables come back as `pyarrow.Table` or, where they can be large, as `pyarrow.RecordBatchReader`s, which read while they are consumed.
-    `findings` has what was wrong with the logs, or worth a look; it grows while readers are consumed. Close the topic, or use it in a
+    Methods return `pyarrow.Table` or, for tables that can be large, `pyarrow.RecordBatchReader`, which reads while it is consumed.
+    `findings` has the problems of the logs so far; it grows while readers are consumed. Close the topic, or use it in a
     `with` statement, to release its files.
     """
 
@@ -65,11 +65,11 @@ class OffsetsTopic:
     # What the files hold
 
     def segments(self) -> pa.Table:
-        """One row per segment file, leftovers among them, of `schemas.SEGMENTS`. Reads every segment that is part of the answer."""
+        """One row per segment file, also for leftovers, of `schemas.SEGMENTS`. Reads every segment of the log."""
         return self.inspect().segments
 
     def inspect(self) -> Inspection:
-        """What is here, what it holds and what it lacks. Adds its findings to `findings`."""
+        """Return the content of the logs, and what they lack. Adds its findings to `findings`."""
         inspection = inspect(self._logs.evidence, self._logs.options)
         self.findings.extend(inspection.findings)
         return inspection
@@ -82,8 +82,8 @@ class OffsetsTopic:
         """One row per record, of `schemas.RECORDS`: those that meet every condition, both ends of a range included.
 
         `conditions` are the fields of `RecordFilter`: `groups`, `topics`, `partitions`, `types`, `offsets_partitions`, `from_offset`,
-        `to_offset`, `from_time_ms`, `to_time_ms`. Those on group, topic or partition leave out records that have none, end-transaction
-        markers among them. `types` are names or numbers of record types, or `end_txn_marker`.
+        `to_offset`, `from_time_ms`, `to_time_ms`. Those on group, topic or partition leave out records that have none, including
+        end-transaction markers. `types` are names or numbers of record types, or `end_txn_marker`.
         """
         return self._logs.records(RecordFilter(**conditions))
 
@@ -99,7 +99,7 @@ class OffsetsTopic:
         """The typed table of one record type: `schemas.decoded()[name]`, or `schemas.END_TXN_MARKERS`.
 
         Raises:
-            RequestError: no record type has this name; lists those there are.
+            RequestError: no record type has this name; lists all names.
         """
         return tables.decoded(self._logs, name, RecordFilter(groups=groups))
 
@@ -116,21 +116,21 @@ class OffsetsTopic:
         return self.decoded("end_txn_markers")
 
     def growth(self, by: GrowthBy = "group", *, now_ms: int | None = None) -> Growth:
-        """What fills the topic by group, topic, record type or hour, and what compaction would free now, in each partition.
+        """Return the bytes of each partition by group, topic, record type or hour, and the bytes that compaction would free now.
 
-        `now_ms` (default: this moment) is what delete horizons of tombstones are compared with.
+        `now_ms` (default: the present) is compared with delete horizons of tombstones.
         """
         return diagnosis.growth(self._logs, by, now_or_given_ms(now_ms))
 
     def transactions(self, *, max_timeout_ms: int = DEFAULT_MAX_TIMEOUT_MS, with_finished: bool = False) -> Transactions:
-        """Open transactions, and finished ones where they are wanted, with what they hold up; the last stable offset of each partition.
+        """Open transactions, and on request finished ones, with the offsets that they block, and the last stable offset of each partition.
 
         `max_timeout_ms` is the brokers' `transaction.max.timeout.ms`: a transaction that is idle for longer is late.
         """
         read = [directory for directory in self._logs.evidence.partitions if directory.read_segments]
         return transactions_of(self.records(), read, max_timeout_ms=max_timeout_ms, with_finished=with_finished)
 
-    # What a coordinator holds after loading them
+    # The state of a coordinator after loading the files
 
     def state(
         self,
@@ -140,14 +140,14 @@ class OffsetsTopic:
         clock: Clock | None = None,
         **options: Unpack[LoadKeywords],
     ) -> CoordinatorState:
-        """What a coordinator holds after loading these logs.
+        """Return the state of a coordinator after loading these logs.
 
         `options` are the fields of `LoadRequest`: `release`, `mode`, `stop`, `view`, `groups`, `topics_file`, `inputs`. Findings of the
-        load are added to `findings`, and those of a look at every checksum: a broker loads damage unseen, the reader should know.
+        load are added to `findings`, and those of all checksums: a broker does not notice this damage.
 
-        `at_offset` is the last record offset that counts, by offsets partition, or bare where there is one partition only; partitions
-        without one are taken to their end. `at_time_ms` instead of it is a time on `clock` (default: append). `replay.moment` says what
-        that means, `loads` what came of it, and `completeness` how much of the past compaction has left.
+        `at_offset` is the last record offset that counts, by offsets partition, or one number for a log with one partition; partitions
+        without one are loaded to their end. `at_time_ms` is a time on `clock` (default: append) instead. See `replay.moment` for the
+        meaning, `loads` for the result, and `completeness` for the records that compaction has left.
 
         Raises:
             RequestError: no such release, or a moment that this log cannot have.
@@ -163,18 +163,16 @@ class OffsetsTopic:
         grade_end: bool = False,
         **options: Unpack[LoadKeywords],
     ) -> GradedState:
-        """The same, with `completeness` for a moment (with `grade_end` for the end, too), as tables by name; `findings` is one of them.
+        """Return the tables of `state` by name, with `completeness` for a moment (with `grade_end` also for the end) and `findings`.
 
         Raises:
-            RequestError: as `state`; or one of `groups` is not there, and cannot have been: lists what is near by.
+            RequestError: as `state`; or one of `groups` does not exist, and cannot have existed: lists similar names.
         """
         at = self._logs.moment(at_offset, at_time_ms, clock)
         return states.load_graded(self._logs, LoadRequest(**options), at, grade_end=grade_end)
 
     def completeness(self, state: CoordinatorState) -> pa.Table:
-        """How much the log still knows of the moment of this state, which was loaded from it: a grade for each group, of
-        `completeness.COMPLETENESS`.
-        """
+        """Grade for each group how much of the state at its moment the log still shows, as `completeness.COMPLETENESS`."""
         return grade_groups(self._logs.reader(), state)
 
     def diff(
@@ -187,7 +185,7 @@ class OffsetsTopic:
         clock: Clock | None = None,
         **options: Unpack[LoadKeywords],
     ) -> pa.Table:
-        """What differs between two moments of these logs, as `diff.DIFF`; the later moment is the end where it is left out.
+        """Return the differences between two moments of these logs, as `diff.DIFF`; the default later moment is the end.
 
         Moments and `options` are as for `state`.
 
@@ -200,10 +198,10 @@ class OffsetsTopic:
         return states.diff(self._logs, earlier, later, LoadRequest(**options))
 
     def diff_with(self, other: OffsetsTopic, **options: Unpack[LoadKeywords]) -> pa.Table:
-        """What another copy has at its end that these logs have not, and the other way round, as `diff.DIFF`; gets the findings of both.
+        """Return the differences between the ends of these logs and of another copy, as `diff.DIFF`. Adds the findings of both.
 
         Raises:
-            RequestError: no such release, or a group that neither of the two has.
+            RequestError: no such release, or a group that neither copy has.
         """
         return states.diff_with(self._logs, other._logs, LoadRequest(**options))
 
@@ -215,18 +213,18 @@ class OffsetsTopic:
         release: str | None = None,
         groups: Collection[str] | None = None,
     ) -> Expiry:
-        """Which offsets and groups the expiry passes of this release remove, and when, if nothing else happens after these logs end.
+        """Return the offsets and groups that the expiry task of this release removes, and when, if no record follows the end of the logs.
 
-        `now_ms` is the time of the next pass (default: this moment), `retention_ms` what `offsets.retention.minutes` says (default: that of
-        the release). Rules are applied to all that is in memory after a strict load.
+        `now_ms` is the time of the next run (default: the present), `retention_ms` is `offsets.retention.minutes` (default: that of the
+        release). The rules apply to everything in memory after a strict load.
 
         Raises:
-            RequestError: no such release; a retention that is no number of minutes; no such group.
+            RequestError: no such release; a retention that is not a number of minutes; no such group.
         """
         return states.expiry(self._logs, retention_of(profile_for(release), retention_ms), now_or_given_ms(now_ms), groups)
 
     def load_check(self, releases: Collection[str] | None = None, *, stop: Stop | None = None) -> pa.Table:
-        """What each of these releases (default: the newest of every span) would make of these logs, as `load_check.LOAD_CHECK`."""
+        """Return the result of a load by each of these releases (default: the newest of each span), as `load_check.LOAD_CHECK`."""
         return states.load_check(self._logs, releases, stop)
 
     # Groups over time
@@ -234,10 +232,10 @@ class OffsetsTopic:
     def history(self, group: str, *, topic: str | None = None, partition: int | None = None, release: str | None = None) -> pa.Table:
         """Every record of a group in the order of the log, or every commit of one of its keys, as `history.HISTORY`.
 
-        `release` decides which records count as transactional and what is left at the end.
+        `release` decides which records count as transactional, and which remain at the end.
 
         Raises:
-            RequestError: no record of this group, or of this key; lists what is near by.
+            RequestError: no record of this group, or of this key; lists similar names.
         """
         return history.history(self._logs, group, (topic, partition), self._logs.profile(release))
 
@@ -251,31 +249,32 @@ class OffsetsTopic:
         retention_ms: int | None = None,
         release: str | None = None,
     ) -> pa.Table:
-        """Why this group and its offsets are there, or are not, as `why.WHY`: of the group and of each offset that the log speaks of; with
-        a topic only of its offsets, with a partition only of that one.
+        """Explain why this group and its offsets exist or not, as `why.WHY`.
 
-        `release` and `retention_ms` are those of the broker that wrote the log, as far as known: they decide what it had expired.
+        The answer covers the group and each offset in the log; with a topic only its offsets, with a partition only that one. `release`
+        and `retention_ms` are those of the broker that wrote the log, if known: they decide which offsets it expired.
 
         Raises:
-            RequestError: no such release; a retention that is no number of minutes; a partition without its topic.
+            RequestError: no such release; a retention that is not a number of minutes; a partition without its topic.
         """
         retention = retention_of(self._logs.profile(release), retention_ms, release)
         return history.why(self._logs, group, (topic, partition), retention, now_or_given_ms(now_ms))
 
     def memberships(self, groups: Collection[str] | None = None) -> Iterator[Membership]:
-        """The steps in the lives of these groups (default: all), in the order of the log, one at a time.
+        """Yield the steps of these groups (default: all), in the order of the log.
 
-        Topics that records name by id have their names where these logs know them anywhere, commits included.
+        Topics that records name by id get their names if any record of these logs has them, also commits.
         """
         return groups_over_time.memberships(self._logs, groups)
 
     def rebalances(self, groups: Collection[str] | None = None) -> pa.Table:
-        """The generations and epochs of these groups (default: all): when, why, who came and went, what moved, as `rebalances.REBALANCES`.
+        """The generations and epochs of these groups (default: all): time, reason, members that joined and left, moved partitions, as
+        `rebalances.REBALANCES`.
 
         Storms are added to `findings`.
 
         Raises:
-            RequestError: no group record of one of these groups; lists what is near by.
+            RequestError: no group record of one of these groups; lists similar names.
         """
         return groups_over_time.rebalances(self._logs, groups)
 
@@ -288,14 +287,14 @@ class OffsetsTopic:
         at_offset: AtOffset | None = None,
         at_time_ms: int | None = None,
     ) -> pa.Table:
-        """Who owned which partition when, as `ownership.OWNERS`; with a moment only what held then.
+        """Return the owner of each partition over time, as `ownership.OWNERS`; with a moment, only the owners at that moment.
 
-        `at_offset` is the last record offset that counts, by offsets partition or bare; `at_time_ms` a time of appends. `findings` gets
-        what makes the moment doubtful, and that it comes too early for an answer.
+        `at_offset` is the last record offset that counts, by offsets partition or one number; `at_time_ms` is a time of appends. `findings`
+        shows if the moment is doubtful, or too early for an answer.
 
         Raises:
-            RequestError: no group record of one of these groups, or no member ever owned a partition of this topic, which lists what is
-                near by; or a moment that this log cannot have.
+            RequestError: no group record of one of these groups, or no member ever owned a partition of this topic, which lists similar
+                names; or a moment that this log cannot have.
         """
         return groups_over_time.owners(self._logs, groups, topic, partition, self._logs.moment(at_offset, at_time_ms))
 
@@ -310,13 +309,13 @@ class OffsetsTopic:
         topics_file: PathOrUri | None = None,
         every: bool = False,
     ) -> AssignmentTables:
-        """Who was assigned what, who should have been, and which assignor explains it, for these groups (default: all with a member).
+        """Compare the assignments of these groups (default: all with a member) with the results of assignors.
 
         `expected` is the name of an assignor, or `auto` for every one; `release` that of the Java client that leads a classic group, or of
-        the coordinator of another. `topics_file` says how many partitions topics have, and their racks. `every` judges every assignment
-        that the log holds, not only the last one. Moments are as for `state`, of the append clock.
+        the coordinator of another. `topics_file` has the partition counts and racks of topics. `every` judges every assignment in
+        the log, not only the last one. Moments are as for `state`, of the append clock.
 
-        `findings` gets what makes the moment doubtful, and that it comes too early for an answer.
+        `findings` shows if the moment is doubtful, or too early for an answer.
 
         Raises:
             RequestError: no such assignor, release or group, or a moment that this log cannot have.
@@ -326,7 +325,7 @@ class OffsetsTopic:
             self._logs, groups, at, expected=expected, release=release, topics_file=topics_file, every=every
         )
 
-    # What an investigator asks
+    # Investigation
 
     @infrequent_gc()
     def diagnose(
@@ -337,13 +336,13 @@ class OffsetsTopic:
         groups: Collection[str] | None = None,
         topics_file: PathOrUri | None = None,
     ) -> Findings:
-        """What the detectors of these codes (default: all) find in these logs, the worst first.
+        """Return the findings of the detectors of these codes (default: all) in these logs, the worst first.
 
-        `inputs` are what is known besides the logs. A detector that cannot decide says so, with confidence `undecidable`: no finding means
-        that the detector looked and found nothing. What is damaged is in `findings` of this topic.
+        `inputs` are facts from outside the logs. A detector that cannot decide adds a finding with confidence `undecidable`: no finding
+        means that the detector ran and found no problem. Damage is in `findings` of this topic.
 
         Raises:
-            RequestError: no such code, or no record of one of these groups, which lists what is near by.
+            RequestError: no such code, or no record of one of these groups, which lists similar names.
         """
         return diagnosis.diagnose(self._logs, inputs, codes, groups, topics_file)
 
@@ -358,19 +357,21 @@ class OffsetsTopic:
         release: str | None = None,
         topics_file: PathOrUri | None = None,
     ) -> pa.Table:
-        """A group in plain sentences, as `explanation.page.EXPLANATION`: what it is, its state, members, rebalances and commits, findings,
-        what is missing, and what to look at next; each with the records that it rests on and how sure it is.
+        """Explain a group in plain sentences, as `explanation.page.EXPLANATION`.
+
+        The page has its identity, state, members, rebalances, commits, findings, missing records and next commands; each sentence has its
+        records as evidence and its confidence.
 
         The moment is that of `state`; default: the end. `retention_ms` is as for `expiry`.
 
         Raises:
-            RequestError: no such release or moment; no record of this group, which lists what is near by.
+            RequestError: no such release or moment; no record of this group, which lists similar names.
         """
         retention = retention_of(self._logs.profile(release), retention_ms, release)
         names, at = self._logs.topic_names(topics_file), self._logs.moment(at_offset, at_time_ms, clock)
         arguments = moment_arguments(at_offset, at_time_ms, clock)
-        asked = explaining.ExplanationRequest(group, at, arguments, retention)
-        return explaining.explain(self._logs, asked, names, self._places or ("PATH",))
+        request = explaining.ExplanationRequest(group, at, arguments, retention)
+        return explaining.explain(self._logs, request, names, self._places or ("PATH",))
 
     def reset_plan(
         self,
@@ -384,17 +385,20 @@ class OffsetsTopic:
         now_ms: int | None = None,
         release: str | None = None,
     ) -> ResetPlan:
-        """The plan that takes these groups back to where they were: at a moment, before a commit set their offsets back (`before_rewind`),
-        or before these were removed (`lost`), also where they began anew since. Its text is what
-        `kafka-consumer-groups.sh --reset-offsets --from-file` takes.
+        """Return a plan that resets these groups to earlier offsets.
 
-        `now_ms` is the commit timestamp of the plan's records (default: this moment). `reset_plan.plan_reset` says the rest.
+        The target is a moment, or the offsets before a commit set them back (`before_rewind`), or before they were removed (`lost`), even
+        if the group has committed again since. Its text is a file for `kafka-consumer-groups.sh --reset-offsets --from-file`.
+
+        `now_ms` is the commit timestamp of the plan's records (default: the present). See also `reset_plan.plan_reset`.
 
         Raises:
             RequestError: no group, or one that the log does not know; no moment, or more than one way to name it; no such release.
         """
         if not groups or [at_offset, at_time_ms, taken_back].count(None) != 2:
-            raise RequestError("a plan takes groups back to one moment", remedy="Name groups, and a time, an offset, a rewind or a loss")
+            raise RequestError(
+                "a plan needs groups and exactly one target", remedy="Name groups, and a time, an offset, a rewind or a loss"
+            )
         profile, to = self._logs.profile(release), self._logs.moment(at_offset, at_time_ms, clock) or taken_back
         assert to is not None
         return reset_plans.plan(self._logs, groups, to, profile, include_pending=include_pending, now_ms=now_or_given_ms(now_ms))

@@ -1,4 +1,4 @@
-"""Plans that take groups back to offsets they had."""
+"""Plans that reset groups to offsets that they had before."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def plan(
     include_pending: bool,
     now_ms: int,
 ) -> ResetPlan:
-    """The plan that takes these groups back to a moment, or to before their offsets were set back or removed.
+    """Return a plan that resets these groups to a moment, or to the offsets before they were set back or removed.
 
     Raises:
         RequestError: a group that has no record.

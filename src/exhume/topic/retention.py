@@ -1,4 +1,4 @@
-"""How long offsets are kept, and which moment is now."""
+"""The retention of offsets, and the present time."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from exhume.replay.reading import LoadInputs
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """The expiry rules of a release, and how long its brokers keep offsets.
+    """The expiry rules of a release, and the retention of its brokers.
 
-    `release` and `given_ms` are what was given; None where it is the default.
+    `release` and `given_ms` are those of the caller; None: the default.
     """
 
     profile: BrokerProfile
@@ -25,7 +25,7 @@ class Retention:
 
     @property
     def inputs(self) -> LoadInputs:
-        """What a load has to know of it."""
+        """The inputs of a load with this retention."""
         return LoadInputs(retention_minutes=self.retention_ms // MINUTE_MS)
 
 
@@ -33,7 +33,7 @@ def retention_of(profile: BrokerProfile, retention_ms: int | None, release: str 
     """This retention, or the default of the release.
 
     Raises:
-        RequestError: it is no number of minutes.
+        RequestError: it is not a number of minutes.
     """
     if retention_ms is None:
         return Retention(profile, profile.default_retention_minutes * MINUTE_MS, release)
@@ -43,5 +43,5 @@ def retention_of(profile: BrokerProfile, retention_ms: int | None, release: str 
 
 
 def now_or_given_ms(now_ms: int | None) -> int:
-    """This moment, unless one is given."""
+    """Return the given time, or the present."""
     return time.time_ns() // 1_000_000 if now_ms is None else now_ms

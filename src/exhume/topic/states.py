@@ -1,4 +1,4 @@
-"""What a coordinator holds after loading these logs, then and now; what it is about to remove; which releases load them at all."""
+"""The state of a coordinator at the end or at a moment, its next expiry, and the releases that can load the logs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from exhume.topic.retention import Retention
 
 
 class GradedState(Mapping[str, pa.Table]):
-    """The tables of a state by name; `findings`; and `completeness`, where it was graded how much the log still knows of the moment."""
+    """The tables of a state by name; `findings`; and `completeness` if the state was graded."""
 
     def __init__(self, state: CoordinatorState, completeness: pa.Table | None, findings: Findings) -> None:
         self.state = state
@@ -60,7 +60,7 @@ def load(logs: TopicLogs, request: LoadRequest, at: Moment | None) -> Coordinato
 
 
 def load_with_findings(logs: TopicLogs, options: LoadOptions, names: TopicNames) -> CoordinatorState:
-    """The state that this load gives. `findings` get those of the load and those of a look at every checksum."""
+    """Return the state of this load. Adds its findings, and those of all checksums, to `findings`."""
     fast = logs.fast_load()
     state = logs.load(replace(options, fast=fast, groups=selectable_groups(options.groups)), names)
     logs.look_for_damage(options.mode, fast)
@@ -71,10 +71,10 @@ def load_with_findings(logs: TopicLogs, options: LoadOptions, names: TopicNames)
 
 
 def load_graded(logs: TopicLogs, request: LoadRequest, at: Moment | None, *, grade_end: bool) -> GradedState:
-    """The same with its grades: those of a moment, and those of the end where they are wanted.
+    """Return the tables of the state with its grades: for a moment, and on request for the end.
 
     Raises:
-        RequestError: no such release; or a group that is not in the state, and of which the grades say that it was not there.
+        RequestError: no such release; or a group that is not in the state, and that did not exist by its grade.
     """
     state = load(logs, request, at)
     completeness = grade_groups(logs.reader(), state) if at is not None or grade_end else None
@@ -88,14 +88,14 @@ def load_graded(logs: TopicLogs, request: LoadRequest, at: Moment | None, *, gra
     try:
         refuse_unknown_groups(unknown, state)
     except RequestError:
-        # What is near by is known to a load of all groups.
+        # Only a load of all groups knows similar names.
         refuse_unknown_groups(unknown, load(logs, replace(request, groups=None), at))
         raise
     return GradedState(state, completeness, logs.findings)
 
 
 def diff(logs: TopicLogs, earlier: Moment | None, later: Moment | None, request: LoadRequest) -> pa.Table:
-    """What differs between these moments, as `diff.DIFF`.
+    """Return the differences between these moments, as `diff.DIFF`.
 
     Raises:
         RequestError: no such release; no earlier moment, one after the later one, or a group of neither moment.
@@ -103,11 +103,11 @@ def diff(logs: TopicLogs, earlier: Moment | None, later: Moment | None, request:
     names, options = logs.topic_names(request.topics_file), request.options()
     logs.findings.extend(newer_release_findings([request.release]))
     if earlier is None:
-        raise RequestError("a difference from which moment on?", remedy="Name a record offset or a time to begin with")
+        raise RequestError("a difference needs an earlier moment", remedy="Name its record offset or its time")
     refuse_wrong_order(earlier, later)
     fast = logs.fast_load()
     whole = replace(options, groups=None, fast=fast)
-    # The later one first: it knows every topic name that the earlier one knows, and a name that is learned is no difference.
+    # The later one first: it knows every topic name of the earlier one, and a learned name is not a difference.
     after, before = (logs.load(replace(whole, at=at), names) for at in (later, earlier))
     logs.look_for_damage(options.mode, fast)
     logs.findings.extend([*before.findings, *after.findings])
@@ -118,10 +118,10 @@ def diff(logs: TopicLogs, earlier: Moment | None, later: Moment | None, request:
 
 
 def diff_with(logs: TopicLogs, other: TopicLogs, request: LoadRequest) -> pa.Table:
-    """What differs between the ends of these logs and of the others, as `diff.DIFF`; `findings` get those of both.
+    """Return the differences between the ends of these logs and of the others, as `diff.DIFF`. Adds the findings of both.
 
     Raises:
-        RequestError: no such release, or a group that neither of the two has.
+        RequestError: no such release, or a group that neither copy has.
     """
     here, there = (load(each, request, None) for each in (logs, other))
     refuse_unknown_groups(request.groups or (), here, there)
@@ -130,13 +130,13 @@ def diff_with(logs: TopicLogs, other: TopicLogs, request: LoadRequest) -> pa.Tab
 
 
 def load_check(logs: TopicLogs, releases: Collection[str] | None, stop: Stop | None) -> pa.Table:
-    """What each of these releases (default: the newest of every span) would make of these logs, as `load_check.LOAD_CHECK`."""
+    """Return the result of a load by each of these releases (default: the newest of each span), as `load_check.LOAD_CHECK`."""
     logs.findings.extend(newer_release_findings(releases or ()))
     return check_loads(logs.evidence.log_directories, list(releases or newest_of_each_line()), stop=stop, fast=logs.fast_load())
 
 
 def expiry(logs: TopicLogs, retention: Retention, now_ms: int, groups: Collection[str] | None) -> Expiry:
-    """What expiry passes remove of all that is in memory after a strict load, if the next one runs at `now_ms`.
+    """Return what the expiry task removes from the memory after a strict load, if it next runs at `now_ms`.
 
     Raises:
         RequestError: a group that is not in memory.

@@ -87,9 +87,9 @@ def test_an_interrupt_ends_jobs_and_leaves_nothing_behind(java17: None, tmp_path
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        (["--tables", "offsets,owners", "--at-time", "0"], "owners at a moment"),
-        (["--tables", "findings", "--at-time", "0", "--retention", "7d"], "detectors at a moment"),
-        (["--code", "IC-02"], "detectors are told something, and do not run"),
+        (["--tables", "offsets,owners", "--at-time", "0"], "owners cannot be exported at a moment"),
+        (["--tables", "findings", "--at-time", "0", "--retention", "7d"], "detectors cannot run at a moment"),
+        (["--code", "IC-02"], "there are inputs or codes for detectors, but no detector runs"),
         (["--tables", "findings", "--code", "IC-99"], "no detector has the code"),
     ],
     ids=["owners", "detectors at a moment", "no detectors", "no such detector"],

@@ -353,7 +353,7 @@ def test_sql_over_a_view(source: SparkSession, log: Path) -> None:
 def test_a_place_without_evidence_fails_with_its_reason(source: SparkSession, tmp_path: Path) -> None:
     from pyspark.errors import PySparkException
 
-    with pytest.raises(PySparkException, match="no partition of __consumer_offsets is here"):
+    with pytest.raises(PySparkException, match="no partition of __consumer_offsets found"):
         read(source, "records", str(tmp_path)).count()
 
 
@@ -361,10 +361,10 @@ def test_a_place_without_evidence_fails_with_its_reason(source: SparkSession, tm
     ("options", "said"),
     [
         ({"kind": "nonsense", "path": "x"}, "Choose one of"),
-        ({"kind": "offset_commits"}, "read from where"),
+        ({"kind": "offset_commits"}, "the data source needs a path"),
         ({"path": "x", "colour": "red"}, "no option 'colour'"),
         ({"path": "x", "verify": "perhaps"}, "It takes `true` or `false`"),
-        ({"path": "x", "from_time": "yesterday"}, "is no moment"),
+        ({"path": "x", "from_time": "yesterday"}, "is not a moment"),
         ({"path": "x", "kind": "batches", "groups": "g"}, "the kind batches takes no groups"),
         ({"path": "x", "kind": "offset_commit", "types": "1"}, "takes no types"),
         ({"path": "x", "replicas": "some"}, "`all` or `pick`"),

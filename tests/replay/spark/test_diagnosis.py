@@ -99,7 +99,7 @@ def test_the_table_of_a_batch_has_them_beside_those_of_the_load(spark: SparkSess
     assert json.loads((tmp_path / "out" / "manifest.json").read_text())["detectors"] == "run"
 
 
-@pytest.mark.parametrize(("tables", "at_time_ms", "why"), [(["findings"], 1 << 42, "at a moment"), (["loads"], None, "not asked for")])
+@pytest.mark.parametrize(("tables", "at_time_ms", "why"), [(["findings"], 1 << 42, "at a moment"), (["loads"], None, "not requested")])
 def test_without_detectors_the_table_of_a_batch_has_what_loading_told(
     spark: SparkSession, tmp_path: Path, tables: list[str], at_time_ms: int | None, why: str
 ) -> None:

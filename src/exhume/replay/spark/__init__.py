@@ -1,1 +1,1 @@
-"""Loading and reading on Apache Spark: the only room that knows PySpark."""
+"""Loading and reading on Apache Spark: the only folder that imports PySpark."""

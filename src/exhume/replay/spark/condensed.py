@@ -28,11 +28,11 @@ from exhume.replay.spark.tasks import BATCH_CHUNKS, CHUNK_BYTES
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: A log by its number, then its facts and its rest, each in chunks. Rows that travel together are counted, not weighed.
+#: A log by its number, then its facts and its rest, each in chunks. Spark limits the number of rows in a batch, not their bytes.
 _ROWS = pa.schema([("unit", pa.int32()), ("part", pa.int32()), ("chunk", pa.int32()), ("content", pa.binary())])
 _FACTS, _REST = range(2)
 
-#: Facts and rest of a log; None where there is nothing to say.
+#: Facts and rest of a log; None if the log has none.
 Condense = Callable[[SegmentReader], tuple[Any, Any] | None]
 
 
@@ -49,7 +49,7 @@ class OneLog:
         return [partition for directory in self.directories for partition in directory.partitions]
 
     def reader(self, findings: Findings) -> SegmentReader:
-        """One pass over it."""
+        """A reader of this log."""
         return SegmentReader(Evidence([*self.directories], Findings()), self.options, findings)
 
 
@@ -60,9 +60,9 @@ class CondensedLogs:
     spark: SparkSession
     logs: Sequence[OneLog]
     condense: Condense
-    #: By the number of the log, ascending; logs of which there is nothing to say are left out.
+    #: By the number of the log, ascending; logs without facts are left out.
     facts: dict[int, Any] = field(default_factory=dict, init=False)
-    #: What reading the logs met, log by log.
+    #: The findings of reading the logs, log by log.
     damage: Findings = field(default_factory=Findings, init=False)
     _rows: DataFrame | None = field(default=None, init=False)
 
@@ -78,18 +78,18 @@ class CondensedLogs:
                 self.facts[number] = facts
 
     def each(self, look: Callable[[int, Any], Iterator[pa.RecordBatch]], schema: pa.Schema) -> DataFrame:
-        """The rows that `look` has of each log: it is given its number and its rest."""
+        """The rows that `look` makes from the number and the rest of each log."""
         return self._looked(self._rest(), partial(_each, look), schema)
 
     def together(self, look: Callable[[Iterator[tuple[int, Any]]], Iterator[pa.RecordBatch]], schema: pa.Schema) -> DataFrame:
-        """The rows that `look` has of all logs, in one task: it is given their numbers and rests, in order."""
+        """The rows that `look` makes in one task from the numbers and rests of all logs, in order."""
         rows = self._rest()
         return self._looked(
             rows if rows is None else rows.repartition(1).sortWithinPartitions("unit", "chunk"), partial(_all, look), schema
         )
 
     def close(self) -> None:
-        """Let go of what executors keep."""
+        """Release the data that executors keep."""
         if self._rows is not None:
             self._rows.unpersist()
 
@@ -100,7 +100,7 @@ class CondensedLogs:
         from pyspark.sql.pandas.types import from_arrow_schema
 
         if rows is None:
-            # A look at nothing may still have something to say.
+            # `look` can make rows without any log.
             return self.spark.createDataFrame(pa.Table.from_batches(look(iter(())), schema=schema))
         return rows.mapInArrow(look, from_arrow_schema(schema))
 

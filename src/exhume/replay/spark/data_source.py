@@ -34,7 +34,7 @@ class TaskPartition(InputPartition):
 
 
 class OffsetsTopicReader(DataSourceReader):
-    """Reads rows of one kind. Filters are those of the options; Spark filters what comes of it."""
+    """Reads rows of one kind. Filters are those of the options; Spark filters the rows again."""
 
     def __init__(self, options: SourceOptions, schema: pa.Schema) -> None:
         self._options = options
@@ -47,7 +47,7 @@ class OffsetsTopicReader(DataSourceReader):
         return [TaskPartition(task) for task in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        # Spark makes a partition without a task where there is none to read.
+        # Spark makes a partition without a task if there is no file to read.
         if isinstance(partition, TaskPartition):
             for batch in read_task(partition.task, self._options, self._pushed.wanted):
                 if batch.num_rows:
@@ -91,7 +91,7 @@ class FilteringSource(OffsetsTopicSource):
 
 
 def register(spark: SparkSession) -> None:
-    """Make the format known to this session; with pushed filters where `spark.sql.python.filterPushdown.enabled` is true by now."""
+    """Make the format known to this session; with pushed filters if `spark.sql.python.filterPushdown.enabled` is true now."""
     can_push = hasattr(DataSourceReader, "pushFilters") and str(spark.conf.get(_PUSHDOWN, "false")).lower() == "true"
     spark.dataSource.register(FilteringSource if can_push else OffsetsTopicSource)
 
@@ -110,7 +110,7 @@ def _chosen_columns(kind: str, schema: StructType) -> pa.Schema:
 
 
 def _condition(each: Filter) -> Condition | None:
-    """This filter in plain words, None for those that the reader has no use for."""
+    """Return this filter as a condition, None if the reader cannot use it."""
     from pyspark.sql import datasource
 
     column: Any = getattr(each, "attribute", None)

@@ -1,4 +1,4 @@
-"""The completeness of a past state: a table about each log that reads its bytes again, beside its load."""
+"""The completeness of a past state: a table about each log, which needs its bytes once more besides its load."""
 
 from __future__ import annotations
 

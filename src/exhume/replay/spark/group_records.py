@@ -1,6 +1,6 @@
-"""Tables made of the records of each group: one group's records are brought to one place, in the order of the log.
+"""Tables made of the records of each group: one task gets all records of a group, in the order of the log.
 
-What a function has to know besides (how far each log reaches, names of topics) is small. It is collected first, and goes to every task.
+The other inputs (spans of logs, names of topics) are small. The driver collects them first and sends them to every task.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _KEY = ("replica", "offsets_partition", "group")
 
 @dataclass(frozen=True, slots=True)
 class RecordTable:
-    """A table of this schema; `make` is given the records of one group in one log in its order, names of topics, and spans of logs."""
+    """A table of this schema; `make` takes the records of one group in one log in its order, names of topics, and spans of logs."""
 
     schema: pa.Schema
     make: Callable[[Iterable[pa.RecordBatch], TopicNames, Spans], pa.Table]
@@ -83,7 +83,7 @@ class GroupRecords:
         numbers = self.spark.range(0, len(self._tasks), 1, min(len(self._tasks), 1024))
         rows = numbers.mapInArrow(partial(_records, self._tasks, self.options, wanted), from_arrow_schema(_ORDERED))
 
-        # PySpark looks for hints, which a partial function has none of.
+        # PySpark reads type hints, and a partial function has none.
         def made(its_rows: pa.Table) -> pa.Table:
             return _made(table, names, spans, its_rows)
 
@@ -123,7 +123,7 @@ def _about(
 def _records(
     tasks: Sequence[Task], options: SourceOptions, wanted: RecordFilter, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """The records with what brings them back in order: the number of their task, and of their row in it."""
+    """The records with the two numbers that restore their order: the task, and the row in it."""
     for number in (number for batch in batches for number in batch.column(0).to_pylist()):
         done = 0
         for found in read_task(tasks[number], options, wanted):
@@ -138,7 +138,7 @@ def _records(
 
 @lru_cache(maxsize=16_384)
 def _group_of(key: bytes | None) -> str | None:
-    """The group that this key names; None where it cannot be read."""
+    """The group that this key names; None if it cannot be read."""
     group = None if key is None else decode_record(key, None).key.get("group")
     return group if isinstance(group, str) else None
 

@@ -1,4 +1,4 @@
-"""Tables about each group by itself, made on the executor that has its rows.
+"""Tables about one group at a time, made on the executor that has its rows.
 
 A function from a state to a table can run on the state of one group at a time, if its rows depend on that group alone. So groups are
 handled in parallel, and no task needs the whole state.
@@ -25,7 +25,7 @@ _REPLICA, _GROUP = "its_replica", "its_group"
 
 @dataclass(frozen=True, slots=True)
 class GroupTable:
-    """A table of this schema, made of the state tables named in `needs`; the state that `make` is given has one group of one replica."""
+    """A table of this schema, made of the state tables named in `needs`; `make` takes the state of one group of one replica."""
 
     schema: pa.Schema
     needs: tuple[str, ...]
@@ -33,7 +33,7 @@ class GroupTable:
 
 
 def apply_to_groups(rows: DataFrame, table: GroupTable, release: str, mode: str) -> DataFrame:
-    """The rows of this table for all groups; `rows` are those of `wide`, the number of the moment stays in front."""
+    """The rows of this table for all groups; `rows` are those of `wide`, the number of the moment stays the first column."""
     from pyspark.sql import functions
     from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -47,7 +47,7 @@ def apply_to_groups(rows: DataFrame, table: GroupTable, release: str, mode: str)
     )
     schema = from_arrow_schema(pa.schema([(MOMENT, pa.int32()), *plain_schema(table.schema)]))
 
-    # PySpark looks for hints, which a partial function has none of.
+    # PySpark reads type hints, and a partial function has none.
     def made(its_rows: pa.Table) -> pa.Table:
         return _made(table, release, mode, its_rows)
 

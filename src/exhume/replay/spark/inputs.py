@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 
 class InputRow(OfLog):
-    """A row for each segment file. `crc_verdict` is `ok`, `mismatch` (`bad_batches` says how many), or `damaged` where there are bytes of
-    no batch; `unreadable` where the file cannot be read, `not_read` where it is no part of the log.
+    """A row for each segment file. `crc_verdict` is `ok`, `mismatch` (`bad_batches` is the number), or `damaged` if some bytes are part
+    of no batch; `unreadable` if the file cannot be read, `not_read` if it is not part of the log.
     """
 
     path: str
@@ -118,7 +118,7 @@ class _Counted:
         self.last = last
 
     def scan(self, buffer: memoryview) -> int:
-        """Count batches of format 2 and plain messages up to anything else, which begins at the byte that comes back."""
+        """Count batches of format 2 and plain messages; return the byte at which anything else begins."""
         import numpy as np
 
         from exhume.codecs.kernels import scan

@@ -1,4 +1,4 @@
-"""The kinds of rows that the data source has, each with its Arrow schema; `for_spark` is that schema as Spark can carry it."""
+"""The kinds of rows that the data source has, each with its Arrow schema; `for_spark` is that schema in types of Spark."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from exhume.codecs import schemas
 from exhume.codecs.decoded_tables import DUMP
 from exhume.errors import RequestError
 
-#: One row per piece of work: a segment or a part of it, what was fetched of it from elsewhere (0 on this machine), and how many rows of the
-#: kind `of` came of it.
+#: One row per segment or part of one: the bytes fetched for it (0 for local files), and the number of rows of the kind `of`.
 READS = pa.schema(
     [
         ("replica", pa.string()),
@@ -31,7 +30,7 @@ _ALIASES = {"offset_commits": "offset_commit"}
 
 
 def filtered_kinds() -> Mapping[str, pa.Schema]:
-    """The kinds with a row for each record: all conditions on records hold for them."""
+    """The kinds with a row for each record: all conditions on records apply to them."""
     return {"records": schemas.RECORDS, "dump": DUMP, **schemas.decoded(), "end_txn_markers": schemas.END_TXN_MARKERS}
 
 
@@ -45,7 +44,7 @@ def kind_named(name: str) -> str:
     """The kind of this name.
 
     Raises:
-        RequestError: there is none; names those near by.
+        RequestError: no such kind; lists similar names.
     """
     kind = _ALIASES.get(name, name)
     known = kinds()

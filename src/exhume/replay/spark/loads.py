@@ -1,7 +1,7 @@
-"""The load of many logs as Spark jobs: which log goes which way, and what came of it.
+"""The load of many logs as Spark jobs: the way of each log, and the result.
 
-A log is folded in stretches first. Where that does not do, stretches are reduced, and what is left is loaded record by record; where that
-does not do either, one task loads the log whole. Whichever way a log went, its rows are those that a load of it in one process gives.
+A log is folded in stretches first. If that is not possible, stretches are reduced, and the remaining records are loaded one by one. If that
+is not possible either, one task loads the whole log. All ways give the rows of a load in one process.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class LoadedLogs:
         return _problems(self.rows)
 
     def unpersist(self) -> None:
-        """Let the rows go."""
+        """Release the rows."""
         for frame in self._kept:
             frame.unpersist()
 
@@ -92,7 +92,7 @@ class _Loading:
         self._directory_of = {log.number: directory for directory, log in logs}
         self._cores = parallelism(spark)
         self._seed = secrets.randbits(62)
-        #: How each log is loaded next, or was at last; where its rows are.
+        #: The way in which each log is loaded next, or was loaded last.
         self._ways: dict[int, Way] = {log.number: self._first_way(log) for _, log in logs}
         self._frame_of: dict[int, int] = {}
         self._frames: list[DataFrame] = []
@@ -131,7 +131,7 @@ class _Loading:
         return "reduce" if way == "fold" and is_plain else "whole"
 
     def _refuse(self, refused: Mapping[int, LoadProblem]) -> list[int]:
-        """Every log of the directories that a broker does not start on, with the problem of the first of them that is refused."""
+        """Refuse every log of the directories on which a broker does not start, with the problem of the first refused log."""
         problems: dict[int, LoadProblem] = {}
         for number in sorted(refused):
             problems.setdefault(self._directory_of[number], refused[number])
@@ -179,12 +179,12 @@ class _Loading:
         return tasks
 
     def _work(self, log: Log, way: Way, most_bytes: int) -> list[tuple[Work, int]]:
-        """All that is to be done for a log in the first stage, each with the bytes that it reads."""
+        """The work for a log in the first stage, each with the bytes that it reads."""
         served = served_files(log.partition)
         work: list[tuple[Work, int]] = []
         if way in ("fold", "reduce"):
             sizes = [file.size_bytes for file in served]
-            # What is reduced is read as a broker reads it, segment by segment.
+            # A reduction reads a log as a broker does, segment by segment.
             stretches = (
                 plan_stretches(sizes, most_bytes) if way == "fold" else [Stretch(number, number + 1) for number in range(len(sizes))]
             )
@@ -193,7 +193,7 @@ class _Loading:
                 work.append((Work(log.number, way, number, stretch), min(size, most_bytes)))
         else:
             work.append((Work(log.number, way, problem=self._problems.get(log.number)), 0))
-        # A fold says nothing of segments that it folded, since there is nothing to say.
+        # Segments that a fold has read whole have no findings.
         looked_at = {file.path for file in served} if way == "fold" else set()
         for place, segment in enumerate(log.partition.segments):
             if segment.is_read and segment.path not in looked_at:
@@ -201,7 +201,7 @@ class _Loading:
         return work
 
     def _rows(self) -> DataFrame:
-        """The rows that count: each log's from the job that loaded it at last."""
+        """The final rows of each log: those of the last job that loaded it."""
         parts: list[DataFrame] = []
         for index, frame in enumerate(self._frames):
             outdated = [number for number, last in self._frame_of.items() if last != index]

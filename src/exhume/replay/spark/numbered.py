@@ -1,4 +1,4 @@
-"""Jobs over things that have numbers, one task for each, and rows that have places."""
+"""Jobs with one numbered task each, and rows with places."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Look = Callable[[int], Iterator[pa.RecordBatch]]
 
 
 def for_each_number(spark: SparkSession, count: int, look: Look, schema: pa.Schema) -> DataFrame:
-    """The rows that `look` has for each of these numbers, from 0; there is at least one. A task takes one."""
+    """The rows that `look` makes for each number from 0; at least one number. One task per number."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     return spark.range(0, count, 1, count).mapInArrow(partial(_rows, look), from_arrow_schema(schema))

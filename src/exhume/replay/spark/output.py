@@ -1,4 +1,4 @@
-"""A directory of Parquet tables that is there whole or as it was before: written aside, then put in its place.
+"""A directory of Parquet tables that is replaced as a whole: written to another directory, then renamed.
 
 An interrupt waits for the end of each call that writes, so that nothing is written after `abandon`.
 
@@ -25,7 +25,7 @@ MANIFEST = "manifest.json"
 
 @dataclass(slots=True)
 class OutputDirectory:
-    """The directory `path`, and what is written for it: `write` each table, then `finish`, or `abandon` it."""
+    """The directory `path` and its new content: `write` each table, then `finish`, or `abandon` it."""
 
     spark: SparkSession
     path: str
@@ -39,16 +39,16 @@ class OutputDirectory:
         self._aside = f"{name}.{secrets.token_hex(4)}.unfinished"
 
     def write(self, name: str, frame: DataFrame) -> None:
-        """Write a table to `NAME/offsets_partition=N/`, to `NAME/` where it has no such column, or no row: then a file has its columns."""
+        """Write a table to `NAME/offsets_partition=N/`, to `NAME/` if it has no such column or no row: then one file has its columns."""
         run_whole(self._context(), lambda: self._write(f"{self._aside}/{name}", frame))
 
     def finish(self, manifest: Mapping[str, Any]) -> None:
-        """Write the manifest, and put everything in its place; what was there goes."""
+        """Write the manifest, and replace the old directory by the new one."""
         content = json.dumps(manifest, indent=2, ensure_ascii=False, default=str) + "\n"
         run_whole(self._context(), lambda: self._finish(content))
 
     def abandon(self) -> None:
-        """Take away what was written so far."""
+        """Delete the files written so far."""
         run_whole(self._context(), lambda: self._delete(self._aside))
 
     def _write(self, path: str, frame: DataFrame) -> None:
@@ -72,7 +72,7 @@ class OutputDirectory:
         self._delete(_before(name))
 
     def _recover(self, name: str) -> None:
-        """Undo half of an exchange, which a killed run may have left; take away what else it left."""
+        """Undo a half-finished exchange of a killed run, and delete its other files."""
         if self._exists(_before(name)):
             if self._exists(name):
                 self._delete(_before(name))

@@ -54,7 +54,7 @@ def find_evidence(options: SourceOptions) -> Evidence:
 
 
 def plan(evidence: Evidence, options: SourceOptions, pushed: Pushed) -> list[Task]:
-    """The tasks that read this evidence; none of them is empty but for findings of the search."""
+    """The tasks that read this evidence; only a task with findings of the search may have no segment."""
     parts = list(_whole_segments(evidence, options, pushed))
     total_bytes = sum(part.size_bytes for part in parts)
     read_options = replace(options.read, least_compiled_bytes=least_compiled_bytes(total_bytes), threads=1)
@@ -68,7 +68,7 @@ def plan(evidence: Evidence, options: SourceOptions, pushed: Pushed) -> list[Tas
 
 
 def least_compiled_bytes(total_bytes: int) -> int | None:
-    """From which size on a task reads by kernels, where a job reads so many bytes: what it takes to compile them counts for the job."""
+    """Return the smallest size that a task reads with kernels, by the bytes of the whole job: the job compiles them once."""
     return WORTH_KERNELS_BYTES if total_bytes >= WORTH_COMPILING_BYTES else None
 
 
@@ -78,21 +78,23 @@ def _whole_segments(evidence: Evidence, options: SourceOptions, pushed: Pushed) 
             continue
         if options.of in _WHOLE_SEGMENTS:
             for segment in partition.segments:
-                yield SegmentPart(partition=_around(partition, segment), segment=segment)
+                yield SegmentPart(partition=_with_next_segment(partition, segment), segment=segment)
             continue
-        behind = {
+        next_bases = {
             segment.path: base for _, segment, base in SegmentReader(evidence_of([partition]), ReadOptions(), evidence.findings).segments()
         }
         for segment in partition.segments:
-            if segment.is_read and _can_hold(segment, behind[segment.path], pushed.wanted):
-                yield from _parts(SegmentPart(partition=_around(partition, segment), segment=segment), options.bytes_per_partition)
+            if segment.is_read and _can_hold(segment, next_bases[segment.path], pushed.wanted):
+                yield from _parts(
+                    SegmentPart(partition=_with_next_segment(partition, segment), segment=segment), options.bytes_per_partition
+                )
 
 
-def _can_hold(segment: SegmentFile, behind: int | None, wanted: RecordFilter) -> bool:
+def _can_hold(segment: SegmentFile, next_base: int | None, wanted: RecordFilter) -> bool:
     """False if the names of this segment and of the next show that all its offsets are outside the wanted range."""
     if wanted.to_offset is not None and segment.base_offset > wanted.to_offset:
         return False
-    return not (wanted.from_offset is not None and behind is not None and behind <= wanted.from_offset)
+    return not (wanted.from_offset is not None and next_base is not None and next_base <= wanted.from_offset)
 
 
 def _parts(part: SegmentPart, wanted_bytes: int) -> Iterator[SegmentPart]:
@@ -120,20 +122,20 @@ def _packed(parts: Sequence[SegmentPart], wanted_bytes: int) -> Iterator[list[Se
         yield pack
 
 
-def _around(partition: PartitionDirectory, segment: SegmentFile) -> PartitionDirectory:
-    """The partition with this segment and the one that ends it only: all that a task has to know."""
-    behind = (
+def _with_next_segment(partition: PartitionDirectory, segment: SegmentFile) -> PartitionDirectory:
+    """Return the partition with only this segment and the next one, which limits its offsets: a task needs no more."""
+    later = (
         other
         for other in partition.segments
         if segment.is_read and other.is_read and other.origin == "log" and other.base_offset > segment.base_offset
     )
-    following = next(behind, None)
+    following = next(later, None)
     segments = [segment] if following is None else [segment, following]
     return replace(partition, segments=segments, snapshots=[], side_files=[], leader_epochs=[])
 
 
 def evidence_of(partitions: list[PartitionDirectory]) -> Evidence:
-    """Evidence of nothing but these partitions."""
+    """Evidence with only these partitions."""
     return Evidence([LogDirectory(path="", replica="", partitions=partitions)], Findings())
 
 

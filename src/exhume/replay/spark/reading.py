@@ -24,10 +24,10 @@ from exhume.replay.spark.source_options import SourceOptions
 
 
 def read_task(task: Task, options: SourceOptions, wanted: RecordFilter) -> Iterator[pa.RecordBatch]:
-    """The rows of this task. Damage gives findings, where the kind is `findings`, and never an error.
+    """The rows of this task. Damage never raises an error; for the kind `findings` it gives findings.
 
     Raises:
-        EvidenceError: a file cannot be read at all: it is gone, or the connection breaks.
+        EvidenceError: a file cannot be read: it was deleted, or the connection breaks.
     """
     findings = Findings(task.findings)
     total_bytes = sum(part.size_bytes for part in task.parts)
@@ -71,13 +71,15 @@ class _Reading:
             case "segments":
                 return self._segments()
             case "findings":
-                # Every record is read; no row comes of it but what there is to say.
+                # Read every record for its findings; the rows are not needed.
                 return (batch.slice(0, 0) for batch in record_batches(self.reader, RecordFilter()))
             case name:
                 return decoded_batches(name, self.reader, self.wanted)
 
     def _segments(self) -> Iterator[pa.RecordBatch]:
-        spans = {id(segment): span_of(self.reader, partition, segment, behind) for partition, segment, behind in self.reader.segments()}
+        spans = {
+            id(segment): span_of(self.reader, partition, segment, next_base) for partition, segment, next_base in self.reader.segments()
+        }
         only = replace(self.partition, segments=[self.segment])
         yield from batches_of(schemas.SEGMENTS, segment_rows([only], spans, self.reader.findings))
 

@@ -1,4 +1,4 @@
-"""What a Spark job loads."""
+"""The request for a load on Spark."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from exhume.replay.load_request import LoadRequest
 from exhume.replay.moment import Moment
 
 MEGABYTE = 1 << 20
-#: Smaller logs are loaded whole: a task has them in memory before another one had their messages.
+#: Smaller logs are loaded whole: a task loads them faster than it gets messages about their stretches.
 WORTH_STRETCHES_BYTES = 4 * MEGABYTE
 
 
@@ -18,8 +18,8 @@ WORTH_STRETCHES_BYTES = 4 * MEGABYTE
 class Request:
     """A load at one moment, or at several in the order of time (None: the end), and the `tables` of the state that are wanted.
 
-    Logs of `least_bytes` and more are loaded in stretches of about `stretch_bytes`; None: by what there is to read, and cores to do it.
-    `read` travels to executors, so that it has no progress to report to.
+    Logs of `least_bytes` and more are loaded in stretches of about `stretch_bytes`; None: from the size of the logs and the number of
+    cores. `read` goes to executors, so it has no progress function.
     """
 
     load: LoadRequest = field(default_factory=LoadRequest)

@@ -1,4 +1,4 @@
-"""A Spark session for a command, with a word on what is missing where there is none to be had."""
+"""A Spark session for a command, or an error that names the missing part."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def open_session(name: str, master: str | None = None) -> SparkSession:
-    """The session that is there, as under `spark-submit`, or a new one with this master.
+    """Return the active session, as under `spark-submit`, or a new one with this master.
 
     Raises:
         RequestError: PySpark or Java is missing, or Spark does not start.
@@ -30,7 +30,7 @@ def open_session(name: str, master: str | None = None) -> SparkSession:
     if not is_submitted and not _has_java():
         raise RequestError("Spark needs Java 17 or later, and no java is here", remedy="Install one, or set JAVA_HOME")
     if not is_submitted:
-        # Python workers on this machine run what this process runs.
+        # Python workers on this machine use the interpreter of this process.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(name)
     if master is not None:

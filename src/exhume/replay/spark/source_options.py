@@ -1,4 +1,4 @@
-"""The options of the data source: what `.option(name, value)` takes, as values. Spark hands options over as texts, in any case."""
+"""The options of the data source: the arguments of `.option(name, value)` as values. Spark passes them as texts, in any case."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class _Option:
     means: str
 
 
-#: Every option but `kind`, `path` and those of the file system: how it is read, what it takes, what it means.
+#: Every option except `kind`, `path` and those of the file system: its parser, its values, its meaning.
 OPTIONS: Mapping[str, _Option] = {
     "groups": _Option(_texts, "names", "only records of these groups"),
     "topics": _Option(_texts, "names", "only commits for these topics"),
@@ -68,7 +68,7 @@ OPTIONS: Mapping[str, _Option] = {
     "to_time": _Option(parse_moment, "moment", "up to and with this moment"),
     "offsets_partitions": _Option(_numbers, "numbers", "only these partitions of `__consumer_offsets`; others are not opened"),
     "replicas": _Option(
-        _rule, "`all` or `pick`", "a partition that lies in several log directories: read all (default), or the one that reaches furthest"
+        _rule, "`all` or `pick`", "a partition that is in several log directories: read all (default), or the one with the last records"
     ),
     "include": _Option(_texts, "names", "leftovers to read too: `deleted`, `swap`, `cleaned`, `delete`, `future`, `stray`"),
     "verify": _Option(_truth, "`true` or `false`", "check the checksum of every batch (default: true)"),
@@ -81,7 +81,7 @@ OPTIONS: Mapping[str, _Option] = {
     ),
     "temp_dir": _Option(str, "directory", "where executors keep what they fetch (default: `TMPDIR` there)"),
 }
-#: Those that only kinds with a row for each record take.
+#: The options that only kinds with a row for each record take.
 RECORD_OPTIONS = ("groups", "topics", "partitions", "types", "from_offset", "to_offset", "from_time", "to_time")
 
 
@@ -106,7 +106,7 @@ def read_options(options: Mapping[str, str]) -> SourceOptions:
     """The options of a reader.
 
     Raises:
-        RequestError: an option that there is not, or that the kind does not take; a value that cannot be; no place.
+        RequestError: an unknown option, or one that the kind does not take; an invalid value; no place.
     """
     given = {name.lower(): text for name, text in options.items()}
     kind = kind_named(given.pop("kind", "records"))
@@ -160,5 +160,5 @@ def _value(name: str, text: str) -> Any:
 def _places(path: str | None, paths: str | None) -> tuple[str, ...]:
     places = tuple(json.loads(paths)) if paths else (path,) if path else ()
     if not places:
-        raise RequestError("read from where?", remedy='Write .load("s3://bucket/prefix"), or .load([…]) for several places')
+        raise RequestError("the data source needs a path", remedy='Write .load("s3://bucket/prefix"), or .load([…]) for several places')
     return places

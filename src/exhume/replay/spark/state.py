@@ -33,8 +33,8 @@ AT_TIME = "at_time_ms"
 class StateFrames(Mapping[str, "DataFrame"]):
     """The state tables by name, with the columns of `state_tables.SCHEMAS`, and `findings` with those of `findings.SCHEMA`; JSON is text.
 
-    States at several moments have a column `at_time_ms` in front. Rows have no order. They are kept by the executors until the state is
-    closed: use it in a `with` statement, or `close` it. `ways` says how each log was loaded, by its place among all.
+    States at several moments have a first column `at_time_ms`. Rows have no order. Executors keep them until the state is closed: use it in
+    a `with` statement, or `close` it. `ways` has the way in which each log was loaded, by its number.
     """
 
     def __init__(
@@ -83,21 +83,21 @@ class StateFrames(Mapping[str, "DataFrame"]):
         self.close()
 
     def close(self) -> None:
-        """Let go of what the executors keep."""
+        """Release the rows that executors keep."""
         self._loaded.unpersist()
 
     @property
     def has_damage(self) -> bool:
-        """True where a finding makes the answer partial."""
+        """Return True if a finding makes the answer partial."""
         return bool(self._loaded.damage) or self._findings.has_damage
 
     def refuse_damage(self) -> None:
-        """Raises `EvidenceError` where a finding makes the answer partial."""
+        """Raise `EvidenceError` if a finding makes the answer partial."""
         if self.has_damage:
             raise EvidenceError("the evidence is damaged, and the answer partial", remedy="The table `findings` says where")
 
     def outcomes(self) -> dict[str, int]:
-        """How many loads ended in which way, by the name of the outcome."""
+        """The number of loads by their outcome."""
         return {row["outcome"]: row["count"] for row in self["loads"].groupBy("outcome").count().sort("outcome").collect()}
 
     def of_groups(self, table: GroupTable) -> DataFrame:
@@ -115,7 +115,7 @@ class StateFrames(Mapping[str, "DataFrame"]):
 
     @property
     def names_beside(self) -> TopicNames:
-        """The names of topics that no record tells."""
+        """The topic names from files beside the logs."""
         return self._names
 
     @property
@@ -137,7 +137,7 @@ class StateFrames(Mapping[str, "DataFrame"]):
         return {"at_time_ms": at.time_ms, "clock": at.clock} if at.time_ms is not None else {"at_offset": dict(at.last_offsets)}
 
     def _rows(self, name: str) -> DataFrame:
-        """The rows of a table, the number of their moment in front."""
+        """The rows of a table, with the number of their moment as first column."""
         rows = self._loaded.rows
         return rows.where(rows[TABLE] == name).select(MOMENT, f"{name}.*")
 
@@ -165,7 +165,7 @@ class StateFrames(Mapping[str, "DataFrame"]):
     # Topic names
 
     def _learned(self) -> list[TopicNames]:
-        """The names that are known at each moment: a log's latest word counts, and the last log's among several."""
+        """The names that are known at each moment: the latest name in a log counts, and of several logs that of the last."""
         if self._known is None:
             rows = self._loaded.rows
             found = rows.where(rows[TABLE] == "names").select(MOMENT, UNIT, "names.*").collect()
@@ -206,7 +206,7 @@ def _findings_table(moments: Iterable[int], findings: Iterable[Finding]) -> pa.T
 
 
 def _several_homes(homes: DataFrame) -> DataFrame:
-    """Groups in several offsets partitions of a replica: a row for each, with all their offsets partitions."""
+    """A row for each group in several offsets partitions of a replica, with all of them."""
     from pyspark.sql import functions
 
     places = functions.collect_list(functions.struct(UNIT, "offsets_partition")).alias("places")
@@ -229,7 +229,7 @@ def _homes_of(row: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def _name_topics(known: Sequence[TopicNames], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Rows of `assignments`, those with a topic id by the names of their moment: what one log alone knew is not all."""
+    """Rows of `assignments`, with topic names from all logs at their moment: one log alone does not know all names."""
     for batch in batches:
         rows = batch.to_pylist()
         for row in rows:

@@ -1,6 +1,6 @@
 """The work of executors: fold or reduce stretches, verify segments, and load folded logs. No PySpark here, only record batches.
 
-A job has two stages. The first gives messages about logs (a log is an offsets partition of a log directory, with a number). Spark brings
+A job has two stages. The first makes messages about logs (a log is an offsets partition of a log directory, with a number). Spark brings
 the messages of each log together in order. The second stage loads each log from its messages and gives rows of `wide`.
 """
 
@@ -34,7 +34,7 @@ from exhume.replay.topic_names import TopicNames
 
 
 class MessageRow(TypedDict):
-    """A chunk of a message: the log it is about, what it says, which stretch says it, its place among those of the stretch; and bytes."""
+    """A chunk of a message: the log, the kind, the stretch, its place among the messages of the stretch, and the bytes."""
 
     unit: Int32
     phase: Int32
@@ -47,10 +47,10 @@ class MessageRow(TypedDict):
 MESSAGES = schema_of(MessageRow)
 #: The order of messages about a log.
 ORDER = MESSAGES.names[:-1]
-#: Phases: what is to be done and known first, pieces in order, findings of looks at segments.
+#: Phases: facts first, then pieces in order, then findings about segments.
 _FACTS, _PIECES, _LOOKS = range(3)
 
-#: Rows that travel together are counted, not weighed: so none of them is large.
+#: Spark limits the number of rows in a batch, not their bytes: so each row is small.
 CHUNK_BYTES = 16 * 1024
 BATCH_CHUNKS = 256
 
@@ -59,7 +59,7 @@ Way = Literal["fold", "reduce", "whole", "refused"]
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """An offsets partition of a log directory, which has no other here. `number` is its place among all."""
+    """An offsets partition of a log directory, with no other partition. `number` is its place among all."""
 
     number: int
     directory: LogDirectory
@@ -72,8 +72,10 @@ class Log:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Something that one task does for a log in the first stage: fold or reduce a stretch, look at segments (by their place among those of
-    the partition), or nothing but pass on how it is to be loaded, and why a broker does not start on it.
+    """The work of one task for a log in the first stage.
+
+    It folds or reduces a stretch, or verifies segments (by their place in the partition), or only passes on the way of the load and the
+    problem of a broker that does not start.
     """
 
     log: int
@@ -86,7 +88,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Job:
-    """All that tasks know: what is wanted, of which logs, and who does what; all stretches of a log are folded with the same `seed`."""
+    """The data of all tasks: the request, the logs and the work; all stretches of a log are folded with the same `seed`."""
 
     request: Request
     logs: Mapping[int, Log]
@@ -95,7 +97,7 @@ class Job:
 
     @cached_property
     def options(self) -> LoadOptions:
-        """How to load, but for what each log says itself: how its broker stopped. Profiles do not travel; executors look them up."""
+        """The options of each load, without the stop of its broker, which each log has itself. Executors look up the profile."""
         return replace(self.request.load, stop=None, groups=None).options()
 
     def fast(self) -> CompiledLoad:
@@ -183,9 +185,9 @@ def _look(job: Job, log: Log, places: Collection[int]) -> Findings:
     findings = Findings()
     reader = SegmentReader(Evidence([log.directory], Findings()), job.request.read, findings)
     wanted = {log.partition.segments[place].path for place in places}
-    for partition, segment, behind in reader.segments():
+    for partition, segment, next_base in reader.segments():
         if segment.path in wanted:
-            for item in reader.items(partition, segment, behind):
+            for item in reader.items(partition, segment, next_base):
                 if job.options.mode == "lenient" and isinstance(item, SegmentBatch):
                     item.records()
     return findings
@@ -214,7 +216,7 @@ def _joined(rows: Iterable[tuple[Any, ...]]) -> Iterator[_Message]:
 
 
 class _LogLoad:
-    """The load of one log at every moment, as rows of the tables that are wanted; the verdict comes last."""
+    """The load of one log at every moment, as rows of the wanted tables; the result comes last."""
 
     def __init__(self, job: Job, log: Log) -> None:
         self._job = job

@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 _LOOK_SECONDS = 0.25
 #: The time to wait for cancelled jobs to end.
 _CANCEL_SECONDS = 5
-#: When nothing runs at so many looks in a row, nothing will.
+#: After this number of checks without a running task, no task will run.
 _IDLE_LOOKS = 2
 
 
 @dataclass(slots=True)
 class JobWatch:
-    """A context manager that tells, four times a second, how many tasks are done, and how many there are as far as is known.
+    """A context manager that reports, four times a second, the number of finished tasks and of all known tasks.
 
-    It counts those of jobs that began after the last `begin`, and in the thread that called it. A session without a Spark context, as one
-    of Spark Connect, tells nothing.
+    It counts tasks of jobs that began after the last `begin`, and in the thread that called it. A session without a Spark context, such as
+    one of Spark Connect, reports nothing.
     """
 
     spark: SparkSession
@@ -49,14 +49,14 @@ class JobWatch:
             self._thread.join()
 
     def begin(self, name: str) -> None:
-        """Jobs from here on are counted anew, and have this name in Spark's own pages."""
+        """Count jobs from zero, and give them this name in Spark's own pages."""
         if self._context is not None:
             self._context.setJobGroup(f"exhume: {name}", name, interruptOnCancel=True)
             self._group = f"exhume: {name}"
 
     def cancel(self) -> None:
-        """Cancel all jobs of the session, and those that begin meanwhile, until nothing runs. May be called by a signal handler: the thread
-        of the watch does the talking, since that of the handler may be in the midst of a word with Spark.
+        """Cancel all jobs of the session, and those that begin meanwhile, until nothing runs. A signal handler may call it: the thread of
+        the watch cancels, because the thread of the handler may be in a call to Spark.
         """
         self._is_cancelled = True
         self._is_over.set()
@@ -67,18 +67,18 @@ class JobWatch:
         tracker = self._context.statusTracker()
         self._count(tracker)
         if self._is_cancelled:
-            # It would log the cancellation that the user asked for.
+            # Spark would log the cancellation as an error.
             self._context.setLogLevel("OFF")
             idle_looks, waited = 0, threading.Event()
             for _ in range(round(_CANCEL_SECONDS / _LOOK_SECONDS)):
-                # A call that is cut off goes on in Spark, and may begin its job only now.
+                # An interrupted call continues in Spark, and may begin its job only now.
                 self._context.cancelAllJobs()
                 idle_looks = 0 if tracker.getActiveJobsIds() or self._running_tasks() else idle_looks + 1
                 if idle_looks == _IDLE_LOOKS or waited.wait(_LOOK_SECONDS):
                     break
 
     def _running_tasks(self) -> int:
-        """Tasks outlive the job that they were for until they see that they are killed, and may write until then."""
+        """Count running tasks. Tasks of a cancelled job run, and may write, until they see that they are killed."""
         executors = self._context._jsc.sc().statusTracker().getExecutorInfos()  # noqa: SLF001  # PySpark's tracker knows jobs and stages alone
         return sum(executor.numRunningTasks() for executor in executors)
 
@@ -87,7 +87,7 @@ class JobWatch:
             group = self._group
             jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)] if group else []
             stages = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
-            # Stages whose output is there already are never begun.
+            # Spark never begins stages whose output exists already.
             begun = [stage for stage in stages if stage is not None and (stage.numActiveTasks or stage.numCompletedTasks)]
             if group == self._group:
                 self.tell(sum(stage.numCompletedTasks for stage in begun), sum(stage.numTasks for stage in begun))

@@ -1,6 +1,6 @@
-"""Calls to Spark that an interrupt does not cut off.
+"""Calls to Spark that an interrupt does not end early.
 
-An interrupt ends the Python side of a call at once, but Spark goes on with its own side: it may begin the job of the call later, and write
+An interrupt ends the Python side of a call at once, but Spark continues its own side: it may begin the job of the call later, and write
 files after the caller has deleted them. So the call runs in a thread of its own, and an interrupt waits for its end.
 """
 
@@ -21,12 +21,12 @@ _TASKS_SECONDS = 60
 
 
 def run_whole(context: SparkContext, call: Callable[[], object]) -> None:
-    """Run a call to its end. An interrupt cancels its jobs, and is raised once neither the call nor a task of it runs."""
+    """Run a call to its end. An interrupt cancels its jobs, and is raised when neither the call nor a task of it runs."""
     from pyspark import InheritableThread
 
     tag = f"exhume-{secrets.token_hex(8)}"
     errors: list[BaseException] = []
-    # Not the end of the thread: an interrupted `join` takes a thread that runs for one that has ended.
+    # Not `join`: an interrupted `join` treats a running thread as ended.
     has_ended = threading.Event()
 
     def work() -> None:

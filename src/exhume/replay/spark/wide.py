@@ -1,4 +1,4 @@
-"""One schema for the rows of all tables: a column for each table, a struct of its columns, null in the rows of others.
+"""One schema for the rows of all tables: a column for each table, a struct of its columns, null in the rows of other tables.
 
 So a job that makes several tables in one pass has one kind of rows, and each table is a selection of them.
 """
@@ -13,8 +13,8 @@ import pyarrow as pa
 from exhume.findings import SCHEMA as FINDINGS
 from exhume.replay.state_tables import SCHEMAS
 
-#: The result of a log: `loaded`, or the reason why not: `not_folded`, `not_reducible`, `refused`. `damage` counts findings that make an
-#: answer partial.
+#: The result of a log: `loaded`, or the reason why it is not: `not_folded`, `not_reducible`, `refused`. `damage` counts findings that make
+#: an answer partial.
 VERDICT = pa.schema([("outcome", pa.string()), ("damage", pa.int32())])
 #: A `LoadProblem`, pickled: of a load, or why a broker does not start on a log.
 PROBLEMS = pa.schema([("problem", pa.binary())])
@@ -22,14 +22,14 @@ PROBLEMS = pa.schema([("problem", pa.binary())])
 NAMES = pa.schema([("source", pa.string()), ("topic_id", pa.string()), ("topic", pa.string())])
 
 TABLES: Mapping[str, pa.Schema] = {**SCHEMAS, "findings": FINDINGS, "verdict": VERDICT, "problems": PROBLEMS, "names": NAMES}
-#: In front: the log's number in the job, that of the moment, and the table.
+#: The first columns: the number of the log in the job, that of the moment, and the table.
 UNIT, MOMENT, TABLE = "unit", "moment", "table"
 
 _ROWS = 4096
 
 
 def plain(data_type: pa.DataType) -> pa.DataType:
-    """This type as Spark has it: JSON is text."""
+    """This type in Spark: JSON is text."""
     return pa.string() if isinstance(data_type, pa.JsonType) else data_type
 
 
