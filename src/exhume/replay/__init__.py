@@ -1,1 +1,1 @@
-"""Records into state: what a coordinator of a chosen release holds after loading them."""
+"""Load records into the state of a coordinator of a chosen release."""

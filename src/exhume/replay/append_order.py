@@ -11,7 +11,7 @@ from exhume.replay.moment import ClockOrder
 if TYPE_CHECKING:
     from exhume.codecs.columns.runs import Run
 
-#: Records are unfolded, and looked at, in about so many bytes.
+#: The approximate number of bytes that are unfolded and read at once.
 _MOST_BYTES = 8 * 1024 * 1024
 
 
@@ -58,7 +58,7 @@ def _after_run(order: ClockOrder, run: Run, time_ms: int) -> ClockOrder:
             found = found_of(order)
             done = read_times(run.rows, first, last, data, sections.bodies, 0, time_ms, found)
             if done < last:
-                # What it has added of the batch that it gave up does not count.
+                # The times of the unfinished batch must not count twice.
                 found = found_of(order)
                 read_times(run.rows, first, done, data, sections.bodies, 0, time_ms, found)
             order = order_of(found)

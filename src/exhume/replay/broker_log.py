@@ -34,8 +34,9 @@ Stop = Literal["clean", "unclean"]
 
 @dataclass(slots=True)
 class LoadedBatch:
-    """One batch on its way into a coordinator, and how to read its records. `records_read` counts those handed out so far, the first of
-    them at `first_read_offset`.
+    """One batch of a load, and the reader of its records.
+
+    `records_read` counts the records read so far, the first of them at `first_read_offset`.
     """
 
     path: str
@@ -70,7 +71,7 @@ class LoadedBatch:
         return self.batch.next_offset
 
     def records(self) -> Iterator[Record]:
-        """The records of this batch; raises `LoadAborted` where a broker's own reader throws."""
+        """The records of this batch; raises `LoadAborted` if a broker's own reader throws."""
         try:
             for record in self.read():
                 self.records_read += 1
@@ -84,14 +85,14 @@ class LoadedBatch:
 
 @dataclass(slots=True)
 class ServedSegment:
-    """A segment as far as the broker serves it: `buffer[:end]`."""
+    """The part of a segment that the broker serves: `buffer[:end]`."""
 
     file: SegmentFile
     buffer: Buffer
     end: int
 
     def open(self) -> None:
-        """Have the bytes at hand; the broker serves all of them."""
+        """Open the bytes; the broker serves all of them."""
         self.buffer = self.file.open()
         self.end = len(self.buffer)
 
@@ -117,7 +118,7 @@ class StrictLog:
         """Every batch from the log start to the log end, in the order of the file.
 
         Raises:
-            LoadAborted: the broker's reader meets bytes that it throws on.
+            LoadAborted: the broker's reader throws on these bytes.
         """
         for segment in self.segments:
             yield from self.batches_of(segment)
@@ -136,7 +137,7 @@ class StrictLog:
             raise LoadAborted(LoadProblem(kind), path=segment.file.path, byte_position=walk.end.byte_position)
 
 
-#: How far a recovering broker keeps a segment of a log: see `valid_bytes`.
+#: Returns the bytes of a segment that a recovering broker keeps: see `valid_bytes`.
 Check = Callable[[ServedSegment, StrictLog], int]
 
 
@@ -174,7 +175,7 @@ def open_strictly(partition: PartitionDirectory, stop: Stop, check: Check | None
 
 
 class FileWalk:
-    """The batches of a file as the log layer steps over them: it looks at sizes, and takes every magic above 2 for 2."""
+    """The batches of a file as the log layer steps over them: it reads sizes, and treats every magic above 2 as 2."""
 
     def __init__(self, segment: ServedSegment, position: int) -> None:
         self._segment = segment
@@ -216,7 +217,7 @@ def find_end(log: StrictLog) -> FileWalk | None:
 
 
 def _recover(log: StrictLog, recovery_point: int, check: Check) -> None:
-    """Check segments from the recovery point on; the first damage ends the log, and later segments go."""
+    """Check segments from the recovery point on; the first damage ends the log, and later segments are dropped."""
     for index, segment in enumerate(log.segments):
         next_base = log.segments[index + 1].file.base_offset if index + 1 < len(log.segments) else None
         if next_base is not None and next_base <= recovery_point:
@@ -230,7 +231,7 @@ def _recover(log: StrictLog, recovery_point: int, check: Check) -> None:
 
 
 def lose_behind(log: StrictLog, index: int, valid: int) -> None:
-    """End the log after so many bytes of the segment with this number, and add a finding about the dropped records."""
+    """End the log after `valid` bytes of the segment with this number, and add a finding about the dropped records."""
     segment, later = log.segments[index], log.segments[index + 1 :]
     log.losses.append(_loss(log.partition, segment.file, valid, segment.end))
     segment.end = valid
@@ -259,7 +260,7 @@ def valid_bytes(segment: ServedSegment, log: StrictLog) -> int:
 
 
 def has_unknown_control_type(buffer: Buffer, batch: Batch) -> bool:
-    """True where a recovering broker throws on a record of this control batch."""
+    """Return True if a recovering broker throws on a record of this control batch."""
     try:
         return any(decode_control_record(record.key, None).number not in CONTROL_TYPES for record in read_records(buffer, batch))
     except EvidenceError:

@@ -19,7 +19,7 @@ from exhume.replay.decode import ReplayRecord
 from exhume.replay.load_problems import LoadProblem, ProblemKind
 from exhume.replay.partition_state import ClassicGroupState, ClassicMember, Group, LaterMembers
 
-#: What of a subscription's errors a broker survives, by rule.
+#: The errors of a subscription that a broker catches, by rule.
 _CAUGHT = {"tolerated": (DecodeError,), "null_aborts": (Underflow, LengthOverrun), "null_and_length_abort": (Underflow,)}
 
 Subscription = Literal["not_parsed", "tolerated", "null_aborts", "null_and_length_abort"]
@@ -28,7 +28,7 @@ CONSUMER_PROTOCOL_TYPE = "consumer"
 
 
 class MemberRefused(Exception):
-    """A coordinator refuses to add a member of this record: the load ends. The group was built as if it had gone on."""
+    """A coordinator refuses to add a member of this record: the load ends. The group was built as if the load had continued."""
 
     def __init__(self, problem: LoadProblem, group: ClassicGroupState) -> None:
         super().__init__(problem, group)
@@ -38,7 +38,7 @@ class MemberRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ClassicGroupRules:
-    """In what releases differ when they build a group; the meaning of each is that of its namesake in `ScalaProfile`."""
+    """The rules in which releases differ when they build a group; each has the meaning of the field of this name in `ScalaProfile`."""
 
     instance_twice_aborts: bool = True
     member_twice_aborts: bool = True
@@ -137,7 +137,7 @@ def _group(
     leader: str | None,
     rules: ClassicGroupRules,
 ) -> ClassicGroupState:
-    # "" means no type, but the members of a record bring theirs with them, "" included.
+    # "" means no type, but with members the group takes their type, also "".
     protocol_type = value["protocol_type"] if members else value["protocol_type"] or None
     has_timestamp = version in rules.state_timestamp_versions
     return ClassicGroupState(
@@ -183,7 +183,7 @@ def _subscribed_topics(group: ClassicGroupState, rule: Subscription) -> frozense
         return frozenset()
     if group.protocol is None:
         return None
-    # What Kafka turns into a SchemaException it catches: topics unknown. What else its parser throws ends the load.
+    # Kafka catches a SchemaException: topics unknown. Any other error of its parser ends the load.
     caught: tuple[type[DecodeError], ...] = _CAUGHT[rule]
     topics: set[str] = set()
     for member in group.members.values():

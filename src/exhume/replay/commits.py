@@ -14,7 +14,7 @@ from exhume.replay.partition_state import Commit, OpenTransaction
 
 @dataclass(frozen=True, slots=True)
 class CommitRules:
-    """In what releases differ when they build a commit; see the namesakes in `ScalaProfile`. `retention_ms` is what `retention` adds."""
+    """The rules in which releases differ when they build a commit, as in `ScalaProfile`. The rule `retention` adds `retention_ms`."""
 
     missing_expire_timestamp: Literal["retention", "literal", "absent"] = "absent"
     retention_ms: int = 0
@@ -22,7 +22,7 @@ class CommitRules:
 
 
 def build_commit(record: ReplayRecord, batch_first_offset: int, transaction: LoadedBatch | None, rules: CommitRules) -> Commit:
-    """The commit of an offset record; `transaction` is its batch where a transaction wrote it. -1 becomes None where Kafka means "none"."""
+    """The commit of an offset record; `transaction` is its batch if a transaction wrote it. -1 becomes None if Kafka means "none"."""
     value = record.value
     assert value is not None
     assert record.value_version is not None

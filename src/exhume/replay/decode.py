@@ -1,7 +1,7 @@
-"""Reading a record as the coordinator of one release does: what it refuses ends the load, what it does not know is skipped.
+"""Decode a record as the coordinator of one release does: a refused record ends the load, an unknown one is skipped.
 
-Unlike `record_types.decode_record`, which reads everything as far as it goes, nothing here is tolerant: a record that this release
-cannot decode is a `RecordRefused`.
+`record_types.decode_record` reads as many fields as it can. These functions are strict: a record that the release cannot decode raises
+`RecordRefused`.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def decode_for(profile: BrokerProfile, record_offset: int, key: bytes | None, va
     version = _read(reader.int16, ProblemKind.VALUE_VERSION_UNDECODABLE, record_offset)
     accepted = profile.value_versions[record_type]
     if accepted is None:
-        # 3.7 to 3.9 never looked: an unknown version is parsed like the nearest known one.
+        # 3.7 to 3.9 did not check: they parse an unknown version like the nearest known one.
         known = profile.values[record_type].versions
         version = min(max(version, known.start), known.stop - 1)
     elif version not in accepted:

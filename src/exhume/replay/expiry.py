@@ -41,11 +41,11 @@ from exhume.replay.partition_state import (
 )
 from exhume.replay.profiles import BrokerProfile, JavaProfile
 
-#: expire_timestamp  an offset: the record carries it
+#: expire_timestamp  an offset: the record has it
 #: since_empty       an offset: the retention after its group became Empty
 #: since_commit      an offset: the retention after its commit
 #: last_offset       a group: with its last offset
-#: no_offsets        a group: it has none, so the next pass takes it
+#: no_offsets        a group: it has none, so the next run removes it
 Rule = Literal["expire_timestamp", "since_empty", "since_commit", "last_offset", "no_offsets"]
 
 _SUBSCRIBED = "the group is subscribed to its topic"
@@ -56,10 +56,10 @@ _NEVER_MS = 2**63
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """When the passes of a coordinator remove an offset or a group, if nothing else happens to it.
+    """The time at which the expiry task removes an offset or a group, if no record changes it before.
 
-    `expires_at_ms` is the first time of a pass that removes it; None: no pass does, and `reason` says why. `rule` and
-    `base_timestamp_ms` are what it is counted by; None where nothing is counted.
+    `expires_at_ms` is the first time of a run that removes it; None: no run does, and `reason` is the reason. `rule` and
+    `base_timestamp_ms` are the rule and the start of its age; None without one.
     """
 
     expires_at_ms: int | None
@@ -68,13 +68,13 @@ class Due:
     base_timestamp_ms: int | None = None
 
     def is_past(self, now_ms: int) -> bool:
-        """True when a pass at this time removes it."""
+        """Return True if a run at this time removes it."""
         return self.expires_at_ms is not None and now_ms >= self.expires_at_ms
 
 
 @dataclass(frozen=True, slots=True)
 class Tombstone:
-    """A tombstone that a pass writes. Those with the same `append` go into the log together. `topic` is None for a group's own records."""
+    """A tombstone that the expiry task writes. Those with one `append` are one write. `topic` is None for a group's own records."""
 
     append: int
     record_type: int
@@ -101,7 +101,7 @@ class Expired:
 
 
 def due_offsets(partition_state: PartitionState, retention_ms: int, profile: BrokerProfile) -> dict[OffsetKey, Due]:
-    """When each committed offset expires."""
+    """Return the time at which each committed offset expires."""
     pending = _pending_keys(partition_state)
     groups = {name: _for_expiry(group) for name, group in partition_state.groups.items()}
     return {
@@ -118,7 +118,7 @@ def due_offsets(partition_state: PartitionState, retention_ms: int, profile: Bro
 
 
 def due_groups(partition_state: PartitionState, offsets: Mapping[OffsetKey, Due], now_ms: int, profile: BrokerProfile) -> dict[str, Due]:
-    """When each group is removed; `offsets` are the `due_offsets` of the same holdings. A group without offsets goes now."""
+    """Return the time of removal of each group; `offsets` are the `due_offsets` of the same state. A group without offsets is due now."""
     of_group: dict[str, list[Due]] = {}
     for key, due in offsets.items():
         of_group.setdefault(key[0], []).append(due)
@@ -169,15 +169,15 @@ class GroupForExpiry:
     subscribed_topics: frozenset[str] | None = frozenset()
 
 
-#: A group without members that never wrote a record: nothing but its offsets.
+#: A group without members that never wrote a record: it has only offsets.
 SIMPLE_GROUP = GroupForExpiry("classic", "Empty", has_members=False)
 
 
 @dataclass(frozen=True, slots=True)
 class ExpiryStart:
-    """From when on the age of an offset counts, and by which rule. `rule` and `from_ms` are None where no pass removes it: see `reason`.
+    """The start of the age of an offset, and the rule. `rule` and `from_ms` are None if no run removes it: see `reason`.
 
-    `adds_retention` is False where the record carries the time at which the offset expires. `is_subscribed`: no pass removes it
+    `adds_retention` is False if the record has the time at which the offset expires. `is_subscribed`: no run removes it
     because its group is subscribed to the topic, and a request to delete it is refused for the same reason.
     """
 
@@ -185,12 +185,12 @@ class ExpiryStart:
     rule: Rule | None = None
     from_ms: int | None = None
     adds_retention: bool = True
-    #: Releases that remove what expired before this millisecond, not at it.
+    #: The release removes offsets that expired before this millisecond, not at it.
     is_strict: bool = False
     is_subscribed: bool = False
 
     def due(self, retention_ms: int) -> Due:
-        """When the offset expires, with this retention."""
+        """Return the time at which the offset expires, with this retention."""
         if self.rule is None or self.from_ms is None:
             return Due(None, self.reason)
         expires_at_ms = self.from_ms + (retention_ms if self.adds_retention else 0)
@@ -208,9 +208,9 @@ def expiry_start(
     *,
     is_pending: bool = False,
 ) -> ExpiryStart:
-    """From when on this release counts the age of an offset of this group; None: the group is gone.
+    """Return the time from which this release counts the age of an offset; `group` is None if it no longer exists.
 
-    `expire_timestamp_ms` is as a load of the release has it. `is_pending`: an open transaction has a commit for it.
+    `expire_timestamp_ms` is the value after a load by the release. `is_pending`: an open transaction has a commit for it.
     """
     if profile.expiry in ("expire_timestamp_any_group", "expire_timestamp"):
         # These releases give every offset an expire timestamp while they load it, and test it by "<".
@@ -223,7 +223,7 @@ def expiry_start(
     if is_pending and isinstance(profile, JavaProfile) and profile.pending_protects_offset:
         return ExpiryStart("a commit for it is pending in an open transaction")
     if expire_timestamp_ms == -1:
-        # Only a release that takes the -1 of the record for a time still has it here.
+        # Only a release that treats the -1 of the record as a time has it here.
         reason = f"{base.reason}, and its record has no expire timestamp (-1), which counts as a passed one (KAFKA-8069)"
         return ExpiryStart(reason, "expire_timestamp", -1, adds_retention=False)
     if expire_timestamp_ms is not None:
@@ -242,7 +242,7 @@ def _at(expires_at_ms: int, rule: Rule, base_timestamp_ms: int, reason: str) -> 
 
 @dataclass(frozen=True, slots=True)
 class _Base:
-    """From when on offsets of a group are counted for a topic: from `empty_since_ms`, or each from its commit, or they are kept."""
+    """The start of the age of a group's offsets of a topic: `empty_since_ms`, or their commits; or they are kept."""
 
     reason: str
     empty_since_ms: int | None = None
@@ -328,7 +328,7 @@ def _pending_keys(partition_state: PartitionState) -> frozenset[OffsetKey]:
 
 
 def _groups_kept_by_transactions(partition_state: PartitionState, profile: BrokerProfile) -> frozenset[str]:
-    """Groups that stay for good while a transaction is open."""
+    """Return the groups that are never removed while a transaction is open."""
     if isinstance(profile, JavaProfile) and profile.transaction_keeps_group != "always":
         return frozenset()
     return frozenset(key[0] for key in _pending_keys(partition_state))
@@ -343,7 +343,7 @@ def _groups_removed_a_pass_later(partition_state: PartitionState, profile: Broke
 
 
 def _refusal(group: Group) -> str | None:
-    """Why the coordinator refuses to replay the tombstones of this Empty group, so that its whole write is undone; None: it does not."""
+    """Return the reason why the coordinator refuses the tombstones of this Empty group and undoes its whole write; None: it does not."""
     if isinstance(group, ClassicGroupState) or not group.target:
         return None
     return f"group {group.group!r} has no members, but target assignments for {len(group.target)}: its tombstones are refused"
@@ -352,7 +352,7 @@ def _refusal(group: Group) -> str | None:
 def _tombstones(
     partition_state: PartitionState, offsets: Mapping[OffsetKey, Due], groups: Mapping[str, Due], profile: BrokerProfile
 ) -> Iterator[Tombstone]:
-    # The Java coordinator writes once for each pass, the Scala one for each group, up to 0.10.0 for each partition of the topic.
+    # The Java coordinator writes once for each run, the Scala one for each group, up to 0.10.0 for each partition of the topic.
     is_one_append = isinstance(profile, JavaProfile) or profile.expiry == "expire_timestamp_any_group"
     appends = count()
     records: dict[str, list[tuple[int, Fields, str]]] = {}
@@ -371,7 +371,7 @@ def _group_keys(group: Group, profile: BrokerProfile) -> list[tuple[int, Fields]
     own = {"group": group.group}
     match group:
         case ClassicGroupState():
-            # The Scala coordinator takes generation 0 for a group that never wrote a record.
+            # To the Scala coordinator, generation 0 means a group that never wrote a record.
             return [(GROUP_METADATA, own)] if isinstance(profile, JavaProfile) or group.generation > 0 else []
         case ConsumerGroupState():
             expression = number_of("consumer", "regular_expression")

@@ -126,9 +126,9 @@ def second_home(replica: str, group: str, home: int | None, other: int | None) -
 
 
 def invalid_utf8(table: str, rows: Iterable[Row]) -> Iterable[Finding]:
-    """The rows with names that are no valid UTF-8: tables show those as Java would, with U+FFFD; their bytes are in `evidence`.
+    """Findings about names that are not valid UTF-8: tables show them as Java does, with U+FFFD; `evidence` has their bytes.
 
-    To a broker, names that differ in such bytes only are one: the bytes are those of the first record that named it.
+    To a broker, names that differ only in such bytes are equal: the bytes are those of the first record with the name.
     """
     for row in rows:
         if has_invalid_utf8(row):
@@ -150,7 +150,7 @@ def invalid_utf8(table: str, rows: Iterable[Row]) -> Iterable[Finding]:
 
 
 def tolerated_records(log: StrictLog, profile: BrokerProfile, refusals: Refusals) -> list[Finding]:
-    """The records that lenient mode went on over."""
+    """Findings about the records at which only lenient mode continues."""
     return [
         Finding(
             code="tolerated_record",

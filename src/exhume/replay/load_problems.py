@@ -26,7 +26,7 @@ class ProblemKind(StrEnum):
     RECORD_KEY_UNDECODABLE = auto()
     VALUE_VERSION_UNDECODABLE = auto()
     VALUE_UNDECODABLE = auto()
-    # What this release does not know.
+    # Unknown to this release.
     FORMAT_2_UNKNOWN = auto()
     CODEC_UNKNOWN = auto()
     FORMAT_0_IN_FORMAT_1 = auto()
@@ -34,7 +34,7 @@ class ProblemKind(StrEnum):
     RECORD_TYPE_UNKNOWN = auto()
     VALUE_VERSION_UNKNOWN = auto()
     RECORD_TYPE_NOT_REPLAYED = auto()
-    # The way the log is read.
+    # Reads of the log.
     EMPTY_READ_ABORTS = auto()
     EMPTY_READ_STALLS = auto()
     BATCH_BEYOND_BUFFER = auto()

@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from exhume.replay.survivors.settled import Settled
 
 
-#: The log that was folded, and its load with the topic names in it; None where it is to be loaded record by record.
+#: The log that was folded, and its load with the topic names in it; None if it must be loaded record by record.
 _Folded = tuple[StrictLog | None, tuple[PartitionLoad, TopicNames] | None]
 
 
 def load_state(directories: Sequence[LogDirectory], options: LoadOptions, names: TopicNames) -> CoordinatorState:
     """The state that a coordinator has after loading every offsets partition of these log directories.
 
-    `names` are the topic names known so far; it learns those that the logs themselves know.
+    `names` are the topic names known so far; the load adds those from the logs.
     """
     return state_of_loads(load_partitions(directories, options, names), options, names)
 
@@ -53,7 +53,7 @@ def state_of_loads(loads: Sequence[PartitionLoad], options: LoadOptions, names: 
 
 
 def load_partitions(directories: Sequence[LogDirectory], options: LoadOptions, names: TopicNames) -> list[PartitionLoad]:
-    """The load of every offsets partition of these log directories, one by one: what `load_state` makes its tables of."""
+    """The load of every offsets partition of these log directories, one by one; `load_state` makes its tables from them."""
     loads = _load_directories(directories, options, names)
     if options.groups is not None and _needs_skipped_offsets(loads):
         loads = _load_directories(directories, replace(options, groups=None), names)
@@ -61,7 +61,7 @@ def load_partitions(directories: Sequence[LogDirectory], options: LoadOptions, n
 
 
 def _needs_skipped_offsets(loads: Sequence[PartitionLoad]) -> bool:
-    """True if a skipped group might exist in a second partition; only its skipped offsets would tell."""
+    """True if a skipped group might exist in a second partition; only its skipped offsets would show it."""
     unsure = [load.skipped_groups - load.partition_state.groups.keys() for load in loads]
     if not any(unsure):
         return False
@@ -94,7 +94,7 @@ def _load_directory(partitions: Sequence[PartitionDirectory], options: LoadOptio
             loads.append(load_log(log, options, names))
             continue
         load, learned = in_columns
-        # In the order of partitions: the latest word on a topic id counts.
+        # In the order of partitions: the last name of a topic id counts.
         names.take(learned)
         loads.append(load)
     return loads
@@ -118,7 +118,7 @@ def _load_folded(partitions: Sequence[PartitionDirectory], options: LoadOptions,
 
 
 def _fold_in_columns(partitions: Sequence[PartitionDirectory], stop: Stop, options: LoadOptions) -> list[Settled | None]:
-    """The fold of each log; None for a log that has to be loaded record by record."""
+    """The fold of each log; None for a log that must be loaded record by record."""
     fast, profile = options.fast, options.profile
     if fast is None or why_not_reducible(profile) is not None:
         return [None] * len(partitions)
@@ -133,7 +133,7 @@ def _fold_in_columns(partitions: Sequence[PartitionDirectory], stop: Stop, optio
         own = replace(fast, read=read, threads=threads)
         return fold_partition(partition, stop, own, options)
 
-    # Many partitions side by side, or the segments of a few.
+    # Fold many partitions in parallel, or the segments of a few.
     if fast.threads > 1 and len(partitions) > 2 * fast.threads:
         with ThreadPoolExecutor(fast.threads) as pool:
             try:
@@ -151,7 +151,7 @@ def _load_in_columns(settled: Settled, options: LoadOptions) -> tuple[PartitionL
         options.fast.verified_segments.update(
             segment.file.path
             for number, segment in enumerate(settled.log.segments)
-            # Of what a broker does not serve, a reader of findings should know.
+            # Findings must cover the bytes that a broker does not serve.
             if number not in settled.odd_segments and segment.end == len(segment.buffer)
         )
         if options.fast.relevant_batches is not None and options.at is None and options.groups and not settled.odd_segments:

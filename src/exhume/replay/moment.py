@@ -35,7 +35,7 @@ Clock = Literal["append", "commit"]
 class Moment:
     """Either a record offset for some or all offsets partitions (the last one that counts), or a time for all of them.
 
-    Partitions without a record offset are taken to their end.
+    Partitions without a record offset are loaded to their end.
     """
 
     last_offsets: Mapping[int | None, int] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class LogPrefix:
     end_offset: int | None = None
 
     def apply(self, batches: Iterable[LoadedBatch]) -> Iterator[LoadedBatch]:
-        """The batches of the prefix, the last one shortened where the cut goes through it."""
+        """The batches of the prefix, the last one shortened if the cut is inside it."""
         rest = iter(batches)
         yield from islice(rest, self.whole_batches)
         if self.records:
@@ -65,7 +65,7 @@ class LogPrefix:
 
 @dataclass(slots=True)
 class CutLog(StrictLog):
-    """A log that ends at a cut. `columns` are those of `loads` that say where; `findings` say what the cut cannot show."""
+    """A log that ends at a cut. `columns` are those of `loads` about the cut; `findings` are about its accuracy."""
 
     cut: LogPrefix = field(default_factory=LogPrefix)
     columns: LoadRow = field(default_factory=LoadRow)
@@ -76,7 +76,7 @@ class CutLog(StrictLog):
 
 
 def refuse_lone_clock(clock: Clock | None, *times_ms: int | None) -> None:
-    """Raises `RequestError` where a clock is named and none of these times is."""
+    """Raise `RequestError` if a clock is given without any of these times."""
     if clock is not None and all(time_ms is None for time_ms in times_ms):
         raise RequestError("a clock needs a time", remedy="Name a time, or leave out the clock")
 
@@ -146,7 +146,7 @@ def cut_log(log: StrictLog, at: Moment | None, *, lenient: bool) -> StrictLog:
 
 
 def truncate_log(cut: LogPrefix, log: StrictLog, at: Moment, order: ClockOrder | None = None) -> CutLog:
-    """This log, ending at the cut that belongs to the moment; `order` is that of its records, where the moment is a time."""
+    """This log, ending at the cut that belongs to the moment; `order` is that of its records if the moment is a time."""
     columns: LoadRow
     if order is not None:
         columns = {"at_time_ms": at.time_ms, "clock": at.clock, **order.columns}
@@ -188,7 +188,7 @@ def _cut_by_offset(batches: Iterator[LoadedBatch], last_offset: int, start_offse
             if batch.last_offset == last_offset:
                 return LogPrefix(index + 1, 0, end_offset)
     except LoadAborted:
-        pass  # The damage is before the moment: the load will meet it.
+        pass  # The damage is before the moment: the load finds it.
     return LogPrefix()
 
 
@@ -236,7 +236,7 @@ class ClockOrder:
 
     @property
     def columns(self) -> LoadRow:
-        """Columns of `loads`; null where no record has a time."""
+        """Columns of `loads`; null if no record has a time."""
         is_ordered = None if not self.timed else not self.out_of_order
         return {"is_ordered_by_clock": is_ordered, "out_of_order_records": self.out_of_order if self.timed else None}
 
@@ -258,7 +258,7 @@ class ClockOrder:
 
 @dataclass(slots=True)
 class _TimeScan:
-    """Looks for the first record later than a time, and at how the whole log is ordered by its clock."""
+    """Finds the first record later than a time, and the clock order of the whole log."""
 
     time_ms: int
     clock: Clock
@@ -289,7 +289,7 @@ class _TimeScan:
 
 
 def _time_of(record: Record, clock: Clock, *, is_control: bool) -> int | None:
-    """When the record was written by this clock; None where it does not say."""
+    """Return the time of the record by this clock; None if it has none."""
     if clock == "commit" and not is_control and record.value is not None:
         value = decode_record(record.key, record.value).value or {}
         committed_ms: int | None = value.get("commit_timestamp_ms")

@@ -27,7 +27,7 @@ NONE = "NONE"
 def fetched_rows(shown: PartitionState, held: PartitionState, profile: BrokerProfile) -> Iterator[FetchedOffsetRow]:
     """The rows of `fetched_offsets`, ordered by key: for every key with a commit, also one that only waits, and one that no answer has.
 
-    `shown` is what requests see, `held` all that is in memory.
+    `shown` is the state that requests see, `held` the state in memory.
     """
     pending = {key: commit for transaction in held.transactions.values() for key, commit in transaction.offsets.items()}
     for key in sorted({*shown.offsets, *held.offsets, *pending}):
@@ -57,7 +57,7 @@ def fetched_rows(shown: PartitionState, held: PartitionState, profile: BrokerPro
 
 
 def _answered(key: OffsetKey, partition_state: PartitionState, profile: BrokerProfile) -> Commit | None:
-    """The committed offset that a request gets; the Java coordinator asks for the group first."""
+    """The committed offset that a request gets; the Java coordinator looks up the group first."""
     if isinstance(profile, JavaProfile):
         group = partition_state.groups.get(key[0])
         if group is None or isinstance(group, ShareGroupState):
@@ -66,7 +66,7 @@ def _answered(key: OffsetKey, partition_state: PartitionState, profile: BrokerPr
 
 
 def fetch_error(outcome: Outcome, profile: BrokerProfile) -> str | None:
-    """The error of every OffsetFetch for a group whose partition was loaded with this outcome; None where no broker answers."""
+    """The error of every OffsetFetch for a group whose partition was loaded with this outcome; None if no broker answers."""
     if outcome == "refused":
         return None
     if outcome == "stalled" and isinstance(profile, ScalaProfile):

@@ -1,4 +1,4 @@
-"""The load of one offsets partition: strictly, as its release does, or leniently; record by record, or of a log that was folded."""
+"""The load of one offsets partition: strictly, as its release does, or leniently; record by record, or from a folded log."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 Mode = Literal["strict", "lenient"]
-#: `committed`: the state that requests are answered from; `in_memory`: all that was loaded.
+#: `committed`: the state that requests see; `in_memory`: all loaded records.
 View = Literal["committed", "in_memory"]
 
 
@@ -56,8 +56,9 @@ class LoadOptions:
 
 @dataclass(slots=True)
 class PartitionLoad:
-    """The load of one offsets partition: what is held, and the row of `loads` that says how it went. `problem` says why, where
-    it did not end as `loaded`.
+    """The load of one offsets partition: its state, and its row of `loads`.
+
+    `problem` is the reason if the load did not end as `loaded`.
     """
 
     partition: PartitionDirectory
@@ -65,7 +66,7 @@ class PartitionLoad:
     row: LoadRow
     findings: list[Finding] = field(default_factory=list)
     problem: LoadProblem | None = None
-    #: What requests see, and all that is held, where a gap at the end of the log sets them apart; None: both are `partition_state`.
+    #: The states of requests and in memory, if a gap at the end of the log makes them differ; None: both are `partition_state`.
     snapshots: tuple[PartitionState, PartitionState] | None = None
     #: The groups whose committed offsets may be left out, because the caller does not want them.
     skipped_groups: frozenset[str] = frozenset()
@@ -109,7 +110,7 @@ class _Progress:
 
 
 def load_log(log: StrictLog, options: LoadOptions, names: TopicNames) -> PartitionLoad:
-    """The load of a log record by record, as the mode says; `names` learns what its records know."""
+    """The load of a log record by record, as the mode says; adds its topic names to `names`."""
     return (_load_leniently if options.mode == "lenient" else _load_strictly)(log, options, names)
 
 
@@ -139,9 +140,9 @@ def _load_strictly(log: StrictLog, options: LoadOptions, names: TopicNames) -> P
 
 
 def _shown(log: StrictLog, loader: JavaLoad, held: PartitionState, names: TopicNames) -> PartitionState:
-    """The snapshot that requests see. What the end of the load did is not in there, except to classic groups, which have no snapshots.
+    """The snapshot that requests see. It lacks the changes at the end of the load, except those of classic groups, which have no snapshots.
 
-    Fetches that require stable offsets see all that is held, so open transactions are the same.
+    Fetches that require stable offsets see the state in memory, so open transactions are the same.
     """
     earlier = JavaLoad(loader.profile, Refusals(lenient=False), names, log.end_offset)
     _fold([[batch for batch in log.batches() if batch.last_offset < loader.shown_offset]], earlier, _Progress())
@@ -163,7 +164,7 @@ def _load_leniently(log: StrictLog, options: LoadOptions, names: TopicNames) -> 
 
 
 def load_fold_result(settled: Settled, options: LoadOptions) -> tuple[PartitionLoad, TopicNames] | None:
-    """The load of a log that was folded, and the topic names in it; None where it is to be loaded record by record all the same."""
+    """The load of a log that was folded, and the topic names in it; None if it must be loaded record by record even so."""
     from exhume.replay.survivors.offset_columns import SettledOffsets
     from exhume.replay.survivors.settled import CommitSeen
 
@@ -180,7 +181,7 @@ def load_fold_result(settled: Settled, options: LoadOptions) -> tuple[PartitionL
         try:
             loader.apply(passed)
         except LoadAborted:
-            # It ends at this batch already.
+            # The load ends at this batch.
             shorter = settled.up_to(settled.place_of(passed)) if settled.up_to is not None else None
             return None if shorter is None else load_fold_result(shorter, options)
     if settled.ends_at is not None:

@@ -18,7 +18,7 @@ from exhume.replay.state_tables import ClientTag, Endpoint
 
 #: (group, topic, partition)
 OffsetKey = tuple[str, str, int]
-#: topic id -> partition -> assignment epoch (None where the record carries none)
+#: topic id -> partition -> assignment epoch (None if the record has none)
 TopicPartitions = dict[str | None, dict[int, int | None]]
 #: task role -> subtopology id -> partition -> assignment epoch
 Tasks = dict[str, dict[str, dict[int, int | None]]]
@@ -26,9 +26,9 @@ Tasks = dict[str, dict[str, dict[int, int | None]]]
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """A committed offset. None stands for what Kafka writes as -1; `producer_id` is set where a transaction committed it.
+    """A committed offset. None stands for Kafka's -1; `producer_id` is set if a transaction committed it.
 
-    `batch_first_offset` is the record offset of the first record of its batch: what the Scala coordinator orders commits by.
+    `batch_first_offset` is the record offset of the first record of its batch: the Scala coordinator orders commits by it.
     """
 
     committed_offset: int
@@ -46,7 +46,7 @@ class Commit:
 
 @dataclass(slots=True)
 class OpenTransaction:
-    """A transaction without its end marker: the producer, and what it wrote so far."""
+    """A transaction without its end marker: the producer, and its records so far."""
 
     producer_id: int
     producer_epoch: int
@@ -76,7 +76,7 @@ class ClassicMember:
 class ClassicGroupState:
     """A classic group as loaded: Stable with members, Empty without. A simple group has no protocol type and no members.
 
-    One with more members than `group.max.size` is `rebalanced_at_load`: PreparingRebalance, everything else as it was.
+    One with more members than `group.max.size` is `rebalanced_at_load`: PreparingRebalance, without another change.
     """
 
     group_type: ClassVar[str] = "classic"
@@ -149,17 +149,17 @@ class ModernMember:
 
 @dataclass(slots=True)
 class ConsumerMember(ModernMember):
-    """A member of a consumer group. `assigned` is what it was given, `pending_revocation` what it still has to give up."""
+    """A member of a consumer group. `assigned` are its partitions, `pending_revocation` those that it must still revoke."""
 
     group_instance_id: str | None = None
     subscribed_topics: list[str] = field(default_factory=list)
     subscribed_regex: str | None = None
     server_assignor: str | None = None
-    #: The classic protocol's part of a member that speaks it; None for one that speaks the consumer protocol.
+    #: The metadata of a member that uses the classic protocol; None for one that uses the consumer protocol.
     classic: Fields | None = None
     assigned: TopicPartitions = field(default_factory=dict)
     pending_revocation: TopicPartitions = field(default_factory=dict)
-    #: 3.7 alone: the epoch the member moves to, and what it is still to be given. None and empty elsewhere.
+    #: Only 3.7: the epoch to which the member moves, and the partitions that it still gets. Else None and empty.
     target_member_epoch: int | None = None
     pending_assignment: TopicPartitions = field(default_factory=dict)
 
@@ -240,7 +240,7 @@ class ConsumerGroupState(ModernGroupState):
     group_type: ClassVar[str] = "consumer"
     members: dict[str, ConsumerMember] = field(default_factory=dict)
     regular_expressions: dict[str, RegularExpression] = field(default_factory=dict)
-    #: (topic id, partition) -> member epoch of the owner, as the coordinator keeps it to refuse a second one.
+    #: (topic id, partition) -> member epoch of the owner, with which the coordinator refuses a second owner.
     owner_epochs: dict[tuple[str | None, int], int] = field(default_factory=dict)
 
 
@@ -253,7 +253,7 @@ class ShareGroupState(ModernGroupState):
 
     @property
     def state(self) -> str:
-        # The progress of an assignment is no part of a share group's state.
+        # The progress of an assignment is not part of a share group's state.
         return "Stable" if self.members else "Empty"
 
 
@@ -267,7 +267,7 @@ class StreamsGroupState(ModernGroupState):
     last_assignment_configs: list[dict[str, str]] = field(default_factory=list)
     topology: Fields | None = None
     topology_record_offset: int | None = None
-    #: (subtopology id, partition) -> process id of the owner of the active task, where the release checks it.
+    #: (subtopology id, partition) -> process id of the owner of the active task, if the release checks it.
     task_owners: dict[tuple[str, int], str | None] = field(default_factory=dict)
     #: 4.1 does not persist that a topology was validated.
     forgets_validation: bool = False
@@ -298,15 +298,15 @@ class OffsetColumns(Protocol):
     """Committed offsets in columns."""
 
     def table(self, origin: OfLog) -> pa.Table:
-        """Them as rows of the `offsets` table, by group, topic and partition; `origin` are the columns that say which log."""
+        """Return the offsets as rows of the `offsets` table, by group, topic and partition; `origin` has the columns of the log."""
         ...
 
     def commits(self, groups: Collection[str] | None = None) -> Mapping[OffsetKey, Commit]:
-        """Them one by one; of these groups only, where they are given."""
+        """Return the offsets one by one; `groups`: only those of these groups."""
         ...
 
     def spans(self) -> Mapping[str, tuple[int, int]]:
-        """The lowest and the highest record offset of each group's."""
+        """Return the lowest and the highest record offset of each group's commits."""
         ...
 
 
@@ -333,7 +333,7 @@ class PartitionState:
         return replace(self, groups=known, offsets=offsets, offset_columns=None)
 
     def is_stable(self, key: OffsetKey) -> bool:
-        """False while an open transaction has a commit pending for this key: what a require-stable fetch is refused for."""
+        """Return False while an open transaction has a pending commit for this key: then a require-stable fetch is refused."""
         return not any(key in transaction.offsets for transaction in self.transactions.values())
 
 

@@ -17,7 +17,7 @@ from exhume.replay.partition_state import ClassicGroupState, Commit, Group, Offs
 
 @dataclass(slots=True)
 class PerChunkInstall:
-    """The cache as the chunks so far have left it."""
+    """The cache after the chunks so far."""
 
     _groups: dict[str, ClassicGroupState] = field(default_factory=dict)
     _offsets: dict[OffsetKey, Commit] = field(default_factory=dict)
@@ -25,7 +25,7 @@ class PerChunkInstall:
     def install(
         self, groups: Mapping[str, ClassicGroupState], offsets: Mapping[OffsetKey, Commit], transactions: Mapping[int, OpenTransaction]
     ) -> None:
-        """Install what was gathered up to the end of a chunk."""
+        """Install the groups and offsets up to the end of a chunk."""
         for name, group in groups.items():
             if self._groups.setdefault(name, group) is group:
                 self._offsets.update({key: commit for key, commit in offsets.items() if key[0] == name})
@@ -37,7 +37,7 @@ class PerChunkInstall:
             self._offsets.update(own)
 
     def is_unexpected(self, group_id: str, offsets: Mapping[OffsetKey, Commit]) -> bool:
-        """True when a group whose tombstone was read is in the cache, and no offsets of it explain that."""
+        """Return True if a group with a tombstone is in the cache, and has no offsets that explain it."""
         return group_id in self._groups and not any(key[0] == group_id for key in offsets)
 
     def partition_state(self, transactions: Mapping[int, OpenTransaction]) -> PartitionState:

@@ -1,9 +1,9 @@
-"""Broker profiles: what tells the loads of two Kafka releases apart, as data.
+"""Broker profiles: the differences between the loads of Kafka releases, as data.
 
 A profile names a span of releases that load alike, its coordinator (the Scala one, or the Java one of KIP-848), and the value of every
-rule in which releases differ. The loaders hold no release number: they ask the profile. Rules change at patches, so spans end at patches.
+rule in which releases differ. The loaders have no release number: they read the profile. Rules change at patches, so spans end at patches.
 
-Source: classic-coordinator and new-coordinator sources of the releases named; each rule is held by logs that real brokers loaded.
+Source: classic-coordinator and new-coordinator sources of the releases named; tests check each rule with logs that real brokers loaded.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ class BrokerProfile:
     value_versions: Mapping[int, range | None]
     expiry: ExpiryRule
     default_retention_minutes: int
-    #: What else removes offsets, and groups: `topic_deletion` takes a topic from every group; `group_deletion` (DeleteGroups) and
+    #: Other removals of offsets and groups: `topic_deletion` removes a topic from every group; `group_deletion` (DeleteGroups) and
     #: `offset_deletion` (OffsetDelete) are requests.
     removed_by: frozenset[Removal] = frozenset({"topic_deletion", "group_deletion", "offset_deletion"})
-    #: A classic group that is loaded with more members than `group.max.size` has to rebalance at once (KAFKA-7641).
+    #: A classic group that is loaded with more members than `group.max.size` must rebalance at once (KAFKA-7641).
     rebalances_oversized_groups: bool = True
     #: OffsetFetch can ask for every offset of a group (version 2 of the request).
     lists_fetched_offsets: bool = True
-    #: What an OffsetFetch with `require_stable` gets for a partition with a pending commit: the release does not know it (version 7 of
+    #: The answer to an OffsetFetch with `require_stable` for a partition with a pending commit: the release does not know it (version 7 of
     #: the request), it is `ignored`, or the partition is `refused`.
     require_stable: Literal["unknown", "ignored", "refused"] = "refused"
-    #: Known defects that change what is held, by Kafka's issue number or a few words where it has none.
+    #: Known defects that change the state, by Kafka's issue number or a few words without one.
     defects: tuple[str, ...] = ()
 
     @property
@@ -71,7 +71,7 @@ class ScalaProfile(BrokerProfile):
     #: `offsets_at_once`: offsets go into their own cache while the log is read, groups are added at the end; `at_end`; `per_chunk`: all
     #: groups and offsets are installed again after each chunk (KAFKA-5600).
     install: Literal["offsets_at_once", "at_end", "per_chunk"] = "at_end"
-    #: What happens when the bound is not reached and nothing is left to read.
+    #: The end of a load that has no batch left to read before the bound.
     empty_read: Literal["abort", "stall", "stop"] = "stop"
     #: A batch larger than the load buffer: the load never ends (KAFKA-7286), or the buffer grows.
     oversized_batch: Literal["stall", "grow"] = "grow"
@@ -82,23 +82,24 @@ class ScalaProfile(BrokerProfile):
     #: KAFKA-6287: a group record without members forgets its protocol type.
     keeps_memberless_protocol_type: bool = True
     null_protocol_is_readable: bool = True
-    #: Groups whose tombstone was loaded and that are there all the same: `never` checked, `any` of them (KAFKA-4704), those
+    #: Groups that exist although their tombstone was loaded: `never` checked, `any` of them (KAFKA-4704), those
     #: `without_offsets`.
     removed_group_check: Literal["never", "any", "without_offsets"] = "without_offsets"
-    #: An expire timestamp of -1, or none in version 0: `retention` adds the retention to the commit, `literal` takes -1 for a time
+    #: An expire timestamp of -1, or none in version 0: `retention` adds the retention to the commit, `literal` treats -1 as a time
     #: (KAFKA-8069).
     missing_expire_timestamp: Literal["retention", "literal", "absent"] = "absent"
     #: The group value versions whose state timestamp is read (KAFKA-10401).
     state_timestamp_versions: frozenset[int] = frozenset({2, 3, 4})
     instance_twice_aborts: bool = False
     member_twice_aborts: bool = True
-    #: What of a subscription that cannot be parsed ends the load: nothing is parsed, `tolerated`, a null, or a null and an overlong length.
+    #: The errors of a subscription that end the load: nothing is parsed, `tolerated`, a null, or a null and an overlong length.
     subscription: Literal["not_parsed", "tolerated", "null_aborts", "null_and_length_abort"] = "null_and_length_abort"
     keeps_leader_epoch_below_minus_one: bool = True
     unknown_record_type: Literal["abort", "skip"] = "abort"
     #: The error of an OffsetFetch while the load runs.
     fetch_error_while_loading: Literal["NOT_COORDINATOR", "COORDINATOR_LOAD_IN_PROGRESS"] = "COORDINATOR_LOAD_IN_PROGRESS"
-    #: What this release cannot read: `format_2`, `inner_v0_in_v1`, `lz4_v0_correct_checksum`, and codecs of later releases by their names.
+    #: The formats that this release cannot read: `format_2`, `inner_v0_in_v1`, `lz4_v0_correct_checksum`, and codecs of later releases by
+    #: their names.
     refused_formats: frozenset[str] = frozenset()
 
 
@@ -106,26 +107,26 @@ class ScalaProfile(BrokerProfile):
 class JavaProfile(BrokerProfile):
     """The rules of the Java coordinator."""
 
-    #: What a modern group's epochs are before a record sets them (KAFKA-20268).
+    #: The epochs of a modern group before a record sets them (KAFKA-20268).
     initial_epoch: int = 1
-    #: Record types whose value creates a group that is not there.
+    #: Record types whose value creates a missing group.
     creating_types: frozenset[int]
-    #: Record types of which a record for a group or member that is not there ends the load (KAFKA-17306, KAFKA-19453).
+    #: Record types of which a record for a missing group or member ends the load (KAFKA-17306, KAFKA-19453).
     missing_aborts: frozenset[int] = frozenset()
-    #: Group types that take the place of a simple classic group.
+    #: Group types that replace a simple classic group.
     replaces_simple: frozenset[str] = frozenset({"consumer", "streams"})
     #: Taking a partition that has an owner: always fine, refused, or refused unless at a higher epoch (KAFKA-19862).
     ownership: Literal["overwrite", "strict", "monotonic"] = "monotonic"
     #: Streams tasks are checked like partitions.
     streams_ownership_is_strict: bool = False
-    #: Which of two commits of a key wins: by record offset, or the one whose marker came last.
+    #: The winner of two commits of a key: by record offset, or True for the one whose marker came last.
     marker_decides: bool = False
     tombstone_drops_pending: bool = True
     #: An offset with a pending commit does not expire.
     pending_protects_offset: bool = True
-    #: How long an open transaction keeps its group from expiring: not at all, while the group has offsets, or for good (KAFKA-19163).
+    #: The time for which an open transaction protects its group from expiry: never, while the group has offsets, or always (KAFKA-19163).
     transaction_keeps_group: Literal["never", "with_offsets", "always"] = "always"
-    #: An Empty share group is removed by a pass, like others.
+    #: The expiry task removes an Empty share group, like others.
     share_groups_expire: bool = False
     #: A target assignment epoch below -1 ends the load.
     negative_epoch_aborts: bool = True
@@ -133,11 +134,11 @@ class JavaProfile(BrokerProfile):
     refused_types: frozenset[int] = frozenset()
     #: Readiness is not persisted: a streams group with members is NotReady after a load (KAFKA-19661).
     streams_never_ready: bool = False
-    #: A member is reconciled by its state and epoch, or (3.7) by its target epoch and by having nothing to revoke or to be given.
+    #: A member is reconciled by its state and epoch, or (3.7) by its target epoch and by having no partition to revoke or to get.
     reconciled_by: Literal["state", "target_epoch"] = "state"
     #: Offsets between two snapshots that a load commits below the high watermark; None: only at the end (KAFKA-19716).
     commit_interval: int | None = 16384
-    #: Members with something to give up and no rebalance timeout are removed right after the load.
+    #: Members that must revoke partitions and have no rebalance timeout are removed right after the load.
     fences_members: bool = True
-    #: What this release cannot read: codecs of later releases by their names.
+    #: The formats that this release cannot read: codecs of later releases by their names.
     refused_formats: frozenset[str] = frozenset()

@@ -25,7 +25,7 @@ def apply(group: ConsumerGroupState, groups: dict[str, Group], record: ReplayRec
             group.group_epoch = value["group_epoch"]
             group.metadata_hash = value["metadata_hash"]
         case "partition_metadata":
-            pass  # Only tells the next heartbeat to write a tombstone; topic names are taken from it elsewhere.
+            pass  # Only makes the next heartbeat write a tombstone; `TopicNames` takes its topic names.
         case "member":
             _apply_member(group, record, profile, refusals)
         case "target_epoch":
@@ -67,7 +67,7 @@ def _apply_member(group: ConsumerGroupState, record: ReplayRecord, profile: Java
     ):
         setattr(member, name, value[name])
     member.classic = value.get("classic_member_metadata")
-    # Any update of a member takes its partitions anew, with the same check.
+    # Any update of a member assigns its partitions again, with the same check.
     _give_up(group, member, record, profile, refusals)
     _take(group, member, record, profile, refusals)
 
@@ -115,7 +115,7 @@ def _partitions(member: ConsumerMember) -> list[tuple[str | None, int]]:
 
 
 def _give_up(group: ConsumerGroupState, member: ConsumerMember, record: ReplayRecord, profile: JavaProfile, refusals: Refusals) -> None:
-    """Forget what the member owns. What another one took over at another epoch stays with that one, or ends the load."""
+    """Remove the partitions of the member. A partition that another member took at another epoch stays with that one, or ends the load."""
     for partition in _partitions(member):
         owner_epoch = group.owner_epochs.get(partition)
         if owner_epoch == member.member_epoch:
@@ -125,7 +125,7 @@ def _give_up(group: ConsumerGroupState, member: ConsumerMember, record: ReplayRe
 
 
 def _take(group: ConsumerGroupState, member: ConsumerMember, record: ReplayRecord, profile: JavaProfile, refusals: Refusals) -> None:
-    """Own what is assigned or pending. Whether a partition may be taken from another owner is the release's matter."""
+    """Give the member its assigned and pending partitions. The release decides if it may take one from another owner."""
     epoch = member.member_epoch
     assert epoch is not None
     for partition in _partitions(member):

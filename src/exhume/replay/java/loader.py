@@ -54,13 +54,13 @@ class JavaLoad:
     inputs: LoadInputs = field(default_factory=LoadInputs)
     partition_state: PartitionState = field(default_factory=PartitionState)
     last_written_offset: int = -1
-    #: The snapshot that requests are answered from: state up to this offset.
+    #: The snapshot that requests see: state up to this offset.
     shown_offset: int = -1
     skipped: list[LoadProblem] = field(default_factory=list)
     fenced: list[tuple[str, str]] = field(default_factory=list)
 
     def apply(self, batch: LoadedBatch) -> None:
-        """Apply one batch. Raises `LoadAborted` where the release's load ends (strict mode)."""
+        """Apply one batch. Raises `LoadAborted` if the release's load ends (strict mode)."""
         why_not = refused_format(batch, self.profile)
         if why_not is not None:
             self.refusals.refuse(why_not)
@@ -98,7 +98,7 @@ class JavaLoad:
         self._advance(batch.next_offset)
 
     def _advance(self, next_offset: int) -> None:
-        """Snapshots are taken at the log end, and on the way every `commit_interval` offsets."""
+        """Take a snapshot at the log end, and every `commit_interval` offsets before it."""
         if next_offset >= self.end_offset:
             if next_offset <= self.last_written_offset:
                 self.refusals.refuse(
@@ -180,12 +180,12 @@ class JavaLoad:
             streams.apply(group, groups, record, self.profile, self.refusals)
 
     def create_group_for_commit(self, seen: CommitSeen) -> None:
-        """A commit that was settled: it makes its group exist all the same."""
+        """Create the group of a commit that is in the fold result."""
         if seen.group not in self.partition_state.groups:
             self.partition_state.groups[seen.group] = ClassicGroupState(seen.group, seen.record_offset)
 
     def add_fold_result(self, settled: Settled) -> None:
-        """Add what a fold settled of the whole log. Nothing of it is in what was applied."""
+        """Add the result of a fold of the whole log. The applied records are not part of it."""
         groups = self.partition_state.groups
         for group in settled.groups():
             groups.pop(group.name, None)
@@ -206,7 +206,7 @@ class JavaLoad:
         return _COMMIT_RULES
 
     def end_chunk(self) -> None:
-        """A read has been applied: nothing to do, every record was."""
+        """Do nothing after a chunk: every record is already applied."""
 
     def held_after_abort(self) -> PartitionState:
         """The state after a load that ended in an error: empty, because the coordinator unloads the shard."""
@@ -232,14 +232,14 @@ class JavaLoad:
     def _check_streams_members(self, group: StreamsGroupState) -> None:
         for member in group.members.values():
             if member.member_state == "UNREVOKED_TASKS" and member.rebalance_timeout_ms is None:
-                # Its assignment may have a tombstone, which leaves it in this state.
+                # A tombstone of its assignment can leave the member in this state.
                 at = member.record_offset if member.assignment_record_offset is None else member.assignment_record_offset
                 self.refusals.refuse(
                     LoadProblem(ProblemKind.REBALANCE_TIMEOUT_MISSING, record_offset=at, group=group.group, member_id=member.member_id)
                 )
 
     def _fence_members(self, group: ConsumerGroupState) -> None:
-        """A member with partitions to give up and no rebalance timeout is removed the moment its timer is set."""
+        """Remove each member that must revoke partitions and has no rebalance timeout: its timer ends at once."""
         for member in list(group.members.values()):
             if member.member_state == "UNREVOKED_PARTITIONS" and (member.rebalance_timeout_ms or 0) <= 0:
                 del group.members[member.member_id]

@@ -1,4 +1,4 @@
-"""Records that consumer, share and streams groups have in common: the group's epoch, its target assignment, and the end of members.
+"""Records of consumer, share and streams groups alike: the group's epoch, its target assignment, and the removal of members.
 
     group metadata     3, 11, 17     epoch; its tombstone removes the group
     target metadata    6, 12, 20     assignment epoch; its tombstone sets -1
@@ -6,7 +6,7 @@
     member             5, 10, 19     its tombstone removes the member, which must have left (epoch -1) and have no target
     current assignment 8, 14, 22     its tombstone makes the member leave
 
-Tombstones have preconditions because a healthy log writes them in a fixed order; a log that breaks it ends a strict load.
+Tombstones have preconditions because coordinators write them in a fixed order; another order ends a strict load.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def apply_target_member(group: AnyModernGroup, record: ReplayRecord, assigned: A
 def remove_group(
     group: AnyModernGroup, groups: dict[str, Group], record: ReplayRecord, refusals: Refusals, *, checks_target: bool = True
 ) -> None:
-    """The tombstone of 3, 11, 17: members, targets and assignment epoch must be gone before."""
+    """The tombstone of 3, 11, 17: members, targets and assignment epoch must be removed before."""
     problem = LoadProblem(
         ProblemKind.GROUP_NOT_EMPTY,
         record_offset=record.record_offset,
@@ -74,7 +74,7 @@ def remove_group(
 
 
 def refuse_missing_member(group: AnyModernGroup, record: ReplayRecord, profile: JavaProfile, refusals: Refusals) -> None:
-    """Some releases end the load at a record of a member they do not know."""
+    """Add the problem of an unknown member: some releases end the load at such a record."""
     if record.record_type in profile.missing_aborts:
         refusals.refuse(
             LoadProblem(
@@ -88,7 +88,7 @@ def refuse_missing_member(group: AnyModernGroup, record: ReplayRecord, profile: 
 
 
 def remove_member(group: AnyModernGroup, record: ReplayRecord, profile: JavaProfile, refusals: Refusals) -> bool:
-    """The tombstone of 5, 10, 19; False where the group has no such member."""
+    """The tombstone of 5, 10, 19; False if the group has no such member."""
     member_id = record.key["member_id"]
     member = group.members.get(member_id)
     if member is None:
@@ -113,7 +113,7 @@ def remove_member(group: AnyModernGroup, record: ReplayRecord, profile: JavaProf
 
 
 def topic_partitions(entries: list[Fields], default_epoch: int | None) -> TopicPartitions:
-    """Topic partitions of a record with the epoch each was assigned at, `default_epoch` where the record has none for every partition."""
+    """Topic partitions of a record with their assignment epochs; `default_epoch` if the record has no epochs."""
     result: TopicPartitions = {}
     for entry in entries:
         epochs = entry.get("assignment_epochs") or []

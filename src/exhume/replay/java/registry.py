@@ -7,9 +7,9 @@
     consumer, streams     create*  use    replaced*        refused
     share                 create*  use    refused          refused
 
-    * where the profile says so: `creating_types`, `missing_aborts`, `replaces_simple`; a tombstone creates nothing
+    * if the profile has it: `creating_types`, `missing_aborts`, `replaces_simple`; a tombstone creates nothing
 
-A refusal ends a strict load. A lenient load goes on: a value replaces the group, and a tombstone has no effect.
+A refusal ends a strict load. A lenient load continues: a value replaces the group, and a tombstone has no effect.
 
 Source: GroupMetadataManager.getOrMaybeCreatePersisted*Group, Kafka 4.3.
 """
@@ -30,7 +30,7 @@ ModernGroupT = TypeVar("ModernGroupT", ConsumerGroupState, ShareGroupState, Stre
 def group_for(
     record: ReplayRecord, wanted: type[ModernGroupT], groups: dict[str, Group], profile: JavaProfile, refusals: Refusals
 ) -> ModernGroupT | None:
-    """The group of the wanted type that this record acts on; None where there is nothing to do."""
+    """The group of the wanted type that this record acts on; None if the record changes no group."""
     group_id = record.key["group"]
     present = groups.get(group_id)
     if isinstance(present, wanted):

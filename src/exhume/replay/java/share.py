@@ -13,7 +13,7 @@ from exhume.replay.refusals import Refusals
 
 
 def apply(group: ShareGroupState, groups: dict[str, Group], record: ReplayRecord, profile: JavaProfile, refusals: Refusals) -> None:
-    """Replay one record of a share group that exists; types 9 and 15 change nothing in it: the content of 15 is kept apart."""
+    """Replay one record of a share group that exists; types 9 and 15 do not change it: `ShareState` has the content of 15."""
     value = record.value
     match record.role:
         case "member":

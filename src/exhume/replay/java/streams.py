@@ -101,7 +101,7 @@ def _apply_topology(group: StreamsGroupState, record: ReplayRecord, refusals: Re
 
 @contextmanager
 def _ownership(group: StreamsGroupState, record: ReplayRecord, profile: JavaProfile, refusals: Refusals) -> Iterator[None]:
-    """Active tasks change hands around an update of a member; 4.1.0 and 4.1.1 refuse a task that another process owns."""
+    """Change the owners of active tasks with an update of a member; 4.1.0 and 4.1.1 refuse a task of another process."""
     if not profile.streams_ownership_is_strict:
         yield
         return
