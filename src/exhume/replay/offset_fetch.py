@@ -25,7 +25,7 @@ NONE = "NONE"
 
 
 def fetched_rows(shown: PartitionState, held: PartitionState, profile: BrokerProfile) -> Iterator[FetchedOffsetRow]:
-    """The rows of `fetched_offsets`, ordered by key: for every key with a commit, also one that only waits, and one that no answer has.
+    """The rows of `fetched_offsets`, ordered by key: for every key with a commit, also a pending one, and one that no answer contains.
 
     `shown` is the state that requests see, `held` the state in memory.
     """

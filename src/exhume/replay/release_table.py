@@ -116,7 +116,7 @@ def _ranges(numbers: list[int]) -> str:
 
 
 def newest_of_each_line() -> list[str]:
-    """The newest release of every span, as `profile_for` takes it: what a check over all releases asks for."""
+    """The newest release of every span, as `profile_for` takes it, for a check over all releases."""
     names = []
     for span in all_spans():
         has_both = release_numbers("3.7") <= release_numbers(span.last)[:2] <= release_numbers("3.9")

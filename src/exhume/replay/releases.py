@@ -1,7 +1,7 @@
-"""Every span of releases that loads alike, oldest first, and how a release finds its span.
+"""Every span of releases that load alike, oldest first, and the span of each release.
 
-A span is written as what differs from the one before it. `4.2` means the newest patch of that line. For 3.7 to 3.9, which have both
-coordinators, `-new` and `-classic` choose; without either it is the Scala one, as those brokers came.
+A span lists only its differences from the one before it. `4.2` means the newest patch of that line. For 3.7 to 3.9, which have both
+coordinators, `-new` and `-classic` choose; without either it is the Scala one, their default.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from exhume.replay.profiles import BrokerProfile, JavaProfile, Removal, ScalaPro
 ProfileT = TypeVar("ProfileT", ScalaProfile, JavaProfile)
 
 _DAY_MINUTES, _WEEK_MINUTES = 1440, 10080
-#: What both coordinators write.
+#: The record types that both coordinators write.
 _OF_BOTH = frozenset({*OFFSET_COMMIT_TYPES, GROUP_METADATA})
-#: What every modern group has.
+#: The roles of records that every modern group has.
 _GROUP_ROLES: tuple[Role, ...] = ("group", "member", "target_epoch", "target", "current")
 #: The newest value versions of the spans before the newest one; other families have version 0 alone.
 _NEWEST_VERSIONS: Mapping[Family, int] = {"offsets": 4, "classic": 4}
@@ -175,7 +175,7 @@ def scala_spans() -> tuple[ScalaProfile, ...]:
 
 
 def _without_later_codecs(span: ProfileT) -> ProfileT:
-    """The span, refusing the codecs that came with a release after its first."""
+    """Return the span with a refusal of the codecs of releases after its first one."""
     first = release_numbers(span.first)
     later = {codec.name for codec in CODECS.values() if codec.first_release is not None and release_numbers(codec.first_release) > first}
     return replace(span, refused_formats=span.refused_formats | later)
@@ -187,7 +187,7 @@ def _layout(family: Family, role: Role, releases: str) -> Message:
 
 
 def _values(types: Iterable[int], layouts: Mapping[int, Message] | None = None) -> Mapping[int, Message]:
-    """The layouts of these types as the releases before the newest span know them: these, or those of today up to their newest version."""
+    """The layouts of these types in releases before the newest span: those given, or those of today up to their newest version."""
     known = {number: RECORD_TYPES[number] for number in sorted(types)}
     capped = {number: replace(row.message, versions=range(_NEWEST_VERSIONS.get(row.family, 0) + 1)) for number, row in known.items()}
     return MappingProxyType(capped | dict(layouts or {}))
@@ -316,7 +316,7 @@ def all_spans() -> tuple[BrokerProfile, ...]:
     return (*scala_spans(), *java_spans())
 
 
-#: Where both coordinators exist.
+#: The lines that have both coordinators.
 _BOTH = ((3, 7), (3, 8), (3, 9))
 _RELEASE = re.compile(r"(\d+(?:\.\d+){0,3})(-new|-classic)?")
 
@@ -361,12 +361,12 @@ def _newest_known(numbers: tuple[int, ...], span: BrokerProfile) -> str:
 
 
 def is_release(text: str) -> bool:
-    """True for what is spelt as a release, known or not."""
+    """Return True if the text has the form of a release, known or not."""
     return _RELEASE.fullmatch(text.strip()) is not None
 
 
 def is_newer_than_known(release: str) -> bool:
-    """True for a release newer than the newest known one."""
+    """Return True for a release newer than the newest known one."""
     match = _RELEASE.fullmatch(release.strip())
     return match is not None and _newest_patch(release_numbers(match[1]))[: len(release_numbers(match[1]))] > release_numbers(
         all_spans()[-1].last

@@ -1,11 +1,11 @@
 """The load of the Scala coordinator: gather everything first, install it at the end.
 
-Offsets and groups are gathered apart, in log order. Commits of a transaction wait under their producer id until its marker; which of two
-commits of a key wins is decided by the first record offset of their batches, since the cleaner keeps the higher one. A tombstone
-leaves no trace in what was gathered, so a commit that waits can bring an offset back. At the end groups receive their offsets, and
+Offsets and groups are gathered separately, in log order. Commits of a transaction are pending under their producer id until its marker. Of
+two commits of a key, the one with the higher first record offset of its batch wins, because the cleaner keeps that one. A tombstone leaves
+no trace in the gathered offsets, so a pending commit can restore an offset. At the end groups receive their offsets, and
 an id that has offsets only becomes an Empty group.
 
-0.9 and 0.10.0 differ in kind: offsets go at once into a cache of their own, and groups know nothing of them.
+0.9 and 0.10.0 differ in kind: offsets go at once into their own cache, and groups have no link to them.
 
 Source: GroupMetadataManager.loadGroupsAndOffsets and doLoadGroupsAndOffsets, Kafka 0.9.0.1 to 3.9.0.
 """
@@ -43,7 +43,7 @@ class ScalaLoad:
     inputs: LoadInputs
     offsets: dict[OffsetKey, Commit] = field(default_factory=dict)
     groups: dict[str, ClassicGroupState] = field(default_factory=dict)
-    #: The first and the last tombstone of each group that is not there; the first ones in order.
+    #: The first and the last tombstone of each removed group; the first ones in order.
     removed_groups: dict[str, tuple[int, int]] = field(default_factory=dict)
     transactions: dict[int, OpenTransaction] = field(default_factory=dict)
     _settled_offsets: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -70,7 +70,7 @@ class ScalaLoad:
             self._per_chunk = PerChunkInstall()
 
     def apply(self, batch: LoadedBatch) -> None:
-        """Apply one batch. Raises `LoadAborted` where the release's load ends (strict mode)."""
+        """Apply one batch. Raises `LoadAborted` if the release's load ends (strict mode)."""
         why_not = refused_format(batch, self.profile)
         if why_not is not None:
             self.refusals.refuse(why_not)
@@ -144,17 +144,17 @@ class ScalaLoad:
         self.groups[group_id] = group
 
     def create_group_for_commit(self, seen: CommitSeen) -> None:
-        """A commit that was settled: it counts at the end."""
+        """Do nothing for a commit in the fold result: it counts at the end."""
 
     def add_fold_result(self, settled: Settled) -> None:
-        """Add what a fold settled of the whole log. Nothing of it is in what was applied."""
+        """Add the result of a fold of the whole log. The applied records are not part of it."""
         removed = dict(self.removed_groups)
         for group in settled.groups():
             if group.value is not None:
                 self.groups[group.name] = group.value(self._group_rules)
             elif group.tombstone is not None:
                 removed[group.name] = (group.first_tombstone or 0, group.tombstone)
-        # The first one that a late error names is the first that was removed.
+        # A late error names the group that was removed first.
         self.removed_groups = dict(sorted(removed.items(), key=lambda item: item[1]))
         self._settled_offsets = settled.spans()
         self.transactions = joined_transactions(self.transactions, settled.transactions(self.commit_rules))
@@ -164,7 +164,7 @@ class ScalaLoad:
         return group_id in self.removed_groups or (self.profile.install == "offsets_at_once" and group_id not in self.groups)
 
     def end_chunk(self) -> None:
-        """A read has been applied. Raises `LoadAborted` where installing what is there fails (0.11.0.0)."""
+        """End a chunk. Raises `LoadAborted` if its installation fails (0.11.0.0)."""
         if self._per_chunk is not None:
             self._per_chunk.install(self.groups, self.offsets, self.transactions)
             for group_id, (_, record_offset) in self.removed_groups.items():

@@ -1,4 +1,4 @@
-"""At which moments to take the states of a log: at even steps, over the time that it covers."""
+"""Choose the moments of snapshots: at even steps, over the time of the logs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def snapshot_times(
     """
     every_ms = parse_duration(every) if isinstance(every, str) else every
     if not every_ms or every_ms <= 0:
-        raise RequestError(f"{every!r} is no step", remedy="Write days, hours, minutes or milliseconds, such as 1d, 1h or 15m")
+        raise RequestError(f"{every!r} is not a step", remedy="Write days, hours, minutes or milliseconds, such as 1d, 1h or 15m")
     if from_time_ms is None or to_time_ms is None:
         spans = [span for span in map(_span, partitions) if span is not None]
         if not spans:
@@ -50,7 +50,7 @@ def next_multiple(time_ms: int, every_ms: int) -> int:
 
 
 def _span(partition: PartitionDirectory) -> tuple[int, int] | None:
-    """When the first and the last batch of a log were written, by their headers; None where they do not say."""
+    """Return the times of the first and the last batch of a log, by their headers; None if they have none."""
     files = [file for file in served_files(partition) if file.size_bytes]
     if not files:
         return None

@@ -1,4 +1,4 @@
-"""The answer: what a coordinator of one release holds, as tables and as objects."""
+"""The state of a coordinator of one release, as tables and as objects."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NAMING_TABLES = ("groups", "offsets", "pending_offsets")
 
 @dataclass(frozen=True, slots=True)
 class GroupState:
-    """One group as an object. Every field is a row, or a list of rows, of the table of its name; column names as there.
+    """One group as an object. Every field is a row, or a list of rows, of the table of its name; with its column names.
 
     `group` is None for an id that has offsets but no group (Java coordinator: the group was removed, its offsets were not).
     """
@@ -126,7 +126,7 @@ class CoordinatorState:
         """This group with everything that belongs to it.
 
         Raises:
-            RequestError: no partition holds a group or an offset of this name; lists the nearest names.
+            RequestError: no partition has a group or an offset of this name; lists the nearest names.
         """
         found = {
             table: self.tables[table].filter(pc.field("group") == name).to_pylist()
@@ -150,7 +150,7 @@ class CoordinatorState:
 
 
 def refuse_unknown_groups(groups: Iterable[str], *states: CoordinatorState) -> None:
-    """Raises `RequestError` for a group that none of these states has, with the nearest names; a load that failed may hide any."""
+    """Raise `RequestError` for a group that none of these states has, with the nearest names. After a failed load any group may exist."""
     outcomes = {outcome for state in states for outcome in state.loads["outcome"].to_pylist()}
     if outcomes <= LOADED:
         known = {name for state in states for table in NAMING_TABLES for name in state.tables[table]["group"].unique().to_pylist()}

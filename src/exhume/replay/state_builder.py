@@ -24,7 +24,7 @@ _LATER: tuple[Literal["members", "assignments"], ...] = ("members", "assignments
 
 
 class StateTables:
-    """Takes the holdings of one partition after the other. `findings` are those about the rows."""
+    """Takes the state of one partition after the other. `findings` are those about the rows."""
 
     def __init__(self, names: TopicNames) -> None:
         self._names = names
@@ -32,7 +32,7 @@ class StateTables:
         self.findings: list[Finding] = []
 
     def add(self, origin: OfLog, partition_state: PartitionState, load: LoadRow) -> None:
-        """Add the rows of a partition; `origin` are the columns that say which."""
+        """Add the rows of a partition; `origin` are its columns."""
         rows: dict[str, Sequence[Row]] = {"loads": [load | origin]}
         for name, part in state_rows(partition_state, self._names).items():
             rows[name] = [{**row, **origin} for row in part]
@@ -49,7 +49,7 @@ class StateTables:
             self._parts["offsets"][-1] = lambda _: merged
 
     def add_fetches(self, origin: OfLog, shown: PartitionState, held: PartitionState, profile: BrokerProfile) -> None:
-        """Add what requests for the offsets of a partition are answered: see `offset_fetch.fetched_rows`."""
+        """Add the answers to requests for the offsets of a partition: see `offset_fetch.fetched_rows`."""
 
         def made(groups: Collection[str] | None) -> pa.Table:
             whole = held.whole(groups)
@@ -76,7 +76,7 @@ def _joined(name: str, parts: list[_Part]) -> _Part:
 
 
 def _merged(many: pa.Table, few: pa.Table) -> pa.Table:
-    """Two tables of offsets in the order of their keys as one in that order."""
+    """Merge two tables of offsets in the order of their keys."""
     places = [_place(many, key) for key in zip(*(few[column].to_pylist() for column in ("group", "topic", "partition")), strict=True)]
     order: list[pa.Table] = []
     start = 0

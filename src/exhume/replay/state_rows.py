@@ -63,7 +63,7 @@ def state_rows(partition_state: PartitionState, names: TopicNames) -> Mapping[st
 def later_rows(
     name: Literal["members", "assignments"], partition_state: PartitionState, names: TopicNames, groups: Collection[str] | None = None
 ) -> Sequence[Row]:
-    """Every row of one of these tables, members that were not read yet included; of these groups only, where they are given."""
+    """Every row of one of these tables, also of members that were not read yet; `groups`: only those of these groups."""
     rows_of: Callable[[Group], Sequence[Row]] = _member_rows if name == "members" else lambda group: _assignment_rows(group, names)
     wanted = (group for group in _in_order(partition_state) if groups is None or group.group in groups)
     return [row for group in wanted for row in rows_of(group)]

@@ -23,7 +23,7 @@ def java17() -> None:
     """Skip where Java 17 or later is missing: Spark 4 needs it."""
     java = shutil.which("java")
     if java is None:
-        pytest.skip("Spark needs Java 17 or later, and no java is here")
+        pytest.skip("Spark needs Java 17 or later, and no java was found")
     version = re.search(r'version "(\d+)', subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr)
     if version is None or int(version[1]) < 17:
         pytest.skip("Spark needs Java 17 or later, and the java here is older")

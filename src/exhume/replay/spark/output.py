@@ -35,7 +35,7 @@ class OutputDirectory:
         name = self.path.rstrip("/")
         self._recover(name)
         if self._exists(name) and not self._exists(f"{name}/{MANIFEST}"):
-            raise RequestError(f"{self.path} is there, and no output of this command", remedy="Choose a directory that does not exist")
+            raise RequestError(f"{self.path} exists and is not an output of this command", remedy="Choose a directory that does not exist")
         self._aside = f"{name}.{secrets.token_hex(4)}.unfinished"
 
     def write(self, name: str, frame: DataFrame) -> None:
@@ -106,7 +106,7 @@ class OutputDirectory:
 
     def _rename(self, source: str, target: str) -> None:
         if not self._file_system(source).rename(self._hadoop_path(source), self._hadoop_path(target)):
-            raise RequestError(f"{source} cannot be renamed to {target}", remedy="Check what is there, and who may write")
+            raise RequestError(f"{source} cannot be renamed to {target}", remedy="Check the files there, and the write permissions")
 
     def _delete(self, path: str) -> None:
         self._file_system(path).delete(self._hadoop_path(path), True)

@@ -28,7 +28,7 @@ def open_session(name: str, master: str | None = None) -> SparkSession:
 
     is_submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     if not is_submitted and not _has_java():
-        raise RequestError("Spark needs Java 17 or later, and no java is here", remedy="Install one, or set JAVA_HOME")
+        raise RequestError("Spark needs Java 17 or later, and no java was found", remedy="Install one, or set JAVA_HOME")
     if not is_submitted:
         # Python workers on this machine use the interpreter of this process.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
