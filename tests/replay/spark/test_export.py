@@ -174,7 +174,7 @@ def test_what_a_killed_run_left_is_put_right(spark: SparkSession, tmp_path: Path
 
 def test_other_directories_are_left_alone(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "letters").write_text("")
-    with pytest.raises(RequestError, match="no output of this command"):
+    with pytest.raises(RequestError, match="not an output of this command"):
         exhume_spark.export_tables(spark, PLACE, tmp_path, tables=["offsets"])
     with pytest.raises(RequestError, match="no table 'letters'"):
         exhume_spark.export_tables(spark, PLACE, tmp_path / "out", tables=["letters"])
