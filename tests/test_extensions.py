@@ -23,7 +23,6 @@ from exhume.codecs.kernels import values
 from exhume.codecs.layout import INT32, STRING, Field, Message, Struct
 from exhume.codecs.layouts import classic_group, consumer_group, offsets
 from exhume.codecs.log_directory import discover
-from exhume.codecs.record_chunks import record_chunks
 from exhume.codecs.record_filter import RecordFilter
 from exhume.codecs.record_types import (
     GROUP_METADATA,
@@ -301,7 +300,7 @@ def test_a_record_type_of_another_family_is_refused(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("log_of_type_24")
 def test_a_record_type_is_kept_for_detectors(opened: Opened, tmp_path: Path) -> None:
     with discover([str(tmp_path / "log")]) as evidence:
-        case = condense(record_chunks(SegmentReader(evidence, ReadOptions(), Findings())))
+        case = condense(SegmentReader(evidence, ReadOptions(), Findings()))
     with opened() as topic:
         kept = {group.group: [record.record_type for record in group.records] for group in case.partitions[0].groups}
         steps = [(step.group, step.kind, step.record_offset) for step in topic.memberships()]

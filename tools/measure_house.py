@@ -39,7 +39,6 @@ _CALLED_AFTER_TYPES = re.compile(
 #: The modules that may say `dict[str, Any]`, and what of. The rows of a table have a `TypedDict` beside its schema.
 _FREE_FORM = {
     "analysis/committers.py": "rows that grow while records are read",
-    "analysis/coverage.py": "columns of several tables",
     "analysis/history.py": "rows that grow while records are read",
     "analysis/transactions.py": "rows that grow while records are read",
     "analysis/why.py": "rows that grow while records are read",

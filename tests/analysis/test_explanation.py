@@ -12,10 +12,13 @@ import pytest
 
 import exhume
 from exhume.analysis.completeness import grade_at_end
-from exhume.analysis.coverage import coverage_of
 from exhume.analysis.explanation.commands import Command, moment_arguments, shell_word
 from exhume.analysis.explanation.sentences import listed, named, numbers, often, partitions
+from exhume.analysis.log_extent import log_extents
+from exhume.codecs.log_directory import discover
+from exhume.codecs.segment_reader import ReadOptions, SegmentReader
 from exhume.errors import RequestError
+from exhume.findings import Findings
 from exhume.fixtures import scenarios
 from exhume.fixtures.log_writer import PartitionWriter, group_metadata, offset_commit, tombstone
 from exhume.fixtures.story import Story
@@ -100,16 +103,16 @@ def test_how_sure_the_end_of_a_log_is_can_be_told_without_reading_it_again(data:
     with exhume.open(data) as topic:
         state = topic.state()
         grades = {(row["replica"], row["offsets_partition"], row["group"]): row for row in topic.completeness(state).to_pylist()}
-        coverage = {(row["replica"], row["offsets_partition"]): row for row in coverage_of(topic.batches().read_all()).to_pylist()}
         pending = {row["group"] for row in state.pending_offsets.to_pylist()}
         loads = {(row["replica"], row["offsets_partition"]): row for row in state.loads.to_pylist()}
         has_damage = topic.findings.has_damage
+    with discover([str(data)]) as evidence:
+        extents = log_extents(SegmentReader(evidence, ReadOptions(), Findings()))
 
     assert grades
     for (replica, number, group), row in grades.items():
-        if group is not None and (replica, number) in coverage:
-            missing = coverage[replica, number]["missing_offsets"]
-            grade, _ = grade_at_end(loads[replica, number], 0, missing, has_damage=has_damage, is_pending=group in pending)
+        if group is not None:
+            grade, _ = grade_at_end(loads[replica, number], extents[replica, number], has_damage=has_damage, is_pending=group in pending)
             assert grade == row["grade"], group
 
 

@@ -21,7 +21,7 @@ from unittest.mock import patch
 import numpy as np
 
 from exhume.codecs.batches import BatchWalk, read_header_fields
-from exhume.codecs.kernels import borders, gaps, json_texts, kernel, keys, lz4, mentions, messages, records, scan, texts, times, values
+from exhume.codecs.kernels import borders, json_texts, kernel, keys, lz4, mentions, messages, records, scan, texts, times, values
 from exhume.codecs.kernels.primitives import Bytes, Number
 from exhume.codecs.lenient_records import read_records_leniently
 from exhume.fixtures.log_writer import PartitionWriter, group_metadata, offset_commit, tombstone
@@ -52,7 +52,6 @@ _ENTRIES: dict[str, Any] = {
     "number_texts": texts.number_texts,
     "find_escapes": texts.find_escapes,
     "write_texts": json_texts.write_texts,
-    "find_gaps": gaps.find_gaps,
     "put_side_by_side": lz4.put_side_by_side,
     "write_records": messages.write_records,
     "fold": fold.fold,

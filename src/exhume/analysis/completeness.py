@@ -21,14 +21,20 @@ whose checkpoint is unknown, and every record up to the log end may have replace
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Literal
 
 import pyarrow as pa
 
-from exhume.analysis.past import Past, read_pasts
+from exhume.analysis.later_records import LaterRecords
+from exhume.analysis.log_extent import ExtentReaders, LogExtent
+from exhume.analysis.log_gaps import GapReader, LogGaps
 from exhume.arrow_rows import OfLog, Origin, schema_of, table_of
+from exhume.codecs.log_directory import PartitionDirectory
 from exhume.codecs.segment_reader import SegmentReader
+from exhume.codecs.segment_spans import count_segment
 from exhume.replay.state import CoordinatorState
 from exhume.replay.state_tables import LoadRow
 from exhume.replay.verdict import LOADED_IN_MEMORY
@@ -79,27 +85,27 @@ def grade_groups(reader: SegmentReader, state: CoordinatorState) -> pa.Table:
             if name == "pending_offsets":
                 pending[origin].add(row["group"])
     rows: list[CompletenessRow] = []
-    for origin, past in read_pasts(reader, loads, _moment_offset).items():
+    for origin, past in _read_pasts(reader, loads).items():
         rows += _rows(past, loads[origin], shown[origin], pending[origin])
     rows.sort(key=lambda row: (row["group"] is None, row["group"], row["replica"]))
     return table_of(COMPLETENESS, rows)
 
 
-def grade_at_end(load: LoadRow, start_offset: int, missing: int, *, has_damage: bool, is_pending: bool) -> tuple[Grade, str]:
+def grade_at_end(load: LoadRow, extent: LogExtent, *, has_damage: bool, is_pending: bool) -> tuple[Grade, str]:
     """Return the grade of a group at the end of a log, and its reason, from facts about the whole log, as `grade_groups` would.
 
-    `start_offset` is where the log begins, `missing` the number of offsets after that without a record.
+    `has_damage` is for damage that is not part of the extent.
     """
     if load["outcome"] not in LOADED_IN_MEMORY:
         return "unknown", f"the load ended as {load['outcome']}"
-    if has_damage:
+    if has_damage or extent.first_damage_offset is not None:
         return "unknown", "part of the log is damaged and may have had more records"
-    if start_offset > 0:
-        return "at_least", _begins_late(start_offset)
-    if not missing:
+    if extent.start_offset > 0:
+        return "at_least", _begins_late(extent.start_offset)
+    if not extent.missing_after_start:
         return "certain", f"the log has every record up to {load['last_record_offset']}"
     if is_pending:
-        return "at_least", f"{missing} record offsets are missing, and {_PENDING}"
+        return "at_least", f"{extent.missing_after_start} record offsets are missing, and {_PENDING}"
     return "certain", _SUPERSEDED
 
 
@@ -112,6 +118,51 @@ def completeness_sentence(completeness: pa.Table) -> str:
     return f"completeness by group: {', '.join(counts) or 'no group'}{traceless}"
 
 
+@dataclass(frozen=True, slots=True)
+class _Past:
+    """Records of one log up to a moment and after it. `moment_offset` is None for the end of the log."""
+
+    partition: PartitionDirectory
+    moment_offset: int | None
+    gaps: LogGaps
+    #: The first record of each group after the moment.
+    first_later: Mapping[str, int]
+    #: The first end marker after the moment whose transaction may lack records before the moment.
+    first_marker: int | None
+
+    @property
+    def extent(self) -> LogExtent:
+        return self.gaps.extent
+
+    @property
+    def last_offset(self) -> int:
+        """The last record offset up to the moment, or of the log."""
+        end = self.extent.end_offset - 1
+        return end if self.moment_offset is None else min(self.moment_offset, self.extent.next_offset - 1)
+
+
+def _read_pasts(reader: SegmentReader, loads: Mapping[Origin, LoadRow]) -> dict[Origin, _Past]:
+    """Read each log that was loaded; the moment is that of its load."""
+    directories: dict[Origin, PartitionDirectory] = {}
+    extents, gaps, later = ExtentReaders(), defaultdict[Origin, GapReader](GapReader), dict[Origin, LaterRecords]()
+    moments: dict[Origin, int | None] = {}
+    for partition, segment, next_base_offset in reader.segments():
+        origin: Origin = (partition.replica, partition.offsets_partition)
+        if origin not in loads:
+            continue
+        if origin not in directories:
+            directories[origin] = partition
+            moments[origin] = _moment_offset(loads[origin], partition.start_offset)
+            later[origin] = LaterRecords(partition.start_offset, moments[origin])
+        count_segment(reader, partition, segment, next_base_offset, extents.of(partition), gaps[origin], later[origin])
+    pasts: dict[Origin, _Past] = {}
+    for origin, directory in directories.items():
+        found = gaps[origin].gaps(extents.of(directory).extent(directory))
+        found = found.between(found.extent.start_offset, found.extent.end_offset)
+        pasts[origin] = _Past(directory, moments[origin], found, later[origin].first_of_group, later[origin].first_marker(found))
+    return pasts
+
+
 def _moment_offset(load: LoadRow, start_offset: int) -> int | None:
     if load["at_offset"] is not None:
         return load["at_offset"]
@@ -120,11 +171,11 @@ def _moment_offset(load: LoadRow, start_offset: int) -> int | None:
     return start_offset - 1 if load["last_record_offset"] is None else load["last_record_offset"]
 
 
-def _rows(past: Past, load: LoadRow, shown: set[str], pending: set[str]) -> Iterator[CompletenessRow]:
-    last_offset = past.last_offset
-    before = [(first, min(last, last_offset)) for first, last in past.gaps if first <= last_offset]
-    missing = sum(last - first + 1 for first, last in before)
-    for group in [*sorted({*shown, *past.first_after}), None]:
+def _rows(past: _Past, load: LoadRow, shown: set[str], pending: set[str]) -> Iterator[CompletenessRow]:
+    extent, last_offset = past.extent, past.last_offset
+    before = past.gaps.between(0, last_offset)
+    missing, last_record = before.missing_offsets, min(last_offset, extent.next_offset - 1)
+    for group in [*sorted({*shown, *past.first_later}), None]:
         grade, reason = _grade(past, load, missing, group, is_shown=group in shown, is_pending=group in pending)
         if grade == "certain" and group not in shown:
             continue
@@ -134,23 +185,24 @@ def _rows(past: Past, load: LoadRow, shown: set[str], pending: set[str]) -> Iter
             "group": group,
             "grade": grade,
             "reason": reason,
-            "last_record_offset": last_offset if last_offset >= past.start_offset else None,
+            "last_record_offset": last_record if last_record >= extent.start_offset else None,
             "missing_offsets": missing,
-            "first_gap_offset": before[0][0] if before else None,
-            "last_gap_offset": before[-1][1] if before else None,
-            "next_record_offset": past.first_after.get(group) if group is not None else None,
-            "first_dirty_offset": past.partition.cleaner_offset,
+            "first_gap_offset": int(before.first[0]) if len(before) else None,
+            "last_gap_offset": int(before.last[-1]) if len(before) else None,
+            "next_record_offset": past.first_later.get(group) if group is not None else None,
+            "first_dirty_offset": extent.cleaner_offset,
         }
 
 
-def _grade(past: Past, load: LoadRow, missing: int, group: str | None, *, is_shown: bool, is_pending: bool) -> tuple[Grade, str]:
+def _grade(past: _Past, load: LoadRow, missing: int, group: str | None, *, is_shown: bool, is_pending: bool) -> tuple[Grade, str]:
     doubtful: Grade = "at_least" if is_shown else "unknown"
     if load["outcome"] not in LOADED_IN_MEMORY:
         return "unknown", f"the load ended as {load['outcome']}"
-    if past.first_damage is not None and past.first_damage <= past.last_offset:
-        return "unknown", f"damage from record offset {past.first_damage} on may have destroyed records"
-    if past.start_offset > 0:
-        return doubtful, _begins_late(past.start_offset)
+    damage = past.gaps.first_damage_offset
+    if damage is not None and damage <= past.last_offset:
+        return "unknown", f"damage from record offset {damage} on may have destroyed records"
+    if past.extent.start_offset > 0:
+        return doubtful, _begins_late(past.extent.start_offset)
     if not missing:
         return "certain", f"the log has every record up to {past.last_offset}"
     suspect = _suspect(past, group, is_pending=is_pending)
@@ -159,18 +211,17 @@ def _grade(past: Past, load: LoadRow, missing: int, group: str | None, *, is_sho
     return doubtful, f"{missing} record offsets are missing, and {suspect}"
 
 
-def _suspect(past: Past, group: str | None, *, is_pending: bool) -> str | None:
+def _suspect(past: _Past, group: str | None, *, is_pending: bool) -> str | None:
     """Return which later records may have replaced records of this group that counted at the moment; None if none. No group: any group."""
-    last_offset, cleaned = past.last_offset, past.cleaned_up_to()
-    if past.first_marker_after is not None:
-        return f"some may be commits that were pending until end marker {past.first_marker_after}"
+    if past.first_marker is not None:
+        return f"some may be commits that were pending until end marker {past.first_marker}"
     if is_pending:
         return _PENDING
-    own = None if group is None else past.first_after.get(group)
+    own, cleaned = None if group is None else past.first_later.get(group), past.gaps.cleaned_up_to()
     if own is not None and own < cleaned:
         return f"a later record of the group, {own}, may have superseded some of them"
-    gap = next((max(first, last_offset + 1) for first, last in past.gaps if last > last_offset and first < cleaned), None)
-    return None if gap is None else f"so is {gap} after the moment, which may have superseded some of them"
+    gap = past.gaps.first_after(past.last_offset)
+    return None if gap is None or gap >= cleaned else f"so is {gap} after the moment, which may have superseded some of them"
 
 
 def _begins_late(start_offset: int) -> str:

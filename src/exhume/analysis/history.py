@@ -18,17 +18,20 @@ from enum import StrEnum, auto
 from functools import cache, partial
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from exhume.analysis.committers import Committers
+from exhume.analysis.end_markers import Ending, ended_by, ending_of
 from exhume.analysis.group_timeline import GroupFold
-from exhume.analysis.log_spans import LogSpans
+from exhume.analysis.log_extent import LogExtents
 from exhume.analysis.memberships import Membership
+from exhume.analysis.number_columns import NONE
 from exhume.arrow_rows import Int16, Int32, Json, OfLog, Origin, schema_of, table_of
 from exhume.codecs.batch_format import NO_PRODUCER_ID
 from exhume.codecs.json_values import to_json
-from exhume.codecs.record_types import ABORT, COMMIT, OFFSET_COMMIT, OFFSET_COMMIT_TYPES, Decoded, decode_control_record, decode_record
+from exhume.codecs.record_types import OFFSET_COMMIT, OFFSET_COMMIT_TYPES, Decoded, decode_record
 from exhume.codecs.records import Record
 from exhume.codecs.segment_reader import SegmentBatch
 from exhume.errors import RequestError, near_by
@@ -107,7 +110,7 @@ def group_history(
     state: CoordinatorState,
     names: TopicNames,
     group: str,
-    spans: Callable[[], LogSpans],
+    extents: Callable[[], LogExtents],
     *,
     topic: str | None = None,
     partition: int | None = None,
@@ -115,8 +118,8 @@ def group_history(
     """The history of this group as `HISTORY`; of its commits for a topic, or one partition, where these are given.
 
     `batches` are all that have a record of this group or end a transaction, in log order. `state` is a load of the whole of the same logs;
-    its release decides what is transactional and what is left. `spans`, those of these logs, are asked for where it hangs on them who can
-    have made a commit.
+    its release decides what is transactional and what is left. `extents`, those of these logs, are asked for where it depends on them
+    who can have made a commit.
 
     Raises:
         RequestError: no such record; lists groups of similar names, or the topics that the group has commits for.
@@ -124,12 +127,12 @@ def group_history(
     coordinators = {row["coordinator"] for row in state.loads.to_pylist()}
     by_producer_id, only_commits = "java" in coordinators, topic is not None or partition is not None
     groups: dict[Origin, _GroupHistory] = {}
-    spans = cache(spans)
+    extents = cache(extents)
     seen: set[str] = set()
     for batch in batches:
         origin = (batch.partition.replica, batch.partition.offsets_partition)
         if origin not in groups:
-            committers = Committers(partial(_is_whole, spans, origin))
+            committers = Committers(partial(_is_whole, extents, origin))
             groups[origin] = _GroupHistory(group, GroupFold(names), committers, by_producer_id=by_producer_id, only_commits=only_commits)
         seen.update(groups[origin].read(batch))
     rows = [row for origin, life in groups.items() for row in life.finish(_left(state, origin, group))]
@@ -152,9 +155,9 @@ def _table(rows: Iterable[_Row]) -> pa.Table:
     return table_of(HISTORY, [row | {"value": None if row["value"] is None else to_json(row["value"])} for row in rows])
 
 
-def _is_whole(spans: Callable[[], LogSpans], origin: Origin) -> bool:
-    span = spans().get(origin)
-    return span is not None and span.is_complete_behind(None)
+def _is_whole(extents: Callable[[], LogExtents], origin: Origin) -> bool:
+    extent = extents().get(origin)
+    return extent is not None and extent.is_complete_after(None)
 
 
 def _left(state: CoordinatorState, origin: Origin, group: str) -> dict[tuple[str, int], int]:
@@ -177,17 +180,21 @@ class _GroupHistory:
     #: Rows of other records tell that they are there, and have no value.
     only_commits: bool
     rows: list[_Row] = field(default_factory=list)
-    #: Producer id to its rows that wait for a marker.
-    open: dict[int, list[_Row]] = field(default_factory=dict)
-    #: (topic, partition) to the row whose commit holds.
-    holding: dict[tuple[str, int], _Row] = field(default_factory=dict)
+    #: The numbers of the batches that hold the rows of commits, with the rows; those of transactions are in `_staged`, too.
+    _commits: list[tuple[int, _Row]] = field(default_factory=list)
+    _staged: list[tuple[int, _Row]] = field(default_factory=list)
+    _producers: set[int] = field(default_factory=set)
+    #: Number of the batch, producer id, record offset, timestamp and ending of each end marker of these producers.
+    _markers: list[tuple[int, int, int, int | None, Ending]] = field(default_factory=list)
+    _batches: int = 0
 
     def read(self, batch: SegmentBatch) -> Iterator[str]:
         """Take up the records of a batch; what comes back are the groups that they belong to."""
         own: list[tuple[Record, Decoded]] = []
+        self._batches += 1
         for record in batch.records():
             if batch.batch.is_control:
-                self._end_transaction(batch.batch.producer_id, record.key, record.record_offset, record.timestamp_ms)
+                self._note_marker(batch.batch.producer_id, record)
                 continue
             decoded = decode_record(record.key, None)
             group = decoded.key.get("group")
@@ -245,9 +252,6 @@ class _GroupHistory:
                 "committed_offset": value.get("committed_offset"),
                 "commit_timestamp_ms": value.get("commit_timestamp_ms"),
             }
-            held = self.holding.get((row["topic"], row["partition"]))
-            if held is not None and row["committed_offset"] is not None and held["committed_offset"] is not None:
-                row["committed_offset_delta"] = row["committed_offset"] - held["committed_offset"]
             if not is_tombstone:
                 row |= self.committers.note(row)
         if waits:
@@ -257,40 +261,49 @@ class _GroupHistory:
                 "transaction_outcome": "open",
                 "fate": Fate.PENDING,
             }
-            self.open.setdefault(producer_id, []).append(row)
-        elif is_commit:
-            self._hold(row)
+            self._producers.add(producer_id)
+            self._staged.append((self._batches, row))
+        if is_commit:
+            self._commits.append((self._batches, row))
         self.rows.append(row)
 
-    def _hold(self, row: _Row) -> None:
-        key = (row["topic"], row["partition"])
-        if None in key:
-            return
-        held = self.holding.get(key)
-        if row["is_tombstone"]:
-            self.holding.pop(key, None)
-        elif held is None or held["record_offset"] < row["record_offset"]:
-            self.holding[key] = row
+    def _note_marker(self, producer_id: int, record: Record) -> None:
+        ending = ending_of(record.key, every_type_ends=not self.by_producer_id)
+        if ending is not None and producer_id in self._producers:
+            self._markers.append((self._batches, producer_id, record.record_offset, record.timestamp_ms, ending))
 
-    def _end_transaction(self, producer_id: int, key: bytes | None, record_offset: int, timestamp_ms: int | None) -> None:
-        number = decode_control_record(key, None).number
-        if self.by_producer_id and number not in (ABORT, COMMIT):
-            return
-        outcome = "COMMIT" if number == COMMIT else "ABORT"
-        for row in self.open.pop(producer_id, ()):
-            row |= {
-                "transaction_outcome": outcome,
-                "marker_record_offset": record_offset,
-                "marker_timestamp_ms": timestamp_ms,
-                "fate": None,
-            }
-            if outcome == "COMMIT":
-                self._hold(row)
+    def _end_transactions(self) -> list[tuple[int, _Row]]:
+        """Set the outcome of staged commits; return those that count, with the numbers of the batches of their markers."""
+        places, producers = (np.array([marker[column] for marker in self._markers], np.int64) for column in range(2))
+        staged_at = np.array([place for place, _ in self._staged], np.int64)
+        staged_by = np.array([row["producer_id"] for _, row in self._staged], np.int64)
+        committed: list[tuple[int, _Row]] = []
+        for number, (_, row) in zip(ended_by(staged_by, staged_at, producers, places).tolist(), self._staged, strict=True):
+            if number == NONE:
+                continue
+            place, _, record_offset, timestamp_ms, ending = self._markers[number]
+            row |= {"transaction_outcome": ending, "marker_record_offset": record_offset, "marker_timestamp_ms": timestamp_ms}
+            if ending == "COMMIT":
+                row["fate"] = None
+                committed.append((place, row))
             else:
                 row |= {"fate": Fate.ABORTED, "ended_by_record_offset": record_offset}
+        return committed
+
+    def _compare_with_holding(self, committed: Iterable[tuple[int, _Row]]) -> None:
+        """Set the distance of commits to the commit that held when they were read; `committed` count from their markers on."""
+        events = [(place, row, True) for place, row in self._commits] + [(place, row, False) for place, row in committed]
+        holding: dict[tuple[str, int], _Row] = {}
+        for _, row, is_read in sorted(events, key=lambda event: event[0]):
+            held = holding.get((row["topic"], row["partition"]))
+            if is_read and held is not None and row["committed_offset"] is not None and held["committed_offset"] is not None:
+                row["committed_offset_delta"] = row["committed_offset"] - held["committed_offset"]
+            if not is_read or "producer_id" not in row:
+                _hold(row, holding)
 
     def finish(self, left: Mapping[tuple[str, int], int]) -> list[_Row]:
         """The rows with their fates; `left` are the commits that are there at the end."""
+        self._compare_with_holding(self._end_transactions())
         by_key: dict[Any, list[_Row]] = {}
         for row in self.rows:
             if row.get("fate") is None:
@@ -299,6 +312,18 @@ class _GroupHistory:
             is_commit = rows[0]["record_type"] in OFFSET_COMMIT_TYPES
             _decide(rows, left.get((rows[0]["topic"], rows[0]["partition"])) if is_commit else None)
         return self.rows
+
+
+def _hold(row: _Row, holding: dict[tuple[str, int], _Row]) -> None:
+    """Let this commit hold from here on, unless one with a higher record offset does."""
+    key = (row["topic"], row["partition"])
+    if None in key:
+        return
+    held = holding.get(key)
+    if row["is_tombstone"]:
+        holding.pop(key, None)
+    elif held is None or held["record_offset"] < row["record_offset"]:
+        holding[key] = row
 
 
 def _decide(rows: Iterable[_Row], left: int | None) -> None:

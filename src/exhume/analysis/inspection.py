@@ -12,6 +12,8 @@ import pyarrow as pa
 
 from exhume import findings as findings_table
 from exhume.analysis import side_files
+from exhume.analysis.log_extent import CoveredOffsets
+from exhume.analysis.number_columns import Int64s, bounded
 from exhume.arrow_rows import Int16, OfLog, of_log, schema_of, table_of
 from exhume.codecs import schemas
 from exhume.codecs.log_directory import Evidence, PartitionDirectory
@@ -159,7 +161,12 @@ class _PartitionCount:
     span: SegmentSpan = field(default_factory=SegmentSpan)
     types: dict[_TypeKey, _TypeCount] = field(default_factory=dict)
     gaps: list[GapRow] = field(default_factory=list)
-    next_offset: int | None = None
+    _covered: CoveredOffsets | None = None
+
+    @property
+    def next_offset(self) -> int | None:
+        """The offset after the last batch; None where there is no batch."""
+        return None if self._covered is None else self._covered.highest + 1
 
     @property
     def origin(self) -> OfLog:
@@ -169,32 +176,31 @@ class _PartitionCount:
         """Do nothing: only spans count holes."""
 
     def add_batch(self, found: SegmentBatch, first: int) -> None:
-        if self.next_offset is not None and first > self.next_offset:
-            self._note_gap(self.next_offset, first, found.segment.path, found.batch.byte_position)
-        self.next_offset = max(self.next_offset or 0, found.batch.next_offset)
+        before, last = (np.array([bounded(offset)], np.int64) for offset in (first - 1, found.batch.last_offset))
+        self._cover(before, last, found.segment.path, np.array([found.batch.byte_position]))
 
     def add_run(self, run: Run) -> None:
         from exhume.codecs.kernels import scan
 
-        firsts, next_bases = run.columns[scan.BASE_OFFSET], run.columns[scan.LAST_OFFSET] + 1
-        reached = firsts[0] if self.next_offset is None else self.next_offset
-        next_offsets = np.maximum.accumulate(np.concatenate([[reached], next_bases]))
-        for number in np.flatnonzero(firsts > next_offsets[:-1]).tolist():
-            position = int(run.columns[scan.POSITION, number])
-            self._note_gap(int(next_offsets[number]), int(firsts[number]), run.segment.path, position)
-        self.next_offset = int(next_offsets[-1])
+        before, last, positions = run.columns[scan.BASE_OFFSET] - 1, run.columns[scan.LAST_OFFSET], run.columns[scan.POSITION]
+        self._cover(before, last, run.segment.path, positions)
 
-    def _note_gap(self, next_offset: int, first: int, path: str, byte_position: int) -> None:
-        self.gaps.append(
-            {
-                **self.origin,
-                "first_missing_offset": next_offset,
-                "last_missing_offset": first - 1,
-                "missing_offsets": first - next_offset,
-                "path": path,
-                "byte_position": byte_position,
-            }
-        )
+    def _cover(self, before: Int64s, last: Int64s, path: str, positions: Int64s) -> None:
+        """Note the gaps between batches. Each batch starts after its offset `before` and ends with its offset `last`."""
+        if self._covered is None:
+            # Offsets before the first batch are no gap.
+            self._covered = CoveredOffsets(int(before[0]))
+        for first_missing, last_missing, number in zip(*(each.tolist() for each in self._covered.gaps(before, last)), strict=True):
+            self.gaps.append(
+                {
+                    **self.origin,
+                    "first_missing_offset": first_missing,
+                    "last_missing_offset": last_missing,
+                    "missing_offsets": last_missing - first_missing + 1,
+                    "path": path,
+                    "byte_position": int(positions[number]),
+                }
+            )
 
     def add_records(self, found: SegmentBatch, records: Sequence[Record]) -> None:
         batch = found.batch

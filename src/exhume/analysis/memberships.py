@@ -152,7 +152,7 @@ class Membership(NamedTuple):
         """True if its number alone proves that this is the first step: none comes before generation 1, or epoch 1.
 
         Epoch 2 is the first since 4.3 and was the second before, and members may join and leave in generations without a record. Use
-        `LogSpan.is_complete_behind` as well.
+        `LogExtent.is_complete_after` as well.
         """
         return self.epoch is not None and self.epoch <= 1 and self.converted_from is None
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from exhume.analysis.log_spans import LogSpan, LogSpans
+from exhume.analysis.log_extent import LogExtent, LogExtents
 from exhume.analysis.member_changes import was_recreated
 from exhume.analysis.memberships import Member, Membership, TopicPartition, is_before_cut
 from exhume.arrow_rows import Int32, OfLog, Origin, schema_of, table_of
@@ -63,23 +63,23 @@ OWNERS = schema_of(OwnerRow)
 
 def owners(
     memberships: Iterable[Membership],
-    spans: LogSpans,
+    extents: LogExtents,
     *,
     wanted: Callable[[str, int], bool] | None = None,
     ends: Mapping[Origin, int] | None = None,
 ) -> pa.Table:
     """Return the owners of partitions over time, as `OWNERS`, sorted by group, topic, partition and time.
 
-    `memberships` are the steps of any number of groups, those of each in log order. `spans` say from which record offset logs are complete,
-    and when they end. `wanted` selects topics and partitions; default: all. With `ends`, only the intervals that hold before the given
-    record offset of each log; a log that is not in `ends` is whole.
+    `memberships` are the steps of any number of groups, those of each in log order. `extents` say from which record offset logs are
+    complete, and when they end. `wanted` selects topics and partitions; default: all. With `ends`, only the intervals that hold before the
+    given record offset of each log; a log that is not in `ends` is whole.
     """
     groups: dict[tuple[str | None, int | None, str], _GroupOwnership] = {}
     cuts: dict[Origin, int] = {}
     for step in memberships:
         slot = (*step.origin, step.group)
         if slot not in groups:
-            groups[slot] = _GroupOwnership(wanted, spans.get(step.origin))
+            groups[slot] = _GroupOwnership(wanted, extents.get(step.origin))
         groups[slot].take(step)
         if ends is not None and not is_before_cut(step, ends):
             cuts.setdefault(step.origin, step.record_offset)
@@ -117,7 +117,7 @@ class _GroupOwnership:
     """The open intervals of one group, by partition and then by member id; None stands for no owner."""
 
     wanted: Callable[[str, int], bool] | None
-    span: LogSpan | None
+    extent: LogExtent | None
     rows: list[OwnerRow] = field(default_factory=list)
     _open: dict[TopicPartition, dict[str | None, _Interval]] = field(default_factory=dict)
     _before: Membership | None = None
@@ -154,14 +154,14 @@ class _GroupOwnership:
                     interval.overlaps.update(other for other in (now if member_id in new else new) if other not in (None, member_id))
 
     def finish(self) -> list[OwnerRow]:
-        end_ms = None if self.span is None else self.span.last_timestamp_ms
+        end_ms = None if self.extent is None else self.extent.last_timestamp_ms
         self.rows += [interval.ended(end_ms) for held in self._open.values() for interval in held.values()]
         return self.rows
 
     def _begins_here(self, step: Membership) -> bool:
         """True if no record is missing that could have given these partitions to their owners earlier."""
         before = self._before
-        if self.span is not None and self.span.is_complete_behind(None if before is None else before.record_offset):
+        if self.extent is not None and self.extent.is_complete_after(None if before is None else before.record_offset):
             return True
         if before is None or before.is_tombstone:
             return step.is_beginning

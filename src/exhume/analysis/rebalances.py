@@ -14,7 +14,7 @@ from itertools import groupby
 
 import pyarrow as pa
 
-from exhume.analysis.log_spans import LogSpan, LogSpans
+from exhume.analysis.log_extent import LogExtent, LogExtents
 from exhume.analysis.member_changes import MemberChanges, client_of, member_changes, moved_partitions, was_recreated
 from exhume.analysis.memberships import Member, Membership, TopicPartition
 from exhume.analysis.rebalance_rows import REBALANCES, RebalanceRow
@@ -26,17 +26,17 @@ from exhume.findings import Finding
 REBALANCE_EVENTS = ("rebalance", "emptied", "converted")
 
 
-def rebalances(memberships: Iterable[Membership], spans: LogSpans) -> pa.Table:
+def rebalances(memberships: Iterable[Membership], extents: LogExtents) -> pa.Table:
     """Return the rebalances of these groups as `REBALANCES`, group by group.
 
-    `memberships` are the steps of any number of groups, those of each in log order. `spans` say from which offset logs are complete; a log
-    that is not in it is complete nowhere.
+    `memberships` are the steps of any number of groups, those of each in log order. `extents` say from which offset logs are complete; a
+    log that is not in it is complete nowhere.
     """
     groups: dict[tuple[str | None, int | None, str], _GroupRebalances] = {}
     for step in memberships:
         slot = (*step.origin, step.group)
         if slot not in groups:
-            groups[slot] = _GroupRebalances(spans.get(step.origin))
+            groups[slot] = _GroupRebalances(extents.get(step.origin))
         groups[slot].take(step)
     rows: list[RebalanceRow] = []
     for life in groups.values():
@@ -71,7 +71,7 @@ def storm_findings(table: pa.Table) -> Iterator[Finding]:
 class _GroupRebalances:
     """The rows of one group, step by step."""
 
-    span: LogSpan | None
+    extent: LogExtent | None
     rows: list[RebalanceRow] = field(default_factory=list)
     before: Membership | None = None
     #: The time since which the group has no member; None if a missing record may have had members.
@@ -95,7 +95,7 @@ class _GroupRebalances:
         return self.rows
 
     def _row(self, step: Membership, before: Membership | None, event: str) -> RebalanceRow:
-        is_complete = self.span is not None and self.span.is_complete_behind(None if before is None else before.record_offset)
+        is_complete = self.extent is not None and self.extent.is_complete_after(None if before is None else before.record_offset)
         return {
             "replica": step.replica,
             "offsets_partition": step.offsets_partition,

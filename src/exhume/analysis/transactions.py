@@ -1,27 +1,26 @@
 """Transactions on the offsets topic: open and finished ones, what they hold up, and the last stable offset that the log comes to.
 
-A transaction begins with the first transactional record of a producer and ends with its next marker. While it is open, its commits are
-pending, consumers that want stable offsets are refused for them, and neither a reader of committed records nor the cleaner goes past its
-first record. What is read here is what the log layer goes by: the transactional bit. (Source: ProducerStateManager of Kafka 3.8; the
-padding of five minutes is that of the metric PartitionsWithLateTransactionsCount, KIP-664.)
+While a transaction is open, its commits are pending, consumers that want stable offsets are refused for them, and neither a reader of
+committed records nor the cleaner goes past its first record. `transaction_outcomes` says what a transaction is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from exhume.analysis.end_markers import EndMarkers
+from exhume.analysis.number_columns import rows_where
+from exhume.analysis.transaction_outcomes import DEFAULT_MAX_TIMEOUT_MS, Marker, Transaction, TransactionReader, is_late
 from exhume.arrow_rows import Origin, table_of
 from exhume.codecs.log_directory import PartitionDirectory
-from exhume.codecs.record_types import COMMIT, OFFSET_COMMIT_TYPES, decode_control_record, decode_record
-
-#: `transaction.max.timeout.ms` unless somebody set it.
-DEFAULT_MAX_TIMEOUT_MS = 15 * 60_000
+from exhume.codecs.record_types import OFFSET_COMMIT_TYPES, decode_record
 
 #: One row per transaction, open ones first, then in log order. `outcome` is open, COMMIT or ABORT. `duration_ms` is from the first record
 #: to the marker, of an open one to the newest record of the partition, `idle_ms` from the last record to there. `is_late`: it has been
@@ -68,20 +67,6 @@ STABLE_OFFSETS = pa.schema(
     ]
 )
 
-PADDING_MS = 5 * 60_000
-_COLUMNS = (
-    "replica",
-    "offsets_partition",
-    "path",
-    "byte_position",
-    "record_offset",
-    "timestamp_ms",
-    "producer_id",
-    "producer_epoch",
-    "is_control",
-    "key",
-    "value",
-)
 _Row = dict[str, Any]
 
 
@@ -93,48 +78,24 @@ class Transactions:
     partitions: pa.Table
 
 
-@dataclass(slots=True)
-class _Open:
-    """A transaction on its way."""
-
-    first: _Row
-    last: _Row
-    records: int = 0
-    first_timestamp_ms: int | None = None
-    last_timestamp_ms: int | None = None
-    keys: dict[bytes | None, None] = field(default_factory=dict)
-
-    def add(self, row: _Row) -> None:
-        self.last = row
-        self.records += 1
-        self.keys[row["key"]] = None
-        time_ms = row["timestamp_ms"]
-        if time_ms is not None:
-            self.first_timestamp_ms = time_ms if self.first_timestamp_ms is None else min(self.first_timestamp_ms, time_ms)
-            self.last_timestamp_ms = time_ms if self.last_timestamp_ms is None else max(self.last_timestamp_ms, time_ms)
-
-
-@dataclass(slots=True)
 class _Log:
     """One offsets partition on its way past."""
 
-    end_offset: int = 0
-    newest_ms: int | None = None
-    open: dict[int, _Open] = field(default_factory=dict)
-    finished: list[tuple[_Open, _Row]] = field(default_factory=list)
-    finished_count: int = 0
+    def __init__(self, *, with_finished: bool) -> None:
+        self.end_offset = 0
+        self.newest_ms: int | None = None
+        self.transactions = TransactionReader(keeps_ended=with_finished)
 
-    def take(self, row: _Row, *, keeps_finished: bool) -> None:
-        """Take up a transactional record or a marker."""
-        producer_id = row["producer_id"]
-        if not row["is_control"]:
-            self.open.setdefault(producer_id, _Open(row, row)).add(row)
-            return
-        ended = self.open.pop(producer_id, None)
-        if ended is not None:
-            self.finished_count += 1
-            if keeps_finished:
-                self.finished.append((ended, row))
+    def take(self, part: pa.RecordBatch) -> None:
+        """Add the next records."""
+        last = pc.max(part["record_offset"]).as_py()
+        self.end_offset = max(self.end_offset, -1 if last is None else last + 1)
+        newest = pc.max(part["timestamp_ms"]).as_py()
+        if newest is not None:
+            self.newest_ms = newest if self.newest_ms is None else max(self.newest_ms, newest)
+        if pc.any(pc.or_(part["is_transactional"], part["is_control"])).as_py():
+            places = np.arange(part.num_rows)
+            self.transactions.take(part, places, EndMarkers.of(*rows_where(part["is_control"], part, places), every_type_ends=True))
 
 
 def transactions_of(
@@ -152,22 +113,20 @@ def transactions_of(
         max_timeout_ms: the broker's `transaction.max.timeout.ms`.
         with_finished: finished ones too.
     """
-    logs: dict[Origin, _Log] = {(each.replica, each.offsets_partition): _Log() for each in directories}
+    logs: dict[Origin, _Log] = {(each.replica, each.offsets_partition): _Log(with_finished=with_finished) for each in directories}
     for batch in records:
         for origin, part in _parts(batch):
-            log = logs.setdefault(origin, _Log())
-            _note(log, part)
-            is_ours = pc.or_(part["is_transactional"], part["is_control"])
-            if pc.any(is_ours).as_py():
-                for row in part.select([*_COLUMNS]).filter(is_ours).to_pylist():
-                    log.take(row, keeps_finished=with_finished)
+            if origin not in logs:
+                logs[origin] = _Log(with_finished=with_finished)
+            logs[origin].take(part)
     rows: list[_Row] = []
     partitions: list[_Row] = []
     for origin, log in logs.items():
         place = {"replica": origin[0], "offsets_partition": origin[1]}
         here = [each for each in directories if (each.replica, each.offsets_partition) == origin]
-        ours = [place | _open_row(each, log, here, max_timeout_ms) for each in log.open.values()]
-        rows += ours + [place | _finished_row(each, marker, max_timeout_ms) for each, marker in log.finished]
+        ours = [place | _open_row(each, log, here, max_timeout_ms) for each in log.transactions.open.values()]
+        finished = ((each, each.marker) for each in log.transactions.ended)
+        rows += ours + [place | _finished_row(each, marker, max_timeout_ms) for each, marker in finished if marker is not None]
         partitions.append(place | _partition_row(log, ours))
     rows.sort(key=lambda row: (row["outcome"] != "open", row["replica"], row["offsets_partition"] or 0, row["first_record_offset"]))
     return Transactions(table_of(TRANSACTIONS, rows), table_of(STABLE_OFFSETS, partitions))
@@ -199,50 +158,40 @@ def _parts(batch: pa.RecordBatch) -> Iterator[tuple[Origin, pa.RecordBatch]]:
         start += part.num_rows
 
 
-def _note(log: _Log, part: pa.RecordBatch) -> None:
-    last = pc.max(part["record_offset"]).as_py()
-    log.end_offset = max(log.end_offset, -1 if last is None else last + 1)
-    newest = pc.max(part["timestamp_ms"]).as_py()
-    if newest is not None:
-        log.newest_ms = newest if log.newest_ms is None else max(log.newest_ms, newest)
-
-
-def _common(found: _Open) -> _Row:
-    staged = [key for key in map(_offset_key, found.keys) if key is not None]
+def _common(found: Transaction) -> _Row:
+    keys = [key for key in map(_offset_key, found.keys) if key is not None]
     return {
-        "producer_id": found.first["producer_id"],
-        "producer_epoch": found.last["producer_epoch"],
-        "first_record_offset": found.first["record_offset"],
-        "last_record_offset": found.last["record_offset"],
-        "records": found.records,
+        "producer_id": found.producer_id,
+        "producer_epoch": found.producer_epoch,
+        "outcome": "open" if found.marker is None else found.marker.ending,
+        "first_record_offset": found.first_record_offset,
+        "last_record_offset": found.last_record_offset,
+        "records": found.record_count,
         "first_timestamp_ms": found.first_timestamp_ms,
         "last_timestamp_ms": found.last_timestamp_ms,
-        "groups": sorted({key["group"] for key in staged}),
-        "staged": staged,
+        "groups": sorted({key["group"] for key in keys}),
+        "staged": keys,
     }
 
 
-def _open_row(found: _Open, log: _Log, directories: Sequence[PartitionDirectory], max_timeout_ms: int) -> _Row:
+def _open_row(found: Transaction, log: _Log, directories: Sequence[PartitionDirectory], max_timeout_ms: int) -> _Row:
     idle_ms = _between(found.last_timestamp_ms, log.newest_ms)
     return _common(found) | {
-        "outcome": "open",
-        "is_late": idle_ms is not None and idle_ms > max_timeout_ms + PADDING_MS,
+        "is_late": is_late(idle_ms, max_timeout_ms),
         "duration_ms": _between(found.first_timestamp_ms, log.newest_ms),
         "idle_ms": idle_ms,
-        "held_up_bytes": _bytes_from(found.first, directories),
+        "held_up_bytes": found.held_up_bytes(directories),
     }
 
 
-def _finished_row(found: _Open, marker: _Row, max_timeout_ms: int) -> _Row:
-    decoded = decode_control_record(marker["key"], marker["value"])
-    duration_ms = _between(found.first_timestamp_ms, marker["timestamp_ms"])
+def _finished_row(found: Transaction, marker: Marker, max_timeout_ms: int) -> _Row:
+    duration_ms = _between(found.first_timestamp_ms, marker.timestamp_ms)
     return _common(found) | {
-        "outcome": "COMMIT" if decoded.number == COMMIT else "ABORT",
         "is_late": duration_ms is not None and duration_ms > max_timeout_ms,
         "duration_ms": duration_ms,
-        "marker_record_offset": marker["record_offset"],
-        "marker_timestamp_ms": marker["timestamp_ms"],
-        "marker_coordinator_epoch": (decoded.value or {}).get("coordinator_epoch"),
+        "marker_record_offset": marker.record_offset,
+        "marker_timestamp_ms": marker.timestamp_ms,
+        "marker_coordinator_epoch": marker.coordinator_epoch,
     }
 
 
@@ -252,7 +201,7 @@ def _partition_row(log: _Log, rows: Sequence[_Row]) -> _Row:
         "end_offset": log.end_offset,
         "open_transactions": len(rows),
         "late_transactions": sum(row["is_late"] for row in rows),
-        "finished_transactions": log.finished_count,
+        "finished_transactions": log.transactions.ended_count,
         "held_up_bytes": max((row["held_up_bytes"] for row in rows), default=0),
         "newest_timestamp_ms": log.newest_ms,
     }
@@ -260,15 +209,6 @@ def _partition_row(log: _Log, rows: Sequence[_Row]) -> _Row:
 
 def _between(first_ms: int | None, last_ms: int | None) -> int | None:
     return None if first_ms is None or last_ms is None else max(last_ms - first_ms, 0)
-
-
-def _bytes_from(row: _Row, directories: Sequence[PartitionDirectory]) -> int:
-    """The bytes from the batch of this record to the end of its log."""
-    for directory in directories:
-        for segment in directory.segments:
-            if segment.path == row["path"]:
-                return directory.bytes_from(segment, row["byte_position"])
-    return 0
 
 
 @lru_cache(maxsize=1 << 16)

@@ -13,8 +13,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from exhume.analysis.coverage import NOTHING_COVERED
 from exhume.analysis.history import NEVER_COUNTED, Fate
+from exhume.analysis.log_extent import LogExtent, LogExtents
 from exhume.analysis.removals.causes import Judgement, RecordPlace
 from exhume.analysis.times import at
 from exhume.arrow_rows import Int32, OfLog, Origin, schema_of, table_of
@@ -89,7 +89,7 @@ def explain(
     *,
     now: pa.Table,
     judgements: Mapping[RecordPlace, Judgement],
-    coverage: pa.Table,
+    extents: LogExtents,
     topic: str | None = None,
     partition: int | None = None,
 ) -> pa.Table:
@@ -102,7 +102,7 @@ def explain(
         profile: the rules of that release.
         now: the `FORECAST` of the moment.
         judgements: the cause of each tombstone of an offset of the group, or of the group itself.
-        coverage: the missing records of each log, as `coverage.COVERAGE`.
+        extents: the extents of the logs.
         topic: answer for this topic only.
         partition: answer for this partition of a topic only.
     """
@@ -121,11 +121,11 @@ def explain(
             profile,
             [row for row in _of_group(now, group) if _is_of(row, origin)],
             judgements,
-            next(iter([row for row in coverage.to_pylist() if _is_of(row, origin)]), NOTHING_COVERED),
+            extents.get(origin),
         )
         answers += _answers(known, topic, partition)
     if not answers:
-        answers = [_never_anywhere(group, topic, partition, list(loads.values()), coverage.to_pylist())]
+        answers = [_never_anywhere(group, topic, partition, list(loads.values()), extents)]
     return table_of(WHY, answers)
 
 
@@ -150,7 +150,7 @@ class _Known:
     profile: BrokerProfile
     now: list[_Row]
     judgements: Mapping[RecordPlace, Judgement]
-    coverage: _Row
+    extent: LogExtent | None
 
     def commits(self, topic: str, partition: int) -> list[_Row]:
         return [
@@ -295,10 +295,9 @@ def _never(known: _Known, what: str) -> _Answer:
 
 def _gaps(known: _Known, what: str) -> str | None:
     """Return the possibility that a log with missing records leaves open; None if no record is missing."""
-    if known.coverage["has_damage"]:
+    if known.extent is not None and known.extent.first_damage_offset is not None:
         return f"{what}: part of the log is damaged"
-    # Compaction emptied the end of the log: offsets after the last batch are missing, too.
-    missing = known.coverage["missing_offsets"] + max((known.load["end_offset"] or 0) - known.coverage["end_offset"], 0)
+    missing = 0 if known.extent is None else known.extent.missing_offsets
     return f"{what}: {missing} record offsets from 0 on are missing" if missing else None
 
 
@@ -369,9 +368,9 @@ def _why_group_removed(known: _Known, own: Sequence[_Row], tombstone: _Row) -> _
     return _judged(judgement, f"{removed}; {judgement.reason}{suffix}", [*records, *judgement.records])
 
 
-def _never_anywhere(group: str, topic: str | None, partition: int | None, loads: Sequence[_Row], coverage: Sequence[_Row]) -> _Row:
+def _never_anywhere(group: str, topic: str | None, partition: int | None, loads: Sequence[_Row], extents: LogExtents) -> _Row:
     """Return the answer for a group without any record."""
-    incomplete = [row for row in coverage if row["missing_offsets"] or row["has_damage"]]
+    incomplete = [extent for extent in extents.values() if extent.missing_offsets or extent.first_damage_offset is not None]
     partitions = {row["offsets_partition"] for row in loads if row["offsets_partition"] is not None}
     here = "the one offsets partition here" if len(partitions) == 1 else f"the {len(partitions)} offsets partitions here"
     missing = f"{len(incomplete)} of them have gaps or damage; " if incomplete else ""

@@ -75,7 +75,8 @@ def transactions_command(
 
     Example: exhume transactions data/ --all
     """
-    from exhume.analysis.transactions import DEFAULT_MAX_TIMEOUT_MS, transactions_sentence
+    from exhume.analysis.transaction_outcomes import DEFAULT_MAX_TIMEOUT_MS
+    from exhume.analysis.transactions import transactions_sentence
     from exhume.cli.render import refuse_unfit, render
     from exhume.cli.run import opened, tell
 

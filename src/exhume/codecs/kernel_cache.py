@@ -26,6 +26,7 @@ KERNEL_FACTS = (
     "codecs/layouts/classic_group.py",
     "codecs/layouts/offsets.py",
     "codecs/record_types.py",
+    "analysis/number_columns.py",
 )
 
 _PREFIX = "kernels-"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import chain, groupby
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -16,11 +17,10 @@ from exhume.codecs.log_directory import PartitionDirectory
 from exhume.codecs.record_filter import RecordFilter
 from exhume.codecs.record_types import GROUP_METADATA, OFFSET_COMMIT_TYPES, RECORD_TYPES
 from exhume.codecs.records_table import tables_of_batches
-from exhume.codecs.segment_reader import SegmentBatch, SegmentReader
+from exhume.codecs.segment_reader import SegmentBatch, SegmentReader, Watch
 from exhume.derived import derived_from
 
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
 
     from exhume.codecs.columns.pieces import Piece
@@ -52,19 +52,28 @@ class RecordChunk:
     commits: pa.RecordBatch
     groups: pa.RecordBatch
     others: pa.RecordBatch
+    #: The rows of `commits` and of `others` among all records of the chunk.
+    commit_rows: npt.NDArray[np.int64]
+    other_rows: npt.NDArray[np.int64]
     #: The bytes on disk of `commits` and of `others`, as `record_sizes` divides them; None if batches are read one by one.
     sizes: Callable[[], tuple[_Floats, _Floats]] | None = None
 
+    def __len__(self) -> int:
+        return len(self.commit_rows) + len(self.other_rows)
 
-def record_chunks(reader: SegmentReader) -> Iterator[RecordChunk]:
-    """Yield all records of this reader in chunks, in the order of the files. Use each chunk before the next."""
+
+def record_chunks(reader: SegmentReader, *, watch: Watch | None = None) -> Iterator[RecordChunk]:
+    """Yield all records of this reader in chunks, in the order of the files. Use each chunk before the next.
+
+    `watch` gets each batch or run when it is read, and each hole.
+    """
     if not reader.is_worth_compiling:
-        yield from _read_plainly(reader.batches())
+        yield from _read_plainly(reader.batches(watch=watch))
         return
     from exhume.codecs.columns.pieces import Piece, pieces
     from exhume.codecs.columns.runs import stretches
 
-    for found in stretches(pieces(reader)):
+    for found in stretches(pieces(reader, watch=watch)):
         if isinstance(found, Piece):
             yield _split(found)
         else:
@@ -82,12 +91,11 @@ def divide(partition: PartitionDirectory, records: pa.RecordBatch) -> RecordChun
     """Return these records (of `schemas.RECORDS`) as a chunk."""
     is_commit = pc.and_(pc.invert(records["is_control"]), pc.is_in(records["record_type"], value_set=_OFFSET_COMMITS))
     others = records.filter(pc.invert(is_commit))
-    return RecordChunk(partition, decode_table("offset_commit", records), decode_table("group_metadata", others), others)
+    rows = (pc.indices_nonzero(mask).to_numpy().astype(np.int64) for mask in (is_commit, pc.invert(is_commit)))
+    return RecordChunk(partition, decode_table("offset_commit", records), decode_table("group_metadata", others), others, *rows)
 
 
 def _split(piece: Piece) -> RecordChunk:
-    import numpy as np
-
     from exhume.codecs.columns.record_columns import record_table
     from exhume.codecs.columns.sized import sizes_of
     from exhume.codecs.columns.typed import commit_table, group_table
@@ -96,12 +104,14 @@ def _split(piece: Piece) -> RecordChunk:
     numbers = piece.records[records.RECORD_TYPE]
     is_control = piece.run.columns[scan.ATTRIBUTES][piece.records[records.BATCH]] & scan.CONTROL != 0
     is_commit = ~is_control & np.isin(numbers, OFFSET_COMMIT_TYPES)
-    commits = piece if is_commit.all() else piece.only(np.flatnonzero(is_commit))
+    commit_rows, other_rows = np.flatnonzero(is_commit), np.flatnonzero(~is_commit)
+    commits = piece if is_commit.all() else piece.only(commit_rows)
     groups = piece.only(np.flatnonzero(~is_control & (numbers == GROUP_METADATA)))
-    others = piece.only(np.flatnonzero(~is_commit))
+    others = piece.only(other_rows)
 
     def sizes() -> tuple[_Floats, _Floats]:
         of_all = sizes_of(piece)
         return of_all[is_commit], of_all[~is_commit]
 
-    return RecordChunk(piece.run.partition, commit_table(commits, _commits()), group_table(groups), record_table(others), sizes)
+    tables = commit_table(commits, _commits()), group_table(groups), record_table(others)
+    return RecordChunk(piece.run.partition, *tables, commit_rows, other_rows, sizes)

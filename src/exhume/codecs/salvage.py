@@ -72,6 +72,11 @@ class Hole:
     def end_position(self) -> int:
         return self.byte_position + self.size_bytes
 
+    @property
+    def is_damage(self) -> bool:
+        """Return False for the zeros of a preallocated file."""
+        return self.reason != "zero_tail"
+
 
 def salvage(
     buffer: Buffer,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from exhume.codecs import kernel_cache
 from exhume.codecs.batches import Batch, CrcStatus, read_header_fields
@@ -18,6 +19,9 @@ from exhume.codecs.salvage import Found, Grade, Hole, salvage
 from exhume.codecs.schemas import InFile
 from exhume.codecs.wire import Buffer
 from exhume.findings import Finding, Findings
+
+if TYPE_CHECKING:
+    from exhume.codecs.columns.runs import Run
 
 #: Called repeatedly with the number of bytes read, and the number of all bytes.
 Progress = Callable[[int, int], None]
@@ -86,12 +90,27 @@ class SegmentBatch:
             "path": self.segment.path,
         }
 
+    @property
+    def is_damaged(self) -> bool:
+        """Return True if its checksum is wrong or its end is cut off."""
+        return self.found.crc_status in ("mismatch", "unreadable")
+
+    def later_records(self) -> Callable[[], list[Record]]:
+        """Return a function that reads its records without findings, also after the segment is closed."""
+        content = bytes(self.buffer[self.batch.byte_position : self.batch.end_position])
+        batch, cap_bytes = replace(self.batch, byte_position=0), self._cap_bytes
+        return lambda: read_records_leniently(content, batch, cap_bytes=cap_bytes)[0]
+
     def records(self) -> list[Record]:
         """The records that can be read; adds findings for those that cannot."""
         records, problems = read_records_leniently(self.buffer, self.batch, cap_bytes=self._cap_bytes)
         if self.found.crc_status != "unreadable":
             self._findings.extend(self._report.problem_findings(self.batch, problems))
         return records
+
+
+#: A function that gets each batch, run or hole of a segment, and the directory of the segment.
+Watch = Callable[[PartitionDirectory, "Run | SegmentBatch | Hole"], None]
 
 
 @dataclass(slots=True)
@@ -132,13 +151,20 @@ class SegmentReader:
                 following = next((base for base in later_logs if base > segment.base_offset), None) if segment.origin == "log" else None
                 yield partition, segment, following
 
-    def batches(self, offsets_partitions: Collection[int] | None = None, *, besides: Collection[str] = ()) -> Iterator[SegmentBatch]:
-        """Yield every batch of the segments of these offsets partitions (None: of all), except segments of the paths `besides`."""
+    def batches(
+        self, offsets_partitions: Collection[int] | None = None, *, besides: Collection[str] = (), watch: Watch | None = None
+    ) -> Iterator[SegmentBatch]:
+        """Yield every batch of the segments of these offsets partitions (None: of all), except segments of the paths `besides`.
+
+        `watch` gets each batch and each hole first.
+        """
         for partition, segment, following in self.segments(offsets_partitions):
             if segment.path in besides:
                 self.finish(segment)
                 continue
             for item in self.items(partition, segment, following):
+                if watch is not None:
+                    watch(partition, item)
                 if isinstance(item, SegmentBatch):
                     yield item
 

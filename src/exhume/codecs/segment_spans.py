@@ -159,7 +159,7 @@ class SegmentSpan:
 
     def add_hole(self, hole: Hole) -> None:
         """Count these bytes as damaged, unless they are the zeros of a preallocated file."""
-        if hole.reason != "zero_tail":
+        if hole.is_damage:
             self.damaged_bytes += hole.size_bytes
 
     def columns(self) -> SpanColumns:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Unpack
 
 import pyarrow as pa
 
 from exhume.analysis.group_timeline import group_record_names, group_timeline
-from exhume.analysis.log_spans import LogSpans, joined, log_spans
+from exhume.analysis.log_extent import ExtentReaders, LogExtents
 from exhume.analysis.ownership import OWNERS
 from exhume.analysis.ownership import owners as owners_of
 from exhume.analysis.rebalance_rows import REBALANCES
@@ -16,7 +17,7 @@ from exhume.analysis.rebalances import rebalances as rebalances_of
 from exhume.codecs.log_directory import Evidence
 from exhume.codecs.record_filter import RecordFilter
 from exhume.codecs.record_types import MODERN_FAMILIES
-from exhume.codecs.segment_reader import ReadOptions
+from exhume.codecs.segment_reader import ReadOptions, SegmentReader
 from exhume.codecs.uris import PathOrUri
 from exhume.errors import RequestError
 from exhume.findings import Findings
@@ -33,12 +34,26 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def _rebalances(records: Iterable[pa.RecordBatch], names: TopicNames, spans: LogSpans) -> pa.Table:
-    return rebalances_of(group_timeline(records, names), spans)
+def _rebalances(records: Iterable[pa.RecordBatch], names: TopicNames, extents: LogExtents) -> pa.Table:
+    return rebalances_of(group_timeline(records, names), extents)
 
 
-def _owners(records: Iterable[pa.RecordBatch], names: TopicNames, spans: LogSpans) -> pa.Table:
-    return owners_of(group_timeline(records, names), spans)
+def _owners(records: Iterable[pa.RecordBatch], names: TopicNames, extents: LogExtents) -> pa.Table:
+    return owners_of(group_timeline(records, names), extents)
+
+
+def _read_extents(readers: Iterable[SegmentReader]) -> ExtentReaders:
+    found = ExtentReaders()
+    for reader in readers:
+        found.read(reader)
+    return found
+
+
+def _join_extents(evidence: Evidence, parts: Iterable[ExtentReaders]) -> LogExtents:
+    found = ExtentReaders()
+    for part in parts:
+        found.join(part)
+    return found.extents(evidence.partitions)
 
 
 #: More tables of `write_tables`, made from all group records of one group at a time. Others can be added.
@@ -103,7 +118,7 @@ def group_records(spark: SparkSession, evidence: Evidence, groups: Collection[st
         options,
         group_record_names(),
         group_record_names(MODERN_FAMILIES),
-        log_spans,
-        joined,
+        _read_extents,
+        partial(_join_extents, evidence),
         names,
     )

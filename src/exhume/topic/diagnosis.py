@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from exhume.analysis.growth import Growth, GrowthBy, growth_of
 from exhume.analysis.removals.causes import Judgement, RecordPlace
 from exhume.arrow_rows import Origin
-from exhume.codecs.record_chunks import record_chunks
 from exhume.codecs.record_sizes import record_sizes
 from exhume.codecs.uris import PathOrUri
 from exhume.errors import RequestError, near_by
@@ -38,8 +37,7 @@ def diagnose(
     from exhume.analysis.detectors import Inputs, LogFiles, condense
     from exhume.analysis.detectors import diagnose as findings_of
 
-    reader = logs.reader()
-    case = condense(record_chunks(reader), logs.topic_names(topics_file), compiled=reader.is_worth_compiling)
+    case = condense(logs.reader(), logs.topic_names(topics_file))
     case.files = LogFiles(logs.evidence, logs.reader, logs.fast_load, logs.findings)
     inputs = (inputs or Inputs()).with_paths(logs.evidence.paths)
     known = {group.group for group in case.groups()} | {line.group for line in inputs.live or ()}
@@ -57,9 +55,9 @@ def condense_for(logs: TopicLogs, group: str, names: TopicNames, retention: Rete
     from exhume.analysis.detectors import Inputs, condense
     from exhume.analysis.detectors.retention import learn_retention
 
-    reader, inputs = logs.reader(), Inputs(retention_ms=retention.given_ms, release=retention.release)
+    inputs = Inputs(retention_ms=retention.given_ms, release=retention.release)
     commits_of = None if with_removals else [group]
-    case = condense(record_chunks(reader), names, commits_of=commits_of, compiled=reader.is_worth_compiling)
+    case = condense(logs.reader(), names, commits_of=commits_of)
     learn_retention(case, inputs)
     return GroupDiagnosis(case, inputs, group)
 

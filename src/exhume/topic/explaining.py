@@ -11,11 +11,10 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from exhume.analysis.completeness import grade_groups
-from exhume.analysis.coverage import coverage_of
 from exhume.analysis.forecast import forecast
 from exhume.analysis.group_timeline import group_timeline
 from exhume.analysis.history import group_history
-from exhume.analysis.log_spans import LogSpans, log_spans
+from exhume.analysis.log_extent import LogExtents
 from exhume.analysis.why import explain as answer_why
 from exhume.arrow_rows import Origin
 from exhume.replay.local import state_of_loads
@@ -52,20 +51,18 @@ def explain(logs: TopicLogs, request: ExplanationRequest, names: TopicNames, pla
     fast = logs.fast_load()
     loaded = _load(logs, LoadOptions(retention.profile, inputs=retention.inputs, at=at, fast=fast), names)
     state, whole = loaded.state, loaded.of_whole_log()
-    batches = logs.batches().read_all()
-    spans = log_spans(batches.to_batches())
+    extents = logs.extents()
     records: list[pa.RecordBatch] = []
-    history = group_history(noting(logs.batches_about(group, fast), group, records), whole, names, group, lambda: spans)
+    history = group_history(noting(logs.batches_about(group, fast), group, records), whole, names, group, lambda: extents)
     origins = list(dict.fromkeys((row["replica"], row["offsets_partition"]) for row in history.to_pylist()))
     ends = cuts(loaded.up_to_moment())
     history = history_until(history, ends)
     end_times_ms = _end_times_ms(logs, origins, ends)
     held = [load.with_state_in_memory() for load in loaded.loads]
-    expected = forecast(held, retention.profile, _newest_ms(end_times_ms, spans), retention.retention_ms, groups=[group])
-    coverage = coverage_of(batches)
+    expected = forecast(held, retention.profile, _newest_ms(end_times_ms, extents), retention.retention_ms, groups=[group])
     diagnosis = condense_for(logs, group, names, retention, with_removals=has_removals(history))
     judgements = diagnosis.judgements()
-    why = answer_why(group, history, state, retention.profile, now=expected, judgements=judgements, coverage=coverage)
+    why = answer_why(group, history, state, retention.profile, now=expected, judgements=judgements, extents=extents)
     completeness = None if at is None else grade_groups(logs.reader(), state)
     gathered = Gathered(
         group=group,
@@ -76,9 +73,7 @@ def explain(logs: TopicLogs, request: ExplanationRequest, names: TopicNames, pla
         why=why,
         forecast=expected,
         completeness=completeness,
-        coverage=coverage,
-        spans=spans,
-        starts={(each.replica, each.offsets_partition): each.start_offset for each in logs.evidence.partitions},
+        extents=extents,
         end_times_ms=end_times_ms,
         findings=logs.findings,
         diagnosed=diagnosis.findings(),
@@ -132,6 +127,6 @@ def _end_times_ms(logs: TopicLogs, origins: Sequence[Origin], ends: Mapping[Orig
     return {origin: logs.times_of(end, origin[1]).get(str(origin[0])) for origin, end in known.items()}
 
 
-def _newest_ms(end_times_ms: Mapping[Origin, int | None], spans: LogSpans) -> int:
-    times_ms = (*end_times_ms.values(), *(span.last_timestamp_ms for span in spans.values()))
+def _newest_ms(end_times_ms: Mapping[Origin, int | None], extents: LogExtents) -> int:
+    times_ms = (*end_times_ms.values(), *(extent.last_timestamp_ms for extent in extents.values()))
     return max((time_ms for time_ms in times_ms if time_ms is not None), default=0)

@@ -59,7 +59,7 @@ def _group_records(logs: TopicLogs, groups: Collection[str] | None) -> pa.Record
 
 def rebalances(logs: TopicLogs, groups: Collection[str] | None) -> pa.Table:
     """The generations and epochs of these groups, as `rebalances.REBALANCES`; storms are added to `findings`."""
-    answer = rebalances_of(known_memberships(logs, groups, logs.learned_names()), logs.spans())
+    answer = rebalances_of(known_memberships(logs, groups, logs.learned_names()), logs.extents())
     logs.findings.extend(storm_findings(answer))
     return answer
 
@@ -78,7 +78,7 @@ def owners(logs: TopicLogs, groups: Collection[str] | None, topic: str | None, p
 
     ends = _ends_at(logs, at)
     steps = _noting_late(known_memberships(logs, groups, logs.learned_names()), ends, groups, logs.findings)
-    answer = owners_of(steps, logs.spans(), wanted=is_wanted, ends=None if at is None else ends)
+    answer = owners_of(steps, logs.extents(), wanted=is_wanted, ends=None if at is None else ends)
     is_named = topic is not None or partition is not None
     if is_named and not any(is_wanted(*topic_partition) for topic_partition in [*known]):
         _refuse_unowned(topic, partition, known)

@@ -7,7 +7,6 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from exhume.analysis.coverage import coverage_of
 from exhume.analysis.forecast import forecast
 from exhume.analysis.history import HISTORY, group_history
 from exhume.analysis.why import explain as answer_why
@@ -41,7 +40,7 @@ def _history(logs: TopicLogs, group: str, key: Key, options: LoadOptions) -> pa.
     # A lenient load reads to the end: a damaged record does not make the records after it superseded.
     names, fast = logs.topic_names(), replace(logs.fast_load(), relevant_batches={})
     state = logs.load(replace(options, fast=fast), names)
-    return group_history(logs.batches_about(group, fast, key), state, names, group, logs.spans, topic=key[0], partition=key[1])
+    return group_history(logs.batches_about(group, fast, key), state, names, group, logs.extents, topic=key[0], partition=key[1])
 
 
 def why(logs: TopicLogs, group: str, key: Key, retention: Retention, now_ms: int) -> pa.Table:
@@ -59,7 +58,7 @@ def why(logs: TopicLogs, group: str, key: Key, retention: Retention, now_ms: int
     options = LoadOptions(profile, inputs=inputs, groups=selectable_groups([group]))
     lenient = logs.load(replace(options, mode="lenient", fast=noting), names)
     try:
-        records = group_history(logs.batches_about(group, noting), lenient, names, group, logs.spans)
+        records = group_history(logs.batches_about(group, noting), lenient, names, group, logs.extents)
     except RequestError:
         # "No record" is an answer too.
         records = HISTORY.empty_table()
@@ -75,7 +74,7 @@ def why(logs: TopicLogs, group: str, key: Key, retention: Retention, now_ms: int
         profile,
         now=expected,
         judgements=judgements,
-        coverage=coverage_of(logs.batches().read_all()),
+        extents=logs.extents(),
         topic=key[0],
         partition=key[1],
     )

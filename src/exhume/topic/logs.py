@@ -9,7 +9,7 @@ from threading import Lock
 import pyarrow as pa
 
 from exhume.analysis.group_timeline import group_record_names
-from exhume.analysis.log_spans import LogSpans, log_spans
+from exhume.analysis.log_extent import LogExtents, log_extents
 from exhume.codecs import schemas
 from exhume.codecs.log_directory import Evidence
 from exhume.codecs.record_filter import RecordFilter
@@ -65,9 +65,9 @@ class TopicLogs:
 
         return batches_about(reader, group, fast.verified_segments, noted=fast.relevant_batches, key=key)
 
-    def spans(self) -> LogSpans:
-        """The span of each log; reads the headers of all batches."""
-        return log_spans(self.batches())
+    def extents(self) -> LogExtents:
+        """Return the extents of all logs; reads the headers of all batches."""
+        return log_extents(self.reader())
 
     def times_of(self, record_offset: int, offsets_partition: int | None) -> dict[str, int | None]:
         """The timestamp of the record with this offset, by replica."""

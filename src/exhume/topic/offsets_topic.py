@@ -15,7 +15,8 @@ from exhume.analysis.growth import Growth, GrowthBy
 from exhume.analysis.inspection import Inspection, inspect
 from exhume.analysis.memberships import Membership
 from exhume.analysis.reset_plan import ResetPlan, TakenBack
-from exhume.analysis.transactions import DEFAULT_MAX_TIMEOUT_MS, Transactions, transactions_of
+from exhume.analysis.transaction_outcomes import DEFAULT_MAX_TIMEOUT_MS
+from exhume.analysis.transactions import Transactions, transactions_of
 from exhume.codecs.log_directory import Evidence
 from exhume.codecs.record_filter import RecordConditions, RecordFilter
 from exhume.codecs.segment_reader import ReadOptions

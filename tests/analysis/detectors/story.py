@@ -7,7 +7,6 @@ from pathlib import Path
 
 from exhume.analysis.detectors import Inputs, TopicCase, condense, diagnose
 from exhume.codecs.log_directory import discover
-from exhume.codecs.record_chunks import record_chunks
 from exhume.codecs.segment_reader import ReadOptions, SegmentReader
 from exhume.findings import Finding, Findings
 from exhume.fixtures import story as language
@@ -44,7 +43,7 @@ def case_of(*directories: Path, topics: Collection[str] = ()) -> TopicCase:
     for topic in topics:
         names.add("topics_file", topic_id(topic), topic)
     with discover([*directories]) as evidence:
-        return condense(record_chunks(SegmentReader(evidence, ReadOptions(), Findings())), names)
+        return condense(SegmentReader(evidence, ReadOptions(), Findings()), names)
 
 
 def codes_of(findings: Collection[Finding]) -> set[str]:

@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 
 import exhume
-from exhume.analysis.detectors import LogFiles, condense, diagnose
+from exhume.analysis.detectors import LogFiles, TopicCase, condense, diagnose
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.growth import growth_of
 from exhume.codecs.batches import BatchWalk
 from exhume.codecs.log_directory import discover
-from exhume.codecs.record_chunks import record_chunks
 from exhume.codecs.record_sizes import record_sizes
 from exhume.codecs.segment_reader import ReadOptions, SegmentReader
 from exhume.durations import HOUR_MS
@@ -87,7 +86,7 @@ def test_the_count_of_the_first_pass_equals_that_of_a_second_pass(tmp_path: Path
         write_checkpoint(tmp_path / "cleaner-offset-checkpoint", [("__consumer_offsets", 3, checkpoint)])
     with discover([tmp_path]) as evidence:
         options, [directory] = ReadOptions(least_compiled_bytes=0), evidence.partitions
-        [case] = condense(record_chunks(SegmentReader(evidence, options, Findings()))).partitions
+        [case] = condense(SegmentReader(evidence, options, Findings())).partitions
         looked = growth_of(record_sizes(SegmentReader(evidence, options, Findings())), [directory], {}, by=None, now_ms=0)
 
     assert case.uncleaned is not None
@@ -105,7 +104,7 @@ def test_a_batch_that_cannot_be_counted_needs_a_second_pass(tmp_path: Path) -> N
             log.roll()
     with discover([tmp_path]) as evidence:
         reader = SegmentReader(evidence, ReadOptions(least_compiled_bytes=0), Findings())
-        [case] = condense(record_chunks(reader)).partitions
+        [case] = condense(reader).partitions
 
     assert case.uncleaned is None
 
@@ -118,8 +117,8 @@ def test_an_open_transaction_that_stops_the_cleaner_is_the_cause(tmp_path: Path)
 
 
 def test_without_files_it_cannot_be_decided(tmp_path: Path) -> None:
-    assert condense([]).files is None
-    assert [finding.confidence for finding in diagnose(condense([]), Inputs(), codes=["IC-03"])] == ["undecidable"]
+    assert TopicCase([]).files is None
+    assert [finding.confidence for finding in diagnose(TopicCase([]), Inputs(), codes=["IC-03"])] == ["undecidable"]
     assert not near_miss("IC-03", tmp_path, "one active segment")
 
 

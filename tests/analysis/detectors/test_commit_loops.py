@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exhume.analysis.detectors.commit_loops import Loops, loops, loops_for
-from exhume.analysis.detectors.commit_loops.columns import BEGINS, BIT_COUNT, Bit, CommitColumn, Int64s, KeyColumn
+from exhume.analysis.detectors.commit_loops.columns import BEGINS, BIT_COUNT, Bit, CommitColumn, KeyColumn
 from exhume.analysis.detectors.commit_rows import NameNumbers, _Numbering
 from exhume.analysis.detectors.commits import GROUP_PHASES, REASONS
 from exhume.analysis.detectors.key_histories import KeyHistories
+from exhume.analysis.number_columns import Int64s
 from tests import strategies
 
 _KEYS, _FAR = 4, 1 << 62

@@ -9,7 +9,6 @@ from exhume.analysis.detectors.commit_loops.columns import KeyColumn
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.keys import GroupKeys
 from exhume.codecs.log_directory import discover
-from exhume.codecs.record_chunks import record_chunks
 from exhume.codecs.segment_reader import ReadOptions, SegmentReader
 from exhume.findings import Findings
 from tests.judges import corpus
@@ -19,7 +18,7 @@ def _cases(case: corpus.Case) -> list[TopicCase]:
     found = []
     for data in case.data_directories.values():
         with discover([data]) as evidence:
-            found.append(condense(record_chunks(SegmentReader(evidence, ReadOptions(), Findings()))))
+            found.append(condense(SegmentReader(evidence, ReadOptions(), Findings())))
     return found
 
 

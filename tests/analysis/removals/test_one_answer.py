@@ -15,7 +15,6 @@ from exhume.analysis.detectors.removal_evidence import judgements_of
 from exhume.analysis.detectors.retention import learn_retention
 from exhume.analysis.removals.causes import Cause, RecordPlace
 from exhume.codecs.log_directory import discover
-from exhume.codecs.record_chunks import record_chunks
 from exhume.codecs.record_types import decode_record, role_of
 from exhume.codecs.segment_reader import ReadOptions, SegmentReader
 from exhume.durations import parse_duration
@@ -94,7 +93,7 @@ def _modes(case: corpus.Case) -> list[Inputs]:
 def test_what_why_takes_its_answers_from_is_what_detectors_report(case: corpus.Case) -> None:
     for directory in case.data_directories.values():
         with discover([directory]) as evidence:
-            condensed = condense(record_chunks(SegmentReader(evidence, ReadOptions(), Findings())))
+            condensed = condense(SegmentReader(evidence, ReadOptions(), Findings()))
             for inputs in _modes(case):
                 diagnosed = Diagnosed(diagnose(condensed, inputs, codes=CODES))
                 learn_retention(condensed, inputs)

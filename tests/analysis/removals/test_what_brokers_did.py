@@ -13,7 +13,6 @@ from exhume.analysis.detectors.removal_evidence import judged_removals
 from exhume.analysis.detectors.retention import learn_retention
 from exhume.analysis.removals.causes import Cause, Judgement
 from exhume.codecs.log_directory import discover
-from exhume.codecs.record_chunks import record_chunks
 from exhume.codecs.segment_reader import ReadOptions, SegmentReader
 from exhume.findings import Findings
 from tests.judges import corpus
@@ -54,7 +53,7 @@ def judged(case: corpus.Case, inputs: Inputs) -> Iterator[tuple[str, str, Judgem
     """Group, topic and judgement of every removed offset."""
     for directory in case.data_directories.values():
         with discover([directory]) as evidence:
-            condensed = condense(record_chunks(SegmentReader(evidence, ReadOptions(), Findings())))
+            condensed = condense(SegmentReader(evidence, ReadOptions(), Findings()))
             learn_retention(condensed, inputs)
             for group in condensed.groups():
                 for together in judged_removals(group, inputs):

@@ -1,6 +1,6 @@
 """Detectors: functions from a condensed log to findings. docs/detectors.md has their rules.
 
-    case = condense(chapters(reader))      one pass over the log; the result is a `TopicCase` of `cases`
+    case = condense(reader)                one pass over the log; the result is a `TopicCase` of `cases`
     diagnose(case, Inputs())               the findings of all detectors, the worst first
 
 To add one: write `find_…(case, inputs) -> Iterator[Finding]` in the module of its section, with its rule as the docstring, and a row in the

@@ -21,7 +21,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from exhume.analysis.detectors.commit_loops.columns import Int64s
 from exhume.analysis.detectors.commits import GroupPhase
 from exhume.analysis.detectors.keys import GroupKeys
 from exhume.analysis.detectors.log_files import LogFiles
@@ -30,8 +29,10 @@ from exhume.analysis.detectors.superseded import Uncleaned
 from exhume.analysis.detectors.transactions import LateMarker, OpenTransaction
 from exhume.analysis.detectors.undecodable_records import UndecodableRecord
 from exhume.analysis.group_timeline import decoded_key, steps_of_member_tables, steps_of_records
+from exhume.analysis.log_extent import LogExtent
 from exhume.analysis.member_tables import MemberTable
 from exhume.analysis.memberships import Membership
+from exhume.analysis.number_columns import Int64s
 from exhume.analysis.removals.evidence import KeptOffset
 from exhume.analysis.removals.tombstones import OffsetTombstone, OffsetTombstones
 from exhume.arrow_rows import Origin
@@ -107,12 +108,11 @@ class LogContext:
 
     replica: str | None
     offsets_partition: int | None
-    start_offset: int
-    next_offset: int
-    complete_from_offset: int
-    first_timestamp_ms: int | None
-    last_timestamp_ms: int | None
-    records: int
+    #: The offsets that the log has, and those that it lacks.
+    extent: LogExtent
+    first_timestamp_ms: int | None = None
+    last_timestamp_ms: int | None = None
+    records: int = 0
     #: The number of records of message format 0, which have no time.
     without_time: int = 0
     epochs: list[Epoch] = field(default_factory=list)
@@ -133,9 +133,24 @@ class LogContext:
         """The replica and the offsets partition."""
         return self.replica, self.offsets_partition
 
+    @property
+    def complete_from_offset(self) -> int:
+        """The first offset after all missing offsets and damaged batches."""
+        return self.extent.complete_from_offset
+
+    @property
+    def next_offset(self) -> int:
+        """The offset after the last batch."""
+        return self.extent.next_offset
+
+    @property
+    def start_offset(self) -> int:
+        """The offset of the first record."""
+        return self.extent.next_offset if self.extent.first_offset is None else self.extent.first_offset
+
     def is_complete_at(self, record_offset: int) -> bool:
         """Return True if compaction removed no record from this offset on."""
-        return record_offset >= self.complete_from_offset
+        return self.extent.is_complete_after(record_offset)
 
 
 @dataclass

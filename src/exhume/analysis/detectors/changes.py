@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from exhume.analysis.detectors.commit_loops.columns import COMMIT_WITH_GROUP, NEVER, Bit, CommitColumn, Floats, Int64s
-from exhume.analysis.detectors.commit_rows import Flags, NameNumbers
+from exhume.analysis.detectors.commit_loops.columns import COMMIT_WITH_GROUP, NEVER, Bit, CommitColumn, Floats
+from exhume.analysis.detectors.commit_rows import NameNumbers
 from exhume.analysis.detectors.commits import GROUP_PHASES, REASONS, Change, Reason
+from exhume.analysis.number_columns import Flags, Int64s
 
 
 class ChangeColumn(IntEnum):

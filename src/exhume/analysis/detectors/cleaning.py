@@ -13,13 +13,12 @@ from exhume.analysis.detectors.report import NAMED, Proof, counted, finding, nex
 from exhume.analysis.detectors.superseded import may_be_uncleaned
 from exhume.analysis.detectors.transactions import LateMarker, OpenTransaction
 from exhume.analysis.growth import CleanerProgress
-from exhume.analysis.transactions import DEFAULT_MAX_TIMEOUT_MS, PADDING_MS
+from exhume.analysis.transaction_outcomes import is_late
 from exhume.arrow_rows import Origin
 from exhume.codecs.log_directory import PartitionDirectory
 from exhume.durations import DAY_MS
 from exhume.findings import Finding
 
-#: As of the brokers' metric for late transactions.
 _MOST_SUPERSEDED = 0.9
 
 
@@ -57,7 +56,7 @@ def find_compaction_stopped(case: TopicCase, inputs: Inputs) -> Iterator[Finding
 
 def may_have_stopped(directory: PartitionDirectory, log_context: LogContext) -> bool:
     """Return True if neither the files nor missing offsets show that the cleaner of this log makes progress."""
-    is_whole = log_context.complete_from_offset <= log_context.start_offset
+    is_whole = log_context.extent.missing_offsets <= log_context.start_offset
     return may_be_uncleaned(directory) and (directory.cleaner_offset is not None or is_whole)
 
 
@@ -133,7 +132,7 @@ def find_hanging_transaction(partition: PartitionCase, inputs: Inputs) -> Iterat
     for transaction in partition.open_transactions:
         if last_ms is not None and transaction.last_timestamp_ms is not None:
             idle_ms = last_ms - transaction.last_timestamp_ms
-            if idle_ms > DEFAULT_MAX_TIMEOUT_MS + PADDING_MS:
+            if is_late(idle_ms):
                 yield _hanging(partition, transaction, idle_ms, inputs)
     for _, markers in groupby(sorted(partition.late_markers, key=_producer), key=_producer):
         yield _late(partition, [*markers], inputs)

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from exhume.analysis.detectors.commit_loops import Loops
-from exhume.analysis.detectors.commit_loops.columns import COMMIT_COLUMNS, NONE, CommitColumn, Int64s
+from exhume.analysis.detectors.commit_loops.columns import COMMIT_COLUMNS, CommitColumn
 from exhume.analysis.detectors.commits import CommitRow
-
-Flags = npt.NDArray[np.bool_]
+from exhume.analysis.number_columns import NONE, Int64s, numbers_of, or_none
 
 #: The code of (group, topic), and of (that code, partition), each in 63 bits.
 _TOPIC_BITS, _PARTITION_BITS = 31, 32
@@ -98,11 +95,7 @@ class NameNumbers:
         return pairs & (1 << _TOPIC_BITS) - 1, partitions - (partitions >> _PARTITION_BITS - 1 << _PARTITION_BITS)
 
     def rows(self, commits: pa.RecordBatch, loops: Loops) -> Int64s:
-        """Return these commits (of `schemas.decoded()["offset_commit"]`) as columns, in order, without those that cannot be decoded."""
-        is_named = pc.and_(pc.is_valid(commits["group"]), pc.and_(pc.is_valid(commits["topic"]), pc.is_valid(commits["partition"])))
-        is_read = pc.and_(is_named, pc.or_(commits["is_tombstone"], pc.is_valid(commits["committed_offset"])))
-        if not pc.all(is_read, min_count=0).as_py():
-            commits = commits.filter(is_read)
+        """Return these commits (of `schemas.decoded()["offset_commit"]`), all `readable`, as columns, in order."""
         rows = np.empty((len(CommitColumn), commits.num_rows), np.int64)
         if not commits.num_rows:
             return rows
@@ -170,6 +163,12 @@ class NameNumbers:
         )
 
 
+def readable(commits: pa.RecordBatch) -> pa.BooleanArray:
+    """Return True for each of these commits (of `schemas.decoded()["offset_commit"]`) with a group, a topic, a partition and a value."""
+    is_named = pc.and_(pc.is_valid(commits["group"]), pc.and_(pc.is_valid(commits["topic"]), pc.is_valid(commits["partition"])))
+    return pc.and_(is_named, pc.or_(commits["is_tombstone"], pc.is_valid(commits["committed_offset"])))
+
+
 _PLAIN = {
     CommitColumn.OFFSET: "record_offset",
     CommitColumn.TIME: "timestamp_ms",
@@ -206,16 +205,3 @@ def _by_row(names: pa.DictionaryArray, of_different: Int64s) -> Int64s:
     """Return a number for each row, from one number for each different name."""
     numbers: Int64s = of_different[numbers_of(names.indices, 0)]
     return numbers
-
-
-def numbers_of(column: pa.Array, none: int) -> npt.NDArray[Any]:
-    """Return this column as 64-bit numbers, with `none` for null."""
-    if column.null_count:
-        column = pc.fill_null(column, pa.scalar(none, column.type))
-    numbers: npt.NDArray[Any] = column.to_numpy(zero_copy_only=False)
-    return numbers.astype(np.int64, copy=False)
-
-
-def or_none(number: int) -> int | None:
-    """Return this time or record offset; None for `NONE`."""
-    return None if number == NONE else number

@@ -22,23 +22,26 @@ from exhume.analysis.detectors.cases import (
     TopicCase,
 )
 from exhume.analysis.detectors.commit_loops import Loops, loops_for
-from exhume.analysis.detectors.commit_loops.columns import NONE, CommitColumn, GroupColumn, Int64s, SilenceColumn
-from exhume.analysis.detectors.commit_rows import NameNumbers, numbers_of, or_none
+from exhume.analysis.detectors.commit_loops.columns import CommitColumn, GroupColumn, SilenceColumn
+from exhume.analysis.detectors.commit_rows import NameNumbers, readable
 from exhume.analysis.detectors.group_phases import GroupPhases
 from exhume.analysis.detectors.key_histories import KeyHistories
 from exhume.analysis.detectors.keys import GroupKeys
 from exhume.analysis.detectors.recent import Recent
 from exhume.analysis.detectors.superseded import SupersededBytes, may_be_uncleaned
 from exhume.analysis.detectors.survivors import oldest_survivors
-from exhume.analysis.detectors.transactions import MarkerReader, ProducerEpochs, open_transactions, settle
+from exhume.analysis.detectors.transactions import ChunkTransactions
 from exhume.analysis.detectors.undecodable_records import UndecodableRecords
 from exhume.analysis.group_timeline import decoded_key
+from exhume.analysis.log_extent import ExtentReader, ExtentReaders, LogExtent
 from exhume.analysis.member_tables import MemberTable, MemberTableReader
+from exhume.analysis.number_columns import NONE, Int64s, numbers_of, or_none, rows_where
 from exhume.analysis.removals.tombstones import OffsetTombstone, OffsetTombstones
 from exhume.arrow_rows import Origin
 from exhume.codecs.log_directory import PartitionDirectory
-from exhume.codecs.record_chunks import RecordChunk
+from exhume.codecs.record_chunks import RecordChunk, record_chunks
 from exhume.codecs.record_types import GROUP_METADATA, group_family, role_of
+from exhume.codecs.segment_reader import SegmentReader
 from exhume.gc_control import infrequent_gc
 from exhume.replay.topic_names import TopicNames
 
@@ -51,28 +54,24 @@ _OTHER_COLUMNS = ["record_offset", "timestamp_ms", "byte_position", "partition_l
 
 
 @infrequent_gc()
-def condense(
-    record_chunks: Iterable[RecordChunk],
-    names: TopicNames | None = None,
-    *,
-    commits_of: Collection[str] | None = None,
-    compiled: bool = False,
-) -> TopicCase:
-    """The case of everything in these chapters. Chapters of one offsets partition are in log order; `names` are those of topic ids.
+def condense(reader: SegmentReader, names: TopicNames | None = None, *, commits_of: Collection[str] | None = None) -> TopicCase:
+    """Return the case of the logs of this reader; `names` are the names of topic ids.
 
-    `commits_of` names the groups of which commits count: enough for what is found in these groups, and much faster. Tombstones of the
-    others are there, for what went at the same time; the values that they removed are not. `compiled`: the log is worth a compiler.
+    With `commits_of`, the case has only the commits of these groups, which is much faster. It has the tombstones of all groups: offsets
+    of several groups may be removed at one time. It lacks the values that tombstones of other groups removed.
     """
-    names, way = names if names is not None else TopicNames(), loops_for(compiled=compiled)
+    names, way = names if names is not None else TopicNames(), loops_for(compiled=reader.is_worth_compiling)
     logs: dict[Origin, PartitionCondenser] = {}
-    for chunk in record_chunks:
+    extents = ExtentReaders()
+    for chunk in record_chunks(reader, watch=extents.take):
         origin = (chunk.partition.replica, chunk.partition.offsets_partition)
         if origin not in logs:
             logs[origin] = PartitionCondenser(chunk.partition, names, way)
             if commits_of is None and may_be_uncleaned(chunk.partition):
                 logs[origin].superseded = SupersededBytes(chunk.partition)
         logs[origin].take(chunk, commits_of)
-    case = TopicCase([log.finish() for log in logs.values()])
+    found = extents.extents(reader.evidence.partitions)
+    case = TopicCase([log.finish(found[origin]) for origin, log in logs.items()])
     tombstones = OffsetTombstones(each for partition in case.partitions for each in partition.tombstones)
     for partition in case.partitions:
         partition.log_context.tombstones = tombstones
@@ -120,7 +119,7 @@ class PartitionCondenser:
     def __init__(self, directory: PartitionDirectory, names: TopicNames, loops: Loops) -> None:
         self._loops = loops
         self._directory = directory
-        self.log_context = LogContext(directory.replica, directory.offsets_partition, NONE, NONE, NONE, None, None, 0, names=names)
+        self.log_context = LogContext(directory.replica, directory.offsets_partition, ExtentReader().extent(directory), names=names)
         self.log_context.topic_id = directory.topic_id
         self.log_context.first_segment_offset = next((segment.base_offset for segment in directory.read_segments), None)
         self._names = NameNumbers()
@@ -134,40 +133,41 @@ class PartitionCondenser:
         self._records: defaultdict[int, list[GroupRecord]] = defaultdict(list)
         #: The numbers of the groups that keys of these records name.
         self._groups_of_keys: dict[bytes, int | None] = {}
-        self._waiting: list[Int64s] = []
+        #: Commits, and their places in the log, since the last block.
+        self._waiting: list[tuple[Int64s, Int64s]] = []
         self._waiting_rows = 0
+        self._next_place = 0
+        #: Commits of open transactions so far.
         self._staged = np.empty((len(CommitColumn), 0), np.int64)
-        self._markers = MarkerReader()
-        self._epochs = ProducerEpochs()
+        self._transactions = ChunkTransactions()
 
     def take(self, chunk: RecordChunk, commits_of: Collection[str] | None = None) -> None:
         """Add the next records; of commits those of these groups, and tombstones, where some are named."""
         commits, others = chunk.commits, chunk.others
         self._directory = chunk.partition
         self._note_place(commits, others)
+        self._transactions.take(chunk, self._next_place)
+        places, self._next_place = chunk.commit_rows + self._next_place, self._next_place + len(chunk)
+        others = others.filter(pc.invert(others["is_control"]))
         if commits_of is not None:
             is_of = pc.is_in(commits["group"], value_set=pa.array(sorted(commits_of), pa.string()))
-            commits = commits.filter(pc.or_kleene(is_of, commits["is_tombstone"]))
-        rows = self._names.rows(commits, self._loops)
+            commits, places = rows_where(pc.or_kleene(is_of, commits["is_tombstone"]), commits, places)
+        read, places = rows_where(readable(commits), commits, places)
+        rows = self._names.rows(read, self._loops)
         if self.superseded is not None and not self.superseded.take(chunk, rows[CommitColumn.KEY]):
             self.superseded = None
-        self._epochs.take(commits)
-        is_control = others["is_control"].to_numpy(zero_copy_only=False)
-        if is_control.any():
-            self._markers.take(others.filter(others["is_control"]))
-            others = others.filter(pa.array(~is_control))
         self._undecodable_records.take(commits, others)
         self._note_group_records(others, self._member_tables.read(chunk.groups))
         rows[CommitColumn.PHASE], rows[CommitColumn.STEPS] = self._group_phases.of(
             rows[CommitColumn.GROUP], rows[CommitColumn.OFFSET], len(self._names.groups)
         )
-        self._waiting.append(rows)
+        self._waiting.append((rows, places))
         self._waiting_rows += rows.shape[1]
         if self._waiting_rows >= _BLOCK_ROWS:
             self._settle()
 
     def _note_place(self, commits: pa.RecordBatch, others: pa.RecordBatch) -> None:
-        """Return the end of the log, the missing offsets, and the leaders that appended."""
+        """Count these records, and note their times and leader epochs."""
         log_context = self.log_context
         count = commits.num_rows + others.num_rows
         if not count:
@@ -176,15 +176,8 @@ class PartitionCondenser:
             np.concatenate([numbers_of(table[name], NONE) for table in (commits, others)])
             for name in ("record_offset", "timestamp_ms", "partition_leader_epoch")
         )
-        lowest, highest = int(offsets.min()), int(offsets.max())
-        if log_context.next_offset == NONE:
-            # Records before the first one are gone, superseded or not.
-            log_context.start_offset = log_context.complete_from_offset = log_context.next_offset = lowest
-        if lowest != log_context.next_offset or highest - lowest + 1 != count:
-            self._note_gaps(np.sort(offsets))
         if not log_context.epochs or not (epochs == log_context.epochs[-1].leader_epoch).all():
             self._note_epochs(offsets, times, epochs)
-        log_context.next_offset = max(log_context.next_offset, highest + 1)
         log_context.records += count
         known = times[times != NONE]
         log_context.without_time += count - len(known)
@@ -192,12 +185,6 @@ class PartitionCondenser:
             first, last = int(known.min()), int(known.max())
             log_context.first_timestamp_ms = first if log_context.first_timestamp_ms is None else min(first, log_context.first_timestamp_ms)
             log_context.last_timestamp_ms = last if log_context.last_timestamp_ms is None else max(last, log_context.last_timestamp_ms)
-
-    def _note_gaps(self, offsets: Int64s) -> None:
-        before = np.concatenate([[self.log_context.next_offset - 1], offsets[:-1]])
-        gaps = np.flatnonzero((offsets > before) & (offsets - 1 != before))
-        if len(gaps):
-            self.log_context.complete_from_offset = max(self.log_context.complete_from_offset, int(offsets[gaps[-1]]))
 
     def _note_epochs(self, offsets: Int64s, times: Int64s, epochs: Int64s) -> None:
         order = np.argsort(offsets, kind="stable")
@@ -227,33 +214,39 @@ class PartitionCondenser:
 
     def _settle(self) -> None:
         """Judge what is waiting, but for commits of transactions that may still end."""
-        waiting = [self._staged, *self._waiting] if self._staged.shape[1] else self._waiting
-        rows = waiting[0] if len(waiting) == 1 else np.concatenate([self._staged[:, :0], *waiting], axis=1)
-        markers = self._markers.taken()
-        self._waiting, self._waiting_rows = [], 0
+        # Commits staged earlier come before all commits of this block.
+        earlier = (self._staged, np.full(self._staged.shape[1], NONE, np.int64))
+        waiting = [earlier, *self._waiting] if self._staged.shape[1] or not self._waiting else self._waiting
+        rows, places = waiting[0] if len(waiting) == 1 else (np.concatenate(columns, axis=-1) for columns in zip(*waiting, strict=True))
+        markers = self._transactions.taken_markers()
+        self._waiting, self._waiting_rows, self._next_place = [], 0, 0
         self._activity.take(rows[:, self._staged.shape[1] :], len(self._names.groups), self._loops)
         is_staged = (rows[CommitColumn.IS_STAGED] != 0) & (rows[CommitColumn.PRODUCER] != NONE)
         if not is_staged.any():
             self._lives.take(rows, self._loops)
             self._staged = rows[:, :0]
             return
-        staged = rows[:, np.flatnonzero(is_staged)]
-        ended = settle(staged, markers)
-        self._staged = staged[:, ended.open]
-        if len(ended.aborted):
-            of = ended.marker[ended.aborted]
-            self._lives.drop(staged[:, ended.aborted], markers.offset[of].tolist(), markers.time[of].tolist())
-        committed = staged[:, ended.committed]
-        committed[CommitColumn.SETTLED] = markers.offset[ended.marker[ended.committed]]
-        settled = np.concatenate([rows[:, np.flatnonzero(~is_staged)], committed], axis=1)
+        of_transactions, others = np.flatnonzero(is_staged), np.flatnonzero(~is_staged)
+        rows_staged = rows[:, of_transactions]
+        ending = markers.ended(rows_staged[CommitColumn.PRODUCER], places[of_transactions])
+        is_committed = (ending != NONE) & (markers.is_commit[ending] != 0) if len(markers) else ending != NONE
+        is_aborted = (ending != NONE) & ~is_committed
+        self._staged = rows_staged[:, ending == NONE]
+        if is_aborted.any():
+            of = ending[is_aborted]
+            self._lives.drop(rows_staged[:, is_aborted], markers.record_offset[of].tolist(), markers.timestamp_ms[of].tolist())
+        committed = rows_staged[:, is_committed]
+        committed[CommitColumn.SETTLED] = markers.record_offset[ending[is_committed]]
+        settled = np.concatenate([rows[:, others], committed], axis=1)
         self._lives.take(settled[:, np.argsort(settled[CommitColumn.SETTLED], kind="stable")], self._loops)
 
-    def finish(self) -> PartitionCase:
-        """The case of this partition."""
+    def finish(self, extent: LogExtent) -> PartitionCase:
+        """Return the case of this partition, whose log has this extent."""
+        self.log_context.extent = extent
         self._settle()
         none = [NONE] * self._staged.shape[1]
         self._lives.drop(self._staged, none, none)
-        opened = open_transactions(self._staged, self._epochs, chain.from_iterable(self._lives.dropped.values()), self._directory)
+        opened = self._transactions.open_transactions(chain.from_iterable(self._lives.dropped.values()), self._directory)
         group_of_key = self._names.groups_of_keys()
         order = np.argsort(group_of_key, kind="stable")
         ends = np.searchsorted(group_of_key[order], np.arange(len(self._names.groups) + 1))
@@ -264,9 +257,10 @@ class PartitionCondenser:
         self.log_context.survivors = oldest_survivors(self._lives)
         undecodable_records, topics_by_id = self._undecodable_records.found(), self._names.topics_by_id
         uncleaned = None if self.superseded is None else self.superseded.result()
-        markers = self._markers
+        marker_count, late_markers = self._transactions.marker_count, self._transactions.late_markers
+        tombstones = self._tombstones()
         return PartitionCase(
-            self.log_context, groups, self._tombstones(), opened, markers.count, markers.late, undecodable_records, topics_by_id, uncleaned
+            self.log_context, groups, tombstones, opened, marker_count, late_markers, undecodable_records, topics_by_id, uncleaned
         )
 
     def _tombstones(self) -> list[OffsetTombstone]:

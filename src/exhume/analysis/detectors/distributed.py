@@ -28,7 +28,6 @@ from exhume.analysis.growth import CompactionRow
 from exhume.analysis.load_check import FailedLoad
 from exhume.analysis.removals.tombstones import OffsetTombstone, OffsetTombstones
 from exhume.arrow_rows import Origin
-from exhume.codecs.record_chunks import record_chunks
 from exhume.codecs.segment_reader import SegmentReader
 from exhume.findings import Finding
 from exhume.replay.topic_names import TopicNames
@@ -71,7 +70,7 @@ class Known:
 
 def condense_log(reader: SegmentReader) -> tuple[LogFacts, PartitionCase] | None:
     """Condense the one log of this reader: its facts and its case; None if it has no record."""
-    case = condense(record_chunks(reader), compiled=reader.is_worth_compiling)
+    case = condense(reader)
     if not case.partitions:
         return None
     (partition,) = case.partitions

@@ -6,10 +6,10 @@ import struct
 
 import numpy as np
 
-from exhume.analysis.detectors.commit_loops.columns import NONE, Int64s
 from exhume.analysis.detectors.commits import GROUP_PHASES, GroupPhase
 from exhume.analysis.detectors.offset_ranks import rank_offsets
 from exhume.analysis.member_tables import MemberTable
+from exhume.analysis.number_columns import NONE, Int64s
 from exhume.codecs.layouts.classic_group import GROUP_FLEXIBLE_SINCE, STATE_TIMESTAMP_SINCE
 from exhume.codecs.record_types import GROUP_METADATA, decode_record, role_of
 

@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 import numpy as np
 
 from exhume.analysis.detectors.cases import GroupCase
-from exhume.analysis.detectors.commit_loops.columns import NONE
 from exhume.analysis.detectors.commits import CommitRow
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.registry import Detector
@@ -29,6 +28,7 @@ from exhume.analysis.member_columns import (
     subscriptions_of,
 )
 from exhume.analysis.memberships import Member, Membership, TopicPartition
+from exhume.analysis.number_columns import NONE
 from exhume.findings import Finding
 
 #: A fight is at least this many changes in this time.

@@ -13,14 +13,12 @@ from exhume.analysis.detectors.commit_loops.columns import (
     BEGINS,
     COMMIT_COLUMNS,
     COMMIT_WITH_GROUP,
-    NONE,
     CommitColumn,
     Floats,
-    Int64s,
     KeyColumn,
     NotedColumn,
 )
-from exhume.analysis.detectors.commit_rows import NameNumbers, or_none
+from exhume.analysis.detectors.commit_rows import NameNumbers
 from exhume.analysis.detectors.commits import (
     GROUP_PHASES,
     JUMP_FLOOR,
@@ -35,6 +33,7 @@ from exhume.analysis.detectors.commits import (
     Removal,
 )
 from exhume.analysis.detectors.recent import Recent
+from exhume.analysis.number_columns import NONE, Int64s, or_none
 
 #: A minute with this many commits of a key is hot: more than one a second.
 _HOT = 61

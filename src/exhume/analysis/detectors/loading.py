@@ -12,6 +12,7 @@ from exhume.analysis.detectors.load_orders import KnownOrder, order_of, owners_a
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import Proof, counted, finding, next_step, undecidable
 from exhume.analysis.load_check import FailedLoad
+from exhume.analysis.log_extent import ExtentReader
 from exhume.codecs.log_directory import PartitionDirectory
 from exhume.findings import Finding, Severity
 from exhume.replay.load_problems import LoadProblem
@@ -143,8 +144,7 @@ def _empty_end(directory: PartitionDirectory, log_context: LogContext | None) ->
         if any(segment.size_bytes for segment in segments):
             return
         # A log without records begins and ends at the base offset of its first segment.
-        begins = segments[0].base_offset
-        log_context = LogContext(directory.replica, directory.offsets_partition, begins, begins, begins, None, None, 0)
+        log_context = LogContext(directory.replica, directory.offsets_partition, ExtentReader().extent(directory))
     if not last.size_bytes and last.base_offset > log_context.next_offset:
         yield finding(
             "IC-15",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from exhume.analysis.detectors.commit_loops.columns import Int64s
+from exhume.analysis.number_columns import Int64s
 
 
 def rank_offsets(series: int, *offsets: Int64s) -> tuple[int, list[Int64s]]:

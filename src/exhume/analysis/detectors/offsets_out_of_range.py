@@ -10,12 +10,13 @@ import numpy as np
 
 from exhume.analysis.detectors.cases import GroupCase, LogContext, TopicCase
 from exhume.analysis.detectors.changes import ChangeTable
-from exhume.analysis.detectors.commit_loops.columns import CommitColumn, Int64s
+from exhume.analysis.detectors.commit_loops.columns import CommitColumn
 from exhume.analysis.detectors.commits import Change
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.keys import KeyHistory
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import counted, finding, next_step, some, span, undecidable
+from exhume.analysis.number_columns import Int64s
 from exhume.findings import Confidence, Finding, Severity
 
 #: An offset collapses if it is at most `_NEAR_ZERO`, and the offset before was over `_COLLAPSE` times as high, and over 1000.

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from exhume.analysis.detectors.commit_loops.columns import NONE, Int64s
-from exhume.analysis.detectors.commit_rows import Flags
 from exhume.analysis.member_columns import owned_sets_of
 from exhume.analysis.memberships import Member, Membership, TopicPartition
+from exhume.analysis.number_columns import NONE, Flags, Int64s
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from exhume.analysis.detectors.cases import GroupCase
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import finding
-from exhume.analysis.detectors.steps import log_span
+from exhume.analysis.detectors.steps import log_extents
 from exhume.analysis.rebalances import rebalances
 from exhume.analysis.storms import may_be_storm, storms
 from exhume.findings import Finding
@@ -24,7 +24,7 @@ def find_storms(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # noqa:
     """
     if not may_be_storm([(step.epoch, step.timestamp_ms) for step in group.memberships]):
         return
-    rows = rebalances(group.memberships, log_span(group)).to_pylist()
+    rows = rebalances(group.memberships, log_extents(group)).to_pylist()
     steps = {step.record_offset: step for step in group.memberships}
     for storm in storms(rows):
         not_excluded = []

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from exhume.analysis.detectors.commit_loops import Loops
-from exhume.analysis.detectors.commit_loops.columns import USUAL, Floats, Int64s
+from exhume.analysis.detectors.commit_loops.columns import USUAL, Floats
+from exhume.analysis.number_columns import Int64s
 
 _UNKNOWN = -1
 

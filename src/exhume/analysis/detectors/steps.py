@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from exhume.analysis.detectors.cases import GroupCase
-from exhume.analysis.log_spans import LogSpan, LogSpans
+from exhume.analysis.log_extent import LogExtents
 from exhume.analysis.member_changes import client_of
 from exhume.analysis.memberships import Member, MemberName, Membership
 
@@ -75,8 +75,6 @@ def who(member: Member | MemberName) -> str:
     return f"{client_of(member)} ({member.member_id})"
 
 
-def log_span(group: GroupCase) -> LogSpans:
-    """Return the span of this group's log, for `rebalances`."""
-    log_context = group.log_context
-    span = LogSpan(log_context.start_offset, log_context.next_offset, log_context.complete_from_offset, log_context.last_timestamp_ms)
-    return {log_context.origin: span}
+def log_extents(group: GroupCase) -> LogExtents:
+    """Return the extent of this group's log, for `rebalances`."""
+    return {group.log_context.origin: group.log_context.extent}

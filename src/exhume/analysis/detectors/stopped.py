@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from exhume.analysis.detectors.cases import SILENT_RATIO, GroupCase, Silence
-from exhume.analysis.detectors.commit_loops.columns import NONE, KeyColumn
+from exhume.analysis.detectors.commit_loops.columns import KeyColumn
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import NAMED, counted, finding, span, undecidable
 from exhume.analysis.detectors.steps import judged, who
 from exhume.analysis.memberships import Member, Membership, TopicPartition
+from exhume.analysis.number_columns import NONE
 from exhume.findings import Finding
 
 #: A group has stopped after this many usual intervals without a commit, and after the rebalance timeout of its members.

@@ -8,10 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from exhume.analysis.detectors.commit_loops.columns import NONE, Int64s
-from exhume.analysis.detectors.commit_rows import numbers_of
 from exhume.analysis.growth import CleanerProgress
 from exhume.analysis.growth_tally import reach_of
+from exhume.analysis.number_columns import NONE, Int64s, numbers_of
 from exhume.codecs.log_directory import PartitionDirectory
 from exhume.codecs.record_chunks import RecordChunk
 

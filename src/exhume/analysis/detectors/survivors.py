@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from exhume.analysis.detectors.commit_loops.columns import CommitColumn, Int64s, KeyColumn
+from exhume.analysis.detectors.commit_loops.columns import CommitColumn, KeyColumn
 from exhume.analysis.detectors.key_histories import KeyHistories
+from exhume.analysis.number_columns import Int64s
 from exhume.analysis.removals.evidence import KeptOffset
 
 

@@ -11,10 +11,8 @@ from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.keys import KeyHistory
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import counted, finding, partitions_of, some, span
+from exhume.analysis.transaction_outcomes import is_late
 from exhume.findings import Finding, Severity
-
-#: transaction.max.timeout.ms and what brokers add to it before they call a transaction late.
-_LATE_MS = 20 * 60_000
 
 
 def find_uncommitted(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # noqa: ARG001
@@ -70,9 +68,10 @@ def _open(group: GroupCase, topic: str, found: Sequence[tuple[KeyHistory, Droppe
     offsets = partitions_of(topic, sorted({key.partition for key, _ in found}))
     age = f"{span(age_ms)} before the end of the log" if age_ms is not None else "at an unknown time"
     sentence = f"producer {some(producers)} staged {offsets} {age}, and no marker ended the transaction"
-    is_late = age_ms is not None and age_ms > _LATE_MS
-    not_excluded = [] if is_late else ["a copy of the log made during the transaction"]
-    return _finding(group, sentence, found, severity="warn" if is_late else "info", not_excluded=not_excluded)
+    # The age of the commit decides: its producer may write to other groups in the same transaction.
+    is_old = is_late(age_ms)
+    not_excluded = [] if is_old else ["a copy of the log made during the transaction"]
+    return _finding(group, sentence, found, severity="warn" if is_old else "info", not_excluded=not_excluded)
 
 
 def _finding(

@@ -13,7 +13,7 @@ from exhume.analysis.completeness import grade_at_end
 from exhume.analysis.explanation.commands import Commands
 from exhume.analysis.explanation.facts import GroupFacts, Held, until
 from exhume.analysis.history import HISTORY, HistoryRow
-from exhume.analysis.log_spans import LogSpans
+from exhume.analysis.log_extent import LogExtent, LogExtents
 from exhume.analysis.memberships import Membership
 from exhume.analysis.rebalances import rebalances
 from exhume.arrow_rows import Origin, batch_of, table_of
@@ -25,17 +25,14 @@ from exhume.replay.profiles import BrokerProfile
 from exhume.replay.state import CoordinatorState
 from exhume.replay.state_tables import LoadRow
 
-#: The row of a log of which nothing was read.
-_NOTHING_MISSING: Mapping[str, Any] = {"missing_offsets": 0, "has_damage": False}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gathered:
     """The tables about one group.
 
     `state`, `why` and `forecast` are of the moment; `history` is cut by `history_until`; `memberships` are all of the group. `ends` are
-    `cuts`. `completeness` is None at the end of the logs. `coverage` is `coverage.COVERAGE`. `spans` say up to which record offset each log
-    reaches, `starts` where it begins, and `end_times_ms` when the last record of a past moment was written.
+    `cuts`. `completeness` is None at the end of the logs. `extents` are those of all logs, `end_times_ms` the times of the last records of
+    a past moment.
     """
 
     group: str
@@ -46,9 +43,7 @@ class Gathered:
     why: pa.Table
     forecast: pa.Table
     completeness: pa.Table | None
-    coverage: pa.Table
-    spans: LogSpans
-    starts: Mapping[Origin, int]
+    extents: LogExtents
     end_times_ms: Mapping[Origin, int | None]
     findings: Findings
     diagnosed: Sequence[Finding]
@@ -113,7 +108,6 @@ def facts_of(gathered: Gathered, origins: Sequence[Origin]) -> Iterator[GroupFac
     held = _held(state, group)
     history = _by_origin(gathered.history.to_pylist())
     why, forecast = (_by_origin(table.to_pylist()) for table in (gathered.why, gathered.forecast))
-    coverage = {origin: rows[0] for origin, rows in _by_origin(gathered.coverage.to_pylist()).items()}
     ends = gathered.ends
     for origin in origins:
         steps = [step for step in gathered.memberships if step.origin == origin and _is_in(step.last_record_offset, ends[origin])]
@@ -125,8 +119,8 @@ def facts_of(gathered: Gathered, origins: Sequence[Origin]) -> Iterator[GroupFac
             "pending_offsets": held["pending_offsets"].get(origin, []),
             "open_transactions": held["open_transactions"].get(origin, []),
         }
-        grade, reason, missing = _grade(gathered, origin, loads[origin], coverage.get(origin, _NOTHING_MISSING), own)
-        span = gathered.spans.get(origin)
+        extent = gathered.extents[origin]
+        grade, reason, missing = _grade(gathered, origin, loads[origin], extent, own)
         is_past = ends[origin] is not None
         yield GroupFacts(
             group=group,
@@ -135,7 +129,7 @@ def facts_of(gathered: Gathered, origins: Sequence[Origin]) -> Iterator[GroupFac
             held=own,
             history=history.get(origin, []),
             steps=steps,
-            rebalances=rebalances(steps, gathered.spans).to_pylist(),
+            rebalances=rebalances(steps, gathered.extents).to_pylist(),
             why=why.get(origin, []),
             forecast=forecast.get(origin, []),
             findings=[finding for finding in _findings(gathered, origin) if _is_in(finding.last_record_offset or 0, ends[origin])],
@@ -143,9 +137,9 @@ def facts_of(gathered: Gathered, origins: Sequence[Origin]) -> Iterator[GroupFac
             grade=grade,
             grade_reason=reason,
             missing_offsets=missing,
-            complete_from=0 if span is None else span.complete_from_offset,
+            complete_from=extent.complete_from_offset,
             last_record_offset=_last_record_offset(loads[origin], ends[origin]),
-            end_ms=gathered.end_times_ms.get(origin) if is_past else None if span is None else span.last_timestamp_ms,
+            end_ms=gathered.end_times_ms.get(origin) if is_past else extent.last_timestamp_ms,
             is_past=is_past,
             profile=gathered.profile,
             retention_ms=gathered.retention_ms,
@@ -178,7 +172,7 @@ def _by_origin(rows: Sequence[Any]) -> dict[Origin, list[Any]]:
     return found
 
 
-def _grade(gathered: Gathered, origin: Origin, load: LoadRow, coverage: Mapping[str, Any], held: Held) -> tuple[str, str, int]:
+def _grade(gathered: Gathered, origin: Origin, load: LoadRow, extent: LogExtent, held: Held) -> tuple[str, str, int]:
     """Return the grade, its reason, and the number of record offsets without a record up to the moment."""
     if gathered.completeness is not None:
         rows = [row for row in gathered.completeness.to_pylist() if (row["replica"], row["offsets_partition"]) == origin]
@@ -187,10 +181,10 @@ def _grade(gathered: Gathered, origin: Origin, load: LoadRow, coverage: Mapping[
             return own["grade"], own["reason"], own["missing_offsets"]
         # Its first record is later, and no earlier one is missing.
         return "certain", "every record up to it that counted is there", rows[0]["missing_offsets"] if rows else 0
-    start_offset = gathered.starts.get(origin, 0)
-    missing = max(coverage["missing_offsets"] - start_offset, 0)
-    has_damage = coverage["has_damage"] or any(_damage(gathered, origin))
-    return (*grade_at_end(load, start_offset, missing, has_damage=has_damage, is_pending=bool(held["pending_offsets"])), missing)
+    has_damage = any(_damage(gathered, origin))
+    grade, reason = grade_at_end(load, extent, has_damage=has_damage, is_pending=bool(held["pending_offsets"]))
+    # Findings report the records in damaged batches.
+    return grade, reason, max(extent.missing_after_start - extent.damaged_offsets, 0)
 
 
 def _findings(gathered: Gathered, origin: Origin) -> Iterator[Finding]:

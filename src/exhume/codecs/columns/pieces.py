@@ -11,7 +11,7 @@ from exhume.codecs.columns.arrow import ROWS
 from exhume.codecs.columns.runs import Run, runs
 from exhume.codecs.kernels import records, scan
 from exhume.codecs.kernels.primitives import Bytes, Int64s
-from exhume.codecs.segment_reader import SegmentBatch, SegmentReader
+from exhume.codecs.segment_reader import SegmentBatch, SegmentReader, Watch
 
 #: A piece has about so many bytes of records, and one batch at least.
 PIECE_BYTES = 4 * 1024 * 1024
@@ -41,9 +41,9 @@ class Piece:
         return None if length < 0 else self.data[first : first + length].tobytes()
 
 
-def pieces(reader: SegmentReader) -> Iterator[Piece | SegmentBatch]:
-    """Every record in order: of runs in pieces; batches that are in no run, or hold anything odd, as they are."""
-    for found in runs(reader):
+def pieces(reader: SegmentReader, *, watch: Watch | None = None) -> Iterator[Piece | SegmentBatch]:
+    """Return every record in order: pieces of runs; single batches outside of runs or with unusual content. `watch` is as for `runs`."""
+    for found in runs(reader, watch=watch):
         if isinstance(found, Run):
             yield from pieces_of(found)
         else:

@@ -20,7 +20,7 @@ from exhume.codecs.kernels import scan
 from exhume.codecs.kernels.primitives import Bytes, Int64s
 from exhume.codecs.log_directory import PartitionDirectory, SegmentFile
 from exhume.codecs.salvage import Found, Hole
-from exhume.codecs.segment_reader import SegmentBatch, SegmentReader
+from exhume.codecs.segment_reader import SegmentBatch, SegmentReader, Watch
 from exhume.codecs.wire import Buffer
 from exhume.int64 import LARGEST_INT64
 
@@ -78,11 +78,15 @@ class Run:
         return self.reader.sound_batch(self.partition, self.segment, self.buffer, position)
 
 
-def runs(reader: SegmentReader, offsets_partitions: Collection[int] | None = None) -> Iterator[Run | SegmentBatch]:
-    """Every batch that `reader.batches` gives, in the same order, in runs as far as they go."""
+def runs(
+    reader: SegmentReader, offsets_partitions: Collection[int] | None = None, *, watch: Watch | None = None
+) -> Iterator[Run | SegmentBatch]:
+    """Return the batches of `reader.batches` in the same order, in runs if possible; `watch` is the same."""
     scratch = Scratch()
     for partition, segment, behind in reader.segments(offsets_partitions):
         for item in runs_of(reader, partition, segment, behind, scratch):
+            if watch is not None:
+                watch(partition, item)
             if not isinstance(item, Hole):
                 yield item
 

@@ -17,10 +17,11 @@ from exhume.codecs import schemas
 from exhume.codecs.log_directory import Evidence
 from exhume.codecs.record_filter import RecordFilter
 from exhume.codecs.record_types import decode_record
+from exhume.codecs.segment_reader import SegmentReader
 from exhume.replay.spark.kinds import as_spark_carries, for_spark
 from exhume.replay.spark.planning import Task, plan
 from exhume.replay.spark.pushed_filters import Pushed
-from exhume.replay.spark.reading import read_task
+from exhume.replay.spark.reading import read_task, readers_of
 from exhume.replay.spark.source_options import SourceOptions
 from exhume.replay.spark.wide import plain_schema
 from exhume.replay.topic_names import TopicNames
@@ -28,32 +29,31 @@ from exhume.replay.topic_names import TopicNames
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: By replica and offsets partition.
-Spans = Mapping[tuple[str | None, int | None], Any]
+#: The extents of logs by replica and offsets partition.
+Extents = Mapping[tuple[str | None, int | None], Any]
 
 _TASK, _ROW = "its_task", "its_row"
 _COLUMNS = ("replica", "offsets_partition", "path", "byte_position", "record_offset", "timestamp_ms", "is_control", "record_type")
 _RECORDS = pa.schema([schemas.RECORDS.field(name) for name in (*_COLUMNS, "key", "value")])
 _ORDERED = pa.schema([(_TASK, pa.int32()), (_ROW, pa.int64()), ("group", pa.string()), *for_spark(_RECORDS)])
-_FACTS = pa.schema([("task", pa.int32()), ("spans", pa.binary()), ("has_topic_ids", pa.bool_())])
-_BATCHES = SourceOptions(kind="batches", of="batches", places=(), wanted=RecordFilter(), filesystem_options={})
+_FACTS = pa.schema([("task", pa.int32()), ("extents", pa.binary()), ("has_topic_ids", pa.bool_())])
 _KEY = ("replica", "offsets_partition", "group")
 
 
 @dataclass(frozen=True, slots=True)
 class RecordTable:
-    """A table of this schema; `make` takes the records of one group in one log in its order, names of topics, and spans of logs."""
+    """A table of this schema; `make` takes the records of one group in one log in its order, names of topics, and extents of logs."""
 
     schema: pa.Schema
-    make: Callable[[Iterable[pa.RecordBatch], TopicNames, Spans], pa.Table]
+    make: Callable[[Iterable[pa.RecordBatch], TopicNames, Extents], pa.Table]
 
 
 @dataclass(slots=True)
 class GroupRecords:
     """The records of these `types` in this evidence; those of `id_types` name topics by id.
 
-    `spans_of` makes spans of rows of `schemas.BATCHES`, as a dict by replica and offsets partition; `join` joins two successive spans of a
-    log. `names` gives the names of topics; it is called only if there are records of `id_types`.
+    `read_extents` reads the extents of logs in parts of them; `join_extents` joins these, part after part. `names` gives the names of
+    topics; it is called only if there are records of `id_types`.
     """
 
     spark: SparkSession
@@ -61,14 +61,14 @@ class GroupRecords:
     options: SourceOptions
     types: Sequence[str]
     id_types: Sequence[str]
-    spans_of: Callable[[Iterable[pa.RecordBatch]], Spans]
-    join: Callable[[Any, Any], Any]
+    read_extents: Callable[[Iterable[SegmentReader]], Any]
+    join_extents: Callable[[Iterable[Any]], Extents]
     names: Callable[[], TopicNames]
-    _facts: tuple[Spans, TopicNames] | None = field(default=None, init=False)
+    _facts: tuple[Extents, TopicNames] | None = field(default=None, init=False)
     _tasks: list[Task] = field(init=False)
 
     def __post_init__(self) -> None:
-        # Spans are of whole logs: no condition leaves out a segment.
+        # Extents are of whole logs: no condition leaves out a segment.
         self._tasks = plan(self.evidence, self.options, Pushed(RecordFilter()))
 
     def table(self, table: RecordTable) -> DataFrame:
@@ -78,31 +78,28 @@ class GroupRecords:
         schema = from_arrow_schema(plain_schema(table.schema))
         if not self._tasks:
             return self.spark.createDataFrame([], schema)
-        spans, names = self._known()
+        extents, names = self._known()
         wanted = replace(self.options.wanted, types=self.types)
         numbers = self.spark.range(0, len(self._tasks), 1, min(len(self._tasks), 1024))
         rows = numbers.mapInArrow(partial(_records, self._tasks, self.options, wanted), from_arrow_schema(_ORDERED))
 
         # PySpark reads type hints, and a partial function has none.
         def made(its_rows: pa.Table) -> pa.Table:
-            return _made(table, names, spans, its_rows)
+            return _made(table, names, extents, its_rows)
 
         return rows.groupBy(*_KEY).applyInArrow(made, schema)
 
-    def _known(self) -> tuple[Spans, TopicNames]:
+    def _known(self) -> tuple[Extents, TopicNames]:
         if self._facts is None:
             from pyspark.sql.pandas.types import from_arrow_schema
 
             wanted = replace(self.options.wanted, types=self.id_types)
             numbers = self.spark.range(0, len(self._tasks), 1, min(len(self._tasks), 1024))
-            about = partial(_about, self._tasks, self.options, wanted, self.spans_of)
+            about = partial(_about, self._tasks, self.options, wanted, self.read_extents)
             found = sorted(numbers.mapInArrow(about, from_arrow_schema(_FACTS)).collect(), key=lambda row: row["task"])
-            spans: dict[tuple[str | None, int | None], Any] = {}
-            for row in found:
-                # Written by tasks of this very job.
-                for origin, span in pickle.loads(row["spans"]).items():  # noqa: S301
-                    spans[origin] = self.join(spans[origin], span) if origin in spans else span
-            self._facts = spans, self.names() if any(row["has_topic_ids"] for row in found) else TopicNames()
+            # Tasks of this job wrote these bytes.
+            extents = self.join_extents(pickle.loads(row["extents"]) for row in found)  # noqa: S301
+            self._facts = extents, self.names() if any(row["has_topic_ids"] for row in found) else TopicNames()
         return self._facts
 
 
@@ -110,13 +107,13 @@ def _about(
     tasks: Sequence[Task],
     options: SourceOptions,
     with_ids: RecordFilter,
-    spans_of: Callable[[Iterable[pa.RecordBatch]], Spans],
+    read_extents: Callable[[Iterable[SegmentReader]], Any],
     batches: Iterable[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
     for number in (number for batch in batches for number in batch.column(0).to_pylist()):
-        spans = spans_of(read_task(tasks[number], _BATCHES, RecordFilter()))
+        extents = read_extents(readers_of(tasks[number]))
         has_topic_ids = any(batch.num_rows for batch in read_task(tasks[number], options, with_ids))
-        row = {"task": number, "spans": pickle.dumps(dict(spans)), "has_topic_ids": has_topic_ids}
+        row = {"task": number, "extents": pickle.dumps(extents), "has_topic_ids": has_topic_ids}
         yield pa.RecordBatch.from_pylist([row], schema=_FACTS)
 
 
@@ -143,9 +140,9 @@ def _group_of(key: bytes | None) -> str | None:
     return group if isinstance(group, str) else None
 
 
-def _made(table: RecordTable, names: TopicNames, spans: Spans, rows: pa.Table) -> pa.Table:
+def _made(table: RecordTable, names: TopicNames, extents: Extents, rows: pa.Table) -> pa.Table:
     ordered = rows.sort_by([(_TASK, "ascending"), (_ROW, "ascending")]).select(_RECORDS.names).cast(_RECORDS)
     # A maker may learn names from the records of one group; other groups must not see them.
     its_names = TopicNames()
     its_names.take(names)
-    return table.make(ordered.to_batches(), its_names, spans).cast(plain_schema(table.schema))
+    return table.make(ordered.to_batches(), its_names, extents).cast(plain_schema(table.schema))

@@ -30,6 +30,19 @@ def read_task(task: Task, options: SourceOptions, wanted: RecordFilter) -> Itera
         EvidenceError: a file cannot be read: it was deleted, or the connection breaks.
     """
     findings = Findings(task.findings)
+    for reader, partition, segment in _parts(task, findings):
+        yield from _Reading(reader, partition, segment, options, wanted).batches()
+    if options.kind == "findings":
+        yield from findings.to_table().to_batches()
+
+
+def readers_of(task: Task) -> Iterator[SegmentReader]:
+    """Return a reader for each part of this task in the order of the log; use each one up before the next one."""
+    return (reader for reader, _, _ in _parts(task, Findings(task.findings)))
+
+
+def _parts(task: Task, findings: Findings) -> Iterator[tuple[SegmentReader, PartitionDirectory, SegmentFile]]:
+    """Return for each part of this task: a reader, the directory of the segment, and the segment or the part of it to read."""
     total_bytes = sum(part.size_bytes for part in task.parts)
     for part in task.parts:
         segment = windows(part.segment, part.cuts)[part.part] if part.cuts else part.segment
@@ -39,12 +52,10 @@ def read_task(task: Task, options: SourceOptions, wanted: RecordFilter) -> Itera
         reader = SegmentReader(evidence_of([partition]), task.read_options, findings, only_paths=frozenset([segment.path]))
         # A task of many small segments has enough to read for kernels.
         reader.total_bytes = total_bytes
-        yield from _Reading(reader, partition, segment, options, wanted).batches()
+        yield reader, partition, segment
         if isinstance(segment.volume, RemoteVolume):
             # Fetched segments take disk space, and a task reads each only once.
             segment.volume.close()
-    if options.kind == "findings":
-        yield from findings.to_table().to_batches()
 
 
 @dataclass(frozen=True, slots=True)

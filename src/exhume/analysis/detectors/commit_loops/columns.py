@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-Int64s = npt.NDArray[np.int64]
+from exhume.analysis.number_columns import NONE
+
 Floats = npt.NDArray[np.float64]
 
-#: The number for no time, no producer, no leader epoch, no expire timestamp.
-NONE = -1
 #: The number for no committed offset.
 NEVER = -(1 << 63)
 #: The number for a difference that does not fit into 64 bits.

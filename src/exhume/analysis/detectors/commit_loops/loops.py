@@ -12,17 +12,16 @@ from exhume.analysis.detectors.commit_loops.columns import (
     BIT_COUNT,
     COMMIT_COLUMNS,
     FARTHEST,
-    NONE,
     USUAL,
     Bit,
     CommitColumn,
     Floats,
     GroupColumn,
-    Int64s,
     KeyColumn,
     NotedColumn,
     SilenceColumn,
 )
+from exhume.analysis.number_columns import NONE, Int64s
 from exhume.durations import MINUTE_MS
 
 #: A value is compared with this many last ones first. For most values that is enough.
