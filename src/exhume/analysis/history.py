@@ -1,12 +1,12 @@
-"""The life of a group, or of one of its keys, record by record.
+"""The history of a group, or of one of its keys, record by record.
 
-Every record that the log still holds is here, in log order: the last one of its key (`live`), and those that no longer count, with what
-ended them. Compaction removes such records for good, so the history of a compacted log is that of its last chapters; the state at a
-moment has grades for that.
+The rows are all records that the log still has, in log order: the last one of each key (`live`), and those that no longer count, with the
+record that ended them. Compaction removes such records, so the history of a compacted log has its newest part only; the state at a moment
+has grades for that.
 
-A record's fate is decided key by key. A plain record counts when it is read, one of a transaction when its COMMIT marker is, and of two
-of a key the one with the higher record offset wins, as coordinators have it. Which offset is left at the end is taken from a load by the
-release, since coordinators disagree where a tombstone meets a pending commit.
+Each key decides the fate of its records. A plain commit counts when the broker reads it; one of a transaction when its COMMIT marker comes.
+Of two commits of a key the one with the higher record offset wins, as in coordinators. A load by the release gives the offset that is left
+at the end, because coordinators differ where a tombstone meets a pending commit.
 """
 
 from __future__ import annotations
@@ -58,13 +58,15 @@ NEVER_COUNTED = frozenset({Fate.ABORTED, Fate.PENDING})
 
 
 class HistoryRow(OfLog):
-    """One row per record. `fate` is a `Fate`, `ended_by_record_offset` the record that superseded, deleted or aborted it. A commit whose
-    key is cut off has neither topic nor partition. A transaction's outcome is COMMIT, ABORT or open, with its marker's place and time.
+    """One row per record.
 
-    `generation` is that of the classic group, `group_epoch` that of a modern one, as the log has them when the batch of this record is
-    done. `owner_member_id` is the member that had the partition of a commit then, `owner_member_epoch` its epoch. Null where the log does
-    not say. `committer` says who can have made the commit, which no record tells, and `committer_confidence` how sure that is: see
-    `committers.Committers`. `committed_offset_delta` counts from the commit of the key that held before it. `value` is the decoded value,
+    `fate` is a `Fate`, `ended_by_record_offset` the record that superseded, deleted or aborted it. A commit with a truncated key has
+    neither topic nor partition. The outcome of a transaction is COMMIT, ABORT or open, with the place and time of its marker.
+
+    `generation` is that of the classic group, `group_epoch` that of a modern one, at the end of the batch of this record. `owner_member_id`
+    is the member that owned the partition of a commit then, `owner_member_epoch` its epoch. Null if the log does not show it. `committer`
+    is the member that may have made the commit, which no record names, and `committer_confidence` its confidence: see
+    `committers.Committers`. `committed_offset_delta` is the difference to the commit of the key before it. `value` is the decoded value,
     null for tombstones.
     """
 
@@ -115,14 +117,14 @@ def group_history(
     topic: str | None = None,
     partition: int | None = None,
 ) -> pa.Table:
-    """The history of this group as `HISTORY`; of its commits for a topic, or one partition, where these are given.
+    """Return the history of this group as `HISTORY`; with `topic`, or `partition` of it, only the commits for that.
 
-    `batches` are all that have a record of this group or end a transaction, in log order. `state` is a load of the whole of the same logs;
-    its release decides what is transactional and what is left. `extents`, those of these logs, are asked for where it depends on them
-    who can have made a commit.
+    `batches` are all that have a record of this group or end a transaction, in log order. `state` is a load of the same logs, complete; its
+    release decides which records are transactional and which commits are left. `extents` are those of these logs; they are read only if the
+    committer of a commit depends on them.
 
     Raises:
-        RequestError: no such record; lists groups of similar names, or the topics that the group has commits for.
+        RequestError: no such record; lists groups with similar names, or the topics that the group has commits for.
     """
     coordinators = {row["coordinator"] for row in state.loads.to_pylist()}
     by_producer_id, only_commits = "java" in coordinators, topic is not None or partition is not None
@@ -161,7 +163,7 @@ def _is_whole(extents: Callable[[], LogExtents], origin: Origin) -> bool:
 
 
 def _left(state: CoordinatorState, origin: Origin, group: str) -> dict[tuple[str, int], int]:
-    """Record offset of the commit that is left at the end, by topic and partition."""
+    """Return the record offset of the commit that is left at the end, by topic and partition."""
     return {
         (row["topic"], row["partition"]): row["record_offset"]
         for row in state.offsets.filter(pc.field("group") == group).to_pylist()
@@ -171,13 +173,13 @@ def _left(state: CoordinatorState, origin: Origin, group: str) -> dict[tuple[str
 
 @dataclass(slots=True)
 class _GroupHistory:
-    """One offsets partition on its way past."""
+    """The rows of one offsets partition, batch by batch."""
 
     group: str
     fold: GroupFold
     committers: Committers
     by_producer_id: bool
-    #: Rows of other records tell that they are there, and have no value.
+    #: True if only the rows of commits get a value.
     only_commits: bool
     rows: list[_Row] = field(default_factory=list)
     #: The numbers of the batches that hold the rows of commits, with the rows; those of transactions are in `_staged`, too.
@@ -189,7 +191,7 @@ class _GroupHistory:
     _batches: int = 0
 
     def read(self, batch: SegmentBatch) -> Iterator[str]:
-        """Take up the records of a batch; what comes back are the groups that they belong to."""
+        """Take the records of a batch. Yields the groups that they belong to."""
         own: list[tuple[Record, Decoded]] = []
         self._batches += 1
         for record in batch.records():
@@ -216,7 +218,7 @@ class _GroupHistory:
             self._take(position, decoded, batch, is_tombstone=record.value is None)
 
     def _steps(self, batch: SegmentBatch, own: Iterable[tuple[Record, Decoded]]) -> Iterator[Membership]:
-        """What this batch changes of the group."""
+        """Yield the steps of the group in this batch."""
         about_group = [record for record, decoded in own if decoded.number not in OFFSET_COMMIT_TYPES]
         if about_group:
             partition = batch.partition
@@ -302,7 +304,7 @@ class _GroupHistory:
                 _hold(row, holding)
 
     def finish(self, left: Mapping[tuple[str, int], int]) -> list[_Row]:
-        """The rows with their fates; `left` are the commits that are there at the end."""
+        """Return the rows with their fates. `left` are the commits that are left at the end."""
         self._compare_with_holding(self._end_transactions())
         by_key: dict[Any, list[_Row]] = {}
         for row in self.rows:
@@ -327,7 +329,10 @@ def _hold(row: _Row, holding: dict[tuple[str, int], _Row]) -> None:
 
 
 def _decide(rows: Iterable[_Row], left: int | None) -> None:
-    """The fates of the records of one key that ever counted; `left` is the record offset of the value that is there at the end, if told."""
+    """Set the fates of the records of one key that ever counted.
+
+    `left` is the record offset of the value that is left at the end, if known.
+    """
     ordered = sorted(rows, key=lambda row: row["record_offset"])
     last = next((row for row in ordered if row["record_offset"] == left), ordered[-1])
     for row, following in zip(ordered, [*ordered[1:], last], strict=True):

@@ -1,6 +1,6 @@
-"""Transactions on the offsets topic: open and finished ones, what they hold up, and the last stable offset that the log comes to.
+"""Transactions on the offsets topic: open and finished ones, the bytes that they hold up, and the last stable offset of the log.
 
-While a transaction is open, its commits are pending, consumers that want stable offsets are refused for them, and neither a reader of
+While a transaction is open, its commits are pending. The coordinator refuses a fetch of stable offsets for their keys. Neither a reader of
 committed records nor the cleaner goes past its first record. `transaction_outcomes` says what a transaction is.
 """
 
@@ -22,10 +22,10 @@ from exhume.arrow_rows import Origin, table_of
 from exhume.codecs.log_directory import PartitionDirectory
 from exhume.codecs.record_types import OFFSET_COMMIT_TYPES, decode_record
 
-#: One row per transaction, open ones first, then in log order. `outcome` is open, COMMIT or ABORT. `duration_ms` is from the first record
-#: to the marker, of an open one to the newest record of the partition, `idle_ms` from the last record to there. `is_late`: it has been
-#: idle for longer than the greatest timeout and five minutes, so that nobody ends it any more; of a finished one: it took longer than
-#: that timeout. `staged` are the offsets that it commits; while it is open no stable offset is to be had for them. `held_up_bytes` lie
+#: One row per transaction, open ones first, then in log order. `outcome` is open, COMMIT or ABORT. `duration_ms` is the time from the first
+#: record to the marker; for an open one, to the newest record of the partition. `idle_ms` is the time from the last record to there.
+#: `is_late`: an open one has been idle for longer than the maximum timeout and five minutes, so its producer no longer ends it; a finished
+#: one took longer than that timeout. `staged` are the offsets that it commits; while it is open they are not stable. `held_up_bytes` are
 #: between its first record and the end of the log.
 TRANSACTIONS = pa.schema(
     [
@@ -51,8 +51,8 @@ TRANSACTIONS = pa.schema(
     ]
 )
 
-#: One row per offsets partition. `last_stable_offset` is the first record of the oldest open transaction, `end_offset` where there is none:
-#: the one behind the last record. `held_up_bytes` lie behind it.
+#: One row per offsets partition. `last_stable_offset` is the first record of the oldest open transaction; without one, `end_offset`, the
+#: offset after the last record. `held_up_bytes` are after it.
 STABLE_OFFSETS = pa.schema(
     [
         ("replica", pa.string()),
@@ -72,14 +72,14 @@ _Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Transactions:
-    """The transactions of a log as `TRANSACTIONS`, and each partition's last stable offset as `STABLE_OFFSETS`."""
+    """The transactions of a log as `TRANSACTIONS`, and the last stable offset of each partition as `STABLE_OFFSETS`."""
 
     table: pa.Table
     partitions: pa.Table
 
 
 class _Log:
-    """One offsets partition on its way past."""
+    """The transactions of one offsets partition, part by part."""
 
     def __init__(self, *, with_finished: bool) -> None:
         self.end_offset = 0
@@ -105,13 +105,13 @@ def transactions_of(
     max_timeout_ms: int = DEFAULT_MAX_TIMEOUT_MS,
     with_finished: bool = False,
 ) -> Transactions:
-    """The transactions of these records, open ones only unless finished ones are wanted too.
+    """Return the transactions of these records: the open ones, and with `with_finished` the finished ones.
 
     Args:
         records: rows of `schemas.RECORDS`, all of them, in log order.
-        directories: where they come from.
+        directories: the partition directories of the records.
         max_timeout_ms: the broker's `transaction.max.timeout.ms`.
-        with_finished: finished ones too.
+        with_finished: add finished transactions.
     """
     logs: dict[Origin, _Log] = {(each.replica, each.offsets_partition): _Log(with_finished=with_finished) for each in directories}
     for batch in records:
@@ -133,7 +133,7 @@ def transactions_of(
 
 
 def transactions_sentence(found: Transactions) -> str:
-    """How many transactions are open or late, and what they hold up, in one sentence, for people."""
+    """Return the number of open and late transactions, and the bytes that they hold up, as one sentence."""
     rows = found.partitions.to_pylist()
     opened, late, held_up = (sum(row[name] for row in rows) for name in ("open_transactions", "late_transactions", "held_up_bytes"))
     places = sum(row["open_transactions"] > 0 for row in rows)
@@ -144,7 +144,7 @@ def transactions_sentence(found: Transactions) -> str:
 
 
 def _parts(batch: pa.RecordBatch) -> Iterator[tuple[Origin, pa.RecordBatch]]:
-    """The rows of each partition; they lie together."""
+    """Yield the rows of each partition, which follow each other."""
     start = 0
     while start < batch.num_rows:
         origin = (batch["replica"][start].as_py(), batch["offsets_partition"][start].as_py())
@@ -213,6 +213,6 @@ def _between(first_ms: int | None, last_ms: int | None) -> int | None:
 
 @lru_cache(maxsize=1 << 16)
 def _offset_key(key: bytes | None) -> _Row | None:
-    """Group, topic and partition of the key of an offset commit; None for other records."""
+    """Return group, topic and partition of the key of an offset commit; None for other records."""
     decoded = decode_record(key, None)
     return decoded.key if decoded.number in OFFSET_COMMIT_TYPES and "partition" in decoded.key else None
