@@ -64,7 +64,7 @@ def reach_of(directory: PartitionDirectory, open_transaction: int | None) -> Rea
     """Return the range that a cleaner may clean. `open_transaction` is the first record offset of the oldest open transaction, or None."""
     segments = tuple((each.base_offset, each.size_bytes) for each in directory.read_segments)
     bases = [base for base, _ in segments]
-    start = max(bases[0] if bases else 0, directory.log_start_offset or 0)
+    start = directory.start_offset
     active = bases[-1] if bases else 0
     end = active
     if open_transaction is not None and open_transaction < active:
