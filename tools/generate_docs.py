@@ -1,17 +1,18 @@
-"""Writes what the code itself knows: the reference pages, and the outputs that other pages show.
+"""Write the reference pages from the code, and the outputs of commands in the other pages.
 
     python tools/generate_docs.py
 
-writes docs/tables.md, docs/record-types.md, docs/commands.md, docs/drills.md and the classes of docs/detectors.md,
-and fills every code block that follows a line
-`<!-- output: COMMAND -->` with what `exhume COMMAND` prints, with its notes on standard error where the command ends in `2>&1`.
-`demo_log/` in a command is the log that comes with exhume, `drills/NAME/` the scenario of that name.
+writes docs/tables.md, docs/spark-tables.md, docs/record-types.md, docs/commands.md, docs/drills.md, docs/internals/sentences.md and the
+classes of docs/detectors.md. It fills each code block after a line `<!-- output: COMMAND -->` with the output of `exhume COMMAND`, and with
+its notes on standard error if the command ends in `2>&1`. `demo_log/` in a command is the log that comes with exhume, `drills/NAME/` the
+scenario of that name.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import runpy
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -98,6 +99,7 @@ def _pages(logs: Path) -> dict[Path, str]:
         docs / "record-types.md": _record_types(),
         docs / "commands.md": _commands(),
         docs / "drills.md": _drills(),
+        docs / "internals" / "sentences.md": _sentences(),
     }
     written = [page for page in (ROOT / "README.md", *sorted(docs.glob("*.md"))) if page not in generated]
     with_output = partial(_with_output, logs)
@@ -118,12 +120,12 @@ def _with_output(logs: Path, block: re.Match[str]) -> str:
 
 
 def _run(arguments: Sequence[str], directory: Path | None = None, *, with_notes: bool = False) -> str:
-    """What exhume prints for these arguments in this directory, as in a pipe; with its notes on standard error, if wanted."""
+    """Return the output of exhume for these arguments in this directory, as in a pipe, with its notes on standard error if wanted."""
     environment = {**os.environ, "COLUMNS": "120", "NO_COLOR": "1", "TERM": "dumb"}
     command = [sys.executable, "-P", "-m", "exhume", *arguments]
     notes = subprocess.STDOUT if with_notes else subprocess.PIPE
     done = subprocess.run(command, check=False, stdout=subprocess.PIPE, stderr=notes, text=True, env=environment, cwd=directory)
-    # 1 says that there is something to see.
+    # Exit code 1 means that there are findings.
     if done.returncode not in (0, 1):
         raise RuntimeError(f"{' '.join(arguments)} ended with status {done.returncode}: {done.stderr or done.stdout}")
     text = done.stdout
@@ -257,8 +259,14 @@ def _detectors() -> str:
     return "".join(parts)
 
 
+def _sentences() -> str:
+    """Return the page of all sentence templates."""
+    page: str = runpy.run_path(str(ROOT / "tools" / "list_sentences.py"))["page"]()
+    return page
+
+
 def _practice(incident: Incident) -> str:
-    """The commands that write this incident."""
+    """Return the commands that write this incident."""
     kinds = (("--hit", incident.hits[1:]), ("--near-miss", incident.near_misses), ("--undecidable", incident.undecidable))
     first = 2
     lines = [f"* `exhume lab write {incident.code} DIR`: {incident.hits[0].title}\n"]
