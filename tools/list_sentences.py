@@ -60,6 +60,10 @@ class _Module:
             if isinstance(each, ast.FunctionDef):
                 self.functions.setdefault(each.name, each)
 
+    def key(self, name: str) -> str:
+        """Return the key of a function: private names belong to their module."""
+        return f"{self.path}:{name}" if name.startswith("_") else name
+
 
 def modules(places: Iterable[Path] = (SOURCES,)) -> list[_Module]:
     """Parse the Python files at these places, in order."""
@@ -74,16 +78,17 @@ def signatures(parsed: Iterable[_Module]) -> dict[str, dict[int | str, str]]:
     for module in parsed:
         for node in ast.walk(module.tree):
             if isinstance(node, ast.FunctionDef):
-                _add_parameters(found, node.name, node)
+                _add_parameters(found, module.key(node.name), node)
             elif isinstance(node, ast.ClassDef):
-                bases[node.name] = [base.id for base in node.bases if isinstance(base, ast.Name)]
+                name = module.key(node.name)
+                bases[name] = [module.key(base.id) for base in node.bases if isinstance(base, ast.Name)]
                 own = next((each for each in node.body if isinstance(each, ast.FunctionDef) and each.name == "__init__"), None)
                 if own is not None:
-                    _add_parameters(found, node.name, own)
+                    _add_parameters(found, name, own)
                 else:
                     fields = [each for each in node.body if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name)]
                     for position, each in enumerate(fields):
-                        _add(found, node.name, position, ast.unparse(each.target), each.annotation)
+                        _add(found, name, position, ast.unparse(each.target), each.annotation)
     for name in [*bases]:
         for base in _ancestors(name, bases):
             for place, kind in found.get(base, {}).items():
@@ -120,7 +125,7 @@ def templates(module: _Module, known: _Known) -> list[tuple[int, str, str]]:
     """Return line, kind and text of each template of a module, in order, each once."""
     found: dict[tuple[str, str], int] = {}
     for scope, call in _calls(module.tree, None):
-        takes = known.get(_name_of(call.func)) or _FOREIGN.get(ast.unparse(call.func), {})
+        takes = known.get(module.key(_name_of(call.func))) or _FOREIGN.get(ast.unparse(call.func), {})
         given: list[tuple[int | str, ast.expr]] = [*enumerate(call.args), *((each.arg, each.value) for each in call.keywords if each.arg)]
         for place, value in given:
             if place in takes:
@@ -190,7 +195,7 @@ class _Reader:
                     yield from self.texts(inner, is_part=True)
 
     def _of_call(self, call: ast.Call) -> Iterator[tuple[int, str, bool]]:
-        if _name_of(call.func) in self._known or ast.unparse(call.func) == "re.compile":
+        if self._module.key(_name_of(call.func)) in self._known or ast.unparse(call.func) == "re.compile":
             # A known call is listed on its own. A pattern is no sentence.
             return
         for argument in call.args if _name_of(call.func) != "counted" else ():
