@@ -19,7 +19,7 @@ from tests.compared import Compared
 
 _PR_SET_THP_DISABLE = 41
 #: Files with tests of kernels contain one of these names.
-_KERNELS = re.compile(r"tests\.twins|least_compiled_bytes|exhume\.codecs\.kernels|exhume\.replay\.survivors")
+_KERNELS = re.compile(r"tests\.twins|least_compiled_bytes|CompiledLoad|loops_for|exhume\.codecs\.kernels|exhume\.replay\.survivors")
 
 _COMPARED = pytest.StashKey[Compared]()
 #: Worker -> its peak memory in bytes.

@@ -252,9 +252,9 @@ def test_a_log_that_ends_in_a_gap_is_refused_where_snapshots_hang_on_every_batch
     ]
 
 
-def test_the_pages_name_the_releases_that_are_loaded_whole() -> None:
+def test_the_page_names_the_releases_whose_logs_cannot_be_reduced() -> None:
     page = (Path(__file__).resolve().parent.parent.parent / "docs" / "fidelity.md").read_text(encoding="utf-8")
-    section = page.split("## Releases that are loaded whole")[1].split("##")[0]
+    section = page.split("## Releases whose logs cannot be reduced")[1].split("##")[0]
 
     assert set(re.findall(r"\d+(?:\.\d+)+", section)) == {profile.name for profile in all_spans() if why_not_reducible(profile)}
 
