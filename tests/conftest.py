@@ -50,12 +50,29 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         item.add_marker(pytest.mark.spark)
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put files that call kernels last: `make test` compiles kernels meanwhile. Put files with long tests first of the others."""
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, None, None]:
+    """Mark parameters as slow before `-m` selects tests, and sort the selected ones.
+
+    Files that call kernels come last: `make test` compiles kernels meanwhile. Of the others, files with long tests come first.
+    """
+    _mark_slow_parameters(items)
+    yield
     is_long = {item.path for item in items if any(item.get_closest_marker(name) for name in ("spark", "broker", "slow"))}
     calls_kernels = {path for path in {item.path for item in items} if _KERNELS.search(path.read_text(encoding="utf-8"))}
     items.sort(key=lambda item: (item.path in calls_kernels, item.path not in is_long))
+
+
+def _mark_slow_parameters(items: list[pytest.Item]) -> None:
+    """Mark tests with `one_of(count)` as slow, except the first of each `count` parameters."""
+    seen: Counter[str] = Counter()
+    for item in items:
+        marker = item.get_closest_marker("one_of")
+        if marker is not None:
+            test = item.nodeid.partition("[")[0]
+            if seen[test] % marker.args[0]:
+                item.add_marker(pytest.mark.slow)
+            seen[test] += 1
 
 
 @pytest.fixture

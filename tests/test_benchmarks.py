@@ -61,6 +61,7 @@ def _held(content: Content) -> tuple[int, int, int, int]:
     return content.plain_bytes, content.batches, content.records, content.committed_offset_sum
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize("variant", ["few-keys", "old-formats"])
 def test_further_segments_repeat_the_first(tmp_path: Path, variant: str) -> None:
     said = generate(tmp_path, variant=variant, megabytes=2, segment_bytes=1 << 20)

@@ -33,6 +33,12 @@ def tool() -> dict[str, Any]:
     return runpy.run_path(str(_TOOL))
 
 
+@pytest.fixture(scope="module")
+def page(tool: dict[str, Any]) -> str:
+    text: str = tool["page"]()
+    return text
+
+
 def test_templates_come_from_constructors_variables_and_functions(tool: dict[str, Any], tmp_path: Path) -> None:
     source = tmp_path / "module.py"
     source.write_text(_SOURCE, encoding="utf-8")
@@ -53,18 +59,16 @@ def test_templates_come_from_constructors_variables_and_functions(tool: dict[str
     }
 
 
-def test_templates_come_from_tables(tool: dict[str, Any], tmp_path: Path) -> None:
+def test_templates_come_from_tables(tool: dict[str, Any], page: str, tmp_path: Path) -> None:
     source = tmp_path / "module.py"
     source.write_text("TEMPLATES: dict[str, str] = {KIND: 'no group {group!r} at {offset}'}", encoding="utf-8")
     [module] = tool["modules"]([source])
 
     assert tool["templates"](module, {}) == [(1, "reason", "no group {group} at {offset}")]
-    assert "* reason: the record key is null\n" in tool["page"]()
+    assert "* reason: the record key is null\n" in page
 
 
-def test_the_page_has_every_kind_of_sentence(tool: dict[str, Any]) -> None:
-    page = tool["page"]()
-
+def test_the_page_has_every_kind_of_sentence(page: str) -> None:
     assert {line.split(":")[0].removeprefix("* ") for line in page.splitlines() if line.startswith("* ")} >= {
         "sentence",
         "reason",

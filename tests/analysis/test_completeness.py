@@ -237,6 +237,7 @@ def commits_of(state: CoordinatorState) -> dict[str, set[tuple[str, int, int]]]:
     return found
 
 
+@pytest.mark.one_of(4)
 @pytest.mark.parametrize("seed", [*range(8), 23, 69, 81, 127])
 def test_no_grade_promises_more_than_the_log_before_compaction_confirms(seed: int, tmp_path: Path) -> None:
     log = random_log(Random(seed))

@@ -59,6 +59,7 @@ def counted(directory: Path, by: GrowthBy) -> dict[tuple[Any, ...], dict[str, in
     return dict(found)
 
 
+@pytest.mark.one_of(4)
 @pytest.mark.parametrize("least_bytes", [BY_RECORD, BY_KERNELS], ids=["by record", "by kernels"])
 @pytest.mark.parametrize("by", LABELS)
 @pytest.mark.parametrize("name", ["2.8.2-compaction", "4.3.0-transactions", "4.3.0-consumer-groups", "0.10.2.2-compression"])

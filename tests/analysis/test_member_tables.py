@@ -90,6 +90,7 @@ def test_a_roster_says_what_the_members_say(case: corpus.Case, least_kernel_byte
                 assert value is None
 
 
+@pytest.mark.slow
 def test_so_it_is_of_a_log_of_many_groups(tmp_path: Path) -> None:
     content = generate(tmp_path / "log", megabytes=3)
     reader = SegmentReader(discover([tmp_path / "log"]), ReadOptions(least_compiled_bytes=0), Findings())

@@ -66,6 +66,7 @@ def interrupted() -> Callable[..., tuple[int, str, float]]:
     return interrupt
 
 
+@pytest.mark.one_of(3)
 @pytest.mark.parametrize(
     ("arguments", "waits_for_output"),
     [
@@ -143,6 +144,7 @@ def test_an_interrupt_leaves_no_half_written_file(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize("arguments", [("dump", "--output", "jsonl"), ("dump", "--annotate")], ids=" ".join)
 def test_a_reader_that_leaves_ends_a_command_without_a_word(large_log: Path, arguments: tuple[str, ...]) -> None:
     with started(arguments[0], large_log, *arguments[1:]) as process:

@@ -58,6 +58,7 @@ def test_writing_says_where_on_standard_output_and_the_rest_on_standard_error(as
     assert {codec for row in json.loads(rows) for codec in row["codecs"]} == {options[-1] if options else "none"}
 
 
+@pytest.mark.one_of(4)
 @pytest.mark.parametrize(("name", "question"), QUESTIONS, ids=[f"{name}: {question.command}" for name, question in QUESTIONS])
 def test_every_question_has_an_answer(ask: Ask, name: str, question: scenarios.Question, tmp_path: Path) -> None:
     scenarios.write(name, tmp_path / "drill")

@@ -387,6 +387,7 @@ def test_parquet_keeps_a_dictionary_of_texts_only(tmp_path: Path) -> None:
     assert pq.read_table(tmp_path / "answer.parquet").to_pylist() == table.to_pylist()
 
 
+@pytest.mark.one_of(5)
 @pytest.mark.parametrize("output", list(Output))
 def test_a_reader_that_leaves_ends_the_program_without_a_word(output: Output) -> None:
     program = """

@@ -27,6 +27,7 @@ def imported_by(*arguments: str) -> str:
     return done.stderr.strip().splitlines()[-1]
 
 
+@pytest.mark.one_of(5)
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -167,6 +167,7 @@ def test_one_odd_batch_leaves_those_behind_it_to_kernels(codec: int, tmp_path: P
     assert found == [3, 3, 5]
 
 
+@pytest.mark.one_of(5)
 @pytest.mark.parametrize("codec", range(5))
 def test_a_large_batch_is_handed_out_in_tables_of_bounded_size(codec: int, tmp_path: Path) -> None:
     count = 2 * ROWS + 5

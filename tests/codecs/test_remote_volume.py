@@ -109,6 +109,7 @@ def test_damage_in_a_bucket_is_the_same_damage(log: Path, s3: S3Server, prefix: 
         assert there.findings.has_damage
 
 
+@pytest.mark.one_of(3)
 @pytest.mark.parametrize("form", ["prefix above", "partition", "segment", "segments", "bucket", "query", "s3a", "environment"])
 def test_every_form_of_a_place(log: Path, s3: S3Server, prefix: str, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     uri = s3.upload(log, f"{prefix}/data")
@@ -141,6 +142,7 @@ def test_every_form_of_a_place(log: Path, s3: S3Server, prefix: str, form: str, 
     assert not any("access_key" in path for path in records["path"].to_pylist())
 
 
+@pytest.mark.one_of(3)
 @pytest.mark.parametrize("kind", ["tar", "tar.gz", "zip"])
 def test_archives_in_a_bucket(log: Path, s3: S3Server, prefix: str, kind: str) -> None:
     packed = io.BytesIO()
@@ -382,6 +384,7 @@ def test_secrets_are_never_shown() -> None:
         assert not any(secret in text for secret in ("KEY", "SECRET", "HIDDEN", "TOKEN"))
 
 
+@pytest.mark.one_of(4)
 @pytest.mark.parametrize(
     "command",
     [

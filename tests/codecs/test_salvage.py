@@ -430,6 +430,7 @@ def test_every_cut_leaves_the_records_before_it() -> None:
         assert offsets_read(SEGMENT[:length])[: len(expected)] == expected == whole[: len(expected)]
 
 
+@pytest.mark.one_of(4)
 @pytest.mark.parametrize("index", range(len(PARTS)))
 def test_every_changed_byte_is_found_but_in_base_offsets_and_leader_epochs(index: int) -> None:
     part = PARTS[index]

@@ -34,6 +34,7 @@ AFTER_EXPIRY = replays.expiry_answers()
 whole_corpus = pytest.mark.skipif(corpus.WHOLE is None, reason="EXHUME_CORPUS does not name a larger set of logs")
 
 
+@pytest.mark.one_of(3)
 @pytest.mark.parametrize(("release", "coordinator"), RELEASES, ids=lambda part: part)
 def test_state_is_what_brokers_of_the_release_said(release: str, coordinator: Coordinator, compared: Compared) -> None:
     total = _compare_loads(release, coordinator, corpus.BUNDLED)
@@ -221,6 +222,7 @@ def test_the_judge_objects_to_an_answer_that_was_changed(name: str, change: Call
     assert any(words in difference for difference in differences(name, change))
 
 
+@pytest.mark.slow
 def test_every_generation_that_a_probe_found_is_compared_or_its_group_could_not_be() -> None:
     for answer in replays.load_answers():
         probed = sum("generation" in group.columns for group in answer.expectation.groups.values())

@@ -175,6 +175,7 @@ def named_logs() -> list[tuple[str, Log]]:
     return [(found.name, found.log) for found in logs_of_brokers()]
 
 
+@pytest.mark.slow
 def test_a_cut_at_every_border_of_the_small_logs_of_brokers_changes_no_load_of_any_release() -> None:
     compared = 0
     for name, log in named_logs():

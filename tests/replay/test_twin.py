@@ -175,6 +175,7 @@ def is_judged(profile: BrokerProfile, found: FoundLog) -> bool:
 PROFILES_FOR_EACH_LOG = 1
 
 
+@pytest.mark.slow
 def test_the_twin_agrees_on_the_long_logs_of_brokers() -> None:
     """Each log with the newest rules of both coordinators and, in turn, with some of the others."""
     rows = 0

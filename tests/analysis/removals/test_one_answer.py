@@ -162,6 +162,7 @@ def _given(command: str) -> Inputs:
     return Inputs(retention_ms=None if match is None else parse_duration(match[1]))
 
 
+@pytest.mark.one_of(4)
 @pytest.mark.parametrize("code", incidents.INCIDENTS)
 def test_of_every_incident(code: str, tmp_path: Path) -> None:
     count = 0
@@ -174,6 +175,7 @@ def test_of_every_incident(code: str, tmp_path: Path) -> None:
     assert count or not code.startswith(CODES)
 
 
+@pytest.mark.one_of(4)
 @pytest.mark.parametrize("name", scenarios.ALL)
 def test_of_every_scenario(name: str, tmp_path: Path) -> None:
     written = scenarios.write(name, tmp_path)

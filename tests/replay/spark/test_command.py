@@ -84,6 +84,7 @@ def test_an_interrupt_ends_jobs_and_leaves_nothing_behind(java17: None, tmp_path
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.one_of(4)
 @pytest.mark.parametrize(
     ("options", "reason"),
     [

@@ -55,6 +55,7 @@ def _folded(content: bytes, *, asked: bool) -> tuple[int, ...]:
     return int(done), int(counts[STATUS]), int(counts[RECORDS]), int(counts[NEXT_OFFSET]), int(counts[GROUPS]) - asked
 
 
+@pytest.mark.one_of(4)
 @pytest.mark.parametrize("topic", _TOPICS)
 @pytest.mark.parametrize("version", [0, 1, 3])
 def test_damage_is_seen_in_what_is_passed_over(topic: str, version: int, tmp_path: Path) -> None:

@@ -202,6 +202,7 @@ def asked(directory: Path, *, least_bytes: int) -> dict[str, Any]:
     return answers
 
 
+@pytest.mark.one_of(5)
 @pytest.mark.parametrize(
     "story", ["2.8.2-expiry", "2.8.2-lifecycle", "3.9.1-transactions-new", "4.3.0-transactions", "4.3.0-consumer-groups"]
 )

@@ -82,6 +82,7 @@ def _story(directory: Path, codec: int = 0) -> Path:
     return directory
 
 
+@pytest.mark.one_of(3)
 @pytest.mark.parametrize("codec", [0, 3, 4])
 def test_every_record_offset_and_every_time_of_a_story(codec: int, tmp_path: Path, compiled: CompiledLoads) -> None:
     directory = _story(tmp_path, codec)

@@ -112,6 +112,7 @@ def test_zeros_at_the_end(zeros: int, tmp_path: Path, compiled: CompiledLoads) -
     assert_same_states(tmp_path, _RELEASES, ["strict"], asked={"stop": "clean"})
 
 
+@pytest.mark.one_of(4)
 @pytest.mark.parametrize(("segment", "codec"), [(0, 3), (1, 0), (2, 3)])
 @pytest.mark.parametrize("at", [40, 70, -1])
 def test_a_bit_that_flipped(at: int, segment: int, codec: int, tmp_path: Path, compiled: CompiledLoads) -> None:
@@ -129,6 +130,7 @@ def test_a_bit_that_flipped(at: int, segment: int, codec: int, tmp_path: Path, c
     assert compiled.count > len(_RELEASES) * 2
 
 
+@pytest.mark.one_of(5)
 @pytest.mark.parametrize("segment", range(3))
 @pytest.mark.parametrize("size", [-1, 0, 13, 1 << 20])
 def test_a_size_that_lies(size: int, segment: int, tmp_path: Path, compiled: CompiledLoads) -> None:
@@ -141,6 +143,7 @@ def test_a_size_that_lies(size: int, segment: int, tmp_path: Path, compiled: Com
     assert compiled.count > len(_RELEASES) * 2
 
 
+@pytest.mark.one_of(4)
 @pytest.mark.parametrize("segment", range(3))
 @pytest.mark.parametrize("magic", [3, 200])
 def test_a_magic_that_no_release_knows(magic: int, segment: int, tmp_path: Path, compiled: CompiledLoads) -> None:
@@ -172,6 +175,7 @@ assert _GROUP_KEY is not None
 assert _GROUP is not None
 
 
+@pytest.mark.one_of(3)
 @pytest.mark.parametrize(
     "odd",
     [
@@ -234,6 +238,7 @@ def test_an_odd_record_of_a_transaction(tmp_path: Path, compiled: CompiledLoads)
     _assert_compiled(tmp_path, compiled, stops=["clean"])
 
 
+@pytest.mark.slow
 def test_a_record_count_that_lies(tmp_path: Path, compiled: CompiledLoads) -> None:
     for count in (-1, 0, 3, 9, 1 << 30):
         directory = tmp_path / str(count)
@@ -297,6 +302,7 @@ def test_a_generated_log_that_is_damaged(
     assert_same_states(directory, [release], asked={"stop": stop})
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize("stop", _STOPS)
 def test_bundled_logs_that_end_too_early(stop: Stop, tmp_path: Path, compiled: CompiledLoads) -> None:
     for name in ("2.8.2-lifecycle", "3.6.2-transactions", "4.3.0-consumer-groups", "4.3.0-transactions"):

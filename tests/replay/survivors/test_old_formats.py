@@ -39,6 +39,7 @@ def _write(directory: Path, magics: Sequence[int], extra: Sequence[KeyValue] = (
     return sorted(directory.rglob("*.log"))[:2][-1]
 
 
+@pytest.mark.one_of(3)
 @pytest.mark.parametrize("rolls", [False, True])
 @pytest.mark.parametrize("magics", [(0,), (1,), (0, 1), (0, 1, 2), (2, 1, 2)])
 def test_messages_and_what_was_written_behind_them(magics: tuple[int, ...], rolls: bool, tmp_path: Path, compiled: CompiledLoads) -> None:
@@ -54,6 +55,7 @@ def test_messages_and_what_was_written_behind_them(magics: tuple[int, ...], roll
     assert compiled.count - before == _LOADS
 
 
+@pytest.mark.one_of(4)
 @pytest.mark.parametrize("codec", [1, 2, 3])
 @pytest.mark.parametrize("magics", [(0,), (1,), (0, 1, 2)])
 def test_compressed_messages_are_read_by_plain_code(magics: tuple[int, ...], codec: int, tmp_path: Path, compiled: CompiledLoads) -> None:
@@ -69,6 +71,7 @@ def _odd_message(content: bytearray) -> Batch:
     return next(batch for batch in BatchWalk(content) if b"odd" in content[batch.byte_position : batch.end_position])
 
 
+@pytest.mark.one_of(5)
 @pytest.mark.parametrize("magic", [0, 1])
 @pytest.mark.parametrize("place", [0, 8, 11, 12, 16, 17, 18, 25, 26, 34, 40, -1])
 def test_a_message_in_which_a_bit_flipped(place: int, magic: int, tmp_path: Path, compiled: CompiledLoads) -> None:
@@ -84,6 +87,7 @@ def test_a_message_in_which_a_bit_flipped(place: int, magic: int, tmp_path: Path
     assert compiled.count > 0
 
 
+@pytest.mark.one_of(5)
 @pytest.mark.parametrize("magic", [0, 1])
 @pytest.mark.parametrize("sizes", [(-1, 5), (-2, 0), (1 << 30, 0), (2, -7), (2, 1 << 30), (2, 3)])
 def test_lengths_that_do_not_fill_a_message_whose_checksum_matches(
