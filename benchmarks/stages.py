@@ -34,7 +34,7 @@ STAGES: Mapping[str, Mapping[str, Sequence[str]]] = {
         "batches of the group, read again": ["exhume.topic.history:group_history"],
     },
     "diagnose": {
-        "reading": ["exhume.topic.diagnosis:record_chunks"],
+        "reading": ["exhume.analysis.detectors.condense:record_chunks"],
         "condensing": ["exhume.analysis.detectors:condense"],
         "loads by two releases (IC-06)": ["exhume.analysis.detectors.log_files:given_up"],
         "the other detectors": ["exhume.analysis.detectors:diagnose"],

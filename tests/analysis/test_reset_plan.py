@@ -261,8 +261,8 @@ def test_a_past_that_compaction_took_a_part_of_is_a_finding(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({}, "one moment"),
-        ({"at_offset": 0, "taken_back": "lost"}, "one moment"),
+        ({}, "exactly one target"),
+        ({"at_offset": 0, "taken_back": "lost"}, "exactly one target"),
         ({"at_offset": 0, "groups": ("nobody",)}, "no record of group 'nobody'"),
     ],
 )
