@@ -14,6 +14,8 @@ RELEASES ?= 4.3.0 4.0.0 3.9.1 2.8.2 1.1.1 0.10.2.2
 BENCH_ARGS ?=
 
 VENV := .venv
+# The sources of the kernels: a change compiles them again.
+KERNELS := $(shell grep -rlE '^@(kernel|inlined|native)$$' src)
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 JARS := $(if $(EXHUME_JARS),$(EXHUME_JARS),.jars)
@@ -22,7 +24,7 @@ GET_PYTHON := Debian, Ubuntu: apt-get install python3 python3-venv. macOS: brew 
 GET_JAVA := Debian, Ubuntu: apt-get install openjdk-17-jre-headless. macOS: brew install openjdk@17
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check bench jars lock clean python-is-there
+.PHONY: help demo test test-all check bench jars wheel lock clean python-is-there
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -30,17 +32,15 @@ help: ## show this list
 demo: $(VENV)/.package ## install, and reconstruct a real broker's log that comes with exhume
 	@$(BIN)/exhume demo
 
-# `exhume warmup` compiles the kernels once for all workers while the first tests run.
 test: $(VENV)/.test ## run the tests that need nothing but Python, in a few minutes
-	@$(BIN)/exhume warmup 2> /dev/null & \
-	  EXHUME_EXAMPLES=$${EXHUME_EXAMPLES:-0.25} $(BIN)/pytest -m "not ($(LEFT_OUT))" $(PYTEST_ARGS)
+	EXHUME_EXAMPLES=$${EXHUME_EXAMPLES:-0.25} $(BIN)/pytest -m "not ($(LEFT_OUT))" $(PYTEST_ARGS)
 
 test-all: $(VENV)/.test ## run all tests; those on Spark need Java 17, those that start real brokers `make jars` too
 	@java -version 2>&1 | grep -Eq 'version "(1[7-9]|[2-9][0-9])' \
 	  || echo "Java 17 or later is missing: tests on Spark and those that start real brokers are skipped. $(GET_JAVA)"
 	@missing=; for release in $(RELEASES); do test -e "$(JARS)/$$release/.done" || missing="$$missing $$release"; done; \
 	  test -z "$$missing" || echo "Not in $(JARS), so that tests that start them are skipped: Kafka$$missing. Get them with: make jars"
-	@$(BIN)/exhume warmup 2> /dev/null & $(BIN)/pytest $(PYTEST_ARGS)
+	$(BIN)/pytest $(PYTEST_ARGS)
 
 check: $(VENV)/.test $(VENV)/.lint ## formatting, lint, types, import contracts
 	$(BIN)/ruff format --check .
@@ -54,6 +54,11 @@ bench: $(VENV)/.test $(VENV)/.bench ## measure speed and memory beside rivals, a
 jars: $(VENV)/.package ## fetch the Kafka releases that broker tests start, or RELEASES="4.3.0 2.8.2", into .jars
 	$(BIN)/python tools/fetch_jars.py $(RELEASES)
 
+wheel: python-is-there ## build a wheel and a source distribution into dist
+	rm -rf build/wheel dist && $(PYTHON) -m venv build/wheel
+	build/wheel/bin/python -m pip install --quiet --upgrade 'pip>=25.1' build
+	build/wheel/bin/python -m build --outdir dist .
+
 lock: python-is-there ## write constraints.txt anew: the newest versions that pyproject.toml allows
 	rm -rf build/lock && $(PYTHON) -m venv build/lock
 	build/lock/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
@@ -66,7 +71,7 @@ lock: python-is-there ## write constraints.txt anew: the newest versions that py
 clean: ## remove the environment, caches and builds; .jars stays
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find src tests tools benchmarks -name __pycache__ -prune -exec rm -rf {} +
-	rm -rf src/*.egg-info
+	rm -rf src/*.egg-info src/exhume/_kernels*.so
 
 python-is-there:
 	@command -v $(PYTHON) > /dev/null \
@@ -77,11 +82,13 @@ python-is-there:
 	  || { echo "$(PYTHON) cannot make environments: its venv module is missing. $(GET_PYTHON)" >&2; exit 1; }
 
 # One stamp for each part of the environment. Dependency groups need pip 25.1.
-$(VENV)/.package: pyproject.toml constraints.txt | python-is-there
+# An editable install also compiles the kernels, with the C compiler of the package ziglang if there is no other.
+$(VENV)/.package: pyproject.toml constraints.txt setup.py $(wildcard kernel_build/*) $(KERNELS) | python-is-there
 	@echo "Making $(VENV)"
 	@$(PYTHON) -m venv $(VENV)
 	@$(PIP) install --upgrade 'pip>=25.1'
-	@$(PIP) install --constraint constraints.txt --editable .
+	@$(PIP) install --constraint constraints.txt --group build $(if $(shell command -v $(CC)),,ziglang)
+	@$(PIP) install --constraint constraints.txt --no-build-isolation --editable .
 	@touch $@
 
 $(VENV)/.test $(VENV)/.lint $(VENV)/.bench: $(VENV)/.%: $(VENV)/.package

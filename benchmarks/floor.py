@@ -11,14 +11,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import crc32c as package
-import numpy as np
 
-from exhume.codecs.batch_format import HEADER_BYTES, LOG_OVERHEAD
+from exhume.codecs.batch_format import HEADER_BYTES
 from exhume.codecs.columns.runs import readable
-from exhume.codecs.kernels import kernel
-from exhume.codecs.kernels.crc32c import crc32c
-from exhume.codecs.kernels.pages import touch_pages
-from exhume.codecs.kernels.primitives import Bytes
+from exhume.codecs.kernels.floor import walk
 from exhume.codecs.volumes import map_file
 
 MEGABYTE = 1 << 20
@@ -34,34 +30,11 @@ class Floor(NamedTuple):
     damaged: int
 
 
-@kernel
-def _int32_at(buffer: Bytes, position: int) -> int:
-    word = np.int32(buffer[position]) << 24 | np.int32(buffer[position + 1]) << 16
-    return np.int32(word | np.int32(buffer[position + 2]) << 8 | np.int32(buffer[position + 3]))  # type: ignore[return-value]
-
-
-@kernel
-def _walk(buffer: Bytes) -> tuple[int, int, int]:
-    position = batches = records = damaged = touched = 0
-    while len(buffer) - position >= _HEADER_BYTES:
-        if position >= touched:
-            touched = touch_pages(buffer, position, len(buffer))
-        end = position + LOG_OVERHEAD + _int32_at(buffer, position + 8)
-        if end > len(buffer) or end < position + _HEADER_BYTES or buffer[position + 16] != 2:
-            break
-        if np.uint32(_int32_at(buffer, position + 17)) != crc32c(buffer, position + 21, end):
-            damaged += 1
-        batches += 1
-        records += _int32_at(buffer, position + 57)
-        position = end
-    return batches, records, damaged
-
-
 def walk_segments(partition: Path) -> Floor:
     """The floor over all segments of this directory, which hold format 2 and no damage."""
     met = Floor(0, 0, 0)
     for segment in sorted(partition.glob("*.log")):
-        met = Floor(*(before + here for before, here in zip(met, _walk(readable(map_file(segment))), strict=True)))
+        met = Floor(*(before + here for before, here in zip(met, walk(readable(map_file(segment))), strict=True)))
     return met
 
 

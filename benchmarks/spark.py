@@ -43,10 +43,6 @@ class Log:
 def run(scratch: Path, page: Path, *, quick: bool, repetitions: int) -> int:
     """Measure, and write the page; with `quick` smaller logs are measured and the tables printed. The exit status."""
     sizes = (100, 400) if quick else (1000, 10_000)
-    from exhume.topic.warming import warm_up
-
-    # Compiling comes once for each machine, and is no part of what is measured.
-    warm_up()
     with _session() as session:
         text = _report(session, [*_measured(session, scratch, sizes, repetitions)], _diagnosed(session, scratch, sizes[0]))
     if quick:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import re
 import resource
 import signal
 import sys
@@ -18,9 +17,6 @@ from tests import bundled, s3_server
 from tests.compared import Compared
 
 _PR_SET_THP_DISABLE = 41
-#: Files with tests of kernels contain one of these names.
-_KERNELS = re.compile(r"tests\.twins|least_compiled_bytes|CompiledLoad|loops_for|exhume\.codecs\.kernels|exhume\.replay\.survivors")
-
 _COMPARED = pytest.StashKey[Compared]()
 #: Worker -> its peak memory in bytes.
 _PEAKS = pytest.StashKey[dict[str, int]]()
@@ -52,15 +48,11 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, None, None]:
-    """Mark parameters as slow before `-m` selects tests, and sort the selected ones.
-
-    Files that call kernels come last: `make test` compiles kernels meanwhile. Of the others, files with long tests come first.
-    """
+    """Mark parameters as slow before `-m` selects tests, and put files with long tests first: otherwise one runs alone at the end."""
     _mark_slow_parameters(items)
     yield
     is_long = {item.path for item in items if any(item.get_closest_marker(name) for name in ("spark", "broker", "slow"))}
-    calls_kernels = {path for path in {item.path for item in items} if _KERNELS.search(path.read_text(encoding="utf-8"))}
-    items.sort(key=lambda item: (item.path in calls_kernels, item.path not in is_long))
+    items.sort(key=lambda item: item.path not in is_long)
 
 
 def _mark_slow_parameters(items: list[pytest.Item]) -> None:

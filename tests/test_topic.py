@@ -14,7 +14,7 @@ import pytest
 
 import exhume
 from exhume.cli.demo import DEMO_LOG
-from exhume.codecs import kernel_cache, schemas, segment_reader
+from exhume.codecs import schemas
 from exhume.codecs.annotation import ANNOTATION
 from exhume.codecs.decoded_tables import DUMP
 from exhume.codecs.log_directory import discover
@@ -23,9 +23,7 @@ from exhume.codecs.record_types import ABORT
 from exhume.codecs.segment_reader import ReadOptions
 from exhume.errors import RequestError
 from exhume.fixtures.log_writer import PartitionWriter, group_metadata, offset_commit, tombstone
-from exhume.replay.broker_log import StrictLog
 from exhume.replay.state_tables import SCHEMAS
-from exhume.replay.survivors import tries
 from exhume.topic import OffsetsTopic
 from exhume.topic.states import GradedState
 
@@ -272,28 +270,6 @@ def test_the_front_door_is_all_that_is_exported() -> None:
         assert getattr(exhume, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'closed'"):
         exhume.closed  # noqa: B018
-
-
-def test_what_there_is_to_read_in_all_says_whether_it_is_worth_compiling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Many small partitions are together as slow to read plainly as one large one."""
-    for number in range(3):
-        with PartitionWriter(tmp_path, number) as partition:
-            partition.append([offset_commit("g", "t", each, 1, commit_timestamp_ms=1) for each in range(100)])
-    sizes = [path.stat().st_size for path in tmp_path.rglob("*.log")]
-    monkeypatch.setattr(kernel_cache, "is_warm", lambda: False)
-    monkeypatch.setattr(kernel_cache, "mark_warm", lambda: None)
-    monkeypatch.setattr(segment_reader, "WORTH_KERNELS_BYTES", min(sizes))
-    for enough, is_folded in ((sum(sizes), True), (sum(sizes) + 1, False)):
-        monkeypatch.setattr(segment_reader, "WORTH_COMPILING_BYTES", enough)
-        folds: list[StrictLog] = []
-
-        def fold(log: StrictLog, *_: object, folds: list[StrictLog] = folds, **__: object) -> None:
-            folds.append(log)
-
-        monkeypatch.setattr(tries, "fold_log", fold)
-        with exhume.open(tmp_path) as topic:
-            assert topic.state().offsets.num_rows == 300
-        assert len(folds) == (3 if is_folded else 0)
 
 
 def test_the_package_lists_its_public_names_and_no_others() -> None:

@@ -77,7 +77,6 @@ COMMANDS = (
     "load-check",
     "releases",
     "export",
-    "warmup",
     "demo",
     "lab list",
     "lab write",

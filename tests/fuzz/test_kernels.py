@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import checked
 from tests.patience import PATIENCE_SECONDS
 from tests.strategies import times
 
@@ -21,16 +22,12 @@ _EXAMPLES = 150
 _SECONDS = 2 * PATIENCE_SECONDS + times(60)
 
 
-def run(request: pytest.FixtureRequest, directory: Path, seed: int, examples: int, **environment: str) -> subprocess.CompletedProcess[str]:
-    # The compiler's cache does not know whether bounds are checked, so this code must not lie beside that of users.
-    cache = request.config.cache
-    assert cache is not None
-    own = {"NUMBA_BOUNDSCHECK": "1", "XDG_CACHE_HOME": str(cache.mkdir("kernels-with-bounds-checked")), "HOME": str(directory)}
+def run(directory: Path, seed: int, examples: int, **environment: str) -> subprocess.CompletedProcess[str]:
     paths = os.pathsep.join([str(_ROOT / "src"), str(_ROOT)])
     return subprocess.run(
         [sys.executable, "-m", "tests.fuzz.runner", str(directory), str(seed), str(examples)],
         cwd=_ROOT,
-        env={**os.environ, "PYTHONPATH": paths, **own, **environment},
+        env={**os.environ, "PYTHONPATH": paths, **environment},
         capture_output=True,
         text=True,
         timeout=_SECONDS,
@@ -38,10 +35,11 @@ def run(request: pytest.FixtureRequest, directory: Path, seed: int, examples: in
     )
 
 
-def test_hostile_bytes_keep_every_kernel_within_its_arrays(request: pytest.FixtureRequest, tmp_path: Path) -> None:
+def test_hostile_bytes_keep_every_kernel_within_its_arrays(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     """EXHUME_RANDOM_SEED makes other logs, EXHUME_EXAMPLES more of them."""
     examples = times(_EXAMPLES)
-    done = run(request, tmp_path, int(os.environ.get("EXHUME_RANDOM_SEED", "0")) << 32, examples)
+    own = checked.environment(tmp_path_factory.mktemp("checked"))
+    done = run(tmp_path, int(os.environ.get("EXHUME_RANDOM_SEED", "0")) << 32, examples, **own)
 
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
@@ -51,8 +49,8 @@ def test_hostile_bytes_keep_every_kernel_within_its_arrays(request: pytest.Fixtu
     assert said["batches"] > 10 * examples
 
 
-def test_a_process_without_checked_bounds_is_told_from_one_with_them(request: pytest.FixtureRequest, tmp_path: Path) -> None:
-    unchecked = run(request, tmp_path, 0, 0, NUMBA_BOUNDSCHECK="0", XDG_CACHE_HOME=str(tmp_path / "unchecked"))
+def test_the_runner_refuses_kernels_without_checks(tmp_path: Path) -> None:
+    unchecked = run(tmp_path, 0, 0)
 
     assert unchecked.returncode == 1
-    assert "NUMBA_BOUNDSCHECK=1 is missing" in unchecked.stderr
+    assert "EXHUME_KERNELS does not name kernels that check each index" in unchecked.stderr

@@ -36,7 +36,6 @@ from exhume.cli import (
     state,
     timeline,
     transactions,
-    warmup,
     why,
     without_pandas,
 )
@@ -80,7 +79,6 @@ app.command(name="reset-plan")(reset_plan.reset_plan_command)
 app.command(name="export")(export.export_command)
 # The former name of `export`, for scripts.
 app.command(name="batch", hidden=True)(export.export_command)
-app.command(name="warmup")(warmup.warmup_command)
 app.command(name="demo")(demo.demo_command)
 app.add_typer(lab.app, name="lab")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,10 +31,8 @@ def opened(
     paths: Sequence[str], *, include: Sequence[Leftover] | None = None, temp_dir: Path | None = None, verify: bool = True
 ) -> Iterator[OffsetsTopic]:
     """Open the evidence, and close it afterwards; on a terminal a progress bar shows the reading."""
-    from exhume.codecs import kernel_cache
     from exhume.topic import open_topic
 
-    kernel_cache.before_compiling(_tell_of_compiling)
     with Progress("reading") as bar:
 
         def report(done_bytes: int, total_bytes: int) -> None:
@@ -45,15 +42,6 @@ def opened(
         topic = open_topic(paths, include=[item.value for item in include or ()], temp_dir=temp_dir, verify=verify, progress=report)
         with topic:
             yield topic
-
-
-def _tell_of_compiling() -> None:
-    """Print on a terminal why the command waits."""
-    from exhume.codecs import kernel_cache
-
-    if sys.stderr.isatty():
-        kept = "once (ahead of time: exhume warmup)" if kernel_cache.prepare() else "each time: there is no cache directory to keep them in"
-        typer.echo(f"compiling kernels for this machine: up to half a minute, {kept}", err=True)
 
 
 def tell(findings: Findings) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from exhume.codecs import kernel_cache
 from exhume.codecs.batches import Batch, CrcStatus, read_header_fields
 from exhume.codecs.compression import DEFAULT_CAP_BYTES
 from exhume.codecs.damage import Context, DamageReport
@@ -27,9 +26,8 @@ if TYPE_CHECKING:
 Progress = Callable[[int, int], None]
 
 
-#: Smaller logs are read without kernels: that is faster than loading compiled code. Logs below the second size do not wait for the
-#: compiler.
-WORTH_KERNELS_BYTES, WORTH_COMPILING_BYTES = 2 * 1024 * 1024, 64 * 1024 * 1024
+#: Smaller logs are read without kernels: to prepare the columns of a kernel takes longer than to read such a log.
+WORTH_KERNELS_BYTES = 2 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +51,10 @@ class ReadOptions:
         """The number of threads."""
         return self.threads or _cores()
 
-    def least_kernel_bytes(self, total_bytes: int) -> int:
-        """The smallest log to read with kernels, if all logs together have `total_bytes`: kernels are compiled once for all."""
-        if self.least_compiled_bytes is not None:
-            return self.least_compiled_bytes
-        return WORTH_KERNELS_BYTES if total_bytes >= WORTH_COMPILING_BYTES or kernel_cache.is_warm() else WORTH_COMPILING_BYTES
+    @property
+    def least_kernel_bytes(self) -> int:
+        """The size of the smallest log to read with kernels."""
+        return WORTH_KERNELS_BYTES if self.least_compiled_bytes is None else self.least_compiled_bytes
 
 
 def _cores() -> int:
@@ -132,7 +129,7 @@ class SegmentReader:
     @property
     def is_worth_compiling(self) -> bool:
         """Return True if the logs are so large that kernels are faster in spite of their start."""
-        return self.total_bytes >= self.options.least_kernel_bytes(self.total_bytes)
+        return self.total_bytes >= self.options.least_kernel_bytes
 
     def segments(self, offsets_partitions: Collection[int] | None = None) -> Iterator[tuple[PartitionDirectory, SegmentFile, int | None]]:
         """Yield every segment that is read, with its partition and the base offset of the next segment.

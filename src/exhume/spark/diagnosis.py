@@ -110,11 +110,10 @@ class _Files:
         damage = Findings(self.damage)
         evidence = Evidence([*self.directories], Findings())
         options = self.options
-        size_bytes = sum(each.size_bytes for each in evidence.partitions)
         return KnownFiles(
             evidence,
             lambda: SegmentReader(evidence, options, damage),
-            lambda: CompiledLoad(options, least_bytes=options.least_kernel_bytes(size_bytes)),
+            lambda: CompiledLoad(options, least_bytes=options.least_kernel_bytes),
             damage,
             rows=self.compaction,
             failed=self.failed,

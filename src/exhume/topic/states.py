@@ -12,7 +12,6 @@ from exhume.analysis.completeness import grade_groups
 from exhume.analysis.diff import diff_states
 from exhume.analysis.forecast import Expiry, forecast_expiry
 from exhume.analysis.load_check import check_loads
-from exhume.codecs import kernel_cache
 from exhume.errors import RequestError, near_by
 from exhume.findings import Findings
 from exhume.replay.broker_log import Stop
@@ -64,8 +63,6 @@ def load_with_findings(logs: TopicLogs, options: LoadOptions, names: TopicNames)
     fast = logs.fast_load()
     state = logs.load(replace(options, fast=fast, groups=selectable_groups(options.groups)), names)
     logs.look_for_damage(options.mode, fast)
-    if fast.verified_segments:
-        kernel_cache.mark_warm()
     logs.findings.extend(state.findings)
     return state.only(options.groups) if options.groups is not None else state
 

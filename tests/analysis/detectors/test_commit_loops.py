@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exhume.analysis.detectors.commit_loops import Loops, loops, loops_for
+from exhume.analysis.detectors.commit_loops import loops
 from exhume.analysis.detectors.commit_loops.columns import BEGINS, BIT_COUNT, Bit, CommitColumn, KeyColumn
 from exhume.analysis.detectors.commit_rows import NameNumbers, _Numbering
 from exhume.analysis.detectors.commits import GROUP_PHASES, REASONS
 from exhume.analysis.detectors.key_histories import KeyHistories
 from exhume.analysis.number_columns import Int64s
+from exhume.codecs.kernels import text_of
 from tests import strategies
 
 _KEYS, _FAR = 4, 1 << 62
@@ -56,10 +57,10 @@ class _Names(NameNumbers):
         pass
 
 
-def _told(rows: Int64s, block: int, way: Loops) -> dict[str, Any]:
+def _told(rows: Int64s, block: int) -> dict[str, Any]:
     lives = KeyHistories(_Names())
     for first in range(0, rows.shape[1], block):
-        lives.take(rows[:, first : first + block], way)
+        lives.take(rows[:, first : first + block])
     keys = np.arange(_KEYS)
     return {
         **{column.name: lives.numbers(column, keys).tolist() for column in KeyColumn},
@@ -80,24 +81,27 @@ def test_kernels_and_blocks_of_any_size_give_the_same(seed: int, count: int, blo
     # With transactional commits, a commit counts only after the ones that took effect before. So all blocks have some, or none has.
     rows[CommitColumn.IS_STAGED] = rows[CommitColumn.IS_STAGED].any()
 
-    whole = _told(rows, count, loops_for(compiled=False))
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("update_keys", "judge", "keep"):
+            patch.setattr(loops, name, text_of(getattr(loops, name)))
+        whole = _told(rows, count)
 
-    assert _told(rows, count, loops_for(compiled=True)) == whole
-    assert _told(rows, block, loops_for(compiled=True)) == whole
+    assert _told(rows, count) == whole
+    assert _told(rows, block) == whole
 
 
 @strategies.examples(25)
-@given(st.integers(0, 2**32), st.integers(1, 400), st.integers(1, 90), st.booleans())
-def test_codes_get_numbers_in_the_order_of_their_first_use(seed: int, count: int, block: int, compiled: bool) -> None:
+@given(st.integers(0, 2**32), st.integers(1, 400), st.integers(1, 90))
+def test_codes_get_numbers_in_the_order_of_their_first_use(seed: int, count: int, block: int) -> None:
     rng = np.random.default_rng(seed)
     codes = np.maximum(rng.choice([0, 1 << 31, (1 << 62) + 7], count) + np.cumsum(rng.choice([0, 1, 1, 1, -9, 1 << 32], count)), 0)
-    numbers, numbering, way = dict[int, int](), _Numbering(), loops_for(compiled=compiled)
+    numbers, numbering = dict[int, int](), _Numbering()
     for first in range(0, count, block):
         asked = codes[first : first + block].tolist()
         for code in sorted({*asked} - {*numbers}):
             numbers[code] = len(numbers)
 
-        assert numbering.of(codes[first : first + block], way).tolist() == [numbers[code] for code in asked]
+        assert numbering.of(codes[first : first + block]).tolist() == [numbers[code] for code in asked]
     assert numbering.codes.tolist() == [*numbers]
 
 
@@ -107,8 +111,7 @@ def test_reasons_have_a_bit_each() -> None:
     assert {*BEGINS} < {*KeyColumn}
 
 
-@pytest.mark.parametrize("compiled", [False, True])
-def test_a_group_is_silent_between_commits_of_different_times(*, compiled: bool) -> None:
+def test_a_group_is_silent_between_commits_of_different_times() -> None:
     rows = np.zeros((len(CommitColumn), 5), np.int64)
     rows[CommitColumn.TIME], rows[CommitColumn.OFFSET], rows[CommitColumn.IS_TOMBSTONE] = (
         [1000, 1000, 2000, -1, 99_000],
@@ -117,22 +120,21 @@ def test_a_group_is_silent_between_commits_of_different_times(*, compiled: bool)
     )
     groups, intervals, silent = np.full((1, 3), -1, np.int64), np.empty(5, np.int64), np.empty((5, 3), np.int64)
 
-    count = loops_for(compiled=compiled).update_groups(rows, 60_000, groups, intervals, silent)
+    count = loops.update_groups(rows, 60_000, groups, intervals, silent)
 
     assert intervals.tolist() == [-1, -1, 1000, -1, 97_000]
     assert silent[:count].tolist() == [[4, 2000, 2]]
     assert groups.tolist() == [[1000, 99_000, 4]]
 
 
-@pytest.mark.parametrize("compiled", [False, True])
-def test_a_difference_beyond_64_bits_is_a_rise_and_a_pause(*, compiled: bool) -> None:
+def test_a_difference_beyond_64_bits_is_a_rise_and_a_pause() -> None:
     least, most = -2 * _FAR, 2 * _FAR - 1
     rows = np.zeros((len(CommitColumn), 3), np.int64)
     rows[CommitColumn.VALUE], rows[CommitColumn.TIME], rows[CommitColumn.OFFSET] = [least, most, least], [least, most, least], [0, 1, 2]
     lives, groups, intervals = KeyHistories(_Names()), np.full((1, 3), -1, np.int64), np.empty(3, np.int64)
 
-    lives.take(rows, loops_for(compiled=compiled))
-    loops_for(compiled=compiled).update_groups(rows, 60_000, groups, intervals, np.empty((3, 3), np.int64))
+    lives.take(rows)
+    loops.update_groups(rows, 60_000, groups, intervals, np.empty((3, 3), np.int64))
 
     assert lives.rises.last(0) == [most]
     assert lives.intervals.last(0) == [most, 0]

@@ -8,16 +8,21 @@ from statistics import median
 import numpy as np
 import pytest
 
-from exhume.analysis.detectors.commit_loops import loops_for
+from exhume.analysis.detectors.commit_loops import loops
 from exhume.analysis.detectors.commit_loops.columns import USUAL
 from exhume.analysis.detectors.recent import Recent
+from exhume.codecs.kernels import text_of
 
 _SERIES, _RATIO, _FLOOR = 6, 5, 2
 
 
-@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("is_text", [False, True])
 @pytest.mark.parametrize("seed", range(30))
-def test_values_that_stand_out_are_the_same_in_many_series_and_in_each(seed: int, *, compiled: bool) -> None:
+def test_values_that_stand_out_are_the_same_in_many_series_and_in_each(
+    seed: int, *, is_text: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if is_text:
+        monkeypatch.setattr(loops, "judge", text_of(loops.judge))
     rng = random.Random(seed)
     recent = Recent()
     taken: list[list[int]] = [[] for _ in range(_SERIES)]
@@ -38,7 +43,7 @@ def test_values_that_stand_out_are_the_same_in_many_series_and_in_each(seed: int
                     expected[place] = usual
             before.append(value)
 
-        found = recent.judge(np.array(block, np.int64), np.array(values, np.int64), _FLOOR, _RATIO, loops_for(compiled=compiled))
+        found = recent.judge(np.array(block, np.int64), np.array(values, np.int64), _FLOOR, _RATIO)
 
         assert {place: usual for place, usual in enumerate(found.tolist()) if usual == usual} == expected  # noqa: PLR0124
         known = [float(median(each[-USUAL:])) if len(each) > 1 else None for each in taken]

@@ -15,8 +15,9 @@ import numpy.typing as npt
 import pytest
 
 from exhume.codecs.batch_writer import NewRecord, encode_batch
-from exhume.codecs.kernels import kernel, keys, records, scan, texts, values
+from exhume.codecs.kernels import keys, primitives, records, scan, texts, values
 from exhume.codecs.record_types import encode_control_record, encode_key, encode_value
+from tests import checked
 from tests.codecs.kernels import lz4_streams
 from tests.written_batches import KeyValue
 
@@ -30,11 +31,6 @@ _MEMBER = {
     "subscription": b"\0\1",
     "assignment": b"",
 }
-
-
-@kernel
-def _behind_the_end(buffer: npt.NDArray[np.uint8]) -> int:
-    return int(buffer[np.uint64(len(buffer))])
 
 
 def _sample(draw: random.Random) -> bytes:
@@ -107,7 +103,7 @@ def _copy(buffer: npt.NDArray[np.uint8], table: npt.NDArray[np.int64], starts: l
 def fuzz(rounds: int) -> None:
     """Run every kernel over mutated batches and over places anywhere in random bytes."""
     with pytest.raises(IndexError):
-        _behind_the_end(np.zeros(3, np.uint8))
+        primitives.int16(np.zeros(3, np.uint8), 2)
     draw, met = random.Random(11), Counter[str]()
     rows = np.empty((6, scan.COLUMNS), np.int64)
     columns = np.empty((scan.COLUMNS, 6), np.int64)
@@ -136,8 +132,7 @@ def fuzz(rounds: int) -> None:
 
 @pytest.mark.slow
 def test_no_index_leaves_its_array(tmp_path: Path) -> None:
-    # Machine code that is kept has no checks in it.
-    environment: dict[str, Any] = os.environ | {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path)}
+    environment: dict[str, Any] = os.environ | checked.environment(tmp_path)
     code = "from tests.codecs.kernels.test_bounds import fuzz; fuzz(400)"
     done = subprocess.run([sys.executable, "-c", code], cwd=_ROOT, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -8,15 +8,14 @@ import numpy as np
 import numpy.typing as npt
 
 from exhume.codecs.batch_writer import NewRecord, encode_batch
-from exhume.codecs.kernels import kernel
-from exhume.codecs.kernels.primitives import NO_POSITION, Bytes, Int64s, Number
+from exhume.codecs.kernels.primitives import NO_POSITION
 from exhume.codecs.kernels.records import UNLIKE_ANY, read_fields, read_like
 from exhume.codecs.kernels.scan import HEADER_BYTES
+from exhume.codecs.kernels.types import Bytes, Int64s, Number
 
 _FIELDS = 7
 
 
-@kernel
 def _read(data: Bytes, position: Number, end: Number, found: Int64s) -> Number:
     """Fill rows of `found` with what `read_fields` says; how many there are."""
     count = np.int64(0)
@@ -32,7 +31,6 @@ def _read(data: Bytes, position: Number, end: Number, found: Int64s) -> Number:
     return count
 
 
-@kernel
 def _read_alike(data: Bytes, position: Number, end: Number, found: Int64s) -> Number:
     """The same by `read_like`; below 0 where no record was like the one in front."""
     count, were_alike = np.int64(0), np.int64(0)

@@ -8,23 +8,20 @@ import numpy as np
 import pyarrow as pa
 
 from exhume.codecs.columns.arrow import numbered_texts, texts
-from exhume.codecs.kernels import kernel
-from exhume.codecs.kernels.primitives import ASCII, NOT_EXACT, UTF8, Bytes, Number, hash_of, is_same, kind_of_text
+from exhume.codecs.kernels.primitives import ASCII, NOT_EXACT, UTF8, hash_of, is_same, kind_of_text
+from exhume.codecs.kernels.types import Bytes, Number
 
 _SIZES = (*range(72), 95, 96, 97, 128, 200)
 
 
-@kernel
 def _same(left: Bytes, left_at: Number, right: Bytes, right_at: Number, size: Number) -> Number:
     return is_same(left, left_at, right, right_at, size)
 
 
-@kernel
 def _kind(text: Bytes, position: Number, size: Number) -> Number:
     return kind_of_text(text, position, size)
 
 
-@kernel
 def _hash(text: Bytes, position: Number, size: Number, seed: Number) -> np.uint64:
     return hash_of(text, position, size, seed)
 

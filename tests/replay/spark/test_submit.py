@@ -64,13 +64,14 @@ def environment(directory: Path) -> Path:
     return packages
 
 
-def run(commands: str, machines: Cluster, directory: Path, *, python: Path) -> None:
+def run(commands: str, machines: Cluster, directory: Path, *, python: Path, driver: Path | None = None) -> None:
     """The commands of the page as they stand, but for where the cluster, the log and the output are."""
     (directory / "spark-defaults.conf").write_text(_DEFAULTS)
     home = Path(pyspark.__file__).parent
     variables = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PYSPARK", "SPARK"))} | {
         "PATH": os.pathsep.join([str(python.parent), str(home / "bin"), os.environ["PATH"]]),
         "PYSPARK_PYTHON": str(python),
+        "PYSPARK_DRIVER_PYTHON": str(driver or python),
         "SPARK_CONF_DIR": str(directory),
         "SPARK_HOME": str(home),
         "SPARK_LOCAL_IP": "127.0.0.1",
@@ -105,7 +106,7 @@ def test_an_environment_travels_as_an_archive(machines: Cluster, tmp_path: Path)
     with tarfile.open(tmp_path / "exhume-env.tar.gz", "w:gz", compresslevel=1) as archive:
         archive.add(tmp_path / "exhume-env", ".")
 
-    run(block("submit.py <<") + block("--archives"), machines, tmp_path, python=tmp_path / "exhume-env" / "bin" / "python")
+    run(block("submit.py <<") + block("exhume-env.tar.gz#"), machines, tmp_path, python=tmp_path / "exhume-env" / "bin" / "python")
 
     assert_written(tmp_path)
 
@@ -117,11 +118,11 @@ def test_the_package_travels_as_a_zip(machines: Cluster, tmp_path: Path) -> None
     assert subprocess.run([python, "-c", "import pyspark, exhume"], env=alone, capture_output=True, text=True, check=False).stderr.endswith(
         "No module named 'exhume'\n"
     )
-    packs, _, submits = block("--py-files").partition("\n")
+    packs, _, submits = block("exhume.zip#packages").partition("\n")
     subprocess.run(
         ["bash", "-euc", packs], cwd=tmp_path, env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}, check=True
     )
 
-    run(block("submit.py <<") + submits, machines, tmp_path, python=python)
+    run(block("submit.py <<") + submits, machines, tmp_path, python=python, driver=Path(sys.executable))
 
     assert_written(tmp_path)

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exhume.codecs.kernels import kernel
-from exhume.codecs.kernels.primitives import Number, Words
+from exhume.codecs.kernels.types import Number, Words
 from exhume.fixtures.log_writer import KeyValue, PartitionWriter, group_metadata, offset_commit, tombstone
 from exhume.replay.survivors import offset_columns
 from exhume.replay.survivors.keys import COLUMNS, Keys, add_key, find_key, hash_of_key
@@ -22,7 +21,6 @@ _PARTITIONS = st.one_of(st.integers(0, 20), st.integers(-(1 << 31), (1 << 31) - 
 _KEYS = st.tuples(st.integers(0, 3), st.integers(0, 3), _PARTITIONS)
 
 
-@kernel
 def _number(keys: Keys, count: Number, key: tuple[Number, Number, Number], seed: Number) -> Number:
     group, topic, partition = key
     key_hash = hash_of_key(group, topic, partition, seed)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from exhume.analysis.detectors.commit_loops import Loops
+from exhume.analysis.detectors.commit_loops import loops
 from exhume.analysis.detectors.commit_loops.columns import COMMIT_COLUMNS, CommitColumn
 from exhume.analysis.detectors.commits import CommitRow
 from exhume.analysis.number_columns import NONE, Int64s, numbers_of, or_none
@@ -30,22 +30,22 @@ class _Numbering:
         self.codes = np.empty(0, np.int64)
         self._slots = np.full(1, NONE, np.int64)
 
-    def of(self, codes: Int64s, loops: Loops) -> Int64s:
+    def of(self, codes: Int64s) -> Int64s:
         """Return the numbers of these codes. New codes get the next numbers, the lowest code first."""
-        numbers = self._looked_up(codes, loops)
+        numbers = self._looked_up(codes)
         is_new = numbers == NONE
         if is_new.any():
-            self._add(np.unique(codes[is_new]), loops)
-            numbers[is_new] = self._looked_up(codes[is_new], loops)
+            self._add(np.unique(codes[is_new]))
+            numbers[is_new] = self._looked_up(codes[is_new])
         return numbers
 
-    def _looked_up(self, codes: Int64s, loops: Loops) -> Int64s:
+    def _looked_up(self, codes: Int64s) -> Int64s:
         """Return the numbers of these codes; -1 for a new code."""
         numbers = np.empty(len(codes), np.int64)
         loops.look_up(codes, self.codes, self._slots, numbers)
         return numbers
 
-    def _add(self, new: Int64s, loops: Loops) -> None:
+    def _add(self, new: Int64s) -> None:
         """Number these new codes."""
         count = len(self.codes)
         self.codes = np.append(self.codes, new)
@@ -94,13 +94,13 @@ class NameNumbers:
         pairs = self._pairs.codes[codes >> _PARTITION_BITS]
         return pairs & (1 << _TOPIC_BITS) - 1, partitions - (partitions >> _PARTITION_BITS - 1 << _PARTITION_BITS)
 
-    def rows(self, commits: pa.RecordBatch, loops: Loops) -> Int64s:
+    def rows(self, commits: pa.RecordBatch) -> Int64s:
         """Return these commits (of `schemas.decoded()["offset_commit"]`), all `readable`, as columns, in order."""
         rows = np.empty((len(CommitColumn), commits.num_rows), np.int64)
         if not commits.num_rows:
             return rows
         groups, topics = (_encoded(commits[name]) for name in ("group", "topic"))
-        rows[CommitColumn.KEY], rows[CommitColumn.GROUP] = self._numbered(groups, topics, numbers_of(commits["partition"], 0), loops)
+        rows[CommitColumn.KEY], rows[CommitColumn.GROUP] = self._numbered(groups, topics, numbers_of(commits["partition"], 0))
         for column, name in _PLAIN.items():
             rows[column] = numbers_of(commits[name], NONE)
         rows[CommitColumn.IS_TOMBSTONE] = numbers_of(commits["is_tombstone"].cast(pa.int8()), 0)
@@ -119,14 +119,12 @@ class NameNumbers:
         rows[CommitColumn.PHASE] = rows[CommitColumn.STEPS] = 0
         return rows
 
-    def _numbered(
-        self, group_names: pa.DictionaryArray, topic_names: pa.DictionaryArray, partitions: Int64s, loops: Loops
-    ) -> tuple[Int64s, Int64s]:
+    def _numbered(self, group_names: pa.DictionaryArray, topic_names: pa.DictionaryArray, partitions: Int64s) -> tuple[Int64s, Int64s]:
         """Return the key numbers and the group numbers."""
         groups = _name_numbers(group_names, self.group)
         topics = _name_numbers(topic_names, lambda name: self._topics.setdefault(name, len(self._topics)))
-        pairs = self._pairs.of(groups << _TOPIC_BITS | topics, loops)
-        return self._keys.of(pairs << _PARTITION_BITS | partitions & (1 << _PARTITION_BITS) - 1, loops), groups
+        pairs = self._pairs.of(groups << _TOPIC_BITS | topics)
+        return self._keys.of(pairs << _PARTITION_BITS | partitions & (1 << _PARTITION_BITS) - 1), groups
 
     def _topic_ids_of(self, column: pa.Array, topics: pa.Array) -> Int64s | int:
         if column.null_count == len(column):

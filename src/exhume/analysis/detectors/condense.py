@@ -21,7 +21,7 @@ from exhume.analysis.detectors.cases import (
     Silence,
     TopicCase,
 )
-from exhume.analysis.detectors.commit_loops import Loops, loops_for
+from exhume.analysis.detectors.commit_loops import loops
 from exhume.analysis.detectors.commit_loops.columns import CommitColumn, GroupColumn, SilenceColumn
 from exhume.analysis.detectors.commit_rows import NameNumbers, readable
 from exhume.analysis.detectors.group_phases import GroupPhases
@@ -60,13 +60,13 @@ def condense(reader: SegmentReader, names: TopicNames | None = None, *, commits_
     With `commits_of`, the case has only the commits of these groups, which is much faster. It has the tombstones of all groups: offsets
     of several groups may be removed at one time. It lacks the values that tombstones of other groups removed.
     """
-    names, way = names if names is not None else TopicNames(), loops_for(compiled=reader.is_worth_compiling)
+    names = names if names is not None else TopicNames()
     logs: dict[Origin, PartitionCondenser] = {}
     extents = ExtentReaders()
     for chunk in record_chunks(reader, watch=extents.take):
         origin = (chunk.partition.replica, chunk.partition.offsets_partition)
         if origin not in logs:
-            logs[origin] = PartitionCondenser(chunk.partition, names, way)
+            logs[origin] = PartitionCondenser(chunk.partition, names)
             if commits_of is None and may_be_uncleaned(chunk.partition):
                 logs[origin].superseded = SupersededBytes(chunk.partition)
         logs[origin].take(chunk, commits_of)
@@ -94,13 +94,13 @@ class _Activity:
         if count > room:
             self._groups = np.concatenate([self._groups, np.full((max(count, 2 * room) - room, len(GroupColumn)), NONE, np.int64)])
 
-    def take(self, rows: Int64s, count: int, loops: Loops) -> None:
+    def take(self, rows: Int64s, count: int) -> None:
         """Add these rows, in log order; groups have numbers below `count`."""
         self.make_room(count)
         rows = np.ascontiguousarray(rows)
         intervals, silent = np.empty(rows.shape[1], np.int64), np.empty((rows.shape[1], len(SilenceColumn)), np.int64)
         met = loops.update_groups(rows, SILENT_MS, self._groups, intervals, silent)
-        usual = self.intervals.judge(rows[CommitColumn.GROUP], intervals, SILENT_MS - 1, SILENT_RATIO, loops)
+        usual = self.intervals.judge(rows[CommitColumn.GROUP], intervals, SILENT_MS - 1, SILENT_RATIO)
         for row, before, offset_before in silent[:met].tolist():
             silences = self.silences[int(rows[CommitColumn.GROUP, row])]
             if not np.isnan(usual[row]) and len(silences) < _MOST_SILENCES:
@@ -116,8 +116,7 @@ class _Activity:
 class PartitionCondenser:
     """One offsets partition of one replica on its way past."""
 
-    def __init__(self, directory: PartitionDirectory, names: TopicNames, loops: Loops) -> None:
-        self._loops = loops
+    def __init__(self, directory: PartitionDirectory, names: TopicNames) -> None:
         self._directory = directory
         self.log_context = LogContext(directory.replica, directory.offsets_partition, ExtentReader().extent(directory), names=names)
         self.log_context.topic_id = directory.topic_id
@@ -153,7 +152,7 @@ class PartitionCondenser:
             is_of = pc.is_in(commits["group"], value_set=pa.array(sorted(commits_of), pa.string()))
             commits, places = rows_where(pc.or_kleene(is_of, commits["is_tombstone"]), commits, places)
         read, places = rows_where(readable(commits), commits, places)
-        rows = self._names.rows(read, self._loops)
+        rows = self._names.rows(read)
         if self.superseded is not None and not self.superseded.take(chunk, rows[CommitColumn.KEY]):
             self.superseded = None
         self._undecodable_records.take(commits, others)
@@ -220,10 +219,10 @@ class PartitionCondenser:
         rows, places = waiting[0] if len(waiting) == 1 else (np.concatenate(columns, axis=-1) for columns in zip(*waiting, strict=True))
         markers = self._transactions.taken_markers()
         self._waiting, self._waiting_rows, self._next_place = [], 0, 0
-        self._activity.take(rows[:, self._staged.shape[1] :], len(self._names.groups), self._loops)
+        self._activity.take(rows[:, self._staged.shape[1] :], len(self._names.groups))
         is_staged = (rows[CommitColumn.IS_STAGED] != 0) & (rows[CommitColumn.PRODUCER] != NONE)
         if not is_staged.any():
-            self._lives.take(rows, self._loops)
+            self._lives.take(rows)
             self._staged = rows[:, :0]
             return
         of_transactions, others = np.flatnonzero(is_staged), np.flatnonzero(~is_staged)
@@ -238,7 +237,7 @@ class PartitionCondenser:
         committed = rows_staged[:, is_committed]
         committed[CommitColumn.SETTLED] = markers.record_offset[ending[is_committed]]
         settled = np.concatenate([rows[:, others], committed], axis=1)
-        self._lives.take(settled[:, np.argsort(settled[CommitColumn.SETTLED], kind="stable")], self._loops)
+        self._lives.take(settled[:, np.argsort(settled[CommitColumn.SETTLED], kind="stable")])
 
     def finish(self, extent: LogExtent) -> PartitionCase:
         """Return the case of this partition, whose log has this extent."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from exhume.analysis.detectors.changes import Changes
-from exhume.analysis.detectors.commit_loops import Loops
+from exhume.analysis.detectors.commit_loops import loops
 from exhume.analysis.detectors.commit_loops.columns import (
     BEGINS,
     COMMIT_COLUMNS,
@@ -91,7 +91,7 @@ class KeyHistories:
                 commit = self.names.commit(rows[:, number].tolist())
                 kept.append(Dropped(commit, "open", None, None) if offset == NONE else Dropped(commit, "ABORT", offset, or_none(time)))
 
-    def take(self, rows: Int64s, loops: Loops) -> None:
+    def take(self, rows: Int64s) -> None:
         """Add these commits, in the order in which they took effect.
 
         None of them was staged before a commit of an earlier call. If some are transactional, a commit takes effect only if it comes later
@@ -104,8 +104,8 @@ class KeyHistories:
         is_late, floors = bool(rows[CommitColumn.IS_STAGED].any()), (JUMP_FLOOR, PAUSE_MS, PAUSE_RATIO, _HOT)
         met = loops.update_keys(rows, is_late, floors, self._table, self.last, rises, intervals, self.counts, MOST_CHANGES, noted, before)
         noted, before = noted[:met], before[:met]
-        usual_rises = self.rises.judge(rows[CommitColumn.KEY], rises, JUMP_FLOOR, JUMP_RATIO, loops)
-        usual_intervals = self.intervals.judge(rows[CommitColumn.KEY], intervals, PAUSE_MS, PAUSE_RATIO, loops)
+        usual_rises = self.rises.judge(rows[CommitColumn.KEY], rises, JUMP_FLOOR, JUMP_RATIO)
+        usual_intervals = self.intervals.judge(rows[CommitColumn.KEY], intervals, PAUSE_MS, PAUSE_RATIO)
         loops.keep(noted, usual_rises, self.counts, MOST_CHANGES)
         self._keep_changes(rows, noted, before, usual_rises)
         self._keep_pauses(rows, noted, before, usual_intervals)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from exhume.analysis.detectors.commit_loops import Loops
+from exhume.analysis.detectors.commit_loops import loops
 from exhume.analysis.detectors.commit_loops.columns import USUAL, Floats
 from exhume.analysis.number_columns import Int64s
 
@@ -52,7 +52,7 @@ class Recent:
         values: list[int] = self._values[row].tolist()
         return [value for value in values[oldest:] + values[:oldest] if value != _UNKNOWN]
 
-    def judge(self, series: Int64s, values: Int64s, floor: int, ratio: float, loops: Loops) -> Floats:
+    def judge(self, series: Int64s, values: Int64s, floor: int, ratio: float) -> Floats:
         """Add these values in order, and return the median before each value that stands out: see `commit_loops.loops.judge`."""
         self._add_rows(int(np.count_nonzero((values >= 0) & (self._row_of[series] == 0))))
         usual = np.empty(len(series), np.float64)

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from exhume.codecs.kernels.primitives import Bytes, Int64s
 from exhume.codecs.kernels.texts import copy_texts, number_texts
+from exhume.codecs.kernels.types import Bytes, Int64s
 
 #: Rows of a record batch at most.
 ROWS = 32_768
@@ -39,7 +39,7 @@ def texts(data: Bytes, starts: Int64s, sizes: Int64s, data_type: pa.DataType) ->
     """The strings (valid UTF-8) or bytes that lie in `data` from `starts` on, less than 2 GiB together; null where a size is negative."""
     offsets = np.empty(len(starts) + 1, np.int32)
     content = np.empty(int(np.maximum(sizes, 0).sum()), np.uint8)
-    copy_texts(data, starts, sizes, offsets, content)
+    copy_texts(data, np.ascontiguousarray(starts), np.ascontiguousarray(sizes), offsets, content)
     is_there = sizes >= 0
     validity = None if is_there.all() else bits(is_there)
     return pa.Array.from_buffers(data_type, len(starts), [validity, pa.py_buffer(offsets), pa.py_buffer(content)])

@@ -14,7 +14,7 @@ from exhume.codecs.columns.arrow import ROWS, Flags, choices, flags, numbers
 from exhume.codecs.columns.runs import Run
 from exhume.codecs.compression import CODECS, codec_name
 from exhume.codecs.kernels import scan
-from exhume.codecs.kernels.primitives import Int64s
+from exhume.codecs.kernels.types import Int64s
 from exhume.derived import derived_from
 
 _TIMESTAMP_TYPES = ["CreateTime", "LogAppendTime", "NoTimestampType"]

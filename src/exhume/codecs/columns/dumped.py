@@ -16,8 +16,8 @@ from exhume.codecs.columns.record_columns import record_column, record_table
 from exhume.codecs.decoded_tables import DUMP, dump_table
 from exhume.codecs.kernels import json_texts, keys, records, values
 from exhume.codecs.kernels.json_texts import NUMBER, TEXT, UUID
-from exhume.codecs.kernels.primitives import Bytes, Int64s
 from exhume.codecs.kernels.texts import find_escapes
+from exhume.codecs.kernels.types import Bytes, Int64s
 from exhume.codecs.layouts.classic_group import GROUP_METADATA_KEY
 from exhume.codecs.layouts.offsets import OFFSET_COMMIT_KEY, OFFSET_COMMIT_VALUE
 from exhume.codecs.record_types import GROUP_METADATA, OFFSET_COMMIT_TYPES, RECORD_TYPES

@@ -14,8 +14,8 @@ from exhume.codecs.decoded_tables import PayloadDecoder, payload_text
 from exhume.codecs.embedded import decode_assignment, decode_subscription
 from exhume.codecs.kernels import keys, records, values
 from exhume.codecs.kernels.json_texts import NULL_ROW, NUMBER, READY, TEXT
-from exhume.codecs.kernels.primitives import Bytes, Int64s
 from exhume.codecs.kernels.texts import find_escapes
+from exhume.codecs.kernels.types import Bytes, Int64s
 from exhume.codecs.layouts.classic_group import GROUP_METADATA_VALUE, MEMBER
 
 #: Protocol type and protocol of a group.
@@ -68,7 +68,7 @@ def write_groups(piece: Piece, at: Int64s, fields: Int64s, ready: int) -> Bytes:
     members = np.empty((_MEMBER_FIELDS, int((sizes // values.LEAST_MEMBER_BYTES).sum())), np.int64)
     count = values.read_groups(piece.data, candidates.records, groups, members)
     is_read = groups[keys.IS_READ] != 0
-    at, groups, members = at[is_read], groups[:, is_read], np.ascontiguousarray(members[:, :count])
+    at, groups, members = at[is_read], np.ascontiguousarray(groups[:, is_read]), np.ascontiguousarray(members[:, :count])
     firsts = np.zeros(len(at) + 1, np.int64)
     np.cumsum(groups[values.MEMBERS], out=firsts[1:])
     owners = np.repeat(np.arange(len(at)), groups[values.MEMBERS])

@@ -10,8 +10,7 @@ import pyarrow as pa
 from exhume.codecs.columns.arrow import bits
 from exhume.codecs.kernels import json_texts
 from exhume.codecs.kernels.json_texts import LITERAL, READY, TEXT
-from exhume.codecs.kernels.primitives import Bytes, Int64s
-from exhume.codecs.kernels.texts import Int32s
+from exhume.codecs.kernels.types import Bytes, Int32s, Int64s
 from exhume.codecs.layout import Struct
 
 #: A step, or the characters of a literal: kind and row of `fields`.

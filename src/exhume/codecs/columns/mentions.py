@@ -14,7 +14,7 @@ from exhume.codecs.columns.runs import Run, Scratch, readable, runs_of
 from exhume.codecs.columns.selection import Selection
 from exhume.codecs.kernels import records, scan
 from exhume.codecs.kernels.mentions import mark_mentions
-from exhume.codecs.kernels.primitives import Int64s
+from exhume.codecs.kernels.types import Int64s
 from exhume.codecs.log_directory import PartitionDirectory, SegmentFile
 from exhume.codecs.record_filter import RecordFilter
 from exhume.codecs.record_types import OFFSET_COMMIT_TYPES

@@ -10,7 +10,7 @@ import numpy as np
 from exhume.codecs.columns.arrow import ROWS
 from exhume.codecs.columns.runs import Run, runs
 from exhume.codecs.kernels import records, scan
-from exhume.codecs.kernels.primitives import Bytes, Int64s
+from exhume.codecs.kernels.types import Bytes, Int64s
 from exhume.codecs.segment_reader import SegmentBatch, SegmentReader, Watch
 
 #: A piece has about so many bytes of records, and one batch at least.

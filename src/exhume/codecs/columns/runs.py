@@ -17,7 +17,7 @@ from exhume.codecs.columns.arrow import SameValues
 from exhume.codecs.columns.sections import Sections
 from exhume.codecs.file_content import looks_like
 from exhume.codecs.kernels import scan
-from exhume.codecs.kernels.primitives import Bytes, Int64s
+from exhume.codecs.kernels.types import Bytes, Int64s
 from exhume.codecs.log_directory import PartitionDirectory, SegmentFile
 from exhume.codecs.salvage import Found, Hole
 from exhume.codecs.segment_reader import SegmentBatch, SegmentReader, Watch

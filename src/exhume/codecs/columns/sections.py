@@ -15,7 +15,7 @@ from exhume.codecs.compression import decompress_in_turn
 from exhume.codecs.kernels import scan
 from exhume.codecs.kernels.lz4 import SLACK_BYTES, put_side_by_side
 from exhume.codecs.kernels.messages import as_records
-from exhume.codecs.kernels.primitives import Bytes, Int64s
+from exhume.codecs.kernels.types import Bytes, Int64s
 from exhume.errors import DecompressionError
 
 _AS_THEY_LIE, _SIDE_BY_SIDE, _MESSAGES = range(3)

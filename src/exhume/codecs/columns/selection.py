@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from exhume.codecs.columns.arrow import Flags, texts
 from exhume.codecs.columns.pieces import Piece
 from exhume.codecs.kernels import keys, records, scan
-from exhume.codecs.kernels.primitives import Bytes, Int64s
+from exhume.codecs.kernels.types import Bytes, Int64s
 from exhume.codecs.record_filter import RecordFilter
 from exhume.codecs.record_types import RECORD_TYPES, decode_control_record, decode_record
 

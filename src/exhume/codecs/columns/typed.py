@@ -17,7 +17,7 @@ from exhume.codecs.columns.record_columns import record_column, record_table
 from exhume.codecs.columns.versions import read_group_fields
 from exhume.codecs.decoded_tables import decode_table
 from exhume.codecs.kernels import keys, records, values
-from exhume.codecs.kernels.primitives import Bytes, Int64s
+from exhume.codecs.kernels.types import Bytes, Int64s
 from exhume.codecs.layouts.classic_group import MEMBER
 from exhume.codecs.wire import format_uuid
 

@@ -7,7 +7,7 @@ import numpy as np
 from exhume.codecs.columns.arrow import Flags
 from exhume.codecs.columns.pieces import Piece
 from exhume.codecs.kernels import keys, records, values
-from exhume.codecs.kernels.primitives import Int64s
+from exhume.codecs.kernels.types import Int64s
 from exhume.codecs.record_types import GROUP_METADATA
 
 

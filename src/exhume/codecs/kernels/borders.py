@@ -7,7 +7,8 @@ import numpy as np
 from exhume.codecs.batch_format import LOG_OVERHEAD
 from exhume.codecs.kernels import kernel, scan
 from exhume.codecs.kernels.crc32c import crc32c
-from exhume.codecs.kernels.primitives import Bytes, Number, int32, int64
+from exhume.codecs.kernels.primitives import int32, int64
+from exhume.codecs.kernels.types import Bytes, Number
 
 #: No batch was found.
 NOWHERE = -1

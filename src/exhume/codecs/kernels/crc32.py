@@ -6,7 +6,7 @@ import numpy as np
 
 from exhume.codecs.kernels import kernel
 from exhume.codecs.kernels.crc_tables import byte_tables, sum_by_tables
-from exhume.codecs.kernels.primitives import Bytes
+from exhume.codecs.kernels.types import Bytes
 
 _TABLES = byte_tables(0xEDB88320)
 

@@ -6,14 +6,12 @@ import numpy as np
 import numpy.typing as npt
 
 from exhume.codecs.kernels import inlined
-from exhume.codecs.kernels.primitives import Bytes
-
-Tables = npt.NDArray[np.uint32]
+from exhume.codecs.kernels.types import Bytes, UInt32Rows
 
 _ONES = np.uint32(0xFFFFFFFF)
 
 
-def byte_tables(polynomial: int) -> Tables:
+def byte_tables(polynomial: int) -> npt.NDArray[np.uint32]:
     """`[k][b]`: the sum of byte b with k zero bytes behind it. The polynomial has its bits in the checksum's order."""
     first = [_moved_by_a_zero_byte(byte, polynomial) for byte in range(256)]
     tables = [first]
@@ -29,7 +27,7 @@ def _moved_by_a_zero_byte(crc: int, polynomial: int) -> int:
 
 
 @inlined
-def sum_by_tables(tables: Tables, buffer: Bytes, start: int, end: int) -> np.uint32:
+def sum_by_tables(tables: UInt32Rows, buffer: Bytes, start: int, end: int) -> np.uint32:
     """The checksum of `buffer[start:end]`; the range must lie within it."""
     crc = _ONES
     position = start

@@ -14,8 +14,8 @@ from __future__ import annotations
 import numpy as np
 
 from exhume.codecs.kernels import inlined, kernel
-from exhume.codecs.kernels.primitives import Bytes, Int64s, Number, copy_bytes, word
-from exhume.codecs.kernels.texts import Int32s
+from exhume.codecs.kernels.primitives import copy_bytes, word
+from exhume.codecs.kernels.types import Bytes, Int32s, Int64s, Number, Rows
 
 LITERAL, TEXT, READY, NUMBER, UUID = range(5)
 #: A row of `steps`: its kind; where a literal begins and how long it is, or the row of `fields` where its numbers begin.
@@ -34,10 +34,10 @@ _TEN = np.uint64(10)
 @kernel
 def write_texts(
     choices: Int64s,
-    lists: Int64s,
-    steps: Int64s,
+    lists: Rows,
+    steps: Rows,
     literals: Bytes,
-    fields: Int64s,
+    fields: Rows,
     data: Bytes,
     ready: Bytes,
     offsets: Int32s,
@@ -108,7 +108,7 @@ def _write_number(value: Number, content: Bytes, place: Number) -> Number:
         bound *= _TEN
     for index in range(digits):
         content[np.uint64(place + digits - 1 - index)] = np.uint8(left % _TEN + np.uint64(_ZERO))
-        left //= _TEN
+        left = left // _TEN
     return place + digits
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from exhume.codecs.kernels import kernel
-from exhume.codecs.kernels.primitives import NOT_EXACT, Bytes, Int64s, Number, int16, int32, kind_of_text
+from exhume.codecs.kernels.primitives import NOT_EXACT, int16, int32, kind_of_text
 from exhume.codecs.kernels.records import KEY_SIZE, KEY_START, NOT_THERE, RECORD_TYPE
+from exhume.codecs.kernels.types import Bytes, Number, Rows
 from exhume.codecs.record_types import LEGACY_OFFSET_COMMIT, OFFSET_COMMIT
 
 #: `IS_READ` is 0 where the plain reading has to say what the key is; then the other fields say nothing. Topic and partition are those of
@@ -17,7 +18,7 @@ LEAST_COMMIT_KEY_BYTES, PARTITION_BYTES = 10, 4
 
 
 @kernel
-def read_key(data: Bytes, record_type: Number, start: Number, size: Number, fields: Int64s, at: Number) -> None:
+def read_key(data: Bytes, record_type: Number, start: Number, size: Number, fields: Rows, at: Number) -> None:
     """The key `data[start:start + size]` into column `at` of `fields`; it begins with this record type, and a group follows.
 
     Of commits the whole key is read, of others the group.
@@ -52,7 +53,7 @@ def read_key(data: Bytes, record_type: Number, start: Number, size: Number, fiel
 
 
 @kernel
-def read_keys(data: Bytes, records: Int64s, fields: Int64s) -> None:
+def read_keys(data: Bytes, records: Rows, fields: Rows) -> None:
     """The keys of all `records` whose type is one that begins with a group."""
     for at in range(records.shape[1]):
         read_key(data, records[RECORD_TYPE, at], records[KEY_START, at], records[KEY_SIZE, at], fields, at)

@@ -10,7 +10,8 @@ import numpy as np
 
 from exhume.codecs.batch_format import LZ4
 from exhume.codecs.kernels import inlined, kernel, scan
-from exhume.codecs.kernels.primitives import Bytes, Int64s, Number, copy_bytes, put_word, word
+from exhume.codecs.kernels.primitives import copy_bytes, put_word, word
+from exhume.codecs.kernels.types import Bytes, Number, Rows
 
 #: Bytes that a target must have beyond what is put into it: copies are wide.
 SLACK_BYTES = 16
@@ -26,9 +27,7 @@ _ODD = -1
 
 
 @kernel
-def put_side_by_side(
-    content: Bytes, rows: Int64s, first: Number, last: Number, most_bytes: Number, target: Bytes, bodies: Int64s
-) -> Number:
+def put_side_by_side(content: Bytes, rows: Rows, first: Number, last: Number, most_bytes: Number, target: Bytes, bodies: Rows) -> Number:
     """Put the records of batches `first` to `last` of `rows`, which are of format 2 and lie in `content`, into `target`: as they are, or
     unfolded to at most so many bytes. Where they lie there, from its start on, goes into `bodies`.
 

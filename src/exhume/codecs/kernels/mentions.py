@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from exhume.codecs.kernels import kernel
-from exhume.codecs.kernels.primitives import NO_POSITION, Bytes, Int64s, Number, int16, is_same
+from exhume.codecs.kernels.primitives import NO_POSITION, int16, is_same
 from exhume.codecs.kernels.records import read_fields
 from exhume.codecs.kernels.scan import ATTRIBUTES, CONTROL, RECORD_COUNT
+from exhume.codecs.kernels.types import Bytes, Number, Rows
 
 _TYPE_AND_SIZE = 4
 
 
 @kernel
-def mark_mentions(rows: Int64s, first: Number, last: Number, data: Bytes, bodies: Int64s, name: Bytes, marks: Bytes) -> None:
+def mark_mentions(rows: Rows, first: Number, last: Number, data: Bytes, bodies: Rows, name: Bytes, marks: Bytes) -> None:
     """Set `marks` to 1 for each of the batches `first` to `last` of `rows` that has a record of this group, is a control batch, or cannot
     be read to its end by `read_fields`; 0 for the others. Their records lie in `data` from `bodies[:, 0]` to `bodies[:, 1]`.
     """

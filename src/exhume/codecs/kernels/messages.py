@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from exhume.codecs.kernels import inlined, kernel, scan
-from exhume.codecs.kernels.primitives import Bytes, Int64s, Number, copy_bytes, int32
+from exhume.codecs.kernels.primitives import copy_bytes, int32
+from exhume.codecs.kernels.types import Bytes, Int64s, Number, Rows
 
 _HEADER_BYTES, _STAMPED_HEADER_BYTES = 18, 26
 _LENGTH_BYTES = 4
@@ -13,7 +14,7 @@ _ATTRIBUTES, _TIMESTAMP_DELTA, _OFFSET_DELTA, _HEADERS = 0, 0, 0, 0
 
 
 @kernel
-def write_records(rows: Int64s, first: Number, last: Number, content: Bytes, target: Bytes, bodies: Int64s) -> None:
+def write_records(rows: Rows, first: Number, last: Number, content: Bytes, target: Bytes, bodies: Rows) -> None:
     """Write the records of messages `first` to `last` of `rows`, which lie in `content`, into `target`, from `bodies[:, 0]` to
     `bodies[:, 1]`.
 
@@ -30,13 +31,11 @@ def as_records(content: Bytes, rows: Int64s, first: int, last: int, bodies: Int6
     """The bytes of these records, and in `bodies` where they lie: what `write_records` makes."""
     target = np.empty(int(rows[first:last, scan.SIZE].sum()), np.uint8)
     write_records(rows, first, last, content, target, bodies)
-    # Kernels are compiled for one kind of array only.
-    target.flags.writeable = False
     return target
 
 
 @inlined
-def _write_record(rows: Int64s, number: Number, content: Bytes, target: Bytes, place: Number) -> Number:
+def _write_record(rows: Rows, number: Number, content: Bytes, target: Bytes, place: Number) -> Number:
     position = rows[number, scan.POSITION]
     end = position + rows[number, scan.SIZE]
     position += _HEADER_BYTES if rows[number, scan.MAGIC] == 0 else _STAMPED_HEADER_BYTES

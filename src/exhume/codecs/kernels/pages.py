@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from exhume.codecs.kernels import inlined
 from exhume.codecs.kernels.instructions import touch
-from exhume.codecs.kernels.primitives import Bytes, Number
+from exhume.codecs.kernels.types import Bytes, Number
 
 # A scan that ends sooner touches the rest again when it is called for what follows: of the smallest batches, 128 a call, that is a
 # twentieth of its time.

@@ -6,28 +6,16 @@ A loop over bytes that the compiler makes one load of is written out byte by byt
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
-from numba import config
 
 from exhume.codecs.kernels import inlined, kernel
 from exhume.codecs.kernels.instructions import RUN_BYTES, are_equal, is_ascii
-
-Bytes = npt.NDArray[np.uint8]
-Int64s = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
-#: A number in a kernel: an int64 there, an int where plain code calls it.
-Number = Any
+from exhume.codecs.kernels.types import Bytes, Number
 
 #: What `varint` and `varlong` give for a position behind a number that is cut or too long.
 NO_POSITION = -1
 #: Kinds of text, from the most common on.
 ASCII, UTF8, NOT_EXACT = 0, 1, 2
-
-#: Whether bounds are checked. Those of runs are not, so there are none then.
-_CHECKS_BOUNDS = bool(config.BOUNDSCHECK)  # type: ignore[attr-defined]
 
 #: What hashes are mixed with: numbers, and how far they turn.
 MIX = np.uint64(0x9E3779B97F4A7C15)
@@ -154,8 +142,8 @@ def varint(buffer: Bytes, position: Number, end: Number) -> tuple[Number, Number
 def varlong(buffer: Bytes, position: Number, end: Number) -> tuple[Number, Number]:
     """A zigzag varlong of at most 10 bytes, and the position behind it, or `NO_POSITION`."""
     if position < end and buffer[np.uint64(position)] < 0x80:
-        short = np.int64(buffer[np.uint64(position)])
-        return short >> 1 ^ -(short & 1), position + 1
+        first = np.int64(buffer[np.uint64(position)])
+        return first >> 1 ^ -(first & 1), position + 1
     return _long_varlong(buffer, position, end)
 
 
@@ -181,7 +169,7 @@ def is_same(left: Bytes, left_at: Number, right: Bytes, right_at: Number, size: 
             if left[np.uint64(left_at + index)] != right[np.uint64(right_at + index)]:
                 return False
         return True
-    if size < RUN_BYTES or _CHECKS_BOUNDS:
+    if size < RUN_BYTES:
         last = size - 8
         for index in range(0, last, 8):
             if word(left, left_at + index) != word(right, right_at + index):
@@ -228,7 +216,7 @@ def _turned(value: np.uint64) -> np.uint64:
 def kind_of_text(buffer: Bytes, position: Number, size: Number) -> Number:
     """`ASCII`, `UTF8`, or `NOT_EXACT`: no valid UTF-8, or a U+FFFD that text which was no valid UTF-8 could read as, too."""
     at, end = position, position + size
-    if size >= RUN_BYTES and not _CHECKS_BOUNDS:
+    if size >= RUN_BYTES:
         while end - at > RUN_BYTES:
             if not is_ascii(buffer, at):
                 return _kind_of_other_text(buffer, at, end)

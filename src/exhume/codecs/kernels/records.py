@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from exhume.codecs.kernels import inlined, kernel, scan
-from exhume.codecs.kernels.primitives import NO_POSITION, Bytes, Int64s, Number, int16, varint, varlong, word
+from exhume.codecs.kernels.primitives import NO_POSITION, int16, varint, varlong, word
+from exhume.codecs.kernels.types import Bytes, Number, Rows
 
 #: `BATCH` is a number of `rows`. A size of -1 is a null, a timestamp of -1 is none. Numbers that are not there are `NOT_THERE`: the type
 #: of a record of a control batch, or of one whose key is shorter than a type; the sequence in a batch that has none.
@@ -125,7 +126,7 @@ def _like(data: Bytes, position: Number, record_end: Number, key_start: Number, 
 
 
 @kernel
-def split(rows: Int64s, first: Number, last: Number, data: Bytes, bodies: Int64s, records: Int64s) -> tuple[Number, Number]:
+def split(rows: Rows, first: Number, last: Number, data: Bytes, bodies: Rows, records: Rows) -> tuple[Number, Number]:
     """Fill `records` with those of batches `first` to `last` of `rows`, which lie in `data` from `bodies[:, 0]` to `bodies[:, 1]`.
 
     Gives the number of the batch that it ended at, and how many records there are in front of it. It ends early at a batch that does not

@@ -15,7 +15,8 @@ from exhume.codecs.kernels import inlined, kernel
 from exhume.codecs.kernels.crc32 import crc32
 from exhume.codecs.kernels.crc32c import crc32c
 from exhume.codecs.kernels.pages import touch_pages
-from exhume.codecs.kernels.primitives import Bytes, Int64s, Number, int16, int32, int64
+from exhume.codecs.kernels.primitives import int16, int32, int64
+from exhume.codecs.kernels.types import Bytes, Int64s, Number, Rows
 
 POSITION, SIZE, BASE_OFFSET, LAST_OFFSET, ATTRIBUTES, RECORD_COUNT, BASE_TIMESTAMP, MAX_TIMESTAMP = range(8)
 PRODUCER_ID, PRODUCER_EPOCH, BASE_SEQUENCE, LEADER_EPOCH, CRC, IS_SOUND, MAGIC = range(8, 15)
@@ -39,7 +40,7 @@ _MESSAGE_CHECKED_FROM = batch_format.CHECKED_FROM[1]
 
 
 @kernel
-def scan(buffer: Bytes, position: Number, end: Number, verifies: bool, rows: Int64s) -> tuple[Number, Number]:
+def scan(buffer: Bytes, position: Number, end: Number, verifies: bool, rows: Rows) -> tuple[Number, Number]:
     """Fill `rows` with the batches of `buffer[position:end]`: how many there were, and the byte behind the last one.
 
     Ends when `rows` is full, and in front of what is neither a whole batch of format 2 nor a plain message. `IS_SOUND` is 1 where the
@@ -118,7 +119,7 @@ def least_epoch_behind(leader_epoch: Number) -> Number:
 
 
 @kernel
-def in_order(rows: Int64s, count: Number, lowest: Number, beyond: Number, epoch: Number, columns: Int64s) -> Number:
+def in_order(rows: Rows, count: Number, lowest: Number, beyond: Number, epoch: Number, columns: Rows) -> Number:
     """How many of the first `count` batches are sound and follow one another: from offset `lowest` and leader epoch `epoch` on, and below
     offset `beyond`.
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from exhume.codecs.kernels import inlined, kernel
-from exhume.codecs.kernels.primitives import Bytes, Int64s, Number, copy_bytes, hash_of, is_same, word
-
-Int32s = npt.NDArray[np.int32]
+from exhume.codecs.kernels.primitives import copy_bytes, hash_of, is_same, word
+from exhume.codecs.kernels.types import Bytes, Int32s, Int64s, Number
 
 _ONES, _HIGHEST = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
 _SPACES, _QUOTES, _BACKSLASHES = np.uint64(0x2020202020202020), np.uint64(0x2222222222222222), np.uint64(0x5C5C5C5C5C5C5C5C)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from exhume.codecs.kernels import kernel, scan
-from exhume.codecs.kernels.primitives import NO_POSITION, Bytes, Int64s, Number
+from exhume.codecs.kernels.primitives import NO_POSITION
 from exhume.codecs.kernels.records import NO_TIMESTAMP, read_fields
+from exhume.codecs.kernels.types import Bytes, Int64s, Number, Rows
 
 #: What is found: how many records have a time, or none, how many are earlier than one in front of them; of the first one that is later
 #: than the moment, whether it is there, its offset and time, and how many behind it are not later; the latest time so far.
@@ -14,7 +15,7 @@ ENTRIES = 8
 
 @kernel
 def read_times(
-    rows: Int64s, first: Number, last: Number, data: Bytes, bodies: Int64s, start_offset: Number, time_ms: Number, found: Int64s
+    rows: Rows, first: Number, last: Number, data: Bytes, bodies: Rows, start_offset: Number, time_ms: Number, found: Int64s
 ) -> Number:
     """Add to `found` what the records of batches `first` to `last` of `rows` say, besides batches that end in front of `start_offset`.
 

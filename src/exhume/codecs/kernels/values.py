@@ -13,19 +13,9 @@ import numpy as np
 
 from exhume.codecs.kernels import inlined, kernel, keys
 from exhume.codecs.kernels.keys import IS_READ, read_key
-from exhume.codecs.kernels.primitives import (
-    NO_POSITION,
-    NOT_EXACT,
-    Bytes,
-    Int64s,
-    Number,
-    int16,
-    int32,
-    int64,
-    kind_of_text,
-    unsigned_varint,
-)
+from exhume.codecs.kernels.primitives import NO_POSITION, NOT_EXACT, int16, int32, int64, kind_of_text, unsigned_varint
 from exhume.codecs.kernels.records import KEY_SIZE, KEY_START, RECORD_TYPE, VALUE_SIZE, VALUE_START
+from exhume.codecs.kernels.types import Bytes, Number, Rows
 from exhume.codecs.layouts.classic_group import GROUP_FLEXIBLE_SINCE
 from exhume.codecs.layouts.offsets import COMMIT_FLEXIBLE_SINCE
 from exhume.codecs.record_types import GROUP_METADATA, LEGACY_OFFSET_COMMIT, OFFSET_COMMIT
@@ -86,7 +76,7 @@ def text(data: Bytes, position: Number, end: Number, is_compact: bool) -> tuple[
 
 
 @kernel
-def read_commits(data: Bytes, records: Int64s, commits: Int64s) -> None:
+def read_commits(data: Bytes, records: Rows, commits: Rows) -> None:
     """Commits and their tombstones into `commits`, from `records` with keys and values in `data`; those of other types are not read."""
     for at in range(records.shape[1]):
         if records[RECORD_TYPE, at] != OFFSET_COMMIT and records[RECORD_TYPE, at] != LEGACY_OFFSET_COMMIT:
@@ -102,7 +92,7 @@ def read_commits(data: Bytes, records: Int64s, commits: Int64s) -> None:
 
 
 @kernel
-def _read_commit(data: Bytes, position: Number, end: Number, commits: Int64s, at: Number) -> Number:
+def _read_commit(data: Bytes, position: Number, end: Number, commits: Rows, at: Number) -> Number:
     if end - position < 20:
         return 0
     version = int16(data, position)
@@ -145,7 +135,7 @@ def _read_commit(data: Bytes, position: Number, end: Number, commits: Int64s, at
 
 
 @kernel
-def read_groups(data: Bytes, records: Int64s, groups: Int64s, members: Int64s) -> Number:
+def read_groups(data: Bytes, records: Rows, groups: Rows, members: Rows) -> Number:
     """Classic groups and their tombstones into `groups`, their members one behind the other into `members`: how many members there are.
 
     `records` are of type 2 only; `members` has room for as many as their values could hold.
@@ -171,7 +161,7 @@ def read_groups(data: Bytes, records: Int64s, groups: Int64s, members: Int64s) -
 
 
 @kernel
-def _read_group(data: Bytes, position: Number, end: Number, groups: Int64s, at: Number, members: Int64s, count: Number) -> Number:
+def _read_group(data: Bytes, position: Number, end: Number, groups: Rows, at: Number, members: Rows, count: Number) -> Number:
     """The number behind the last member, those of this group beginning at `count`; `BAD` for what is not read here."""
     if end - position < 2:
         return BAD
@@ -221,7 +211,7 @@ def _read_group(data: Bytes, position: Number, end: Number, groups: Int64s, at: 
 
 
 @kernel
-def _read_member(data: Bytes, position: Number, end: Number, version: Number, members: Int64s, at: Number) -> Number:
+def _read_member(data: Bytes, position: Number, end: Number, version: Number, members: Rows, at: Number) -> Number:
     """The byte behind the member; `BAD` for what is not read here."""
     is_compact = version >= GROUP_FLEXIBLE_SINCE
     members[MEMBER_VERSION, at] = version

@@ -22,7 +22,6 @@ from exhume.codecs.log_directory import Evidence, LogDirectory, PartitionDirecto
 from exhume.codecs.segment_reader import ReadOptions, SegmentReader
 from exhume.findings import Findings
 from exhume.replay.spark.numbered import for_each_number
-from exhume.replay.spark.planning import least_compiled_bytes
 from exhume.replay.spark.tasks import BATCH_CHUNKS, CHUNK_BYTES
 
 if TYPE_CHECKING:
@@ -108,14 +107,12 @@ class CondensedLogs:
 def logs_of(evidence: Evidence, options: ReadOptions) -> list[OneLog]:
     """The logs of this evidence, in its order; directories that hold a part of the same one are together."""
     found: dict[Origin, list[LogDirectory]] = {}
-    total_bytes = 0
     for directory in evidence.log_directories:
         for each in directory.partitions:
             if each.read_segments:
                 alone = replace(directory, partitions=[each], topic_ids={}, cluster_metadata=[])
                 found.setdefault((each.replica, each.offsets_partition), []).append(alone)
-                total_bytes += each.size_bytes
-    options = replace(options, least_compiled_bytes=least_compiled_bytes(total_bytes), threads=1)
+    options = replace(options, threads=1)
     return [OneLog(tuple(directories), options) for directories in found.values()]
 
 

@@ -13,7 +13,7 @@ from exhume.codecs.archives import ArchiveVolume
 from exhume.codecs.log_directory import Evidence, LogDirectory, PartitionDirectory, SegmentFile, discover
 from exhume.codecs.record_filter import RecordFilter
 from exhume.codecs.replicas import choose_replicas
-from exhume.codecs.segment_reader import WORTH_COMPILING_BYTES, WORTH_KERNELS_BYTES, ReadOptions, SegmentReader
+from exhume.codecs.segment_reader import ReadOptions, SegmentReader
 from exhume.findings import Finding, Findings
 from exhume.replay.spark.pushed_filters import Pushed
 from exhume.replay.spark.source_options import SourceOptions
@@ -56,8 +56,7 @@ def find_evidence(options: SourceOptions) -> Evidence:
 def plan(evidence: Evidence, options: SourceOptions, pushed: Pushed) -> list[Task]:
     """The tasks that read this evidence; only a task with findings of the search may have no segment."""
     parts = list(_whole_segments(evidence, options, pushed))
-    total_bytes = sum(part.size_bytes for part in parts)
-    read_options = replace(options.read, least_compiled_bytes=least_compiled_bytes(total_bytes), threads=1)
+    read_options = replace(options.read, threads=1)
     packs = [Task(parts=tuple(pack), read_options=read_options) for pack in _packed(parts, options.bytes_per_partition)]
     if options.of == "findings":
         about = [finding for finding in evidence.findings if _is_about(finding, options)]
@@ -65,11 +64,6 @@ def plan(evidence: Evidence, options: SourceOptions, pushed: Pushed) -> list[Tas
     if options.of == "segments":
         packs = [replace(pack, findings=_findings_about(pack, evidence)) for pack in packs]
     return packs
-
-
-def least_compiled_bytes(total_bytes: int) -> int | None:
-    """Return the smallest size that a task reads with kernels, by the bytes of the whole job: the job compiles them once."""
-    return WORTH_KERNELS_BYTES if total_bytes >= WORTH_COMPILING_BYTES else None
 
 
 def _whole_segments(evidence: Evidence, options: SourceOptions, pushed: Pushed) -> Iterator[SegmentPart]:

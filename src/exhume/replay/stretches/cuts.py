@@ -16,8 +16,8 @@ import numpy as np
 
 from exhume.codecs.kernels import records as columns
 from exhume.codecs.kernels import scan
-from exhume.codecs.kernels.primitives import Bytes, Int64s
 from exhume.codecs.kernels.records import LEAST_BYTES, NO_TIMESTAMP, split
+from exhume.codecs.kernels.types import Bytes, Int64s
 from exhume.replay.moment import Clock, Moment
 from exhume.replay.survivors.commit_times import take_commit_times
 

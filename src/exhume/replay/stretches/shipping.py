@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from exhume.codecs.batches import Batch, read_batch_header
-from exhume.codecs.kernels.primitives import Int64s
+from exhume.codecs.kernels.types import Int64s
 from exhume.codecs.records import Record, read_record_at, record_section
 from exhume.replay.broker_log import LoadedBatch, StrictLog
 from exhume.replay.survivors import tables as columns

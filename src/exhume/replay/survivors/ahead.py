@@ -7,7 +7,8 @@ import numpy as np
 from exhume.codecs.batch_format import LZ4
 from exhume.codecs.kernels import inlined, kernel, scan
 from exhume.codecs.kernels.lz4 import put_side_by_side
-from exhume.codecs.kernels.primitives import Bytes, Int64s, Number, int16
+from exhume.codecs.kernels.primitives import int16
+from exhume.codecs.kernels.types import Bytes, Int64s, Number, Rows
 from exhume.replay.survivors import tables as columns
 from exhume.replay.survivors.asked import fold_asked, takes_room
 from exhume.replay.survivors.fold import fold
@@ -22,8 +23,8 @@ def fold_ahead(
     until: Number,
     end: Number,
     verifies: bool,
-    rows: Int64s,
-    bodies: Int64s,
+    rows: Rows,
+    bodies: Rows,
     cap_bytes: Number,
     memory: Bytes,
     unfolded: Bytes,
@@ -77,7 +78,7 @@ def _is_taken(content: Bytes, position: Number) -> Number:
 
 
 @inlined
-def _lie_as_they_are(rows: Int64s, first: Number, count: Number, bodies: Int64s) -> Number:
+def _lie_as_they_are(rows: Rows, first: Number, count: Number, bodies: Rows) -> Number:
     """Of batches `first` to `count` the first whose records are compressed; those of the ones in front lie at `bodies`."""
     number = first
     while number < count and rows[number, scan.ATTRIBUTES] & scan.CODEC == 0:
@@ -89,7 +90,7 @@ def _lie_as_they_are(rows: Int64s, first: Number, count: Number, bodies: Int64s)
 
 @kernel
 def _fold(
-    rows: Int64s, first: Number, last: Number, data: Bytes, bodies: Int64s, segment: Number, rules: Int64s, tables: Tables, room: Int64s
+    rows: Rows, first: Number, last: Number, data: Bytes, bodies: Rows, segment: Number, rules: Int64s, tables: Tables, room: Int64s
 ) -> Number:
     if rules[ASKED_GROUPS]:
         return fold_asked(rows, first, last, data, bodies, segment, rules, tables, room)

@@ -14,21 +14,9 @@ import numpy as np
 from exhume.codecs.batch_format import NO_PRODUCER_ID
 from exhume.codecs.kernels import inlined, kernel, scan
 from exhume.codecs.kernels.keys import LEAST_COMMIT_KEY_BYTES, PARTITION_BYTES
-from exhume.codecs.kernels.primitives import (
-    NO_POSITION,
-    NOT_EXACT,
-    Bytes,
-    Int64s,
-    Number,
-    hash_of,
-    int16,
-    int64,
-    is_same,
-    kind_of_text,
-    unsigned_varint,
-    word,
-)
+from exhume.codecs.kernels.primitives import NO_POSITION, NOT_EXACT, hash_of, int16, int64, is_same, kind_of_text, unsigned_varint, word
 from exhume.codecs.kernels.records import LEAST_BYTES, UNLIKE_ANY, Like, end_of, read_fields, read_like
+from exhume.codecs.kernels.types import Bytes, Int64s, Number, Rows
 from exhume.codecs.kernels.values import NEWEST_VERSION
 from exhume.codecs.layouts.offsets import COMMIT_FLEXIBLE_SINCE
 from exhume.codecs.record_types import LEGACY_OFFSET_COMMIT, OFFSET_COMMIT
@@ -74,15 +62,15 @@ def ask_for(groups: Sequence[str], tables: Tables, rules: Int64s) -> Tables:
 @kernel
 def _number_groups(content: Bytes, sizes: Int64s, rules: Int64s, tables: Tables) -> None:
     start = np.int64(0)
-    for size in sizes:
-        group_of(content, start, size, rules[SEED], tables)
-        start += size
+    for number in range(len(sizes)):
+        group_of(content, start, sizes[number], rules[SEED], tables)
+        start += sizes[number]
     rules[ASKED_GROUPS] = tables.counts[columns.GROUPS]
 
 
 @kernel
 def fold_asked(
-    rows: Int64s, first: Number, count: Number, data: Bytes, bodies: Int64s, segment: Number, rules: Int64s, tables: Tables, room: Int64s
+    rows: Rows, first: Number, count: Number, data: Bytes, bodies: Rows, segment: Number, rules: Int64s, tables: Tables, room: Int64s
 ) -> Number:
     """As `fold`, for the groups that are asked for: what is stepped over needs no room in `tables`.
 
@@ -101,7 +89,7 @@ def fold_asked(
 
 
 @inlined
-def takes_room(rows: Int64s, number: Number, bodies: Int64s, room: Int64s) -> Number:
+def takes_room(rows: Rows, number: Number, bodies: Rows, room: Int64s) -> Number:
     """Take the room that a batch needs, where it is there."""
     size = bodies[number, 1] - bodies[number, 0]
     # Whoever counts more records than there is room for is found out soon.
@@ -116,7 +104,7 @@ def takes_room(rows: Int64s, number: Number, bodies: Int64s, room: Int64s) -> Nu
 
 @inlined
 def _step_over(
-    rows: Int64s, first: Number, count: Number, data: Bytes, bodies: Int64s, segment: Number, rules: Int64s, tables: Tables
+    rows: Rows, first: Number, count: Number, data: Bytes, bodies: Rows, segment: Number, rules: Int64s, tables: Tables
 ) -> Number:
     """The first of the batches `first` to `count` of `rows` that is to be folded; those in front of it are only counted."""
     counts, groups = tables.counts, tables.groups
@@ -145,16 +133,16 @@ def _step_over(
 
 @inlined
 def _has_commits_of_others(
-    rows: Int64s,
+    rows: Rows,
     number: Number,
     data: Bytes,
     position: Number,
     end: Number,
     rules: Int64s,
-    groups: Int64s,
+    groups: Rows,
     group_names: Names,
     topic_names: Names,
-    topic_topic_ids: Int64s,
+    topic_topic_ids: Rows,
 ) -> Number:
     """True for a batch with nothing but commits of groups that are known and not asked for, and that no load has anything to say about."""
     base_offset, last_offset = rows[number, scan.BASE_OFFSET], rows[number, scan.LAST_OFFSET]
@@ -283,7 +271,7 @@ def _is_exact_plain_value(data: Bytes, start: Number, size: Number) -> Number:
 
 @inlined
 def _is_group_of_others(
-    rows: Int64s,
+    rows: Rows,
     number: Number,
     data: Bytes,
     start: Number,
@@ -291,9 +279,9 @@ def _is_group_of_others(
     segment: Number,
     rules: Int64s,
     counts: Int64s,
-    groups: Int64s,
+    groups: Rows,
     group_names: Names,
-    scratch: Int64s,
+    scratch: Rows,
 ) -> Number:
     """True for a batch with nothing but the record of one such group, which is folded."""
     if rows[number, scan.RECORD_COUNT] != 1:
@@ -314,7 +302,7 @@ def _is_group_of_others(
 
 
 @kernel
-def _note(rows: Int64s, number: Number, data: Bytes, segment: Number, rules: Int64s, tables: Tables) -> None:
+def _note(rows: Rows, number: Number, data: Bytes, segment: Number, rules: Int64s, tables: Tables) -> None:
     """Note this batch, which was folded last, where it has to do with a group that is asked for."""
     producers, noted, producer_id = tables.producers, tables.noted, rows[number, scan.PRODUCER_ID]
     attributes = rows[number, scan.ATTRIBUTES]
@@ -341,7 +329,7 @@ def _note(rows: Int64s, number: Number, data: Bytes, segment: Number, rules: Int
 
 
 @inlined
-def _names_asked(records: Int64s, count: Number, data: Bytes, rules: Int64s, group_names: Names) -> Number:
+def _names_asked(records: Rows, count: Number, data: Bytes, rules: Int64s, group_names: Names) -> Number:
     """True where one of these records has a key that begins, behind its type, with a group that is asked for."""
     known_start, known_size = np.int64(0), np.int64(-1)
     for index in range(count):

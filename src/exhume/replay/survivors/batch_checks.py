@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from exhume.codecs.batch_format import NO_PRODUCER_ID
 from exhume.codecs.kernels import kernel, scan
-from exhume.codecs.kernels.primitives import Int64s, Number
+from exhume.codecs.kernels.types import Int64s, Number, Rows
 from exhume.replay.survivors import tables as columns
 from exhume.replay.survivors.rules import (
     BAD_RECORD,
@@ -23,7 +23,7 @@ from exhume.replay.survivors.rules import (
 
 
 @kernel
-def checked(rows: Int64s, number: Number, rules: Int64s, counts: Int64s) -> Number:
+def checked(rows: Rows, number: Number, rules: Int64s, counts: Int64s) -> Number:
     """`DONE` for a batch that nobody has anything to say about."""
     if not rows[number, scan.IS_SOUND]:
         return NOT_SOUND

@@ -7,7 +7,7 @@ import numpy as np
 from exhume.codecs.columns.runs import readable
 from exhume.codecs.file_content import looks_like
 from exhume.codecs.kernels import scan, times
-from exhume.codecs.kernels.primitives import Int64s
+from exhume.codecs.kernels.types import Int64s
 from exhume.errors import DecompressionError
 from exhume.int64 import LARGEST_INT64
 from exhume.replay.broker_log import StrictLog

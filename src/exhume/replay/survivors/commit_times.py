@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from exhume.codecs.kernels import kernel
-from exhume.codecs.kernels.primitives import NO_POSITION, Bytes, Int64s, Number, int16, int64, unsigned_varint
+from exhume.codecs.kernels.primitives import NO_POSITION, int16, int64, unsigned_varint
 from exhume.codecs.kernels.records import NO_TIMESTAMP, RECORD_TYPE, TIMESTAMP, VALUE_SIZE, VALUE_START
+from exhume.codecs.kernels.types import Bytes, Number, Rows
 from exhume.codecs.kernels.values import NEWEST_VERSION
 from exhume.codecs.layouts.offsets import COMMIT_FLEXIBLE_SINCE
 from exhume.codecs.record_types import OFFSET_COMMIT_TYPES
 
 
 @kernel
-def take_commit_times(data: Bytes, records: Int64s, count: Number) -> Number:
+def take_commit_times(data: Bytes, records: Rows, count: Number) -> Number:
     """Put the commit timestamp of each of the first `count` records that is a commit in place of its own; -1 where it has none.
 
     Gives the number of records done: fewer than `count` where a commit cannot be read.

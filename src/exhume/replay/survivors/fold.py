@@ -16,9 +16,6 @@ from exhume.codecs.kernels.keys import LEAST_COMMIT_KEY_BYTES, PARTITION_BYTES
 from exhume.codecs.kernels.primitives import (
     NO_POSITION,
     NOT_EXACT,
-    Bytes,
-    Int64s,
-    Number,
     copy_bytes,
     hash_of,
     int16,
@@ -28,6 +25,7 @@ from exhume.codecs.kernels.primitives import (
     kind_of_text,
     unsigned_varint,
 )
+from exhume.codecs.kernels.types import Bytes, Int64s, Number, Rows
 from exhume.codecs.kernels.values import MOST_STRING_BYTES, NEWEST_VERSION
 from exhume.codecs.layouts.offsets import COMMIT_FLEXIBLE_SINCE
 from exhume.codecs.record_types import LEGACY_OFFSET_COMMIT, OFFSET_COMMIT
@@ -66,7 +64,7 @@ PLAIN_BYTES, PLAIN_METADATA_AT = 24, 16
 
 
 @kernel
-def fold(rows: Int64s, first: Number, count: Number, data: Bytes, bodies: Int64s, segment: Number, rules: Int64s, tables: Tables) -> Number:
+def fold(rows: Rows, first: Number, count: Number, data: Bytes, bodies: Rows, segment: Number, rules: Int64s, tables: Tables) -> Number:
     """Fold batches `first` to `count` of `rows`, whose records lie in `data` from `bodies[:, 0]` to `bodies[:, 1]`.
 
     Gives the number of batches done; where that is less than `count`, `counts[STATUS]` says why. `tables` must have room.
@@ -80,7 +78,10 @@ def fold(rows: Int64s, first: Number, count: Number, data: Bytes, bodies: Int64s
             # Nobody loads it; what follows in this segment has to lie behind it all the same.
             rules[LOWEST_OFFSET] = last_offset + 1
             is_marker = rows[number, scan.ATTRIBUTES] & scan.CONTROL != 0
-            if not is_marker or read_marker(rows, number, data, bodies[number, 0], bodies[number, 1])[0] != ODD:
+            outcome = ODD
+            if is_marker:
+                outcome, _ = read_marker(rows, number, data, bodies[number, 0], bodies[number, 1])
+            if not is_marker or outcome != ODD:
                 continue
             # A start after an unclean stop looks at it.
             status = ODD_MARKER
@@ -110,7 +111,7 @@ def fold(rows: Int64s, first: Number, count: Number, data: Bytes, bodies: Int64s
 
 
 @inlined
-def _counted(rows: Int64s, number: Number, rules: Int64s, records: Int64s) -> Number:
+def _counted(rows: Rows, number: Number, rules: Int64s, records: Rows) -> Number:
     """How many records of this batch, which was split last, are not behind the last one that counts."""
     count = rows[number, scan.RECORD_COUNT]
     if rows[number, scan.LAST_OFFSET] > rules[LAST_COUNTED_OFFSET]:
@@ -121,7 +122,7 @@ def _counted(rows: Int64s, number: Number, rules: Int64s, records: Int64s) -> Nu
 
 @inlined
 def _fold_records(
-    rows: Int64s, number: Number, data: Bytes, position: Number, end: Number, segment: Number, rules: Int64s, tables: Tables
+    rows: Rows, number: Number, data: Bytes, position: Number, end: Number, segment: Number, rules: Int64s, tables: Tables
 ) -> Number:
     counts, keys, groups, commits, records = tables.counts, tables.keys, tables.groups, tables.commits, tables.records
     group_names, topic_names = tables.group_names, tables.topic_names
@@ -287,7 +288,7 @@ def plain_metadata_size(data: Bytes, start: Number, size: Number) -> Number:
 
 @inlined
 def _fold_alike(
-    records: Int64s,
+    records: Rows,
     index: Number,
     count: Number,
     data: Bytes,

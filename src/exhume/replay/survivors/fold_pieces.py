@@ -14,7 +14,7 @@ from exhume.codecs.columns.sections import Sections
 from exhume.codecs.file_content import looks_like
 from exhume.codecs.kernels import scan
 from exhume.codecs.kernels.lz4 import SLACK_BYTES
-from exhume.codecs.kernels.primitives import Bytes, Int64s
+from exhume.codecs.kernels.types import Bytes, Int64s
 from exhume.errors import DecompressionError
 from exhume.int64 import LARGEST_INT64
 from exhume.replay.broker_log import StrictLog

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from exhume.codecs.kernels import inlined, kernel
 from exhume.codecs.kernels.instructions import fetch
-from exhume.codecs.kernels.primitives import Bytes, Int64s, Number, copy_bytes
-from exhume.replay.survivors.keys import COLUMNS, GROUP, PARTITION, TOPIC, Int32s
+from exhume.codecs.kernels.primitives import copy_bytes
+from exhume.codecs.kernels.types import Bytes, Int16s, Int32Rows, Int32s, Int64s, Number, Rows
+from exhume.replay.survivors.keys import COLUMNS, GROUP, PARTITION, TOPIC
 from exhume.replay.survivors.tables import (
     COMMIT_COLUMNS,
     COMMIT_TIMESTAMP,
@@ -25,7 +25,6 @@ from exhume.replay.survivors.tables import (
 FIRST_KEY, RUN_SIZE, BY_TOPIC, FIRST_PARTITION = range(4)
 RUN_COLUMNS = 4
 
-Int16s = npt.NDArray[np.int16]
 
 #: Of a column METADATA: the bits that are the size.
 SIZE_MASK = (1 << SIZE_BITS) - 1
@@ -37,7 +36,7 @@ _IN_LINE = 4
 
 
 @kernel
-def span_offsets(count: Number, rows: Int32s, commits: Int64s, lowest: Int64s, highest: Int64s) -> None:
+def span_offsets(count: Number, rows: Int32Rows, commits: Rows, lowest: Int64s, highest: Int64s) -> None:
     """The lowest and the highest record offset of each group's commits, by the first `count` keys; `lowest` begins with the largest number,
     `highest` with -1.
     """
@@ -51,7 +50,7 @@ def span_offsets(count: Number, rows: Int32s, commits: Int64s, lowest: Int64s, h
 
 @kernel
 def find_runs(
-    count: Number, rows: Int32s, commits: Int64s, group_ranks: Int64s, topic_ranks: Int64s, longest: Number, runs: Int64s
+    count: Number, rows: Int32Rows, commits: Rows, group_ranks: Int64s, topic_ranks: Int64s, longest: Number, runs: Rows
 ) -> tuple[Number, Number]:
     """Of those of the first `count` keys that have a committed offset: runs of at most `longest` that follow one another as their
     partitions do, for the same group and topic; keys mostly come so. A run is a column of `runs`.
@@ -80,7 +79,7 @@ def find_runs(
 
 
 @kernel
-def do_rise(runs: Int64s, rows: Int32s) -> Number:
+def do_rise(runs: Rows, rows: Int32Rows) -> Number:
     """True where the partitions of each group and topic rise from run to run, too."""
     for run in range(1, runs.shape[1]):
         last_key = runs[FIRST_KEY, run - 1] + runs[RUN_SIZE, run - 1] - 1
@@ -90,7 +89,7 @@ def do_rise(runs: Int64s, rows: Int32s) -> Number:
 
 
 @kernel
-def lay_out(runs: Int64s, keys: Int64s) -> None:
+def lay_out(runs: Rows, keys: Int64s) -> None:
     """The keys of these runs."""
     place = np.int64(0)
     for run in range(runs.shape[1]):
@@ -101,9 +100,9 @@ def lay_out(runs: Int64s, keys: Int64s) -> None:
 
 @kernel
 def gather_commits(
-    runs: Int64s,
-    rows: Int32s,
-    commits: Int64s,
+    runs: Rows,
+    rows: Int32Rows,
+    commits: Rows,
     partitions: Int32s,
     committed_offsets: Int64s,
     record_offsets: Int64s,
@@ -133,7 +132,7 @@ def gather_commits(
 
 
 @inlined
-def _fetch_run(runs: Int64s, run: Number, rows: Int32s, commits: Int64s) -> None:
+def _fetch_run(runs: Rows, run: Number, rows: Int32Rows, commits: Rows) -> None:
     if run < runs.shape[1]:
         first, behind = runs[FIRST_KEY, run], runs[FIRST_KEY, run] + runs[RUN_SIZE, run]
         for key in range(first, behind):
@@ -143,7 +142,7 @@ def _fetch_run(runs: Int64s, run: Number, rows: Int32s, commits: Int64s) -> None
 
 
 @kernel
-def gather_column(keys: Int64s, commits: Int64s, column: Number, values: Int64s) -> None:
+def gather_column(keys: Int64s, commits: Rows, column: Number, values: Int64s) -> None:
     """One column of the commits of these keys."""
     for place in range(len(keys)):
         values[place] = commits[keys[place], column]

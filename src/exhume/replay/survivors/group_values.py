@@ -8,17 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from exhume.codecs.kernels import inlined, kernel
-from exhume.codecs.kernels.primitives import (
-    NO_POSITION,
-    Bytes,
-    Int64s,
-    Number,
-    hash_of,
-    int16,
-    int32,
-    is_same,
-    unsigned_varint,
-)
+from exhume.codecs.kernels.primitives import NO_POSITION, hash_of, int16, int32, is_same, unsigned_varint
+from exhume.codecs.kernels.types import Bytes, Number, Rows
 from exhume.codecs.kernels.values import BAD, NEWEST_VERSION, NULL, length, text
 from exhume.codecs.layouts.classic_group import GROUP_FLEXIBLE_SINCE
 
@@ -77,7 +68,7 @@ def _is_exact_payload(buffer: Bytes, position: Number, end: Number, is_assignmen
 
 
 @inlined
-def _is_new(buffer: Bytes, start: Number, size: Number, scratch: Int64s, mask: Number, stamp: Number, kind: Number) -> Number:
+def _is_new(buffer: Bytes, start: Number, size: Number, scratch: Rows, mask: Number, stamp: Number, kind: Number) -> Number:
     """False where this name was there before, among those of this kind in the record of this stamp.
 
     A row of `scratch` is stamp, kind, start and size; rows of other stamps are free. `mask` is one less than how many of them are used.
@@ -102,7 +93,7 @@ def is_plain_group(
     accepted: Number,
     most_members: Number,
     takes_null_protocol: bool,
-    scratch: Int64s,
+    scratch: Rows,
     stamp: Number,
 ) -> Number:
     """True for a group metadata value that can be read whole, has no member or instance twice, and names no release minds.

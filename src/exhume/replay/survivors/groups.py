@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from exhume.codecs.kernels import inlined, scan
-from exhume.codecs.kernels.primitives import NOT_EXACT, Bytes, Int64s, Number, hash_of, int16, kind_of_text
+from exhume.codecs.kernels.primitives import NOT_EXACT, hash_of, int16, kind_of_text
+from exhume.codecs.kernels.types import Bytes, Int64s, Number, Rows
 from exhume.codecs.record_types import GROUP_METADATA
 from exhume.replay.survivors import tables as columns
 from exhume.replay.survivors.group_values import is_plain_group
@@ -17,7 +18,7 @@ from exhume.replay.survivors.tables import Tables
 @inlined
 def fold_other(
     record_type: Number,
-    rows: Int64s,
+    rows: Rows,
     number: Number,
     start: Number,
     place: Number,
@@ -65,7 +66,7 @@ def fold_other(
 
 @inlined
 def fold_group(
-    rows: Int64s,
+    rows: Rows,
     number: Number,
     start: Number,
     place: Number,
@@ -77,8 +78,8 @@ def fold_group(
     group: Number,
     rules: Int64s,
     counts: Int64s,
-    groups: Int64s,
-    scratch: Int64s,
+    groups: Rows,
+    scratch: Rows,
 ) -> Number:
     """The record of a classic group, or its tombstone; False for one that the loader is to be given."""
     if groups[group, columns.IS_PASSED_ON]:

@@ -12,7 +12,8 @@ from __future__ import annotations
 import numpy as np
 
 from exhume.codecs.kernels import kernel
-from exhume.codecs.kernels.primitives import Int64s, Number, hash_of
+from exhume.codecs.kernels.primitives import hash_of
+from exhume.codecs.kernels.types import Int64s, Number, Rows
 from exhume.replay.survivors import tables as columns
 from exhume.replay.survivors.keys import GROUP, PARTITION, TOPIC, fetch_slot, hash_of_key
 from exhume.replay.survivors.names import SIZE, START, Names, add_name, enter_producer, find_name, find_producer
@@ -224,7 +225,7 @@ def _join_transaction(front: Tables, behind: Tables, number: Number) -> None:
 
 
 @kernel
-def _join_group(front: Tables, group: Number, others: Int64s, other: Number) -> None:
+def _join_group(front: Tables, group: Number, others: Rows, other: Number) -> None:
     """What the group is behind both; what was kept in front is passed on where the loader says what it is behind, and the reverse."""
     groups = front.groups
     kind, first_commit = others[other, columns.KIND], others[other, columns.FIRST_COMMIT]

@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from exhume.codecs.kernels import inlined
 from exhume.codecs.kernels.instructions import fetch
-from exhume.codecs.kernels.primitives import BACK, HALF, MIX, TURN, Number, Words
+from exhume.codecs.kernels.primitives import BACK, HALF, MIX, TURN
+from exhume.codecs.kernels.types import Int32Rows, Number, Words
 from exhume.replay.survivors.names import FREE, LOWER, ONE, UPPER
 
 #: A row of a key: what it names, and the key whose commit came behind its own the last time, -1 for none. The next one is mostly that
@@ -21,7 +21,6 @@ from exhume.replay.survivors.names import FREE, LOWER, ONE, UPPER
 GROUP, TOPIC, PARTITION, NEXT = range(4)
 NAMED_COLUMNS, COLUMNS = 3, 4
 
-Int32s = npt.NDArray[np.int32]
 
 _LINE_BITS = 3
 #: Partitions of a line.
@@ -33,7 +32,7 @@ class Keys(NamedTuple):
     """Keys that have a number, the place of their row. `slots` finds it."""
 
     slots: Words
-    rows: Int32s
+    rows: Int32Rows
 
 
 @inlined
@@ -48,7 +47,7 @@ def hash_of_key(group: Number, topic: Number, partition: Number, seed: Number) -
 
 
 @inlined
-def is_key(rows: Int32s, number: Number, group: Number, topic: Number, partition: Number) -> Number:
+def is_key(rows: Int32Rows, number: Number, group: Number, topic: Number, partition: Number) -> Number:
     """True where the key of this number is this one."""
     return rows[number, GROUP] == group and rows[number, TOPIC] == topic and rows[number, PARTITION] == partition
 
@@ -56,7 +55,7 @@ def is_key(rows: Int32s, number: Number, group: Number, topic: Number, partition
 @inlined
 def find_key(keys: Keys, group: Number, topic: Number, partition: Number, key_hash: np.uint64) -> tuple[Number, np.uint64]:
     """The number of this key, and its slot; -1 where it is new, and the slot that is free for it."""
-    slots, rows = keys
+    slots, rows = keys.slots, keys.rows
     mask = np.uint64(len(slots) - 1)
     tag = key_hash & UPPER
     at = key_hash >> HALF & mask
@@ -79,7 +78,7 @@ def fetch_slot(keys: Keys, key_hash: np.uint64) -> None:
 @inlined
 def add_key(keys: Keys, number: Number, slot: np.uint64, group: Number, topic: Number, partition: Number, key_hash: np.uint64) -> None:
     """Keep a new key as this number, in the slot that `find_key` gave for it. There must be room."""
-    slots, rows = keys
+    slots, rows = keys.slots, keys.rows
     rows[number, GROUP] = group
     rows[number, TOPIC] = topic
     rows[number, PARTITION] = partition

@@ -11,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from exhume.codecs.kernels import inlined, kernel
-from exhume.codecs.kernels.primitives import HALF, MIX, Bytes, Int64s, Number, Words, is_same
+from exhume.codecs.kernels.primitives import HALF, MIX, is_same
+from exhume.codecs.kernels.types import Bytes, Int64s, Number, Rows, Words
 
 START, SIZE = 0, 1
 NAME_COLUMNS = 2
@@ -26,7 +27,7 @@ class Names(NamedTuple):
     """Byte strings that are kept once. `slots` finds the row of `places` whose START and SIZE say where a name lies in `content`."""
 
     slots: Words
-    places: Int64s
+    places: Rows
     content: Bytes
 
 
@@ -39,7 +40,7 @@ def texts_of(names: Names, count: int) -> list[str]:
 @inlined
 def find_name(names: Names, buffer: Bytes, start: Number, size: Number, name_hash: np.uint64) -> Number:
     """The number of the name `buffer[start:start + size]`; -1 where it is new."""
-    index, places, content = names
+    index, places, content = names.slots, names.places, names.content
     mask = np.uint64(len(index) - 1)
     tag = name_hash & UPPER
     at = name_hash >> HALF & mask
@@ -56,7 +57,7 @@ def find_name(names: Names, buffer: Bytes, start: Number, size: Number, name_has
 @kernel
 def add_name(names: Names, number: Number, content_start: Number, buffer: Bytes, start: Number, size: Number, name_hash: np.uint64) -> None:
     """Keep a new name as this number, its bytes from `content_start` on. There must be room."""
-    index, places, content = names
+    index, places, content = names.slots, names.places, names.content
     for offset in range(size):
         content[content_start + offset] = buffer[start + offset]
     places[number, START] = content_start
@@ -76,9 +77,9 @@ def _enter(index: Words, entry: np.uint64) -> None:
 @kernel
 def move_entries(old: Words, new: Words) -> None:
     """Enter everything of one index into another."""
-    for entry in old:
-        if entry != FREE:
-            _enter(new, entry)
+    for place in range(len(old)):
+        if old[place] != FREE:
+            _enter(new, old[place])
 
 
 @inlined
@@ -90,7 +91,7 @@ def _mixed(producer_id: Number, seed: Number) -> np.uint64:
 
 
 @inlined
-def find_producer(producers: Int64s, index: Int64s, producer_id: Number, seed: Number) -> Number:
+def find_producer(producers: Rows, index: Int64s, producer_id: Number, seed: Number) -> Number:
     """The row of this producer, whose first column is its id; -1 where it is new."""
     mask = np.uint64(len(index) - 1)
     at = _mixed(producer_id, seed) & mask
@@ -102,14 +103,14 @@ def find_producer(producers: Int64s, index: Int64s, producer_id: Number, seed: N
 
 
 @kernel
-def index_producers(producers: Int64s, count: Number, index: Int64s, seed: Number) -> None:
+def index_producers(producers: Rows, count: Number, index: Int64s, seed: Number) -> None:
     """Enter the first `count` producers into an empty index."""
     for number in range(count):
         enter_producer(producers, number, index, seed)
 
 
 @kernel
-def enter_producer(producers: Int64s, number: Number, index: Int64s, seed: Number) -> None:
+def enter_producer(producers: Rows, number: Number, index: Int64s, seed: Number) -> None:
     """Enter the producer of this row."""
     mask = np.uint64(len(index) - 1)
     at = _mixed(producers[number, 0], seed) & mask

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from exhume.codecs.kernels import inlined, kernel
-from exhume.codecs.kernels.primitives import NOT_EXACT, Bytes, Int64s, Number, hash_of, kind_of_text
+from exhume.codecs.kernels.primitives import NOT_EXACT, hash_of, kind_of_text
+from exhume.codecs.kernels.types import Bytes, Int64s, Number, Rows
 from exhume.replay.survivors import tables as columns
 from exhume.replay.survivors.keys import IN_LINE, Keys, add_key, fetch_slot, find_key, hash_of_key
 from exhume.replay.survivors.names import add_name, find_name
@@ -15,7 +16,7 @@ from exhume.replay.survivors.tables import Tables
 
 
 @inlined
-def key_of(group: Number, topic: Number, partition: Number, seed: Number, keys: Keys, counts: Int64s, commits: Int64s) -> Number:
+def key_of(group: Number, topic: Number, partition: Number, seed: Number, keys: Keys, counts: Int64s, commits: Rows) -> Number:
     """The number of this key, known or new."""
     key_hash = hash_of_key(group, topic, partition, seed)
     key, slot = find_key(keys, group, topic, partition, key_hash)

@@ -21,7 +21,7 @@ from exhume.codecs.columns.runs import readable
 from exhume.codecs.compression import decompress
 from exhume.codecs.kernels import scan
 from exhume.codecs.kernels.messages import as_records
-from exhume.codecs.kernels.primitives import Bytes, Int64s
+from exhume.codecs.kernels.types import Bytes, Int64s
 from exhume.codecs.layout import Fields
 from exhume.codecs.layouts.offsets import COMMIT_FLEXIBLE_SINCE
 from exhume.codecs.lenient_records import read_records_leniently

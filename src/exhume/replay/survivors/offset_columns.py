@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from exhume.arrow_rows import OfLog, of_log
-from exhume.codecs.kernels.primitives import Bytes, Int64s
+from exhume.codecs.kernels.types import Bytes, Int16s, Int32s, Int64s
 from exhume.codecs.wire import format_uuid
 from exhume.replay.commits import CommitRules
 from exhume.replay.partition_state import Commit, OffsetKey
@@ -23,7 +23,6 @@ from exhume.replay.survivors.gathering import (
     RUN_COLUMNS,
     RUN_SIZE,
     SIZE_MASK,
-    Int16s,
     do_rise,
     find_runs,
     gather_column,
@@ -32,7 +31,6 @@ from exhume.replay.survivors.gathering import (
     lay_out,
     repeat_sizes,
 )
-from exhume.replay.survivors.keys import Int32s
 from exhume.replay.survivors.names import texts_of
 from exhume.replay.survivors.settled import Settled
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from exhume.codecs.kernels import kernel, scan
-from exhume.codecs.kernels.primitives import Int64s, Number
+from exhume.codecs.kernels.types import Number, Rows
 from exhume.replay.survivors import tables as columns
 from exhume.replay.survivors.tables import Tables
 
 
 @kernel
-def pass_record(rows: Int64s, number: Number, place: Number, record_offset: Number, segment: Number, tables: Tables) -> None:
+def pass_record(rows: Rows, number: Number, place: Number, record_offset: Number, segment: Number, tables: Tables) -> None:
     """Give the loader the record that lies here."""
     _pass_row(segment, rows[number, scan.POSITION], place, record_offset, tables)
 

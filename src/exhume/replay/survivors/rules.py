@@ -8,7 +8,7 @@ import numpy as np
 
 from exhume.codecs.compression import CODECS
 from exhume.codecs.kernels import scan
-from exhume.codecs.kernels.primitives import Int64s
+from exhume.codecs.kernels.types import Int64s
 from exhume.codecs.record_types import GROUP_METADATA, LEGACY_OFFSET_COMMIT, OFFSET_COMMIT
 from exhume.int64 import LARGEST_INT64
 from exhume.replay.profiles import BrokerProfile, JavaProfile, ScalaProfile

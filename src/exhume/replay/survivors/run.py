@@ -10,7 +10,7 @@ from itertools import islice
 from threading import Event
 from typing import TYPE_CHECKING
 
-from exhume.codecs.kernels.primitives import Int64s
+from exhume.codecs.kernels.types import Int64s
 from exhume.replay.broker_log import StrictLog
 from exhume.replay.moment import LogPrefix, Moment, truncate_log
 from exhume.replay.profiles import BrokerProfile, JavaProfile, ScalaProfile

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from exhume.codecs.batches import Batch, read_batch_header
-from exhume.codecs.kernels.primitives import Int64s
+from exhume.codecs.kernels.types import Int64s
 from exhume.codecs.record_types import GROUP_METADATA, OFFSET_COMMIT, RECORD_TYPES
 from exhume.codecs.records import Record, read_record_at, record_section
 from exhume.codecs.wire import Buffer, format_uuid

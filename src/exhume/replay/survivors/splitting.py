@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from exhume.codecs.kernels import inlined, scan
-from exhume.codecs.kernels.primitives import NO_POSITION, Bytes, Int64s, Number
+from exhume.codecs.kernels.primitives import NO_POSITION
 from exhume.codecs.kernels.records import LEAST_BYTES, UNLIKE_ANY, read_like
+from exhume.codecs.kernels.types import Bytes, Number, Rows
 from exhume.replay.survivors import tables as columns
 from exhume.replay.survivors.rules import BAD_RECORD, DONE, OFFSETS_GO_BACK
 
 
 @inlined
-def split(rows: Int64s, number: Number, data: Bytes, position: Number, end: Number, records: Int64s) -> Number:
+def split(rows: Rows, number: Number, data: Bytes, position: Number, end: Number, records: Rows) -> Number:
     """Fill `records`: where key and value of each record lie."""
     base_offset, last_offset = rows[number, scan.BASE_OFFSET], rows[number, scan.LAST_OFFSET]
     next_offset, start = base_offset, position

@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from exhume.codecs.kernels import kernel, scan
-from exhume.codecs.kernels.primitives import Bytes, Int64s, Number, Words
 from exhume.codecs.kernels.records import LEAST_BYTES
+from exhume.codecs.kernels.types import Bytes, Int32s, Int64s, Number, Rows, Words
 from exhume.replay.survivors import keys
-from exhume.replay.survivors.keys import Int32s, Keys
+from exhume.replay.survivors.keys import Keys
 from exhume.replay.survivors.names import NAME_COLUMNS, Names, index_producers, move_entries
 
 # A commit: a row of `commits`, and the first columns of one of `staged`.
@@ -121,24 +121,24 @@ class Tables(NamedTuple):
     keys: Keys
     group_names: Names
     topic_names: Names
-    commits: Int64s
-    key_topic_ids: Int64s
-    void_below: Int64s
-    groups: Int64s
+    commits: Rows
+    key_topic_ids: Rows
+    void_below: Rows
+    groups: Rows
     metadata: Bytes
-    producers: Int64s
+    producers: Rows
     producer_index: Int64s
-    staged: Int64s
-    staged_topic_ids: Int64s
-    passed: Int64s
-    topic_ids: Int64s
-    topic_topic_ids: Int64s
-    noted: Int64s
-    records: Int64s
-    scratch: Int64s
-    group_numbers: Int64s
-    topic_numbers: Int64s
-    key_numbers: Int64s
+    staged: Rows
+    staged_topic_ids: Rows
+    passed: Rows
+    topic_ids: Rows
+    topic_topic_ids: Rows
+    noted: Rows
+    records: Rows
+    scratch: Rows
+    group_numbers: Rows
+    topic_numbers: Rows
+    key_numbers: Rows
 
 
 def new_tables(seed: int) -> Tables:
@@ -297,7 +297,7 @@ def drop_old_metadata(tables: Tables) -> Tables:
 
 
 @kernel
-def move_metadata(commits: Int64s, old: Bytes, used: int, new: Bytes) -> Number:
+def move_metadata(commits: Rows, old: Bytes, used: int, new: Bytes) -> Number:
     """Copy the texts of what is committed behind the first `used` bytes of `new`; gives the bytes in use then."""
     for row in range(len(commits)):
         packed = commits[row, METADATA]

@@ -6,8 +6,9 @@ import numpy as np
 
 from exhume.codecs.batch_format import NO_PRODUCER_ID
 from exhume.codecs.kernels import inlined, kernel, scan
-from exhume.codecs.kernels.primitives import Bytes, Int64s, Number, int16
+from exhume.codecs.kernels.primitives import int16
 from exhume.codecs.kernels.records import read_fields
+from exhume.codecs.kernels.types import Bytes, Int64s, Number, Rows
 from exhume.replay.survivors import tables as columns
 from exhume.replay.survivors.names import enter_producer, find_producer
 from exhume.replay.survivors.passing import pass_record
@@ -18,7 +19,7 @@ _COMMIT_MARKER = 1
 
 
 @inlined
-def producer_of(rows: Int64s, number: Number, rules: Int64s, tables: Tables) -> Number:
+def producer_of(rows: Rows, number: Number, rules: Int64s, tables: Tables) -> Number:
     """The row of the producer of this batch, known or new."""
     producer_id = rows[number, scan.PRODUCER_ID]
     row = find_producer(tables.producers, tables.producer_index, producer_id, rules[SEED])
@@ -68,7 +69,7 @@ def let_go(place: Number, tables: Tables) -> Number:
 
 @inlined
 def stage(
-    rows: Int64s, number: Number, key: Number, record_offset: Number, timestamp: Number, rules: Int64s, tables: Tables
+    rows: Rows, number: Number, key: Number, record_offset: Number, timestamp: Number, rules: Int64s, tables: Tables
 ) -> tuple[Number, Number]:
     """A row of `staged` for a commit of this batch's transaction, and the row of its producer in front."""
     producers, staged = tables.producers, tables.staged
@@ -92,7 +93,7 @@ def stage(
 
 @kernel
 def fold_marker(
-    rows: Int64s, number: Number, data: Bytes, position: Number, end: Number, segment: Number, rules: Int64s, tables: Tables
+    rows: Rows, number: Number, data: Bytes, position: Number, end: Number, segment: Number, rules: Int64s, tables: Tables
 ) -> Number:
     """The end of a transaction."""
     outcome, record_offset = read_marker(rows, number, data, position, end)
@@ -119,7 +120,7 @@ def fold_marker(
 
 
 @kernel
-def read_marker(rows: Int64s, number: Number, data: Bytes, position: Number, end: Number) -> tuple[Number, Number]:
+def read_marker(rows: Rows, number: Number, data: Bytes, position: Number, end: Number) -> tuple[Number, Number]:
     """Outcome, `ODD` for what is no plain marker, and record offset of the one record, whose key is version and outcome."""
     odd = (np.int64(ODD), np.int64(-1))
     if rows[number, scan.RECORD_COUNT] != 1 or rows[number, scan.PRODUCER_ID] == NO_PRODUCER_ID:

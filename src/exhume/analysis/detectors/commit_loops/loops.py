@@ -1,7 +1,7 @@
 """Apply commits to their keys and groups, one by one, in the order in which they took effect.
 
-Each function calls no other one and takes only numpy arrays and numbers, so that `compiled` can make kernels of them. A table of keys or
-groups has a row for each, so that the numbers of one are next to each other in memory. A table of commits has a column for each commit.
+A table of keys or groups has a row for each, so that the numbers of one are next to each other in memory. A table of commits has a column
+for each commit.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from exhume.analysis.detectors.commit_loops.columns import (
     SilenceColumn,
 )
 from exhume.analysis.number_columns import NONE, Int64s
+from exhume.codecs.kernels import kernel
+from exhume.codecs.kernels.types import Rows
 from exhume.durations import MINUTE_MS
 
 #: A value is compared with this many last ones first. For most values that is enough.
@@ -32,6 +34,7 @@ EMPTY = 1
 _FAR = (1 << 62) - 1
 
 
+@kernel
 def look_up(codes: Int64s, known: Int64s, slots: Int64s, numbers: Int64s) -> None:
     """Write the position of each code in `known` into `numbers`; -1 if it is not in `known`. No code is negative.
 
@@ -55,6 +58,7 @@ def look_up(codes: Int64s, known: Int64s, slots: Int64s, numbers: Int64s) -> Non
         numbers[at] = number
 
 
+@kernel
 def enter(known: Int64s, first: int, slots: Int64s) -> None:
     """Enter the positions of the codes from `first` on into the hash table `slots`, which is larger than `known`. Codes are distinct."""
     for number in range(first, len(known)):
@@ -64,18 +68,19 @@ def enter(known: Int64s, first: int, slots: Int64s) -> None:
         slots[slot] = number
 
 
+@kernel
 def update_keys(
-    rows: Int64s,
+    rows: Rows,
     late: bool,
     floors: tuple[int, int, int, int],
-    keys: Int64s,
-    last: Int64s,
+    keys: Rows,
+    last: Rows,
     rises: Int64s,
     intervals: Int64s,
-    counts: Int64s,
+    counts: Rows,
     most: int,
-    noted: Int64s,
-    before: Int64s,
+    noted: Rows,
+    before: Rows,
 ) -> int:
     """Apply these commits to `keys`, and set `last` to the last commit of each key.
 
@@ -207,7 +212,8 @@ def update_keys(
     return count
 
 
-def update_groups(rows: Int64s, least_ms: int, groups: Int64s, intervals: Int64s, silent: Int64s) -> int:
+@kernel
+def update_groups(rows: Rows, least_ms: int, groups: Rows, intervals: Int64s, silent: Rows) -> int:
     """Apply these commits to `groups`, in log order.
 
     Writes the interval of each row since the last commit of its group with another time into `intervals`; -1 for none. Notes the rows with
@@ -235,13 +241,14 @@ def update_groups(rows: Int64s, least_ms: int, groups: Int64s, intervals: Int64s
     return count
 
 
+@kernel
 def judge(
     series: Int64s,
     values: Int64s,
     floor: int,
     ratio: float,
     ring_of: Int64s,
-    rings: Int64s,
+    rings: Rows,
     given: Int64s,
     next_ring: int,
     ordered: Int64s,
@@ -265,7 +272,8 @@ def judge(
             next_ring += 1
         known = min(given[ring], USUAL)
         if value > floor and known > 1:
-            for looked_at in (min(known, _FEW), known):
+            for turn in range(2):
+                looked_at = min(known, _FEW) if turn == 0 else known
                 for back in range(looked_at):
                     number, at = rings[ring, (given[ring] - 1 - back) % USUAL], back
                     while at > 0 and ordered[at - 1] > number:
@@ -282,7 +290,8 @@ def judge(
     return next_ring
 
 
-def keep(noted: Int64s, usual_rises: Floats, counts: Int64s, most: int) -> None:
+@kernel
+def keep(noted: Rows, usual_rises: Floats, counts: Rows, most: int) -> None:
     """Count the reasons of these rows by key, and keep the first `most` of each. A row with a usual rise is a jump too."""
     for number in range(len(noted)):
         why, kept = noted[number, NotedColumn.WHY], 0

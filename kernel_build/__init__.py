@@ -1,0 +1,6 @@
+"""Compile the kernels of exhume ahead of time: their Python sources become one Cython module, and that one extension module.
+
+sources     the kernels in `src/exhume`, their types and the constants that they use
+translate   one function: Python with arrays becomes Cython with pointers
+unit        all functions, the wrappers that Python calls, and the file that holds them
+"""

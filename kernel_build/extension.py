@@ -1,0 +1,66 @@
+"""The extension module of the kernels, for setuptools: write the Cython module, translate it to C, and compile it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+from setuptools import Extension
+from setuptools.command.build_ext import build_ext
+
+HERE = Path(__file__).resolve().parent
+#: One build serves Python 3.11 and all later releases (Py_LIMITED_API).
+_STABLE_ABI = "0x030B0000"
+_OPTIONS = ["-O3", "-fno-strict-aliasing", "-fwrapv", "-Wno-unused-function", "-Wno-unreachable-code"]
+
+
+def extensions() -> list[Extension]:
+    """Return the module of the kernels; with EXHUME_CHECKED=1 in the environment, also the one that checks each index."""
+    found = [_extension("exhume._kernels")]
+    if os.environ.get("EXHUME_CHECKED"):
+        found.append(_extension("exhume._kernels_checked", ("EXHUME_CHECKED", "1")))
+    return found
+
+
+def _extension(name: str, *macros: tuple[str, str]) -> Extension:
+    return Extension(
+        name,
+        [],
+        define_macros=[("Py_LIMITED_API", _STABLE_ABI), *macros],
+        extra_compile_args=_OPTIONS,
+        depends=[str(path) for path in HERE.glob("*.h")],
+        py_limited_api=True,
+    )
+
+
+class BuildKernels(build_ext):  # type: ignore[misc]
+    """Builds the module of the kernels from their Python sources."""
+
+    def build_extension(self, ext: Extension) -> None:
+        """Write the C source of the module, then compile it."""
+        from Cython.Compiler import Main
+
+        from kernel_build import unit
+
+        name = ext.name.rpartition(".")[2]
+        directory = Path(self.build_temp).resolve() / name
+        module = unit.write(directory, name)
+        result = Main.compile_single(str(module), Main.CompilationOptions(language_level=3), None)  # type: ignore[attr-defined,no-untyped-call]
+        if result.num_errors:
+            raise SystemExit(f"Cython cannot translate {module}")
+        ext.sources = [str(module.with_suffix(".c"))]
+        ext.include_dirs = [str(directory), str(HERE)]
+        super().build_extension(ext)
+
+
+def has_compiler() -> bool:
+    """Return True if there is a C compiler."""
+    return shutil.which((os.environ.get("CC") or "cc").split()[0]) is not None
+
+
+def use_zig() -> None:
+    """Compile with the C compiler of the package `ziglang`, on a machine that has no other."""
+    os.environ["CC"] = f"{sys.executable} -m ziglang cc"
+    os.environ["LDSHARED"] = f"{sys.executable} -m ziglang cc -shared"

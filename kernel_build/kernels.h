@@ -1,0 +1,129 @@
+/* Arrays of kernels, conversions of numbers, and the instructions that Python and Cython have no expression for. */
+#ifndef EXHUME_KERNELS_H
+#define EXHUME_KERNELS_H
+
+#include <Python.h>
+#include <stdint.h>
+#include <string.h>
+
+/* An array is its memory and its size; an array of rows also has a number of columns, and the distance from one row to the next. */
+#define ARRAY(name, element) typedef struct { element* data; long long size; } name;
+#define ARRAY_OF_ROWS(name, element, row)                                                       \
+  typedef struct { element* data; long long size; long long columns; long long stride; } name;  \
+  static inline row name##_row(name rows, long long number) {                                   \
+    row found = {rows.data + number * rows.stride, rows.columns};                              \
+    return found;                                                                               \
+  }
+ARRAY(Bytes, unsigned char)
+ARRAY(Floats, double)
+ARRAY(Int16s, short)
+ARRAY(Int32s, int)
+ARRAY(Int64s, long long)
+ARRAY(Words, unsigned long long)
+ARRAY(UInt32s, unsigned int)
+ARRAY_OF_ROWS(Rows, long long, Int64s)
+ARRAY_OF_ROWS(Int32Rows, int, Int32s)
+ARRAY_OF_ROWS(UInt32Rows, unsigned int, UInt32s)
+
+#define U64(value) ((unsigned long long)(value))
+#define I64(value) ((long long)(value))
+#define U32(value) ((unsigned int)(value))
+#define I32(value) ((long long)(int)(value))
+#define U16(value) ((long long)(unsigned short)(value))
+#define I16(value) ((long long)(short)(value))
+#define U8(value) ((unsigned char)(value))
+#define MIN(left, right) ((left) < (right) ? (left) : (right))
+#define MAX(left, right) ((left) > (right) ? (left) : (right))
+#define ABS(value) ((value) < 0 ? -(value) : (value))
+#define F64(value) ((double)(value))
+#define IS_NAN(value) ((value) != (value))
+#define NO_NUMBER __builtin_nan("")
+#define BYTE_OF(text, index) ((unsigned char)(text)[index])
+#define PREFETCH(data, index) __builtin_prefetch((data) + (index))
+
+static inline long long FLOOR_DIVIDE(long long left, long long right) { return left / right - (left % right != 0 && (left < 0) != (right < 0)); }
+static inline long long FLOOR_MODULO(long long left, long long right) { return left - FLOOR_DIVIDE(left, right) * right; }
+
+/* Where indexes are checked, one that leaves its array is noted, and the first element is taken in its place. */
+#ifdef EXHUME_CHECKED
+#define IS_CHECKED 1
+static _Thread_local int index_is_out;
+static inline long long checked_index(long long index, long long size) {
+  if (index >= 0 && index < size) return index;
+  index_is_out = 1;
+  return 0;
+}
+#define AT(index, size) checked_index(index, size)
+static inline int INDEX_IS_OUT(void) {
+  int found = index_is_out;
+  index_is_out = 0;
+  return found;
+}
+#else
+#define IS_CHECKED 0
+#define AT(index, size) (index)
+#define INDEX_IS_OUT() 0
+#endif
+
+/* The arrays that one call has opened. */
+#define MOST_VIEWS 96
+typedef struct { int count; Py_buffer views[MOST_VIEWS]; } Views;
+
+static long long no_elements[8];
+
+/* Opens an array; `columns` and `stride` are NULL for one dimension. */
+static int open_array(PyObject* array, int item_size, void** data, long long* size, long long* columns, long long* stride, Views* views) {
+  int rows = columns != NULL;
+  if (views->count == MOST_VIEWS) {
+    PyErr_SetString(PyExc_TypeError, "too many arrays");
+    return -1;
+  }
+  Py_buffer* view = &views->views[views->count];
+  if (PyObject_GetBuffer(array, view, PyBUF_STRIDES) < 0) return -1;
+  views->count++;
+  if (view->itemsize != item_size || view->ndim != 1 + rows) {
+    PyErr_Format(PyExc_TypeError, "an array with %d dimensions of %d bytes each was expected, not %d of %d", 1 + rows, item_size, view->ndim,
+                 (int)view->itemsize);
+    return -1;
+  }
+  if (view->shape[rows] > 1 && view->strides[rows] != item_size) {
+    PyErr_SetString(PyExc_TypeError, "the elements of an array, or of each of its rows, must follow one another");
+    return -1;
+  }
+  *data = view->len ? view->buf : no_elements;
+  *size = view->shape[0];
+  if (rows) {
+    *columns = view->shape[1];
+    *stride = view->strides[0] / item_size;
+  }
+  return 0;
+}
+
+static void close_arrays(Views* views) {
+  while (views->count) PyBuffer_Release(&views->views[--views->count]);
+}
+
+/* Instructions. A read that goes beyond an element stays within the array: the caller has made sure of it. */
+
+static inline void native_touch(Bytes content, long long place) { (void)*(volatile unsigned char*)(content.data + AT(place, content.size)); }
+
+#define RUN_BYTES 32
+
+static inline long long native_are_equal(Bytes left, long long left_at, Bytes right, long long right_at) {
+  unsigned long long a[4], b[4];
+  left_at = AT(left_at, left.size - RUN_BYTES + 1), right_at = AT(right_at, right.size - RUN_BYTES + 1);
+  memcpy(a, left.data + left_at, RUN_BYTES);
+  memcpy(b, right.data + right_at, RUN_BYTES);
+  return ((a[0] ^ b[0]) | (a[1] ^ b[1]) | (a[2] ^ b[2]) | (a[3] ^ b[3])) == 0;
+}
+
+static inline long long native_is_ascii(Bytes buffer, long long at) {
+  unsigned long long a[4];
+  at = AT(at, buffer.size - RUN_BYTES + 1);
+  memcpy(a, buffer.data + at, RUN_BYTES);
+  return ((a[0] | a[1] | a[2] | a[3]) & 0x8080808080808080ULL) == 0;
+}
+
+#include "crc32c.h"
+
+#endif

@@ -1,0 +1,26 @@
+"""The types of values in kernels: numbers, arrays with one dimension, and arrays with rows."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import numpy as np
+import numpy.typing as npt
+
+#: A number: an int64 in machine code.
+Number = Any
+
+Bytes = npt.NDArray[np.uint8]
+Floats = npt.NDArray[np.float64]
+Int16s = npt.NDArray[np.int16]
+Int32s = npt.NDArray[np.int32]
+Int64s = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
+
+# Arrays with two dimensions. `array[row]` is the row itself, which a kernel may change.
+Rows = Annotated[npt.NDArray[np.int64], "rows"]
+Int32Rows = Annotated[npt.NDArray[np.int32], "rows"]
+UInt32Rows = Annotated[npt.NDArray[np.uint32], "rows"]
+
+#: The names of the arrays above.
+ARRAYS = ("Bytes", "Floats", "Int16s", "Int32s", "Int64s", "Words", "Rows", "Int32Rows", "UInt32Rows")
