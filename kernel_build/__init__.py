@@ -1,4 +1,4 @@
-"""Compile the kernels of exhume ahead of time: their Python sources become one Cython module, and that one extension module.
+"""Compile the kernels of exhume ahead of time: their Python sources become one Cython module, which becomes one extension module.
 
 sources     the kernels in `src/exhume`, their types and the constants that they use
 translate   one function: Python with arrays becomes Cython with pointers

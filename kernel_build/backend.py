@@ -25,13 +25,13 @@ def get_requires_for_build_editable(config_settings: Any = None) -> list[str]:
 
 
 def build_wheel(wheel_directory: str, config_settings: Any = None, metadata_directory: str | None = None) -> str:
-    """Build a wheel, with the compiler that there is."""
+    """Build a wheel, with the C compiler of this machine or that of PyPI."""
     _choose_compiler()
     return str(build_meta.build_wheel(wheel_directory, config_settings, metadata_directory))
 
 
 def build_editable(wheel_directory: str, config_settings: Any = None, metadata_directory: str | None = None) -> str:
-    """Build the kernels beside their sources, with the compiler that there is."""
+    """Build the kernels beside their sources, with the C compiler of this machine or that of PyPI."""
     _choose_compiler()
     return str(build_meta.build_editable(wheel_directory, config_settings, metadata_directory))
 

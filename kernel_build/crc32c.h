@@ -1,9 +1,9 @@
-/* CRC-32C: with the instruction of the processor where it has one, else with tables.
+/* CRC-32C: with the instruction of the processor if it has one, else with tables.
 
-   The instruction takes eight bytes and gives its result three cycles later, but a new one can begin in every cycle. So a range is cut into
-   three parts of equal length, which are summed side by side and joined at the end. To join means to move the sum of one part over the bytes
-   after it: a product of polynomials over two elements, modulo that of the checksum. With P the polynomial of the checksum, a part of n
-   words, and bits in the order of the checksum (the lowest is the highest power):
+   The instruction takes eight bytes and returns its result three cycles later, but a new one can begin in every cycle. So a range is cut
+   into three parts of equal length, which are summed side by side and joined at the end. To join two parts, the sum of the first is moved
+   over the bytes of the second: a product of polynomials over two elements, modulo that of the checksum. With P the polynomial of the
+   checksum, a part of n words, and bits in the order of the checksum (the lowest bit is the highest power):
 
        after n more words      sum * x^(64 n) mod P
        the instruction         state, word -> (state * x^64 + word * x^32) mod P
@@ -14,11 +14,11 @@
 #define EXHUME_CRC32C_H
 
 #define CRC_POLYNOMIAL 0x82F63B78U
-/* The longest part in words: with long parts memory is read in three places at once, which the processor does not foresee. */
+/* The longest part in words. With longer parts, the three places of memory are so distant that the processor does not prefetch them. */
 #define CRC_LONGEST_PART 32
-/* Not all processors foresee three near places either, so bytes are fetched when they are so far ahead. */
+/* Some processors do not prefetch three near places either, so the code fetches the bytes at this distance ahead. */
 #define CRC_AHEAD_BYTES 4096
-/* With fewer words, to join takes longer than to sum. */
+/* With fewer words, joining the parts takes longer than summing them. */
 #define CRC_SHORTEST_RUN 24
 
 static unsigned int crc_tables[8][256];
@@ -106,7 +106,7 @@ CRC_CODE static unsigned int crc_by_instructions(const unsigned char* at, const 
 }
 #endif
 
-/* 0 until the tables are made; then 1 for tables, 2 for instructions. */
+/* 0 before the tables are made, then 1 for tables and 2 for instructions. */
 static int crc_way;
 
 static inline unsigned int native_crc32c(Bytes buffer, long long start, long long end) {
@@ -122,7 +122,7 @@ static inline unsigned int native_with_tables(Bytes buffer, long long start, lon
   return crc_by_tables(buffer.data + start, buffer.data + end);
 }
 
-/* Called when the module is loaded, before any kernel runs. */
+/* The module calls this when Python loads it, before any kernel runs. */
 static int prepare_crc32c(void) {
   crc_prepare();
   crc_way = 1;

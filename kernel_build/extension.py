@@ -36,7 +36,7 @@ def _extension(name: str, *macros: tuple[str, str]) -> Extension:
 
 
 class BuildKernels(build_ext):  # type: ignore[misc]
-    """Builds the module of the kernels from their Python sources."""
+    """The build step that makes the module of the kernels from their Python sources."""
 
     def build_extension(self, ext: Extension) -> None:
         """Write the C source of the module, then compile it."""

@@ -1,4 +1,4 @@
-/* Arrays of kernels, conversions of numbers, and the instructions that Python and Cython have no expression for. */
+/* Arrays of kernels, conversions of numbers, and the instructions that Python and Cython cannot express. */
 #ifndef EXHUME_KERNELS_H
 #define EXHUME_KERNELS_H
 
@@ -44,7 +44,7 @@ ARRAY_OF_ROWS(UInt32Rows, unsigned int, UInt32s)
 static inline long long FLOOR_DIVIDE(long long left, long long right) { return left / right - (left % right != 0 && (left < 0) != (right < 0)); }
 static inline long long FLOOR_MODULO(long long left, long long right) { return left - FLOOR_DIVIDE(left, right) * right; }
 
-/* Where indexes are checked, one that leaves its array is noted, and the first element is taken in its place. */
+/* A build that checks indexes notes an index that is out of its array, and uses the first element instead. */
 #ifdef EXHUME_CHECKED
 #define IS_CHECKED 1
 static _Thread_local int index_is_out;
@@ -71,7 +71,7 @@ typedef struct { int count; Py_buffer views[MOST_VIEWS]; } Views;
 
 static long long no_elements[8];
 
-/* Opens an array; `columns` and `stride` are NULL for one dimension. */
+/* Open an array; `columns` and `stride` are NULL for one dimension. */
 static int open_array(PyObject* array, int item_size, void** data, long long* size, long long* columns, long long* stride, Views* views) {
   int rows = columns != NULL;
   if (views->count == MOST_VIEWS) {
@@ -103,7 +103,7 @@ static void close_arrays(Views* views) {
   while (views->count) PyBuffer_Release(&views->views[--views->count]);
 }
 
-/* Instructions. A read that goes beyond an element stays within the array: the caller has made sure of it. */
+/* Instructions. The caller makes sure that each read stays within its array. */
 
 static inline void native_touch(Bytes content, long long place) { (void)*(volatile unsigned char*)(content.data + AT(place, content.size)); }
 

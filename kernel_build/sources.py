@@ -40,8 +40,8 @@ class Kernel:
 class Kinds:
     """The kinds of values in kernels, by their annotation.
 
-    `i64`, `u64`, `u32` and `bool` are numbers. An array is a kind of its own for each type of element and number of dimensions. The name
-    of a `NamedTuple` of arrays is a kind, too.
+    `i64`, `u64`, `u32`, `bool` and `f64` are numbers. Arrays have one kind for each type of element and number of dimensions. The name of a
+    `NamedTuple` of arrays is a kind, too.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""One kernel: Python over arrays becomes Cython over pointers."""
+"""Translate one kernel: Python with arrays becomes Cython with pointers."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _C_TYPES = {"i64": "long long", "u64": "unsigned long long", "u32": "unsigned in
 
 
 class Untranslatable(Exception):
-    """A kernel uses something that machine code does not have."""
+    """A kernel uses an expression or a value that machine code does not have."""
 
 
 class Translator(ast.NodeTransformer):
-    """Translates the body of one kernel. `constants` collects the arrays that it reads and that are no parameter."""
+    """Translates the body of one kernel. `constants` gets the arrays that it reads besides its parameters."""
 
     def __init__(self, kernel: Kernel, kinds: Kinds, constants: dict[str, Any]) -> None:
         self.kernel = kernel
@@ -280,7 +280,7 @@ class Translator(ast.NodeTransformer):
         return ast.Name(f"{text}.data[AT({index}, {text}.size)]", ast.Load())
 
     def _index(self, node: ast.expr) -> ast.expr:
-        # An index as np.uint64 tells the interpreter that it is not negative: here nothing is told.
+        # `np.uint64` marks an index that is not negative. C needs no such mark.
         if isinstance(node, ast.Call) and self._called(node.func) is np.uint64:
             node = node.args[0]
         found: ast.expr = self.visit(node)
@@ -312,8 +312,8 @@ class Translator(ast.NodeTransformer):
             raise self._error(node, "a loop over something other than a range")
         return ast.For(node.target, self.visit(node.iter), self._statements(node.body), [], lineno=node.lineno)
 
-    def _error(self, node: ast.AST, what: str) -> Untranslatable:
-        return Untranslatable(f"{self.kernel.name}: {what}: {ast.unparse(node)}")
+    def _error(self, node: ast.AST, problem: str) -> Untranslatable:
+        return Untranslatable(f"{self.kernel.name}: {problem}: {ast.unparse(node)}")
 
 
 def number(value: Any) -> str:
