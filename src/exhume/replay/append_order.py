@@ -52,7 +52,7 @@ def _after_run(order: ClockOrder, run: Run, time_ms: int) -> ClockOrder:
     sections = run.sections()
     first = 0
     while first < len(run):
-        last, data = sections.behind(first, len(run), _MOST_BYTES)
+        last, data = sections.memory_from(first, len(run), _MOST_BYTES)
         done = first
         if data is not None:
             found = found_of(order)

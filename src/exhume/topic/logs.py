@@ -116,9 +116,9 @@ class TopicLogs:
         """
         reader, besides = self.reader(), fast.verified_segments if fast else frozenset[str]()
         if reader.is_worth_compiling:
-            from exhume.codecs.columns.looking import look
+            from exhume.codecs.columns.batch_findings import collect_findings
 
-            look(reader, besides, at_records=mode == "lenient")
+            collect_findings(reader, besides, with_records=mode == "lenient")
             return
         for found in reader.batches(besides=besides):
             if mode == "lenient":

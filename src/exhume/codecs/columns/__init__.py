@@ -1,14 +1,14 @@
-"""Logs into Arrow column by column, by kernels: the tables of `records_table` and `decoded_tables` for all that is in good order.
+"""Read logs into Arrow column by column, with kernels: the tables of `records_table` and `decoded_tables`.
 
-    runs       batches of a segment that nobody has anything to say about, as rows of header fields; the rest batch by batch
-    sections   where the records of batches lie: in their segment, or unfolded and side by side
-    pieces     their records as columns of numbers and places; batches with something odd in them are passed on to the plain reading
-    selection  the records of a piece that a filter means
+    runs       sound batches of a segment that follow one another, as rows of header fields; all other batches one by one
+    sections   the records of batches in memory: in their segment, or unfolded and side by side
+    pieces     records as columns of numbers and places; a batch that kernels cannot read is passed on to Python code
+    selection  the records of a piece that a filter accepts
     …_columns  batches and records as Arrow
-    tables     all of that for every segment; side_by_side: on threads, in the order of the log
+    tables     these tables for every segment; side_by_side: on threads, in the order of the log
     typed      commits and classic groups decoded
-    json_texts objects of JSON, written by a kernel
-    dumped     the dump of commits and of classic groups; dumped_groups: the values of the latter
+    json_texts JSON objects, written by a kernel
+    dumped     the dump of commits and of classic groups; dumped_groups: the values of classic groups
 
-What comes out is what the plain reading gives, row by row and finding by finding.
+The result is the same as without kernels: every row and every finding.
 """

@@ -1,4 +1,4 @@
-"""Numbers and places of texts as Arrow arrays."""
+"""Make Arrow arrays of numbers, and of texts by their places."""
 
 from __future__ import annotations
 
@@ -13,56 +13,56 @@ import pyarrow as pa
 from exhume.codecs.kernels.texts import copy_texts, number_texts
 from exhume.codecs.kernels.types import Bytes, Int64s
 
-#: Rows of a record batch at most.
+#: The most rows of a record batch.
 ROWS = 32_768
 
 _FEW = 8192
 _SHORT = 16
-#: Of the hashes that texts are found by.
+#: The seed of the hashes that find equal texts.
 _SEED = secrets.randbits(62)
 
 Flags = npt.NDArray[np.bool_]
 
 
-def numbers(values: npt.NDArray[Any], data_type: pa.DataType, is_there: Flags | None = None) -> pa.Array:
-    """These numbers, null where `is_there` is False. They must fit."""
+def numbers(values: npt.NDArray[Any], data_type: pa.DataType, is_valid: Flags | None = None) -> pa.Array:
+    """Return these numbers as an array, null where `is_valid` is False. They must fit into the data type."""
     content = values.astype(data_type.to_pandas_dtype())
-    return pa.Array.from_buffers(data_type, len(values), [_validity(is_there), pa.py_buffer(content)])
+    return pa.Array.from_buffers(data_type, len(values), [_validity(is_valid), pa.py_buffer(content)])
 
 
 def flags(values: Flags) -> pa.Array:
-    """These values as booleans."""
+    """Return these values as booleans."""
     return pa.Array.from_buffers(pa.bool_(), len(values), [None, bits(values)])
 
 
 def texts(data: Bytes, starts: Int64s, sizes: Int64s, data_type: pa.DataType) -> pa.Array:
-    """The strings (valid UTF-8) or bytes that lie in `data` from `starts` on, less than 2 GiB together; null where a size is negative."""
+    """Return the strings (valid UTF-8) or bytes of `data` at `starts`, null where a size is negative. Their sum must be less than 2 GiB."""
     offsets = np.empty(len(starts) + 1, np.int32)
     content = np.empty(int(np.maximum(sizes, 0).sum()), np.uint8)
     copy_texts(data, np.ascontiguousarray(starts), np.ascontiguousarray(sizes), offsets, content)
-    is_there = sizes >= 0
-    validity = None if is_there.all() else bits(is_there)
+    is_valid = sizes >= 0
+    validity = None if is_valid.all() else bits(is_valid)
     return pa.Array.from_buffers(data_type, len(starts), [validity, pa.py_buffer(offsets), pa.py_buffer(content)])
 
 
 def numbered_texts(data: Bytes, starts: Int64s, sizes: Int64s) -> pa.DictionaryArray:
-    """As `texts`, of strings none of which is null: each different one there once."""
+    """Return these strings as a dictionary array, which has each different string once. No size is negative."""
     slots = np.full(2 << len(starts).bit_length(), -1, np.int32)
     places, firsts = np.empty(len(starts), np.int32), np.empty(len(starts), np.int64)
     firsts = firsts[: number_texts(data, starts, sizes, _SEED, slots, places, firsts)]
     return pa.DictionaryArray.from_arrays(places, texts(data, starts[firsts], sizes[firsts], pa.string()))
 
 
-def lists(counts: Int64s, elements: pa.Array, is_there: Flags) -> pa.Array:
-    """Lists of so many elements each, one behind the other; null where `is_there` is False (such a list has no element)."""
+def lists(counts: Int64s, elements: pa.Array, is_valid: Flags) -> pa.Array:
+    """Return lists of these elements with these counts, in order; null where `is_valid` is False (such a list has no element)."""
     offsets = np.zeros(len(counts) + 1, np.int32)
     np.cumsum(counts, out=offsets[1:])
-    buffers = [_validity(is_there), pa.py_buffer(offsets)]
+    buffers = [_validity(is_valid), pa.py_buffer(offsets)]
     return pa.Array.from_buffers(pa.list_(elements.type), len(counts), buffers, children=[elements])
 
 
 def choices(names: list[str], numbers_of: Int64s) -> pa.Array:
-    """The name of each number."""
+    """Return the name of each number."""
     return pa.array(names, pa.string()).take(pa.array(numbers_of))
 
 
@@ -72,7 +72,7 @@ def _repeated(value: Any, data_type: pa.DataType, size: int) -> pa.Array:
 
 
 class SameValues:
-    """Arrays of one value, up to `ROWS` times, that share their memory. What is long is kept as long as this object is."""
+    """Makes arrays of one value, up to `ROWS` times, that share their memory. Arrays of long strings are freed with this object."""
 
     def __init__(self) -> None:
         self._long = lru_cache(maxsize=4)(_repeated.__wrapped__)
@@ -84,14 +84,14 @@ class SameValues:
 
 @lru_cache(maxsize=8)
 def no_elements(data_type: pa.ListType) -> pa.Array:
-    """`ROWS` empty lists."""
+    """Return `ROWS` empty lists."""
     return pa.array([[]] * ROWS, data_type)
 
 
-def _validity(is_there: Flags | None) -> pa.Buffer | None:
-    return None if is_there is None or is_there.all() else bits(is_there)
+def _validity(is_valid: Flags | None) -> pa.Buffer | None:
+    return None if is_valid is None or is_valid.all() else bits(is_valid)
 
 
 def bits(values: Flags) -> pa.Buffer:
-    """These values as Arrow packs them."""
+    """Return these values as an Arrow bitmap."""
     return pa.py_buffer(np.packbits(values, bitorder="little"))

@@ -1,4 +1,4 @@
-"""Header fields of batches as Arrow: the table of batches, and what the tables of records say about the batch that holds a record."""
+"""Header fields of batches as Arrow: the table of batches, and the columns about batches in the tables of records."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from exhume.derived import derived_from
 
 _TIMESTAMP_TYPES = ["CreateTime", "LogAppendTime", "NoTimestampType"]
 
-#: Rows of a run: a range of them, or a number for each row that is to come out.
+#: Rows of a run: a range, or the number of a batch for each row of the result.
 Selected = slice | Int64s
 
 
 def batch_tables_of(run: Run) -> Iterator[pa.RecordBatch]:
-    """Rows of `schemas.BATCHES` for the batches of this run."""
+    """Yield rows of `schemas.BATCHES` for the batches of this run."""
     for start in range(0, len(run), ROWS):
         selected = slice(start, min(start + ROWS, len(run)))
         yield pa.RecordBatch.from_arrays([batch_column(run, selected, field) for field in schemas.BATCHES], schema=schemas.BATCHES)
 
 
 def batch_column(run: Run, selected: Selected, field: pa.Field) -> pa.Array:
-    """A column about the selected batches, one of `BATCH_COLUMNS`."""
+    """Return one of `BATCH_COLUMNS` for the selected batches."""
     return BATCH_COLUMNS[field.name](run, selected, field.type)
 
 
@@ -43,7 +43,7 @@ def _count(run: Run, selected: Selected) -> int:
 
 
 def _bounds(run: Run, selected: Selected, column: int) -> tuple[int, int]:
-    """The least and the greatest value of this column, of these batches or of some around them. Numbers of batches rise."""
+    """Return limits of this column in the selected batches: the least and the greatest value, perhaps of more batches. Numbers rise."""
     least, greatest = run.bounds(column)
     if least == greatest or isinstance(selected, slice):
         return least, greatest
@@ -63,7 +63,7 @@ def _number(column: int) -> _Column:
 
 
 def _nullable(column: int, null: int, *, of: int | None = None) -> _Column:
-    """Null where this column, or that `of` which it is, has this value."""
+    """Make a column that is null where it, or the column `of`, has the value `null`."""
     null_column = column if of is None else of
 
     def make(run: Run, selected: Selected, data_type: pa.DataType) -> pa.Array:
@@ -79,7 +79,7 @@ def _nullable(column: int, null: int, *, of: int | None = None) -> _Column:
 
 
 def _base_timestamp(run: Run, selected: Selected, data_type: pa.DataType) -> pa.Array:
-    """Null where it is a delete horizon instead."""
+    """Return the base timestamps, null where the field is a delete horizon."""
     if not _some_have(run, selected, scan.DELETE_HORIZON):
         return _nullable(scan.BASE_TIMESTAMP, NOT_SET)(run, selected, data_type)
     timestamps = run.columns[scan.BASE_TIMESTAMP][selected]
@@ -98,13 +98,13 @@ def _have_horizon(run: Run, selected: Selected) -> Flags:
 
 
 def _some_have(run: Run, selected: Selected, bit: int) -> bool:
-    """False where surely no batch has this attribute."""
+    """Return False if no batch can have this attribute."""
     least, greatest = _bounds(run, selected, scan.ATTRIBUTES)
     return least != greatest or bool(least & bit)
 
 
 def _of_attributes(name: Callable[[Any], Any], make_array: Callable[[Int64s], pa.Array]) -> _Column:
-    """What the attributes of a batch say: one value where they are the same for all, else an array."""
+    """Make a column of attributes: one value if all batches have the same attributes, else an array."""
 
     def make(run: Run, selected: Selected, data_type: pa.DataType) -> pa.Array:
         least, greatest = _bounds(run, selected, scan.ATTRIBUTES)
@@ -142,7 +142,7 @@ def _timestamp_type(run: Run, selected: Selected, data_type: pa.DataType) -> pa.
     return choices(_TIMESTAMP_TYPES, np.where(has_none, _TIMESTAMP_TYPES.index("NoTimestampType"), is_stamped))
 
 
-#: What `records_table` says about a batch, from the columns of a scan.
+#: The columns of `records_table` about a batch, from the columns of a scan.
 BATCH_COLUMNS: Mapping[str, _Column] = {
     "replica": _same(lambda run: run.partition.replica),
     "offsets_partition": _same(lambda run: run.partition.offsets_partition),

@@ -1,6 +1,6 @@
-"""The dump of commits and of classic groups, as Arrow from columns of `kernels.values`; JSON texts are written by a kernel.
+"""The dump of commits and of classic groups as Arrow, from columns of `kernels.values`; a kernel writes the JSON texts.
 
-All other records, and those with anything odd about them, are decoded one by one, and put in their places.
+Python code decodes records of other types, and those that kernels cannot read, one by one. They keep their rows.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from exhume.codecs.layouts.classic_group import GROUP_METADATA_KEY
 from exhume.codecs.layouts.offsets import OFFSET_COMMIT_KEY, OFFSET_COMMIT_VALUE
 from exhume.codecs.record_types import GROUP_METADATA, OFFSET_COMMIT_TYPES, RECORD_TYPES
 
-#: By record type.
+#: Indexed by record type.
 _ROWS = [RECORD_TYPES[number] for number in (*OFFSET_COMMIT_TYPES, GROUP_METADATA)]
 _LAYOUTS = [row.layouts[0].releases for row in _ROWS]
 _TYPE_NAMES = [row.name for row in _ROWS]
@@ -38,9 +38,9 @@ _COMMIT_STEPS = {
     "expire_timestamp_ms": [(NUMBER, values.EXPIRE_TIMESTAMP)],
     "topic_id": [(UUID, values.TOPIC_ID)],
 }
-#: Of commits, and of groups.
+#: The keys of commits, and of groups.
 _KEYS = Texts([object_steps(OFFSET_COMMIT_KEY, 0, _COMMIT_STEPS), object_steps(GROUP_METADATA_KEY, 0, _GROUP_STEPS)])
-#: The versions of commits that kernels read, and behind them the texts of groups, which are there already.
+#: The number of versions of commits that kernels read. The next choice copies the texts of groups, which `write_groups` writes before.
 _COMMIT_VERSIONS = values.NEWEST_VERSION + 1
 _READY = values.COMMIT_COLUMNS
 _VALUES = Texts(
@@ -53,12 +53,12 @@ _FIELDS = values.COMMIT_COLUMNS + 2
 
 
 def dumped(piece: Piece, *, raw: bool) -> pa.RecordBatch:
-    """These records as rows of `DUMP`; with `raw`, every row keeps its raw bytes."""
+    """Return these records as rows of `DUMP`; with `raw`, every row keeps its raw bytes."""
     fields = np.empty((_FIELDS, len(piece)), np.int64)
     values.read_commits(piece.data, piece.records, fields)
     groups = np.flatnonzero(piece.records[records.RECORD_TYPE] == GROUP_METADATA)
     ready = dumped_groups.write_groups(piece, groups, fields, _READY)
-    # The places of what was not read are no places.
+    # The fields of a record that was not read have no places.
     has_escapes = (fields[keys.IS_READ] == 0).astype(np.int64)
     for start in (keys.GROUP_START, keys.TOPIC_START, values.METADATA_START):
         sizes = np.where(fields[keys.IS_READ], fields[start + 1], 0)

@@ -1,4 +1,4 @@
-"""The values of classic groups as the dump shows them: JSON objects, with what members put into their subscription and assignment."""
+"""The values of classic groups in the dump: JSON objects, with the decoded subscription and assignment of each member."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from exhume.codecs.kernels.texts import find_escapes
 from exhume.codecs.kernels.types import Bytes, Int64s
 from exhume.codecs.layouts.classic_group import GROUP_METADATA_VALUE, MEMBER
 
-#: Protocol type and protocol of a group.
+#: The protocol type and the protocol of a group.
 Protocols = tuple[str | None, str | None]
 
-#: Behind the fields of a member: place and size of the texts of its subscription and its assignment.
+#: After the fields of a member: place and size of the texts of its subscription and its assignment.
 _SUBSCRIPTION_TEXT, _ASSIGNMENT_TEXT = values.MEMBER_COLUMNS, values.MEMBER_COLUMNS + 2
 _MEMBER_FIELDS = values.MEMBER_COLUMNS + 4
 _MEMBER_STEPS: Mapping[str, Sequence[Step]] = {
@@ -34,7 +34,7 @@ _MEMBER_STEPS: Mapping[str, Sequence[Step]] = {
     "subscription": [(READY, _SUBSCRIPTION_TEXT)],
     "assignment": [(READY, _ASSIGNMENT_TEXT)],
 }
-#: Behind the fields of a group: place and size of the texts of its members.
+#: After the fields of a group: place and size of the texts of its members.
 _MEMBERS_TEXT = values.GROUP_COLUMNS
 _GROUP_FIELDS = values.GROUP_COLUMNS + 2
 _GROUP_STEPS: Mapping[str, Sequence[Step]] = {
@@ -48,15 +48,15 @@ _GROUP_STEPS: Mapping[str, Sequence[Step]] = {
 _VERSIONS = range(values.NEWEST_VERSION + 1)
 _MEMBERS = Texts([*object_steps(MEMBER, version, _MEMBER_STEPS), ","] for version in _VERSIONS)
 _GROUPS = Texts(object_steps(GROUP_METADATA_VALUE.struct, version, _GROUP_STEPS) for version in _VERSIONS)
-#: Arrow counts bytes in 32 bits, and a payload may be written at many times its length.
+#: Arrow counts bytes in 32 bits, and the text of a payload may be many times as long as the payload.
 _MOST_BYTES = 32 * 1024 * 1024
 
 
 def write_groups(piece: Piece, at: Int64s, fields: Int64s, ready: int) -> Bytes:
-    """Values as texts: of the records `at`, which are classic groups. Gives the bytes that these lie in.
+    """Write the values of the records `at`, which are classic groups, as texts; return the bytes of these texts.
 
-    Columns `at` of `fields` get the key, the version, and in row `ready` and the next one start and size of the text, the size -1 for a
-    tombstone. Whatever cannot be written without looking closer is not read: `keys.IS_READ` is 0.
+    Columns `at` of `fields` get the key and the version. Rows `ready` and `ready + 1` get the start and the size of the text; the size is
+    -1 for a tombstone. `keys.IS_READ` is 0 for a record that kernels cannot read, or whose texts need escapes.
     """
     fields[values.METADATA_SIZE, at] = -1
     fields[keys.IS_READ, at] = 0
@@ -83,7 +83,7 @@ def write_groups(piece: Piece, at: Int64s, fields: Int64s, ready: int) -> Bytes:
     payloads = np.frombuffer(subscriptions[1] + assignments[1] + b"\0", np.uint8)
     offsets, member_texts = _MEMBERS.write(members[values.MEMBER_VERSION], members, piece.data, payloads)
     groups[_MEMBERS_TEXT] = offsets[firsts[:-1]]
-    # Not the comma behind the last one.
+    # Without the comma after the last member.
     groups[_MEMBERS_TEXT + 1] = np.maximum(offsets[firsts[1:]] - offsets[firsts[:-1]] - 1, 0)
     versions = groups[values.VERSION]
     offsets, group_texts = _GROUPS.write(versions, groups, piece.data, member_texts)
@@ -97,14 +97,14 @@ def write_groups(piece: Piece, at: Int64s, fields: Int64s, ready: int) -> Bytes:
 
 
 def _protocols(data: Bytes, groups: Int64s) -> list[Protocols]:
-    """Protocol type and protocol of each group."""
+    """Return protocol type and protocol of each group."""
     types = texts(data, groups[values.PROTOCOL_TYPE_START], groups[values.PROTOCOL_TYPE_SIZE], pa.string())
     names = texts(data, groups[values.PROTOCOL_START], groups[values.PROTOCOL_SIZE], pa.string())
     return list(zip(types.to_pylist(), names.to_pylist(), strict=True))
 
 
 def _has_escapes(data: Bytes, groups: Int64s, members: Int64s, owners: Int64s) -> Flags:
-    """For each group whether a text of it or of a member has a character that JSON escapes."""
+    """Return for each group True if one of its texts, or of its members' texts, has a character that JSON escapes."""
     in_groups, in_members = np.zeros(groups.shape[1], np.int64), np.zeros(members.shape[1], np.int64)
     for start in (values.PROTOCOL_TYPE_START, values.PROTOCOL_START, values.LEADER_START):
         find_escapes(data, groups[start], groups[start + 1], in_groups)
@@ -120,17 +120,17 @@ def _payloads(data: Bytes, members: Int64s, start: int) -> pa.Array:
 
 
 def _write_payloads(decode: PayloadDecoder, payloads: pa.Array, protocols: Sequence[Protocols], owners: Int64s) -> tuple[Int64s, bytes]:
-    """Start and size of the text of each member's payload, and these texts; what members say alike is written once."""
+    """Return start and size of the text of each member's payload, and these texts; equal payloads are written once."""
     found = payloads.dictionary_encode()
     raws: list[bytes] = found.dictionary.to_pylist()
     numbers = {pair: number for number, pair in enumerate(dict.fromkeys(protocols))}
     pairs = np.fromiter((numbers[pair] for pair in protocols), np.int64, len(protocols))
-    said, which = np.unique(pairs[owners] * len(raws) + found.indices.to_numpy(), return_inverse=True)
+    distinct, choices = np.unique(pairs[owners] * len(raws) + found.indices.to_numpy(), return_inverse=True)
     names = list(numbers)
     written = []
-    for pair, raw in zip((said // len(raws)).tolist(), (said % len(raws)).tolist(), strict=True):
+    for pair, raw in zip((distinct // len(raws)).tolist(), (distinct % len(raws)).tolist(), strict=True):
         protocol_type, protocol = names[pair]
         written.append(payload_text(decode, protocol_type, protocol, raws[raw]))
     sizes = np.fromiter(map(len, written), np.int64, len(written))
     places = np.stack([sizes.cumsum() - sizes, sizes])
-    return places[:, which], b"".join(written)
+    return places[:, choices], b"".join(written)

@@ -1,4 +1,4 @@
-"""Objects of JSON from the fields that kernels read: what `json_values.to_json` makes of them, for texts that need no escape."""
+"""Make JSON objects of the fields that kernels read, as `json_values.to_json` does, for texts that need no escapes."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from exhume.codecs.kernels.json_texts import LITERAL, READY, TEXT
 from exhume.codecs.kernels.types import Bytes, Int32s, Int64s
 from exhume.codecs.layout import Struct
 
-#: A step, or the characters of a literal: kind and row of `fields`.
+#: A step: its kind and a row of `fields`, or the characters of a literal.
 Step = tuple[int, int] | str
 
 NOTHING_READY = np.zeros(1, np.uint8)
 
 
 def object_steps(struct: Struct, version: int, places: Mapping[str, Sequence[Step]]) -> list[Step]:
-    """The steps for an object of the fields that this struct has in this version; `places` says for each what writes it."""
+    """Return the steps for an object of the fields that this struct has in this version; `places` has the steps of each field."""
     steps: list[Step] = []
     for field in struct.fields:
         if field.is_in(version):
@@ -29,12 +29,12 @@ def object_steps(struct: Struct, version: int, places: Mapping[str, Sequence[Ste
 
 
 class Texts:
-    """Texts that are made by lists of steps; `choices` of `write` are their numbers."""
+    """Writes texts by lists of steps. `choices` of `write` are numbers of these lists."""
 
     def __init__(self, lists: Iterable[Sequence[Step]]) -> None:
         rows: list[tuple[int, int, int]] = []
         borders, literals = [0], bytearray()
-        #: Of each list: what it writes at most besides texts, and the sizes of these, as rows of `fields`.
+        #: For each list: the most bytes that it writes besides texts, and the rows of `fields` with the sizes of its texts.
         self._most_bytes: list[int] = []
         self._sizes: list[list[int]] = []
         for steps in lists:
@@ -57,7 +57,7 @@ class Texts:
         self._literals = np.frombuffer(bytes(literals), np.uint8)
 
     def write(self, choices: Int64s, fields: Int64s, data: Bytes, ready: Bytes = NOTHING_READY) -> tuple[Int32s, Bytes]:
-        """Where each text begins (and the end), and all of them; null texts are empty."""
+        """Return the start of each text and the end of the last one, and the bytes of all texts; null texts are empty."""
         room = 0
         for number, (most_bytes, sizes) in enumerate(zip(self._most_bytes, self._sizes, strict=True)):
             chosen = np.flatnonzero(choices == number)
@@ -68,8 +68,8 @@ class Texts:
         return offsets, content[:used]
 
     def column(self, choices: Int64s, fields: Int64s, data: Bytes, ready: Bytes = NOTHING_READY) -> pa.Array:
-        """The texts as an array of strings, null where `choices` says so."""
+        """Return the texts as an array of strings, null where the choice is `NULL_ROW`."""
         offsets, content = self.write(choices, fields, data, ready)
-        is_there = choices != json_texts.NULL_ROW
-        validity = None if is_there.all() else bits(is_there)
+        is_valid = choices != json_texts.NULL_ROW
+        validity = None if is_valid.all() else bits(is_valid)
         return pa.Array.from_buffers(pa.string(), len(choices), [validity, pa.py_buffer(offsets), pa.py_buffer(content)])

@@ -1,4 +1,4 @@
-"""The batches that have to do with one group, and of their records those that do; the others are stepped over by kernels."""
+"""Read the batches that concern one group, and of their records only those of the group; kernels skip all others."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ANY_KEY: TopicPartition = (None, None)
 
 @dataclass(slots=True)
 class ChosenBatch(SegmentBatch):
-    """A batch that is in good order, with some of its records."""
+    """A sound batch, with some of its records."""
 
     chosen: list[Record]
 
@@ -46,20 +46,22 @@ def batches_about(
     noted: Mapping[str, Int64s] | None = None,
     key: TopicPartition = _ANY_KEY,
 ) -> Iterator[SegmentBatch]:
-    """Batches in the order of `reader.batches`: of the segments in `verified_segments`, whose records are known to be in good order, those
-    with a record of this group, and control batches; of the others all.
+    """Yield batches in the order of `reader.batches`, but not all that have no record of this group.
 
-    `noted` are the batches of some of these segments, by path, that have a record of the group or end a transaction with one, as rows of
-    `kernels.scan`: nothing else of them is read, and of commits of the group only those of this key may be left in them.
+    The records of the segments in `verified_segments` are known to be sound. Of these segments it yields the control batches and the
+    batches with a record of the group; of other segments, all batches.
+
+    `noted` has, by path, batches of some of these segments as rows of `kernels.scan`: those that have a record of the group, or end a
+    transaction with one. Only these batches of such a segment are read, and they may lack commits of the group with other keys than `key`.
     """
     about = _About(reader, group, key)
     scratch = Scratch()
-    for partition, segment, behind in reader.segments():
+    for partition, segment, next_base_offset in reader.segments():
         if noted is not None and segment.path in noted:
             yield from about.noted(partition, segment, noted[segment.path])
             reader.finish(segment)
             continue
-        for found in runs_of(reader, partition, segment, behind, scratch):
+        for found in runs_of(reader, partition, segment, next_base_offset, scratch):
             if not isinstance(found, Run):
                 if not isinstance(found, Hole):
                     yield found
@@ -70,7 +72,7 @@ def batches_about(
 
 
 class _About:
-    """What has to do with one group, and of its commits with one key."""
+    """Finds the batches and records that concern one group, and of its commits those of one key."""
 
     def __init__(self, reader: SegmentReader, group: str, key: TopicPartition) -> None:
         self._reader = reader
@@ -83,30 +85,30 @@ class _About:
             self._key = Selection(RecordFilter(topics=topics, partitions=partitions))
 
     def marked(self, run: Run) -> list[int]:
-        """The batches of a run with a record of the group, and control batches."""
+        """Return the numbers of the batches of a run that have a record of the group or are control batches."""
         marks = np.ones(len(run.rows), np.uint8)
         sections = run.sections()
         first = 0
         while first < len(run.rows):
-            last, data = sections.behind(first, len(run.rows), PIECE_BYTES)
+            last, data = sections.memory_from(first, len(run.rows), PIECE_BYTES)
             if data is not None:
                 mark_mentions(run.rows, first, last, data, sections.bodies, self._name, marks)
             first = last
         return np.flatnonzero(marks).tolist()
 
     def noted(self, partition: PartitionDirectory, segment: SegmentFile, rows: Int64s) -> Iterator[SegmentBatch]:
-        """These batches, with the records that are meant."""
+        """Yield these batches with the wanted records."""
         if not len(rows):
             return
         buffer = segment.open()
         columns = np.ascontiguousarray(rows.T)
         run = Run(self._reader, partition, segment, buffer, readable(buffer), rows, columns, SameValues())
-        # Between these batches lies what is not read.
+        # The bytes between these batches are not read, so they do not limit a piece.
         for found in pieces_of(run, most_bytes=len(run.content)):
             if not isinstance(found, Piece):
                 yield found
             elif run.columns[scan.RECORD_COUNT, found.records[records.BATCH, 0]] > ROWS:
-                # It comes in several pieces.
+                # The records of this batch are in several pieces. With the first one, yield the whole batch.
                 if found.records[records.OFFSET, 0] == run.columns[scan.BASE_OFFSET, found.records[records.BATCH, 0]]:
                     yield run.batch(int(found.records[records.BATCH, 0]))
             else:
@@ -142,7 +144,7 @@ def _record(piece: Piece, place: int, batch: SegmentBatch) -> Record:
         record_offset=fields[records.OFFSET],
         timestamp_ms=None if timestamp_ms == -1 else timestamp_ms,
         timestamp_type=batch.batch.timestamp_type,
-        sequence=None if sequence == records.NOT_THERE else sequence,
+        sequence=None if sequence == records.MISSING else sequence,
         key=key,
         value=value,
     )

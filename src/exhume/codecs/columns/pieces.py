@@ -1,4 +1,4 @@
-"""Records of runs, piece by piece: compressed batches unfolded, every record a column of `kernels.records`."""
+"""Read the records of runs in pieces: unfold compressed batches, and make each record a column of `kernels.records`."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from exhume.codecs.kernels import records, scan
 from exhume.codecs.kernels.types import Bytes, Int64s
 from exhume.codecs.segment_reader import SegmentBatch, SegmentReader, Watch
 
-#: A piece has about so many bytes of records, and one batch at least.
+#: The approximate bytes of the records of a piece. A piece has at least one batch.
 PIECE_BYTES = 4 * 1024 * 1024
 
 
 @dataclass(slots=True)
 class Piece:
-    """Some records of a run, `ROWS` at most, whose keys and values lie in `data`. Valid until the next piece is asked for."""
+    """At most `ROWS` records of a run; `data` has their keys and values. Use each piece before the next."""
 
     run: Run
     data: Bytes
@@ -29,11 +29,11 @@ class Piece:
         return int(self.records.shape[1])
 
     def only(self, wanted: Int64s) -> Piece:
-        """The records with these numbers."""
+        """Return the records with these numbers."""
         return Piece(self.run, self.data, np.take(self.records, wanted, axis=1))
 
     def key_and_value(self, number: int) -> tuple[bytes | None, bytes | None]:
-        """The bytes of one record; None for a null."""
+        """Return key and value of one record; None for a null."""
         return self._bytes(number, records.KEY_START, records.KEY_SIZE), self._bytes(number, records.VALUE_START, records.VALUE_SIZE)
 
     def _bytes(self, number: int, start: int, size: int) -> bytes | None:
@@ -51,13 +51,13 @@ def pieces(reader: SegmentReader, *, watch: Watch | None = None) -> Iterator[Pie
 
 
 def pieces_of(run: Run, *, most_bytes: int = PIECE_BYTES) -> Iterator[Piece | SegmentBatch]:
-    """The records of a run, in pieces that take up about so many bytes of their segment at most."""
+    """Yield the records of a run in pieces of about `most_bytes`, and each batch that kernels cannot read by itself."""
     sections = run.sections()
     counts = np.append(0, np.maximum(run.columns[scan.RECORD_COUNT], 0)).cumsum()
     first = 0
     while first < len(run):
         within = int(np.searchsorted(counts, counts[first] + ROWS, side="right")) - 1
-        last, data = sections.behind(first, max(first + 1, within), most_bytes)
+        last, data = sections.memory_from(first, max(first + 1, within), most_bytes)
         done = first
         if data is not None:
             bodies = sections.bodies

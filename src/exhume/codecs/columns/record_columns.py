@@ -1,4 +1,4 @@
-"""Records as Arrow: the table of records, and the columns about its place that every typed table begins with."""
+"""Records as Arrow: the table of records, and the first columns of every typed table, which have the place of the record."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from exhume.codecs.kernels import records
 
 
 def record_table(piece: Piece) -> pa.RecordBatch:
-    """Rows of `schemas.RECORDS`."""
+    """Return these records as rows of `schemas.RECORDS`."""
     return pa.RecordBatch.from_arrays([record_column(piece, field) for field in schemas.RECORDS], schema=schemas.RECORDS)
 
 
 def record_column(piece: Piece, field: pa.Field) -> pa.Array:
-    """A column about these records, or about the batches that hold them."""
+    """Return a column about these records, or about the batches that hold them."""
     if field.name in _RECORD_COLUMNS:
         return _RECORD_COLUMNS[field.name](piece, field.type)
     return batch_column(piece.run, piece.records[records.BATCH], field)
@@ -43,8 +43,8 @@ def _bytes(start: int, size: int) -> _Column:
 _RECORD_COLUMNS: Mapping[str, _Column] = {
     "record_offset": _number(records.OFFSET),
     "timestamp_ms": _number(records.TIMESTAMP, records.NO_TIMESTAMP),
-    "sequence": _number(records.SEQUENCE, records.NOT_THERE),
-    "record_type": _number(records.RECORD_TYPE, records.NOT_THERE),
+    "sequence": _number(records.SEQUENCE, records.MISSING),
+    "record_type": _number(records.RECORD_TYPE, records.MISSING),
     "key": _bytes(records.KEY_START, records.KEY_SIZE),
     "value": _bytes(records.VALUE_START, records.VALUE_SIZE),
     "headers": lambda piece, data_type: no_elements(data_type).slice(0, len(piece)),

@@ -1,5 +1,6 @@
-"""Segments in runs: batches of format 2 and plain messages that are sound and in order, scanned by a kernel; what lies between two runs,
-batch by batch.
+"""Read segments in runs: a kernel scans the batches of format 2 and the plain messages that are sound and in order.
+
+All batches between two runs are read one by one.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _BLOCK_BATCHES = 8192
 
 
 def readable(buffer: Buffer) -> Bytes:
-    """These bytes as an array of uint8 that cannot be written: kernels are compiled for one kind of array only."""
+    """Return these bytes as an array of uint8 that cannot be written."""
     content = np.frombuffer(buffer, np.uint8) if len(buffer) else np.empty(0, np.uint8)
     content.flags.writeable = False
     return content
@@ -38,10 +39,10 @@ def readable(buffer: Buffer) -> Bytes:
 
 @dataclass(slots=True)
 class Run:
-    """Batches of a segment that follow one another; findings have nothing to say about them.
+    """Batches of a segment that follow one another, and have no findings.
 
-    `rows` has a row for each batch and the columns of `kernels.scan`; `columns` is the same with each column in one place. Both are valid
-    until the next run is asked for.
+    `rows` has a row for each batch and the columns of `kernels.scan`; `columns` has the same numbers with each column in one piece of
+    memory. Use each run before the next.
     """
 
     reader: SegmentReader
@@ -62,18 +63,18 @@ class Run:
         return "ok" if self.reader.options.verify else "not_checked"
 
     def bounds(self, column: int) -> tuple[int, int]:
-        """The least and the greatest value of this column."""
+        """Return the least and the greatest value of this column."""
         if column not in self._bounds:
             values = self.columns[column]
             self._bounds[column] = int(values.min()), int(values.max())
         return self._bounds[column]
 
     def sections(self) -> Sections:
-        """Where the records of these batches lie, once they are asked for."""
+        """Return the sections of records of these batches."""
         return Sections(self.content, self.rows, self.reader.options.cap_bytes)
 
     def batch(self, number: int) -> SegmentBatch:
-        """One batch of this run, to be read record by record."""
+        """Return one batch of this run; its records are read one by one."""
         position = int(self.rows[number, scan.POSITION])
         return self.reader.sound_batch(self.partition, self.segment, self.buffer, position)
 
@@ -83,8 +84,8 @@ def runs(
 ) -> Iterator[Run | SegmentBatch]:
     """Return the batches of `reader.batches` in the same order, in runs if possible; `watch` is the same."""
     scratch = Scratch()
-    for partition, segment, behind in reader.segments(offsets_partitions):
-        for item in runs_of(reader, partition, segment, behind, scratch):
+    for partition, segment, next_base_offset in reader.segments(offsets_partitions):
+        for item in runs_of(reader, partition, segment, next_base_offset, scratch):
             if watch is not None:
                 watch(partition, item)
             if not isinstance(item, Hole):
@@ -92,20 +93,20 @@ def runs(
 
 
 class Scratch:
-    """What is filled again for each run."""
+    """Memory that each run fills again."""
 
     def __init__(self) -> None:
         self.same = SameValues()
         self.rows = np.empty((_BLOCK_BATCHES, scan.COLUMNS), np.int64)
-        # Columns whose distance is a power of two would push one another out of the cache.
+        # Columns at a distance of a power of two would evict one another from the cache.
         self.columns = np.empty((scan.COLUMNS, _BLOCK_BATCHES + 8), np.int64)
 
 
 def runs_of(
-    reader: SegmentReader, partition: PartitionDirectory, segment: SegmentFile, behind: int | None, scratch: Scratch
+    reader: SegmentReader, partition: PartitionDirectory, segment: SegmentFile, next_base_offset: int | None, scratch: Scratch
 ) -> Iterator[Run | SegmentBatch | Hole]:
-    """What `reader.items` gives of one segment, in runs as far as they go."""
-    opened = OpenSegment(reader, partition, segment, behind, segment.open())
+    """Yield the same as `reader.items` for one segment, in runs if possible."""
+    opened = OpenSegment(reader, partition, segment, next_base_offset, segment.open())
     for run in opened.runs(scratch):
         yield run
         reader.advance(opened.position)
@@ -114,34 +115,34 @@ def runs_of(
 
 @dataclass(slots=True)
 class OpenSegment:
-    """A segment in two parts: its runs as far as nothing is odd, and the rest. `behind` is the base offset of the next segment."""
+    """A segment in two parts: the runs up to the first batch that is not sound or not in order, and the rest."""
 
     reader: SegmentReader
     partition: PartitionDirectory
     segment: SegmentFile
-    behind: int | None
+    next_base_offset: int | None
     buffer: memoryview
     _last_position: int | None = field(default=None, init=False)
 
     @property
     def position(self) -> int:
-        """The byte behind the last run so far."""
+        """The position after the last run so far."""
         return 0 if self._last_position is None else read_header_fields(self.buffer, self._last_position).end_position
 
     def runs(self, scratch: Scratch, leading: SegmentBatch | None = None) -> Iterator[Run]:
-        """From the first batch on, or from the one behind this batch."""
-        for run in _scanned(self._whole(scratch), self.behind, leading):
+        """Yield the runs from the first batch on, or from the batch after `leading`."""
+        for run in _scanned(self._whole(scratch), self.next_base_offset, leading):
             self._last_position = int(run.rows[-1, scan.POSITION])
             yield run
 
     def rest(self, scratch: Scratch) -> Iterator[Run | SegmentBatch | Hole]:
-        """What is odd, batch by batch, and runs again behind it. To be asked for when all runs were."""
+        """Yield the rest of the segment: batches one by one, then again runs if possible. Call it after the last of `runs`."""
         whole = self._whole(scratch)
         while self.position < len(self.buffer):
             leading: SegmentBatch | None = None
-            for item in self.reader.items(self.partition, self.segment, self.behind, batch_before_at=self._last_position):
+            for item in self.reader.items(self.partition, self.segment, self.next_base_offset, batch_before_at=self._last_position):
                 yield item
-                if isinstance(item, SegmentBatch) and _leads_on(whole, self.behind, item.found):
+                if isinstance(item, SegmentBatch) and _leads_on(whole, self.next_base_offset, item.found):
                     leading = item
                     break
             if leading is None:
@@ -158,7 +159,7 @@ class OpenSegment:
 
 
 def _leads_on(whole: Run, next_base_offset: int | None, found: Found) -> bool:
-    """True for a batch behind which a run seems to begin: it is where it belongs, and so is the next one."""
+    """Return True if a run can begin after this batch: it is in its place, and the next batch too."""
     position, buffer = found.end_position, whole.buffer
     is_as_stated = found.stated_size_bytes is None and found.stated_magic is None
     if found.crc_status != whole.crc_status or found.grade == "displaced" or not is_as_stated:
@@ -174,7 +175,7 @@ def _leads_on(whole: Run, next_base_offset: int | None, found: Found) -> bool:
 
 
 def _bounds(whole: Run, next_base_offset: int | None, before: Batch | None) -> tuple[int, int, int]:
-    """The lowest record offset that the next batch may have, the one that is too large, and the lowest leader epoch."""
+    """Return the limits of the next batch: its lowest record offset, the first record offset that is too large, its lowest leader epoch."""
     base_offset = whole.segment.base_offset
     beyond = min(base_offset + MOST_OFFSETS_IN_SEGMENT + 1, LARGEST_INT64)
     if next_base_offset is not None:
@@ -186,7 +187,7 @@ def _bounds(whole: Run, next_base_offset: int | None, before: Batch | None) -> t
 
 
 def stretches(found: Iterable[_Columns | SegmentBatch]) -> Iterator[_Columns | Iterator[SegmentBatch]]:
-    """The same, with batches that follow one another taken together; each stretch is to be consumed before the next."""
+    """Yield the same items, but single batches that follow one another as one iterator. Use each iterator before the next item."""
     for are_batches, stretch in groupby(found, key=lambda each: isinstance(each, SegmentBatch)):
         if are_batches:
             yield cast("Iterator[SegmentBatch]", stretch)
@@ -194,14 +195,15 @@ def stretches(found: Iterable[_Columns | SegmentBatch]) -> Iterator[_Columns | I
             yield from cast("Iterator[_Columns]", stretch)
 
 
-def _scanned(whole: Run, next_base_offset: int | None, behind: SegmentBatch | None) -> Iterator[Run]:
-    """The batches of a segment from its first one on, or from the one behind this batch; ends in front of what is odd. The rows are filled
-    again for each run.
+def _scanned(whole: Run, next_base_offset: int | None, leading: SegmentBatch | None) -> Iterator[Run]:
+    """Yield runs from the first batch of a segment on, or from the batch after `leading`.
+
+    Ends before the first batch that is not sound or not in order. Each run fills the rows again.
     """
     content = whole.content
     position = 0
     window = whole.segment.window
-    before = None if behind is None else behind.batch
+    before = None if leading is None else leading.batch
     if before is None and window is None and looks_like(whole.buffer) is not None:
         return
     if before is None and window is not None and window.batch_before_at is not None:
@@ -214,7 +216,7 @@ def _scanned(whole: Run, next_base_offset: int | None, behind: SegmentBatch | No
         sound = scan.in_order(whole.rows, count, lowest, beyond, epoch, whole.columns)
         if sound:
             run = replace(whole, rows=whole.rows[:sound], columns=whole.columns[:, :sound])
-            lowest, epoch = int(run.columns[scan.LAST_OFFSET, -1]) + 1, int(scan.least_epoch_behind(run.columns[scan.LEADER_EPOCH, -1]))
+            lowest, epoch = int(run.columns[scan.LAST_OFFSET, -1]) + 1, int(scan.least_epoch_after(run.columns[scan.LEADER_EPOCH, -1]))
             yield run
         if sound < _BLOCK_BATCHES:
             return

@@ -1,7 +1,6 @@
-"""The records of batches in one piece of memory: as they lie in their segment, or side by side where something is compressed or a message.
+"""The records of batches in one piece of memory: that of their segment, or side by side if they are compressed or messages.
 
-Batches that lie as they are between compressed ones, as markers of transactions do, are put beside these: what is made of a piece of memory
-should not be tiny.
+Uncompressed batches between compressed ones, such as markers of transactions, are copied beside these, so that no piece is tiny.
 """
 
 from __future__ import annotations
@@ -18,17 +17,17 @@ from exhume.codecs.kernels.messages import as_records
 from exhume.codecs.kernels.types import Bytes, Int64s
 from exhume.errors import DecompressionError
 
-_AS_THEY_LIE, _SIDE_BY_SIDE, _MESSAGES = range(3)
-#: Bytes between two compressed batches that are not worth a piece of memory of their own.
+_IN_SEGMENT, _SIDE_BY_SIDE, _MESSAGES = range(3)
+#: The most bytes between two compressed batches that are not worth their own piece of memory.
 _FEW_BYTES = 64 * 1024
-#: What unfolds to more lies alone: Arrow counts bytes in 32 bits.
+#: The most unfolded bytes of several batches: Arrow counts bytes in 32 bits. A larger batch has its own piece of memory.
 _MOST_BYTES = 1 << 30
 
 
 class Sections:
-    """The records of the batches in `rows`, from any of them on; `rows` are those of `kernels.scan`, of the segment `content`.
+    """The records of the batches in `rows`, which are rows of `kernels.scan` for the segment `content`.
 
-    The records of each batch begin and end at `bodies`, once `behind` has given the memory that this counts in.
+    `memory_from` returns a piece of memory, and sets `bodies` to the start and the end of the records of each batch in it.
     """
 
     def __init__(self, content: Bytes, rows: Int64s, cap_bytes: int) -> None:
@@ -40,7 +39,7 @@ class Sections:
         # Kafka does not look at the codec of a batch without records.
         codecs = np.where(self._ends > self._starts, rows[:, scan.ATTRIBUTES] & scan.CODEC, 0)
         is_message = rows[:, scan.MAGIC] != 2
-        self._kinds = np.where(is_message, _MESSAGES, _AS_THEY_LIE)
+        self._kinds = np.where(is_message, _MESSAGES, _IN_SEGMENT)
         self._codecs: list[int] = []
         if codecs.any():
             self._codecs = codecs.tolist()
@@ -49,12 +48,12 @@ class Sections:
         self.bodies = np.stack([self._starts, self._ends], axis=1)
 
     def _put_together(self, compressed: Int64s) -> None:
-        """Mark batches that go side by side: compressed ones, and between two of them what is not."""
+        """Mark the batches that go side by side: compressed ones, and uncompressed ones between two of them."""
         if len(compressed) == len(self._kinds):
             self._kinds[:] = _SIDE_BY_SIDE
             return
-        behind = np.cumsum(self._rows[:, scan.SIZE])
-        bytes_between = behind[compressed[1:] - 1] - behind[compressed[:-1]]
+        total_bytes = np.cumsum(self._rows[:, scan.SIZE])
+        bytes_between = total_bytes[compressed[1:] - 1] - total_bytes[compressed[:-1]]
         messages_before = np.cumsum(self._kinds == _MESSAGES)
         has_message = messages_before[compressed[1:]] != messages_before[compressed[:-1]]
         parted = np.flatnonzero((bytes_between > _FEW_BYTES) | has_message)
@@ -62,9 +61,10 @@ class Sections:
         for first, last in zip(firsts.tolist(), lasts.tolist(), strict=True):
             self._kinds[first : last + 1] = _SIDE_BY_SIDE
 
-    def behind(self, first: int, last: int, most_bytes: int) -> tuple[int, Bytes | None]:
-        """Batches from `first` on, in front of `last`: the number behind the last one whose records lie in this memory, with about so many
-        bytes, but for one batch at least. None for the memory where the first one cannot be unfolded.
+    def memory_from(self, first: int, last: int, most_bytes: int) -> tuple[int, Bytes | None]:
+        """Return the number of the next batch, at most `last`, and memory with the records of the batches from `first` to before it.
+
+        The memory has about `most_bytes`, and at least one batch. It is None if the first batch cannot be unfolded.
         """
         last = min(last, int(self._borders[np.searchsorted(self._borders, first, side="right")]))
         if self._kinds[first] == _SIDE_BY_SIDE:
@@ -78,17 +78,16 @@ class Sections:
     def _side_by_side(self, first: int, last: int, most_bytes: int) -> tuple[int, Bytes | None]:
         if self._codecs[first] in (0, LZ4):
             target = np.empty(most_bytes + SLACK_BYTES, np.uint8)
-            behind = put_side_by_side(self._content, self._rows, first, last, self._cap_bytes, target, self.bodies)
-            if behind > first:
-                # Kernels are compiled for one kind of array only.
+            following = put_side_by_side(self._content, self._rows, first, last, self._cap_bytes, target, self.bodies)
+            if following > first:
                 target.flags.writeable = False
-                return behind, target[: max(int(self.bodies[behind - 1, 1]), 1)]
+                return following, target[: max(int(self.bodies[following - 1, 1]), 1)]
         view = self._content.data
         places = zip(self._starts[first:last].tolist(), self._ends[first:last].tolist(), strict=True)
         streams = (view[start:end] for start, end in places)
         pieces: list[bytes] = []
         size = 0
-        # What lies in front of one that cannot be unfolded comes first.
+        # The batches before one that cannot be unfolded come first.
         with suppress(DecompressionError):
             for piece in decompress_in_turn(self._codecs[first:last], streams, cap_bytes=self._cap_bytes):
                 if size and size + len(piece) > _MOST_BYTES:
@@ -100,7 +99,7 @@ class Sections:
         if not pieces:
             return first + 1, None
         sizes = np.fromiter(map(len, pieces), np.int64, len(pieces))
-        behind = first + len(pieces)
-        self.bodies[first:behind, 1] = sizes.cumsum()
-        self.bodies[first:behind, 0] = self.bodies[first:behind, 1] - sizes
-        return behind, np.frombuffer(b"".join(pieces) or b"\0", np.uint8)
+        following = first + len(pieces)
+        self.bodies[first:following, 1] = sizes.cumsum()
+        self.bodies[first:following, 0] = self.bodies[first:following, 1] - sizes
+        return following, np.frombuffer(b"".join(pieces) or b"\0", np.uint8)

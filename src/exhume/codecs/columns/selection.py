@@ -1,4 +1,4 @@
-"""The records of a piece that a filter means."""
+"""Select the records of a piece that a filter accepts."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ _CONTROL_NAMES = frozenset({"end_txn_marker", "control", "unknown"})
 
 
 class Selection:
-    """What a `RecordFilter` says, for pieces instead of records."""
+    """Applies a `RecordFilter` to pieces instead of single records."""
 
     def __init__(self, wanted: RecordFilter) -> None:
         self._wanted = wanted
-        self._asks_for_names = any(condition is not None for condition in (wanted.groups, wanted.topics, wanted.partitions))
-        self._types = _wanted_types(wanted.types, known_only=self._asks_for_names)
-        self._takes_control = not self._asks_for_names and (wanted.types is None or not _CONTROL_NAMES.isdisjoint(wanted.types))
+        self._needs_names = any(condition is not None for condition in (wanted.groups, wanted.topics, wanted.partitions))
+        self._types = _wanted_types(wanted.types, known_only=self._needs_names)
+        self._takes_control = not self._needs_names and (wanted.types is None or not _CONTROL_NAMES.isdisjoint(wanted.types))
 
     def of(self, piece: Piece) -> Piece:
-        """The records of this piece that are meant."""
+        """Return the records of this piece that the filter accepts."""
         is_placed = self._is_placed(piece.records)
         if is_placed is not None and not is_placed.all():
             piece = piece.only(np.flatnonzero(is_placed))
@@ -41,26 +41,26 @@ class Selection:
             return piece
         numbers = piece.records[records.RECORD_TYPE]
         is_control = piece.run.columns[scan.ATTRIBUTES][piece.records[records.BATCH]] & scan.CONTROL != 0
-        # A type that is not there is none of the 65536; the last place of the table is for it.
-        is_meant = np.where(
-            is_control, self._takes_control, self._types[np.where(numbers == records.NOT_THERE, _TYPES, numbers & _TYPES - 1)]
+        # A missing type is not one of the 65536: it has the last row of the table.
+        is_accepted = np.where(
+            is_control, self._takes_control, self._types[np.where(numbers == records.MISSING, _TYPES, numbers & _TYPES - 1)]
         )
-        left = np.flatnonzero(is_meant)
+        left = np.flatnonzero(is_accepted)
         if len(left) < len(piece):
             piece, is_control = piece.only(left), is_control[left]
         if not len(piece):
             return piece
         is_certain = ~is_control
-        is_meant = np.ones(len(piece), np.bool_)
-        if self._asks_for_names:
+        is_accepted = np.ones(len(piece), np.bool_)
+        if self._needs_names:
             fields = np.empty((keys.COLUMNS, len(piece)), np.int64)
             keys.read_keys(piece.data, piece.records, fields)
             is_certain &= fields[keys.IS_READ] != 0
             fields[:, ~is_certain] = -1
-            is_meant = self._has_names(piece.data, fields)
+            is_accepted = self._has_names(piece.data, fields)
         for number in np.flatnonzero(~is_certain).tolist():
-            is_meant[number] = self._ask(piece, number, is_control=bool(is_control[number]))
-        return piece if is_meant.all() else piece.only(np.flatnonzero(is_meant))
+            is_accepted[number] = self._accepts(piece, number, is_control=bool(is_control[number]))
+        return piece if is_accepted.all() else piece.only(np.flatnonzero(is_accepted))
 
     def _is_placed(self, rows: Int64s) -> Flags | None:
         wanted, offsets, timestamps = self._wanted, rows[records.OFFSET], rows[records.TIMESTAMP]
@@ -77,24 +77,27 @@ class Selection:
 
     def _has_names(self, data: Bytes, fields: Int64s) -> Flags:
         wanted = self._wanted
-        is_meant = np.ones(fields.shape[1], np.bool_)
+        is_accepted = np.ones(fields.shape[1], np.bool_)
         if wanted.groups is not None:
-            is_meant &= _is_one_of(data, fields[keys.GROUP_START], fields[keys.GROUP_SIZE], wanted.groups)
+            is_accepted &= _is_one_of(data, fields[keys.GROUP_START], fields[keys.GROUP_SIZE], wanted.groups)
         if wanted.topics is not None:
-            is_meant &= _is_one_of(data, fields[keys.TOPIC_START], fields[keys.TOPIC_SIZE], wanted.topics)
+            is_accepted &= _is_one_of(data, fields[keys.TOPIC_START], fields[keys.TOPIC_SIZE], wanted.topics)
         if wanted.partitions is not None:
             numbers = [int(number) for number in wanted.partitions if -_MOST_INT32 - 1 <= number <= _MOST_INT32]
-            is_meant &= np.isin(fields[keys.PARTITION], np.array(numbers, np.int64))
-        return is_meant
+            is_accepted &= np.isin(fields[keys.PARTITION], np.array(numbers, np.int64))
+        return is_accepted
 
-    def _ask(self, piece: Piece, number: int, *, is_control: bool) -> bool:
+    def _accepts(self, piece: Piece, number: int, *, is_control: bool) -> bool:
         start, size = (int(piece.records[field, number]) for field in (records.KEY_START, records.KEY_SIZE))
         key = None if size < 0 else piece.data[start : start + size].tobytes()
         return self._wanted.accepts_key((decode_control_record if is_control else decode_record)(key, None))
 
 
 def _wanted_types(types: Collection[str] | None, *, known_only: bool) -> npt.NDArray[np.bool_]:
-    """For each record type as 16 bits, and behind them for none, whether it can be meant; only a known one has names in its key."""
+    """Return True for each record type that the filter may accept: types as 16 bits, then the missing type.
+
+    With `known_only`, only known types count, because no other key is known to have names.
+    """
     table = np.full(_TYPES + 1, types is None or "unknown" in types)
     if known_only:
         table[:] = False
@@ -116,7 +119,7 @@ def _is_one_of(data: Bytes, starts: Int64s, sizes: Int64s, names: Collection[Any
 
 
 def _is_text(name: str) -> bool:
-    """False for what no valid UTF-8 can be read as."""
+    """Return False if no valid UTF-8 has this text."""
     try:
         name.encode()
     except UnicodeEncodeError:

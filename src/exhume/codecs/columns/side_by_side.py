@@ -1,7 +1,7 @@
-"""Tables of a log made on threads, a few pieces ahead of whoever reads them, in the order of the log.
+"""Make the tables of a log on threads, a few pieces ahead of the reader, in the order of the log.
 
-A piece of work gives tables. Where it comes to something odd it gives `PAUSE` first: from there on it goes on in the thread of the reader,
-when all in front of it has been read. So findings and errors come as they do on one thread, and what takes long can be interrupted.
+A piece of work yields tables. It yields `PAUSE` before it reads a batch that kernels cannot read: the thread of the reader continues it,
+after all tables before it. So findings and errors come in the same order as on one thread, and long work can be interrupted.
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ import pyarrow as pa
 
 
 class Pause(Enum):
-    """The one value that is no table."""
+    """The only value of a piece of work that is not a table."""
 
     PAUSE = 0
 
 
 PAUSE: Literal[Pause.PAUSE] = Pause.PAUSE
 
-#: What a piece of work gives.
+#: The tables of a piece of work.
 Made = Iterator[pa.RecordBatch | Literal[Pause.PAUSE]]
 
-#: How much of one piece is made ahead at most, and one table at least: a compressed batch may unfold to anything. A table of few rows takes
-#: up more than their bytes.
+#: The most bytes and tables of one piece that are made ahead, but at least one table: a compressed batch may unfold to any size, and a
+#: table of few rows takes more memory than their bytes.
 _AHEAD_BYTES, _AHEAD_TABLES = 64 * 1024 * 1024, 256
 
 
 def in_turn(works: Iterable[Made]) -> Iterator[pa.RecordBatch]:
-    """All tables of these pieces of work, one behind the other."""
+    """Return all tables of these pieces of work, in order."""
     return (table for made in works for table in made if table is not PAUSE)
 
 
 def side_by_side(works: Iterable[Made], threads: int) -> Generator[pa.RecordBatch]:
-    """As `in_turn`; up to a pause, so many pieces are worked on at a time. `works` is asked for the next ones as they are needed.
+    """Yield the same tables as `in_turn`. Threads make several pieces at a time, each up to a pause; `works` gives them as needed.
 
-    The first table is made by the thread of the reader: kernels are compiled for it, and a compiler is interrupted there only.
+    The thread of the reader makes the first table.
     """
     works = iter(works)
     for made in islice(works, 1):
@@ -69,7 +69,7 @@ def _ahead(works: Iterable[Made], threads: int) -> Iterator[pa.RecordBatch]:
                 if size_bytes >= _AHEAD_BYTES or len(tables) >= _AHEAD_TABLES or is_stopped.is_set():
                     break
         except Exception as error:
-            # It is met behind what came before it.
+            # The reader gets the error after the tables before it.
             return chain(tables, _raising(error))
         return chain(tables, in_turn([made]))
 
@@ -84,14 +84,14 @@ def _ahead(works: Iterable[Made], threads: int) -> Iterator[pa.RecordBatch]:
                     return
                 yield from coming.popleft().result()
         finally:
-            # Whatever ends this, what is under way ends soon.
+            # The threads end soon, also after an error.
             is_stopped.set()
             for future in coming:
                 future.cancel()
 
 
 def _to_the_error(works: Iterable[Made]) -> Iterator[Made]:
-    """The works, and in place of what cannot be had one that says so."""
+    """Yield the works; if taking one raises an error, yield a work that raises it."""
     try:
         yield from works
     except Exception as error:

@@ -1,4 +1,4 @@
-"""What the records of a piece take up on disk, as Arrow."""
+"""The bytes on disk of the records of a piece, as Arrow."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from exhume.codecs.record_sizes import RECORD_OVERHEAD_BYTES, RECORD_SIZES
 
 
 def sized(piece: Piece) -> pa.RecordBatch:
-    """These records as rows of `RECORD_SIZES`."""
+    """Return these records as rows of `RECORD_SIZES`."""
     return pa.RecordBatch.from_arrays([_column(piece, field) for field in RECORD_SIZES], schema=RECORD_SIZES)
 
 
@@ -28,12 +28,12 @@ def _column(piece: Piece, field: pa.Field) -> pa.Array:
 
 
 def sizes_of(piece: Piece) -> npt.NDArray[np.float64]:
-    """The bytes of each of these records, which are whole batches or what a piece has of them."""
+    """Return the bytes on disk of each of these records. They must be all records that a piece has of their batches."""
     batches = piece.records[records.BATCH]
     keys, values = np.maximum(piece.records[records.KEY_SIZE], 0), np.maximum(piece.records[records.VALUE_SIZE], 0)
     weights = keys + values + RECORD_OVERHEAD_BYTES
     local, span = batches - batches[0], slice(batches[0], batches[-1] + 1)
-    # A large batch may be spread over several pieces; those without records have no share to give.
+    # A large batch may be spread over several pieces: each piece divides its share. A batch without records has no share.
     here = np.bincount(local) / np.maximum(piece.run.columns[scan.RECORD_COUNT, span], 1)
     per_byte = here * piece.run.columns[scan.SIZE, span] / np.maximum(np.bincount(local, weights), 1)
     shares: npt.NDArray[np.float64] = weights * per_byte[local]

@@ -1,7 +1,7 @@
-"""Tables of all segments, on as many threads as may work; what is in no run, or odd, is left to the plain reading.
+"""Make the tables of all segments on several threads; batches that are in no run, or that kernels cannot read, are read by Python code.
 
-Batches are scanned segment by segment, side by side. Records are decoded side by side in parts of runs, which one thread finds. What lies
-behind the first odd place of a segment is read by the thread of the reader alone.
+Each thread scans the batches of one segment at a time. For records, one thread finds the runs, and the others decode parts of them. Only
+the thread of the reader reads the rest of a segment, from the first batch on that is not sound or not in order.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from exhume.codecs.record_filter import RecordFilter
 from exhume.codecs.salvage import Hole
 from exhume.codecs.segment_reader import SegmentBatch, SegmentReader
 
-#: Memory that was filled before is at hand sooner than new one, so a few megabytes of it stay.
+#: Memory to use again: this is faster than new memory. It holds a few megabytes.
 _spare: list[Scratch] = []
 
-#: The plain reading: what it makes of batches.
-Plainly = Callable[[Iterator[SegmentBatch]], Iterable[pa.RecordBatch]]
+#: A function that makes the tables of single batches without kernels.
+WithoutKernels = Callable[[Iterator[SegmentBatch]], Iterable[pa.RecordBatch]]
 
 
-def tables_of_batches(reader: SegmentReader, plainly: Plainly) -> Iterator[pa.RecordBatch]:
-    """Rows of `schemas.BATCHES` for every batch."""
-    return _made(reader, (_scanned(opened, plainly) for opened in _segments(reader)))
+def tables_of_batches(reader: SegmentReader, without_kernels: WithoutKernels) -> Iterator[pa.RecordBatch]:
+    """Return rows of `schemas.BATCHES` for every batch."""
+    return _made(reader, (_scanned(opened, without_kernels) for opened in _segments(reader)))
 
 
 def tables_of_records(
-    reader: SegmentReader, wanted: RecordFilter, of_piece: Callable[[Piece], pa.RecordBatch], plainly: Plainly
+    reader: SegmentReader, wanted: RecordFilter, of_piece: Callable[[Piece], pa.RecordBatch], without_kernels: WithoutKernels
 ) -> Iterator[pa.RecordBatch]:
-    """What `of_piece` makes of the wanted records of every piece."""
-    return _made(reader, _decoded(reader, wanted, of_piece, plainly))
+    """Return the tables that `of_piece` makes of the wanted records of every piece."""
+    return _made(reader, _decoded(reader, wanted, of_piece, without_kernels))
 
 
 def _made(reader: SegmentReader, works: Iterable[Made]) -> Iterator[pa.RecordBatch]:
@@ -49,25 +49,27 @@ def _made(reader: SegmentReader, works: Iterable[Made]) -> Iterator[pa.RecordBat
 
 
 def _segments(reader: SegmentReader, offsets_partitions: Collection[int] | None = None) -> Iterator[OpenSegment]:
-    for partition, segment, behind in reader.segments(offsets_partitions):
-        yield OpenSegment(reader, partition, segment, behind, segment.open())
+    for partition, segment, next_base_offset in reader.segments(offsets_partitions):
+        yield OpenSegment(reader, partition, segment, next_base_offset, segment.open())
 
 
-def _scanned(opened: OpenSegment, plainly: Plainly) -> Made:
+def _scanned(opened: OpenSegment, without_kernels: WithoutKernels) -> Made:
     with _spare_scratch() as scratch:
         for run in opened.runs(scratch):
             yield from batch_tables_of(run)
-    yield from _rest(opened, batch_tables_of, plainly)
+    yield from _rest(opened, batch_tables_of, without_kernels)
 
 
-def _decoded(reader: SegmentReader, wanted: RecordFilter, of_piece: Callable[[Piece], pa.RecordBatch], plainly: Plainly) -> Iterator[Made]:
+def _decoded(
+    reader: SegmentReader, wanted: RecordFilter, of_piece: Callable[[Piece], pa.RecordBatch], without_kernels: WithoutKernels
+) -> Iterator[Made]:
     selection = Selection(wanted)
 
     def decoded(part: Run) -> Made:
         for found in stretches(pieces_of(part)):
             if not isinstance(found, Piece):
                 yield PAUSE
-                yield from plainly(found)
+                yield from without_kernels(found)
             elif len(piece := selection.of(found)):
                 yield of_piece(piece)
         yield PAUSE
@@ -78,20 +80,20 @@ def _decoded(reader: SegmentReader, wanted: RecordFilter, of_piece: Callable[[Pi
             for run in opened.runs(scratch):
                 for part in _parts(run):
                     yield decoded(part)
-            yield _rest(opened, decoded, plainly)
+            yield _rest(opened, decoded, without_kernels)
 
 
-def _rest(opened: OpenSegment, made_of: Callable[[Run], Made], plainly: Plainly) -> Made:
+def _rest(opened: OpenSegment, made_of: Callable[[Run], Made], without_kernels: WithoutKernels) -> Made:
     yield PAUSE
-    # Not what the runs were found with: by now it may hold a run of a later segment.
+    # Not the scratch memory of the runs: it may already hold a run of a later segment.
     with _spare_scratch() as scratch:
         for found in stretches(item for item in opened.rest(scratch) if not isinstance(item, Hole)):
-            yield from made_of(found) if isinstance(found, Run) else plainly(found)
+            yield from made_of(found) if isinstance(found, Run) else without_kernels(found)
 
 
 @contextmanager
 def _spare_scratch() -> Iterator[Scratch]:
-    """For whoever fills it, alone: several threads do at a time."""
+    """Lend scratch memory to one thread."""
     try:
         scratch = _spare.pop()
     except IndexError:
@@ -103,7 +105,7 @@ def _spare_scratch() -> Iterator[Scratch]:
 
 
 def _parts(run: Run) -> Iterator[Run]:
-    """This run in parts of about a piece each, which do not change when the run does."""
+    """Yield copies of parts of this run, each of about one piece."""
     records = np.maximum(run.columns[scan.RECORD_COUNT], 0).cumsum()
     first = 0
     while first < len(run):

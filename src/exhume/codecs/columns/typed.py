@@ -1,6 +1,6 @@
 """The typed tables of commits and of classic groups, as Arrow from columns of `kernels.values`.
 
-Records with anything odd about them are decoded one by one, and put back in their places.
+Python code decodes the records that kernels cannot read, one by one. They keep their rows.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _UUID = pa.binary(16)
 
 
 def commit_table(piece: Piece, schema: pa.Schema | None = None) -> pa.RecordBatch:
-    """These records, which are commits, as rows of this schema (None: the typed table), where names may be dictionaries."""
+    """Return these records, which are commits, as rows of this schema (None: the typed table). Its names may be dictionaries."""
     schema = schemas.decoded()["offset_commit"] if schema is None else schema
     commits = np.empty((values.COMMIT_COLUMNS, len(piece)), np.int64)
     values.read_commits(piece.data, piece.records, commits)
@@ -33,11 +33,11 @@ def commit_table(piece: Piece, schema: pa.Schema | None = None) -> pa.RecordBatc
     def column(piece: Piece, fields: Int64s, field: pa.Field) -> pa.Array:
         return COMMITS[field.name](piece, fields, field.type)
 
-    return _with_odd_ones("offset_commit", schema, piece, commits, column)
+    return _with_unread("offset_commit", schema, piece, commits, column)
 
 
 def group_table(piece: Piece) -> pa.RecordBatch:
-    """These records, of type 2 only, as rows of `schemas.decoded()["group_metadata"]`."""
+    """Return these records, all of type 2, as rows of `schemas.decoded()["group_metadata"]`."""
     groups, members = read_group_fields(piece)
     structs = _members(piece.data, members)
 
@@ -46,17 +46,17 @@ def group_table(piece: Piece) -> pa.RecordBatch:
             return lists(fields[values.MEMBERS], structs, fields[values.VERSION] >= 0)
         return _GROUPS[field.name](piece, fields, field.type)
 
-    return _with_odd_ones("group_metadata", schemas.decoded()["group_metadata"], piece, groups, column)
+    return _with_unread("group_metadata", schemas.decoded()["group_metadata"], piece, groups, column)
 
 
-def _with_odd_ones(
+def _with_unread(
     name: str, schema: pa.Schema, piece: Piece, fields: Int64s, column: Callable[[Piece, Int64s, pa.Field], pa.Array]
 ) -> pa.RecordBatch:
-    """The typed table of these records, whose columns `column` makes of those that were read."""
+    """Return the typed table of these records: `column` makes the columns of those that kernels read, Python code decodes the others."""
     is_read = fields[keys.IS_READ] != 0
-    read, odd = np.flatnonzero(is_read), np.flatnonzero(~is_read)
-    plain = piece.only(read) if len(odd) else piece
-    fields = np.take(fields, read, axis=1) if len(odd) else fields
+    read, unread = np.flatnonzero(is_read), np.flatnonzero(~is_read)
+    plain = piece.only(read) if len(unread) else piece
+    fields = np.take(fields, read, axis=1) if len(unread) else fields
     own = {*COMMITS, *_GROUPS, "members"}
 
     def made(field: pa.Field) -> pa.Array:
@@ -64,19 +64,19 @@ def _with_odd_ones(
             return column(plain, fields, field)
         if field.name in schemas.RECORDS.names:
             return record_column(plain, field)
-        # A field of a newer version than kernels read.
+        # Only versions that kernels do not read have this field.
         return pa.nulls(len(plain), field.type)
 
     table = pa.RecordBatch.from_arrays([made(field) for field in schema], schema=schema)
-    return put_together(read, table, odd, lambda: decode_table(name, record_table(piece.only(odd))).cast(schema))
+    return put_together(read, table, unread, lambda: decode_table(name, record_table(piece.only(unread))).cast(schema))
 
 
-def put_together(read: Int64s, table: pa.RecordBatch, odd: Int64s, odd_table: Callable[[], pa.RecordBatch]) -> pa.RecordBatch:
-    """Both tables in one; `read` and `odd` are the places of their rows."""
-    if not len(odd):
+def put_together(read: Int64s, table: pa.RecordBatch, unread: Int64s, unread_table: Callable[[], pa.RecordBatch]) -> pa.RecordBatch:
+    """Return both tables as one; `read` and `unread` are the places of their rows in it."""
+    if not len(unread):
         return table
-    both = pa.Table.from_batches([table, odd_table()])
-    return both.take(pa.array(np.argsort(np.concatenate([read, odd])))).combine_chunks().to_batches()[0]
+    both = pa.Table.from_batches([table, unread_table()])
+    return both.take(pa.array(np.argsort(np.concatenate([read, unread])))).combine_chunks().to_batches()[0]
 
 
 _Column = Callable[[Piece, Int64s, pa.DataType], pa.Array]
@@ -92,12 +92,12 @@ def _text(start: int, size: int) -> _Column:
 
 
 def _number(column: int, versions: range = range(5)) -> _Column:
-    """Null in other versions, and for tombstones."""
+    """Make a column of numbers that is null in other versions and for tombstones."""
 
     def make(piece: Piece, fields: Int64s, data_type: pa.DataType) -> pa.Array:
         version = fields[values.VERSION]
-        is_there = (version >= versions.start) & (version < versions.stop)
-        return numbers(fields[column], data_type, is_there) if is_there.any() else piece.run.same(None, data_type, len(piece))
+        is_valid = (version >= versions.start) & (version < versions.stop)
+        return numbers(fields[column], data_type, is_valid) if is_valid.any() else piece.run.same(None, data_type, len(piece))
 
     return make
 
@@ -116,7 +116,7 @@ def _nothing(piece: Piece, fields: Int64s, data_type: pa.DataType) -> pa.Array: 
     return piece.run.same(None, data_type, len(piece))
 
 
-#: What both tables say about a record that has no marks.
+#: The columns of both tables for a record without marks.
 _COMMON: Mapping[str, _Column] = {
     "record_type": lambda piece, fields, data_type: numbers(piece.records[records.RECORD_TYPE], data_type),  # noqa: ARG005
     "value_version": _number(values.VERSION),

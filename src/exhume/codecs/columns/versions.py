@@ -1,4 +1,4 @@
-"""What versions the values of commits and of classic groups have, for whoever only counts them."""
+"""Read only the versions of the values of commits and of classic groups."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from exhume.codecs.record_types import GROUP_METADATA
 
 
 def read_versions(piece: Piece) -> tuple[Int64s, Flags]:
-    """The value version of each record, -1 for a tombstone, and which ones that was read of: commits and classic groups without a mark. Of
-    others it says nothing.
+    """Return the value version of each record, -1 for a tombstone, and True for each record whose version was read.
+
+    These are commits and classic groups without a mark. For other records the version means nothing.
     """
     commits = np.empty((values.COMMIT_COLUMNS, len(piece)), np.int64)
     values.read_commits(piece.data, piece.records, commits)
@@ -26,7 +27,7 @@ def read_versions(piece: Piece) -> tuple[Int64s, Flags]:
 
 
 def read_group_fields(piece: Piece) -> tuple[Int64s, Int64s]:
-    """Columns of `kernels.values` of these records, of type 2 only, and of all their members."""
+    """Return columns of `kernels.values` for these records, all of type 2, and for all their members."""
     groups = np.empty((values.GROUP_COLUMNS, len(piece)), np.int64)
     room = int((np.maximum(piece.records[records.VALUE_SIZE], 0) // values.LEAST_MEMBER_BYTES).sum())
     members = np.empty((values.MEMBER_COLUMNS, room), np.int64)

@@ -1,4 +1,4 @@
-"""Where in the middle of a segment a batch begins: a kernel that guesses by length, magic and checksum."""
+"""Find a batch in the middle of a segment, by its length, magic and checksum: a kernel."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from exhume.codecs.kernels.types import Bytes, Number
 
 #: No batch was found.
 NOWHERE = -1
-#: How many checksums a search may take.
+#: A search gives up after this number of checksums.
 _MOST_GUESSES = 64
 
 
 @kernel
 def next_batch(buffer: Bytes, position: Number, end: Number, base_offset: Number) -> Number:
-    """Where the first whole batch of format 2 begins in `buffer[position:end]`, judged by itself; `NOWHERE` where none does."""
+    """Return the position of the first whole batch of format 2 in `buffer[position:end]` with at least this base offset, or `NOWHERE`."""
     guesses = 0
     while end - position >= scan.HEADER_BYTES and guesses < _MOST_GUESSES:
         if buffer[np.uint64(position + 16)] == 2 and int64(buffer, position) >= base_offset:

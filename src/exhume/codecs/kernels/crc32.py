@@ -1,4 +1,4 @@
-"""CRC-32 for kernels: what zlib calls `crc32`, the checksum of messages of formats 0 and 1."""
+"""CRC-32 for kernels: the checksum of messages of formats 0 and 1, and `crc32` of zlib."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ _TABLES = byte_tables(0xEDB88320)
 
 @kernel
 def crc32(buffer: Bytes, start: int, end: int) -> np.uint32:
-    """The CRC-32 of `buffer[start:end]`, an array of uint8; the range must lie within it."""
+    """Return the CRC-32 of `buffer[start:end]`; the range must be within the array."""
     return sum_by_tables(_TABLES, buffer, start, end)

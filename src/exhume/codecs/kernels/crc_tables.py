@@ -12,7 +12,7 @@ _ONES = np.uint32(0xFFFFFFFF)
 
 
 def byte_tables(polynomial: int) -> npt.NDArray[np.uint32]:
-    """`[k][b]`: the sum of byte b with k zero bytes behind it. The polynomial has its bits in the checksum's order."""
+    """Return the tables of a polynomial, whose bits are in the order of the checksum: `[k][b]` is the sum of byte b and k zero bytes."""
     first = [_moved_by_a_zero_byte(byte, polynomial) for byte in range(256)]
     tables = [first]
     for _ in range(7):
@@ -28,7 +28,7 @@ def _moved_by_a_zero_byte(crc: int, polynomial: int) -> int:
 
 @inlined
 def sum_by_tables(tables: UInt32Rows, buffer: Bytes, start: int, end: int) -> np.uint32:
-    """The checksum of `buffer[start:end]`; the range must lie within it."""
+    """Return the checksum of `buffer[start:end]`; the range must be within the array."""
     crc = _ONES
     position = start
     while end - position >= 8:

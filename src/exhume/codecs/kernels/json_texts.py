@@ -1,12 +1,12 @@
-"""JSON texts of the fields of records, written straight into one column: a kernel.
+"""Write the fields of records as JSON texts into one column: a kernel.
 
-How a text is made is a list of steps, of which a row chooses one list. A step appends
+Each row chooses a list of steps, which write its text. A step appends
 
-    LITERAL   characters that are the same for all: `literals[start:start + size]`
-    TEXT      a text of `data` in quotes, or null: its start and its size stand in two rows of `fields`. Nothing is escaped
-    READY     characters of `ready`, just as `TEXT`, without quotes
+    LITERAL   the same characters for all rows: `literals[start:start + size]`
+    TEXT      a text of `data` in quotes, or null: two rows of `fields` have its start and its size. It escapes no character
+    READY     characters of `ready`, in the same way as `TEXT`, but without quotes
     NUMBER    a row of `fields`, in decimal digits
-    UUID      16 bytes of `data` as Kafka prints a UUID, in quotes; null where they are all 0, or where `fields` has a negative place
+    UUID      16 bytes of `data` as Kafka prints a UUID, in quotes; null if all are 0, or if the place in `fields` is negative
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from exhume.codecs.kernels.primitives import copy_bytes, word
 from exhume.codecs.kernels.types import Bytes, Int32s, Int64s, Number, Rows
 
 LITERAL, TEXT, READY, NUMBER, UUID = range(5)
-#: A row of `steps`: its kind; where a literal begins and how long it is, or the row of `fields` where its numbers begin.
+#: A row of `steps`: its kind; then the start and the size of a literal, or the first of its rows of `fields`.
 KIND, FIRST, SIZE = range(3)
-#: What `choices` holds for a row that is null.
+#: The choice of a row that is null.
 NULL_ROW = -1
 
-#: What a step writes at most, besides what `LITERAL`, `TEXT` and `READY` copy: the digits of an int64, or a UUID in quotes.
+#: The most bytes that a step writes besides those that it copies: the digits of an int64, or a UUID in quotes.
 MOST_BYTES = 24
 
 _QUOTE, _MINUS, _ZERO = 0x22, 0x2D, 0x30
@@ -43,10 +43,10 @@ def write_texts(
     offsets: Int32s,
     content: Bytes,
 ) -> Number:
-    """A text for each row, by the steps `lists[choice, 0]` to `lists[choice, 1]`, one behind the other in `content`: how many bytes.
+    """Write a text for each row into `content`, one after the other; return the number of bytes, or -1 if `content` is too small.
 
-    `offsets` says where each begins, and the end. `fields` has a column for each row, and its texts lie within `data` and `ready`. Ends
-    with -1 where `content` is too small.
+    The steps `lists[choice, 0]` to `lists[choice, 1]` write the text. `offsets` gets the start of each text, and the end of the last one.
+    `fields` has a column for each row; its texts must be within `data` and `ready`.
     """
     place = np.int64(0)
     offsets[0] = 0
@@ -94,7 +94,7 @@ def _write_null(content: Bytes, place: Number) -> Number:
 
 @inlined
 def _write_number(value: Number, content: Bytes, place: Number) -> Number:
-    # The least int64 has no positive counterpart but as an unsigned number.
+    # Only an unsigned number can hold the least int64 without its sign.
     left = np.uint64(value)
     if value < 0:
         content[np.uint64(place)] = _MINUS
@@ -104,7 +104,7 @@ def _write_number(value: Number, content: Bytes, place: Number) -> Number:
     bound = _TEN
     while digits < 20 and left >= bound:
         digits += 1
-        # Ten to the twentieth is too much for 64 bits: but then the loop has ended.
+        # Ten to the twentieth does not fit into 64 bits, but the loop ends before it compares it.
         bound *= _TEN
     for index in range(digits):
         content[np.uint64(place + digits - 1 - index)] = np.uint8(left % _TEN + np.uint64(_ZERO))
@@ -134,7 +134,7 @@ def _write_uuid(data: Bytes, start: Number, content: Bytes, place: Number) -> Nu
 
 @inlined
 def _letter(value: Number) -> Number:
-    """A digit of URL-safe base64."""
+    """Return a digit of URL-safe base64."""
     if value < 26:
         return value + 0x41
     if value < 52:

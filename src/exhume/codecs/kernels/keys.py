@@ -1,27 +1,27 @@
-"""Keys of records into columns: whose record it is. A row of the result is a field, a column a record, all of them int64."""
+"""Read the keys of records into columns: a row of the result is a field, a column is a record, and all numbers are int64."""
 
 from __future__ import annotations
 
 from exhume.codecs.kernels import kernel
 from exhume.codecs.kernels.primitives import NOT_EXACT, int16, int32, kind_of_text
-from exhume.codecs.kernels.records import KEY_SIZE, KEY_START, NOT_THERE, RECORD_TYPE
+from exhume.codecs.kernels.records import KEY_SIZE, KEY_START, MISSING, RECORD_TYPE
 from exhume.codecs.kernels.types import Bytes, Number, Rows
 from exhume.codecs.record_types import LEGACY_OFFSET_COMMIT, OFFSET_COMMIT
 
-#: `IS_READ` is 0 where the plain reading has to say what the key is; then the other fields say nothing. Topic and partition are those of
-#: commits; the size of a topic is -1 in other keys.
+#: `IS_READ` is 0 for a key that only `record_types` can decode; then the other fields mean nothing. Commits have a topic and a partition;
+#: in other keys the size of the topic is -1.
 IS_READ, GROUP_START, GROUP_SIZE, TOPIC_START, TOPIC_SIZE, PARTITION = range(6)
 COLUMNS = 6
 
-#: Bytes of the key of a commit whose names are empty; those of its partition, the last ones.
+#: The bytes of the key of a commit with empty names, and those of its partition, which comes last.
 LEAST_COMMIT_KEY_BYTES, PARTITION_BYTES = 10, 4
 
 
 @kernel
 def read_key(data: Bytes, record_type: Number, start: Number, size: Number, fields: Rows, at: Number) -> None:
-    """The key `data[start:start + size]` into column `at` of `fields`; it begins with this record type, and a group follows.
+    """Read the key `data[start:start + size]` into column `at` of `fields`. It must begin with this record type and a group.
 
-    Of commits the whole key is read, of others the group.
+    Reads the whole key of a commit, and only the group of other keys.
     """
     fields[IS_READ, at] = 0
     if size < 4:
@@ -34,7 +34,7 @@ def read_key(data: Bytes, record_type: Number, start: Number, size: Number, fiel
     fields[GROUP_SIZE, at] = group_size
     fields[TOPIC_START, at] = start
     fields[TOPIC_SIZE, at] = -1
-    fields[PARTITION, at] = NOT_THERE
+    fields[PARTITION, at] = MISSING
     if record_type == OFFSET_COMMIT or record_type == LEGACY_OFFSET_COMMIT:
         if size - group_size < LEAST_COMMIT_KEY_BYTES:
             return
@@ -54,6 +54,6 @@ def read_key(data: Bytes, record_type: Number, start: Number, size: Number, fiel
 
 @kernel
 def read_keys(data: Bytes, records: Rows, fields: Rows) -> None:
-    """The keys of all `records` whose type is one that begins with a group."""
+    """Read the keys of all `records`. Each must begin with a record type and a group."""
     for at in range(records.shape[1]):
         read_key(data, records[RECORD_TYPE, at], records[KEY_START, at], records[KEY_SIZE, at], fields, at)

@@ -1,7 +1,7 @@
-"""Sections of records side by side, lz4 streams unfolded: many of them in one call.
+"""Put sections of records side by side, and unfold lz4 streams: many in one call.
 
-A stream is taken where it is one that brokers write: blocks of 64 KiB that are not linked, without checksums. What is odd in any way is
-left to the library, which knows what an error is; what is taken here comes to the same there.
+The kernel unfolds the streams that brokers write: blocks of 64 KiB that are not linked, without checksums. It leaves all other streams and
+damaged ones to the library, which reports errors. The library unfolds the streams of the kernel to the same bytes.
 """
 
 from __future__ import annotations
@@ -13,25 +13,27 @@ from exhume.codecs.kernels import inlined, kernel, scan
 from exhume.codecs.kernels.primitives import copy_bytes, put_word, word
 from exhume.codecs.kernels.types import Bytes, Number, Rows
 
-#: Bytes that a target must have beyond what is put into it: copies are wide.
+#: The bytes that a target must have after its last section: copies are wide.
 SLACK_BYTES = 16
 
 # Magic, flags, block descriptor and the checksum of both.
 _HEADER_WORD, _HEADER_MASK, _HEADER_BYTES = np.uint64(0x82_4060_184D_2204), np.uint64(0xFF_FFFF_FFFF_FFFF), 7
 _BLOCK_BYTES = 64 * 1024
 _STORED = 0x80000000
-# So the format has it, to let decoders copy widely: the last literals of a block, and how far in front of its end the last match begins.
+# The format requires both, so that decoders can copy widely: the least number of literals at the end of a block, and the least distance
+# from the start of its last match to its end.
 _LAST_LITERALS, _LAST_MATCH = 5, 12
 _LEAST_MATCH = 4
-_ODD = -1
+_NOT_UNFOLDED = -1
 
 
 @kernel
 def put_side_by_side(content: Bytes, rows: Rows, first: Number, last: Number, most_bytes: Number, target: Bytes, bodies: Rows) -> Number:
-    """Put the records of batches `first` to `last` of `rows`, which are of format 2 and lie in `content`, into `target`: as they are, or
-    unfolded to at most so many bytes. Where they lie there, from its start on, goes into `bodies`.
+    """Put the records of the batches `first` to `last` of `rows` into `target`; return the number of the batch at which it ends.
 
-    Gives the number of the batch that it ended at: one that is odd, or of another codec than lz4, or that `target` may be too small for.
+    The batches are in `content`, all of format 2. The kernel copies uncompressed sections, and unfolds lz4 streams to at most `most_bytes`
+    each. `bodies` gets the start and the end of each section in `target`. It ends before a batch that has another codec, whose stream it
+    cannot unfold, or for which `target` may be too small.
     """
     place = np.int64(0)
     for number in range(first, last):
@@ -42,7 +44,7 @@ def put_side_by_side(content: Bytes, rows: Rows, first: Number, last: Number, mo
         codec = rows[number, scan.ATTRIBUTES] & scan.CODEC if end > start else 0
         if codec == LZ4:
             place = _unfold(content, start, end, target, place, limit)
-            if place == _ODD:
+            if place == _NOT_UNFOLDED:
                 return number
         else:
             if codec != 0 or end - start > limit - place:
@@ -55,15 +57,15 @@ def put_side_by_side(content: Bytes, rows: Rows, first: Number, last: Number, mo
 
 @inlined
 def _unfold(source: Bytes, position: Number, end: Number, target: Bytes, place: Number, limit: Number) -> Number:
-    """Unfold the stream `source[position:end]` into `target[place:limit]`; the place behind it."""
+    """Unfold the stream `source[position:end]` into `target[place:limit]`; return the place after it, or `_NOT_UNFOLDED`."""
     if end - position < _HEADER_BYTES + 4 or word(source, position) & _HEADER_MASK != _HEADER_WORD:
-        return np.int64(_ODD)
+        return np.int64(_NOT_UNFOLDED)
     position += _HEADER_BYTES
     while end - position >= 4:
         size = _uint32(source, position)
         position += 4
         if size == 0:
-            # What lies behind does not matter.
+            # Bytes after the end mark do not matter.
             return place
         is_stored = size & _STORED != 0
         size &= _STORED - 1
@@ -76,15 +78,18 @@ def _unfold(source: Bytes, position: Number, end: Number, target: Bytes, place: 
             place += size
         else:
             place = _unfold_block(source, position, position + size, target, place, min(limit, place + _BLOCK_BYTES))
-            if place == _ODD:
+            if place == _NOT_UNFOLDED:
                 break
         position += size
-    return np.int64(_ODD)
+    return np.int64(_NOT_UNFOLDED)
 
 
 @kernel
 def _unfold_block(source: Bytes, position: Number, end: Number, target: Bytes, place: Number, limit: Number) -> Number:
-    """Unfold the block `source[position:end]`: runs of literals, each with a match behind it, but for the last one."""
+    """Unfold the block `source[position:end]`; return the place after it, or `_NOT_UNFOLDED`.
+
+    A block has runs of literals, and a match after each run except the last.
+    """
     start, wide_end = place, len(source) - 16
     while position < end:
         token = np.int64(source[np.uint64(position)])
@@ -118,12 +123,12 @@ def _unfold_block(source: Bytes, position: Number, end: Number, target: Bytes, p
             break
         _repeat(target, place, back, size)
         place += size
-    return np.int64(_ODD)
+    return np.int64(_NOT_UNFOLDED)
 
 
 @inlined
 def _long_size(source: Bytes, position: Number, end: Number) -> tuple[Number, Number]:
-    """What the bytes of a size come to that does not fit into its token, and the position behind them; too much where they do not end."""
+    """Return the part of a size that does not fit into its token, and the position after it; a too large size if it does not end."""
     size = np.int64(0)
     while position < end:
         byte = np.int64(source[np.uint64(position)])
@@ -136,22 +141,22 @@ def _long_size(source: Bytes, position: Number, end: Number) -> tuple[Number, Nu
 
 @inlined
 def _repeat(target: Bytes, place: Number, back: Number, size: Number) -> None:
-    """Write to `place` what lies so far back, and goes on for `size` bytes; up to 16 more are written."""
-    behind = place + size
+    """Write `size` bytes to `place` that repeat the bytes `back` places before; write up to 16 bytes more."""
+    end = place + size
     if back >= 16:
-        while place < behind:
+        while place < end:
             first, second = word(target, place - back), word(target, place - back + 8)
             put_word(target, place, first)
             put_word(target, place + 8, second)
             place += 16
         return
     if back < 8:
-        # What is repeated, until it fills a word: then it is some repetitions back.
+        # Write the first word byte by byte. After it, a distance of several repetitions gives the same bytes, and is 8 or more.
         for at in range(place, place + 8):
             target[np.uint64(at)] = target[np.uint64(at - back)]
         place += 8
         back *= (7 + back) // back
-    while place < behind:
+    while place < end:
         put_word(target, place, word(target, place - back))
         place += 8
 

@@ -1,4 +1,4 @@
-"""Which batches have a record of one group: kernels that look at keys only."""
+"""Mark the batches that have a record of one group: kernels that read only keys."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ _TYPE_AND_SIZE = 4
 
 @kernel
 def mark_mentions(rows: Rows, first: Number, last: Number, data: Bytes, bodies: Rows, name: Bytes, marks: Bytes) -> None:
-    """Set `marks` to 1 for each of the batches `first` to `last` of `rows` that has a record of this group, is a control batch, or cannot
-    be read to its end by `read_fields`; 0 for the others. Their records lie in `data` from `bodies[:, 0]` to `bodies[:, 1]`.
+    """Set `marks` to 1 for each of the batches `first` to `last` of `rows` that may concern this group; to 0 for the others.
+
+    Such a batch has a record of the group, is a control batch, or `read_fields` cannot read it to its end. The records of each batch are in
+    `data` from `bodies[:, 0]` to `bodies[:, 1]`.
     """
     for number in range(first, last):
         is_control = rows[number, ATTRIBUTES] & CONTROL != 0
@@ -27,7 +29,7 @@ def _mentions(data: Bytes, position: Number, end: Number, records: Number, name:
         record_end, _, _, key_start, key_size, _, _ = read_fields(data, position, end)
         if record_end == NO_POSITION:
             return True
-        # Every type of record begins with its number and the group.
+        # The key of every record type begins with the number of the type and the group.
         has_size = key_size >= _TYPE_AND_SIZE + len(name) and int16(data, key_start + 2) == len(name)
         if has_size and is_same(data, key_start + _TYPE_AND_SIZE, name, 0, len(name)):
             return True

@@ -1,4 +1,4 @@
-"""Messages of formats 0 and 1 written anew, as records of format 2: one kernel, so that no other has to know how they are laid out."""
+"""Write messages of formats 0 and 1 as records of format 2, so that no other kernel has to read messages."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ _ATTRIBUTES, _TIMESTAMP_DELTA, _OFFSET_DELTA, _HEADERS = 0, 0, 0, 0
 
 @kernel
 def write_records(rows: Rows, first: Number, last: Number, content: Bytes, target: Bytes, bodies: Rows) -> None:
-    """Write the records of messages `first` to `last` of `rows`, which lie in `content`, into `target`, from `bodies[:, 0]` to
-    `bodies[:, 1]`.
+    """Write the messages `first` to `last` of `rows`, in `content`, into `target`; `bodies` gets the start and end of each record.
 
-    They take up no more room than the messages do. Nothing is written for one that its key and its value do not fill.
+    The records take no more room than the messages. A message that its key and its value do not fill gets no bytes.
     """
     place = np.int64(0)
     for number in range(first, last):
@@ -28,7 +27,7 @@ def write_records(rows: Rows, first: Number, last: Number, content: Bytes, targe
 
 
 def as_records(content: Bytes, rows: Int64s, first: int, last: int, bodies: Int64s) -> Bytes:
-    """The bytes of these records, and in `bodies` where they lie: what `write_records` makes."""
+    """Return the bytes that `write_records` makes of these messages; `bodies` gets the start and end of each record."""
     target = np.empty(int(rows[first:last, scan.SIZE].sum()), np.uint8)
     write_records(rows, first, last, content, target, bodies)
     return target
@@ -63,7 +62,7 @@ def _write_record(rows: Rows, number: Number, content: Bytes, target: Bytes, pla
 
 @inlined
 def _varint_bytes(value: Number) -> Number:
-    """How many bytes a zigzag varint takes."""
+    """Return the number of bytes of a zigzag varint."""
     left = value << 1 ^ value >> 63
     count = np.int64(1)
     while left >= 0x80:
@@ -74,7 +73,7 @@ def _varint_bytes(value: Number) -> Number:
 
 @inlined
 def _put_varint(target: Bytes, place: Number, value: Number) -> Number:
-    """Write a zigzag varint; the place behind it."""
+    """Write a zigzag varint; return the place after it."""
     left = value << 1 ^ value >> 63
     while left >= 0x80:
         target[np.uint64(place)] = left & 0x7F | 0x80

@@ -1,7 +1,7 @@
-"""Fields and texts for kernels: what `wire.Reader` reads, over an array of uint8.
+"""Read fields and texts in kernels, as `wire.Reader` does, from an array of uint8.
 
-Nothing here looks where the array ends: a caller has made sure of it, or gives the end. Positions are int64, as all numbers of kernels.
-A loop over bytes that the compiler makes one load of is written out byte by byte: it works uncompiled and with bounds checked, too.
+These kernels do not check the end of the array: the caller checks it, or gives the end. Positions are int64, like all numbers of kernels.
+A number is read byte by byte: the compiler makes one load of it, and the same code works uncompiled and with checked indexes.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from exhume.codecs.kernels import inlined, kernel
 from exhume.codecs.kernels.instructions import RUN_BYTES, are_equal, is_ascii
 from exhume.codecs.kernels.types import Bytes, Number
 
-#: What `varint` and `varlong` give for a position behind a number that is cut or too long.
+#: The position that `varint` and `varlong` return if the number is cut or too long.
 NO_POSITION = -1
-#: Kinds of text, from the most common on.
+#: Kinds of text, the most common first.
 ASCII, UTF8, NOT_EXACT = 0, 1, 2
 
-#: What hashes are mixed with: numbers, and how far they turn.
+#: The constants of hashes: the factor, and the bits of rotations and shifts.
 MIX = np.uint64(0x9E3779B97F4A7C15)
 TURN, BACK = np.uint64(29), np.uint64(35)
 HALF = np.uint64(32)
@@ -27,7 +27,7 @@ _NO_ASCII = np.uint64(0x8080808080808080)
 
 @inlined
 def word(buffer: Bytes, position: Number) -> np.uint64:
-    """Eight bytes, the lowest first."""
+    """Read eight bytes, the lowest first."""
     at = np.uint64(position)
     return (
         np.uint64(buffer[at])
@@ -43,7 +43,7 @@ def word(buffer: Bytes, position: Number) -> np.uint64:
 
 @inlined
 def put_word(buffer: Bytes, position: Number, value: np.uint64) -> None:
-    """Eight bytes, the lowest first."""
+    """Write eight bytes, the lowest first."""
     at = np.uint64(position)
     buffer[at] = np.uint8(value & _BYTE)
     buffer[at + np.uint64(1)] = np.uint8(value >> np.uint64(8) & _BYTE)
@@ -57,7 +57,7 @@ def put_word(buffer: Bytes, position: Number, value: np.uint64) -> None:
 
 @inlined
 def copy_bytes(source: Bytes, start: Number, size: Number, target: Bytes, place: Number) -> None:
-    """Put `source[start:start + size]` into `target` from `place` on; they are different arrays."""
+    """Copy `source[start:start + size]` to `place` in `target`, which must be another array."""
     if size < 8:
         for index in range(size):
             target[np.uint64(place + index)] = source[np.uint64(start + index)]
@@ -70,7 +70,7 @@ def copy_bytes(source: Bytes, start: Number, size: Number, target: Bytes, place:
 
 @inlined
 def int64(buffer: Bytes, position: Number) -> Number:
-    """A big-endian int64."""
+    """Read a big-endian int64."""
     at = np.uint64(position)
     return np.int64(
         np.uint64(buffer[at]) << np.uint64(56)
@@ -86,7 +86,7 @@ def int64(buffer: Bytes, position: Number) -> Number:
 
 @inlined
 def int32(buffer: Bytes, position: Number) -> Number:
-    """A big-endian int32."""
+    """Read a big-endian int32."""
     at = np.uint64(position)
     return np.int64(
         np.int32(
@@ -100,14 +100,14 @@ def int32(buffer: Bytes, position: Number) -> Number:
 
 @inlined
 def int16(buffer: Bytes, position: Number) -> Number:
-    """A big-endian int16."""
+    """Read a big-endian int16."""
     at = np.uint64(position)
     return np.int64(np.int16(np.uint16(buffer[at]) << np.uint16(8) | np.uint16(buffer[at + np.uint64(1)])))
 
 
 @inlined
 def unsigned_varint(buffer: Bytes, position: Number, end: Number) -> tuple[Number, Number]:
-    """An unsigned varint of at most 5 bytes, cut to 32 bits as Kafka does, and the position behind it, or `NO_POSITION`."""
+    """Read an unsigned varint of at most 5 bytes, cut to 32 bits as Kafka does; return it and the position after it, or `NO_POSITION`."""
     if end - position >= 2:
         first, second = np.int64(buffer[np.uint64(position)]), np.int64(buffer[np.uint64(position + 1)])
         if first < 0x80:
@@ -133,14 +133,14 @@ def _long_unsigned_varint(buffer: Bytes, position: Number, end: Number) -> tuple
 
 @inlined
 def varint(buffer: Bytes, position: Number, end: Number) -> tuple[Number, Number]:
-    """A zigzag varint, and the position behind it, or `NO_POSITION`."""
-    value, behind = unsigned_varint(buffer, position, end)
-    return value >> 1 ^ -(value & 1), behind
+    """Read a zigzag varint; return it and the position after it, or `NO_POSITION`."""
+    value, after = unsigned_varint(buffer, position, end)
+    return value >> 1 ^ -(value & 1), after
 
 
 @inlined
 def varlong(buffer: Bytes, position: Number, end: Number) -> tuple[Number, Number]:
-    """A zigzag varlong of at most 10 bytes, and the position behind it, or `NO_POSITION`."""
+    """Read a zigzag varlong of at most 10 bytes; return it and the position after it, or `NO_POSITION`."""
     if position < end and buffer[np.uint64(position)] < 0x80:
         first = np.int64(buffer[np.uint64(position)])
         return first >> 1 ^ -(first & 1), position + 1
@@ -163,7 +163,7 @@ def _long_varlong(buffer: Bytes, position: Number, end: Number) -> tuple[Number,
 
 @inlined
 def is_same(left: Bytes, left_at: Number, right: Bytes, right_at: Number, size: Number) -> Number:
-    """True when both runs of `size` bytes are equal."""
+    """Return True if both runs of `size` bytes are equal."""
     if size < 8:
         for index in range(size):
             if left[np.uint64(left_at + index)] != right[np.uint64(right_at + index)]:
@@ -184,13 +184,13 @@ def is_same(left: Bytes, left_at: Number, right: Bytes, right_at: Number, size: 
 
 @inlined
 def hash_of(buffer: Bytes, position: Number, size: Number, seed: Number) -> np.uint64:
-    """A hash of `size` bytes. The seed keeps those who write a log from choosing keys that fall together."""
+    """Return a hash of `size` bytes. With a random seed, no writer of a log can choose keys with equal hashes."""
     value = (np.uint64(seed) ^ np.uint64(size)) * MIX
     if size < 8:
         for index in range(size):
             value = _mixed(value, np.uint64(buffer[np.uint64(position + index)]))
     else:
-        # Two words at a time, each in a value of its own: neither waits for the other.
+        # Two words at a time, each in its own value: neither waits for the other.
         other, last = _turned(value), size - 8
         for index in range(0, last - 8, 16):
             value = _mixed(value, word(buffer, position + index))
@@ -214,7 +214,7 @@ def _turned(value: np.uint64) -> np.uint64:
 
 @inlined
 def kind_of_text(buffer: Bytes, position: Number, size: Number) -> Number:
-    """`ASCII`, `UTF8`, or `NOT_EXACT`: no valid UTF-8, or a U+FFFD that text which was no valid UTF-8 could read as, too."""
+    """Return `ASCII`, `UTF8` or `NOT_EXACT`: invalid UTF-8, or text with U+FFFD, which is also the decoded form of invalid UTF-8."""
     at, end = position, position + size
     if size >= RUN_BYTES:
         while end - at > RUN_BYTES:

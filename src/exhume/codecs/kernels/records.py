@@ -1,7 +1,7 @@
-"""Records of format 2 into columns: what `records.read_records` does, for batches whose every record is whole and has no headers.
+"""Read records of format 2 into columns, as `records.read_records` does, from batches in which each record is whole and has no headers.
 
-A column of the result is a record, a row one of its fields, all of them int64. Keys and values stay where they are: their places are
-kept. The bytes of a batch are its own, as they lie in the file, or unfolded.
+A column of the result is a record, a row is one of its fields, and all numbers are int64. The kernels do not copy keys and values: they
+keep their places. The bytes of a batch are those of the file, or unfolded.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from exhume.codecs.kernels import inlined, kernel, scan
 from exhume.codecs.kernels.primitives import NO_POSITION, int16, varint, varlong, word
 from exhume.codecs.kernels.types import Bytes, Number, Rows
 
-#: `BATCH` is a number of `rows`. A size of -1 is a null, a timestamp of -1 is none. Numbers that are not there are `NOT_THERE`: the type
-#: of a record of a control batch, or of one whose key is shorter than a type; the sequence in a batch that has none.
+#: `BATCH` is the number of a row of `rows`. A size of -1 is a null, a timestamp of -1 is none. `MISSING` is the record type in a control
+#: batch and for a key that is too short for a type, and the sequence in a batch without sequences.
 BATCH, OFFSET, TIMESTAMP, SEQUENCE, RECORD_TYPE, KEY_START, KEY_SIZE, VALUE_START, VALUE_SIZE = range(9)
 COLUMNS = 9
 
-NOT_THERE = -(1 << 40)
+MISSING = -(1 << 40)
 NO_TIMESTAMP = -1
-#: Bytes of the smallest record.
+#: The bytes of the smallest record.
 LEAST_BYTES = 7
 
-#: Records of a batch mostly differ in deltas of a byte, names and values. This is what else one has: a mask of its first eight bytes, and
-#: what is left under it; which bits of the second one are of its length; where deltas and key begin, the size of the key, and where the
-#: value begins.
+#: The parts in which a record mostly equals the next one of its batch: they differ only in deltas of one byte, in names and in values. A
+#: mask of the first eight bytes, and these bytes under the mask; the bits of the second byte that belong to the length; the start of the
+#: deltas and of the key, the size of the key, and the start of the value.
 Like = tuple[Number, Number, Number, Number, Number, Number, Number]
 _WORD_BYTES = 8
 UNLIKE_ANY: Like = (0, 1, 0, 0, 0, 0, _WORD_BYTES)
@@ -34,9 +34,9 @@ _MOST_SEQUENCE = 0x7FFFFFFF
 
 @inlined
 def read_fields(data: Bytes, position: Number, end: Number) -> tuple[Number, Number, Number, Number, Number, Number, Number]:
-    """The record at `position`: the byte behind it, its timestamp delta and offset delta, start and size of its key, and of its value.
+    """Read a record: return the position after it, its timestamp delta and offset delta, start and size of its key, and of its value.
 
-    `NO_POSITION` and zeros where there is no whole record with a key, a value and no header. Sizes below 0 are nulls.
+    Returns `NO_POSITION` and zeros if it is not a whole record with a key, a value and no header. Sizes below 0 are nulls.
     """
     none = np.int64(0)
     nothing = np.int64(NO_POSITION), none, none, none, none, none, none
@@ -67,7 +67,7 @@ def read_fields(data: Bytes, position: Number, end: Number) -> tuple[Number, Num
 def read_like(
     data: Bytes, position: Number, end: Number, like: Like
 ) -> tuple[Number, Number, Number, Number, Number, Number, Number, Like]:
-    """What `read_fields` gives, and what to compare the record behind this one with. `UNLIKE_ANY` is for the first one."""
+    """Return the same as `read_fields`, and the `Like` to compare the next record with. Use `UNLIKE_ANY` for the first record."""
     mask, head, length_bits, deltas_at, key_at, key_size, value_at = like
     if value_at < end - position:
         first, value_head = np.int64(word(data, position)), np.int64(data[np.uint64(position + value_at - 1)])
@@ -98,14 +98,16 @@ def read_like(
 
 @inlined
 def end_of(position: Number, first: Number, length_bits: Number, deltas_at: Number) -> Number:
-    """Where a record ends, by its length in the word it begins with."""
+    """Return the end of a record, from the length in its first word."""
     return position + deltas_at - 1 + ((first & 0x7F | first >> 1 & length_bits) >> 1)
 
 
 @inlined
 def _like(data: Bytes, position: Number, record_end: Number, key_start: Number, key_size: Number, value_start: Number) -> Like:
-    """What a record is compared with that comes behind this one; `UNLIKE_ANY` where a delta or the size of the value needs more than a
-    byte, another size more than two, the offset delta is negative, or the key next to nothing.
+    """Return the `Like` of a record, to compare the next one with.
+
+    Returns `UNLIKE_ANY` if a delta or the size of the value has more than one byte, the size of the record or of the key more than two, the
+    offset delta is negative, or the value begins in the first eight bytes.
     """
     value_at = value_start - position
     if record_end == NO_POSITION or value_at < _WORD_BYTES:
@@ -114,12 +116,12 @@ def _like(data: Bytes, position: Number, record_end: Number, key_start: Number, 
     length_bytes = 1 + (first >> 7 & 1)
     deltas_at = length_bytes + 1
     size_bytes = key_start - position - deltas_at - 2
-    # The last byte of the length and the deltas: where all are below 0x80, each ends there. And the sign of the offset delta.
+    # The highest bits of the last byte of the length and of both deltas: 0 if each ends there. And the sign of the offset delta.
     last_bytes = np.int64(0x80) << 8 * (length_bytes - 1) | np.int64(0x8180) << 8 * deltas_at
     is_short = (size_bytes == 1 or size_bytes == 2) and value_start - key_start - max(key_size, 0) == 1
     if not is_short or first & last_bytes:
         return UNLIKE_ANY
-    # The length is not negative, and has as many bytes.
+    # A length that is not negative and has the same number of bytes.
     mask = np.int64(0x81) | last_bytes | ((np.int64(1) << 8 * size_bytes) - 1) << 8 * (deltas_at + 2)
     length_bits = np.int64(0x3F80) * (length_bytes - 1)
     return mask, first & mask, length_bits, deltas_at, key_start - position, key_size, value_at
@@ -127,10 +129,10 @@ def _like(data: Bytes, position: Number, record_end: Number, key_start: Number, 
 
 @kernel
 def split(rows: Rows, first: Number, last: Number, data: Bytes, bodies: Rows, records: Rows) -> tuple[Number, Number]:
-    """Fill `records` with those of batches `first` to `last` of `rows`, which lie in `data` from `bodies[:, 0]` to `bodies[:, 1]`.
+    """Fill `records` with the records of the batches `first` to `last` of `rows`; return the batch at which it ends, and their number.
 
-    Gives the number of the batch that it ended at, and how many records there are in front of it. It ends early at a batch that does not
-    hold exactly the records it says, each with a key, a value and no header; `records` must have room for all that the headers count.
+    The records of each batch are in `data` from `bodies[:, 0]` to `bodies[:, 1]`. It ends before a batch that does not hold exactly the
+    records that its header counts, each with a key, a value and no header. `records` must have room for all that the headers count.
     """
     count = np.int64(0)
     for number in range(first, last):
@@ -155,8 +157,8 @@ def split(rows: Rows, first: Number, last: Number, data: Bytes, bodies: Rows, re
             sequence = base_sequence + offset_delta
             if sequence > _MOST_SEQUENCE:
                 sequence -= _MOST_SEQUENCE + 1
-            records[SEQUENCE, count] = NOT_THERE if base_sequence < 0 else sequence
-            records[RECORD_TYPE, count] = NOT_THERE if is_control or key_size < 2 else int16(data, key_start)
+            records[SEQUENCE, count] = MISSING if base_sequence < 0 else sequence
+            records[RECORD_TYPE, count] = MISSING if is_control or key_size < 2 else int16(data, key_start)
             records[KEY_START, count] = key_start
             records[KEY_SIZE, count] = max(key_size, -1)
             records[VALUE_START, count] = value_start

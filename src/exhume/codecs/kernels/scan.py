@@ -1,8 +1,8 @@
-"""Batch headers into columns, checksums verified: what `batches.walk` and `crc_matches` do, for batches of format 2 and for plain messages
-of formats 0 and 1.
+"""Read batch headers into columns and verify checksums, as `batches.walk` and `crc_matches` do.
 
-A row of the columns is a batch or a message, a column one header field, all of them int64. The scan ends in front of anything else than a
-whole one, and of compressed messages, whose header knows neither how many they are nor where they begin: plain code does.
+The batches are those of format 2, and plain messages of formats 0 and 1. A row is a batch or a message, a column is one header field, and
+all numbers are int64. The scan ends before bytes that are no whole batch. It also ends before compressed messages: their header has neither
+their number nor their first offset.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ POSITION, SIZE, BASE_OFFSET, LAST_OFFSET, ATTRIBUTES, RECORD_COUNT, BASE_TIMESTA
 PRODUCER_ID, PRODUCER_EPOCH, BASE_SEQUENCE, LEADER_EPOCH, CRC, IS_SOUND, MAGIC = range(8, 15)
 COLUMNS = 15
 
-#: What a message has for a leader epoch, which it has none: larger than any, so that it goes back behind none.
+#: The leader epoch of a message, which has none: larger than all epochs, so that it is never lower than the one before.
 NO_LEADER_EPOCH = 1 << 40
 
 #: Bits of `ATTRIBUTES`.
 CODEC, LOG_APPEND_TIME, TRANSACTIONAL = batch_format.CODEC, batch_format.LOG_APPEND_TIME, batch_format.TRANSACTIONAL
 CONTROL, DELETE_HORIZON = batch_format.CONTROL, batch_format.DELETE_HORIZON
-#: Header bytes of format 2: records begin behind them. And the first byte that its checksum covers.
+#: The header bytes of format 2, after which its records begin, and the first byte that its checksum covers.
 HEADER_BYTES, CHECKED_FROM = batch_format.HEADER_BYTES[2], batch_format.CHECKED_FROM[2]
-#: So many batches are scanned at once, before they are folded.
+#: The number of batches that are scanned at once, before they are folded.
 BLOCK_BATCHES = 1024
 
-#: The smallest messages of formats 0 and 1: key and value, both null.
+#: The bytes of the smallest messages of formats 0 and 1: key and value are null.
 LEAST_MESSAGE_BYTES, _LEAST_STAMPED_BYTES = batch_format.HEADER_BYTES[0], batch_format.HEADER_BYTES[1]
 
 _MESSAGE_CHECKED_FROM = batch_format.CHECKED_FROM[1]
@@ -41,10 +41,10 @@ _MESSAGE_CHECKED_FROM = batch_format.CHECKED_FROM[1]
 
 @kernel
 def scan(buffer: Bytes, position: Number, end: Number, verifies: bool, rows: Rows) -> tuple[Number, Number]:
-    """Fill `rows` with the batches of `buffer[position:end]`: how many there were, and the byte behind the last one.
+    """Fill `rows` with the batches of `buffer[position:end]`; return their number, and the position after the last one.
 
-    Ends when `rows` is full, and in front of what is neither a whole batch of format 2 nor a plain message. `IS_SOUND` is 1 where the
-    checksum matches, 0 where not; 1 where `verifies` is False.
+    Ends when `rows` is full, and before bytes that are neither a whole batch of format 2 nor a plain message. `IS_SOUND` is 0 if the
+    checksum does not match, else 1; always 1 if `verifies` is False.
     """
     count, touched = np.int64(0), position
     while count < rows.shape[0] and end - position >= LEAST_MESSAGE_BYTES:
@@ -85,7 +85,7 @@ def scan(buffer: Bytes, position: Number, end: Number, verifies: bool, rows: Row
 
 @kernel
 def _scan_message(buffer: Bytes, position: Number, size: Number, verifies: bool, row: Int64s) -> Number:
-    """Fill `row` with the message of so many bytes; False where it is no plain one of format 0 or 1."""
+    """Fill `row` with the message of `size` bytes; return False if it is not a plain message of format 0 or 1."""
     magic, attributes = np.int64(buffer[np.uint64(position + 16)]), np.int64(buffer[np.uint64(position + 17)])
     if magic == 0:
         if size < LEAST_MESSAGE_BYTES or attributes != 0:
@@ -113,24 +113,24 @@ def _scan_message(buffer: Bytes, position: Number, size: Number, verifies: bool,
 
 
 @inlined
-def least_epoch_behind(leader_epoch: Number) -> Number:
-    """The least leader epoch that what follows may have, without going back."""
+def least_epoch_after(leader_epoch: Number) -> Number:
+    """Return the least leader epoch of the next batch: leader epochs do not fall."""
     return NOT_SET if leader_epoch == NO_LEADER_EPOCH else leader_epoch
 
 
 @kernel
 def in_order(rows: Rows, count: Number, lowest: Number, beyond: Number, epoch: Number, columns: Rows) -> Number:
-    """How many of the first `count` batches are sound and follow one another: from offset `lowest` and leader epoch `epoch` on, and below
-    offset `beyond`.
+    """Return how many of the first `count` batches are sound and in order.
 
-    Their rows become columns of `columns`: each header field is in one place then.
+    In order are rising offsets from `lowest` to less than `beyond`, and leader epochs from `epoch` on that do not fall. `columns` gets the
+    transposed rows of these batches: each header field is then in one piece of memory.
     """
     for number in range(count):
         base_offset, last_offset, leader_epoch = rows[number, BASE_OFFSET], rows[number, LAST_OFFSET], rows[number, LEADER_EPOCH]
         is_in_order = lowest <= base_offset <= last_offset < beyond and epoch <= leader_epoch
         if not is_in_order or not rows[number, IS_SOUND]:
             return number
-        lowest, epoch = last_offset + 1, least_epoch_behind(leader_epoch)
+        lowest, epoch = last_offset + 1, least_epoch_after(leader_epoch)
         for column in range(COLUMNS):
             columns[column, number] = rows[number, column]
     return count

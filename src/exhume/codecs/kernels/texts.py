@@ -1,4 +1,4 @@
-"""Texts out of a buffer into one column, for kernels."""
+"""Copy texts of a buffer into one column, number them, and find characters that JSON escapes: kernels."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _SPACES, _QUOTES, _BACKSLASHES = np.uint64(0x2020202020202020), np.uint64(0x2222
 
 @kernel
 def copy_texts(data: Bytes, starts: Int64s, sizes: Int64s, offsets: Int32s, content: Bytes) -> None:
-    """Copy `data[start:start + size]` for each pair, one behind the other, into `content`; `offsets` says where each begins, and the end.
+    """Copy `data[start:start + size]` for each pair into `content`, one after the other; `offsets` gets each start, and the last end.
 
-    A negative size is a null: nothing is copied. The texts must lie within `data`, and `content` must hold them all.
+    A negative size is a null: nothing is copied. The texts must be within `data`, and `content` must have room for all.
     """
     place = np.int64(0)
     offsets[0] = 0
@@ -29,9 +29,10 @@ def copy_texts(data: Bytes, starts: Int64s, sizes: Int64s, offsets: Int32s, cont
 
 @kernel
 def number_texts(data: Bytes, starts: Int64s, sizes: Int64s, seed: Number, slots: Int32s, numbers: Int32s, firsts: Int64s) -> Number:
-    """Number these texts as they are met: `numbers` become those of each, `firsts` where each number was met first; how many there are.
+    """Number these texts in the order of their first occurrence; return the number of different texts.
 
-    No size is negative. `slots` are -1, a power of two of them, more than there are texts. A text is compared with the one in front first.
+    `numbers` gets the number of each text, `firsts` the first text with each number. No size is negative. All `slots` are -1; their count
+    is a power of two, and larger than that of the texts. Each text is first compared with the one before it.
     """
     count, last_slot = np.int64(0), np.uint64(len(slots) - 1)
     for at in range(len(starts)):
@@ -55,9 +56,9 @@ def number_texts(data: Bytes, starts: Int64s, sizes: Int64s, seed: Number, slots
 
 @kernel
 def find_escapes(data: Bytes, starts: Int64s, sizes: Int64s, found: Int64s) -> None:
-    """Set `found` to 1 for each text of `data` that has a character which JSON escapes; leave it as it is for the others, and for nulls."""
+    """Set `found` to 1 for each text of `data` with a character that JSON escapes; do not change it for others and for nulls."""
     for number in range(len(starts)):
-        # The place of a null may be any number: a step back from the least one would lead to the greatest.
+        # The place of a null may be any number, and arithmetic with it may overflow.
         if sizes[number] <= 0:
             continue
         at, end = starts[number], starts[number] + sizes[number]
@@ -74,6 +75,6 @@ def find_escapes(data: Bytes, starts: Int64s, sizes: Int64s, found: Int64s) -> N
 
 @inlined
 def _has_escape(text: np.uint64) -> Number:
-    """True where one of eight bytes is below 0x20, a quote or a backslash."""
+    """Return True if one of eight bytes is below 0x20, a quote or a backslash."""
     quotes, backslashes = text ^ _QUOTES, text ^ _BACKSLASHES
     return ((text - _SPACES & ~text | quotes - _ONES & ~quotes | backslashes - _ONES & ~backslashes) & _HIGHEST) != np.uint64(0)

@@ -1,4 +1,4 @@
-"""When the records of batches were appended: how that orders them, and where the first one is later than a moment."""
+"""Read the append times of records: count those out of order, and find the first record that is later than a moment."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from exhume.codecs.kernels.primitives import NO_POSITION
 from exhume.codecs.kernels.records import NO_TIMESTAMP, read_fields
 from exhume.codecs.kernels.types import Bytes, Int64s, Number, Rows
 
-#: What is found: how many records have a time, or none, how many are earlier than one in front of them; of the first one that is later
-#: than the moment, whether it is there, its offset and time, and how many behind it are not later; the latest time so far.
+#: The entries of `found`: the number of records with a time, without one, with an earlier time than a record before, and after the first
+#: later record but not later than the moment; 1 if there is a record later than the moment; offset and time of the first such record; the
+#: greatest time so far.
 TIMED, UNTIMED, OUT_OF_ORDER, LEFT_OUT, HAS_LATER, FIRST_LATER, FIRST_LATER_MS, GREATEST_MS = range(8)
 ENTRIES = 8
 
@@ -17,10 +18,11 @@ ENTRIES = 8
 def read_times(
     rows: Rows, first: Number, last: Number, data: Bytes, bodies: Rows, start_offset: Number, time_ms: Number, found: Int64s
 ) -> Number:
-    """Add to `found` what the records of batches `first` to `last` of `rows` say, besides batches that end in front of `start_offset`.
+    """Add the times of the batches `first` to `last` of `rows` to `found`; return the number of the batch at which it ends.
 
-    Their records lie in `data` from `bodies[:, 0]` to `bodies[:, 1]`. Gives the number of batches done: less than `last` where a batch does
-    not hold exactly the records it says, each with a key, a value and no header, for then it hangs on the reader which of them have a time.
+    It skips batches that end before `start_offset`. The records of each batch are in `data` from `bodies[:, 0]` to `bodies[:, 1]`. It ends
+    before `last` at a batch that does not hold exactly the records that its header counts, each with a key, a value and no header: its
+    readable records depend on the reader.
     """
     for number in range(first, last):
         if rows[number, scan.LAST_OFFSET] < start_offset:

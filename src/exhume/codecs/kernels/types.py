@@ -17,7 +17,7 @@ Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 
-# Arrays with two dimensions. `array[row]` is the row itself, which a kernel may change.
+# Arrays with two dimensions. `array[row]` is the row itself: a kernel may change it.
 Rows = Annotated[npt.NDArray[np.int64], "rows"]
 Int32Rows = Annotated[npt.NDArray[np.int32], "rows"]
 UInt32Rows = Annotated[npt.NDArray[np.uint32], "rows"]

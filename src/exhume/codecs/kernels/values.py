@@ -1,8 +1,8 @@
-"""Values of commits and of classic groups into columns, for those that the layouts take to the last byte, without a mark.
+"""Read values of commits and of classic groups into columns, if the layouts read them to the last byte without a mark.
 
-A row of a result is a field, a column a record (or a member), all of them int64. Texts stay where they are: their places are kept, with a
-size of -1 for null. What a version lacks is told from `VERSION`, which is -1 for a tombstone. `IS_READ` is 0 for a record that the plain
-reading has to decode; then the other fields say nothing.
+A row of a result is a field, a column is a record (or a member), and all numbers are int64. The kernels do not copy texts: they keep their
+places, with a size of -1 for null. `VERSION` decides which fields a record has; it is -1 for a tombstone. `IS_READ` is 0 for a record that
+only `record_types` can decode; then the other fields mean nothing.
 
 Source: as `layouts.offsets` and `layouts.classic_group`.
 """
@@ -20,33 +20,33 @@ from exhume.codecs.layouts.classic_group import GROUP_FLEXIBLE_SINCE
 from exhume.codecs.layouts.offsets import COMMIT_FLEXIBLE_SINCE
 from exhume.codecs.record_types import GROUP_METADATA, LEGACY_OFFSET_COMMIT, OFFSET_COMMIT
 
-#: Behind the columns of `keys`. `TOPIC_ID` is where the 16 bytes of a topic id lie, -1 where there is none.
+#: The columns after those of `keys`. `TOPIC_ID` is the place of the 16 bytes of a topic id; -1 for none.
 VERSION, COMMITTED_OFFSET, LEADER_EPOCH, METADATA_START, METADATA_SIZE = range(keys.COLUMNS, keys.COLUMNS + 5)
 COMMIT_TIMESTAMP, EXPIRE_TIMESTAMP, TOPIC_ID = range(keys.COLUMNS + 5, keys.COLUMNS + 8)
 COMMIT_COLUMNS = keys.COLUMNS + 8
 
-#: Of groups, behind the columns of `keys` and the version.
+#: The columns of groups, after those of `keys` and the version.
 PROTOCOL_TYPE_START, PROTOCOL_TYPE_SIZE, GENERATION, PROTOCOL_START, PROTOCOL_SIZE = range(VERSION + 1, VERSION + 6)
 LEADER_START, LEADER_SIZE, STATE_TIMESTAMP, MEMBERS = range(VERSION + 6, VERSION + 10)
 GROUP_COLUMNS = VERSION + 10
 
-#: Of members: six texts and byte strings, start and size each, then two numbers.
+#: The columns of members: start and size of six texts and byte strings, then the timeouts and the version of the value.
 MEMBER_ID, INSTANCE_ID, CLIENT_ID, CLIENT_HOST, SUBSCRIPTION, ASSIGNMENT = range(0, 12, 2)
 REBALANCE_TIMEOUT, SESSION_TIMEOUT, MEMBER_VERSION = range(12, 15)
 MEMBER_COLUMNS = 15
-#: Bytes of the smallest member.
+#: The bytes of the smallest member.
 LEAST_MEMBER_BYTES = 15
 
-#: The newest version of a commit and of a group that kernels parse. A newer one, which the layouts have, is left to the plain reading.
+#: The newest version of a commit and of a group that kernels read. `record_types` decodes newer ones, if the layouts have them.
 NEWEST_VERSION = 4
 MOST_STRING_BYTES = 0x7FFF
-#: What `length` and `text` give for a null, and for what cannot be read.
+#: The sizes that `length` and `text` return for a null, and for bytes that cannot be read.
 NULL, BAD = -1, -2
 
 
 @inlined
 def length(data: Bytes, position: Number, end: Number, is_wide: bool, is_compact: bool) -> tuple[Number, Number]:
-    """The length here, `NULL`, or `BAD` where it is cut or leads behind the end; and the position behind it."""
+    """Read a length: return it, `NULL`, or `BAD` if it is cut or leads beyond the end; and the position after it."""
     if is_compact:
         size, position = unsigned_varint(data, position, end)
         if position == NO_POSITION:
@@ -65,7 +65,7 @@ def length(data: Bytes, position: Number, end: Number, is_wide: bool, is_compact
 
 @inlined
 def text(data: Bytes, position: Number, end: Number, is_compact: bool) -> tuple[Number, Number]:
-    """Size and start of a text, as `length`; `BAD` also where it is not exact."""
+    """Return size and start of a text, as `length` does; the size is `BAD` also for a text that is not exact."""
     size, position = length(data, position, end, False, is_compact)
     if size > MOST_STRING_BYTES or (size > 0 and kind_of_text(data, position, size) == NOT_EXACT):
         return BAD, position
@@ -77,7 +77,7 @@ def text(data: Bytes, position: Number, end: Number, is_compact: bool) -> tuple[
 
 @kernel
 def read_commits(data: Bytes, records: Rows, commits: Rows) -> None:
-    """Commits and their tombstones into `commits`, from `records` with keys and values in `data`; those of other types are not read."""
+    """Read commits and their tombstones into `commits`, from `records` with keys and values in `data`; do not read other record types."""
     for at in range(records.shape[1]):
         if records[RECORD_TYPE, at] != OFFSET_COMMIT and records[RECORD_TYPE, at] != LEGACY_OFFSET_COMMIT:
             commits[IS_READ, at] = 0
@@ -136,9 +136,9 @@ def _read_commit(data: Bytes, position: Number, end: Number, commits: Rows, at: 
 
 @kernel
 def read_groups(data: Bytes, records: Rows, groups: Rows, members: Rows) -> Number:
-    """Classic groups and their tombstones into `groups`, their members one behind the other into `members`: how many members there are.
+    """Read classic groups and their tombstones into `groups`, and all their members into `members`; return the number of members.
 
-    `records` are of type 2 only; `members` has room for as many as their values could hold.
+    All `records` are of type 2; `members` must have room for as many members as their values can hold.
     """
     count = np.int64(0)
     for at in range(records.shape[1]):
@@ -153,16 +153,16 @@ def read_groups(data: Bytes, records: Rows, groups: Rows, members: Rows) -> Numb
         size = records[VALUE_SIZE, at]
         if groups[IS_READ, at] and size >= 0:
             start = records[VALUE_START, at]
-            behind = _read_group(data, start, start + size, groups, at, members, count)
-            groups[IS_READ, at] = behind != BAD
-            groups[MEMBERS, at] = 0 if behind == BAD else behind - count
-            count = count if behind == BAD else behind
+            total = _read_group(data, start, start + size, groups, at, members, count)
+            groups[IS_READ, at] = total != BAD
+            groups[MEMBERS, at] = 0 if total == BAD else total - count
+            count = count if total == BAD else total
     return count
 
 
 @kernel
 def _read_group(data: Bytes, position: Number, end: Number, groups: Rows, at: Number, members: Rows, count: Number) -> Number:
-    """The number behind the last member, those of this group beginning at `count`; `BAD` for what is not read here."""
+    """Read a group, and its members from column `count` on; return the column after the last member, or `BAD` if it cannot be read."""
     if end - position < 2:
         return BAD
     version = int16(data, position)
@@ -212,7 +212,7 @@ def _read_group(data: Bytes, position: Number, end: Number, groups: Rows, at: Nu
 
 @kernel
 def _read_member(data: Bytes, position: Number, end: Number, version: Number, members: Rows, at: Number) -> Number:
-    """The byte behind the member; `BAD` for what is not read here."""
+    """Read a member; return the position after it, or `BAD` if it cannot be read."""
     is_compact = version >= GROUP_FLEXIBLE_SINCE
     members[MEMBER_VERSION, at] = version
     members[INSTANCE_ID, at] = position

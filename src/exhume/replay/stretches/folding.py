@@ -159,7 +159,7 @@ class _StretchFold:
         first, last = rows[0], rows[count - 1]
         if self.facts.first is None:
             self.facts.first = number, int(first[scan.BASE_OFFSET]), int(first[scan.LEADER_EPOCH])
-        self.facts.last = number, int(last[scan.LAST_OFFSET]), int(scan.least_epoch_behind(last[scan.LEADER_EPOCH]))
+        self.facts.last = number, int(last[scan.LAST_OFFSET]), int(scan.least_epoch_after(last[scan.LEADER_EPOCH]))
 
     def _fold_run(self, run: RunOfBatches, number: int) -> Iterator[Piece]:
         first = run.first

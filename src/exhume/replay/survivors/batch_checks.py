@@ -34,7 +34,7 @@ def checked(rows: Rows, number: Number, rules: Int64s, counts: Int64s) -> Number
         return OFFSETS_GO_BACK
     if rows[number, scan.LEADER_EPOCH] < counts[columns.LEADER_EPOCH_SEEN]:
         return OFFSETS_GO_BACK
-    counts[columns.LEADER_EPOCH_SEEN] = scan.least_epoch_behind(rows[number, scan.LEADER_EPOCH])
+    counts[columns.LEADER_EPOCH_SEEN] = scan.least_epoch_after(rows[number, scan.LEADER_EPOCH])
     if rows[number, scan.RECORD_COUNT] < 0:
         return BAD_RECORD
     attributes = rows[number, scan.ATTRIBUTES]

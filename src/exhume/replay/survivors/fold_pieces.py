@@ -176,7 +176,7 @@ def runs(buffer: Bytes, rows: Int64s, count: int, cap_bytes: int) -> Iterator[tu
     sections = Sections(buffer, rows[:count], cap_bytes)
     first = 0
     while first < count:
-        last, data = sections.behind(first, count, _RUN_BYTES)
+        last, data = sections.memory_from(first, count, _RUN_BYTES)
         if data is None:
             raise DecompressionError("a batch that cannot be unfolded")
         yield first, last, data, sections.bodies

@@ -30,7 +30,7 @@ from exhume.durations import MINUTE_MS
 _FEW = 5
 #: The number of `empty` in `commits.GROUP_PHASES`.
 EMPTY = 1
-#: Half of `FARTHEST` is more than `_FAR`: the compiler assumes that nothing overflows.
+#: Differences of halves are compared with half of `FARTHEST`: a difference of whole numbers may overflow.
 _FAR = (1 << 62) - 1
 
 
