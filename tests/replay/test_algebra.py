@@ -232,7 +232,7 @@ def test_transactions_that_are_over_and_outdone_go_with_their_markers() -> None:
     assert (stretch.record_count, stretch.kept_count) == (1_000, 4)
 
 
-@pytest.mark.parametrize(("release", "reason"), [("0.10.2.2", "high watermark"), ("0.11.0.0", "behind each chunk")])
+@pytest.mark.parametrize(("release", "reason"), [("0.10.2.2", "high watermark"), ("0.11.0.0", "after each chunk")])
 def test_a_release_whose_result_hangs_on_chunks_is_refused_with_the_reason(release: str, reason: str) -> None:
     with pytest.raises(NotReducible, match=reason):
         load_order([], profile_for(release), 0)
@@ -261,7 +261,7 @@ def test_the_page_names_the_releases_whose_logs_cannot_be_reduced() -> None:
 
 
 def kept_places(stretch: Reduced) -> list[int]:
-    """Record offsets of what is left behind the first batch, which holds one record of each kind."""
+    """Record offsets of the records that are left after the first batch, which holds one record of each kind."""
     return [record.record_offset - FIRSTS for batch in stretch.log() for record in batch.records() if record.record_offset >= FIRSTS]
 
 
@@ -338,9 +338,9 @@ def test_the_first_batch_of_a_codec_leaves_its_header_for_releases_without_it() 
 
 
 def test_a_control_batch_that_is_no_plain_marker_stays_with_what_it_may_have_ended() -> None:
-    odd = Written((), 1, producer_id=7, is_transactional=True, is_control=True)
+    no_marker = Written((), 1, producer_id=7, is_transactional=True, is_control=True)
     staged, marker = strategies.racer("s7"), strategies.racer("c7")
-    log = written([*strategies.race([]), marker, staged, odd, marker, staged, marker, strategies.racer("v")])
+    log = written([*strategies.race([]), marker, staged, no_marker, marker, staged, marker, strategies.racer("v")])
 
     assert [batch.last_offset - FIRSTS for batch in reduce(log.part(0)).batches] == [-1, 0, 1, 2, 3, 6]
 

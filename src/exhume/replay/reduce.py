@@ -2,11 +2,11 @@
 
     load(reduce(A) ++ reduce(B)) == load(A ++ B)      for every cut, and for every release of `is_reducible`
 
-A reduced stretch is a part of its log, never more: some records of some batches, in their order, under their own headers, and beside
-each batch a count of what was dropped in front of it. A record is dropped only for a reason that holds in every reducible release, with
-a witness that stays; so reducing again finds the same reasons, and `reduce` is idempotent and associative, record for record.
+A reduced stretch is a part of its log, never more: some records of some batches, in their order, under their own headers, and beside each
+batch a count of the records that were dropped before it. A record is dropped only for a reason that holds in every reducible release, and
+the record that is the reason stays. So reducing again finds the same reasons: `reduce` is idempotent and associative, record for record.
 
-docs/reduction.md says what stays, and why.
+docs/reduction.md gives the records that stay, with reasons.
 """
 
 from __future__ import annotations
@@ -38,54 +38,54 @@ class NotReducible(Exception):
 
 
 def why_not_reducible(profile: BrokerProfile, *, ends_in_gap: bool = False) -> str | None:
-    """Why loads of this release must read the whole log; None where they need not.
+    """Return the reason why loads of this release must read the whole log; None if they need not.
 
-    `ends_in_gap`: the log end lies behind the end of the last batch.
+    `ends_in_gap`: the log end is after the end of the last batch.
     """
     if isinstance(profile, ScalaProfile):
         if profile.read_bound == "high_watermark":
             return f"{profile.name} tests the high watermark for each chunk that it reads"
         if profile.install == "per_chunk":
-            return f"{profile.name} installs groups behind each chunk that it reads"
+            return f"{profile.name} installs groups after each chunk that it reads"
     elif isinstance(profile, JavaProfile) and ends_in_gap and profile.commit_interval is not None:
-        return f"the log ends in a gap, and where the last snapshot of {profile.name} lies hangs on the end of every batch"
+        return f"the log ends in a gap, and the offset of the last snapshot of {profile.name} depends on the end of every batch"
     return None
 
 
 def is_reducible(profile: BrokerProfile) -> bool:
-    """True where a load of this release may read reduced stretches; `why_not_reducible` has the reason where not."""
+    """True if a load of this release may read reduced stretches; `why_not_reducible` returns the reason if not."""
     return why_not_reducible(profile) is None
 
 
 @dataclass(frozen=True, slots=True)
 class Reduced:
-    """A stretch of one offsets partition, reduced. `ending` is what the log's reader raised behind its last batch, if it did."""
+    """A reduced stretch of one offsets partition. `ending` is the error that the reader of the log raised after the last batch."""
 
     batches: tuple[ReducedBatch, ...]
     ending: LoadAborted | None = None
-    #: No load comes behind this stretch: its last batch cannot be read, or the log's reader gave up.
+    #: True if every load ends in this stretch: its last batch cannot be read, or the reader of the log gave up.
     is_end_of_loads: bool = False
 
     @property
     def next_offset(self) -> int | None:
-        """The record offset behind the last batch; None for a stretch without batches."""
+        """The record offset after the last batch; None for a stretch without batches."""
         return self.batches[-1].last_offset + 1 if self.batches else None
 
     @property
     def record_count(self) -> int:
-        """How many records the stretch had before."""
+        """The number of records before the reduction."""
         return sum(batch.record_count + batch.passed.records for batch in self.batches)
 
     @property
     def kept_count(self) -> int:
-        """How many records are left. A batch that cannot be read counts as one."""
+        """The number of records that are left. A batch that cannot be read counts as one."""
         return sum(_count(batch) for batch in self.batches)
 
     def log(self) -> Iterator[LoadedBatch]:
-        """The batches for a load, each to be read once.
+        """Yield the batches for a load, each to be read once.
 
         Raises:
-            LoadAborted: behind the last one, where the log's own reader did.
+            LoadAborted: after the last batch, if the reader of the log raised it there.
         """
         for batch in self.batches:
             yield ReducedBatch(batch.path, batch.batch, batch.buffer, batch.read, record_count=batch.record_count, passed=batch.passed)
@@ -94,10 +94,10 @@ class Reduced:
 
 
 def load_order(stretches: Iterable[Reduced], profile: BrokerProfile, end_offset: int) -> Iterator[LoadedBatch]:
-    """What a load of this release reads of stretches that follow one another; `end_offset` is the log's end.
+    """Yield the batches that a load of this release reads from consecutive stretches; `end_offset` is the log end.
 
     Raises:
-        NotReducible: the release, or this log, has to be loaded whole. Raised before the first batch comes back.
+        NotReducible: for this release, or this log, the whole log must be loaded. Raised before the first batch is returned.
         LoadAborted: as `Reduced.log`.
     """
     parts: list[Reduced] = []
@@ -119,19 +119,19 @@ def load_order(stretches: Iterable[Reduced], profile: BrokerProfile, end_offset:
 
 
 def merge(stretches: Iterable[Reduced]) -> Reduced:
-    """Stretches that follow one another as one: what reducing all their records at once gives.
+    """Merge consecutive stretches into one, as if all their records were reduced at once.
 
     Raises:
-        NotReducible: record offsets go back from one to the next.
+        NotReducible: record offsets decrease from one stretch to the next.
     """
     return reduce(chain.from_iterable(stretch.log() for stretch in stretches))
 
 
 def reduce(batches: Iterable[LoadedBatch]) -> Reduced:
-    """The reduction of a stretch of one offsets partition; batches may be reduced ones. Meant for strict loads.
+    """Reduce a stretch of one offsets partition; batches may be reduced ones. For strict loads only.
 
     Raises:
-        NotReducible: record offsets go back in it: which commit wins, and whether a load is refused, then hangs on every batch.
+        NotReducible: record offsets decrease in it. Then the commit that counts, and a refused load, depend on every batch.
     """
     reducer = _Reducer()
     try:
@@ -158,23 +158,23 @@ def _check_order(next_offset: int | None, first_offset: int | None, batch: Loade
 
 @dataclass(slots=True, eq=False)
 class _Draft:
-    """A batch on its way through: what is kept of it so far, by its place in the batch."""
+    """A batch during the reduction: the records that are kept so far, by their place in the batch."""
 
     source: LoadedBatch
     passed: Passed
     record_count: int = 0
     kept: dict[int, Record] = field(default_factory=dict)
-    #: Stays even when no record does: its header can end a load.
+    #: True if the batch stays even without records: its header can end a load.
     has_header_to_keep: bool = False
-    #: Stays with everything: a control batch that is not a plain marker, a batch that cannot be read.
+    #: True if the batch stays with all records: a control batch that is not a plain marker, or a batch that cannot be read.
     is_whole: bool = False
 
     @property
     def is_empty(self) -> bool:
         return not (self.kept or self.has_header_to_keep or self.is_whole)
 
-    def left_behind(self) -> Passed:
-        """What is to be said of this batch when it is dropped."""
+    def as_passed(self) -> Passed:
+        """Return this batch, and the batches dropped before it, as dropped."""
         batch = self.source.batch
         return self.passed + Passed(self.record_count, batch.size_bytes, first_offset_of(batch), batch.last_offset)
 
@@ -187,7 +187,9 @@ class _Draft:
 
 @dataclass(slots=True, eq=False)
 class _Transaction:
-    """What a producer wrote since its last marker in this stretch. The marker goes with the last of its records, unless it is the first."""
+    """The records of a producer since its last marker in this stretch. Their marker is dropped with the last of them, unless it is the
+    first.
+    """
 
     is_first: bool
     kept_records: int = 0
@@ -212,7 +214,7 @@ class _Entry:
     transaction: _Transaction | None
     #: Its place in the order of the stretch.
     sequence: int
-    #: Is the first to say something that a load could end at, learn or create a group from.
+    #: True for the first record with a fact that could end a load, name a topic, or create a group.
     is_pinned: bool
 
     def drop(self) -> None:
@@ -229,17 +231,17 @@ class _Reducer:
         self._next_offset: int | None = None
         self._sequence = 0
         self._facts = RunningFacts()
-        #: Plain writes of a key that nothing overrides yet: its value, its tombstone.
+        #: Writes of a key outside transactions that no record overrides yet: its value, its tombstone.
         self._values: dict[OffsetKey, _Entry] = {}
         self._tombstones: dict[OffsetKey, _Entry] = {}
-        #: Commits of transactions that a marker installed, of which one is the key's offset.
+        #: Commits of transactions that a marker installed; one of them is the offset of the key.
         self._installed: dict[OffsetKey, list[_Entry]] = {}
         self._transactions: dict[int, _Transaction] = {}
-        #: The last record of each group that is neither offset nor anything that could change the group's kind.
+        #: The last classic group value of each group, if no later record could change the kind of the group.
         self._classic_values: dict[str, _Entry] = {}
 
     def add(self, batch: LoadedBatch) -> bool:
-        """Take in one batch. False where it cannot be read: no load comes behind it."""
+        """Add one batch; return False if it cannot be read: every load ends there."""
         passed = batch.passed if isinstance(batch, ReducedBatch) else Passed()
         _check_order(self._next_offset, passed.first_offset, batch)
         draft = _Draft(batch, passed)
@@ -270,7 +272,7 @@ class _Reducer:
         for record in records:
             if (previous is not None and record.record_offset <= previous) or record.record_offset > batch.last_offset:
                 raise NotReducible(
-                    f"record offset {record.record_offset} goes back, or lies behind its batch", record_offset=record.record_offset
+                    f"record offset {record.record_offset} goes back, or is after the end of its batch", record_offset=record.record_offset
                 )
             previous = record.record_offset
 
@@ -308,12 +310,12 @@ class _Reducer:
             assert entry.transaction is not None
             entry.transaction.staged.append((write.key, entry))
         else:
-            # One coordinator takes it for plain, another for staged: whatever is staged for the key has to stay beside it.
+            # One coordinator installs this write at once, another stages it. So all staged writes of the key must stay.
             for transaction in self._transactions.values():
                 transaction.staged = [(key, staged) for key, staged in transaction.staged if key != write.key]
 
     def _override(self, key: OffsetKey, write: _Entry, *, is_tombstone: bool) -> None:
-        """A plain write decides what the key holds, whatever was there; what a tombstone takes besides, only another one outdoes."""
+        """Drop the earlier writes of the key: a write outside transactions overrides them. Only a tombstone overrides a tombstone."""
         for superseded in (self._values.pop(key, None), *self._installed.pop(key, ())):
             if superseded is not None:
                 superseded.drop()
@@ -331,7 +333,7 @@ class _Reducer:
         producer_id = draft.source.producer_id
         outcome = _outcome(records)
         if outcome is None or producer_id == NO_PRODUCER_ID:
-            # Not what a transaction coordinator writes, or not read alike: it stays, and so does what it may have ended.
+            # No transaction coordinator writes this, or releases read it differently. It stays, with the records that it may end.
             draft.is_whole = True
             open_before = self._transactions.get(producer_id, _Transaction(is_first=True))
             self._transactions[producer_id] = _Transaction(open_before.is_first, kept_records=1)
@@ -349,7 +351,7 @@ class _Reducer:
         closed.drop_marker_if_idle()
 
     def _install(self, key: OffsetKey, commit: _Entry) -> None:
-        """A commit that a marker installs outdoes every earlier one, by the order of commits and by that of markers."""
+        """Install a commit by its marker: it overrides earlier commits of the key, whichever of commits and markers gives the order."""
         value = self._values.get(key)
         if value is not None and value.sequence < commit.sequence:
             self._values.pop(key).drop()
@@ -362,13 +364,13 @@ class _Reducer:
     # The end
 
     def _sweep(self) -> None:
-        """Fold batches of which nothing is left into what lies in front of the next one."""
+        """Add batches without records to the dropped records before the next batch."""
         swept: list[_Draft] = []
         passed = Passed()
         last = self._drafts[-1]
         for draft in self._drafts:
             if draft.is_empty and draft is not last:
-                passed += draft.left_behind()
+                passed += draft.as_passed()
             else:
                 draft.passed = passed + draft.passed
                 passed = Passed()
@@ -377,7 +379,7 @@ class _Reducer:
         self._next_sweep = 2 * len(swept) + _BATCHES_BETWEEN_SWEEPS
 
     def finish(self, *, ending: LoadAborted | None = None, is_end_of_loads: bool = False) -> Reduced:
-        """What is left. The last batch stays, as it says where the stretch ends; a marker stays whole, since empty it would be another."""
+        """Return the reduction. The last batch stays, since it has the end of the stretch; a marker stays with its record."""
         if self._drafts:
             self._sweep()
         batches = [draft.finished(keeps_all=draft.is_whole or (draft.source.is_control and not draft.kept)) for draft in self._drafts]
@@ -385,7 +387,7 @@ class _Reducer:
 
 
 def _outcome(records: list[Record]) -> int | None:
-    """COMMIT or ABORT where this control batch is a marker that every release reads alike; else None."""
+    """Return COMMIT or ABORT if every release reads this control batch as that marker; else None."""
     if len(records) != 1:
         return None
     control = decode_control_record(records[0].key, None)

@@ -1,7 +1,8 @@
-"""What a reduction knows of records: what was dropped beside those that stay, what one is, and what was said before it.
+"""Facts of records for a reduction: the kind of a record, the facts of earlier records, and counts of dropped records.
 
-Releases refuse different things. A record is droppable only if whatever a release could refuse in it was there before, in a record that
-stays: `RunningFacts` knows the first of each. What the common layouts cannot read stays anyway.
+Releases refuse different records. A record can be dropped only if an earlier record that stays has everything that a release could refuse
+in
+it: `RunningFacts` knows the first record of each kind. A record that the common layouts cannot read always stays.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from exhume.replay.partition_state import OffsetKey
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """What was dropped whole between two batches: a load has read it, and found nothing that counts."""
+    """The records and batches dropped between two batches. A load has read them; they do not change its state."""
 
     records: int = 0
     bytes: int = 0
@@ -39,9 +40,9 @@ class Passed:
 
 @dataclass(slots=True)
 class ReducedBatch(LoadedBatch):
-    """A batch of which some records stay; none, where only its header matters.
+    """A batch with the records that stay; it has none if only its header matters.
 
-    `record_count` is what a load of the whole batch reads. `passed` is what lay in front of it.
+    `record_count` is the number of records that a load of the whole batch reads. `passed` counts the records dropped before it.
     """
 
     record_count: int = 0
@@ -54,14 +55,14 @@ class ReducedBatch(LoadedBatch):
 
 @dataclass(frozen=True, slots=True)
 class OtherRecord:
-    """A record that always stays. `group` is whose kind or presence it may change, None where it is nobody's."""
+    """A record that always stays. It may change the kind or the existence of `group`; None if it names no group."""
 
     group: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ClassicValue:
-    """A classic group record that every release which knows its version takes."""
+    """A classic group record that every release takes if it knows the version."""
 
     group: str
     version: int
@@ -69,9 +70,9 @@ class ClassicValue:
 
 @dataclass(frozen=True, slots=True)
 class OffsetWrite:
-    """A committed offset, or its tombstone (`version` None), that every release which knows its version takes.
+    """A committed offset, or its tombstone (`version` None), that every release takes if it knows the version.
 
-    `topic_id` is what it says about its topic, None where it says nothing.
+    `topic_id` is the topic id in the commit, None if it has none.
     """
 
     key: OffsetKey
@@ -88,7 +89,7 @@ Facts = OtherRecord | ClassicValue | OffsetWrite
 
 
 def read_facts(record: Record) -> Facts:
-    """What this record is to a reduction. Never raises: what cannot be read is an `OtherRecord`."""
+    """Return the facts of a record for a reduction. A record that cannot be read is an `OtherRecord`; no error is raised."""
     group = None
     try:
         if record.key is None:
@@ -121,7 +122,7 @@ def _read_value(number: int, content: bytes) -> tuple[int, Fields]:
 
 
 def _is_taken_by_all(value: Fields) -> bool:
-    """False where a release could refuse a member: ids that come twice, subscriptions that end too early."""
+    """Return False if a release could refuse a member: an id that comes twice, a Subscription that ends too early."""
     members = value["members"]
     instances = [member.get("group_instance_id") for member in members if member.get("group_instance_id") is not None]
     if len({member["member_id"] for member in members}) < len(members) or len(set(instances)) < len(instances):
@@ -134,7 +135,7 @@ def _is_taken_by_all(value: Fields) -> bool:
 
 @dataclass(slots=True)
 class RunningFacts:
-    """What the records and batches so far have said. Each question takes note of what it was asked for."""
+    """The facts of the records and batches so far. Each call also adds the facts that it gets."""
 
     _kinds: set[tuple[int, int | None]] = field(default_factory=set)
     _existing_groups: set[str] = field(default_factory=set)
@@ -143,14 +144,14 @@ class RunningFacts:
     _largest_batch_bytes: int = 0
 
     def is_new_to_readers(self, codec: int, size_bytes: int) -> bool:
-        """True for the first batch of a codec, and for one larger than all before: a release without either ends its load there."""
+        """True for the first batch of a codec, and for the largest batch so far: a release that cannot read it ends its load there."""
         is_new = codec not in self._codecs or size_bytes > self._largest_batch_bytes
         self._codecs.add(codec)
         self._largest_batch_bytes = max(self._largest_batch_bytes, size_bytes)
         return is_new
 
     def is_news(self, facts: Facts) -> bool:
-        """True for a record that is the first to have its type and version, to make its group exist, or to name a topic id so."""
+        """True for the first record of its type and version, or one that creates its group, or gives a topic id a new topic."""
         if isinstance(facts, OtherRecord):
             if facts.group is not None:
                 self._existing_groups.discard(facts.group)
