@@ -201,7 +201,7 @@ def modern_lives(draw: st.DrawFn) -> list[KeyValue]:
 
 
 @st.composite
-def odd_records(draw: st.DrawFn) -> KeyValue:
+def unusual_records(draw: st.DrawFn) -> KeyValue:
     """Unknown types and versions, keys and values that are cut, null keys."""
     key, value = draw(st.one_of(offset_values((*NEWER, *LEGACY)), classic_groups()))
     assert key is not None
@@ -241,7 +241,7 @@ def markers() -> st.SearchStrategy[Written]:
     )
 
 
-def odd_control_batches() -> st.SearchStrategy[Written]:
+def unusual_control_batches() -> st.SearchStrategy[Written]:
     """No record at all, a control type of no transaction, two markers, a cut key, no producer."""
     commit, abort = (encode_control_record(outcome, {"coordinator_epoch": 0}) for outcome in (1, 0))
     contents: tuple[list[KeyValue], ...] = ([], [(b"\0\0\0\x02", b"\0\0\0\0")], [commit, abort], [(b"\0\0\0", b"")])
@@ -293,8 +293,8 @@ def healthy_batches(kinds: Sequence[tuple[int, int]] = COMMON) -> st.SearchStrat
 
 
 def _mostly_healthy(kinds: Sequence[tuple[int, int]]) -> st.SearchStrategy[Written]:
-    odd = (plain(modern_records(), most=2), plain(odd_records(), most=1), odd_control_batches())
-    return st.one_of(*[healthy_batches(kinds)] * 6, *odd)
+    unusual = (plain(modern_records(), most=2), plain(unusual_records(), most=1), unusual_control_batches())
+    return st.one_of(*[healthy_batches(kinds)] * 6, *unusual)
 
 
 @st.composite

@@ -28,8 +28,7 @@ from exhume.codecs.lenient_records import read_records_leniently
 from exhume.fixtures.log_writer import PartitionWriter, group_metadata, offset_commit, tombstone
 from exhume.replay import local
 from exhume.replay.partition_load import Mode
-from exhume.replay.survivors import ahead, fold, fold_pieces, gathering, joining, names, stretches
-from exhume.replay.survivors import asked as asked_groups
+from exhume.replay.survivors import ahead, chosen_groups, fold, fold_ranges, gathering, joining, names, stretches
 from exhume.replay.survivors import tables as fold_tables
 from tests.fuzz.mutations import mutated, segments_of, write
 from tests.judges import corpus
@@ -57,8 +56,8 @@ _ENTRIES: dict[str, Any] = {
     "write_records": messages.write_records,
     "fold": fold.fold,
     "fold_ahead": ahead.fold_ahead,
-    "fold_asked": asked_groups.fold_asked,
-    "number_groups": asked_groups._number_groups,
+    "fold_chosen": chosen_groups.fold_chosen,
+    "number_groups": chosen_groups._number_groups,
     "join": joining._join,
     "move_entries": names.move_entries,
     "index_producers": names.index_producers,
@@ -68,7 +67,7 @@ _ENTRIES: dict[str, Any] = {
     "span_offsets": gathering.span_offsets,
     "find_runs": gathering.find_runs,
     "do_rise": gathering.do_rise,
-    "lay_out": gathering.lay_out,
+    "list_keys": gathering.list_keys,
     "gather_commits": gathering.gather_commits,
     "gather_column": gathering.gather_column,
     "repeat_sizes": gathering.repeat_sizes,
@@ -162,8 +161,8 @@ def compare(random: Random, directory: Path, releases: Sequence[str] = RELEASES,
     """Raises where kernels say something else than plain code, or step out of what they were given."""
     # Small blocks, and little patience with what is superseded: tables grow and are moved often.
     scan.BLOCK_BATCHES = random.choice((1, 3, 1024))
-    fold_pieces._NEAR_BATCHES = random.choice((1, 3, 128))
-    fold_pieces._ROOM = random.choice(((100, 10_000, 3), (1 << 14, 8 << 20, 1 << 12)))
+    fold_ranges._NEAR_BATCHES = random.choice((1, 3, 128))
+    fold_ranges._ROOM = random.choice(((100, 10_000, 3), (1 << 14, 8 << 20, 1 << 12)))
     stretches._LEAST_BYTES = random.choice((100, 1000, 16 << 20))
     fold_tables._METADATA_WORTH_MOVING = random.choice((1, 100, 4 << 20))
     release, mode, asked = random.choice(releases), random.choice(_MODES), {} if is_whole else _moment(random, directory)

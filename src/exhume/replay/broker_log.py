@@ -226,11 +226,11 @@ def _recover(log: StrictLog, recovery_point: int, check: Check) -> None:
         if log.refused:
             return
         if valid < segment.end:
-            lose_behind(log, index, valid)
+            lose_after(log, index, valid)
             return
 
 
-def lose_behind(log: StrictLog, index: int, valid: int) -> None:
+def lose_after(log: StrictLog, index: int, valid: int) -> None:
     """End the log after `valid` bytes of the segment with this number, and add a finding about the dropped records."""
     segment, later = log.segments[index], log.segments[index + 1 :]
     log.losses.append(_loss(log.partition, segment.file, valid, segment.end))

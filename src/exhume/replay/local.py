@@ -152,8 +152,8 @@ def _load_in_columns(settled: Settled, options: LoadOptions) -> tuple[PartitionL
             segment.file.path
             for number, segment in enumerate(settled.log.segments)
             # Findings must cover the bytes that a broker does not serve.
-            if number not in settled.odd_segments and segment.end == len(segment.buffer)
+            if number not in settled.careful_segments and segment.end == len(segment.buffer)
         )
-        if options.fast.relevant_batches is not None and options.at is None and options.groups and not settled.odd_segments:
+        if options.fast.relevant_batches is not None and options.at is None and options.groups and not settled.careful_segments:
             options.fast.relevant_batches |= settled.noted()
     return loaded

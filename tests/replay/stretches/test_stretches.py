@@ -18,7 +18,7 @@ from exhume.replay.moment import Clock, Moment, cut_log
 from exhume.replay.partition_load import LoadOptions, PartitionLoad, load_log
 from exhume.replay.releases import profile_for
 from exhume.replay.stretches.cuts import cutter_for
-from exhume.replay.stretches.folding import FoldOptions, Piece, StretchFacts, fold_stretch
+from exhume.replay.stretches.folding import FoldOptions, PackedFold, StretchFacts, fold_stretch
 from exhume.replay.stretches.joining import JoinedLog, NotFolded
 from exhume.replay.stretches.plan import plan_stretches
 from exhume.replay.topic_names import TopicNames
@@ -42,14 +42,14 @@ def in_stretches(
     seed = secrets.randbits(62)
     fold = FoldOptions(options.profile, options.inputs, log.start_offset, seed, ReadOptions())
     facts: list[StretchFacts] = []
-    pieces: list[tuple[int, Piece]] = []
+    folds: list[tuple[int, PackedFold]] = []
     for number, stretch in enumerate(plan_stretches([segment.end for segment in log.segments], most_bytes)):
         for said in fold_stretch(list_log(partition, stop), stretch, fold, cutter_for(moments, partition.offsets_partition)):
-            if isinstance(said, Piece):
-                pieces.append((number, said))
+            if isinstance(said, PackedFold):
+                folds.append((number, said))
             else:
                 facts.append(said)
-    for at in JoinedLog(log, facts, iter(pieces), moments, options, seed).loads():
+    for at in JoinedLog(log, facts, iter(folds), moments, options, seed).loads():
         yield at.moment, values(at.load, options, at.names)
 
 

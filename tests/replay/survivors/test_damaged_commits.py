@@ -13,7 +13,7 @@ from exhume.fixtures.log_writer import PartitionWriter, offset_commit
 from exhume.int64 import LARGEST_INT64
 from exhume.replay.reading import LoadInputs
 from exhume.replay.releases import profile_for
-from exhume.replay.survivors.asked import ask_for, fold_asked
+from exhume.replay.survivors.chosen_groups import choose_groups, fold_chosen
 from exhume.replay.survivors.fold import fold
 from exhume.replay.survivors.rules import BEYOND_OFFSET, DONE, rules_of
 from exhume.replay.survivors.tables import GROUPS, NEXT_OFFSET, RECORDS, STATUS, new_tables, with_room
@@ -36,23 +36,23 @@ def _log(directory: Path, topic: str, version: int) -> bytes:
     return segment.read_bytes()
 
 
-def _folded(content: bytes, *, asked: bool) -> tuple[int, ...]:
+def _folded(content: bytes, *, chosen: bool) -> tuple[int, ...]:
     rules = rules_of(profile_for("4.3.0"), LoadInputs(), 0, None)
     rules[BEYOND_OFFSET] = LARGEST_INT64
     tables = new_tables(7)
-    if asked:
-        tables = ask_for(["another"], tables, rules)
+    if chosen:
+        tables = choose_groups(["another"], tables, rules)
     tables = with_room(tables, 64, 4096, 4)
     rows = np.empty((4, scan.COLUMNS), np.int64)
     data = readable(content)
     count, _ = scan.scan(data, 0, len(data), False, rows)
     bodies = np.stack([rows[:, scan.POSITION] + scan.HEADER_BYTES, rows[:, scan.POSITION] + rows[:, scan.SIZE]], axis=1)
-    if asked:
-        done = fold_asked(rows, 0, count, data, bodies, 0, rules, tables, np.full(3, LARGEST_INT64))
+    if chosen:
+        done = fold_chosen(rows, 0, count, data, bodies, 0, rules, tables, np.full(3, LARGEST_INT64))
     else:
         done = fold(rows, 0, count, data, bodies, 0, rules, tables)
     counts = tables.counts
-    return int(done), int(counts[STATUS]), int(counts[RECORDS]), int(counts[NEXT_OFFSET]), int(counts[GROUPS]) - asked
+    return int(done), int(counts[STATUS]), int(counts[RECORDS]), int(counts[NEXT_OFFSET]), int(counts[GROUPS]) - chosen
 
 
 @pytest.mark.one_of(4)
@@ -63,13 +63,13 @@ def test_damage_is_seen_in_what_is_passed_over(topic: str, version: int, tmp_pat
     rows = np.empty((4, scan.COLUMNS), np.int64)
     scan.scan(readable(whole), 0, len(whole), False, rows)
     start = int(rows[1, scan.POSITION]) + scan.HEADER_BYTES
-    assert _folded(whole, asked=True) == _folded(whole, asked=False) == (2, DONE, 2 * len(_METADATA), 2 * len(_METADATA), 1)
+    assert _folded(whole, chosen=True) == _folded(whole, chosen=False) == (2, DONE, 2 * len(_METADATA), 2 * len(_METADATA), 1)
     ended = 0
     for position in range(start, len(whole)):
         byte = whole[position]
         for changed in {byte ^ 1, byte ^ 2, byte ^ 0x80, byte - 2 & 0xFF, byte + 2 & 0xFF, 0, 0xFF} - {byte}:
             content = whole[:position] + bytes([changed]) + whole[position + 1 :]
-            expected = _folded(content, asked=False)
-            assert _folded(content, asked=True) == expected, (position - start, byte, changed)
+            expected = _folded(content, chosen=False)
+            assert _folded(content, chosen=True) == expected, (position - start, byte, changed)
             ended += expected[1] != DONE
     assert ended > 100

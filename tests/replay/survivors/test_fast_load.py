@@ -241,17 +241,17 @@ def test_a_group_whose_only_commit_is_of_a_topic_that_is_no_text(tmp_path: Path,
     """The commit is passed on and makes the group exist, which the fold knows from a tombstone only, or from a later commit."""
     key, value = offset_commit("g", "aXb", 0, 7, commit_timestamp_ms=1)
     assert key is not None
-    odd, plain = (key.replace(b"aXb", b"a\xffb"), value), offset_commit("g", "t", 0, 1, commit_timestamp_ms=1)
+    not_plain, plain = (key.replace(b"aXb", b"a\xffb"), value), offset_commit("g", "t", 0, 1, commit_timestamp_ms=1)
     other = offset_commit("h", "t", 0, 1, commit_timestamp_ms=1)
     group = group_metadata("g", {"protocol_type": "consumer", "generation": 3})
     for number, written in enumerate(
         (
-            [tombstone(plain), odd],
-            [odd, tombstone(plain)],
-            [odd, plain],
-            [plain, odd],
-            [group, odd, tombstone(group), plain],
-            [odd, tombstone(group)],
+            [tombstone(plain), not_plain],
+            [not_plain, tombstone(plain)],
+            [not_plain, plain],
+            [plain, not_plain],
+            [group, not_plain, tombstone(group), plain],
+            [not_plain, tombstone(group)],
         )
     ):
         with PartitionWriter(tmp_path / str(number), 0) as log:
@@ -268,12 +268,12 @@ def test_one_topic_id_with_two_names(tmp_path: Path, compiled: CompiledLoads) ->
     topic_id = "AQIDBAUGBwgJCgsMDQ4PEA"
     member = encode_key(7, {"group": "g", "member_id": "m"})
     assigned = encode_value(7, 0, {"topic_partitions": [{"topic_id": topic_id, "partitions": [0]}]})
-    for number, is_odd in enumerate(((False, False), (True, False), (False, True), (True, True))):
+    for number, is_not_plain in enumerate(((False, False), (True, False), (False, True), (True, True))):
         for partition, topic in enumerate(("before", "behind")):
             with PartitionWriter(tmp_path / str(number), partition) as log:
                 fields = {"commit_timestamp_ms": 1, "version": 4}
                 log.append([offset_commit("g", topic, 0, 1, topic_id=topic_id, **fields), (member, assigned)], timestamp_ms=1)
-                if is_odd[partition]:
+                if is_not_plain[partition]:
                     # A key that no release reads: record by record.
                     log.append([(b"\0\1\0\1g", b"")], timestamp_ms=1)
 

@@ -33,8 +33,8 @@ def _write(directory: Path, magics: Sequence[int], extra: Sequence[KeyValue] = (
                     [_commit(f"g{number % 3}", each, number) for each in range(number % 4)] or [group], timestamp_ms=number, magic=magic
                 )
                 if number == 4:
-                    odd = [_commit("odd", 0, 1), *extra, _commit("odd", 1, 2)]
-                    log.append(odd, timestamp_ms=7, magic=magic, codec=codec)
+                    middle = [_commit("mid", 0, 1), *extra, _commit("mid", 1, 2)]
+                    log.append(middle, timestamp_ms=7, magic=magic, codec=codec)
             log.append([tombstone(group), tombstone(_commit("g1", 0, 0)), (b"\0\1\0\2h\xff", None)], timestamp_ms=None, magic=magic)
     return sorted(directory.rglob("*.log"))[:2][-1]
 
@@ -59,7 +59,7 @@ def test_messages_and_what_was_written_behind_them(magics: tuple[int, ...], roll
 @pytest.mark.parametrize("codec", [1, 2, 3])
 @pytest.mark.parametrize("magics", [(0,), (1,), (0, 1, 2)])
 def test_compressed_messages_are_read_by_plain_code(magics: tuple[int, ...], codec: int, tmp_path: Path, compiled: CompiledLoads) -> None:
-    group = group_metadata("odd", {"protocol_type": "", "generation": 1}, version=0)
+    group = group_metadata("mid", {"protocol_type": "", "generation": 1}, version=0)
     _write(tmp_path, magics, [group, (b"\0\1\0\0\0\0\0\0\0\0more", None), (None, b"")][: codec + 1], codec=codec)
 
     assert_same_states(tmp_path, _RELEASES)
@@ -67,8 +67,8 @@ def test_compressed_messages_are_read_by_plain_code(magics: tuple[int, ...], cod
     assert_same_tables(tmp_path)
 
 
-def _odd_message(content: bytearray) -> Batch:
-    return next(batch for batch in BatchWalk(content) if b"odd" in content[batch.byte_position : batch.end_position])
+def _middle_message(content: bytearray) -> Batch:
+    return next(batch for batch in BatchWalk(content) if b"mid" in content[batch.byte_position : batch.end_position])
 
 
 @pytest.mark.one_of(5)
@@ -77,7 +77,7 @@ def _odd_message(content: bytearray) -> Batch:
 def test_a_message_in_which_a_bit_flipped(place: int, magic: int, tmp_path: Path, compiled: CompiledLoads) -> None:
     path = _write(tmp_path, (magic, magic, magic))
     content = bytearray(path.read_bytes())
-    batch = _odd_message(content)
+    batch = _middle_message(content)
     content[batch.byte_position + place if place >= 0 else batch.end_position - 1] ^= 1
     path.write_bytes(content)
 
@@ -95,7 +95,7 @@ def test_lengths_that_do_not_fill_a_message_whose_checksum_matches(
 ) -> None:
     path = _write(tmp_path, (magic, magic, magic))
     content = bytearray(path.read_bytes())
-    batch = _odd_message(content)
+    batch = _middle_message(content)
     key_at = batch.byte_position + (18 if magic == 0 else 26)
     struct.pack_into(">i", content, key_at, sizes[0])
     if 0 <= sizes[0] < 10 or sizes[0] == -1:
@@ -112,7 +112,7 @@ def test_attributes_that_no_broker_wrote(tmp_path: Path) -> None:
     for number, (magic, attributes) in enumerate([(0, 8), (1, 8), (1, 16), (1, 32), (1, 48), (0, 64), (1, 7)]):
         path = _write(tmp_path / str(number), (magic, magic))
         content = bytearray(path.read_bytes())
-        batch = _odd_message(content)
+        batch = _middle_message(content)
         content[batch.byte_position + 17] = attributes
         struct.pack_into(">I", content, batch.byte_position + 12, checksum(content, batch, batch.end_position))
         path.write_bytes(content)

@@ -1,4 +1,4 @@
-"""Threads of a load in columns: what interrupts or breaks one of them ends all of them soon, and reaches who asked."""
+"""Threads of a load in columns: what interrupts or breaks one of them ends all of them soon, and reaches the caller."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from exhume.codecs.record_types import encode_value
 from exhume.codecs.segment_reader import ReadOptions
 from exhume.fixtures.log_writer import PartitionWriter, offset_commit
 from exhume.replay import local
-from exhume.replay.survivors import fold_pieces, joining, run, stretches
-from exhume.replay.survivors.rules import DONE, ODD_BATCH
+from exhume.replay.survivors import fold_ranges, joining, run, stretches
+from exhume.replay.survivors.rules import DONE, NOT_PLAIN_BATCH
 from exhume.replay.survivors.tables import STATUS
 from exhume.topic import OffsetsTopic
 
@@ -98,16 +98,16 @@ def test_an_error_in_a_thread_is_raised(
     threads: int, partitions: int, segments: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(tmp_path, partitions, segments)
-    fold_piece = fold_pieces.fold_piece
-    asked: list[int] = []
+    fold_range = fold_ranges.fold_range
+    folded: list[int] = []
 
-    def breaks(log: Any, piece: Any, *arguments: Any, **options: Any) -> Any:
-        asked.append(piece.segment)
-        if len(asked) == 2 or segments == 1:
+    def breaks(log: Any, segment_range: Any, *arguments: Any, **options: Any) -> Any:
+        folded.append(segment_range.segment)
+        if len(folded) == 2 or segments == 1:
             raise MemoryError("no room")
-        return fold_piece(log, piece, *arguments, **options)
+        return fold_range(log, segment_range, *arguments, **options)
 
-    monkeypatch.setattr(run, "fold_piece", breaks)
+    monkeypatch.setattr(run, "fold_range", breaks)
     before = threading.active_count()
 
     with pytest.raises(MemoryError, match="no room"):
@@ -135,7 +135,7 @@ def _inner(base_offset: int) -> bytes:
 
 
 def test_a_batch_within_a_record_is_no_place_to_cut_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It looks like any other: the stretch in front of it does not end there."""
+    """It looks like any other: the stretch before it does not end there."""
     monkeypatch.setattr(stretches, "_LEAST_BYTES", 100)
     with PartitionWriter(tmp_path, 0) as log:
         key, _ = offset_commit("g", "t", 0, 1, commit_timestamp_ms=1)
@@ -147,7 +147,7 @@ def test_a_batch_within_a_record_is_no_place_to_cut_at(tmp_path: Path, monkeypat
 
     assert load(tmp_path, 1) == load(tmp_path, 2) == 1
     statuses = [tables.counts[STATUS] for tables in folds.results]
-    assert ODD_BATCH in statuses
+    assert NOT_PLAIN_BATCH in statuses
     assert statuses[-1] == DONE
 
 

@@ -147,7 +147,7 @@ def _messages(job: Job, work: Work) -> Iterator[MessageRow]:
 
 def _fold(job: Job, log: Log, work: Work) -> Iterator[MessageRow]:
     from exhume.replay.stretches.cuts import cutter_for
-    from exhume.replay.stretches.folding import FoldOptions, Piece, fold_stretch
+    from exhume.replay.stretches.folding import FoldOptions, PackedFold, fold_stretch
 
     listed = list_log(log.partition, log.stop)
     assert work.stretch is not None
@@ -161,7 +161,7 @@ def _fold(job: Job, log: Log, work: Work) -> Iterator[MessageRow]:
     )
     cutter = cutter_for(job.request.moments, log.partition.offsets_partition)
     for number, said in enumerate(fold_stretch(listed, work.stretch, options, cutter)):
-        if isinstance(said, Piece):
+        if isinstance(said, PackedFold):
             content = pickle.dumps((said.number, said.is_branch, said.content), protocol=5)
             yield from _chunks(work, _PIECES, number, content)
         else:
@@ -259,10 +259,10 @@ class _LogLoad:
                 yield from self._whole(moment, at, said[0] if way == "refused" else None)
 
     def _folded(self, facts: list[Any], pieces: _Pieces) -> Iterator[pa.RecordBatch]:
-        from exhume.replay.stretches.folding import Piece
+        from exhume.replay.stretches.folding import PackedFold
         from exhume.replay.stretches.joining import JoinedLog, NotFolded
 
-        coming = ((message.stretch, Piece(*pickle.loads(message.content))) for message in pieces)  # noqa: S301
+        coming = ((message.stretch, PackedFold(*pickle.loads(message.content))) for message in pieces)  # noqa: S301
         log = list_log(self._log.partition, self._log.stop)
         try:
             for at in JoinedLog(log, facts, coming, self._job.request.moments, self._job.options, self._job.seed).loads():

@@ -1,10 +1,11 @@
-"""Loading a log in stretches, each by itself and anywhere, and what they come to at one place.
+"""Load a log in stretches: fold each stretch alone, in any process, and join the folds in one process.
 
-    plan        which segments, or bytes of one, make a stretch
-    cuts        where a stretch is cut so that a state at a moment is what lies in front of a cut
-    folding     one stretch: the folds of its pieces, and what is to be said of all of it
-    shipping    a fold as bytes, with the few records that a load may still ask for
-    joining     the stretches of one log: the load at each moment, in one pass
+    plan        the segments, or bytes of one segment, that make a stretch
+    cuts        the cuts of a stretch: the state at a moment is the state before a cut
+    folding     the packed folds of one stretch, and its facts
+    shipping    a fold as bytes, with the few records that a load may still read
+    joining     the stretches of one log: the load at each moment, from one pass over the folds
+    reducing    the stretches of a log that cannot be folded, reduced
 
-Everything here knows the logs that a load in columns takes (`replay.survivors`); the others are reduced, or loaded whole.
+A log goes through folds if a load in columns takes it (`replay.survivors`). Other logs are reduced, or loaded whole.
 """

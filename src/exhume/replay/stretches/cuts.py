@@ -1,9 +1,8 @@
-"""Where a stretch is cut, so that the state at a moment is what lies in front of a cut.
+"""Cut a stretch so that the state at a moment is the state before a cut.
 
-A cut lies between two batches, or behind some records of one. Where it lies by record offset follows from the offset alone. By time it lies
-in front of the first record of the log that is later; a stretch knows the first one of its own, and the cut is there if no stretch in
-front has one. What a moment by time has to say about the order of a log (`replay.moment`) is counted for each stretch, so that it can
-be added up.
+A cut is between two batches, or after some records of one. For a record offset, the offset alone gives the cut. For a time, the cut is
+before the first later record of the log. A stretch knows only its own first later record, so its cut counts only if no earlier stretch has
+one. The counts that describe the order of a log for a time (`replay.moment`) are taken for each stretch, and added up later.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ from exhume.codecs.kernels.types import Bytes, Int64s
 from exhume.replay.moment import Clock, Moment
 from exhume.replay.survivors.commit_times import take_commit_times
 
-#: Times that never went back, with how often each came: so many different ones are remembered.
+#: The most different times that are kept, with their counts, of the records that are in order.
 _MOST_HIGHS = 1 << 17
 
 
 @dataclass(frozen=True, slots=True)
 class RunOfBatches:
-    """Batches `first` to `last` of `rows`, whose records lie in `data` from `bodies[:, 0]` to `bodies[:, 1]`."""
+    """Batches `first` to `last` of `rows`; the bytes of their records in `data` are `bodies[:, 0]` to `bodies[:, 1]`."""
 
     rows: Int64s
     first: int
@@ -36,7 +35,7 @@ class RunOfBatches:
     bodies: Int64s
 
     def records(self, first: int, last: int) -> Int64s | None:
-        """The records of batches `first` to `last`, as columns of `kernels.records`; None where one is odd."""
+        """Return the records of batches `first` to `last` as columns of `kernels.records`; None if a batch is not plain."""
         sizes = self.bodies[first:last, 1] - self.bodies[first:last, 0]
         room = int(np.clip(self.rows[first:last, scan.RECORD_COUNT], 0, sizes // LEAST_BYTES).sum())
         records = np.empty((columns.COLUMNS, room), np.int64)
@@ -46,8 +45,10 @@ class RunOfBatches:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """In front of batch `batch` of a run, or behind `taken` of its records: `end` is the byte of the run's data behind those, `last_offset`
-    the record offset of the last one. `moments` are the numbers of the moments that end there.
+    """A cut before batch `batch` of a run, or after the first `taken` records of that batch.
+
+    `end` is the byte of the run's data after these records, `last_offset` the record offset of the last one. `moments` are the numbers of
+    the moments that end at the cut.
     """
 
     batch: int
@@ -57,24 +58,24 @@ class Cut:
     last_offset: int = 0
 
 
-class OddRecords(Exception):
+class NotPlainRecords(Exception):
     """The records of a batch cannot be read in columns."""
 
 
 class Cutter(Protocol):
-    """Knows where to cut. Is given run after run of a stretch, in order, without the batches that nobody loads."""
+    """Finds the cuts of a stretch. It gets the runs in order, without the batches that the load leaves out."""
 
     def cuts(self, run: RunOfBatches) -> Iterator[Cut]:
-        """The cuts in this run, in order.
+        """Yield the cuts in this run, in order.
 
         Raises:
-            OddRecords: a batch cannot be read in columns.
+            NotPlainRecords: a batch cannot be read in columns.
         """
         ...
 
 
 def cutter_for(moments: Sequence[Moment | None], offsets_partition: int | None) -> Cutter | None:
-    """What cuts a log of this offsets partition at these moments: one record offset, or times that ascend; None where none is cut off."""
+    """Return the cutter of a log of this offsets partition for one record offset, or for ascending times; None if nothing is cut."""
     times_ms = [at.time_ms for at in moments if at is not None and at.time_ms is not None]
     first = moments[0]
     if first is None:
@@ -88,7 +89,7 @@ def cutter_for(moments: Sequence[Moment | None], offsets_partition: int | None) 
 
 @dataclass(slots=True)
 class OffsetCutter:
-    """Cuts behind one record offset."""
+    """Cuts after one record offset."""
 
     last_offset: int
     _is_done: bool = False
@@ -113,39 +114,39 @@ class OffsetCutter:
 def _records_of(run: RunOfBatches, batch: int) -> Int64s:
     records = run.records(batch, batch + 1)
     if records is None:
-        raise OddRecords
+        raise NotPlainRecords
     return records
 
 
 def _cut_within(records: Int64s, batch: int, taken: int, moments: tuple[int, ...]) -> Cut:
-    """Behind so many of the records of this batch."""
+    """Return the cut after so many of the records of this batch."""
     if not taken:
         return Cut(batch, moments)
     last = taken - 1
-    # Behind the value comes the count of headers, which is one byte: none.
+    # After the value comes the count of headers in one byte: these records have none.
     end = int(records[columns.VALUE_START, last] + max(records[columns.VALUE_SIZE, last], 0) + 1)
     return Cut(batch, moments, taken, end, int(records[columns.OFFSET, last]))
 
 
 @dataclass(slots=True)
 class ClockFacts:
-    """What the records of a stretch say about its order. Numbers by moment where there are several; times are those of the clock."""
+    """The order of the records of a stretch by the clock. Lists have an item for each moment; times are those of the clock."""
 
     timed: int = 0
     untimed: int = 0
-    #: Those earlier than another one in front of them, in this stretch.
+    #: The records whose time is less than that of a record before them in this stretch.
     out_of_order: int = 0
     least_ms: int | None = None
     greatest_ms: int | None = None
-    #: For each moment: how many records are not later than it, in all and behind the cut; the first one that is later.
+    #: For each moment: the records that are not later than it, in total and after the cut; the first later record (record offset, time).
     not_later: list[int] = field(default_factory=list)
-    not_later_behind_cut: list[int] = field(default_factory=list)
+    not_later_after_cut: list[int] = field(default_factory=list)
     first_later: list[tuple[int, int] | None] = field(default_factory=list)
-    #: The times of records that are not out of order, ascending, and how many have each; None where there are too many.
+    #: The times of records that are in order, ascending, and the number of records of each; None if there are too many times.
     highs: tuple[Int64s, Int64s] | None = None
 
-    def out_of_order_behind(self, greatest_ms: int | None) -> int | None:
-        """How many records are earlier than another one, given the greatest time in front; None where that cannot be told."""
+    def out_of_order_after(self, greatest_ms: int | None) -> int | None:
+        """Return the number of records that are out of order after records up to this time; None if it is not known."""
         if greatest_ms is None or self.least_ms is None or greatest_ms <= self.least_ms:
             return self.out_of_order
         assert self.greatest_ms is not None
@@ -158,7 +159,7 @@ class ClockFacts:
 
 
 class TimeCutter:
-    """Cuts in front of the first record later than each of these times, which ascend; `facts` is what it saw."""
+    """Cuts before the first record later than each of these ascending times; `facts` describes the records so far."""
 
     def __init__(self, times_ms: Sequence[int], clock: Clock) -> None:
         self._times_ms = np.array(times_ms, np.int64)
@@ -166,10 +167,10 @@ class TimeCutter:
         self._next = 0
         self._highs: list[tuple[Int64s, Int64s]] = []
         self._high_count = 0
-        self.facts = ClockFacts(not_later=[0] * len(times_ms), not_later_behind_cut=[0] * len(times_ms), first_later=[None] * len(times_ms))
+        self.facts = ClockFacts(not_later=[0] * len(times_ms), not_later_after_cut=[0] * len(times_ms), first_later=[None] * len(times_ms))
 
     def finished(self) -> ClockFacts:
-        """What was seen of the whole stretch."""
+        """Return the facts of the whole stretch."""
         if self._high_count <= _MOST_HIGHS:
             times = np.concatenate([times for times, _ in self._highs] or [np.empty(0, np.int64)])
             counts = np.concatenate([counts for _, counts in self._highs] or [np.empty(0, np.int64)])
@@ -179,7 +180,7 @@ class TimeCutter:
     def cuts(self, run: RunOfBatches) -> Iterator[Cut]:
         records = run.records(run.first, run.last)
         if records is None or (self._clock == "commit" and take_commit_times(run.data, records, records.shape[1]) < records.shape[1]):
-            raise OddRecords
+            raise NotPlainRecords
         times = records[columns.TIMESTAMP]
         timed = np.nonzero(times != NO_TIMESTAMP)[0]
         self.facts.untimed += len(times) - len(timed)
@@ -209,14 +210,14 @@ class TimeCutter:
         for moment in range(len(self._times_ms)):
             facts.not_later[moment] += int(earlier[moment])
             if moment < known:
-                facts.not_later_behind_cut[moment] += int(earlier[moment])
+                facts.not_later_after_cut[moment] += int(earlier[moment])
         while self._next < len(self._times_ms) and highest[-1] > self._times_ms[self._next]:
             at = int(np.searchsorted(highest, self._times_ms[self._next], side="right"))
             moments = []
             while self._next < len(self._times_ms) and self._times_ms[self._next] < highest[at]:
                 moment = self._next
                 moments.append(moment)
-                facts.not_later_behind_cut[moment] += int((times[at:] <= self._times_ms[moment]).sum())
+                facts.not_later_after_cut[moment] += int((times[at:] <= self._times_ms[moment]).sum())
                 facts.first_later[moment] = int(records[columns.OFFSET, timed[at]]), int(times[at])
                 self._next += 1
             batch = int(records[columns.BATCH, timed[at]])

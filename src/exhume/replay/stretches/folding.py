@@ -1,4 +1,4 @@
-"""One stretch: the folds of its pieces, one behind the other, and what is to be said of all of it."""
+"""Fold one stretch: a packed fold up to each cut, and the facts of the whole stretch."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from exhume.errors import DecompressionError
 from exhume.replay.broker_log import StrictLog, find_end
 from exhume.replay.profiles import BrokerProfile
 from exhume.replay.reading import LoadInputs
-from exhume.replay.stretches.cuts import ClockFacts, Cut, Cutter, OddRecords, RunOfBatches, TimeCutter
+from exhume.replay.stretches.cuts import ClockFacts, Cut, Cutter, NotPlainRecords, RunOfBatches, TimeCutter
 from exhume.replay.stretches.plan import Stretch, bytes_of
 from exhume.replay.stretches.shipping import BatchPlace, pack
 from exhume.replay.survivors.fold import fold
-from exhume.replay.survivors.fold_pieces import bound_offsets, runs
+from exhume.replay.survivors.fold_ranges import bound_offsets, runs
 from exhume.replay.survivors.rules import DONE, IS_PART, SEED, rules_of
 from exhume.replay.survivors.tables import (
     FIRST_BASE_OFFSET,
@@ -38,24 +38,24 @@ from exhume.replay.survivors.tables import (
 
 @dataclass(slots=True)
 class StretchFacts:
-    """What is to be said of a stretch beside its folds. An odd one has to be read another way, and so has its log.
+    """The facts of a stretch beside its folds. If one fold is given up, the whole log must be read in another way.
 
-    `cuts` are for each cut in it: the moments that end there, how many pieces lie in front, and whether a branch (the first records of the
-    batch that the cut goes through) belongs to it. `end_offset` is the log's, where the stretch holds its end.
+    `cuts` has for each cut: the moments that end there, the number of folds before it, and True if the cut goes through a batch. Then a
+    branch holds the first records of that batch. `end_offset` is that of the log, if the stretch holds the log end.
     """
 
-    is_odd: bool = False
+    is_given_up: bool = False
     cuts: list[tuple[tuple[int, ...], int, bool]] = field(default_factory=list)
     clock: ClockFacts | None = None
     end_offset: int | None = None
-    #: Where the batches of its first and last segment begin and end, and their leader epochs: (segment, record offset, epoch).
+    #: Base offset of the first batch and last offset of the last one, with their leader epochs: (segment, record offset, epoch).
     first: tuple[int, int, int] | None = None
     last: tuple[int, int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """A packed fold: piece `number` of its stretch, or the branch of its cut of that number."""
+class PackedFold:
+    """A fold as bytes: fold `number` of its stretch, or the branch of cut `number`."""
 
     number: int
     is_branch: bool
@@ -64,7 +64,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class FoldOptions:
-    """How to fold. All stretches of a log have the same `seed`; `start_offset` is where its load begins."""
+    """The settings of a fold. All stretches of a log have the same `seed`; the load begins at `start_offset`."""
 
     profile: BrokerProfile
     inputs: LoadInputs
@@ -73,8 +73,10 @@ class FoldOptions:
     read: ReadOptions
 
 
-def fold_stretch(log: StrictLog, stretch: Stretch, options: FoldOptions, cutter: Cutter | None = None) -> Iterator[Piece | StretchFacts]:
-    """Its pieces, in order, and at last what is to be said of it. `log` is listed only: segments are opened here."""
+def fold_stretch(
+    log: StrictLog, stretch: Stretch, options: FoldOptions, cutter: Cutter | None = None
+) -> Iterator[PackedFold | StretchFacts]:
+    """Yield the packed folds of a stretch in order, then its facts. `log` is listed only: segments are opened here."""
     for number in stretch.numbers:
         log.segments[number].open()
     yield from _StretchFold(log, stretch, options, cutter).run()
@@ -94,19 +96,19 @@ class _StretchFold:
         self._rules[SEED] = options.seed
         self._rules[IS_PART] = True
         self._tables = new_tables(options.seed)
-        self._pieces = 0
+        self._done = 0
         self.facts = StretchFacts()
 
-    def run(self) -> Iterator[Piece | StretchFacts]:
+    def run(self) -> Iterator[PackedFold | StretchFacts]:
         facts = self.facts
         try:
             self._find_end()
             for number, start, end in bytes_of(self._stretch, self._log.segments):
                 if self._log.segments[number].end:
                     yield from self._fold_segment(number, start, end)
-            yield from self._piece()
-        except (_GivenUp, OddRecords, DecompressionError):
-            facts = StretchFacts(is_odd=True)
+            yield from self._packed_fold()
+        except (_GivenUp, NotPlainRecords, DecompressionError):
+            facts = StretchFacts(is_given_up=True)
         if isinstance(self._cutter, TimeCutter):
             facts.clock = self._cutter.finished()
         yield facts
@@ -118,25 +120,25 @@ class _StretchFold:
                 raise _GivenUp
             self.facts.end_offset = self._log.end_offset
 
-    def _piece(self) -> Iterator[Piece]:
-        """What was folded since the last cut, if anything was; the fold begins anew behind it."""
+    def _packed_fold(self) -> Iterator[PackedFold]:
+        """Yield the fold since the last cut, if there is one; the next fold begins after it."""
         if self._tables.counts[FIRST_OFFSET] < 0:
             return
-        yield Piece(self._pieces, is_branch=False, content=self._packed(self._tables))
-        self._pieces += 1
-        self._tables = self._behind(self._tables)
+        yield PackedFold(self._done, is_branch=False, content=self._packed(self._tables))
+        self._done += 1
+        self._tables = self._next_tables(self._tables)
 
     def _packed(self, tables: Tables, shortened: Mapping[BatchPlace, int] | None = None) -> bytes:
         counts = tables.counts
         counts[[FIRST_BASE_OFFSET, LAST_OFFSET_SEEN]] = counts[FIRST_OFFSET], counts[NEXT_OFFSET] - 1
         return pack(tables, self._log, shortened=shortened)
 
-    def _behind(self, tables: Tables) -> Tables:
+    def _next_tables(self, tables: Tables) -> Tables:
         later = new_tables(self._options.seed)
         later.counts[[NEXT_OFFSET, LEADER_EPOCH_SEEN]] = tables.counts[[NEXT_OFFSET, LEADER_EPOCH_SEEN]]
         return later
 
-    def _fold_segment(self, number: int, start: int, end: int) -> Iterator[Piece]:
+    def _fold_segment(self, number: int, start: int, end: int) -> Iterator[PackedFold]:
         segment = self._log.segments[number]
         if not start and looks_like(memoryview(segment.buffer)) is not None:
             raise _GivenUp
@@ -146,14 +148,14 @@ class _StretchFold:
         self._tables.counts[LEADER_EPOCH_SEEN] = -1
         position = start
         while position < end:
-            count, position_behind = scan.scan(buffer, position, end, self._options.read.verify, rows)
+            count, next_position = scan.scan(buffer, position, end, self._options.read.verify, rows)
             if not count:
                 raise _GivenUp
             self._note_ends(number, rows, count)
             for first, last, data, bodies in runs(buffer, rows, count, self._options.read.cap_bytes):
                 yield from self._fold_run(RunOfBatches(rows, first, last, data, bodies), number)
             self._tables = drop_old_metadata(self._tables)
-            position = position_behind
+            position = next_position
 
     def _note_ends(self, number: int, rows: Int64s, count: int) -> None:
         first, last = rows[0], rows[count - 1]
@@ -161,20 +163,20 @@ class _StretchFold:
             self.facts.first = number, int(first[scan.BASE_OFFSET]), int(first[scan.LEADER_EPOCH])
         self.facts.last = number, int(last[scan.LAST_OFFSET]), int(scan.least_epoch_after(last[scan.LEADER_EPOCH]))
 
-    def _fold_run(self, run: RunOfBatches, number: int) -> Iterator[Piece]:
+    def _fold_run(self, run: RunOfBatches, number: int) -> Iterator[PackedFold]:
         first = run.first
         if self._cutter is not None:
             for cut in self._cutter.cuts(self._loaded(run)):
                 self._fold(replace(run, first=first, last=cut.batch), number)
-                yield from self._piece()
+                yield from self._packed_fold()
                 if cut.taken:
                     yield self._branch(run, cut, number)
-                self.facts.cuts.append((cut.moments, self._pieces, cut.taken > 0))
+                self.facts.cuts.append((cut.moments, self._done, cut.taken > 0))
                 first = cut.batch
         self._fold(replace(run, first=first), number)
 
     def _loaded(self, run: RunOfBatches) -> RunOfBatches:
-        """The batches of this run that the load begins with: none in front of its start."""
+        """Return this run without the batches before the start of the load."""
         first = run.first
         while first < run.last and run.rows[first, scan.LAST_OFFSET] < self._options.start_offset:
             first += 1
@@ -188,9 +190,9 @@ class _StretchFold:
             assert self._tables.counts[STATUS] != DONE
             raise _GivenUp
 
-    def _branch(self, run: RunOfBatches, cut: Cut, number: int) -> Piece:
-        """The first records of a batch, as if it had no others."""
-        kept, self._tables = self._tables, self._behind(self._tables)
+    def _branch(self, run: RunOfBatches, cut: Cut, number: int) -> PackedFold:
+        """Fold the first records of a batch as if it had no others."""
+        kept, self._tables = self._tables, self._next_tables(self._tables)
         rows, bodies = run.rows[cut.batch : cut.batch + 1].copy(), run.bodies[cut.batch : cut.batch + 1].copy()
         rows[0, scan.RECORD_COUNT] = cut.taken
         rows[0, scan.LAST_OFFSET] = cut.last_offset
@@ -198,4 +200,4 @@ class _StretchFold:
         self._fold(RunOfBatches(rows, 0, 1, run.data, bodies), number)
         content = self._packed(self._tables, {(number, int(rows[0, scan.POSITION])): cut.last_offset})
         self._tables = kept
-        return Piece(len(self.facts.cuts), is_branch=True, content=content)
+        return PackedFold(len(self.facts.cuts), is_branch=True, content=content)

@@ -1,4 +1,4 @@
-"""The stretches of one log, in order: its load at each moment, in one pass."""
+"""Join the stretches of one log in order, and load it at each moment, in one pass."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from exhume.replay.broker_log import StrictLog
 from exhume.replay.moment import ClockOrder, LogPrefix, Moment, truncate_log
 from exhume.replay.partition_load import LoadOptions, PartitionLoad, load_fold_result, load_log
-from exhume.replay.stretches.folding import Piece, StretchFacts
+from exhume.replay.stretches.folding import PackedFold, StretchFacts
 from exhume.replay.stretches.shipping import KeptRecords, ShippedFold, places_of, unpack
 from exhume.replay.survivors.joining import joined
 from exhume.replay.survivors.settled import read_topic_ids
@@ -25,7 +25,7 @@ class NotFolded(Exception):
 
 @dataclass(frozen=True, slots=True)
 class LoadAt:
-    """The load at moment `moment` (its number), and the names that it learned. To be used before the next one is asked for."""
+    """The load at the moment of this number, and the names that it learned. Valid until the next one is read."""
 
     moment: int
     load: PartitionLoad
@@ -34,13 +34,14 @@ class LoadAt:
 
 @dataclass(slots=True)
 class JoinedLog:
-    """The stretches of a log on their way to its loads: `facts` of all of them are there first, `pieces` come in order, each with the
-    number of its stretch. Moments by time ascend; None is the end of the log.
+    """The stretches of a log, and its loads. `facts` has those of all stretches; `folds` come in order, each with its stretch number.
+
+    Moments by time ascend; None is the end of the log.
     """
 
     log: StrictLog
     facts: Sequence[StretchFacts]
-    pieces: Iterator[tuple[int, Piece]]
+    folds: Iterator[tuple[int, PackedFold]]
     moments: Sequence[Moment | None]
     options: LoadOptions
     seed: int
@@ -49,30 +50,30 @@ class JoinedLog:
     _most_records: int = _FEW_RECORDS
 
     def loads(self) -> Iterator[LoadAt]:
-        """The load at each moment, in their order by the log.
+        """Yield the load at each moment, in the order of the log.
 
         Raises:
-            NotFolded: it has to be loaded another way. Whatever came before does not count.
+            NotFolded: the log must be loaded in another way. Then earlier loads do not count.
         """
         self._check()
         self._tables = new_tables(self.seed)
         self._kept = KeptRecords({}, {})
-        coming = next(self.pieces, None)
+        coming = next(self.folds, None)
         cut_in = self._first_cuts()
         for stretch, facts in enumerate(self.facts):
             waiting = list(enumerate(facts.cuts))
             branches: dict[int, bytes] = {}
             done = 0
             while coming is not None and coming[0] == stretch:
-                piece = coming[1]
-                if piece.is_branch:
-                    branches[piece.number] = piece.content
+                packed = coming[1]
+                if packed.is_branch:
+                    branches[packed.number] = packed.content
                 else:
                     while waiting and waiting[0][1][1] == done:
                         yield from self._load_cut(stretch, *waiting.pop(0), cut_in, branches)
-                    self._join(*unpack(piece.content))
+                    self._join(*unpack(packed.content))
                     done += 1
-                coming = next(self.pieces, None)
+                coming = next(self.folds, None)
             for cut in waiting:
                 yield from self._load_cut(stretch, *cut, cut_in, branches)
         for number in range(len(self.moments)):
@@ -80,7 +81,7 @@ class JoinedLog:
                 yield self._load(number, self._tables, self._kept, is_cut=False)
 
     def _check(self) -> None:
-        if not self.facts or any(facts.is_odd for facts in self.facts):
+        if not self.facts or any(facts.is_given_up for facts in self.facts):
             raise NotFolded
         before: tuple[int, int, int] | None = None
         for facts in self.facts:
@@ -93,7 +94,7 @@ class JoinedLog:
         self.log.end_offset = self.facts[-1].end_offset
 
     def _first_cuts(self) -> dict[int, int]:
-        """The stretch in which each moment ends; none for those that the log does not reach."""
+        """Return the stretch in which each moment ends, without moments after the log end."""
         cut_in: dict[int, int] = {}
         for stretch, facts in enumerate(self.facts):
             for moments, _, _ in facts.cuts:
@@ -139,7 +140,7 @@ class JoinedLog:
             names = TopicNames()
             return LoadAt(number, load_log(replace(log, segments=[]), self.options, names), names)
         if is_empty or tables.counts[NEXT_OFFSET] != log.end_offset or (is_cut and log.end_offset <= self.log.start_offset):
-            # It ends in a gap, or in front of its start, in one batch with it.
+            # The log ends in a gap, or before its start, within the same batch.
             raise NotFolded
         topic_ids = read_topic_ids(tables)
         if topic_ids is None:
@@ -156,12 +157,12 @@ class JoinedLog:
         return truncate_log(cut, self.log, at, None if at.time_ms is None else self._order(number))
 
     def _order(self, number: int) -> ClockOrder:
-        """What one look at every record of the log, in order, comes to."""
+        """Add up the order of all records of the log."""
         order = ClockOrder()
         for facts in self.facts:
             clock = facts.clock
             assert clock is not None
-            out_of_order = clock.out_of_order_behind(order.greatest_ms)
+            out_of_order = clock.out_of_order_after(order.greatest_ms)
             if out_of_order is None:
                 raise NotFolded
             order.timed += clock.timed
@@ -173,7 +174,7 @@ class JoinedLog:
                 order.left_out += clock.not_later[number]
             elif clock.first_later[number] is not None:
                 order.first_later = clock.first_later[number]
-                order.left_out = clock.not_later_behind_cut[number]
+                order.left_out = clock.not_later_after_cut[number]
         return order
 
 

@@ -1,4 +1,4 @@
-"""Which segments, or bytes of one, make a stretch."""
+"""Plan stretches: whole segments, or bytes of one segment."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from exhume.replay.broker_log import ServedSegment
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Segments `first` to `last` of a log, the last one not included; of a single one only bytes from about `start` to about `end` (None:
-    to its end), moved on to where a batch begins.
+    """Segments `first` up to, but not including, `last` of a log.
+
+    Of a single segment, a stretch may have only the bytes from `start` to `end` (None: its end). Both move forward to the next batch.
     """
 
     first: int
@@ -27,7 +28,7 @@ class Stretch:
 
 
 def plan_stretches(sizes: Sequence[int], most_bytes: int) -> list[Stretch]:
-    """Stretches of about so many bytes each that cover segments of these sizes, in order."""
+    """Return stretches of about so many bytes each that cover segments of these sizes, in order."""
     stretches: list[Stretch] = []
     first = gathered = 0
     for number, size in enumerate(sizes):
@@ -49,7 +50,7 @@ def plan_stretches(sizes: Sequence[int], most_bytes: int) -> list[Stretch]:
 
 
 def bytes_of(stretch: Stretch, segments: Sequence[ServedSegment]) -> Iterator[tuple[int, int, int]]:
-    """(number, first byte, byte behind the last) of each of its segments, which must be open."""
+    """Yield (number, first byte, byte after the last) of each of its segments, which must be open."""
     for number in stretch.numbers:
         segment = segments[number]
         start = _border(segment, stretch.start)
@@ -58,9 +59,9 @@ def bytes_of(stretch: Stretch, segments: Sequence[ServedSegment]) -> Iterator[tu
 
 
 def _border(segment: ServedSegment, place: int) -> int:
-    """Where the first batch begins that does not lie in front of this byte, as far as sizes and index say the truth; else the end.
+    """Return the first byte of the first batch at or after this byte, if sizes and index are right; else the end of the segment.
 
-    Whoever ends here and whoever begins here come to the same border. A fold finds out if no batch begins there.
+    The stretches before and after this byte find the same border. If no batch begins there, the fold fails.
     """
     if place <= 0:
         return 0

@@ -1,6 +1,6 @@
-"""Stretches of a log that no fold takes, reduced: as bytes for another process, and as a log again.
+"""Reduce stretches of a log that cannot be folded: to bytes for another process, and back to a log.
 
-Whatever a load could say of a record that cannot be read is what the reader said here.
+If a record cannot be read, the load raises the error that the reader raised here.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class _PackedBatch:
     record_count: int
     passed: Passed
     records: list[Record]
-    #: What the reader said behind these records, where it gave up.
+    #: The error of the reader after these records, if it gave up.
     unreadable: str | None
 
 
@@ -44,7 +44,7 @@ class _PackedStretch:
 
 
 def reduce_stretch(log: StrictLog, stretch: Stretch) -> bytes | None:
-    """Whole segments of a log that is listed only, reduced; None where the log has to be loaded whole."""
+    """Reduce whole segments of a log that is listed only; None if the log must be loaded whole."""
     segments = log.segments[stretch.first : stretch.last]
     for segment in segments:
         segment.open()
@@ -103,7 +103,7 @@ def _unpacked(packed: _PackedStretch) -> Reduced:
 
 @dataclass(slots=True)
 class _ReducedLog(StrictLog):
-    """A log of which only what a load hangs on is left."""
+    """A log with only the records that a load depends on."""
 
     stretches: Sequence[Reduced] = ()
     options: LoadOptions | None = field(default=None)
@@ -114,10 +114,10 @@ class _ReducedLog(StrictLog):
 
 
 def load_reduced(log: StrictLog, stretches: Sequence[bytes], options: LoadOptions, names: TopicNames) -> PartitionLoad:
-    """The load of a log, of which all stretches are here in order; `names` learns what it knows.
+    """Load a log from all its reduced stretches, in order; add its topic names to `names`.
 
     Raises:
-        NotReducible: it has to be loaded whole.
+        NotReducible: the log must be loaded whole.
     """
     packed: list[_PackedStretch] = [pickle.loads(content) for content in stretches]  # noqa: S301  # written by `reduce_stretch`
     assert packed[-1].end_offset is not None
@@ -130,11 +130,11 @@ def load_reduced(log: StrictLog, stretches: Sequence[bytes], options: LoadOption
         stretches=[_unpacked(each) for each in packed],
         options=options,
     )
-    # Says at once whether it can be done.
+    # Raise `NotReducible` before the load begins.
     reduced_log.batches()
     load = load_log(reduced_log, options, names)
     if load.outcome == "stalled":
-        raise NotReducible("what a stalled load had read hangs on every batch")
+        raise NotReducible("the load stalls, and the state before a stall depends on every batch")
     if load.outcome != "aborted":
         load.findings += [finding for each in packed for finding in each.hidden]
     return load

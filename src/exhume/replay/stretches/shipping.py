@@ -1,7 +1,7 @@
-"""A fold as bytes, for another process: its rows, and the few records that a load may still ask for.
+"""A fold as bytes, for another process: its rows, and the few records that a load may still read.
 
-Committed offsets travel in columns. Of a group only the last record counts, and of what was passed on every record does: those go along,
-with the headers of their batches, since whoever loads them has no segment at hand.
+Committed offsets are sent in columns. A load also reads the last record of each group, and every record that was passed on. These are sent
+too, with the headers of their batches: the process that loads them has no segments.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from exhume.replay.survivors.names import Names
 from exhume.replay.survivors.settled import Settled
 from exhume.replay.survivors.tables import Tables
 
-#: Where a record lies: number of the segment, byte position of the batch; and its place in the batch.
+#: The place of a batch: number of the segment, byte position; the place of a record: these, and its place in the batch.
 BatchPlace = tuple[int, int]
 RecordPlace = tuple[int, int, int]
 
-#: What is in use of each array: the entry of `counts` that says how many rows.
+#: For each array, the entry of `counts` with the number of rows in use.
 _ROWS: Mapping[str, int] = {
     "commits": columns.KEYS,
     "key_topic_ids": columns.KEYS,
@@ -53,7 +53,7 @@ class KeptRecords:
     batches: dict[BatchPlace, Batch]
 
     def take(self, other: KeptRecords) -> None:
-        """Have those of the other, too; where both have a header, the other's."""
+        """Add the records and headers of the other; if both have a header, the other's counts."""
         self.records.update(other.records)
         self.batches.update(other.batches)
 
@@ -61,13 +61,13 @@ class KeptRecords:
         return KeptRecords(dict(self.records), dict(self.batches))
 
     def keep_only(self, places: list[RecordPlace]) -> None:
-        """Forget all records but these."""
+        """Drop all records but these."""
         self.records = {place: self.records[place] for place in places}
         self.batches = {place[:2]: self.batches[place[:2]] for place in places}
 
 
 def places_of(tables: Tables) -> list[RecordPlace]:
-    """Where the records lie that a load may ask for."""
+    """Return the places of the records that a load may read."""
     groups = tables.groups[: tables.counts[columns.GROUPS]]
     groups = groups[groups[:, columns.KIND] != columns.NO_KIND]
     passed = tables.passed[: tables.counts[columns.PASSED]]
@@ -78,7 +78,7 @@ def places_of(tables: Tables) -> list[RecordPlace]:
 
 
 def pack(tables: Tables, log: StrictLog, *, shortened: Mapping[BatchPlace, int] | None = None) -> bytes:
-    """These tables as bytes. `shortened`: the last record offset of a batch that is taken to end earlier."""
+    """Return these tables as bytes. `shortened`: the last record offset of each batch that ends earlier than its header says."""
     counts = tables.counts
     arrays: dict[str, object] = {"counts": counts}
     for name, entry in _ROWS.items():
@@ -107,7 +107,7 @@ def _read(places: list[RecordPlace], log: StrictLog) -> KeptRecords:
 
 
 def unpack(content: bytes) -> tuple[Tables, KeptRecords]:
-    """What was packed, to be joined behind another fold: nothing can be looked up in it by name."""
+    """Return packed tables and records. They have no indexes: they can only be joined to an earlier fold."""
     arrays, kept = pickle.loads(content)  # noqa: S301  # written by `pack`, a task of the same job
     empty = np.zeros(64, np.uint64)
     for name in _NAMES:
@@ -123,7 +123,7 @@ def unpack(content: bytes) -> tuple[Tables, KeptRecords]:
             **arrays,
             producer_index=np.zeros(64, np.int64),
             topic_topic_ids=np.zeros((0, 2), np.int64),
-            # Only who asks for groups reads batches again.
+            # Batches are noted only for chosen groups, and stretches are folded for all groups.
             noted=np.zeros((0, columns.NOTED_COLUMNS), np.int64),
             records=np.zeros((0, columns.RECORD_COLUMNS), np.int64),
             scratch=np.zeros((0, 4), np.int64),
@@ -137,7 +137,7 @@ def unpack(content: bytes) -> tuple[Tables, KeptRecords]:
 
 @dataclass(slots=True)
 class ShippedFold(Settled):
-    """What a fold settled, its records not in segments but at hand."""
+    """The state that a shipped fold settled, with its records, but without segments."""
 
     kept: KeptRecords | None = None
 

@@ -1,4 +1,4 @@
-"""Scanning and folding in one go, a few batches at a time: a kernel. What was verified is folded while it is near."""
+"""Scan and fold in one call, a few batches at a time: a kernel. A verified batch is folded while it is still in the cache."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from exhume.codecs.kernels.lz4 import put_side_by_side
 from exhume.codecs.kernels.primitives import int16
 from exhume.codecs.kernels.types import Bytes, Int64s, Number, Rows
 from exhume.replay.survivors import tables as columns
-from exhume.replay.survivors.asked import fold_asked, takes_room
+from exhume.replay.survivors.chosen_groups import fold_chosen, takes_room
 from exhume.replay.survivors.fold import fold
-from exhume.replay.survivors.rules import ASKED_GROUPS
+from exhume.replay.survivors.rules import CHOSEN_GROUPS
 from exhume.replay.survivors.tables import Tables
 
 
@@ -33,11 +33,11 @@ def fold_ahead(
     tables: Tables,
     room: Int64s,
 ) -> Number:
-    """Scan and fold batches of `content[position:end]`: those that begin in front of `until`, by `fold_asked` where groups are asked for.
-    What is compressed is unfolded into `memory`, which `unfolded` is too, for kernels that only read.
+    """Scan and fold the batches of `content[position:end]` that begin before `until`; with chosen groups, by `fold_chosen`.
 
-    Gives the byte behind the last one. Ends early as a fold does, and in front of a batch that needs more than `room`, of one that
-    `put_side_by_side` does not take, of a message and of what is no whole batch.
+    Compressed records are decompressed into `memory`; `unfolded` is the same memory, for kernels that only read. Returns the byte after the
+    last batch. Ends early where a fold does. Ends also before a batch that needs more than `room`, before a batch that `put_side_by_side`
+    does not take, before a message of format 0 or 1, and before an incomplete batch.
     """
     counts = tables.counts
     while position < until:
@@ -55,7 +55,7 @@ def fold_ahead(
         counts[columns.LAST_OFFSET_SEEN] = rows[count - 1, scan.LAST_OFFSET]
         first = np.int64(0)
         while first < count:
-            last = _lie_as_they_are(rows, first, count, bodies)
+            last = _first_compressed(rows, first, count, bodies)
             if last > first:
                 done = _fold(rows, first, last, content, bodies, segment, rules, tables, room)
             else:
@@ -78,8 +78,8 @@ def _is_taken(content: Bytes, position: Number) -> Number:
 
 
 @inlined
-def _lie_as_they_are(rows: Rows, first: Number, count: Number, bodies: Rows) -> Number:
-    """Of batches `first` to `count` the first whose records are compressed; those of the ones in front lie at `bodies`."""
+def _first_compressed(rows: Rows, first: Number, count: Number, bodies: Rows) -> Number:
+    """Return the first compressed batch of `first` to `count`; write to `bodies` the places of the records of the batches before it."""
     number = first
     while number < count and rows[number, scan.ATTRIBUTES] & scan.CODEC == 0:
         bodies[number, 0] = rows[number, scan.POSITION] + scan.HEADER_BYTES
@@ -92,8 +92,8 @@ def _lie_as_they_are(rows: Rows, first: Number, count: Number, bodies: Rows) -> 
 def _fold(
     rows: Rows, first: Number, last: Number, data: Bytes, bodies: Rows, segment: Number, rules: Int64s, tables: Tables, room: Int64s
 ) -> Number:
-    if rules[ASKED_GROUPS]:
-        return fold_asked(rows, first, last, data, bodies, segment, rules, tables, room)
+    if rules[CHOSEN_GROUPS]:
+        return fold_chosen(rows, first, last, data, bodies, segment, rules, tables, room)
     fitting = first
     while fitting < last and takes_room(rows, fitting, bodies, room):
         fitting += 1

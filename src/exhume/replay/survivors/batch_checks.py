@@ -1,4 +1,4 @@
-"""Is a batch one that nobody has anything to say about? A kernel."""
+"""Check that a batch is sound and needs no finding: a kernel."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from exhume.replay.survivors.rules import (
     LOWEST_OFFSET,
     MARKER_DECIDES,
     MOST_BATCH_BYTES,
+    NOT_PLAIN_BATCH,
     NOT_SOUND,
-    ODD_BATCH,
     OFFSETS_GO_BACK,
     REFUSED_CODECS,
     TRANSACTIONAL,
@@ -24,7 +24,7 @@ from exhume.replay.survivors.rules import (
 
 @kernel
 def checked(rows: Rows, number: Number, rules: Int64s, counts: Int64s) -> Number:
-    """`DONE` for a batch that nobody has anything to say about."""
+    """Return `DONE` for a batch that is sound and needs no finding; else the reason."""
     if not rows[number, scan.IS_SOUND]:
         return NOT_SOUND
     base_offset, last_offset = rows[number, scan.BASE_OFFSET], rows[number, scan.LAST_OFFSET]
@@ -39,10 +39,10 @@ def checked(rows: Rows, number: Number, rules: Int64s, counts: Int64s) -> Number
         return BAD_RECORD
     attributes = rows[number, scan.ATTRIBUTES]
     if rules[REFUSED_CODECS] >> (attributes & scan.CODEC) & 1 or rows[number, scan.SIZE] > rules[MOST_BATCH_BYTES]:
-        return ODD_BATCH
-    # One coordinator goes by the bit, the other by the producer id.
+        return NOT_PLAIN_BATCH
+    # The Scala coordinator reads the transactional bit, the Java coordinator the producer id.
     is_transactional = attributes & scan.TRANSACTIONAL != 0
     if rules[IS_PART] and rules[MARKER_DECIDES] and (is_transactional or attributes & scan.CONTROL):
-        # A marker takes back what lies behind its commits: that needs the order of all that happened.
+        # A marker also overrides commits after the commits that it ends: that needs all records in their order.
         return TRANSACTIONAL
-    return DONE if is_transactional == (rows[number, scan.PRODUCER_ID] != NO_PRODUCER_ID) else ODD_BATCH
+    return DONE if is_transactional == (rows[number, scan.PRODUCER_ID] != NO_PRODUCER_ID) else NOT_PLAIN_BATCH

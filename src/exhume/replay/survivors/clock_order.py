@@ -1,4 +1,4 @@
-"""How the records of a log are ordered by its clock, found by a kernel; what that finds as `ClockOrder`, and the other way round."""
+"""The order of the records of a log by its clock, found by a kernel, and its conversion to and from `ClockOrder`."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from exhume.int64 import LARGEST_INT64
 from exhume.replay.broker_log import StrictLog
 from exhume.replay.moment import ClockOrder, Moment
 from exhume.replay.reading import CompiledLoad
-from exhume.replay.survivors.fold_pieces import runs
+from exhume.replay.survivors.fold_ranges import runs
 
 
 def read_order(log: StrictLog, start_offset: int, at: Moment, fast: CompiledLoad) -> ClockOrder | None:
-    """How the records are ordered in time; None where that has to be found out record by record."""
+    """Return the order of the records in time; None if the log must be read record by record."""
     assert at.time_ms is not None
     if at.clock != "append" or abs(at.time_ms) > LARGEST_INT64:
         return None
@@ -40,12 +40,12 @@ def read_order(log: StrictLog, start_offset: int, at: Moment, fast: CompiledLoad
 
 
 def nothing_found() -> Int64s:
-    """What `read_times` is to begin with."""
+    """Return the state with which `read_times` begins."""
     return np.zeros(times.ENTRIES, np.int64)
 
 
 def found_of(order: ClockOrder) -> Int64s:
-    """What `read_times` is to go on with behind records of this order."""
+    """Return the state with which `read_times` continues after records of this order."""
     first_later = (0, 0) if order.first_later is None else order.first_later
     found = nothing_found()
     found[[times.TIMED, times.UNTIMED, times.OUT_OF_ORDER, times.LEFT_OUT]] = order.timed, order.untimed, order.out_of_order, order.left_out
@@ -55,7 +55,7 @@ def found_of(order: ClockOrder) -> Int64s:
 
 
 def order_of(found: Int64s) -> ClockOrder:
-    """What was found."""
+    """Return the order that `read_times` found."""
     entries = found.tolist()
     first_later = (entries[times.FIRST_LATER], entries[times.FIRST_LATER_MS]) if entries[times.HAS_LATER] else None
     greatest_ms = entries[times.GREATEST_MS] if entries[times.TIMED] else None

@@ -1,4 +1,4 @@
-"""When commits were made, by their own word: a kernel."""
+"""The commit timestamps inside commit values: a kernel."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from exhume.codecs.record_types import OFFSET_COMMIT_TYPES
 
 @kernel
 def take_commit_times(data: Bytes, records: Rows, count: Number) -> Number:
-    """Put the commit timestamp of each of the first `count` records that is a commit in place of its own; -1 where it has none.
+    """Replace the record timestamp of each commit among the first `count` records by its commit timestamp; -1 if it has none.
 
-    Gives the number of records done: fewer than `count` where a commit cannot be read.
+    Returns the number of records done: fewer than `count` if a commit cannot be read.
     """
     for index in range(count):
         if records[RECORD_TYPE, index] not in OFFSET_COMMIT_TYPES or records[VALUE_SIZE, index] < 0:

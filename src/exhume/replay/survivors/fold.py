@@ -1,10 +1,10 @@
-"""The fold itself, compiled: every record of a run of batches, into `Tables`.
+"""The fold itself, compiled: enter every record of a run of batches into `Tables`.
 
-What the loaders do is done here for the records that all of them read alike: plain commits and their tombstones, commits of
-transactions and their markers, classic groups and theirs. The last commit of a key is kept in columns; of a group only the place of its
-last record. Other records, and what says what a group is that has such records, are passed on to the loader, in `passed`.
+The fold does the work of the loaders for the records that all loaders read alike: commits and their tombstones, commits of transactions
+and their markers, classic groups and their tombstones. It keeps the last commit of a key in columns, and of a group only the place of its
+last record. It passes other records on to the loader, in `passed`. If a group has such a record, its group records are passed on too.
 
-A batch that this is not enough for gives a status other than `DONE`: `odd_places` may know what to make of it.
+The status is not `DONE` for a batch that the kernel does not take; `careful_batches` may take it.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ from exhume.replay.survivors.rules import (
     IS_PART,
     LAST_COUNTED_OFFSET,
     LOWEST_OFFSET,
-    ODD,
-    ODD_KEY,
-    ODD_MARKER,
-    ODD_VALUE,
+    NOT_PLAIN,
+    NOT_PLAIN_KEY,
+    NOT_PLAIN_MARKER,
+    NOT_PLAIN_VALUE,
     PASSED_ON,
     SEED,
     START_OFFSET,
@@ -58,16 +58,16 @@ from exhume.replay.survivors.splitting import split
 from exhume.replay.survivors.tables import Tables
 from exhume.replay.survivors.transactions import fold_marker, producer_of, read_marker, stage
 
-#: The version of most commits: with a leader epoch, without a topic id. The bytes of one without metadata, and where that lies.
-PLAIN_VERSION = 3
-PLAIN_BYTES, PLAIN_METADATA_AT = 24, 16
+#: A common commit value: the version that has a leader epoch but no topic id; its size without metadata, and the place of the metadata.
+COMMON_VERSION = 3
+COMMON_BYTES, COMMON_METADATA_AT = 24, 16
 
 
 @kernel
 def fold(rows: Rows, first: Number, count: Number, data: Bytes, bodies: Rows, segment: Number, rules: Int64s, tables: Tables) -> Number:
-    """Fold batches `first` to `count` of `rows`, whose records lie in `data` from `bodies[:, 0]` to `bodies[:, 1]`.
+    """Fold batches `first` to `count` of `rows`; the bytes of their records in `data` are `bodies[:, 0]` to `bodies[:, 1]`.
 
-    Gives the number of batches done; where that is less than `count`, `counts[STATUS]` says why. `tables` must have room.
+    Returns the number of batches done; if that is less than `count`, `counts[STATUS]` has the reason. `tables` must have room.
     """
     counts = tables.counts
     for number in range(first, count):
@@ -75,16 +75,16 @@ def fold(rows: Rows, first: Number, count: Number, data: Bytes, bodies: Rows, se
         status = checked(rows, number, rules, counts)
         last_offset = rows[number, scan.LAST_OFFSET]
         if status == DONE and last_offset < rules[START_OFFSET]:
-            # Nobody loads it; what follows in this segment has to lie behind it all the same.
+            # The load leaves this batch out, but later batches of the segment must still come after it.
             rules[LOWEST_OFFSET] = last_offset + 1
             is_marker = rows[number, scan.ATTRIBUTES] & scan.CONTROL != 0
-            outcome = ODD
+            outcome = NOT_PLAIN
             if is_marker:
                 outcome, _ = read_marker(rows, number, data, bodies[number, 0], bodies[number, 1])
-            if not is_marker or outcome != ODD:
+            if not is_marker or outcome != NOT_PLAIN:
                 continue
-            # A start after an unclean stop looks at it.
-            status = ODD_MARKER
+            # A broker that starts after an unclean stop reads the marker.
+            status = NOT_PLAIN_MARKER
         elif status == DONE:
             if rows[number, scan.ATTRIBUTES] & scan.CONTROL:
                 status = fold_marker(rows, number, data, bodies[number, 0], bodies[number, 1], segment, rules, tables)
@@ -112,7 +112,7 @@ def fold(rows: Rows, first: Number, count: Number, data: Bytes, bodies: Rows, se
 
 @inlined
 def _counted(rows: Rows, number: Number, rules: Int64s, records: Rows) -> Number:
-    """How many records of this batch, which was split last, are not behind the last one that counts."""
+    """Return the number of records of this batch, which was split last, up to the last one that counts."""
     count = rows[number, scan.RECORD_COUNT]
     if rows[number, scan.LAST_OFFSET] > rules[LAST_COUNTED_OFFSET]:
         while count > 0 and records[count - 1, columns.OFFSET] > rules[LAST_COUNTED_OFFSET]:
@@ -130,7 +130,7 @@ def _fold_records(
     if status != DONE:
         return status
     is_transactional = rows[number, scan.ATTRIBUTES] & scan.TRANSACTIONAL != 0
-    # The key of the record in front, without its partition: what is the same is as good.
+    # The key of the record before, without its partition: the same bytes need no second look.
     known_start, known_size = np.int64(0), np.int64(-1)
     group, topic, key, accepted = np.int64(-1), np.int64(-1), np.int64(-1), np.int64(0)
     is_plain = False
@@ -170,15 +170,15 @@ def _fold_records(
                 return status
             continue
 
-        # A commit: type 0 and 1 have the same keys.
+        # A commit: types 0 and 1 have the same keys.
         if key_size != known_size or not is_same(data, known_start, data, key_start, key_size - PARTITION_BYTES):
             group_size = int16(data, key_start + 2) if key_size >= LEAST_COMMIT_KEY_BYTES else -1
             if group_size < 0 or group_size > key_size - LEAST_COMMIT_KEY_BYTES:
-                return ODD_KEY
+                return NOT_PLAIN_KEY
             group_start, topic_start = key_start + 4, key_start + 6 + group_size
             topic_size = int16(data, topic_start - 2)
             if topic_size < 0 or group_size + topic_size + LEAST_COMMIT_KEY_BYTES != key_size:
-                return ODD_KEY
+                return NOT_PLAIN_KEY
             group = find_name(group_names, data, group_start, group_size, hash_of(data, group_start, group_size, rules[SEED]))
             topic = find_name(topic_names, data, topic_start, topic_size, hash_of(data, topic_start, topic_size, rules[SEED]))
             if group < 0 or topic < 0:
@@ -209,10 +209,10 @@ def _fold_records(
             continue
         value_end = value_start + value_size
         if value_size < 20:
-            return ODD_VALUE
+            return NOT_PLAIN_VALUE
         version = int16(data, value_start)
         if version < 0 or version > NEWEST_VERSION or not accepted >> version & 1:
-            return ODD_VALUE
+            return NOT_PLAIN_VALUE
         committed_offset = int64(data, value_start + 2)
         at = value_start + 10
         leader_epoch = -1
@@ -222,31 +222,31 @@ def _fold_records(
         if version >= COMMIT_FLEXIBLE_SINCE:
             metadata_size, at = unsigned_varint(data, at, value_end)
             if at == NO_POSITION:
-                return ODD_VALUE
+                return NOT_PLAIN_VALUE
             metadata_size -= 1
         else:
             metadata_size = int16(data, at)
             at += 2
         if metadata_size < 0 or metadata_size > MOST_STRING_BYTES or metadata_size > value_end - at - 8:
-            return ODD_VALUE
+            return NOT_PLAIN_VALUE
         metadata = np.int64(0)
         if metadata_size:
             metadata = _keep_metadata(data, at, metadata_size, tables)
-            if metadata == ODD:
-                return ODD_VALUE
+            if metadata == NOT_PLAIN:
+                return NOT_PLAIN_VALUE
             at += metadata_size
         commit_timestamp = int64(data, at)
         at += 8
         expire_timestamp = np.int64(-1)
         if version == 1:
             if value_end - at < 8:
-                return ODD_VALUE
+                return NOT_PLAIN_VALUE
             expire_timestamp = int64(data, at)
         first_word = second_word = np.int64(0)
         if version >= COMMIT_FLEXIBLE_SINCE:
             tag = _topic_id_position(data, at, value_end)
-            if tag == ODD:
-                return ODD_VALUE
+            if tag == NOT_PLAIN:
+                return NOT_PLAIN_VALUE
             if tag >= 0:
                 first_word, second_word = int64(data, tag), int64(data, tag + 8)
                 _learn_topic_id(topic, first_word, second_word, tables)
@@ -274,14 +274,14 @@ def _fold_records(
         commit[columns.METADATA] = metadata
         if version >= COMMIT_FLEXIBLE_SINCE:
             topic_ids[0], topic_ids[1] = first_word, second_word
-        is_plain = not is_transactional and accepted >> PLAIN_VERSION & 1 != 0
+        is_plain = not is_transactional and accepted >> COMMON_VERSION & 1 != 0
 
 
 @inlined
-def plain_metadata_size(data: Bytes, start: Number, size: Number) -> Number:
-    """How many bytes of metadata a value has that is such as most are: of `PLAIN_VERSION`, with nothing behind its fields. Else below 0."""
-    metadata_size = size - PLAIN_BYTES
-    if metadata_size < 0 or int16(data, start) != PLAIN_VERSION or int16(data, start + PLAIN_METADATA_AT - 2) != metadata_size:
+def common_metadata_size(data: Bytes, start: Number, size: Number) -> Number:
+    """Return the bytes of metadata of a common value: `COMMON_VERSION`, nothing after its fields. Below 0 for another value."""
+    metadata_size = size - COMMON_BYTES
+    if metadata_size < 0 or int16(data, start) != COMMON_VERSION or int16(data, start + COMMON_METADATA_AT - 2) != metadata_size:
         return -1
     return metadata_size
 
@@ -299,16 +299,16 @@ def _fold_alike(
     key: Number,
     tables: Tables,
 ) -> tuple[Number, Number]:
-    """Fold commits from `index` on as long as they are such as most are: with a plain value, of the group and topic of the one in front,
-    and of the key that came behind its `key` the last time.
+    """Fold the next commits that have a common value, the group and topic of the commit before, and the key that followed its `key` last
+    time.
 
-    Gives the first one that is not, and the key of the one in front of it.
+    Returns the first record that is no such commit, and the key of the record before it.
     """
     rows, commits = tables.keys.rows, tables.commits
     while index < count:
         record = records[index]
         key_start, value_start = record[columns.KEY_START], record[columns.VALUE_START]
-        metadata_size = plain_metadata_size(data, value_start, record[columns.VALUE_SIZE])
+        metadata_size = common_metadata_size(data, value_start, record[columns.VALUE_SIZE])
         if record[columns.KEY_SIZE] != known_size or metadata_size < 0:
             break
         partition = int32(data, key_start + known_size - PARTITION_BYTES)
@@ -319,17 +319,17 @@ def _fold_alike(
             break
         metadata = np.int64(0)
         if metadata_size:
-            metadata = _keep_metadata(data, value_start + PLAIN_METADATA_AT, metadata_size, tables)
-            if metadata == ODD:
+            metadata = _keep_metadata(data, value_start + COMMON_METADATA_AT, metadata_size, tables)
+            if metadata == NOT_PLAIN:
                 break
         key = following
         commit = commits[key]
         commit[columns.COMMITTED_OFFSET] = int64(data, value_start + 2)
         commit[columns.RECORD_OFFSET] = record[columns.OFFSET]
-        commit[columns.COMMIT_TIMESTAMP] = int64(data, value_start + PLAIN_METADATA_AT + metadata_size)
+        commit[columns.COMMIT_TIMESTAMP] = int64(data, value_start + COMMON_METADATA_AT + metadata_size)
         commit[columns.EXPIRE_TIMESTAMP] = -1
         commit[columns.LEADER_EPOCH] = int32(data, value_start + 10)
-        commit[columns.VERSION] = PLAIN_VERSION
+        commit[columns.VERSION] = COMMON_VERSION
         commit[columns.METADATA] = metadata
         commit[columns.PRODUCER] = 0
         index += 1
@@ -339,7 +339,7 @@ def _fold_alike(
 @inlined
 def _keep_metadata(data: Bytes, start: Number, size: Number, tables: Tables) -> Number:
     if kind_of_text(data, start, size) == NOT_EXACT:
-        return ODD
+        return NOT_PLAIN
     place = tables.counts[columns.METADATA_BYTES]
     copy_bytes(data, start, size, tables.metadata, place)
     tables.counts[columns.METADATA_BYTES] += size
@@ -348,14 +348,14 @@ def _keep_metadata(data: Bytes, start: Number, size: Number, tables: Tables) -> 
 
 @inlined
 def _topic_id_position(data: Bytes, position: Number, end: Number) -> Number:
-    """Where the topic id lies in a tagged section, -1 where it has no tags; `ODD` for anything else."""
+    """Return the place of the topic id in a tagged section; -1 if there are no tags, `NOT_PLAIN` for other tags."""
     tags, position = unsigned_varint(data, position, end)
     if position == NO_POSITION or tags > 1:
-        return ODD
+        return NOT_PLAIN
     if tags == 0:
         return -1
     if end - position < 18 or data[position] != 0 or data[position + 1] != 16:
-        return ODD
+        return NOT_PLAIN
     return position + 2
 
 

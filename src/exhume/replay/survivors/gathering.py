@@ -1,4 +1,4 @@
-"""Columns out of what a fold remembers: kernels."""
+"""Make columns out of the tables of a fold: kernels."""
 
 from __future__ import annotations
 
@@ -21,24 +21,25 @@ from exhume.replay.survivors.tables import (
     VERSION,
 )
 
-#: A run of keys: its first key, how many they are, a number that orders their group and topic, the partition of the first one.
+#: A run of keys: its first key, the number of keys, a number that orders their group and topic, the partition of the first key.
 FIRST_KEY, RUN_SIZE, BY_TOPIC, FIRST_PARTITION = range(4)
 RUN_COLUMNS = 4
 
 
-#: Of a column METADATA: the bits that are the size.
+#: The bits of a value of the column METADATA that are the size.
 SIZE_MASK = (1 << SIZE_BITS) - 1
 
-#: Runs lie anywhere, and so do texts: the processor is told of them when they are so many places ahead.
+#: Runs and texts are scattered in memory: the kernel asks the processor to fetch each one so many places before it needs it.
 _RUNS_AHEAD, _TEXTS_AHEAD = 4, 64
-#: Keys, the rows of which are one line of the cache.
+#: The number of keys whose rows fill one cache line.
 _IN_LINE = 4
 
 
 @kernel
 def span_offsets(count: Number, rows: Int32Rows, commits: Rows, lowest: Int64s, highest: Int64s) -> None:
-    """The lowest and the highest record offset of each group's commits, by the first `count` keys; `lowest` begins with the largest number,
-    `highest` with -1.
+    """Fill the lowest and the highest record offset of each group's commits, from the first `count` keys.
+
+    Before the call, `lowest` holds the largest number and `highest` holds -1.
     """
     for key in range(count):
         record_offset = commits[key, RECORD_OFFSET]
@@ -52,35 +53,35 @@ def span_offsets(count: Number, rows: Int32Rows, commits: Rows, lowest: Int64s, 
 def find_runs(
     count: Number, rows: Int32Rows, commits: Rows, group_ranks: Int64s, topic_ranks: Int64s, longest: Number, runs: Rows
 ) -> tuple[Number, Number]:
-    """Of those of the first `count` keys that have a committed offset: runs of at most `longest` that follow one another as their
-    partitions do, for the same group and topic; keys mostly come so. A run is a column of `runs`.
+    """Find runs among those of the first `count` keys that have a committed offset. A run is a column of `runs`.
 
-    Gives how many runs there are, and how many such keys.
+    A run has at most `longest` keys with consecutive numbers, of one group and topic, in the order of their partitions: most keys come so.
+    Returns the number of runs, and the number of keys that have a committed offset.
     """
-    found, committed, behind = np.int64(0), np.int64(0), np.int64(-1)
+    found, committed, next_key = np.int64(0), np.int64(0), np.int64(-1)
     for key in range(count):
         if commits[key, RECORD_OFFSET] == NOTHING:
             continue
         group, topic, partition = rows[key, GROUP], rows[key, TOPIC], rows[key, PARTITION]
         committed += 1
-        if key == behind and runs[RUN_SIZE, found - 1] < longest:
+        if key == next_key and runs[RUN_SIZE, found - 1] < longest:
             before = rows[key - 1]
             if before[GROUP] == group and before[TOPIC] == topic and before[PARTITION] < partition:
                 runs[RUN_SIZE, found - 1] += 1
-                behind = np.int64(key + 1)
+                next_key = np.int64(key + 1)
                 continue
         runs[FIRST_KEY, found] = key
         runs[RUN_SIZE, found] = 1
         runs[BY_TOPIC, found] = group_ranks[group] * len(topic_ranks) + topic_ranks[topic]
         runs[FIRST_PARTITION, found] = partition
         found += 1
-        behind = np.int64(key + 1)
+        next_key = np.int64(key + 1)
     return found, committed
 
 
 @kernel
 def do_rise(runs: Rows, rows: Int32Rows) -> Number:
-    """True where the partitions of each group and topic rise from run to run, too."""
+    """True if the partitions of each group and topic increase also from run to run."""
     for run in range(1, runs.shape[1]):
         last_key = runs[FIRST_KEY, run - 1] + runs[RUN_SIZE, run - 1] - 1
         if runs[BY_TOPIC, run - 1] == runs[BY_TOPIC, run] and rows[last_key, PARTITION] >= runs[FIRST_PARTITION, run]:
@@ -89,8 +90,8 @@ def do_rise(runs: Rows, rows: Int32Rows) -> Number:
 
 
 @kernel
-def lay_out(runs: Rows, keys: Int64s) -> None:
-    """The keys of these runs."""
+def list_keys(runs: Rows, keys: Int64s) -> None:
+    """Fill `keys` with the keys of these runs."""
     place = np.int64(0)
     for run in range(runs.shape[1]):
         for key in range(runs[FIRST_KEY, run], runs[FIRST_KEY, run] + runs[RUN_SIZE, run]):
@@ -111,8 +112,9 @@ def gather_commits(
     versions: Int16s,
     metadata: Int64s,
 ) -> Number:
-    """Partitions and commits of the keys of these runs, an array for each column; those that are mostly empty are left out. Gives how many
-    bytes all the metadata has.
+    """Fill an array for each column with the partitions and commits of these keys; columns that are mostly empty are not here.
+
+    Returns the size of all metadata in bytes.
     """
     place, metadata_bytes = np.int64(0), np.int64(0)
     for run in range(runs.shape[1]):
@@ -134,23 +136,23 @@ def gather_commits(
 @inlined
 def _fetch_run(runs: Rows, run: Number, rows: Int32Rows, commits: Rows) -> None:
     if run < runs.shape[1]:
-        first, behind = runs[FIRST_KEY, run], runs[FIRST_KEY, run] + runs[RUN_SIZE, run]
-        for key in range(first, behind):
+        first, end = runs[FIRST_KEY, run], runs[FIRST_KEY, run] + runs[RUN_SIZE, run]
+        for key in range(first, end):
             fetch(commits, key * COMMIT_COLUMNS)
-        for key in range(first, behind, _IN_LINE):
+        for key in range(first, end, _IN_LINE):
             fetch(rows, key * COLUMNS)
 
 
 @kernel
 def gather_column(keys: Int64s, commits: Rows, column: Number, values: Int64s) -> None:
-    """One column of the commits of these keys."""
+    """Fill `values` with one column of the commits of these keys."""
     for place in range(len(keys)):
         values[place] = commits[keys[place], column]
 
 
 @kernel
 def repeat_sizes(sizes: Int32s, times: Int64s, ends: Int32s) -> None:
-    """Where each text ends if they lie one behind the other, each so many times as `times` says."""
+    """Fill `ends` with the ends of texts that follow one another, each repeated as often as `times` says."""
     place, end = np.int64(0), np.int64(0)
     for number in range(len(sizes)):
         for repetition in range(times[number]):
@@ -161,7 +163,7 @@ def repeat_sizes(sizes: Int32s, times: Int64s, ends: Int32s) -> None:
 
 @kernel
 def gather_texts(packed: Int64s, content: Bytes, ends: Int32s, texts: Bytes) -> None:
-    """The bytes of these texts, one behind the other, and where each ends; `packed` is a column METADATA."""
+    """Copy these texts into `texts`, one after the other, and fill `ends` with their ends; `packed` is a column METADATA."""
     end = np.int64(0)
     for place in range(len(packed)):
         if place + _TEXTS_AHEAD < len(packed) and packed[place + _TEXTS_AHEAD]:

@@ -1,6 +1,6 @@
-"""Is a classic group record one that every release which knows its version takes? Asked by kernels, for each one that is superseded.
+"""Check that every release takes a classic group record whose version it knows: kernels.
 
-What this says no to is not wrong: the loader reads such records itself, as it reads those that survive.
+A record that fails the check can still be right. The loader reads it, as it reads the last record of each group.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _MEMBER, _INSTANCE = 0, 1
 
 @kernel
 def _topics_end(buffer: Bytes, position: Number, end: Number, has_partitions: bool) -> Number:
-    """The byte behind an array of topics, or of topics with their partitions; `BAD` where one is not exact or the bytes end."""
+    """Return the byte after an array of topics (with partitions); `BAD` if a name is not exact UTF-8 or the bytes end."""
     if end - position < 4:
         return BAD
     count = int32(buffer, position)
@@ -44,7 +44,7 @@ def _topics_end(buffer: Bytes, position: Number, end: Number, has_partitions: bo
 
 @kernel
 def _is_exact_payload(buffer: Bytes, position: Number, end: Number, is_assignment: bool) -> Number:
-    """A subscription or an assignment of the consumer protocol that any broker can read, with every name in it exact."""
+    """True for a consumer protocol Subscription or Assignment that every broker can read, with all names in exact UTF-8."""
     if end - position < 2:
         return False
     version = int16(buffer, position)
@@ -69,9 +69,9 @@ def _is_exact_payload(buffer: Bytes, position: Number, end: Number, is_assignmen
 
 @inlined
 def _is_new(buffer: Bytes, start: Number, size: Number, scratch: Rows, mask: Number, stamp: Number, kind: Number) -> Number:
-    """False where this name was there before, among those of this kind in the record of this stamp.
+    """Return False if the record of this stamp already has this name, among names of this kind; else enter it.
 
-    A row of `scratch` is stamp, kind, start and size; rows of other stamps are free. `mask` is one less than how many of them are used.
+    A row of `scratch` is stamp, kind, start and size; rows of other stamps are free. `mask` is one less than the number of rows in use.
     """
     at = np.int64(hash_of(buffer, start, size, stamp) & np.uint64(mask))
     while scratch[at, 0] == stamp:
@@ -96,7 +96,7 @@ def is_plain_group(
     scratch: Rows,
     stamp: Number,
 ) -> Number:
-    """True for a group metadata value that can be read whole, has no member or instance twice, and names no release minds.
+    """True for a group metadata value that is complete, has no member or instance twice, and has only names that every release takes.
 
     `accepted` has a bit for each accepted version, `stamp` is new for each call.
     """
@@ -134,7 +134,7 @@ def is_plain_group(
         return False
     if members and (not is_consumer or protocol == NULL or leader == NULL):
         return False
-    # No more of the scratch than these members need: what is used again and again stays near.
+    # Use no more of the scratch than these members need: a small part of it stays in the cache.
     room = np.int64(64)
     while room < 4 * members and room < len(scratch):
         room *= 2
@@ -157,7 +157,7 @@ def is_plain_group(
             position += size
         position += 8 if version >= 1 else 4
         size, position = length(buffer, position, end, True, is_compact)
-        # Members of a group subscribe alike: what the one in front has was looked at.
+        # Members of a group mostly have the same subscription: one equal to that of the member before is already checked.
         if size != known_size or not is_same(buffer, known_start, buffer, position, size):
             if size < 0 or not _is_exact_payload(buffer, position, position + size, False):
                 return False

@@ -1,4 +1,4 @@
-"""Records that are no commits, folded: kernels."""
+"""Fold records that are not commits: kernels."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from exhume.replay.survivors.group_values import is_plain_group
 from exhume.replay.survivors.names import find_name
 from exhume.replay.survivors.numbering import group_of
 from exhume.replay.survivors.passing import pass_group, pass_record
-from exhume.replay.survivors.rules import ACCEPTED_2, DONE, ODD_KEY, SEED, TAKES_NULL_PROTOCOL
+from exhume.replay.survivors.rules import ACCEPTED_2, DONE, NOT_PLAIN_KEY, SEED, TAKES_NULL_PROTOCOL
 from exhume.replay.survivors.tables import Tables
 
 
@@ -32,14 +32,14 @@ def fold_other(
     rules: Int64s,
     tables: Tables,
 ) -> Number:
-    """Any record but a commit, in a batch whose records begin at `start`. All types that a release knows have a group in front."""
+    """Fold a record that is not a commit, in a batch whose records begin at `start`. All known key types begin with a group."""
     name_size = int16(data, key_start + 2) if key_size >= 4 else -1
     name_start = key_start + 4
     if name_size < 0 or name_size > key_size - 4 or kind_of_text(data, name_start, name_size) == NOT_EXACT:
         pass_record(rows, number, place, record_offset, segment, tables)
         return DONE
     if record_type == GROUP_METADATA and name_size != key_size - 4:
-        return ODD_KEY
+        return NOT_PLAIN_KEY
     group = find_name(tables.group_names, data, name_start, name_size, hash_of(data, name_start, name_size, rules[SEED]))
     if group < 0:
         group = group_of(data, name_start, name_size, rules[SEED], tables)
@@ -81,7 +81,7 @@ def fold_group(
     groups: Rows,
     scratch: Rows,
 ) -> Number:
-    """The record of a classic group, or its tombstone; False for one that the loader is to be given."""
+    """Fold the record of a classic group, or its tombstone; return False for one that the loader must read."""
     if groups[group, columns.IS_PASSED_ON]:
         return False
     if value_size >= 0:

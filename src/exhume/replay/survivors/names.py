@@ -1,7 +1,7 @@
-"""Names by their hash, for kernels: byte strings that are kept once and have a number.
+"""Names by their hash, for kernels: each byte string is kept once and has a number.
 
-The index has open addressing. An entry is 0, or the upper half of the hash with the number plus one in the lower half; the upper half
-alone says where an entry belongs, so that an index can be made larger without the names.
+The index has open addressing. An entry is 0, or the upper half of the hash with the number plus one in the lower half. The place of an
+entry depends only on the upper half, so an index can grow without the names.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FREE = np.uint64(0)
 
 
 class Names(NamedTuple):
-    """Byte strings that are kept once. `slots` finds the row of `places` whose START and SIZE say where a name lies in `content`."""
+    """Byte strings, each kept once. `slots` finds the row of `places` with START and SIZE of a name in `content`."""
 
     slots: Words
     places: Rows
@@ -32,14 +32,14 @@ class Names(NamedTuple):
 
 
 def texts_of(names: Names, count: int) -> list[str]:
-    """The first `count` names, which are exact UTF-8, by their numbers."""
+    """Return the first `count` names, in the order of their numbers; all are exact UTF-8."""
     content = names.content
     return [content[start : start + size].tobytes().decode() for start, size in names.places[:count].tolist()]
 
 
 @inlined
 def find_name(names: Names, buffer: Bytes, start: Number, size: Number, name_hash: np.uint64) -> Number:
-    """The number of the name `buffer[start:start + size]`; -1 where it is new."""
+    """Return the number of the name `buffer[start:start + size]`; -1 for a new name."""
     index, places, content = names.slots, names.places, names.content
     mask = np.uint64(len(index) - 1)
     tag = name_hash & UPPER
@@ -56,7 +56,7 @@ def find_name(names: Names, buffer: Bytes, start: Number, size: Number, name_has
 
 @kernel
 def add_name(names: Names, number: Number, content_start: Number, buffer: Bytes, start: Number, size: Number, name_hash: np.uint64) -> None:
-    """Keep a new name as this number, its bytes from `content_start` on. There must be room."""
+    """Enter a new name with this number; its bytes go to `content_start`. There must be room."""
     index, places, content = names.slots, names.places, names.content
     for offset in range(size):
         content[content_start + offset] = buffer[start + offset]
@@ -76,7 +76,7 @@ def _enter(index: Words, entry: np.uint64) -> None:
 
 @kernel
 def move_entries(old: Words, new: Words) -> None:
-    """Enter everything of one index into another."""
+    """Enter all entries of one index into another."""
     for place in range(len(old)):
         if old[place] != FREE:
             _enter(new, old[place])
@@ -84,7 +84,7 @@ def move_entries(old: Words, new: Words) -> None:
 
 @inlined
 def _mixed(producer_id: Number, seed: Number) -> np.uint64:
-    """A hash of a producer id, with a seed for the reason that `hash_of` has one."""
+    """Return a hash of a producer id. It has a seed for the same reason as `hash_of`."""
     value = (np.uint64(producer_id) ^ np.uint64(seed)) * MIX
     value = (value ^ value >> HALF) * MIX
     return value ^ value >> HALF
@@ -92,7 +92,7 @@ def _mixed(producer_id: Number, seed: Number) -> np.uint64:
 
 @inlined
 def find_producer(producers: Rows, index: Int64s, producer_id: Number, seed: Number) -> Number:
-    """The row of this producer, whose first column is its id; -1 where it is new."""
+    """Return the row of this producer, whose first column is its id; -1 for a new producer."""
     mask = np.uint64(len(index) - 1)
     at = _mixed(producer_id, seed) & mask
     while index[at] != 0:

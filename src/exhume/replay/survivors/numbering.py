@@ -1,4 +1,4 @@
-"""The numbers of groups and of keys that a log names: kernels."""
+"""Numbers for the groups, topics and keys of a log: kernels."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from exhume.replay.survivors.tables import Tables
 
 @inlined
 def key_of(group: Number, topic: Number, partition: Number, seed: Number, keys: Keys, counts: Int64s, commits: Rows) -> Number:
-    """The number of this key, known or new."""
+    """Return the number of this key, known or new."""
     key_hash = hash_of_key(group, topic, partition, seed)
     key, slot = find_key(keys, group, topic, partition, key_hash)
     if key < 0:
         key = counts[columns.KEYS]
         add_key(keys, key, slot, group, topic, partition, key_hash)
-        # Where a key is new, so is mostly the next line of the index.
+        # If a key is new, the keys of the next line of the index are mostly new too.
         fetch_slot(keys, hash_of_key(group, topic, partition + IN_LINE, seed))
         commits[key, columns.RECORD_OFFSET] = columns.NOTHING
         counts[columns.KEYS] += 1
@@ -32,15 +32,16 @@ def key_of(group: Number, topic: Number, partition: Number, seed: Number, keys: 
 
 @kernel
 def new_names(data: Bytes, start: Number, group_size: Number, topic_size: Number, seed: Number, tables: Tables) -> tuple[Number, Number]:
-    """The numbers of a group and a topic, one of them new at least, whose names lie behind their sizes from `start` on. `PASSED_ON` for
-    both where a name is odd.
+    """Return the numbers of a group and a topic, of which at least one is new. Each name comes after its size, from `start` on.
+
+    Returns `PASSED_ON` for both if one of the names is not exact UTF-8.
     """
     passed_on = (np.int64(PASSED_ON), np.int64(PASSED_ON))
     group_start, topic_start = start + 2, start + 4 + group_size
     if kind_of_text(data, group_start, group_size) == NOT_EXACT:
         return passed_on
     if kind_of_text(data, topic_start, topic_size) == NOT_EXACT:
-        # The loader is given a commit of this group, which can make it exist.
+        # The loader gets a commit of this group, and a commit can create the group.
         pass_group(group_of(data, group_start, group_size, seed, tables), tables)
         return passed_on
     counts = tables.counts
@@ -56,7 +57,7 @@ def new_names(data: Bytes, start: Number, group_size: Number, topic_size: Number
 
 @kernel
 def group_of(data: Bytes, start: Number, size: Number, seed: Number, tables: Tables) -> Number:
-    """The number of this group, known or new."""
+    """Return the number of this group, known or new."""
     counts, names = tables.counts, tables.group_names
     group_hash = hash_of(data, start, size, seed)
     group = find_name(names, data, start, size, group_hash)

@@ -1,4 +1,4 @@
-"""Committed offsets of a fold as the `offsets` table, column by column."""
+"""Make the `offsets` table from the committed offsets of a fold, column by column."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from exhume.replay.survivors.gathering import (
     gather_column,
     gather_commits,
     gather_texts,
-    lay_out,
+    list_keys,
     repeat_sizes,
 )
 from exhume.replay.survivors.names import texts_of
 from exhume.replay.survivors.settled import Settled
 
 _SCHEMA = SCHEMAS["offsets"]
-#: Above them are the 32 bits of a partition.
+#: A rank is above the 32 bits of a partition in one number.
 _MOST_RANKS = 1 << 31
-#: Of the texts in one array of Arrow.
+#: The most bytes of the texts in one Arrow array.
 _MOST_TEXT_BYTES = 0x7FFFFFFF
 _LONGEST_RUN = 1 << 15
 
@@ -102,7 +102,7 @@ def _table(settled: Settled, rules: CommitRules, origin: OfLog) -> pa.Table:
 
 @dataclass(slots=True)
 class _LiveKeys:
-    """The keys that have a committed offset, by group, topic and partition: so many, in such `gathering` runs."""
+    """The keys that have a committed offset, by group, topic and partition: runs of `gathering`, and their count."""
 
     tables: columns.Tables
     runs: Int64s
@@ -113,11 +113,11 @@ class _LiveKeys:
     def keys(self) -> Int64s:
         if self._keys is None:
             self._keys = np.empty(self.count, np.int64)
-            lay_out(self.runs, self._keys)
+            list_keys(self.runs, self._keys)
         return self._keys
 
     def column(self, column: int) -> Int64s:
-        """A column of their commits."""
+        """Return a column of their commits."""
         values = np.empty(self.count, np.int64)
         gather_column(self.keys, self.tables.commits, column, values)
         return values
@@ -125,7 +125,7 @@ class _LiveKeys:
 
 def _live_keys(tables: columns.Tables, group_ranks: Int64s, topic_ranks: Int64s) -> _LiveKeys:
     count = int(tables.counts[columns.KEYS])
-    # Run by run, unless some lie between the keys of others.
+    # Sort whole runs, unless the partitions of one run are between those of another.
     for longest in (_LONGEST_RUN, 1):
         runs = np.empty((RUN_COLUMNS, count), np.int64)
         found, committed = find_runs(count, tables.keys.rows, tables.commits, group_ranks, topic_ranks, longest, runs)
@@ -139,13 +139,13 @@ def _live_keys(tables: columns.Tables, group_ranks: Int64s, topic_ranks: Int64s)
 
 
 def _names(runs: Int64s, ranks: Int64s, names: pa.StringArray) -> pa.Array | pa.ChunkedArray:
-    """The name of each key of these runs, of which the ranks are given: the place in `names`. Runs of one rank are put together."""
+    """Return the name of each key of these runs. A rank is a place in `names`; runs of one rank are taken together."""
     firsts = np.flatnonzero(np.diff(ranks, prepend=-1))
     return _repeated(names.take(pa.array(ranks[firsts])), np.add.reduceat(runs[RUN_SIZE], firsts) if len(firsts) else firsts)
 
 
 def _repeated(texts: pa.StringArray, times: Int64s) -> pa.Array | pa.ChunkedArray:
-    """Each of these texts, so many times."""
+    """Repeat each of these texts so many times."""
     sizes, count = pc.binary_length(texts).to_numpy(), int(times.sum())
     size = int((sizes * times).sum())
     if size > _MOST_TEXT_BYTES and count > 1:
@@ -168,7 +168,7 @@ def _joined(parts: Iterable[pa.Array | pa.ChunkedArray]) -> pa.ChunkedArray:
 
 
 def _in_order(texts: list[str]) -> tuple[pa.StringArray, Int64s]:
-    """These texts in their order, and where in it each comes."""
+    """Return these texts in sorted order, and the rank of each text."""
     order = np.array(sorted(range(len(texts)), key=texts.__getitem__), dtype=np.int64)
     ranks = np.empty(len(texts), np.int64)
     ranks[order] = np.arange(len(texts))
@@ -220,7 +220,7 @@ def _is_stable(live: _LiveKeys, settled: Settled) -> pa.Array:
 
 
 def _pending_keys(settled: Settled) -> Int64s:
-    """Keys with a commit that waits for its marker."""
+    """Return the keys with a commit that waits for its marker."""
     tables = settled.tables
     pending: list[int] = []
     producers = tables.producers[: tables.counts[columns.PRODUCERS]]

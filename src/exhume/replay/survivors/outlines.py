@@ -1,4 +1,4 @@
-"""What lies in front of the members in classic group records that a fold took: read for every group, so without the detours of layouts.
+"""The fields before the members in classic group records that a fold took; read for every group, so in a faster way than by layouts.
 
 Source: as `layouts.classic_group`.
 """
@@ -14,7 +14,7 @@ _LEAST_NULL = 0x8000
 
 
 def read_outline(value: bytes) -> GroupOutline:
-    """The outline of a value that `is_plain_group` said yes to: every length in it is right, every text exact."""
+    """Return the outline of a value that passed `is_plain_group`: each length in it is right, each text exact."""
     version = value[1]
     is_compact = version >= GROUP_FLEXIBLE_SINCE
     protocol_type, at = _text(value, 2, is_compact=is_compact)
@@ -30,7 +30,7 @@ def read_outline(value: bytes) -> GroupOutline:
 
 
 def _text(value: bytes, at: int, *, is_compact: bool) -> tuple[str | None, int]:
-    """The text here, and the place behind it."""
+    """Return the text at this place, and the place after it."""
     if is_compact:
         reader = Reader(value, at)
         size, at = reader.unsigned_varint() - 1, reader.position

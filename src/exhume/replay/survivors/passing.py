@@ -1,4 +1,4 @@
-"""What the loader is given, in rows of `passed`: kernels."""
+"""Pass records on to the loader, as rows of `passed`: kernels."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from exhume.replay.survivors.tables import Tables
 
 @kernel
 def pass_record(rows: Rows, number: Number, place: Number, record_offset: Number, segment: Number, tables: Tables) -> None:
-    """Give the loader the record that lies here."""
+    """Pass the record at this place on to the loader."""
     _pass_row(segment, rows[number, scan.POSITION], place, record_offset, tables)
 
 
@@ -28,14 +28,14 @@ def _pass_row(segment: Number, batch: Number, place: Number, record_offset: Numb
 
 @kernel
 def pass_commit(group: Number, record_offset: Number, tables: Tables) -> None:
-    """Say that a commit of this group lies here."""
+    """Note for the loader that this group has a commit at this record offset."""
     _pass_row(-1, -1, -1, record_offset, tables)
     tables.passed[tables.counts[columns.PASSED] - 1, columns.PASSED_GROUP] = group
 
 
 @kernel
 def pass_group(group: Number, tables: Tables) -> None:
-    """From here on the loader says what this group is; it is given what was there before."""
+    """Leave this group to the loader from here on; pass on its last group record and its first commit."""
     groups = tables.groups
     if not groups[group, columns.IS_PASSED_ON]:
         groups[group, columns.IS_PASSED_ON] = 1

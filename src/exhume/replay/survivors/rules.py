@@ -1,4 +1,4 @@
-"""What a fold goes by, and what it says at its end: numbers that kernels are given and give."""
+"""The rules of a fold, and the reasons for its end: numbers, as kernels take and return them."""
 
 from __future__ import annotations
 
@@ -14,54 +14,56 @@ from exhume.int64 import LARGEST_INT64
 from exhume.replay.profiles import BrokerProfile, JavaProfile, ScalaProfile
 from exhume.replay.reading import LoadInputs, refused_formats
 
-#: How a fold ended: done, or why the log is to be loaded record by record.
+#: How a fold ended: done, or the reason to load the log record by record. NOT_PLAIN: the kernels do not take it.
 (
     DONE,
     NOT_SOUND,
     OFFSETS_GO_BACK,
     BAD_RECORD,
-    ODD_BATCH,
-    ODD_MARKER,
-    ODD_KEY,
-    ODD_VALUE,
+    NOT_PLAIN_BATCH,
+    NOT_PLAIN_MARKER,
+    NOT_PLAIN_KEY,
+    NOT_PLAIN_VALUE,
     TRANSACTIONAL_TOMBSTONE,
     TRANSACTIONAL,
 ) = range(10)
 
-#: Entries of `rules`: a seed for hashes, the log start, a bit for each accepted value version of types 0, 1 and 2, yes or no.
+#: Entries of `rules`: a seed for hashes, the log start, a bit for each accepted value version of types 0, 1 and 2, and three flags.
 SEED, START_OFFSET, ACCEPTED_0, ACCEPTED_1, ACCEPTED_2, MARKER_DECIDES, TOMBSTONE_VOIDS, TAKES_NULL_PROTOCOL = range(8)
-#: What the segment may hold: offsets from the lowest on, below the one beyond. What the release can read: a bit for each codec it cannot,
-#: the largest batch.
+#: The record offsets that the segment may hold, from the lowest up to, but not including, the one beyond. A bit for each codec that the
+#: release cannot read, and the size of the largest batch that it can read.
 LOWEST_OFFSET, BEYOND_OFFSET, REFUSED_CODECS, MOST_BATCH_BYTES = range(8, 12)
-#: 1 where a stretch is folded by itself, and joined to what lies in front of it.
+#: 1 if a stretch is folded alone, to be joined to the stretches before it.
 IS_PART = 12
-#: The last record offset that counts. What lies behind it is only looked at: a log with anything odd in it is loaded record by record.
+#: The last record offset that counts. Later batches are only checked: if one is not plain, the log is loaded record by record.
 LAST_COUNTED_OFFSET = 13
-#: How many groups are asked for, which have the first numbers; 0: all are.
-ASKED_GROUPS = 14
-#: 1 where the batches are noted that have a record of these groups, or end a transaction of them.
+#: How many groups are chosen; they have the first numbers. 0: all groups.
+CHOSEN_GROUPS = 14
+#: 1 to note the batches that have a record of these groups, or end a transaction of them.
 NOTES_BATCHES = 15
 RULES = 16
 
-#: What a kernel gives for a key, a value or a marker that no release may read as it stands, and for a name that is left to the loader.
-ODD, PASSED_ON = -3, -2
+#: The result of a kernel for a value or a marker that is not plain, and for a name that is left to the loader.
+NOT_PLAIN, PASSED_ON = -3, -2
 
 
 def are_alike(rules: Int64s, folded_by: Int64s, *, has_producers: bool) -> bool:
-    """Whether a fold by `folded_by` that is done is also one by these rules: what they accept was accepted, and what else they say differs
-    in nothing that the log has. `has_producers`: it has transactions.
+    """True if a finished fold with `folded_by` can be reused: `rules` accept as much, and differ only in rules that this log does not need.
+
+    `has_producers`: the log has transactions.
     """
     accepts = [ACCEPTED_0, ACCEPTED_1, ACCEPTED_2, TAKES_NULL_PROTOCOL]
     if (folded_by[accepts] & ~rules[accepts]).any() or rules[REFUSED_CODECS] & ~folded_by[REFUSED_CODECS]:
         return False
-    told = [START_OFFSET, LAST_COUNTED_OFFSET, MOST_BATCH_BYTES, ASKED_GROUPS]
-    told += [MARKER_DECIDES, TOMBSTONE_VOIDS] if has_producers else []
-    return bool((rules[told] == folded_by[told]).all())
+    compared = [START_OFFSET, LAST_COUNTED_OFFSET, MOST_BATCH_BYTES, CHOSEN_GROUPS]
+    compared += [MARKER_DECIDES, TOMBSTONE_VOIDS] if has_producers else []
+    return bool((rules[compared] == folded_by[compared]).all())
 
 
 def rules_of(profile: BrokerProfile, inputs: LoadInputs, start_offset: int, last_offset: int | None) -> Int64s:
-    """What a fold of a log goes by, whose load by this release begins with the batch that has `start_offset`, and ends behind the record
-    at `last_offset`; None: at its end.
+    """Return the rules of a fold of a log for this release, from the batch with `start_offset` to the record at `last_offset`.
+
+    None for `last_offset` means the end of the log.
     """
     rules = np.zeros(RULES, np.int64)
     rules[SEED] = secrets.randbits(62)

@@ -1,4 +1,4 @@
-"""Folding the log of one offsets partition: in turn or in stretches side by side, and what of it is known from a fold before."""
+"""Fold the log of one offsets partition: on one thread, or stretches side by side. An earlier fold of the log may be reused."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from exhume.replay.broker_log import StrictLog
 from exhume.replay.moment import LogPrefix, Moment, truncate_log
 from exhume.replay.profiles import BrokerProfile, JavaProfile, ScalaProfile
 from exhume.replay.reading import CompiledLoad, LoadInputs
-from exhume.replay.survivors.asked import ask_for, with_notes
+from exhume.replay.survivors.chosen_groups import choose_groups, with_notes
 from exhume.replay.survivors.clock_order import read_order
-from exhume.replay.survivors.fold_pieces import fold_piece
+from exhume.replay.survivors.fold_ranges import fold_range
 from exhume.replay.survivors.joining import joined
 from exhume.replay.survivors.rules import (
-    ASKED_GROUPS,
     BAD_RECORD,
+    CHOSEN_GROUPS,
     DONE,
     IS_PART,
+    NOT_PLAIN_BATCH,
     NOTES_BATCHES,
-    ODD_BATCH,
     OFFSETS_GO_BACK,
     SEED,
     TRANSACTIONAL,
@@ -33,7 +33,7 @@ from exhume.replay.survivors.rules import (
     rules_of,
 )
 from exhume.replay.survivors.settled import Settled, read_topic_ids
-from exhume.replay.survivors.stretches import Piece, stretches
+from exhume.replay.survivors.stretches import SegmentRange, stretches
 from exhume.replay.survivors.tables import (
     BEGINS_WITHIN,
     FIRST_OFFSET,
@@ -47,7 +47,7 @@ from exhume.replay.survivors.tables import (
 )
 
 if TYPE_CHECKING:
-    from exhume.replay.survivors.odd_places import OddPlaces
+    from exhume.replay.survivors.careful_batches import CarefulReader
 
 
 def fold_log(
@@ -60,14 +60,14 @@ def fold_log(
     lenient: bool = False,
     at: Moment | None = None,
     groups: Collection[str] | None = None,
-    odd: OddPlaces | None = None,
+    careful_reader: CarefulReader | None = None,
     until: tuple[int, int] | None = None,
 ) -> Settled | None:
-    """What a load of this log by this release comes to, from the batch with `start_offset` on, up to this moment where one is given; None
-    where it has to be loaded record by record. Commits of other groups than these, where some are given, may be left out.
+    """Fold this log as the release would load it, from the batch with `start_offset` to the moment `at` (None: the end of the log).
 
-    With `lenient` the log may go on behind where it should end. `odd` gets the fold past places that are odd. `until` is the segment and
-    byte at which a load ends in an error.
+    With `groups`, commits of other groups may be left out. With `lenient`, the log may have batches after its end. `careful_reader` reads
+    the batches that the kernels do not take. `until` is the segment and byte at which a load ends in an error. Returns None if the log must
+    be loaded record by record.
     """
     order, last_offset = None, None
     if at is not None and at.time_ms is not None:
@@ -81,29 +81,29 @@ def fold_log(
     segments = [number for number, segment in enumerate(log.segments) if segment.end]
     if not segments:
         return None
-    # Behind a moment it is not looked what a marker ends.
+    # The fold does not apply markers after a moment, so it cannot note all batches.
     rules[NOTES_BATCHES] = bool(groups) and fast.relevant_batches is not None and at is None
-    # What is left of a log that was cut is not what another stop leaves.
-    is_kept = groups is None and until is None and not log.losses and not (odd is not None and log.stop == "unclean")
+    # After an unclean stop the log may be shorter than after another stop.
+    is_kept = groups is None and until is None and not log.losses and not (careful_reader is not None and log.stop == "unclean")
     tables = _known(log, rules, fast) if is_kept else None
     if tables is None:
-        whole = _pieces_until(stretches(log, segments, 1)[0], until)
-        tables = _fold(log, whole, rules, sorted(groups or ()), fast, odd=odd, is_whole=until is None)
+        whole = _ranges_until(stretches(log, segments, 1)[0], until)
+        tables = _fold(log, whole, rules, sorted(groups or ()), fast, careful_reader=careful_reader, is_whole=until is None)
     if tables.counts[STATUS] != DONE:
         return None
-    if fast.reusable_folds is not None and is_kept and not (odd is not None and odd.odd_segments):
+    if fast.reusable_folds is not None and is_kept and not (careful_reader is not None and careful_reader.careful_segments):
         fast.reusable_folds[log.partition.path] = (rules, tables, fast.read.verify)
-    ends_at = until if odd is None or odd.ends_at is None else odd.ends_at
+    ends_at = until if careful_reader is None or careful_reader.ends_at is None else careful_reader.ends_at
     cut = LogPrefix()
     if last_offset is not None and tables.counts[IS_CUT]:
         end_offset = log.start_offset if tables.counts[FIRST_OFFSET] < 0 else int(tables.counts[NEXT_OFFSET])
         cut = LogPrefix(end_offset=end_offset)
         if end_offset <= start_offset and tables.counts[FIRST_OFFSET] >= 0:
-            # The log ends in front of its start, in one batch with it: releases differ in what they read of it.
+            # The log ends before its start, within the same batch: releases differ in the records that they read.
             return None
     elif ends_at is not None:
         if max(int(tables.counts[NEXT_OFFSET]), log.start_offset) >= log.end_offset:
-            # Reading may have ended in front of that place.
+            # The load may have ended before that place.
             return None
     elif not _may_end(int(tables.counts[NEXT_OFFSET]), log.end_offset, profile, lenient=lenient):
         return None
@@ -111,30 +111,34 @@ def fold_log(
     if topic_ids is None or (ends_at is not None and at is not None):
         return None
     settled = Settled(log if at is None else truncate_log(cut, log, at, order), tables, topic_ids, ends_at=ends_at)
-    if odd is not None:
-        settled.mended, settled.odd_segments = odd.mended, odd.odd_segments
+    if careful_reader is not None:
+        settled.mended, settled.careful_segments = careful_reader.mended, careful_reader.careful_segments
     return settled
 
 
 def _may_end(next_offset: int, end_offset: int, profile: BrokerProfile, *, lenient: bool) -> bool:
-    """True where a load may end here that was told of this log end. Salvage finds batches behind it."""
+    """True if a load of a log with this end may end here. Salvage may find batches after the log end."""
     if next_offset >= end_offset:
         return lenient or next_offset == end_offset
     if isinstance(profile, JavaProfile):
-        # Where the log ends in a gap, what requests see hangs on every batch.
+        # If the log ends in a gap, the state that requests see depends on the end of every batch.
         return lenient and profile.commit_interval is None
     return lenient or (isinstance(profile, ScalaProfile) and profile.empty_read == "stop")
 
 
-def _pieces_until(pieces: list[Piece], until: tuple[int, int] | None) -> list[Piece]:
+def _ranges_until(segment_ranges: list[SegmentRange], until: tuple[int, int] | None) -> list[SegmentRange]:
     if until is None:
-        return pieces
+        return segment_ranges
     number, position = until
-    return [replace(piece, end=position) if piece.segment == number else piece for piece in pieces if piece.segment <= number]
+    return [
+        replace(segment_range, end=position) if segment_range.segment == number else segment_range
+        for segment_range in segment_ranges
+        if segment_range.segment <= number
+    ]
 
 
 def _known(log: StrictLog, rules: Int64s, fast: CompiledLoad) -> Tables | None:
-    """What a fold of this log came to that would come to the same by these rules; None where there was none."""
+    """Return the result of an earlier fold of this log that is the same by these rules; None if there is none."""
     fold = (fast.reusable_folds or {}).get(log.partition.path)
     if fold is None:
         return None
@@ -145,38 +149,53 @@ def _known(log: StrictLog, rules: Int64s, fast: CompiledLoad) -> Tables | None:
 
 
 def _fold(
-    log: StrictLog, whole: list[Piece], rules: Int64s, asked: Sequence[str], fast: CompiledLoad, *, odd: OddPlaces | None, is_whole: bool
+    log: StrictLog,
+    whole: list[SegmentRange],
+    rules: Int64s,
+    chosen: Sequence[str],
+    fast: CompiledLoad,
+    *,
+    careful_reader: CarefulReader | None,
+    is_whole: bool,
 ) -> Tables:
     tables = None
-    parts = stretches(log, sorted({piece.segment for piece in whole}), fast.threads) if is_whole else [whole]
+    parts = stretches(log, sorted({segment_range.segment for segment_range in whole}), fast.threads) if is_whole else [whole]
     if len(parts) > 1:
-        tables = _fold_side_by_side(log, parts, rules, asked, fast)
-    # A batch that is taken for the first of a stretch can lie in a record.
-    if tables is None or tables.counts[STATUS] in (TRANSACTIONAL, ODD_BATCH, BAD_RECORD):
-        tables = _fold_in_turn(log, whole, rules, asked, fast)
-    if odd is not None and tables.counts[STATUS] != DONE:
-        rules[[ASKED_GROUPS, NOTES_BATCHES]] = 0
-        odd.rules = rules
-        tables = _fold_in_turn(log, whole, rules, (), fast, odd=odd)
+        tables = _fold_side_by_side(log, parts, rules, chosen, fast)
+    # The bytes that look like the first batch of a stretch can be part of a record.
+    if tables is None or tables.counts[STATUS] in (TRANSACTIONAL, NOT_PLAIN_BATCH, BAD_RECORD):
+        tables = _fold_in_turn(log, whole, rules, chosen, fast)
+    if careful_reader is not None and tables.counts[STATUS] != DONE:
+        rules[[CHOSEN_GROUPS, NOTES_BATCHES]] = 0
+        careful_reader.rules = rules
+        tables = _fold_in_turn(log, whole, rules, (), fast, careful_reader=careful_reader)
     return tables
 
 
 def _fold_in_turn(
-    log: StrictLog, stretch: Sequence[Piece], rules: Int64s, asked: Sequence[str], fast: CompiledLoad, *, odd: OddPlaces | None = None
+    log: StrictLog,
+    stretch: Sequence[SegmentRange],
+    rules: Int64s,
+    chosen: Sequence[str],
+    fast: CompiledLoad,
+    *,
+    careful_reader: CarefulReader | None = None,
 ) -> Tables:
     tables = new_tables(int(rules[SEED]))
-    if asked:
-        tables = ask_for(asked, tables, rules)
+    if chosen:
+        tables = choose_groups(chosen, tables, rules)
     tables.counts[BEGINS_WITHIN] = stretch[0].start > 0
-    for piece in stretch:
-        tables = fold_piece(log, piece, rules, tables, fast, odd=odd)
-        if tables.counts[STATUS] != DONE or fast.is_stopped.is_set() or (odd is not None and odd.is_over):
+    for segment_range in stretch:
+        tables = fold_range(log, segment_range, rules, tables, fast, careful_reader=careful_reader)
+        if tables.counts[STATUS] != DONE or fast.is_stopped.is_set() or (careful_reader is not None and careful_reader.is_over):
             break
     return tables
 
 
-def _fold_side_by_side(log: StrictLog, parts: Sequence[Sequence[Piece]], rules: Int64s, asked: Sequence[str], fast: CompiledLoad) -> Tables:
-    """Stretches on threads, a few ahead of the one that is joined; the first that is not done ends it."""
+def _fold_side_by_side(
+    log: StrictLog, parts: Sequence[Sequence[SegmentRange]], rules: Int64s, chosen: Sequence[str], fast: CompiledLoad
+) -> Tables:
+    """Fold stretches on threads, a few before the one that is joined; end at the first stretch that is not done."""
     part_rules = rules.copy()
     part_rules[IS_PART] = True
     own = replace(fast, is_stopped=Event())
@@ -187,7 +206,7 @@ def _fold_side_by_side(log: StrictLog, parts: Sequence[Sequence[Piece]], rules: 
         try:
             while True:
                 for stretch in islice(waiting, fast.threads + 1 - len(coming)):
-                    coming.append(pool.submit(_fold_in_turn, log, stretch, part_rules.copy(), asked, own))
+                    coming.append(pool.submit(_fold_in_turn, log, stretch, part_rules.copy(), chosen, own))
                 if not coming:
                     assert tables is not None
                     return tables
@@ -200,7 +219,7 @@ def _fold_side_by_side(log: StrictLog, parts: Sequence[Sequence[Piece]], rules: 
                     return part
                 tables = drop_old_metadata(both if tables is None else with_notes(both, tables, part))
         finally:
-            # Whatever ends this, what is under way ends soon.
+            # The other threads must end soon, also after an error.
             own.is_stopped.set()
             for future in coming:
                 future.cancel()

@@ -1,4 +1,4 @@
-"""What a fold came to, for the loaders: what it settled, and the records it passed on."""
+"""The result of a fold, for the loaders: the state that it settled, and the records that it passed on."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ _LOWER = 0xFFFFFFFF
 
 @dataclass(frozen=True, slots=True)
 class CommitSeen:
-    """The loader is told that the log has a commit of this group at this record offset; the commit itself is settled."""
+    """A note for the loader: the log has a commit of this group at this record offset. The commit itself is settled."""
 
     group: str
     record_offset: int
 
 
 class SettledGroup(NamedTuple):
-    """A group that the loader was given no record of. `value` makes the group where its last record has one; None where not.
+    """A group of which no record was passed on. `value` makes the group if its last record has a value; else it is None.
 
-    `first_tombstone` is the record offset of the first one since the last value, `first_commit` that of the first commit since the group
-    was not there; None where there is none.
+    `first_tombstone` is the record offset of the first tombstone since the last value, `first_commit` that of the first commit since the
+    group was absent; None if there is none.
     """
 
     name: str
@@ -53,8 +53,9 @@ class SettledGroup(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MendedBatch:
-    """A batch that was folded in other bytes than its own: `section` are its records, uncompressed; `refused` those that are not in there,
-    which the loader is given. They lie at -1, -2, and so on.
+    """A batch that was written anew for the fold. `section` has its records, uncompressed; `refused` are the records that are not in it.
+
+    The refused records are passed on to the loader, with the places -1, -2, and so on.
     """
 
     batch: Batch
@@ -63,25 +64,27 @@ class MendedBatch:
 
 
 def mended_position(position: int) -> int:
-    """Where a batch at this byte is taken to lie once it is mended, and the reverse: some of its records may have been folded before."""
+    """Return the position that stands for the mended batch of this byte, and the reverse. Its first records may be folded as the batch
+    itself.
+    """
     return -1 - position
 
 
 @dataclass(slots=True)
 class Settled:
-    """What a fold settled. It lies behind all that the loader was given.
+    """The state that a fold settled; the loader adds it after all records that were passed on.
 
-    `mended` are the batches that were folded in other bytes, by segment and byte position. `odd_segments` have something that a reader of
-    findings should know. `ends_at` is the segment and byte at which the load ends in an error, `up_to` what a load comes to that ends at
-    another one; both are None where nobody knows of such a thing.
+    `mended` are the batches that were written anew for the fold, by segment and byte position. `careful_segments` needed the careful
+    reader, so a reader of findings must read them. `ends_at` is the segment and byte at which the load ends in an error; None if it does
+    not. `up_to` folds the log again for a load that ends in an error at another segment and byte; None if that cannot be done.
     """
 
     log: StrictLog
     tables: Tables
-    #: Topic id to topic, as commits said so.
+    #: Topic id to topic, as in the commits.
     topic_ids: dict[str, str]
     mended: Mapping[tuple[int, int], MendedBatch] = field(default_factory=dict)
-    odd_segments: Collection[int] = frozenset()
+    careful_segments: Collection[int] = frozenset()
     ends_at: tuple[int, int] | None = None
     up_to: Callable[[tuple[int, int]], Settled | None] | None = None
     _batches: dict[tuple[int, int], tuple[Batch, Buffer]] = field(default_factory=dict)
@@ -103,13 +106,13 @@ class Settled:
     def last_offset(self) -> int | None:
         return None if self.first_offset is None else int(self.tables.counts[columns.NEXT_OFFSET]) - 1
 
-    # What was passed on
+    # Records that were passed on
 
     def passed(self) -> Iterator[LoadedBatch | CommitSeen]:
-        """What the loader is to be given, in log order; of a batch only the records that were passed on."""
+        """Yield batches and notes for the loader, in log order; of a batch only the records that were passed on."""
         rows = self.tables.passed[: self.tables.counts[columns.PASSED]]
         if self.ends_at is not None:
-            # The loader is given the batch at which it ends as it lies.
+            # The loader reads the batch at which it ends from the log.
             rows = rows[rows[:, columns.PASSED_OFFSET] < self.tables.counts[columns.NEXT_OFFSET]]
         rows = rows[np.argsort(rows[:, columns.PASSED_OFFSET], kind="stable")]
         runs = [
@@ -124,25 +127,25 @@ class Settled:
                 continue
             loaded = self._batch_of(segment, position, [self._record(segment, position, row[columns.PASSED_PLACE]) for row in run])
             if number < ends[segment, max(position, mended_position(position))]:
-                # Something else comes in between: no batch ends twice.
+                # The rest of the batch comes later: no batch ends twice.
                 loaded.batch = replace(loaded.batch, last_offset=run[-1][columns.PASSED_OFFSET])
             yield loaded
 
     def last_batches(self) -> Iterator[LoadedBatch]:
-        """What the load reads from `ends_at` on."""
+        """Yield the batches that the load reads from `ends_at` on."""
         if self.ends_at is not None:
             number, position = self.ends_at
             yield from self.log.batches_of(self.log.segments[number], position)
 
     def place_of(self, batch: LoadedBatch) -> tuple[int, int]:
-        """Number of the segment and byte position of a batch that was passed on."""
+        """Return number of the segment and byte position of a batch that was passed on."""
         return next(number for number, each in enumerate(self.log.segments) if each.file.path == batch.path), batch.batch.byte_position
 
     def _batch_of(self, segment: int, position: int, records: list[Record]) -> LoadedBatch:
         served = self.log.segments[segment]
         batch = self._section(segment, position)[0]
         if self.last_offset is not None and self.last_offset < batch.last_offset:
-            # The log is cut off within it.
+            # The log ends within this batch.
             batch = replace(batch, last_offset=self.last_offset)
         return LoadedBatch(served.file.path, batch, served.buffer, lambda: records)
 
@@ -153,7 +156,7 @@ class Settled:
         if key not in self._batches:
             buffer = self.log.segments[segment].buffer
             batch = read_batch_header(buffer, position)
-            # One is enough: records of a batch follow one another.
+            # One batch is enough: its records follow one another.
             self._batches = {key: (batch, record_section(buffer, batch))}
         return self._batches[key]
 
@@ -163,10 +166,10 @@ class Settled:
         batch, section = self._section(segment, position)
         return read_record_at(section, batch, place)
 
-    # What is settled
+    # Settled state
 
     def groups(self) -> Iterator[SettledGroup]:
-        """Every group that has a record or a commit, and none that was passed on."""
+        """Yield every group that has a record or a commit, except those that were passed on."""
         rows = self.tables.groups[: self.tables.counts[columns.GROUPS]].tolist()
         for name, row in zip(texts_of(self.tables.group_names, len(rows)), rows, strict=True):
             if row[columns.IS_PASSED_ON]:
@@ -188,14 +191,14 @@ class Settled:
         return make
 
     def _bytes_of(self, row: list[int]) -> bytes:
-        """The value of the last record of a group."""
+        """Return the value of the last record of a group."""
         start = row[columns.VALUE_POSITION]
         if start < 0:
             return self._record(row[columns.KIND_SEGMENT], row[columns.KIND_BATCH], row[columns.KIND_PLACE]).value or b""
         return bytes(self.log.segments[row[columns.KIND_SEGMENT]].buffer[start : start + row[columns.VALUE_BYTES]])
 
     def spans(self) -> dict[str, tuple[int, int]]:
-        """The lowest and the highest record offset of the commits of each group that has some."""
+        """Return the lowest and the highest record offset of the commits of each group that has commits."""
         count, keys = int(self.tables.counts[columns.GROUPS]), int(self.tables.counts[columns.KEYS])
         lowest, highest = np.full(count, np.iinfo(np.int64).max), np.full(count, -1, np.int64)
         span_offsets(keys, self.tables.keys.rows, self.tables.commits, lowest, highest)
@@ -203,7 +206,7 @@ class Settled:
         return {name: (first, last) for name, first, last in spans if last >= 0}
 
     def noted(self) -> dict[str, Int64s]:
-        """The batches that were noted, as rows of `kernels.scan`, by the path of their segment: an array for each that was folded."""
+        """Return the noted batches as rows of `kernels.scan`, by the path of their segment; every segment of the log has an array."""
         rows = self.tables.noted[: self.tables.counts[columns.NOTED]]
         return {
             segment.file.path: rows[rows[:, columns.NOTED_SEGMENT] == number][:, columns.NOTED_BATCH :]
@@ -211,12 +214,12 @@ class Settled:
         }
 
     def left_out(self) -> set[str]:
-        """The groups of which it is not known whether they have committed offsets, since nobody asked for them."""
+        """Return the groups that may have committed offsets that the fold left out, since these groups were not chosen."""
         rows = self.tables.groups[: self.tables.counts[columns.GROUPS]]
         return {_name(self.tables.group_names, int(number)) for number in np.flatnonzero(rows[:, columns.LEFT_OUT])}
 
     def transactions(self, rules: CommitRules) -> Iterator[OpenTransaction]:
-        """Transactions without a marker, with their commits."""
+        """Yield the transactions without a marker, with their commits."""
         for row in self.tables.producers[: self.tables.counts[columns.PRODUCERS]].tolist():
             if not row[columns.TXN_IS_OPEN]:
                 continue
@@ -260,7 +263,7 @@ class Settled:
 
 
 def read_topic_ids(tables: Tables) -> dict[str, str] | None:
-    """Topic id to topic, as commits said so; None where one id has two topics."""
+    """Return topic id to topic, as in the commits; None if one id has two topics."""
     topics: dict[str, str] = {}
     for topic, first, second in tables.topic_ids[: tables.counts[columns.TOPIC_IDS]].tolist():
         name, topic_id = _name(tables.topic_names, topic), _uuid(first, second)

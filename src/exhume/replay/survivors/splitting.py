@@ -1,4 +1,4 @@
-"""Where key and value of each record of a batch lie: a kernel."""
+"""Find key and value of each record of a batch: a kernel."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from exhume.replay.survivors.rules import BAD_RECORD, DONE, OFFSETS_GO_BACK
 
 @inlined
 def split(rows: Rows, number: Number, data: Bytes, position: Number, end: Number, records: Rows) -> Number:
-    """Fill `records`: where key and value of each record lie."""
+    """Fill `records` with the places of key and value of each record."""
     base_offset, last_offset = rows[number, scan.BASE_OFFSET], rows[number, scan.LAST_OFFSET]
     next_offset, start = base_offset, position
     like = UNLIKE_ANY

@@ -1,7 +1,8 @@
-"""A log in stretches of about the same size, for threads: whole segments and parts of segments, cut between batches.
+"""Cut a log for threads, between batches: stretches of about the same size, of whole segments and parts of segments.
 
-Where a batch begins within a segment is only known to who has read all in front of it. So it is looked for: by its length, its magic and
-its checksum. That is a guess; it is right if the stretch in front ends exactly there, and a fold that does not is done again in turn.
+Only a reader of all earlier batches of a segment knows where the next batch begins. So a search finds bytes that look like a batch, by
+their length, magic and checksum. The find is a guess. It is right if the stretch before it ends exactly there; if not, the log is folded
+again on one thread.
 """
 
 from __future__ import annotations
@@ -16,14 +17,13 @@ from exhume.codecs.kernels.borders import NOWHERE, next_batch
 from exhume.codecs.segment_windows import SEARCHED_BYTES
 from exhume.replay.broker_log import StrictLog
 
-#: Every stretch meets all keys anew, so what is small is not cut. Threads begin and end at different times: of a large log there is more
-#: than one stretch for each.
+#: Each stretch enters all keys again, so a small log is not cut. Threads begin and end at different times, so a large log has more than one
+#: stretch for each thread.
 _LEAST_BYTES, _LARGE_BYTES, _MOST_BYTES = 16 << 20, 512 << 20, 768 << 20
-#: How far to look for a batch.
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class SegmentRange:
     """The bytes from `start` to `end` of the segment with this number: whole batches."""
 
     segment: int
@@ -31,20 +31,20 @@ class Piece:
     end: int
 
 
-def stretches(log: StrictLog, segments: Sequence[int], threads: int) -> list[list[Piece]]:
-    """These segments in stretches for so many threads; one behind the other they are the log."""
+def stretches(log: StrictLog, segments: Sequence[int], threads: int) -> list[list[SegmentRange]]:
+    """Cut these segments into stretches for so many threads; in order they are the whole log."""
     if threads == 1:
-        return [[Piece(number, 0, log.segments[number].end) for number in segments]]
+        return [[SegmentRange(number, 0, log.segments[number].end) for number in segments]]
     borders = [0, *accumulate(log.segments[number].end for number in segments)]
     total = borders[-1]
     wanted = max(threads if total < _LARGE_BYTES else 2 * threads, -(-total // _MOST_BYTES))
     count = min(wanted, max(len(segments), total // _LEAST_BYTES))
     edges = sorted({_edge(log, segments, borders, total * number // count) for number in range(1, count)} - {0, total})
-    return [_pieces(segments, borders, start, end) for start, end in pairwise([0, *edges, total])]
+    return [_ranges(segments, borders, start, end) for start, end in pairwise([0, *edges, total])]
 
 
 def _edge(log: StrictLog, segments: Sequence[int], borders: Sequence[int], target: int) -> int:
-    """Where to cut near this byte of the log: between segments where that is not far away, or else between batches."""
+    """Return a place to cut near this byte of the log: between segments if that is near, else between batches."""
     nearest = min(borders, key=lambda border: abs(border - target))
     if abs(nearest - target) < _LEAST_BYTES:
         return nearest
@@ -55,9 +55,9 @@ def _edge(log: StrictLog, segments: Sequence[int], borders: Sequence[int], targe
     return nearest if position == NOWHERE else borders[index] + int(position)
 
 
-def _pieces(segments: Sequence[int], borders: Sequence[int], start: int, end: int) -> list[Piece]:
+def _ranges(segments: Sequence[int], borders: Sequence[int], start: int, end: int) -> list[SegmentRange]:
     return [
-        Piece(number, max(start - first, 0), min(end, last) - first)
+        SegmentRange(number, max(start - first, 0), min(end, last) - first)
         for number, (first, last) in zip(segments, pairwise(borders), strict=True)
         if start < last and first < end
     ]

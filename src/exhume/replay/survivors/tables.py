@@ -1,7 +1,7 @@
 """The memory of a fold: arrays that kernels fill, and how they grow.
 
-A row of `commits` belongs to a key of committed offsets, a row of `groups` to a group, a row of `staged` is a commit that waits for its
-transaction's marker. A name is kept once, as bytes, and found by its hash; its number is its row in all arrays that belong to it.
+A row of `commits` belongs to a key of committed offsets, a row of `groups` to a group. A row of `staged` is a commit that waits for the
+marker of its transaction. A name is kept once, as bytes, and found by its hash. Its number is its row in all arrays for names of its kind.
 """
 
 from __future__ import annotations
@@ -25,69 +25,69 @@ from exhume.replay.survivors.names import NAME_COLUMNS, Names, index_producers, 
 # A commit: a row of `commits`, and the first columns of one of `staged`.
 COMMITTED_OFFSET, RECORD_OFFSET, COMMIT_TIMESTAMP, EXPIRE_TIMESTAMP, LEADER_EPOCH, VERSION, METADATA, PRODUCER = range(8)
 COMMIT_COLUMNS = 8
-#: What `RECORD_OFFSET` holds where nothing is committed.
+#: The value of `RECORD_OFFSET` if nothing is committed.
 NOTHING = -1
 #: `METADATA` is place and size of the text, `PRODUCER` number and epoch of the producer, packed; both 0 for none.
 SIZE_BITS = EPOCH_BITS = 16
 
-#: Behind the commit of a staged row: the key it is for, and the next one of its transaction, or of the free rows; -1 for none.
+#: The columns after the commit of a staged row: its key, and the next row of its transaction, or of the free rows; -1 for none.
 STAGED_KEY, NEXT = 8, 9
 STAGED_COLUMNS = 10
 
-#: What the last record that says what a group is was, its record offset, and where it lies: segment, byte position of the batch, place
-#: within its records (unfolded, where they are compressed).
+#: The last group record of a group: its kind, record offset and place. The place is segment, byte position of the batch, and place within
+#: its records (decompressed, if they are compressed).
 KIND, KIND_OFFSET, KIND_SEGMENT, KIND_BATCH, KIND_PLACE = range(5)
 NO_KIND, VALUE, TOMBSTONE = 0, 1, 2
-#: The first tombstone since the last value, -1 for none. The first commit since the group may not be there, -1 where it is still to
-#: come; any record offset where the group is there.
+#: The first tombstone since the last value, -1 for none. The first commit since the group may be absent, -1 if there is none yet; any
+#: record offset if the group exists.
 FIRST_TOMBSTONE, FIRST_COMMIT = 5, 6
-#: 1 where the loader is given every record that says what the group is.
+#: 1 if every group record of the group is passed on to the loader.
 IS_PASSED_ON = 7
-#: Where the value begins in its segment, -1 where it lies there compressed or in a message; and its size.
+#: The first byte of the value in its segment, -1 if the value is compressed or in a message of format 0 or 1; and its size.
 VALUE_POSITION, VALUE_BYTES = 8, 9
-#: 1 where some record had a value; 1 for a group that has only been named so far, while two folds are joined.
+#: 1 if some record had a value; 1 for a group that was only entered by its name so far, while two folds are joined.
 HAS_VALUE, IS_NEW = 10, 11
-#: 1 where commits of the group may have been left out, since nobody asks for it.
+#: 1 if commits of the group may have been left out, since the group is not chosen.
 LEFT_OUT = 12
 GROUP_COLUMNS = 13
 
 TXN_PRODUCER_ID, TXN_EPOCH, TXN_FIRST_OFFSET, TXN_LAST_OFFSET, TXN_FIRST_TIMESTAMP, TXN_LAST_TIMESTAMP = range(6)
 TXN_FIRST_STAGED, TXN_LAST_STAGED, TXN_IS_OPEN, TXN_IS_PASSED_ON = range(6, 10)
-#: Of a stretch that is folded by itself: record offset of the producer's first marker, `NOTHING` where there is none, and whether it was a
-#: COMMIT; what the producer is called in the fold that the stretch is joined to.
+#: For a stretch that is folded alone: the record offset of the producer's first marker, `NOTHING` for none, and 1 if it is a COMMIT; the
+#: number of the producer in the fold that the stretch is joined to.
 TXN_FIRST_MARKER, TXN_FIRST_IS_COMMIT, TXN_NUMBER = range(10, 13)
-#: 1 where a batch of the open transaction was noted, and so its marker is to be, too.
+#: 1 if a batch of the open transaction was noted: then its marker must be noted too.
 TXN_IS_NOTED = 13
 TXN_COLUMNS = 14
 
 #: The second column of `void_below`: the record offset of the key's last tombstone, 0 for none.
 LAST_TOMBSTONE = 1
 
-#: A row of `passed`: where a record lies, as above, and its record offset; -1 for the group. Or all of that is -1 but the offset, and the
-#: loader is told that a commit of this group lies there.
+#: A row of `passed`: the place of a record, as above, its record offset, and -1 for the group. Or a note for the loader that the group has
+#: a commit at this record offset: then the place is -1.
 PASSED_SEGMENT, PASSED_BATCH, PASSED_PLACE, PASSED_OFFSET, PASSED_GROUP = range(5)
 PASSED_COLUMNS = 5
 
-#: A row of `records`, for the batch at hand: where a record lies within the batch's records, its key and value in the bytes at hand (sizes
-#: below 0 for null), its record offset, and the difference of its timestamp.
+#: A row of `records`, for the current batch: the place of a record within the batch's records, its key and value in the current bytes
+#: (sizes below 0 for null), its record offset, and its timestamp delta.
 PLACE, KEY_START, KEY_SIZE, VALUE_START, VALUE_SIZE, OFFSET, TIMESTAMP_DELTA = range(7)
 RECORD_COLUMNS = 7
 
-#: Entries of `counts`: rows or bytes in use, and where the fold is.
+#: Entries of `counts`: rows or bytes in use, and the progress of the fold.
 KEYS, GROUPS, GROUP_BYTES, TOPICS, TOPIC_BYTES, METADATA_BYTES, PRODUCERS = range(7)
 STAGED, FREE_STAGED, PASSED, TOPIC_IDS, GROUP_RECORDS, STATUS = range(7, 13)
 RECORDS, BATCH_BYTES, FIRST_OFFSET, NEXT_OFFSET, LEADER_EPOCH_SEEN, MOST_METADATA_BYTES = range(13, 19)
-#: And the seed of hashes, and 1 behind the last record that counts.
+#: The seed of hashes, and 1 after the last record that counts.
 SEED, IS_CUT = 19, 20
-#: Of a stretch that begins within a segment, 1; and its first batch: base offset and leader epoch. The last offset of its last batch.
+#: 1 for a stretch that begins within a segment; base offset and leader epoch of its first batch; last offset of its last batch.
 BEGINS_WITHIN, FIRST_BASE_OFFSET, FIRST_LEADER_EPOCH, LAST_OFFSET_SEEN = range(21, 25)
-#: How many batches were noted; how many records of the last batch were folded before one that could not be.
+#: The number of noted batches; the number of records of the last batch that were folded before one that could not be.
 NOTED, RECORDS_DONE = 25, 26
-#: The byte position of the last batch that was folded ahead.
+#: The byte position of the last batch that `fold_ahead` or a block folded.
 LAST_BATCH = 27
 COUNTS = 28
 
-#: A row of `noted`: the segment, and behind it the row of the batch as `kernels.scan` has it.
+#: A row of `noted`: the segment, then the row of the batch as in `kernels.scan`.
 NOTED_SEGMENT, NOTED_BATCH = range(2)
 NOTED_COLUMNS = NOTED_BATCH + scan.COLUMNS
 
@@ -96,9 +96,9 @@ _METADATA_WORTH_MOVING = 4 << 20
 _MAPPED_BYTES = 64 << 10
 _LARGE_PAGES = getattr(maps, "MADV_HUGEPAGE", None)
 _LARGE_PAGES_BYTES = 2 << 20
-#: A small array becomes larger by so much at a time.
+#: A small array grows by this factor.
 _FIRST_TIMES, _FEW_BYTES = 8, 64 << 20
-#: So many keys are made room for before they are there, at most: 64 MB of the index, all of which is used.
+#: The most keys for which room is made before they come: 64 MB of the index, all of which is used.
 _MOST_EXPECTED = 1 << 22
 
 #: A group record with more members than this is passed on.
@@ -109,12 +109,12 @@ _Array = TypeVar("_Array", Int64s, Int32s, Bytes, Words)
 
 
 class Tables(NamedTuple):
-    """All that a fold remembers; see the columns above.
+    """The memory of a fold; see the columns above.
 
-    `key_topic_ids`, `staged_topic_ids` and `topic_topic_ids` are two words for each row, 0 for none: the topic id in a commit of version 4
-    or later, the last one of a topic. `topic_ids` are (topic, word, word) in the order in which commits said so. Commits of a key that
-    were staged below `void_below` were dropped by a tombstone. `noted` are batches to be read again. `scratch` is for names in one record,
-    `group_numbers`, `topic_numbers` and `key_numbers` for what these are called in the fold that this one is joined to.
+    `key_topic_ids`, `staged_topic_ids` and `topic_topic_ids` have two words for each row, 0 for none: the topic id in a commit of version 4
+    or later, or the last one of a topic. `topic_ids` are (topic, word, word) in the order of the commits. A tombstone dropped the commits
+    of a key that were staged below `void_below`. `noted` are batches to be read again. `scratch` is for names in one record.
+    `group_numbers`, `topic_numbers` and `key_numbers` are the numbers in the fold that this one is joined to.
     """
 
     counts: Int64s
@@ -142,7 +142,7 @@ class Tables(NamedTuple):
 
 
 def new_tables(seed: int) -> Tables:
-    """Empty tables, their hashes with this seed; `with_room` makes them large enough for what comes."""
+    """Return empty tables whose hashes have this seed; `with_room` makes them large enough."""
     counts = np.zeros(COUNTS, np.int64)
     counts[[FREE_STAGED, FIRST_OFFSET, LEADER_EPOCH_SEEN, FIRST_BASE_OFFSET, LAST_OFFSET_SEEN]] = -1
     counts[MOST_METADATA_BYTES] = _METADATA_WORTH_MOVING
@@ -174,8 +174,9 @@ def new_tables(seed: int) -> Tables:
 
 
 def with_room(tables: Tables, records: int, size_bytes: int, batches: int, expected_keys: int = 0) -> Tables:
-    """These tables with room for so many more records and batches of so many bytes. What is there keeps its numbers. An index of keys that
-    has to become larger becomes so for as many as are expected.
+    """Return these tables with room for so many more records and batches of so many bytes. Numbers stay the same.
+
+    If the index of keys must grow, it gets room for the expected keys.
     """
     used = tables.counts.tolist()
 
@@ -196,7 +197,7 @@ def with_room(tables: Tables, records: int, size_bytes: int, batches: int, expec
         producer_index=_producer_index(tables, used[PRODUCERS] + batches),
         staged=rows(tables.staged, STAGED),
         staged_topic_ids=rows(tables.staged_topic_ids, STAGED),
-        # A record can bring what its group is with it, and the commit before that.
+        # With a record, the last group record of its group can be passed on, and the commit before it.
         passed=rows(tables.passed, PASSED, 3 * records + batches),
         topic_ids=rows(tables.topic_ids, TOPIC_IDS),
         topic_topic_ids=rows(tables.topic_topic_ids, TOPICS),
@@ -210,9 +211,9 @@ def with_room(tables: Tables, records: int, size_bytes: int, batches: int, expec
 
 
 def with_room_for(tables: Tables, rows: Int64s, first: int, last: int, bodies: Int64s) -> Tables:
-    """These tables with room for batches `first` to `last`."""
+    """Return these tables with room for batches `first` to `last`."""
     sizes = bodies[first:last, 1] - bodies[first:last, 0]
-    # Whoever counts more records than there is room for is found out soon.
+    # A batch whose header states more records than fit into its bytes fails when it is split.
     records = int(np.clip(rows[first:last, scan.RECORD_COUNT], 0, sizes // LEAST_BYTES).sum())
     return with_room(tables, records, int(sizes.sum()), last - first)
 
@@ -232,7 +233,7 @@ def _slots() -> Words:
 def _longer(array: _Array, used: int, more: int) -> _Array:
     if used + more <= len(array):
         return array
-    # Rows that are moved take memory, zeros that nobody has touched do not.
+    # Moved rows take memory; zeros that no kernel has touched do not.
     times = _FIRST_TIMES if (used + more) * array.strides[0] <= _FEW_BYTES else 2
     longer = zeros((times * (used + more), *array.shape[1:]), array.dtype)
     longer[:used] = array[:used]
@@ -240,17 +241,17 @@ def _longer(array: _Array, used: int, more: int) -> _Array:
 
 
 def zeros(shape: tuple[int, ...], kind: Any) -> npt.NDArray[Any]:
-    """An array of zeros. A large one is pages of its own: on threads a C library clears what it gives out."""
+    """Return an array of zeros. A large one has its own pages: on threads, a C library would clear the memory that it returns."""
     size = math.prod(shape) * np.dtype(kind).itemsize
     if size < _MAPPED_BYTES:
         return np.zeros(shape, kind)
-    # Its own: memory that could be shared is slow to get.
+    # A private mapping: shared memory is slow to get.
     if _LARGE_PAGES is None or size < _LARGE_PAGES_BYTES:
         memory = mmap(-1, size, access=ACCESS_COPY)
     else:
-        # Linux lets what is as long as some large pages begin with one.
+        # Linux aligns a mapping to large pages if its length is a multiple of them.
         memory = mmap(-1, -(-size // _LARGE_PAGES_BYTES) * _LARGE_PAGES_BYTES, access=ACCESS_COPY)
-        # Not every kernel has them.
+        # Not every Linux kernel has large pages.
         with suppress(OSError):
             memory.madvise(_LARGE_PAGES)
     return np.frombuffer(memory, kind, math.prod(shape)).reshape(shape)
@@ -265,7 +266,7 @@ def _roomy(slots: Words, count: int, more: int, expected: int = 0) -> Words:
     if 2 * (count + more) <= len(slots):
         return slots
     wanted = 1 << (2 * max(count + more, min(expected, _MOST_EXPECTED)) - 1).bit_length()
-    # All of it is used: small memory that was used before is as good.
+    # All of it is used, so memory that was used before is as good for a small index.
     larger = np.zeros(wanted, np.uint64) if wanted * slots.itemsize < _LARGE_PAGES_BYTES else zeros((wanted,), np.uint64)
     move_entries(slots, larger)
     return larger
@@ -280,13 +281,13 @@ def _producer_index(tables: Tables, count: int) -> Int64s:
 
 
 def given_up(tables: Tables, status: int) -> Tables:
-    """These tables, whose fold ended for this reason."""
+    """End the fold of these tables for this reason."""
     tables.counts[STATUS] = status
     return tables
 
 
 def drop_old_metadata(tables: Tables) -> Tables:
-    """These tables without the texts of commits that were superseded, once there are twice as many bytes as were left last time."""
+    """Drop the metadata of superseded commits once the metadata has twice the bytes that were left last time."""
     counts, commits, staged = tables.counts, tables.commits[: tables.counts[KEYS]], tables.staged[: tables.counts[STAGED]]
     if counts[METADATA_BYTES] < counts[MOST_METADATA_BYTES]:
         return tables
@@ -298,7 +299,7 @@ def drop_old_metadata(tables: Tables) -> Tables:
 
 @kernel
 def move_metadata(commits: Rows, old: Bytes, used: int, new: Bytes) -> Number:
-    """Copy the texts of what is committed behind the first `used` bytes of `new`; gives the bytes in use then."""
+    """Copy the metadata of these commits to `new`, after its first `used` bytes; return the bytes in use after that."""
     for row in range(len(commits)):
         packed = commits[row, METADATA]
         if commits[row, RECORD_OFFSET] == NOTHING or packed == 0:

@@ -1,4 +1,4 @@
-"""Commits of transactions, and the markers that end them: kernels."""
+"""Fold commits of transactions, and the markers that end them: kernels."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from exhume.codecs.kernels.types import Bytes, Int64s, Number, Rows
 from exhume.replay.survivors import tables as columns
 from exhume.replay.survivors.names import enter_producer, find_producer
 from exhume.replay.survivors.passing import pass_record
-from exhume.replay.survivors.rules import DONE, IS_PART, LAST_COUNTED_OFFSET, MARKER_DECIDES, ODD, ODD_MARKER, SEED
+from exhume.replay.survivors.rules import DONE, IS_PART, LAST_COUNTED_OFFSET, MARKER_DECIDES, NOT_PLAIN, NOT_PLAIN_MARKER, SEED
 from exhume.replay.survivors.tables import Tables
 
 _COMMIT_MARKER = 1
@@ -20,7 +20,7 @@ _COMMIT_MARKER = 1
 
 @inlined
 def producer_of(rows: Rows, number: Number, rules: Int64s, tables: Tables) -> Number:
-    """The row of the producer of this batch, known or new."""
+    """Return the row of the producer of this batch, known or new."""
     producer_id = rows[number, scan.PRODUCER_ID]
     row = find_producer(tables.producers, tables.producer_index, producer_id, rules[SEED])
     if row < 0:
@@ -37,7 +37,7 @@ def producer_of(rows: Rows, number: Number, rules: Int64s, tables: Tables) -> Nu
 
 @inlined
 def free_place(tables: Tables) -> Number:
-    """A row of `staged` that nothing lies in."""
+    """Return a free row of `staged`."""
     place = tables.counts[columns.FREE_STAGED]
     if place >= 0:
         tables.counts[columns.FREE_STAGED] = tables.staged[place, columns.NEXT]
@@ -49,7 +49,7 @@ def free_place(tables: Tables) -> Number:
 
 @inlined
 def install(place: Number, tables: Tables) -> None:
-    """From here on the commit in this row of `staged` is that of its key."""
+    """Make the commit in this row of `staged` the commit of its key."""
     key = tables.staged[place, columns.STAGED_KEY]
     for column in range(columns.COMMIT_COLUMNS):
         tables.commits[key, column] = tables.staged[place, column]
@@ -59,7 +59,7 @@ def install(place: Number, tables: Tables) -> None:
 
 @inlined
 def let_go(place: Number, tables: Tables) -> Number:
-    """Nothing lies in this row of `staged` any more; the row that comes behind it in its transaction."""
+    """Free this row of `staged`; return the next row of its transaction."""
     following = tables.staged[place, columns.NEXT]
     tables.staged[place, columns.NEXT] = tables.counts[columns.FREE_STAGED]
     tables.staged[place, columns.METADATA] = 0
@@ -71,7 +71,7 @@ def let_go(place: Number, tables: Tables) -> Number:
 def stage(
     rows: Rows, number: Number, key: Number, record_offset: Number, timestamp: Number, rules: Int64s, tables: Tables
 ) -> tuple[Number, Number]:
-    """A row of `staged` for a commit of this batch's transaction, and the row of its producer in front."""
+    """Return the row of the producer of this batch, and a new row of `staged` for a commit of its transaction."""
     producers, staged = tables.producers, tables.staged
     row = producer_of(rows, number, rules, tables)
     place = free_place(tables)
@@ -95,17 +95,17 @@ def stage(
 def fold_marker(
     rows: Rows, number: Number, data: Bytes, position: Number, end: Number, segment: Number, rules: Int64s, tables: Tables
 ) -> Number:
-    """The end of a transaction."""
+    """Fold the marker that ends a transaction."""
     outcome, record_offset = read_marker(rows, number, data, position, end)
-    if outcome == ODD:
-        return ODD_MARKER
-    # A batch like any other for what counts the records.
+    if outcome == NOT_PLAIN:
+        return NOT_PLAIN_MARKER
+    # The count of records reads the record offset here, as for every batch.
     tables.records[0, columns.OFFSET] = record_offset
     if record_offset > rules[LAST_COUNTED_OFFSET]:
         return DONE
     row = find_producer(tables.producers, tables.producer_index, rows[number, scan.PRODUCER_ID], rules[SEED])
     if rules[IS_PART] and (row < 0 or tables.producers[row, columns.TXN_FIRST_MARKER] == columns.NOTHING):
-        # It ends what lies in front of this stretch, too.
+        # The marker also ends a transaction that began before this stretch.
         row = producer_of(rows, number, rules, tables)
         tables.producers[row, columns.TXN_FIRST_MARKER] = record_offset
         tables.producers[row, columns.TXN_FIRST_IS_COMMIT] = outcome == _COMMIT_MARKER
@@ -121,24 +121,24 @@ def fold_marker(
 
 @kernel
 def read_marker(rows: Rows, number: Number, data: Bytes, position: Number, end: Number) -> tuple[Number, Number]:
-    """Outcome, `ODD` for what is no plain marker, and record offset of the one record, whose key is version and outcome."""
-    odd = (np.int64(ODD), np.int64(-1))
+    """Return outcome and record offset of the one record, whose key is version and outcome; `NOT_PLAIN` for another batch."""
+    not_plain = (np.int64(NOT_PLAIN), np.int64(-1))
     if rows[number, scan.RECORD_COUNT] != 1 or rows[number, scan.PRODUCER_ID] == NO_PRODUCER_ID:
-        return odd
+        return not_plain
     record_end, _, offset_delta, key_start, key_size, _, _ = read_fields(data, position, end)
     if record_end != end or key_size != 4:
-        return odd
+        return not_plain
     version, outcome = int16(data, key_start), int16(data, key_start + 2)
     record_offset = rows[number, scan.BASE_OFFSET] + offset_delta
     is_in_batch = rows[number, scan.BASE_OFFSET] <= record_offset <= rows[number, scan.LAST_OFFSET]
     if version < 0 or outcome < 0 or outcome > _COMMIT_MARKER or not is_in_batch:
-        return odd
+        return not_plain
     return outcome, record_offset
 
 
 @kernel
 def _end_transaction(row: Number, is_commit: bool, marker_decides: bool, tables: Tables) -> None:
-    """Install what is staged, or drop it; a commit gives way to one that lies behind it."""
+    """Install the staged commits, or drop them. A staged commit does not replace a commit after it, except where the marker decides."""
     staged = tables.staged
     place = tables.producers[row, columns.TXN_FIRST_STAGED]
     while place >= 0:

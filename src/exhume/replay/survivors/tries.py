@@ -1,4 +1,4 @@
-"""A partition in columns, first as if nothing but the end of its log were damaged, then past whatever is odd in it."""
+"""Fold one partition: first assume that only the end of its log is damaged, then step over damaged batches."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from exhume.codecs.log_directory import PartitionDirectory
 from exhume.replay.broker_log import Stop, StrictLog, list_log, open_strictly
 from exhume.replay.reading import CompiledLoad
-from exhume.replay.survivors.odd_places import odd_places
+from exhume.replay.survivors.careful_batches import careful_reader
 from exhume.replay.survivors.run import fold_log
 from exhume.replay.survivors.served import hides_batches, likely_log, recovered_log
 from exhume.replay.survivors.settled import Settled
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def fold_partition(partition: PartitionDirectory, stop: Stop, fast: CompiledLoad, options: LoadOptions) -> Settled | None:
-    """What a load of this partition comes to, folded as `fast` says; None where it has to be loaded record by record."""
+    """Fold this partition with the settings of `fast`; None if it must be loaded record by record."""
     if options.mode == "lenient":
         return _fold_leniently(partition, stop, fast, options)
     log = likely_log(partition, stop)
@@ -34,13 +34,13 @@ def fold_partition(partition: PartitionDirectory, stop: Stop, fast: CompiledLoad
 
 
 def _fold_leniently(partition: PartitionDirectory, stop: Stop, fast: CompiledLoad, options: LoadOptions) -> Settled | None:
-    # Where nothing is odd, a start after an unclean stop finds nothing to do.
+    # If every batch is plain, a start after an unclean stop changes nothing.
     log = open_strictly(partition, "clean")
     if stop == "unclean":
         settled = None if log.refused else _fold(replace(log, stop=stop), fast, options, is_last=False)
         if settled is not None:
             return settled
-        # What a broker goes on with says where the log ends; what is read is all there is.
+        # The recovered log has the log end; the lenient load reads all segments in full.
         log = recovered_log(partition)
         log.segments = list_log(partition, stop).segments
         for segment in log.segments:
@@ -54,7 +54,7 @@ def _fold(
     at, is_lenient = options.at, options.mode == "lenient"
     if at is not None and log.hidden and hides_batches(log):
         return None
-    # Salvage says which batches there are at a time, and what their order is.
+    # With damage, only salvage knows the batches up to a time, and their order.
     is_known = is_last and not (is_lenient and at is not None and at.time_ms is not None)
     settled = fold_log(
         log,
@@ -65,7 +65,7 @@ def _fold(
         lenient=is_lenient,
         at=at,
         groups=options.groups,
-        odd=odd_places(log, options.profile, fast.read.cap_bytes, lenient=is_lenient) if is_known else None,
+        careful_reader=careful_reader(log, options.profile, fast.read.cap_bytes, lenient=is_lenient) if is_known else None,
         until=until,
     )
     if settled is not None and not is_lenient and at is None and until is None:

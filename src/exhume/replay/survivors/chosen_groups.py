@@ -1,8 +1,8 @@
-"""Folding for a few groups only: batches with nothing but commits of other groups are walked and checked, and leave no row.
+"""Fold for a few groups only: a batch that has only commits of other groups is checked, and leaves no row.
 
-A load that ends in an error holds nothing of any group, so every record is read as closely as where all groups are asked for. What is
-stepped over would have become a row of a key, and nothing else: anything more, such as a tombstone, a transaction, a name that is new
-or a topic id, is folded as ever.
+A load that ends in an error holds nothing of any group. So every record is checked as carefully as in a fold of all groups. A batch is
+stepped over only if its records would become rows of keys and nothing more. A tombstone, a transaction, a new name or a new topic id is
+folded as usual.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from exhume.codecs.layouts.offsets import COMMIT_FLEXIBLE_SINCE
 from exhume.codecs.record_types import LEGACY_OFFSET_COMMIT, OFFSET_COMMIT
 from exhume.replay.survivors import tables as columns
 from exhume.replay.survivors.batch_checks import checked
-from exhume.replay.survivors.fold import PLAIN_BYTES, PLAIN_METADATA_AT, PLAIN_VERSION, fold, plain_metadata_size
+from exhume.replay.survivors.fold import COMMON_BYTES, COMMON_METADATA_AT, COMMON_VERSION, common_metadata_size, fold
 from exhume.replay.survivors.groups import fold_group
 from exhume.replay.survivors.names import Names, find_name, find_producer
 from exhume.replay.survivors.numbering import group_of
 from exhume.replay.survivors.rules import (
     ACCEPTED_0,
     ACCEPTED_1,
-    ASKED_GROUPS,
+    CHOSEN_GROUPS,
     DONE,
     IS_PART,
     LAST_COUNTED_OFFSET,
@@ -42,15 +42,15 @@ from exhume.replay.survivors.transactions import producer_of
 
 _LEAST_VALUE_BYTES = 20
 #: With no more metadata the size of a plain value is a varint of one byte.
-_MOST_SHORT_METADATA = 0x3F - PLAIN_BYTES
+_MOST_SHORT_METADATA = 0x3F - COMMON_BYTES
 _UNKNOWN = -2
 
-#: Entries of `room`: how many records, bytes and batches there is still room for.
+#: Entries of `room`: the numbers of records, bytes and batches that still fit.
 RECORDS, BYTES, BATCHES = range(3)
 
 
-def ask_for(groups: Sequence[str], tables: Tables, rules: Int64s) -> Tables:
-    """These tables, in which nothing is yet, with the groups that are asked for."""
+def choose_groups(groups: Sequence[str], tables: Tables, rules: Int64s) -> Tables:
+    """Enter the chosen groups into these empty tables, as the first groups."""
     names = [group.encode(errors="replace") for group in groups]
     content = np.frombuffer(b"".join(names) or b"\0", np.uint8)
     sizes = np.array([len(name) for name in names], np.int64)
@@ -65,16 +65,16 @@ def _number_groups(content: Bytes, sizes: Int64s, rules: Int64s, tables: Tables)
     for number in range(len(sizes)):
         group_of(content, start, sizes[number], rules[SEED], tables)
         start += sizes[number]
-    rules[ASKED_GROUPS] = tables.counts[columns.GROUPS]
+    rules[CHOSEN_GROUPS] = tables.counts[columns.GROUPS]
 
 
 @kernel
-def fold_asked(
+def fold_chosen(
     rows: Rows, first: Number, count: Number, data: Bytes, bodies: Rows, segment: Number, rules: Int64s, tables: Tables, room: Int64s
 ) -> Number:
-    """As `fold`, for the groups that are asked for: what is stepped over needs no room in `tables`.
+    """Fold as `fold` does, for the chosen groups only. A batch that is stepped over needs no room in `tables`.
 
-    Ends early, too, in front of a batch that needs more than `room`, which goes down with each one that is folded.
+    Ends also before a batch that needs more than `room`; each folded batch takes from `room`.
     """
     number = first
     while True:
@@ -90,9 +90,9 @@ def fold_asked(
 
 @inlined
 def takes_room(rows: Rows, number: Number, bodies: Rows, room: Int64s) -> Number:
-    """Take the room that a batch needs, where it is there."""
+    """Take the room that a batch needs, if there is enough."""
     size = bodies[number, 1] - bodies[number, 0]
-    # Whoever counts more records than there is room for is found out soon.
+    # A batch whose header states more records than fit into its bytes fails when it is split.
     records = min(max(rows[number, scan.RECORD_COUNT], 0), size // LEAST_BYTES)
     if room[RECORDS] < records or room[BYTES] < size or room[BATCHES] < 1:
         return False
@@ -106,7 +106,7 @@ def takes_room(rows: Rows, number: Number, bodies: Rows, room: Int64s) -> Number
 def _step_over(
     rows: Rows, first: Number, count: Number, data: Bytes, bodies: Rows, segment: Number, rules: Int64s, tables: Tables
 ) -> Number:
-    """The first of the batches `first` to `count` of `rows` that is to be folded; those in front of it are only counted."""
+    """Return the first of the batches `first` to `count` of `rows` that must be folded; only count the batches before it."""
     counts, groups = tables.counts, tables.groups
     number = first
     while number < count:
@@ -144,12 +144,12 @@ def _has_commits_of_others(
     topic_names: Names,
     topic_topic_ids: Rows,
 ) -> Number:
-    """True for a batch with nothing but commits of groups that are known and not asked for, and that no load has anything to say about."""
+    """True for a batch that has only commits of other groups that are known, and that no load refuses or reports."""
     base_offset, last_offset = rows[number, scan.BASE_OFFSET], rows[number, scan.LAST_OFFSET]
     left, next_offset = rows[number, scan.RECORD_COUNT], base_offset
     if left > (end - position) // LEAST_BYTES:
         return False
-    # The key of the record in front, without its partition: what is the same is as good.
+    # The key of the record before, without its partition: the same bytes need no second look.
     known_start, known_size = np.int64(0), np.int64(-1)
     group_start, group_size = np.int64(0), np.int64(-1)
     accepted, topic = np.int64(0), np.int64(_UNKNOWN)
@@ -179,15 +179,15 @@ def _has_commits_of_others(
             if size != group_size or not is_same(data, group_start, data, start, size):
                 group_start, group_size = start, size
                 group = find_name(group_names, data, start, size, hash_of(data, start, size, rules[SEED]))
-                if group < rules[ASKED_GROUPS] or groups[group, columns.FIRST_COMMIT] < 0:
+                if group < rules[CHOSEN_GROUPS] or groups[group, columns.FIRST_COMMIT] < 0:
                     return False
                 groups[group, columns.LEFT_OUT] = 1
             topic_size = int16(data, start + size)
             if size + topic_size + LEAST_COMMIT_KEY_BYTES != key_size or kind_of_text(data, start + size + 2, topic_size) == NOT_EXACT:
                 return False
 
-        # As `fold` has it.
-        if accepted >> PLAIN_VERSION & 1 and _is_exact_plain_value(data, value_start, value_size):
+        # As in `fold`.
+        if accepted >> COMMON_VERSION & 1 and _is_exact_common_value(data, value_start, value_size):
             least, most = next_offset - base_offset, last_offset - base_offset
             left, position, least = _pass_alike(data, position, end, left, like, known_start, known_size, least, most)
             next_offset = base_offset + least
@@ -236,18 +236,18 @@ def _pass_alike(
     least_delta: Number,
     most_delta: Number,
 ) -> tuple[Number, Number, Number]:
-    """Pass over commits as long as they are such as most are: like the one in front, with its names, and with a plain value.
+    """Step over commits that have the form of the commit before them, its group and topic, and a common value.
 
-    Gives how many of the batch are left, where they begin, and the least offset delta that may come.
+    Returns the number of records left in the batch, the byte at which they begin, and the least offset delta that may follow.
     """
     mask, head, length_bits, deltas_at, key_at, _, value_at = like
-    while left > 0 and value_at + PLAIN_BYTES < end - position:
+    while left > 0 and value_at + COMMON_BYTES < end - position:
         first, value_start = np.int64(word(data, position)), position + value_at
-        metadata_size = int16(data, value_start + PLAIN_METADATA_AT - 2)
-        record_end = value_start + PLAIN_BYTES + metadata_size + 1
+        metadata_size = int16(data, value_start + COMMON_METADATA_AT - 2)
+        record_end = value_start + COMMON_BYTES + metadata_size + 1
         if first & mask != head or metadata_size < 0 or metadata_size > _MOST_SHORT_METADATA:
             break
-        if data[np.uint64(value_start - 1)] != 2 * (PLAIN_BYTES + metadata_size) or int16(data, value_start) != PLAIN_VERSION:
+        if data[np.uint64(value_start - 1)] != 2 * (COMMON_BYTES + metadata_size) or int16(data, value_start) != COMMON_VERSION:
             break
         if record_end != end_of(position, first, length_bits, deltas_at) or record_end > end or data[np.uint64(record_end - 1)] != 0:
             break
@@ -256,17 +256,17 @@ def _pass_alike(
             break
         if not is_same(data, known_start, data, position + key_at, known_size):
             break
-        if metadata_size and kind_of_text(data, value_start + PLAIN_METADATA_AT, metadata_size) == NOT_EXACT:
+        if metadata_size and kind_of_text(data, value_start + COMMON_METADATA_AT, metadata_size) == NOT_EXACT:
             break
         left, position, least_delta = left - 1, record_end, offset_delta + 1
     return left, position, least_delta
 
 
 @inlined
-def _is_exact_plain_value(data: Bytes, start: Number, size: Number) -> Number:
-    """True for the value of a commit such as most are, without metadata or with exact metadata."""
-    metadata_size = plain_metadata_size(data, start, size)
-    return metadata_size == 0 or (metadata_size > 0 and kind_of_text(data, start + PLAIN_METADATA_AT, metadata_size) != NOT_EXACT)
+def _is_exact_common_value(data: Bytes, start: Number, size: Number) -> Number:
+    """True for a common commit value without metadata, or with metadata that is exact UTF-8."""
+    metadata_size = common_metadata_size(data, start, size)
+    return metadata_size == 0 or (metadata_size > 0 and kind_of_text(data, start + COMMON_METADATA_AT, metadata_size) != NOT_EXACT)
 
 
 @inlined
@@ -283,7 +283,7 @@ def _is_group_of_others(
     group_names: Names,
     scratch: Rows,
 ) -> Number:
-    """True for a batch with nothing but the record of one such group, which is folded."""
+    """True for a batch with one record, of a group that is not chosen; that record is folded."""
     if rows[number, scan.RECORD_COUNT] != 1:
         return False
     record_end, _, offset_delta, key_start, key_size, value_start, value_size = read_fields(data, start, end)
@@ -293,7 +293,7 @@ def _is_group_of_others(
     if offset_delta < 0 or record_offset > rows[number, scan.LAST_OFFSET]:
         return False
     group = find_name(group_names, data, key_start + 4, key_size - 4, hash_of(data, key_start + 4, key_size - 4, rules[SEED]))
-    if group < rules[ASKED_GROUPS]:
+    if group < rules[CHOSEN_GROUPS]:
         return False
     place = np.int64(0)
     return fold_group(
@@ -303,21 +303,21 @@ def _is_group_of_others(
 
 @kernel
 def _note(rows: Rows, number: Number, data: Bytes, segment: Number, rules: Int64s, tables: Tables) -> None:
-    """Note this batch, which was folded last, where it has to do with a group that is asked for."""
+    """Note the batch that was folded last if it has a record of a chosen group, or ends a transaction of one."""
     producers, noted, producer_id = tables.producers, tables.noted, rows[number, scan.PRODUCER_ID]
     attributes = rows[number, scan.ATTRIBUTES]
-    # What nobody loads is not split.
+    # A batch before the log start is not split.
     is_certain = rows[number, scan.LAST_OFFSET] >= rules[START_OFFSET]
     if attributes & scan.CONTROL:
         row = find_producer(producers, tables.producer_index, producer_id, rules[SEED])
         is_meant = row >= 0 and producers[row, columns.TXN_IS_NOTED] != 0
         if row >= 0:
-            # It ends what lies in front of this stretch, too.
+            # The marker also ends a transaction that began before this stretch.
             is_meant |= rules[IS_PART] != 0 and producers[row, columns.TXN_FIRST_MARKER] == tables.records[0, columns.OFFSET]
             producers[row, columns.TXN_IS_NOTED] = 0
         if is_certain and not is_meant:
             return
-    elif is_certain and not _names_asked(tables.records, rows[number, scan.RECORD_COUNT], data, rules, tables.group_names):
+    elif is_certain and not _names_chosen_group(tables.records, rows[number, scan.RECORD_COUNT], data, rules, tables.group_names):
         return
     elif producer_id != NO_PRODUCER_ID:
         producers[producer_of(rows, number, rules, tables), columns.TXN_IS_NOTED] = 1
@@ -329,8 +329,8 @@ def _note(rows: Rows, number: Number, data: Bytes, segment: Number, rules: Int64
 
 
 @inlined
-def _names_asked(records: Rows, count: Number, data: Bytes, rules: Int64s, group_names: Names) -> Number:
-    """True where one of these records has a key that begins, behind its type, with a group that is asked for."""
+def _names_chosen_group(records: Rows, count: Number, data: Bytes, rules: Int64s, group_names: Names) -> Number:
+    """True if the key of one of these records names, after its type, a chosen group."""
     known_start, known_size = np.int64(0), np.int64(-1)
     for index in range(count):
         key_start, key_size = records[index, columns.KEY_START], records[index, columns.KEY_SIZE]
@@ -343,15 +343,15 @@ def _names_asked(records: Rows, count: Number, data: Bytes, rules: Int64s, group
             continue
         known_start, known_size = start, size
         group = find_name(group_names, data, start, size, hash_of(data, start, size, rules[SEED]))
-        if 0 <= group < rules[ASKED_GROUPS]:
+        if 0 <= group < rules[CHOSEN_GROUPS]:
             return True
     return False
 
 
-def with_notes(tables: Tables, front: Tables, behind: Tables) -> Tables:
-    """These tables with the batches that were noted in both."""
-    used, more = int(front.counts[columns.NOTED]), int(behind.counts[columns.NOTED])
-    noted = np.concatenate([front.noted[:used], behind.noted[:more]])
+def with_notes(tables: Tables, earlier: Tables, later: Tables) -> Tables:
+    """Return these tables with the batches that were noted in both."""
+    used, more = int(earlier.counts[columns.NOTED]), int(later.counts[columns.NOTED])
+    noted = np.concatenate([earlier.noted[:used], later.noted[:more]])
     tables.counts[columns.NOTED] = len(noted)
     return tables._replace(noted=noted)
 

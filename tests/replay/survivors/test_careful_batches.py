@@ -1,4 +1,4 @@
-"""A load in columns gets past what is odd, and comes to what the load record by record does."""
+"""A load in columns steps over batches that are not plain, and gives the state of the load record by record."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def _write_log(directory: Path, extra: Sequence[KeyValue] = (), *, codec: int = 
                     offset_commit(f"g{number % 2}", "t", each, 100 * segment + number, commit_timestamp_ms=number, version=1)
                     for each in range(4)
                 ]
-                odd = extra if (segment, number) == (1, 3) else ()
-                log.append([*commits[:2], *odd, *commits[2:]], timestamp_ms=number, codec=codec)
+                unusual = extra if (segment, number) == (1, 3) else ()
+                log.append([*commits[:2], *unusual, *commits[2:]], timestamp_ms=number, codec=codec)
             group = group_metadata("g1", {"protocol_type": "", "generation": segment}, version=0)
             log.append([group, tombstone(offset_commit("g0", "t", 3, 1, commit_timestamp_ms=1, version=1))], timestamp_ms=9)
 
@@ -78,8 +78,8 @@ def test_a_torn_end(lost_bytes: int, tmp_path: Path, compiled: CompiledLoads) ->
 
 
 @pytest.mark.parametrize("offset", [(1 << 63) - 1, (1 << 63) - 2, 1 << 62])
-def test_a_batch_at_the_end_of_all_offsets_and_others_behind_it(offset: int, tmp_path: Path) -> None:
-    """No checksum covers the base offset; a past counts on behind it."""
+def test_a_batch_at_the_end_of_all_offsets_and_others_after_it(offset: int, tmp_path: Path) -> None:
+    """No checksum covers the base offset; a past counts on after it."""
     _write_log(tmp_path)
     _change(_segments(tmp_path)[0], lambda content: struct.pack_into(">q", content, 0, offset))
 
@@ -90,7 +90,7 @@ def test_a_batch_at_the_end_of_all_offsets_and_others_behind_it(offset: int, tmp
 def test_a_load_that_ends_for_what_a_group_is_in_front_of_what_cannot_be_decoded(
     is_simple: bool, tmp_path: Path, compiled: CompiledLoads
 ) -> None:
-    """The group is settled in front of the batch at which the fold ends; which of its records ends the load hangs on it."""
+    """The group is settled before the batch at which the fold ends; the record of that batch that ends the load depends on it."""
     commit, group = offset_commit("g", "t", 0, 1, commit_timestamp_ms=1), group_metadata("g", {"protocol_type": "consumer"})
     modern = encode_key(3, {"group": "g"}), encode_value(3, 0, {"group_epoch": 1})
     with PartitionWriter(tmp_path, 0) as log:
@@ -177,7 +177,7 @@ assert _GROUP is not None
 
 @pytest.mark.one_of(3)
 @pytest.mark.parametrize(
-    "odd",
+    "not_plain",
     [
         (None, _VALUE),
         (b"", _VALUE),
@@ -196,8 +196,8 @@ assert _GROUP is not None
     ],
     ids=str,
 )
-def test_a_record_that_is_odd(odd: KeyValue, tmp_path: Path, compiled: CompiledLoads) -> None:
-    _write_log(tmp_path, [odd, tombstone(offset_commit("g1", "t", 0, 7, commit_timestamp_ms=1))], codec=len(odd[0] or b"") % 2)
+def test_a_record_that_is_not_plain(not_plain: KeyValue, tmp_path: Path, compiled: CompiledLoads) -> None:
+    _write_log(tmp_path, [not_plain, tombstone(offset_commit("g1", "t", 0, 7, commit_timestamp_ms=1))], codec=len(not_plain[0] or b"") % 2)
 
     _assert_compiled(tmp_path, compiled, stops=["clean"])
 
@@ -217,7 +217,7 @@ def test_a_tombstone_in_a_batch_written_anew_is_given_to_the_loader(tmp_path: Pa
     _assert_compiled(tmp_path, compiled, stops=["clean"])
 
 
-def test_many_odd_records_one_behind_the_other(tmp_path: Path, compiled: CompiledLoads) -> None:
+def test_many_records_in_a_row_that_are_not_plain(tmp_path: Path, compiled: CompiledLoads) -> None:
     with PartitionWriter(tmp_path, 0) as log:
         for number in range(30):
             commit = offset_commit("g", "t", number % 3, number, commit_timestamp_ms=1, version=1)
@@ -226,7 +226,7 @@ def test_many_odd_records_one_behind_the_other(tmp_path: Path, compiled: Compile
     _assert_compiled(tmp_path, compiled, stops=["clean"])
 
 
-def test_an_odd_record_of_a_transaction(tmp_path: Path, compiled: CompiledLoads) -> None:
+def test_a_record_of_a_transaction_that_is_not_plain(tmp_path: Path, compiled: CompiledLoads) -> None:
     fields = {"producer_id": 7, "producer_epoch": 0, "is_transactional": True}
     commits = [offset_commit("g", "t", each, each, commit_timestamp_ms=1, version=1) for each in range(4)]
     with PartitionWriter(tmp_path, 0) as log:

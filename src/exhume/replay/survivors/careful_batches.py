@@ -1,9 +1,10 @@
-"""Where a fold cannot go on: what a load makes of the batch there, so that it can.
+"""Read the batches that the kernels do not take with the plain Python reader, so that the fold can continue after them.
 
-A strict load reads on over a checksum that fails, stops at a cut batch without a word, and ends at what its release does not read: the
-fold ends in front of that, and the loader says why. A lenient load takes what salvage finds. A batch that holds a record which is written
-as no broker writes it, or that is damaged, is folded in other bytes: its records as the plain reader gives them, written anew; so is a
-compressed message of formats 0 and 1. Those that the release refuses are left out and given to the loader, which takes note of them.
+A strict load reads a batch whose checksum fails, stops at a cut batch without an error, and ends in an error at a batch that its release
+cannot read: the fold ends before that batch, and the loader gives the reason. A lenient load takes the batches that salvage finds. Some
+batches are written anew for the fold, with the records as the plain reader returns them: a batch that is damaged, a batch with a record
+that no broker writes in this form, and a compressed message of format 0 or 1. Records that the release refuses are left out and passed on
+to the loader, which reports them.
 """
 
 from __future__ import annotations
@@ -39,28 +40,27 @@ from exhume.replay.survivors.rules import (
     BAD_RECORD,
     DONE,
     LAST_COUNTED_OFFSET,
+    NOT_PLAIN_BATCH,
+    NOT_PLAIN_KEY,
+    NOT_PLAIN_VALUE,
     NOT_SOUND,
-    ODD_BATCH,
-    ODD_KEY,
-    ODD_VALUE,
     RULES,
     START_OFFSET,
 )
-from exhume.replay.survivors.served import hide_behind
+from exhume.replay.survivors.served import hide_after
 from exhume.replay.survivors.settled import MendedBatch, mended_position
 from exhume.replay.survivors.tables import Tables, given_up, with_room_for
 
-#: What writing records anew can mend.
-_MENDABLE = (BAD_RECORD, ODD_KEY, ODD_VALUE)
-#: Written anew, a batch is one whose records do not lie in its segment: like any compressed one.
-#: What the keys of commits begin with.
+#: The ends of a fold that a batch written anew can mend.
+_MENDABLE = (BAD_RECORD, NOT_PLAIN_KEY, NOT_PLAIN_VALUE)
+#: The first bytes of the keys of commits.
 _COMMIT_KEYS = tuple(record_type.to_bytes(2, "big") for record_type in OFFSET_COMMIT_TYPES)
 
 
 @dataclass(frozen=True, slots=True)
 class _Mended:
-    """A batch of which the `done` first records are folded: `records` are the others as they are to be folded, `refused` those that the
-    release refuses.
+    """A batch whose first `done` records are folded. `records` are the others in the form to fold, `refused` those that the release
+    refuses.
     """
 
     batch: Batch
@@ -70,35 +70,36 @@ class _Mended:
 
 
 @dataclass(slots=True)
-class OddPlaces(ABC):
-    """What lies behind a fold as far as it went: `pass_over` is asked where it stopped.
+class CarefulReader(ABC):
+    """Reads the batches at which a fold stopped: the fold calls `pass_over`, and continues after them.
 
-    `mended` are the batches that were folded in other bytes, by segment and byte position. `odd_segments` are those that somebody has
-    something to say about. `ends_at` is where the load ends in an error; None where it goes to the log's end.
+    `mended` are the batches that were written anew for the fold, by segment and byte position. `careful_segments` are the segments in which
+    the fold stopped. `ends_at` is the segment and byte at which the load ends in an error; None if it reaches the log end.
     """
 
     log: StrictLog
     profile: BrokerProfile
     cap_bytes: int
-    #: Those that the fold goes by.
+    #: The rules of the fold.
     rules: Int64s = field(default_factory=lambda: np.zeros(RULES, np.int64))
     mended: dict[tuple[int, int], MendedBatch] = field(default_factory=dict)
-    odd_segments: set[int] = field(default_factory=set)
+    careful_segments: set[int] = field(default_factory=set)
     ends_at: tuple[int, int] | None = None
-    #: True where nothing behind the last place counts.
+    #: True if no batch after the last place counts.
     is_over: bool = False
-    #: Where the last batch lies that was folded as it is, in the segment that is being folded.
+    #: The byte position of the last batch of the current segment that was folded in its own bytes.
     last_batch_at: int = 0
 
     @abstractmethod
     def pass_over(self, tables: Tables, segment: int, position: int) -> tuple[Tables, int]:
-        """The tables with what lies at this byte of the segment, and the byte to go on from; `counts[STATUS]` is `DONE` where that went
-        well. The batches in front of it are folded, of this one the records that `counts[RECORDS_DONE]` says.
+        """Fold the batch at this byte of the segment; return the tables, and the byte at which the fold continues.
+
+        `counts[STATUS]` is `DONE` on success. All batches before it are folded, and the first `counts[RECORDS_DONE]` records of this batch.
         """
 
     def _begin(self, tables: Tables, segment: int) -> int:
         status = int(tables.counts[columns.STATUS])
-        self.odd_segments.add(segment)
+        self.careful_segments.add(segment)
         tables.counts[columns.STATUS] = DONE
         if tables.counts[columns.IS_CUT]:
             self.is_over = True
@@ -111,8 +112,8 @@ class OddPlaces(ABC):
         served = self.log.segments[segment]
         return LoadedBatch(served.file.path, batch, served.buffer, lambda: read_records(served.buffer, batch))
 
-    def _fold_as_it_is(self, tables: Tables, segment: int, batch: Batch) -> Tables:
-        """Whatever its checksum says."""
+    def _fold_unchecked(self, tables: Tables, segment: int, batch: Batch) -> Tables:
+        """Fold a batch in its own bytes, also if its checksum fails."""
         row = _row(batch, tables)
         data, start, end = self._content(segment), batch.byte_position + HEADER_BYTES[2], batch.end_position
         if batch.magic < 2:
@@ -147,7 +148,7 @@ class OddPlaces(ABC):
                 max_timestamp_ms=0,
             )
         except EncodeError:
-            return given_up(tables, ODD_BATCH)
+            return given_up(tables, NOT_PLAIN_BATCH)
         section = written[HEADER_BYTES[2] :]
         counts = tables.counts
         passed_before = int(counts[columns.PASSED])
@@ -168,18 +169,18 @@ class OddPlaces(ABC):
             passed[columns.PASSED_GROUP] = -1
             counts[columns.PASSED] += 1
         if counts[columns.PASSED] != passed_before or any((record.key or b"")[:2] not in _COMMIT_KEYS for record in records):
-            # Somebody may come back to it: of a group a fold only knows where its last record lies.
+            # The loader may read it again: of a group, a fold keeps only the place of the last record.
             self.mended[segment, position] = MendedBatch(batch, section, mended.refused)
         return tables
 
 
-def odd_places(log: StrictLog, profile: BrokerProfile, cap_bytes: int, *, lenient: bool) -> OddPlaces:
-    """What gets a fold of this log past odd places."""
-    return (LenientOddPlaces if lenient else StrictOddPlaces)(log, profile, cap_bytes)
+def careful_reader(log: StrictLog, profile: BrokerProfile, cap_bytes: int, *, lenient: bool) -> CarefulReader:
+    """Return the reader for the batches of this log that the kernels do not take."""
+    return (LenientCarefulReader if lenient else StrictCarefulReader)(log, profile, cap_bytes)
 
 
-class StrictOddPlaces(OddPlaces):
-    """As the release loads them."""
+class StrictCarefulReader(CarefulReader):
+    """Reads the batches as a strict load does."""
 
     def pass_over(self, tables: Tables, segment: int, position: int) -> tuple[Tables, int]:
         status = self._begin(tables, segment)
@@ -188,21 +189,21 @@ class StrictOddPlaces(OddPlaces):
             return tables, served.end
         reason = end_reason(served.buffer, position, served.end)
         if reason in ("cut_batch", "short_tail"):
-            hide_behind(self.log, served, position, is_batch=reason == "cut_batch")
+            hide_after(self.log, served, position, is_batch=reason == "cut_batch")
             return tables, position
         if reason is not None:
             return self._end(tables, segment, position)
         batch = read_header_fields(served.buffer, position)
         if batch.last_offset < self.rules[START_OFFSET] or batch.last_offset >= self.rules[LAST_COUNTED_OFFSET]:
-            return given_up(tables, status or ODD_BATCH), position
+            return given_up(tables, status or NOT_PLAIN_BATCH), position
         if status == NOT_SOUND:
-            tables = self._fold_as_it_is(tables, segment, batch)
+            tables = self._fold_unchecked(tables, segment, batch)
             status = int(tables.counts[columns.STATUS])
             if status == DONE:
                 return tables, batch.end_position
-        if status == ODD_BATCH and refused_format(self._loaded(segment, batch), self.profile) is not None:
+        if status == NOT_PLAIN_BATCH and refused_format(self._loaded(segment, batch), self.profile) is not None:
             return self._end(tables, segment, position)
-        if not (status in _MENDABLE or (status == ODD_BATCH and batch.magic < 2)) or batch.is_control:
+        if not (status in _MENDABLE or (status == NOT_PLAIN_BATCH and batch.magic < 2)) or batch.is_control:
             return given_up(tables, status), position
         tables.counts[columns.STATUS] = DONE
         done = int(tables.counts[columns.RECORDS_DONE])
@@ -217,14 +218,14 @@ class StrictOddPlaces(OddPlaces):
         return self._fold_mended(tables, segment, _Mended(_to_be_written(batch, records), done, kept, [])), batch.end_position
 
     def _end(self, tables: Tables, segment: int, position: int) -> tuple[Tables, int]:
-        """The load ends here; so does the fold."""
+        """End the load, and the fold, at this place."""
         self.ends_at, self.is_over = (segment, position), True
         return tables, position
 
 
 @dataclass(slots=True)
-class LenientOddPlaces(OddPlaces):
-    """As salvage finds them."""
+class LenientCarefulReader(CarefulReader):
+    """Reads the batches that salvage finds, as a lenient load does."""
 
     def pass_over(self, tables: Tables, segment: int, position: int) -> tuple[Tables, int]:
         status = self._begin(tables, segment)
@@ -234,7 +235,7 @@ class LenientOddPlaces(OddPlaces):
         is_batch = end_reason(served.buffer, position, served.end) is None
         if status not in (NOT_SOUND, *_MENDABLE) and is_batch and served.buffer[position + 16] == 2:
             return given_up(tables, status), position
-        for found in self._behind(segment, position):
+        for found in self._found_from(segment, position):
             if found.batch.byte_position > position and _is_in_place(found):
                 return tables, found.batch.byte_position
             done = int(tables.counts[columns.RECORDS_DONE]) if found.batch.byte_position == position else 0
@@ -245,8 +246,8 @@ class LenientOddPlaces(OddPlaces):
                 self.last_batch_at = found.batch.byte_position
         return tables, served.end
 
-    def _behind(self, segment: int, position: int) -> Iterator[Found]:
-        """What salvage finds from this byte on."""
+    def _found_from(self, segment: int, position: int) -> Iterator[Found]:
+        """Yield the batches that salvage finds from this byte on."""
         served = self.log.segments[segment]
         # From the last sound batch on, salvage knows which offsets belong here.
         start = min(self.last_batch_at, position)
@@ -256,13 +257,13 @@ class LenientOddPlaces(OddPlaces):
 
     def _take(self, tables: Tables, segment: int, batch: Batch, done: int) -> Tables:
         if batch.last_offset >= self.rules[LAST_COUNTED_OFFSET] or refused_format(self._loaded(segment, batch), self.profile):
-            return given_up(tables, ODD_BATCH)
+            return given_up(tables, NOT_PLAIN_BATCH)
         if batch.is_control:
-            return self._fold_as_it_is(tables, segment, batch)
+            return self._fold_unchecked(tables, segment, batch)
         records = read_records_leniently(self.log.segments[segment].buffer, batch)[0][done:]
         if batch.magic < 2 and not records:
-            # Where it begins, only its records would say.
-            return given_up(tables, ODD_BATCH)
+            # Only its records would give the first record offset.
+            return given_up(tables, NOT_PLAIN_BATCH)
         mended = [(record, _mended(self.profile, record)) for record in records]
         kept = [after for _, after in mended if after is not None]
         refused = [before for before, after in mended if after is None]
@@ -270,18 +271,18 @@ class LenientOddPlaces(OddPlaces):
 
 
 def _to_be_written(batch: Batch, records: Sequence[Record]) -> Batch:
-    """The batch as one of format 2, which says where it begins."""
+    """Return the batch as one of format 2, whose header has the first record offset."""
     return batch if batch.magic == 2 else replace(batch, magic=2, base_offset=records[0].record_offset)
 
 
 def _is_in_place(found: Found) -> bool:
-    """True for a batch that a scan takes as salvage does."""
+    """True for a batch that a scan would find in the same way as salvage."""
     is_as_stated = found.stated_size_bytes is None and found.stated_magic is None
     return found.crc_status == "ok" and found.grade == "verified" and is_as_stated
 
 
 def _mended(profile: BrokerProfile, record: Record) -> Record | None:
-    """The record as any broker would have written it, as far as that is known; None where the release refuses it for what it is."""
+    """Return the record as a broker would have written it, or unchanged if its form is unknown; None if the release refuses it."""
     try:
         decoded = decode_for(profile, record.record_offset, record.key, record.value)
     except UnknownRecordType:
@@ -303,7 +304,7 @@ def _written(record: Record, decoded: ReplayRecord) -> Record:
     fields: Fields = {"key": record.key, "value": record.value}
     key = encode_key(decoded.record_type, decoded.key)
     if record.key.startswith(key):
-        # Bytes behind the last field are ignored by every release.
+        # Every release ignores bytes after the last field.
         fields["key"] = key
     if record.value is not None and decoded.family == "offsets":
         assert decoded.value_version is not None
@@ -317,7 +318,7 @@ def _written(record: Record, decoded: ReplayRecord) -> Record:
 
 
 def _row(batch: Batch, tables: Tables) -> Int64s:
-    """The header of a batch as a row of a scan. Its leader epoch, which no load looks at, is that of the batch in front."""
+    """Return the header of a batch as a row of a scan. No load reads the leader epoch, so it is that of the batch before."""
     base_timestamp = batch.delete_horizon_ms if batch.delete_horizon_ms is not None else batch.base_timestamp_ms
     fields = {
         scan.POSITION: batch.byte_position,

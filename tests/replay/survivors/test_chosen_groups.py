@@ -17,7 +17,7 @@ from exhume.errors import RequestError
 from exhume.fixtures.log_writer import PartitionWriter, group_metadata, offset_commit, tombstone
 from exhume.replay.partition_load import Mode
 from exhume.replay.state import CoordinatorState
-from exhume.replay.survivors import fold_pieces, stretches
+from exhume.replay.survivors import fold_ranges, stretches
 from exhume.topic import OffsetsTopic
 from tests import strategies
 from tests.compared import Compared
@@ -58,16 +58,16 @@ def _loaded(
 def assert_same(directory: Path, release: str, *, turn: int = 0, mode: Mode = "strict", shares: int | None = None, **at: Any) -> int:
     """Raises where a load for some groups is another than that of all; how many groups there are.
 
-    Each is asked for alone, or all in so many shares. `turn` is the place in `THREADS` to begin with.
+    Each is chosen alone, or all in so many shares. `turn` is the place in `THREADS` to begin with.
     """
     whole, findings = _loaded(directory, release, None, least_bytes=PLAIN, mode=mode, **at)
     named = groups_of(whole)
     known = [*named, "nobody"]
     for share in range(shares or len(known)):
-        asked, threads = known[share :: shares or len(known)], THREADS[(turn + share) % len(THREADS)]
-        state, found = _loaded(directory, release, asked, threads=threads, mode=mode, **at)
-        assert_equal(dict(state.tables), dict(whole.only(asked).tables), (release, asked, threads))
-        assert found == findings, (release, asked, threads)
+        chosen, threads = known[share :: shares or len(known)], THREADS[(turn + share) % len(THREADS)]
+        state, found = _loaded(directory, release, chosen, threads=threads, mode=mode, **at)
+        assert_equal(dict(state.tables), dict(whole.only(chosen).tables), (release, chosen, threads))
+        assert found == findings, (release, chosen, threads)
     return len(named)
 
 
@@ -78,7 +78,7 @@ def test_every_group_of_every_bundled_log(share: int, compiled: CompiledLoads, c
         release = ("4.3.0", "2.8.2", "4.3.0", "3.7.2-new", "1.1.1")[number % 5]
         count += assert_same(directory, release, turn=number, shares=2)
 
-    compared["groups that were asked for", "the load of all"] += count
+    compared["chosen groups", "the load of all"] += count
     assert compiled.count > 30
 
 
@@ -97,7 +97,7 @@ def test_every_group_of_a_generated_log(
     mode, near = mode_and_near
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fold_pieces, "_NEAR_BATCHES", near)
+        patch.setattr(fold_ranges, "_NEAR_BATCHES", near)
         patch.setattr(stretches, "_LEAST_BYTES", 100)
         assert_same(directory, release, mode=mode)
 
@@ -109,14 +109,14 @@ def _commit(group: str, partition: int = 0, number: int = 1, **fields: Any) -> A
 def test_a_group_that_was_removed_without_its_offsets_is_told_though_nobody_asks_for_it(tmp_path: Path, compiled: CompiledLoads) -> None:
     with PartitionWriter(tmp_path, 0) as log:
         for number in range(8):
-            log.append([_commit("asked", 0, number), _commit("asked", 1, number)])
+            log.append([_commit("chosen", 0, number), _commit("chosen", 1, number)])
             log.append([_commit("left", partition, number) for partition in range(3)])
             log.append([_commit("gone", partition, number) for partition in range(3)])
         log.append([group_metadata("left", {"protocol_type": "consumer", "generation": 3})])
         log.append([tombstone(_commit("gone", partition)) for partition in range(3)])
         log.append([tombstone(group_metadata(group, {"protocol_type": "", "generation": 3})) for group in ("left", "gone")])
 
-    _, findings = _loaded(tmp_path, "4.3.0", ["asked"])
+    _, findings = _loaded(tmp_path, "4.3.0", ["chosen"])
     assert ["offsets_without_group" in finding and "left" in finding for finding in findings].count(True) == 1
     for release in RELEASES[2:]:
         assert_same(tmp_path, release)
@@ -127,7 +127,7 @@ def test_a_group_in_two_partitions_is_told_though_nobody_asks_for_it(tmp_path: P
     for partition in range(2):
         with PartitionWriter(tmp_path, partition) as log:
             for number in range(4):
-                log.append([_commit("asked" if not partition else "other", 0, number)])
+                log.append([_commit("chosen" if not partition else "other", 0, number)])
                 log.append([_commit("twice", 0, number)])
             if partition:
                 log.append([tombstone(_commit("twice"))])
@@ -139,10 +139,10 @@ def test_a_group_in_two_partitions_is_told_though_nobody_asks_for_it(tmp_path: P
 def test_a_transaction_of_several_groups_is_shown_whole(tmp_path: Path, compiled: CompiledLoads) -> None:
     transaction = {"producer_id": 7, "producer_epoch": 0, "is_transactional": True}
     with PartitionWriter(tmp_path, 0) as log:
-        for group in ("asked", "other", "third"):
+        for group in ("chosen", "other", "third"):
             log.append([_commit(group, partition) for partition in range(3)])
             log.append([_commit(group, partition, 2) for partition in range(3)])
-        log.append([_commit(group, partition, 9) for group in ("asked", "other") for partition in range(2)], **transaction)
+        log.append([_commit(group, partition, 9) for group in ("chosen", "other") for partition in range(2)], **transaction)
         log.append([tombstone(_commit("other", 1))])
         log.append([_commit("third", 1, 3)])
 
@@ -155,7 +155,7 @@ def test_names_of_topics_are_learned_from_commits_of_every_group(tmp_path: Path,
     ids = ("AQIDBAUGBwgJCgsMDQ4PEA", "BQIDBAUGBwgJCgsMDQ4PEA")
     with PartitionWriter(tmp_path, 0) as log:
         for number in range(6):
-            log.append([_commit("asked", 0, number)])
+            log.append([_commit("chosen", 0, number)])
             log.append([_commit("other", each, number, version=4, topic_id=ids[number // 4], metadata="m" * number) for each in range(3)])
             log.append([_commit("other", each, number, version=4) for each in range(3)])
 
@@ -213,7 +213,7 @@ def test_a_transaction_that_is_committed_in_another_stretch_is_told_in_the_histo
     with PartitionWriter(tmp_path, 0) as log:
         for number in range(30):
             log.append([_commit("other", 0, number)])
-            log.append([_commit("asked", 0, number), _commit("asked", 1, number)], **transaction)
+            log.append([_commit("chosen", 0, number), _commit("chosen", 1, number)], **transaction)
             log.append([_commit("other", 0, number)])
             if number % 2:
                 log.append_marker(number // 2 % 2, producer_id=7, producer_epoch=0)
@@ -221,7 +221,7 @@ def test_a_transaction_that_is_committed_in_another_stretch_is_told_in_the_histo
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(stretches, "_LEAST_BYTES", 100)
         for threads in (1, 2, 8):
-            assert assert_same_histories(tmp_path, ["asked", "other"], "4.3.0", threads) == 120
+            assert assert_same_histories(tmp_path, ["chosen", "other"], "4.3.0", threads) == 120
 
 
 def test_a_batch_of_more_records_than_a_piece_is_told_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -229,9 +229,9 @@ def test_a_batch_of_more_records_than_a_piece_is_told_whole(tmp_path: Path, monk
         monkeypatch.setattr(module, "ROWS", 5)
     with PartitionWriter(tmp_path, 0) as log:
         for size in (3, 5, 6, 12, 1):
-            log.append([_commit("asked", partition, size) for partition in range(size)])
+            log.append([_commit("chosen", partition, size) for partition in range(size)])
 
-    assert assert_same_histories(tmp_path, ["asked"], "4.3.0", 1) == 27
+    assert assert_same_histories(tmp_path, ["chosen"], "4.3.0", 1) == 27
 
 
 def test_what_nobody_knows_is_told_with_what_is_near_by(tmp_path: Path) -> None:
