@@ -187,8 +187,9 @@ class _Draft:
 
 @dataclass(slots=True, eq=False)
 class _Transaction:
-    """The records of a producer since its last marker in this stretch. Their marker is dropped with the last of them, unless it is the
-    first.
+    """The records of a producer since its last marker in this stretch.
+
+    Their marker is dropped with the last of them, unless it is the first marker.
     """
 
     is_first: bool

@@ -59,8 +59,9 @@ _COMMIT_KEYS = tuple(record_type.to_bytes(2, "big") for record_type in OFFSET_CO
 
 @dataclass(frozen=True, slots=True)
 class _Mended:
-    """A batch whose first `done` records are folded. `records` are the others in the form to fold, `refused` those that the release
-    refuses.
+    """A batch whose first `done` records are folded.
+
+    `records` are the other records in the form to fold, `refused` those that the release refuses.
     """
 
     batch: Batch

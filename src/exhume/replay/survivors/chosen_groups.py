@@ -41,7 +41,7 @@ from exhume.replay.survivors.tables import Tables, with_room
 from exhume.replay.survivors.transactions import producer_of
 
 _LEAST_VALUE_BYTES = 20
-#: With no more metadata the size of a plain value is a varint of one byte.
+#: The most metadata with which the size of a common value is a varint of one byte.
 _MOST_SHORT_METADATA = 0x3F - COMMON_BYTES
 _UNKNOWN = -2
 
@@ -330,7 +330,7 @@ def _note(rows: Rows, number: Number, data: Bytes, segment: Number, rules: Int64
 
 @inlined
 def _names_chosen_group(records: Rows, count: Number, data: Bytes, rules: Int64s, group_names: Names) -> Number:
-    """True if the key of one of these records names, after its type, a chosen group."""
+    """True if the key of one of these records names, after the type, a chosen group."""
     known_start, known_size = np.int64(0), np.int64(-1)
     for index in range(count):
         key_start, key_size = records[index, columns.KEY_START], records[index, columns.KEY_SIZE]

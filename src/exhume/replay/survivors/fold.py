@@ -299,8 +299,9 @@ def _fold_alike(
     key: Number,
     tables: Tables,
 ) -> tuple[Number, Number]:
-    """Fold the next commits that have a common value, the group and topic of the commit before, and the key that followed its `key` last
-    time.
+    """Fold the next commits that are like the commit before.
+
+    Each has a common value, the same group and topic, and the key that came after its `key` the last time.
 
     Returns the first record that is no such commit, and the key of the record before it.
     """

@@ -48,9 +48,9 @@ NOT_PLAIN, PASSED_ON = -3, -2
 
 
 def are_alike(rules: Int64s, folded_by: Int64s, *, has_producers: bool) -> bool:
-    """True if a finished fold with `folded_by` can be reused: `rules` accept as much, and differ only in rules that this log does not need.
+    """True if a finished fold with `folded_by` can be reused: `rules` accept at least as much.
 
-    `has_producers`: the log has transactions.
+    Rules that this log does not need may differ. `has_producers`: the log has transactions.
     """
     accepts = [ACCEPTED_0, ACCEPTED_1, ACCEPTED_2, TAKES_NULL_PROTOCOL]
     if (folded_by[accepts] & ~rules[accepts]).any() or rules[REFUSED_CODECS] & ~folded_by[REFUSED_CODECS]:

@@ -64,8 +64,9 @@ class MendedBatch:
 
 
 def mended_position(position: int) -> int:
-    """Return the position that stands for the mended batch of this byte, and the reverse. Its first records may be folded as the batch
-    itself.
+    """Return the position that stands for the mended batch at this byte, and the reverse.
+
+    It is not the position of the batch, since the first records of the batch may be folded in their own bytes.
     """
     return -1 - position
 
