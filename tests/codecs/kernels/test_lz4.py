@@ -8,7 +8,7 @@ import pytest
 
 from exhume.codecs.compression import compress, decompress
 from exhume.errors import DecompressionError
-from tests.codecs.kernels.lz4_streams import HEADER, compare, content_of_some_kind, side_by_side
+from tests.fuzz.lz4_streams import HEADER, compare, content_of_some_kind, side_by_side
 
 
 def test_streams_of_brokers_are_unfolded_all_in_one_call() -> None:

@@ -59,7 +59,7 @@ def test_only_groups_that_are_asked_for(spark: SparkSession) -> None:
 
 
 def test_no_rebalances_at_a_moment(spark: SparkSession, tmp_path: Path) -> None:
-    with pytest.raises(RequestError, match="rebalances at a moment"):
+    with pytest.raises(RequestError, match="rebalances cannot be exported at a moment"):
         exhume_spark.export_tables(spark, CLASSIC, tmp_path / "out", tables=["rebalances"], at_time_ms=0)
     assert not any(tmp_path.iterdir())
 
