@@ -71,9 +71,9 @@ def record_chunks(reader: SegmentReader, *, watch: Watch | None = None) -> Itera
         yield from _read_plainly(reader.batches(watch=watch))
         return
     from exhume.codecs.columns.pieces import Piece, pieces
-    from exhume.codecs.columns.runs import stretches
+    from exhume.codecs.columns.runs import group_batches
 
-    for found in stretches(pieces(reader, watch=watch)):
+    for found in group_batches(pieces(reader, watch=watch)):
         if isinstance(found, Piece):
             yield _split(found)
         else:

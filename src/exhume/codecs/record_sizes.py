@@ -33,10 +33,10 @@ def record_sizes(reader: SegmentReader) -> Iterator[pa.RecordBatch]:
         yield from _sizes_by_partition(reader.batches())
         return
     from exhume.codecs.columns.pieces import Piece, pieces
-    from exhume.codecs.columns.runs import stretches
+    from exhume.codecs.columns.runs import group_batches
     from exhume.codecs.columns.sized import sized
 
-    for found in stretches(pieces(reader)):
+    for found in group_batches(pieces(reader)):
         if isinstance(found, Piece):
             yield sized(found)
         else:

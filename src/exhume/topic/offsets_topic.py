@@ -1,4 +1,7 @@
-"""`OffsetsTopic`: one method for each answer from these logs."""
+"""`OffsetsTopic`: one method for each answer from these logs.
+
+Each method imports the modules of its answer: a command starts without those of the others.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +11,7 @@ from typing import TYPE_CHECKING, Self, Unpack
 
 import pyarrow as pa
 
-from exhume.analysis.completeness import grade_groups
-from exhume.analysis.explanation.commands import moment_arguments
-from exhume.analysis.forecast import Expiry
-from exhume.analysis.growth import Growth, GrowthBy
-from exhume.analysis.inspection import Inspection, inspect
-from exhume.analysis.memberships import Membership
-from exhume.analysis.reset_plan import ResetPlan, TakenBack
 from exhume.analysis.transaction_outcomes import DEFAULT_MAX_TIMEOUT_MS
-from exhume.analysis.transactions import Transactions, transactions_of
 from exhume.codecs.log_directory import Evidence
 from exhume.codecs.record_filter import RecordConditions, RecordFilter
 from exhume.codecs.segment_reader import ReadOptions
@@ -29,15 +24,19 @@ from exhume.replay.load_request import LoadKeywords, LoadRequest
 from exhume.replay.moment import Clock, refuse_lone_clock
 from exhume.replay.releases import profile_for
 from exhume.replay.state import CoordinatorState
-from exhume.topic import diagnosis, explaining, history, reset_plans, states, tables
-from exhume.topic import groups as groups_over_time
 from exhume.topic.logs import AtOffset, TopicLogs
 from exhume.topic.retention import now_or_given_ms, retention_of
-from exhume.topic.states import GradedState
 
 if TYPE_CHECKING:
     from exhume.analysis.assignment.verdicts import AssignmentTables
     from exhume.analysis.detectors.inputs import Inputs
+    from exhume.analysis.forecast import Expiry
+    from exhume.analysis.growth import Growth, GrowthBy
+    from exhume.analysis.inspection import Inspection
+    from exhume.analysis.memberships import Membership
+    from exhume.analysis.reset_plan import ResetPlan, TakenBack
+    from exhume.analysis.transactions import Transactions
+    from exhume.topic.states import GradedState
 
 
 class OffsetsTopic:
@@ -71,6 +70,8 @@ class OffsetsTopic:
 
     def inspect(self) -> Inspection:
         """Return the content of the logs, and what they lack. Adds its findings to `findings`."""
+        from exhume.analysis.inspection import inspect
+
         inspection = inspect(self._logs.evidence, self._logs.options)
         self.findings.extend(inspection.findings)
         return inspection
@@ -90,10 +91,14 @@ class OffsetsTopic:
 
     def dump(self, wanted: RecordFilter | None = None, *, raw: bool = False) -> pa.RecordBatchReader:
         """Every record decoded to the last field, one row each, of `decoded_tables.DUMP`; with `raw`, key and value bytes beside it."""
+        from exhume.topic import tables
+
         return tables.dump(self._logs, wanted or RecordFilter(), raw=raw)
 
     def annotate(self, wanted: RecordFilter | None = None) -> pa.RecordBatchReader:
         """A byte-by-byte reading of these records: every field with its bytes, one row each, of `annotation.ANNOTATION`."""
+        from exhume.topic import tables
+
         return tables.annotate(self._logs, wanted or RecordFilter())
 
     def decoded(self, name: str, *, groups: Collection[str] | None = None) -> pa.RecordBatchReader:
@@ -102,6 +107,8 @@ class OffsetsTopic:
         Raises:
             RequestError: no record type has this name; lists all names.
         """
+        from exhume.topic import tables
+
         return tables.decoded(self._logs, name, RecordFilter(groups=groups))
 
     def offset_commits(self, *, groups: Collection[str] | None = None) -> pa.RecordBatchReader:
@@ -121,6 +128,8 @@ class OffsetsTopic:
 
         `now_ms` (default: the present) is compared with delete horizons of tombstones.
         """
+        from exhume.topic import diagnosis
+
         return diagnosis.growth(self._logs, by, now_or_given_ms(now_ms))
 
     def transactions(self, *, max_timeout_ms: int = DEFAULT_MAX_TIMEOUT_MS, with_finished: bool = False) -> Transactions:
@@ -128,6 +137,8 @@ class OffsetsTopic:
 
         `max_timeout_ms` is the brokers' `transaction.max.timeout.ms`: a transaction that is idle for longer is late.
         """
+        from exhume.analysis.transactions import transactions_of
+
         read = [directory for directory in self._logs.evidence.partitions if directory.read_segments]
         return transactions_of(self.records(), read, max_timeout_ms=max_timeout_ms, with_finished=with_finished)
 
@@ -153,6 +164,8 @@ class OffsetsTopic:
         Raises:
             RequestError: no such release, or a moment that this log cannot have.
         """
+        from exhume.topic import states
+
         return states.load(self._logs, LoadRequest(**options), self._logs.moment(at_offset, at_time_ms, clock))
 
     def graded_state(
@@ -169,11 +182,15 @@ class OffsetsTopic:
         Raises:
             RequestError: as `state`; or one of `groups` does not exist, and cannot have existed: lists similar names.
         """
+        from exhume.topic import states
+
         at = self._logs.moment(at_offset, at_time_ms, clock)
         return states.load_graded(self._logs, LoadRequest(**options), at, grade_end=grade_end)
 
     def completeness(self, state: CoordinatorState) -> pa.Table:
         """Grade for each group how much of the state at its moment the log still shows, as `completeness.COMPLETENESS`."""
+        from exhume.analysis.completeness import grade_groups
+
         return grade_groups(self._logs.reader(), state)
 
     def diff(
@@ -193,6 +210,8 @@ class OffsetsTopic:
         Raises:
             RequestError: no earlier moment, one that this log cannot have or that comes after the later one, or a group of neither moment.
         """
+        from exhume.topic import states
+
         earlier = self._logs.moment(from_offset, from_time_ms, None if from_time_ms is None else clock)
         later = self._logs.moment(to_offset, to_time_ms, None if to_time_ms is None else clock)
         refuse_lone_clock(clock, from_time_ms, to_time_ms)
@@ -204,6 +223,8 @@ class OffsetsTopic:
         Raises:
             RequestError: no such release, or a group that neither copy has.
         """
+        from exhume.topic import states
+
         return states.diff_with(self._logs, other._logs, LoadRequest(**options))
 
     def expiry(
@@ -222,10 +243,14 @@ class OffsetsTopic:
         Raises:
             RequestError: no such release; a retention that is not a number of minutes; no such group.
         """
+        from exhume.topic import states
+
         return states.expiry(self._logs, retention_of(profile_for(release), retention_ms), now_or_given_ms(now_ms), groups)
 
     def load_check(self, releases: Collection[str] | None = None, *, stop: Stop | None = None) -> pa.Table:
         """Return the result of a load by each of these releases (default: the newest of each span), as `load_check.LOAD_CHECK`."""
+        from exhume.topic import states
+
         return states.load_check(self._logs, releases, stop)
 
     # Groups over time
@@ -238,6 +263,8 @@ class OffsetsTopic:
         Raises:
             RequestError: no record of this group, or of this key; lists similar names.
         """
+        from exhume.topic import history
+
         return history.history(self._logs, group, (topic, partition), self._logs.profile(release))
 
     def why(
@@ -258,6 +285,8 @@ class OffsetsTopic:
         Raises:
             RequestError: no such release; a retention that is not a number of minutes; a partition without its topic.
         """
+        from exhume.topic import history
+
         retention = retention_of(self._logs.profile(release), retention_ms, release)
         return history.why(self._logs, group, (topic, partition), retention, now_or_given_ms(now_ms))
 
@@ -266,6 +295,8 @@ class OffsetsTopic:
 
         Topics that records name by id get their names if any record of these logs has them, also commits.
         """
+        from exhume.topic import groups as groups_over_time
+
         return groups_over_time.memberships(self._logs, groups)
 
     def rebalances(self, groups: Collection[str] | None = None) -> pa.Table:
@@ -277,6 +308,8 @@ class OffsetsTopic:
         Raises:
             RequestError: no group record of one of these groups; lists similar names.
         """
+        from exhume.topic import groups as groups_over_time
+
         return groups_over_time.rebalances(self._logs, groups)
 
     def owners(
@@ -297,6 +330,8 @@ class OffsetsTopic:
             RequestError: no group record of one of these groups, or no member ever owned a partition of this topic, which lists similar
                 names; or a moment that this log cannot have.
         """
+        from exhume.topic import groups as groups_over_time
+
         return groups_over_time.owners(self._logs, groups, topic, partition, self._logs.moment(at_offset, at_time_ms))
 
     def assignments(
@@ -321,6 +356,8 @@ class OffsetsTopic:
         Raises:
             RequestError: no such assignor, release or group, or a moment that this log cannot have.
         """
+        from exhume.topic import groups as groups_over_time
+
         at = self._logs.moment(at_offset, at_time_ms)
         return groups_over_time.assignments(
             self._logs, groups, at, expected=expected, release=release, topics_file=topics_file, every=every
@@ -345,6 +382,8 @@ class OffsetsTopic:
         Raises:
             RequestError: no such code, or no record of one of these groups, which lists similar names.
         """
+        from exhume.topic import diagnosis
+
         return diagnosis.diagnose(self._logs, inputs, codes, groups, topics_file)
 
     def explain(
@@ -368,6 +407,9 @@ class OffsetsTopic:
         Raises:
             RequestError: no such release or moment; no record of this group, which lists similar names.
         """
+        from exhume.analysis.explanation.commands import moment_arguments
+        from exhume.topic import explaining
+
         retention = retention_of(self._logs.profile(release), retention_ms, release)
         names, at = self._logs.topic_names(topics_file), self._logs.moment(at_offset, at_time_ms, clock)
         arguments = moment_arguments(at_offset, at_time_ms, clock)
@@ -396,6 +438,8 @@ class OffsetsTopic:
         Raises:
             RequestError: no group, or one that the log does not know; no moment, or more than one way to name it; no such release.
         """
+        from exhume.topic import reset_plans
+
         if not groups or [at_offset, at_time_ms, taken_back].count(None) != 2:
             raise RequestError(
                 "a plan needs groups and exactly one target", remedy="Name groups, and a time, an offset, a rewind or a loss"

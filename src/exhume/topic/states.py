@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from exhume.analysis.completeness import grade_groups
-from exhume.analysis.diff import diff_states
-from exhume.analysis.forecast import Expiry, forecast_expiry
-from exhume.analysis.load_check import check_loads
 from exhume.errors import RequestError, near_by
 from exhume.findings import Findings
 from exhume.replay.broker_log import Stop
@@ -25,6 +22,9 @@ from exhume.replay.topic_names import TopicNames
 from exhume.replay.verdict import LOADED
 from exhume.topic.logs import TopicLogs, selectable_groups
 from exhume.topic.retention import Retention
+
+if TYPE_CHECKING:
+    from exhume.analysis.forecast import Expiry
 
 
 class GradedState(Mapping[str, pa.Table]):
@@ -74,7 +74,11 @@ def load_graded(logs: TopicLogs, request: LoadRequest, at: Moment | None, *, gra
         RequestError: no such release; or a group that is not in the state, and that did not exist by its grade.
     """
     state = load(logs, request, at)
-    completeness = grade_groups(logs.reader(), state) if at is not None or grade_end else None
+    completeness = None
+    if at is not None or grade_end:
+        from exhume.analysis.completeness import grade_groups
+
+        completeness = grade_groups(logs.reader(), state)
     if request.groups is None:
         return GradedState(state, completeness, logs.findings)
     may_have_been: set[str] = set()
@@ -97,6 +101,8 @@ def diff(logs: TopicLogs, earlier: Moment | None, later: Moment | None, request:
     Raises:
         RequestError: no such release; no earlier moment, one after the later one, or a group of neither moment.
     """
+    from exhume.analysis.diff import diff_states
+
     names, options = logs.topic_names(request.topics_file), request.options()
     logs.findings.extend(newer_release_findings([request.release]))
     if earlier is None:
@@ -120,6 +126,8 @@ def diff_with(logs: TopicLogs, other: TopicLogs, request: LoadRequest) -> pa.Tab
     Raises:
         RequestError: no such release, or a group that neither copy has.
     """
+    from exhume.analysis.diff import diff_states
+
     here, there = (load(each, request, None) for each in (logs, other))
     refuse_unknown_groups(request.groups or (), here, there)
     logs.findings.extend(other.findings)
@@ -128,6 +136,8 @@ def diff_with(logs: TopicLogs, other: TopicLogs, request: LoadRequest) -> pa.Tab
 
 def load_check(logs: TopicLogs, releases: Collection[str] | None, stop: Stop | None) -> pa.Table:
     """Return the result of a load by each of these releases (default: the newest of each span), as `load_check.LOAD_CHECK`."""
+    from exhume.analysis.load_check import check_loads
+
     logs.findings.extend(newer_release_findings(releases or ()))
     return check_loads(logs.evidence.log_directories, list(releases or newest_of_each_line()), stop=stop, fast=logs.fast_load())
 
@@ -138,6 +148,8 @@ def expiry(logs: TopicLogs, retention: Retention, now_ms: int, groups: Collectio
     Raises:
         RequestError: a group that is not in memory.
     """
+    from exhume.analysis.forecast import forecast_expiry
+
     profile, retention_ms = retention.profile, retention.retention_ms
     fast = logs.fast_load()
     loads = logs.load_partitions(LoadOptions(profile, view="in_memory", inputs=retention.inputs, fast=fast), logs.topic_names())

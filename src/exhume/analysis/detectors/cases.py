@@ -26,7 +26,7 @@ from exhume.analysis.detectors.keys import GroupKeys
 from exhume.analysis.detectors.log_files import LogFiles
 from exhume.analysis.detectors.owner_history import OwnerHistory
 from exhume.analysis.detectors.superseded import Uncleaned
-from exhume.analysis.detectors.transactions import LateMarker, OpenTransaction
+from exhume.analysis.detectors.transactions import LateMarker, TransactionCase
 from exhume.analysis.detectors.undecodable_records import UndecodableRecord
 from exhume.analysis.group_timeline import decoded_key, steps_of_member_tables, steps_of_records
 from exhume.analysis.log_extent import LogExtent
@@ -273,7 +273,7 @@ class PartitionCase:
     groups: list[GroupCase]
     #: When offsets were removed.
     tombstones: list[OffsetTombstone] = field(default_factory=list, repr=False)
-    open_transactions: list[OpenTransaction] = field(default_factory=list)
+    open_transactions: list[TransactionCase] = field(default_factory=list)
     markers: int = 0
     #: Markers of transaction coordinators that a newer one had replaced.
     late_markers: list[LateMarker] = field(default_factory=list)

@@ -11,7 +11,7 @@ from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import NAMED, Proof, counted, finding, next_step, span, undecidable
 from exhume.analysis.detectors.superseded import may_be_uncleaned
-from exhume.analysis.detectors.transactions import LateMarker, OpenTransaction
+from exhume.analysis.detectors.transactions import LateMarker, TransactionCase
 from exhume.analysis.growth import CleanerProgress
 from exhume.analysis.transaction_outcomes import is_late
 from exhume.arrow_rows import Origin
@@ -142,7 +142,7 @@ def _producer(marker: LateMarker) -> int:
     return marker.producer_id
 
 
-def _hanging(partition: PartitionCase, transaction: OpenTransaction, idle_ms: int, inputs: Inputs) -> Finding:
+def _hanging(partition: PartitionCase, transaction: TransactionCase, idle_ms: int, inputs: Inputs) -> Finding:
     log_context = partition.log_context
     first, producer = transaction.first_record_offset, transaction.producer_id
     keys = [

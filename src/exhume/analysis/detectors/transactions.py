@@ -38,7 +38,7 @@ class LateMarker:
 
 
 @dataclass(frozen=True, slots=True)
-class OpenTransaction:
+class TransactionCase:
     """Transaction without an end marker.
 
     `last_timestamp_ms` is the greatest of its records, None if no record has a timestamp. `held_up_bytes` are the bytes from the batch of
@@ -98,14 +98,14 @@ class ChunkTransactions:
                 ending: Ending = "COMMIT" if is_commit else "ABORT"
                 self.late_markers.append(LateMarker(offset, or_none(time), producer, ending, epoch, highest, first))
 
-    def open_transactions(self, dropped: Iterable[Dropped], directory: PartitionDirectory) -> list[OpenTransaction]:
+    def open_transactions(self, dropped: Iterable[Dropped], directory: PartitionDirectory) -> list[TransactionCase]:
         """Return the open transactions by producer; `dropped` has the commits that are kept of them."""
         by_producer: defaultdict[int, list[Dropped]] = defaultdict(list)
         for each in dropped:
             if each.outcome == "open" and each.commit.producer_id is not None:
                 by_producer[each.commit.producer_id].append(each)
         return [
-            OpenTransaction(
+            TransactionCase(
                 producer_id=producer,
                 producer_epoch=each.producer_epoch,
                 first_record_offset=each.first_record_offset,

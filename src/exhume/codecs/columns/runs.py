@@ -186,13 +186,13 @@ def _bounds(whole: Run, next_base_offset: int | None, before: Batch | None) -> t
     return max(base_offset, 0, before.last_offset + 1), beyond, epoch
 
 
-def stretches(found: Iterable[_Columns | SegmentBatch]) -> Iterator[_Columns | Iterator[SegmentBatch]]:
+def group_batches(found: Iterable[_Columns | SegmentBatch]) -> Iterator[_Columns | Iterator[SegmentBatch]]:
     """Yield the same items, but single batches that follow one another as one iterator. Use each iterator before the next item."""
-    for are_batches, stretch in groupby(found, key=lambda each: isinstance(each, SegmentBatch)):
+    for are_batches, group in groupby(found, key=lambda each: isinstance(each, SegmentBatch)):
         if are_batches:
-            yield cast("Iterator[SegmentBatch]", stretch)
+            yield cast("Iterator[SegmentBatch]", group)
         else:
-            yield from cast("Iterator[_Columns]", stretch)
+            yield from cast("Iterator[_Columns]", group)
 
 
 def _scanned(whole: Run, next_base_offset: int | None, leading: SegmentBatch | None) -> Iterator[Run]:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from exhume.codecs.columns.arrow import ROWS
 from exhume.codecs.columns.batch_columns import batch_tables_of
 from exhume.codecs.columns.pieces import PIECE_BYTES, Piece, pieces_of
-from exhume.codecs.columns.runs import OpenSegment, Run, Scratch, stretches
+from exhume.codecs.columns.runs import OpenSegment, Run, Scratch, group_batches
 from exhume.codecs.columns.selection import Selection
 from exhume.codecs.columns.side_by_side import PAUSE, Made, in_turn, side_by_side
 from exhume.codecs.kernels import scan
@@ -66,7 +66,7 @@ def _decoded(
     selection = Selection(wanted)
 
     def decoded(part: Run) -> Made:
-        for found in stretches(pieces_of(part)):
+        for found in group_batches(pieces_of(part)):
             if not isinstance(found, Piece):
                 yield PAUSE
                 yield from without_kernels(found)
@@ -87,7 +87,7 @@ def _rest(opened: OpenSegment, made_of: Callable[[Run], Made], without_kernels: 
     yield PAUSE
     # Not the scratch memory of the runs: it may already hold a run of a later segment.
     with _spare_scratch() as scratch:
-        for found in stretches(item for item in opened.rest(scratch) if not isinstance(item, Hole)):
+        for found in group_batches(item for item in opened.rest(scratch) if not isinstance(item, Hole)):
             yield from made_of(found) if isinstance(found, Run) else without_kernels(found)
 
 
