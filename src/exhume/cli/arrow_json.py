@@ -13,22 +13,58 @@ from __future__ import annotations
 import base64
 import json
 import math
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from exhume.cli.escape import is_visible
 
+#: A flat JSON object, compact and visible ASCII without escapes or floating-point numbers: `dump` gives it the same text.
+_PAIR = r'"[A-Za-z0-9_]+":(?:null|true|false|-?(?:0|[1-9][0-9]{0,18})|"[ !#-\[\]-~]*")'
+_READY = rf"^\{{(?:{_PAIR}(?:,{_PAIR})*)?\}}$"
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
-def json_rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:
-    """The rows of this batch as objects for `dump`, every column present, null as None."""
-    names = batch.schema.names
-    columns = [json_column(column) for column in batch.columns]
-    return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
+def json_rows(batch: pa.RecordBatch, end: str) -> bytes:
+    """Return the rows of this batch as JSON objects with every column, each followed by `end`."""
+    if not batch.num_columns or not batch.num_rows:
+        empty = f"{{}}{end}".encode()
+        return b"".join([empty] * batch.num_rows)
+    parts: list[pa.Array | pa.Scalar] = []
+    for number, (name, column) in enumerate(zip(batch.schema.names, batch.columns, strict=True)):
+        parts += [pa.scalar(f"{',' if number else '{'}{dump(name)}:"), _texts(column)]
+    rows = pc.binary_join_element_wise(*parts, pa.scalar(f"}}{end}"), "")
+    # The texts of an array follow one another in its memory.
+    _, offsets, content = rows.buffers()
+    size = int.from_bytes(offsets.slice(4 * batch.num_rows, 4).to_pybytes(), sys.byteorder)
+    content = content.slice(0, size).to_pybytes()
+    assert isinstance(content, bytes)
+    return content
+
+
+def _texts(column: pa.Array) -> pa.StringArray:
+    """Return the JSON text of each value, as `dump` gives it."""
+    if pat.is_integer(column.type) or pat.is_boolean(column.type):
+        return column.cast(pa.string()).fill_null("null")
+    if _is_text(column.type):
+        found = column.dictionary_encode()
+        texts = pa.array([dump(value) for value in found.dictionary.to_pylist()], pa.string())
+        return texts.take(found.indices).fill_null("null")
+    if is_json(column.type):
+        texts = column.storage
+        is_other = pc.invert(pc.match_substring_regex(texts, _READY))
+    elif is_list(column.type):
+        texts = pc.if_else(column.is_valid(), pa.scalar("[]"), None)
+        is_other = pc.greater(pc.list_value_length(column), 0)
+    else:
+        texts, is_other = pa.nulls(len(column), pa.string()), column.is_valid()
+    is_other = is_other.fill_null(False)
+    others = pa.array([dump(value) for value in json_column(column.filter(is_other))], pa.string())
+    return pc.replace_with_mask(texts, is_other, others).fill_null("null")
 
 
 def json_column(column: pa.Array) -> list[Any]:

@@ -152,17 +152,17 @@ def _write_json(tables: Mapping[str, Source] | Source, sink: Sink) -> None:
 
 
 def _write_json_array(source: Source, sink: Sink) -> None:
-    separator = "\n"
+    separator = b"\n"
     sink.write(b"[")
     for batch in _batches(source):
-        sink.write((separator + ",\n".join(map(dump, json_rows(batch)))).encode())
-        separator = ",\n"
-    sink.write(b"]" if separator == "\n" else b"\n]")
+        sink.write(separator + json_rows(batch, ",\n").removesuffix(b",\n"))
+        separator = b",\n"
+    sink.write(b"]" if separator == b"\n" else b"\n]")
 
 
 def _write_jsonl(source: Source, sink: Sink) -> None:
     for batch in _batches(source):
-        sink.write("".join(f"{dump(row)}\n" for row in json_rows(batch)).encode())
+        sink.write(json_rows(batch, "\n"))
 
 
 def _write_csv(source: Source, sink: Sink, *, raw: bool) -> None:
