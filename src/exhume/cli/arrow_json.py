@@ -13,7 +13,6 @@ from __future__ import annotations
 import base64
 import json
 import math
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -22,6 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from exhume.cli.escape import is_visible
+from exhume.cli.text_arrays import bytes_of
 
 #: A flat JSON object, compact and visible ASCII without escapes or floating-point numbers: `dump` gives it the same text.
 _PAIR = r'"[A-Za-z0-9_]+":(?:null|true|false|-?(?:0|[1-9][0-9]{0,18})|"[ !#-\[\]-~]*")'
@@ -36,17 +36,12 @@ def json_rows(batch: pa.RecordBatch, end: str) -> bytes:
         return b"".join([empty] * batch.num_rows)
     parts: list[pa.Array | pa.Scalar] = []
     for number, (name, column) in enumerate(zip(batch.schema.names, batch.columns, strict=True)):
-        parts += [pa.scalar(f"{',' if number else '{'}{dump(name)}:"), _texts(column)]
+        parts += [pa.scalar(f"{',' if number else '{'}{dump(name)}:"), json_texts(column)]
     rows = pc.binary_join_element_wise(*parts, pa.scalar(f"}}{end}"), "")
-    # The texts of an array follow one another in its memory.
-    _, offsets, content = rows.buffers()
-    size = int.from_bytes(offsets.slice(4 * batch.num_rows, 4).to_pybytes(), sys.byteorder)
-    content = content.slice(0, size).to_pybytes()
-    assert isinstance(content, bytes)
-    return content
+    return bytes_of(rows)
 
 
-def _texts(column: pa.Array) -> pa.StringArray:
+def json_texts(column: pa.Array) -> pa.StringArray:
     """Return the JSON text of each value, as `dump` gives it."""
     if pat.is_integer(column.type) or pat.is_boolean(column.type):
         return column.cast(pa.string()).fill_null("null")

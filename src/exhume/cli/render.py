@@ -5,17 +5,17 @@ All formats stream: at most one batch and one page of a `RecordBatchReader` are 
 
 from __future__ import annotations
 
-import csv
-import io
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from exhume.cli.arrow_json import dump, is_json, json_column, json_rows
+from exhume.cli.arrow_json import dump, is_json, json_column, json_rows, json_texts
+from exhume.cli.csv_rows import csv_rows
 from exhume.cli.destination import Sink, open_destination, refuse_inside
 from exhume.cli.escape import printable
 from exhume.cli.options import Output
@@ -166,29 +166,21 @@ def _write_jsonl(source: Source, sink: Sink) -> None:
 
 
 def _write_csv(source: Source, sink: Sink, *, raw: bool) -> None:
-    schema = source.schema
-    cells_of = [_csv_cells(field.type, raw=raw) for field in schema]
-    _write_csv_rows(sink, [[_csv_text(name, raw=raw) for name in schema.names]])
+    names = [_csv_text(name, raw=raw) for name in source.schema.names]
+    sink.write(csv_rows([pa.array([name]) for name in names]))
     for batch in _batches(source):
-        columns = [
-            ["" if value is None else show(value) for value in json_column(column)]
-            for show, column in zip(cells_of, batch.columns, strict=True)
-        ]
-        _write_csv_rows(sink, zip(*columns, strict=True))
+        sink.write(csv_rows([_csv_column(column, raw=raw) for column in batch.columns]))
 
 
-def _write_csv_rows(sink: Sink, rows: Iterable[Iterable[str]]) -> None:
-    text = io.StringIO(newline="")
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    sink.write(text.getvalue().encode())
-
-
-def _csv_cells(arrow_type: pa.DataType, *, raw: bool) -> Callable[[Any], str]:
-    if is_json(arrow_type) or pat.is_nested(arrow_type) or pat.is_boolean(arrow_type):
-        return dump
-    if pat.is_integer(arrow_type) or pat.is_floating(arrow_type):
-        return str
-    return lambda value: _csv_text(str(value), raw=raw)
+def _csv_column(column: pa.Array, *, raw: bool) -> pa.StringArray:
+    """Return the cells of a column; an empty one for null."""
+    if is_json(column.type) or pat.is_nested(column.type) or pat.is_boolean(column.type) or pat.is_integer(column.type):
+        return pc.if_else(column.is_valid(), json_texts(column), "")
+    if pat.is_floating(column.type):
+        return pa.array(["" if value is None else str(value) for value in json_column(column)], pa.string())
+    found = column.dictionary_encode()
+    texts = pa.array([_csv_text(str(value), raw=raw) for value in json_column(found.dictionary)], pa.string())
+    return texts.take(found.indices).fill_null("")
 
 
 def _csv_text(text: str, *, raw: bool) -> str:
