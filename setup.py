@@ -7,6 +7,8 @@ from setuptools import setup
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from kernel_build.extension import BuildKernels, extensions
+from kernel_build.extension import BuildKernels, extensions, has_compiler, use_zig
 
+if not has_compiler():
+    use_zig()
 setup(ext_modules=extensions(), cmdclass={"build_ext": BuildKernels}, options={"bdist_wheel": {"py_limited_api": "cp311"}})

@@ -6,11 +6,13 @@ from typing import Any
 
 from setuptools import build_meta
 
-from kernel_build.extension import has_compiler, use_zig
+from kernel_build.extension import has_compiler
 
 prepare_metadata_for_build_editable = build_meta.prepare_metadata_for_build_editable
 prepare_metadata_for_build_wheel = build_meta.prepare_metadata_for_build_wheel
+build_editable = build_meta.build_editable
 build_sdist = build_meta.build_sdist
+build_wheel = build_meta.build_wheel
 get_requires_for_build_sdist = build_meta.get_requires_for_build_sdist
 
 
@@ -24,22 +26,5 @@ def get_requires_for_build_editable(config_settings: Any = None) -> list[str]:
     return [*build_meta.get_requires_for_build_editable(config_settings), *_compiler()]
 
 
-def build_wheel(wheel_directory: str, config_settings: Any = None, metadata_directory: str | None = None) -> str:
-    """Build a wheel, with the C compiler of this machine or that of PyPI."""
-    _choose_compiler()
-    return str(build_meta.build_wheel(wheel_directory, config_settings, metadata_directory))
-
-
-def build_editable(wheel_directory: str, config_settings: Any = None, metadata_directory: str | None = None) -> str:
-    """Build the kernels beside their sources, with the C compiler of this machine or that of PyPI."""
-    _choose_compiler()
-    return str(build_meta.build_editable(wheel_directory, config_settings, metadata_directory))
-
-
 def _compiler() -> list[str]:
     return [] if has_compiler() else ["ziglang>=0.13"]
-
-
-def _choose_compiler() -> None:
-    if not has_compiler():
-        use_zig()
