@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
@@ -78,3 +80,12 @@ def test_the_table_names_what_changed_with_a_span() -> None:
     assert changes["2.5.0", "classic"] == ["require_stable"]
     assert [span for span, changed in changes.items() if changed is None] == [("0.9.0.0", "classic"), ("3.7.0", "java")]
     assert all(changed for changed in changes.values() if changed is not None)
+
+
+def test_the_page_names_the_releases_whose_load_depends_on_chunks() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "fidelity.md").read_text(encoding="utf-8")
+    section = page.split("## Releases whose logs cannot be folded")[1].split("##")[0]
+    names = {span.name for span in all_spans() if span.depends_on_chunks}
+
+    assert names == {"0.9.0.1", "0.10.0.1", "0.10.1.1", "0.10.2.2", "0.11.0.0"}
+    assert set(re.findall(r"\d+(?:\.\d+)+", section)) == names

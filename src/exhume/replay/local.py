@@ -16,7 +16,6 @@ from exhume.replay.broker_log import Stop, StrictLog, open_strictly
 from exhume.replay.moment import cut_log
 from exhume.replay.offset_fetch import fetch_error
 from exhume.replay.partition_load import LoadOptions, PartitionLoad, load_fold_result, load_log, refused_load
-from exhume.replay.reduce import why_not_reducible
 from exhume.replay.state import CoordinatorState
 from exhume.replay.state_builder import StateTables
 from exhume.replay.topic_names import TopicNames
@@ -120,7 +119,7 @@ def _load_folded(partitions: Sequence[PartitionDirectory], options: LoadOptions,
 def _fold_in_columns(partitions: Sequence[PartitionDirectory], stop: Stop, options: LoadOptions) -> list[Settled | None]:
     """The fold of each log; None for a log that must be loaded record by record."""
     fast, profile = options.fast, options.profile
-    if fast is None or why_not_reducible(profile) is not None:
+    if fast is None or profile.depends_on_chunks:
         return [None] * len(partitions)
 
     def fold(partition: PartitionDirectory, threads: int) -> Settled | None:

@@ -17,7 +17,6 @@ from exhume.replay.moment import CutLog, Moment, lenient_batches
 from exhume.replay.partition_state import ClassicGroupState, PartitionState
 from exhume.replay.profiles import BrokerProfile, JavaProfile, ScalaProfile
 from exhume.replay.reading import CompiledLoad, LoadInputs, read_chunks
-from exhume.replay.reduce_facts import Passed, ReducedBatch
 from exhume.replay.refusals import Refusals
 from exhume.replay.scala import ScalaLoad
 from exhume.replay.state_tables import LoadRow
@@ -91,15 +90,6 @@ class _Progress:
     bytes: int = 0
     first_offset: int | None = None
     last_offset: int | None = None
-
-    def pass_over(self, passed: Passed) -> None:
-        """Count the records that a reduction dropped before a batch."""
-        self.records += passed.records
-        self.bytes += passed.bytes
-        if self.first_offset is None:
-            self.first_offset = passed.first_offset
-        if passed.last_offset is not None:
-            self.last_offset = passed.last_offset
 
     def count(self, batch: LoadedBatch) -> None:
         self.bytes += batch.batch.size_bytes
@@ -240,8 +230,6 @@ def _fold(chunks: Iterable[Iterable[LoadedBatch]], loader: ScalaLoad | JavaLoad,
     for chunk in chunks:
         for batch in chunk:
             loader.refusals.path, loader.refusals.byte_position = batch.path, batch.batch.byte_position
-            if isinstance(batch, ReducedBatch):
-                progress.pass_over(batch.passed)
             loader.apply(batch)
             progress.count(batch)
         loader.end_chunk()

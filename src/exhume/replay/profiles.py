@@ -61,6 +61,11 @@ class BrokerProfile:
         """The newest release of the span."""
         return self.name
 
+    @property
+    def depends_on_chunks(self) -> bool:
+        """True if the result of a load depends on the number of bytes that one read returns; then a log cannot be folded."""
+        return False
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalaProfile(BrokerProfile):
@@ -101,6 +106,10 @@ class ScalaProfile(BrokerProfile):
     #: The formats that this release cannot read: `format_2`, `inner_v0_in_v1`, `lz4_v0_correct_checksum`, and codecs of later releases by
     #: their names.
     refused_formats: frozenset[str] = frozenset()
+
+    @property
+    def depends_on_chunks(self) -> bool:
+        return self.read_bound == "high_watermark" or self.install == "per_chunk"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

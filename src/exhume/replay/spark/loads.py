@@ -1,7 +1,7 @@
 """The load of many logs as Spark jobs: the way of each log, and the result.
 
-A log is folded in stretches first. If that is not possible, stretches are reduced, and the remaining records are loaded one by one. If that
-is not possible either, one task loads the whole log. All ways give the rows of a load in one process.
+A log is folded in stretches first. If a stretch has a batch that the kernels do not take, one task loads the whole log, with the function
+that loads it on one machine. Both ways give the rows of a load in one process.
 """
 
 from __future__ import annotations
@@ -16,12 +16,11 @@ from typing import TYPE_CHECKING
 from exhume.codecs.log_directory import LogDirectory
 from exhume.replay.broker_log import Stop, served_files
 from exhume.replay.load_problems import LoadProblem
-from exhume.replay.reduce import is_reducible
 from exhume.replay.releases import profile_for
 from exhume.replay.spark.request import MEGABYTE, Request
 from exhume.replay.spark.tasks import MESSAGES, ORDER, Job, Log, Way, Work, first_stage, second_stage
 from exhume.replay.spark.wide import TABLE, UNIT, wide_schema
-from exhume.replay.stretches.plan import Stretch, plan_stretches
+from exhume.replay.stretches.plan import plan_stretches
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -110,7 +109,7 @@ class _Loading:
                 refused |= {number: problems[number] for number, outcome in verdicts.items() if outcome == "refused"}
             for number, outcome in verdicts.items():
                 if outcome not in ("loaded", "refused"):
-                    self._ways[number] = self._next_way(self._logs[number], self._ways[number])
+                    self._ways[number] = "whole"
                     waiting.append(number)
         if refused:
             numbers = self._refuse(refused)
@@ -123,12 +122,7 @@ class _Loading:
     def _first_way(self, log: Log) -> Way:
         size = sum(segment.size_bytes for segment in log.partition.segments)
         has_content = any(file.size_bytes for file in served_files(log.partition))
-        return "fold" if is_reducible(self._profile) and has_content and size >= self._request.least_bytes else "whole"
-
-    def _next_way(self, log: Log, way: Way) -> Way:
-        request = self._request
-        is_plain = request.load.mode == "strict" and log.stop == "clean" and list(request.moments) == [None]
-        return "reduce" if way == "fold" and is_plain else "whole"
+        return "fold" if not self._profile.depends_on_chunks and has_content and size >= self._request.least_bytes else "whole"
 
     def _refuse(self, refused: Mapping[int, LoadProblem]) -> list[int]:
         """Refuse every log of the directories on which a broker does not start, with the problem of the first refused log."""
@@ -182,13 +176,9 @@ class _Loading:
         """The work for a log in the first stage, each with the bytes that it reads."""
         served = served_files(log.partition)
         work: list[tuple[Work, int]] = []
-        if way in ("fold", "reduce"):
+        if way == "fold":
             sizes = [file.size_bytes for file in served]
-            # A reduction reads a log as a broker does, segment by segment.
-            stretches = (
-                plan_stretches(sizes, most_bytes) if way == "fold" else [Stretch(number, number + 1) for number in range(len(sizes))]
-            )
-            for number, stretch in enumerate(stretches):
+            for number, stretch in enumerate(plan_stretches(sizes, most_bytes)):
                 size = sum(sizes[stretch.first : stretch.last]) if stretch.end is None else stretch.end - stretch.start
                 work.append((Work(log.number, way, number, stretch), min(size, most_bytes)))
         else:

@@ -1,4 +1,4 @@
-"""The work of executors: fold or reduce stretches, verify segments, and load folded logs. No PySpark here, only record batches.
+"""The work of executors: fold stretches, verify segments, and load folded logs. No PySpark here, only record batches.
 
 A job has two stages. The first makes messages about logs (a log is an offsets partition of a log directory, with a number). Spark brings
 the messages of each log together in order. The second stage loads each log from its messages and gives rows of `wide`.
@@ -26,7 +26,6 @@ from exhume.replay.local import load_partitions, state_of_loads
 from exhume.replay.moment import Moment, cut_log
 from exhume.replay.partition_load import LoadOptions, PartitionLoad, refused_load
 from exhume.replay.reading import CompiledLoad
-from exhume.replay.reduce import NotReducible
 from exhume.replay.spark.request import Request
 from exhume.replay.spark.wide import wide_batches, wide_rows
 from exhume.replay.stretches.plan import Stretch
@@ -54,7 +53,7 @@ _FACTS, _PIECES, _LOOKS = range(3)
 CHUNK_BYTES = 16 * 1024
 BATCH_CHUNKS = 256
 
-Way = Literal["fold", "reduce", "whole", "refused"]
+Way = Literal["fold", "whole", "refused"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +73,7 @@ class Log:
 class Work:
     """The work of one task for a log in the first stage.
 
-    It folds or reduces a stretch, or verifies segments (by their place in the partition), or only passes on the way of the load and the
+    It folds a stretch, or verifies segments (by their place in the partition), or only passes on the way of the load and the
     problem of a broker that does not start.
     """
 
@@ -133,14 +132,6 @@ def _messages(job: Job, work: Work) -> Iterator[MessageRow]:
         yield from _chunks(work, _LOOKS, work.looks[0], pickle.dumps(list(findings)))
     elif work.way == "fold":
         yield from _fold(job, log, work)
-    elif work.way == "reduce":
-        from exhume.replay.stretches.reducing import reduce_stretch
-
-        assert work.stretch is not None
-        content = reduce_stretch(list_log(log.partition, log.stop), work.stretch)
-        yield from _chunks(work, _FACTS, 0, pickle.dumps((work.way, content is None)))
-        if content is not None:
-            yield from _chunks(work, _PIECES, 0, content)
     else:
         yield from _chunks(work, _FACTS, 0, pickle.dumps((work.way, work.problem)))
 
@@ -252,8 +243,6 @@ class _LogLoad:
     def _loads(self, way: Way, said: list[Any], pieces: _Pieces) -> Iterator[pa.RecordBatch]:
         if way == "fold":
             yield from self._folded(said, pieces)
-        elif way == "reduce":
-            yield from self._reduced(said, pieces)
         else:
             for moment, at in enumerate(self._job.request.moments):
                 yield from self._whole(moment, at, said[0] if way == "refused" else None)
@@ -269,19 +258,6 @@ class _LogLoad:
                 yield from self._tables(at.moment, at.load, at.names)
         except NotFolded:
             raise _NotLoaded("not_folded") from None
-
-    def _reduced(self, said: list[Any], pieces: _Pieces) -> Iterator[pa.RecordBatch]:
-        from exhume.replay.stretches.reducing import load_reduced
-
-        if any(said):
-            raise _NotLoaded("not_reducible")
-        names = TopicNames()
-        stretches = [message.content for message in pieces]
-        try:
-            load = load_reduced(list_log(self._log.partition, self._log.stop), stretches, self._job.options, names)
-        except NotReducible:
-            raise _NotLoaded("not_reducible") from None
-        yield from self._tables(0, load, names)
 
     def _whole(self, moment: int, at: Moment | None, problem: LoadProblem | None) -> Iterator[pa.RecordBatch]:
         job, log = self._job, self._log

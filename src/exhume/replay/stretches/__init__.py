@@ -5,7 +5,6 @@
     folding     the packed folds of one stretch, and its facts
     shipping    a fold as bytes, with the few records that a load may still read
     joining     the stretches of one log: the load at each moment, from one pass over the folds
-    reducing    the stretches of a log that cannot be folded, reduced
 
-A log goes through folds if a load in columns takes it (`replay.survivors`). Other logs are reduced, or loaded whole.
+If a stretch has a batch that the kernels do not take, one process loads the whole log, as `replay.local` does.
 """
