@@ -27,9 +27,10 @@ from exhume.codecs.kernels.primitives import int16
 from exhume.codecs.lenient_records import read_records_leniently
 from exhume.fixtures.log_writer import PartitionWriter, group_metadata, offset_commit, tombstone
 from exhume.replay import local
+from exhume.replay.fold import fold_ranges, thread_parts
+from exhume.replay.fold import tables as fold_tables
+from exhume.replay.fold.kernels import batches, chosen_groups, gathering, merging, names, scanning
 from exhume.replay.partition_load import Mode
-from exhume.replay.survivors import ahead, chosen_groups, fold, fold_ranges, gathering, joining, names, stretches
-from exhume.replay.survivors import tables as fold_tables
 from tests.fuzz.mutations import mutated, segments_of, write
 from tests.judges import corpus
 from tests.twins import COMPILED, PLAIN, RELEASES, assert_equal, assert_same_tables, chunk_rows, state_of
@@ -54,11 +55,11 @@ _ENTRIES: dict[str, Any] = {
     "write_texts": json_texts.write_texts,
     "put_side_by_side": lz4.put_side_by_side,
     "write_records": messages.write_records,
-    "fold": fold.fold,
-    "fold_ahead": ahead.fold_ahead,
+    "fold": batches.fold,
+    "scan_and_fold": scanning.scan_and_fold,
     "fold_chosen": chosen_groups.fold_chosen,
     "number_groups": chosen_groups._number_groups,
-    "join": joining._join,
+    "join": merging._join,
     "move_entries": names.move_entries,
     "index_producers": names.index_producers,
     "move_metadata": fold_tables.move_metadata,
@@ -146,14 +147,14 @@ class _Taken(Counter[str]):
 
 
 def write_example(random: Random, sources: list[list[bytes]], directory: Path) -> None:
-    """A few partitions: stretches of these logs, tampered with, in some segments."""
+    """A few partitions: parts of these logs, tampered with, in some segments."""
     for number in range(_PARTITIONS):
         source = random.choice(sources)
         start = random.randrange(len(source))
         most = random.choice(_MOST_BATCHES)
-        stretch = source[start : start + random.randint(1, most)]
-        first_offsets = [first_offset_of(batch, read_header_fields(batch, 0)) for batch in stretch]
-        batches = mutated(random, stretch, random.choice(sources), random.choice((1, 1, 1, 2, 3)))
+        part = source[start : start + random.randint(1, most)]
+        first_offsets = [first_offset_of(batch, read_header_fields(batch, 0)) for batch in part]
+        batches = mutated(random, part, random.choice(sources), random.choice((1, 1, 1, 2, 3)))
         write(directory / f"__consumer_offsets-{number}", batches, first_offsets, random.randint(1, most))
 
 
@@ -163,7 +164,7 @@ def compare(random: Random, directory: Path, releases: Sequence[str] = RELEASES,
     scan.BLOCK_BATCHES = random.choice((1, 3, 1024))
     fold_ranges._NEAR_BATCHES = random.choice((1, 3, 128))
     fold_ranges._ROOM = random.choice(((100, 10_000, 3), (1 << 14, 8 << 20, 1 << 12)))
-    stretches._LEAST_BYTES = random.choice((100, 1000, 16 << 20))
+    thread_parts._LEAST_BYTES = random.choice((100, 1000, 16 << 20))
     fold_tables._METADATA_WORTH_MOVING = random.choice((1, 100, 4 << 20))
     release, mode, asked = random.choice(releases), random.choice(_MODES), {} if is_whole else _moment(random, directory)
     plainly = state_of(directory, least_bytes=PLAIN, release=release, mode=mode, asked=asked)

@@ -47,7 +47,7 @@ def _take_batch(order: ClockOrder, batch: SegmentBatch, time_ms: int) -> None:
 
 def _after_run(order: ClockOrder, run: Run, time_ms: int) -> ClockOrder:
     from exhume.codecs.kernels.times import read_times
-    from exhume.replay.survivors.clock_order import found_of, order_of
+    from exhume.replay.fold.clock_order import found_of, order_of
 
     sections = run.sections()
     first = 0

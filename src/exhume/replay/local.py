@@ -21,7 +21,7 @@ from exhume.replay.state_builder import StateTables
 from exhume.replay.topic_names import TopicNames
 
 if TYPE_CHECKING:
-    from exhume.replay.survivors.settled import Settled
+    from exhume.replay.fold.settled import Settled
 
 
 #: The log that was folded, and its load with the topic names in it; None if it must be loaded record by record.
@@ -125,7 +125,7 @@ def _fold_in_columns(partitions: Sequence[PartitionDirectory], stop: Stop, optio
     def fold(partition: PartitionDirectory, threads: int) -> Settled | None:
         if sum(file.size_bytes for file in partition.segments) < fast.least_bytes:
             return None
-        from exhume.replay.survivors.tries import fold_partition
+        from exhume.replay.fold.tries import fold_partition
 
         # A start after an unclean stop verifies checksums, and so does salvage, also without `verify`.
         read = fast.read.of_fold(verify=stop == "unclean" or options.mode == "lenient")

@@ -24,7 +24,7 @@ from exhume.replay.topic_names import TopicNames
 from exhume.replay.verdict import LoadAborted, Outcome, outcome_of
 
 if TYPE_CHECKING:
-    from exhume.replay.survivors.settled import Settled
+    from exhume.replay.fold.settled import Settled
 
 
 Mode = Literal["strict", "lenient"]
@@ -155,8 +155,8 @@ def _load_leniently(log: StrictLog, options: LoadOptions, names: TopicNames) -> 
 
 def load_fold_result(settled: Settled, options: LoadOptions) -> tuple[PartitionLoad, TopicNames] | None:
     """The load of a log that was folded, and the topic names in it; None if it must be loaded record by record even so."""
-    from exhume.replay.survivors.offset_columns import SettledOffsets
-    from exhume.replay.survivors.settled import CommitSeen
+    from exhume.replay.fold.offset_columns import SettledOffsets
+    from exhume.replay.fold.settled import CommitSeen
 
     log, learned = settled.log, TopicNames()
     learned.add_all("commit", settled.topic_ids)

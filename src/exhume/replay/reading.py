@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from exhume.replay.survivors.tables import Tables
+    from exhume.replay.fold.tables import Tables
 
 DEFAULT_LOAD_BUFFER_BYTES = 5 * 1024 * 1024
 DEFAULT_GROUP_MAX_SIZE = 2**31 - 1

@@ -30,7 +30,7 @@ from exhume.replay.refusals import Refusals
 from exhume.replay.topic_names import TopicNames
 
 if TYPE_CHECKING:
-    from exhume.replay.survivors.settled import CommitSeen, Settled
+    from exhume.replay.fold.settled import CommitSeen, Settled
 
 
 @dataclass(slots=True)

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 
 from exhume.codecs.log_directory import LogDirectory
 from exhume.replay.broker_log import Stop, served_files
+from exhume.replay.fold.plan import plan_stretches
 from exhume.replay.load_problems import LoadProblem
 from exhume.replay.releases import profile_for
 from exhume.replay.spark.request import MEGABYTE, Request
 from exhume.replay.spark.tasks import MESSAGES, ORDER, Job, Log, Way, Work, first_stage, second_stage
 from exhume.replay.spark.wide import TABLE, UNIT, wide_schema
-from exhume.replay.stretches.plan import plan_stretches
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -21,6 +21,7 @@ from exhume.codecs.log_directory import Evidence, LogDirectory, PartitionDirecto
 from exhume.codecs.segment_reader import SegmentBatch, SegmentReader
 from exhume.findings import Findings
 from exhume.replay.broker_log import Stop, list_log, open_strictly
+from exhume.replay.fold.plan import Stretch
 from exhume.replay.load_problems import LoadProblem
 from exhume.replay.local import load_partitions, state_of_loads
 from exhume.replay.moment import Moment, cut_log
@@ -28,7 +29,6 @@ from exhume.replay.partition_load import LoadOptions, PartitionLoad, refused_loa
 from exhume.replay.reading import CompiledLoad
 from exhume.replay.spark.request import Request
 from exhume.replay.spark.wide import wide_batches, wide_rows
-from exhume.replay.stretches.plan import Stretch
 from exhume.replay.topic_names import TopicNames
 
 
@@ -137,8 +137,8 @@ def _messages(job: Job, work: Work) -> Iterator[MessageRow]:
 
 
 def _fold(job: Job, log: Log, work: Work) -> Iterator[MessageRow]:
-    from exhume.replay.stretches.cuts import cutter_for
-    from exhume.replay.stretches.folding import FoldOptions, PackedFold, fold_stretch
+    from exhume.replay.fold.cuts import cutter_for
+    from exhume.replay.fold.part_folds import FoldOptions, PackedFold, fold_stretch
 
     listed = list_log(log.partition, log.stop)
     assert work.stretch is not None
@@ -248,8 +248,8 @@ class _LogLoad:
                 yield from self._whole(moment, at, said[0] if way == "refused" else None)
 
     def _folded(self, facts: list[Any], pieces: _Pieces) -> Iterator[pa.RecordBatch]:
-        from exhume.replay.stretches.folding import PackedFold
-        from exhume.replay.stretches.joining import JoinedLog, NotFolded
+        from exhume.replay.fold.part_folds import PackedFold
+        from exhume.replay.fold.part_loads import JoinedLog, NotFolded
 
         coming = ((message.stretch, PackedFold(*pickle.loads(message.content))) for message in pieces)  # noqa: S301
         log = list_log(self._log.partition, self._log.stop)
