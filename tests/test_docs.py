@@ -13,7 +13,7 @@ from types import ModuleType
 import pytest
 import typer
 
-from exhume.cli.app import app
+from exhume.cli.app import command_line
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -35,10 +35,10 @@ def test_generated_pages_and_shown_outputs_are_what_the_code_gives_today(generat
 
 
 def test_every_command_is_documented_with_an_example(generator: ModuleType) -> None:
-    groups = [(group.name, group.typer_instance) for group in app.registered_groups]
+    groups = [(group.name, group.typer_instance) for group in command_line().registered_groups]
     nested = [(f"{name} ", command) for name, group in groups if group is not None for command in group.registered_commands]
     assert len(nested) == 2
-    shown = [command for command in app.registered_commands if not command.hidden]
+    shown = [command for command in command_line().registered_commands if not command.hidden]
     for prefix, command in [*(("", command) for command in shown), *nested]:
         assert f"{prefix}{command.name}" in generator.COMMANDS
         assert command.callback is not None
@@ -62,14 +62,15 @@ def _shown_commands() -> Iterator[str]:
     for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")):
         for block in re.findall(r"^ *```\w*\n(.*?)^ *```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE):
             yield from re.findall(r"^ *(?:\$ )?(exhume .*)$", block, re.MULTILINE)
-    for command in app.registered_commands:
+    for command in command_line().registered_commands:
         yield from re.findall(r"Example: (exhume .*?)(?:\n *\n|\Z)", inspect.getdoc(command.callback) or "", re.DOTALL)
 
 
 def test_every_command_that_is_shown_can_be_typed() -> None:
     commands = {re.sub(r"(\s+#| >>? | \| ).*", "", " ".join(shown.split())) for shown in _shown_commands()}
+    program = typer.main.get_command(command_line())
     for shown in commands:
-        command, arguments = typer.main.get_command(app), shlex.split(shown)[1:]
+        command, arguments = program, shlex.split(shown)[1:]
         context = command.context_class(command)
         while hasattr(command, "resolve_command"):
             _, command, arguments = command.resolve_command(context, arguments)

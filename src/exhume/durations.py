@@ -1,10 +1,12 @@
-"""Parse durations in text."""
+"""Durations: units, a default of brokers, and parsing."""
 
 from __future__ import annotations
 
 import re
 
 MINUTE_MS, HOUR_MS, DAY_MS = 60_000, 3_600_000, 86_400_000
+#: The default of `transaction.max.timeout.ms`.
+DEFAULT_MAX_TIMEOUT_MS = 15 * MINUTE_MS
 
 _UNITS_MS = {"ms": 1, "": 1, "s": 1000, "m": MINUTE_MS, "h": HOUR_MS, "d": DAY_MS}
 

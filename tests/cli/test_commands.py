@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from exhume.analysis.inspection import INSPECTION_TABLES
-from exhume.cli.app import app, run
+from exhume.cli.app import command_line, run
 from exhume.cli.demo import DEMO_LOG
 from exhume.codecs.decoded_tables import DUMP
 from exhume.fixtures.log_writer import PartitionWriter, group_metadata, offset_commit, tombstone
@@ -212,7 +212,9 @@ def test_without_arguments_there_is_help(ask: Ask) -> None:
     answer = ask()
 
     assert "Usage: exhume" in answer.out + answer.err
-    assert all(command.name in answer.out + answer.err for command in app.registered_commands if command.name and not command.hidden)
+    assert all(
+        command.name in answer.out + answer.err for command in command_line().registered_commands if command.name and not command.hidden
+    )
 
 
 def test_the_version_is_the_package_s(ask: Ask) -> None:
@@ -223,7 +225,7 @@ def test_the_version_is_the_package_s(ask: Ask) -> None:
 
 def test_help_of_every_command_shows_an_example_and_no_colour(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
-    for command in app.registered_commands:
+    for command in command_line().registered_commands:
         answer = ask(str(command.name), "--help")
         assert answer.code == 0
         assert "Example: exhume" in answer.out

@@ -111,22 +111,22 @@ app.main()
     assert (done.returncode, done.stderr) == (130, "")
 
 
-def test_a_compiler_that_fails_because_it_was_interrupted_is_an_interrupt() -> None:
+def test_an_error_that_an_interrupt_caused_is_an_interrupt() -> None:
     program = """
 import ctypes, signal, sys
-from exhume.cli import app
+from exhume.cli import app, releases
 
-@app.app.command()
-def compiling():
-    # A compiler written in C goes on without what was raised by the Python that it calls.
+def failing():
+    # C code goes on after the exception of a Python function that it calls.
     @ctypes.CFUNCTYPE(None)
-    def take_object_code():
+    def called_back():
         signal.raise_signal(signal.SIGINT)
 
-    take_object_code()
-    raise RuntimeError("no compiled object yet")
+    called_back()
+    raise RuntimeError("no result")
 
-sys.argv = ["exhume", "compiling"]
+releases.releases_command = failing
+sys.argv = ["exhume", "releases"]
 app.main()
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS)

@@ -13,6 +13,8 @@ import exhume
 #: Each takes tens to hundreds of milliseconds to import.
 HEAVY = ("pyarrow", "numpy", "rich", "lz4", "zstandard", "crc32c", "exhume.codecs", "exhume.replay", "exhume.analysis", "exhume.topic")
 
+DEMO = str(Path(exhume.__file__).parent / "cli" / "demo_log")
+
 _PROGRAM = """
 import sys
 from exhume.cli.app import run
@@ -56,6 +58,19 @@ def test_a_command_that_reads_does_import_what_it_needs() -> None:
     assert "pyarrow" in imported_by("dump", "there-is-nothing-here")
 
 
+@pytest.mark.parametrize("command", ["state", "load-check"])
+def test_a_command_imports_nothing_of_arrow_for_files_elsewhere(command: str) -> None:
+    program = """
+import sys
+from exhume.cli.app import run
+run(sys.argv[1:])
+print([name for name in ("pyarrow.acero", "pyarrow.dataset", "pyarrow.fs", "ssl") if name in sys.modules], file=sys.stderr)
+"""
+    done = subprocess.run([sys.executable, "-c", program, command, DEMO], capture_output=True, text=True, check=True)
+
+    assert done.stderr.strip().splitlines()[-1] == "[]"
+
+
 def test_importing_the_package_imports_nothing_heavy() -> None:
     program = f"import sys, exhume; print([name for name in {HEAVY!r} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
@@ -90,7 +105,6 @@ except ModuleNotFoundError:
     pandas = None
 print(code, pandas is not None, "pyarrow" in sys.modules, file=sys.stderr)
 """
-    demo = str(Path(exhume.__file__).parent / "cli" / "demo_log")
-    done = subprocess.run([sys.executable, "-c", program, *command, demo], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", program, *command, DEMO], capture_output=True, text=True, check=True)
 
     assert done.stderr.strip().splitlines()[-1] == outcome

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypedDict
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from exhume.arrow_rows import Int32, OfLog, of_log, schema_of, table_of
+from exhume.analysis.row_groups import RowGroups
+from exhume.arrow_rows import Int32, OfLog, Origin, of_log, schema_of, table_of
 from exhume.codecs.log_directory import LogDirectory
 from exhume.replay.broker_log import Stop
 from exhume.replay.load_problems import LoadProblem
@@ -83,7 +84,6 @@ class FailedLoad(OfLog):
 FAILED = ("aborted", "loaded_with_error")
 _PARTITION_KEY = ("replica", "offsets_partition")
 _OFFSET_KEY = (*_PARTITION_KEY, "group", "topic", "partition")
-_Key = tuple[str | None, int | None]
 
 
 def check_loads(
@@ -199,7 +199,7 @@ def tried_stops(directories: Sequence[LogDirectory]) -> list[Stop]:
 
 def _rows(release: str, state: CoordinatorState, kept_on: pa.Table) -> list[LoadCheckRow]:
     """Return the rows of this release. `kept_on` are the keys of the offsets that the newest release has if it never gives up."""
-    lost: dict[_Key, int] = {}
+    lost: dict[Origin, int] = {}
     for finding in state.findings:
         if finding.code in ("lost_at_unclean_start", "hidden_from_broker"):
             key = (finding.replica, finding.offsets_partition)
@@ -235,12 +235,11 @@ def _missing(keys: pa.Table, held: pa.Table) -> pa.Table:
     if keys.equals(held):
         # Most releases have the same offsets in the same order.
         return keys.slice(0, 0)
-    both = [table.append_column("is_held", pa.repeat(is_held, table.num_rows)) for table, is_held in ((keys, False), (held, True))]
-    marked = pa.concat_tables(both).group_by(_OFFSET_KEY).aggregate([("is_held", "max")])
-    return marked.filter(pc.invert(marked["is_held_max"]))
+    both = RowGroups(pa.concat_tables([keys, held]), _OFFSET_KEY)
+    return keys.filter(pa.array(~np.isin(both.numbers[: keys.num_rows], both.numbers[keys.num_rows :])))
 
 
-def _counts(table: pa.Table) -> dict[_Key, int]:
+def _counts(table: pa.Table) -> dict[Origin, int]:
     """Return the number of rows of each offsets partition."""
-    counted = table.group_by(_PARTITION_KEY).aggregate([([], "count_all")])
-    return {(row["replica"], row["offsets_partition"]): row["count_all"] for row in counted.to_pylist()}
+    rows = RowGroups(table, _PARTITION_KEY)
+    return dict(zip(rows.keys, rows.counts(), strict=True))

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from exhume.analysis.inspection import RecordTypeRow
+from exhume.analysis.row_groups import RowGroups
 from exhume.arrow_rows import Int16, Int32, OfLog, Origin, schema_of, table_of
 from exhume.replay.state import CoordinatorState
 from exhume.replay.state_tables import GroupRow
+
+if TYPE_CHECKING:
+    from exhume.analysis.inspection import RecordTypeRow
 
 
 class GroupSummaryRow(OfLog):
@@ -76,10 +79,10 @@ _Key = tuple[str | None, int | None, str]
 def summarize_groups(state: CoordinatorState) -> pa.Table:
     """Return the groups of a state with their counts, as `GROUP_SUMMARY`, sorted by replica and group."""
     members, pending = _counted(state.members), _counted(state.pending_offsets)
-    assigned = _counted(state.assignments.filter(pc.field("kind") == "assigned"))
-    commits = state.offsets.group_by(_GROUP_KEY).aggregate([([], "count_all"), ("commit_timestamp_ms", "max")]).to_pylist()
-    offsets = Counter({_key(row): row["count_all"] for row in commits})
-    last_commit = {_key(row): row["commit_timestamp_ms_max"] for row in commits}
+    assigned = _counted(state.assignments.filter(pc.equal(state.assignments["kind"], "assigned")))
+    commits = RowGroups(state.offsets, _GROUP_KEY)
+    offsets = Counter(dict(zip(commits.keys, commits.counts(), strict=True)))
+    last_commit = dict(zip(commits.keys, commits.greatest("commit_timestamp_ms"), strict=True))
     held: list[GroupRow] = state.groups.to_pylist()
     groups = {_key(row): row for row in held}
 
@@ -118,7 +121,7 @@ def summarize_assignments(state: CoordinatorState) -> pa.Table:
 def notable_loads(state: CoordinatorState) -> pa.Table:
     """Return the rows of `loads` with a problem, and those of the partitions that have something of this state's groups."""
     tables = (state.groups, state.offsets, state.pending_offsets)
-    held = {_origin(row) for table in tables for row in table.group_by(_ORIGIN).aggregate([]).to_pylist()}
+    held = {origin for table in tables for origin in RowGroups(table, _ORIGIN).keys}
     return state.loads.filter(pa.array([row["outcome"] != "loaded" or _origin(row) in held for row in state.loads.to_pylist()], pa.bool_()))
 
 
@@ -146,7 +149,8 @@ def _summarize_type(rows: list[RecordTypeRow]) -> RecordTypeSummaryRow:
 
 def _counted(table: pa.Table) -> Counter[_Key]:
     """Return the number of rows of each group."""
-    return Counter({_key(row): row["count_all"] for row in table.group_by(_GROUP_KEY).aggregate([([], "count_all")]).to_pylist()})
+    rows = RowGroups(table, _GROUP_KEY)
+    return Counter(dict(zip(rows.keys, rows.counts(), strict=True)))
 
 
 def _origin(row: OfLog) -> Origin:

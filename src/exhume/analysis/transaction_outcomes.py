@@ -19,10 +19,9 @@ import pyarrow.compute as pc
 from exhume.analysis.end_markers import NO_EPOCH, Ending, EndMarkers
 from exhume.analysis.number_columns import NONE, Int64s, flags_of, numbers_of, or_none
 from exhume.codecs.log_directory import PartitionDirectory
+from exhume.durations import DEFAULT_MAX_TIMEOUT_MS
 from exhume.int64 import LARGEST_INT64
 
-#: The default of `transaction.max.timeout.ms`.
-DEFAULT_MAX_TIMEOUT_MS = 15 * 60_000
 #: The time that brokers add to it for the metric PartitionsWithLateTransactionsCount (KIP-664).
 _LATE_PADDING_MS = 5 * 60_000
 

@@ -17,10 +17,11 @@ import pyarrow.compute as pc
 
 from exhume.analysis.end_markers import EndMarkers
 from exhume.analysis.number_columns import rows_where
-from exhume.analysis.transaction_outcomes import DEFAULT_MAX_TIMEOUT_MS, Marker, Transaction, TransactionReader, is_late
+from exhume.analysis.transaction_outcomes import Marker, Transaction, TransactionReader, is_late
 from exhume.arrow_rows import Origin, table_of
 from exhume.codecs.log_directory import PartitionDirectory
 from exhume.codecs.record_types import OFFSET_COMMIT_TYPES, decode_record
+from exhume.durations import DEFAULT_MAX_TIMEOUT_MS
 
 #: One row per transaction, open ones first, then in log order. `outcome` is open, COMMIT or ABORT. `duration_ms` is the time from the first
 #: record to the marker; for an open one, to the newest record of the partition. `idle_ms` is the time from the last record to there.

@@ -9,78 +9,32 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from functools import cache
+from importlib import import_module
 from threading import Event, Timer
 from typing import Annotated, Any, NoReturn
 
 import typer
 
 from exhume._version import __version__
-from exhume.cli import (
-    assignments,
-    demo,
-    diagnose,
-    diff,
-    dump,
-    expiry,
-    explain,
-    export,
-    growth,
-    history,
-    inspect,
-    lab,
-    load_check,
-    owners,
-    rebalances,
-    releases,
-    reset_plan,
-    state,
-    timeline,
-    transactions,
-    why,
-    without_pandas,
-)
+from exhume.cli import without_pandas
 from exhume.cli.escape import printable
 from exhume.cli.run import Interrupted
 from exhume.errors import ExhumeError, RequestError
-from exhume.gc_control import infrequent_gc
 
 EXIT_WRONG_REQUEST, EXIT_UNREADABLE, EXIT_INTERRUPTED = 2, 3, 130
 
 # Some versions of typer vendor click; the base class is the same in both.
 _UsageError: Any = typer.BadParameter.__base__
 
-app = typer.Typer(
-    name="exhume",
-    help="Forensics and replay for Kafka's group coordinator, from the bytes of __consumer_offsets. exhume opens evidence read-only.",
-    no_args_is_help=True,
-    add_completion=False,
-    # Plain help: importing rich doubles the time of `--help`.
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
+#: The commands in the order of `--help`; the function of `load-check` is `load_check.load_check_command`.
+_COMMANDS = (
+    *("inspect", "dump", "state", "load-check", "releases", "diff", "explain", "history", "rebalances", "owners", "timeline", "diagnose"),
+    *("assignments", "expiry", "why", "transactions", "growth", "reset-plan", "export", "demo"),
 )
-app.command(name="inspect")(inspect.inspect_command)
-app.command(name="dump")(dump.dump_command)
-app.command(name="state")(state.state_command)
-app.command(name="load-check")(load_check.load_check_command)
-app.command(name="releases")(releases.releases_command)
-app.command(name="diff")(diff.diff_command)
-app.command(name="explain")(explain.explain_command)
-app.command(name="history")(history.history_command)
-app.command(name="rebalances")(rebalances.rebalances_command)
-app.command(name="owners")(owners.owners_command)
-app.command(name="timeline")(timeline.timeline_command)
-app.command(name="diagnose")(diagnose.diagnose_command)
-app.command(name="assignments")(assignments.assignments_command)
-app.command(name="expiry")(expiry.expiry_command)
-app.command(name="why")(why.why_command)
-app.command(name="transactions")(transactions.transactions_command)
-app.command(name="growth")(growth.growth_command)
-app.command(name="reset-plan")(reset_plan.reset_plan_command)
-app.command(name="export")(export.export_command)
-# The former name of `export`, for scripts.
-app.command(name="batch", hidden=True)(export.export_command)
-app.command(name="demo")(demo.demo_command)
-app.add_typer(lab.app, name="lab")
+#: The former name of `export`, for scripts.
+_EXPORT = "batch"
+_LAB = "lab"
 
 
 def _show_version(wanted: bool) -> None:
@@ -89,11 +43,31 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _options(
     _version: Annotated[bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")] = False,
 ) -> None:
     pass
+
+
+def command_line(only: str | None = None) -> typer.Typer:
+    """Return the program with all commands, or with one: each of the others would take a millisecond or two of a start."""
+    app = typer.Typer(
+        name="exhume",
+        help="Forensics and replay for Kafka's group coordinator, from the bytes of __consumer_offsets. exhume opens evidence read-only.",
+        no_args_is_help=True,
+        add_completion=False,
+        # Plain help: importing rich doubles the time of `--help`.
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        callback=_options,
+    )
+    for name in (*_COMMANDS, _EXPORT):
+        if only in (None, name):
+            module = "export" if name == _EXPORT else name.replace("-", "_")
+            app.command(name=name, hidden=name == _EXPORT)(getattr(import_module(f"exhume.cli.{module}"), f"{module}_command"))
+    if only in (None, _LAB):
+        app.add_typer(import_module("exhume.cli.lab").app, name=_LAB)
+    return app
 
 
 _is_interrupted = Event()
@@ -105,7 +79,7 @@ def _interrupt(*_: object) -> NoReturn:
 
 
 def _interrupt_again(lost: sys.UnraisableHookArgs) -> None:
-    """Send the interrupt again: Python drops an exception in a destructor or in a callback of the compiler."""
+    """Send the interrupt again: Python drops an exception in a destructor or in a callback of C code."""
     if isinstance(lost.exc_value, Interrupted):
         Timer(0.01, os.kill, (os.getpid(), signal.SIGINT)).start()
     else:
@@ -118,9 +92,7 @@ def main() -> None:
         signal.signal(signal.SIGINT, _interrupt)
         sys.unraisablehook = _interrupt_again
     without_pandas.keep_out()
-    # A command keeps most of its objects until it ends: collecting cycles among them takes a tenth of a short command.
-    with infrequent_gc():
-        code = run(sys.argv[1:])
+    code = run(sys.argv[1:])
     if _is_interrupted.is_set():
         # A second interrupt has nothing to stop.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -141,7 +113,7 @@ def invoke(arguments: list[str]) -> int:
 
     try:
         with quiet_when_reader_leaves():
-            code = typer.main.get_command(app).main(arguments, prog_name="exhume", standalone_mode=False)
+            code = _command_for(arguments).main(arguments, prog_name="exhume", standalone_mode=False)
     except _UsageError as error:
         error.show()
         return EXIT_WRONG_REQUEST
@@ -154,6 +126,16 @@ def invoke(arguments: list[str]) -> int:
     except Exception:
         if not _is_interrupted.is_set():
             raise
-        # An interrupted compiler raises an error of its own.
+        # Interrupted C code raises an error of its own.
         return EXIT_INTERRUPTED
     return code if isinstance(code, int) else 0
+
+
+def _command_for(arguments: list[str]) -> Any:
+    name = arguments[0] if arguments else None
+    return _parser(name if name in (*_COMMANDS, _EXPORT, _LAB) else None)
+
+
+@cache
+def _parser(only: str | None) -> Any:
+    return typer.main.get_command(command_line(only))

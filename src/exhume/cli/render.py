@@ -118,9 +118,11 @@ def _write_tables(
     columns: Sequence[str] | Mapping[str, Sequence[str]] | None,
     to_stdout: bool,
 ) -> None:
-    from exhume.cli.tables import plain_text, terminal_text
-
-    format_table = terminal_text if to_stdout and sys.stdout.isatty() else plain_text
+    if to_stdout and sys.stdout.isatty():
+        # Half of the modules of rich are for terminals alone.
+        from exhume.cli.terminal import terminal_text as format_table
+    else:
+        from exhume.cli.tables import plain_text as format_table
     encoding = sys.stdout.encoding if to_stdout else "utf-8"
     named: list[tuple[str | None, Source]] = list(tables.items()) if isinstance(tables, Mapping) else [(title, tables)]
     for number, (name, source) in enumerate(named):

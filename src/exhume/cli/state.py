@@ -234,7 +234,6 @@ def _known_tables(table: str | None) -> list[str] | None:
 
 def _render_summary(answer: GradedState, is_detailed: bool, output_file: Path | None, paths: list[str]) -> None:
     """The outcome of the loads, then one line per group; all tables of the named groups."""
-    from exhume.analysis.completeness import completeness_sentence
     from exhume.analysis.summary import notable_loads, summarize_assignments, summarize_groups
     from exhume.cli.render import render
 
@@ -253,4 +252,6 @@ def _render_summary(answer: GradedState, is_detailed: bool, output_file: Path | 
         shown |= {name: state.tables[name] for name in ("open_transactions",) if state.tables[name].num_rows}
     render(shown, output=Output.table, output_file=output_file, columns=columns, evidence=paths)
     if answer.completeness is not None:
+        from exhume.analysis.completeness import completeness_sentence
+
         typer.echo(completeness_sentence(answer.completeness), err=True)

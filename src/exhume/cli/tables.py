@@ -1,37 +1,27 @@
 """Tables for people: times in UTC, bytes in hexadecimal, null as a dash, control characters escaped.
 
-A terminal gets rich tables in pages, or one block per row if the columns do not fit. A pipe or a file gets plain aligned columns, one row
-per line, without cuts.
+A pipe or a file gets plain aligned columns, one row per line, without cuts. `terminal` has the tables of a terminal.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.types as pat
-from rich import box
 from rich.cells import cell_len
-from rich.console import Console, RenderableType
-from rich.table import Table
-from rich.text import Text
 
 from exhume.cli.arrow_json import dump, is_bytes, is_json, is_list, json_column
 from exhume.cli.escape import printable
 from exhume.cli.moments import format_ms, is_moment
 
-#: Rows per page. Small on a terminal, to show the first rows soon; large in a pipe, for few changes of width.
-TERMINAL_PAGE_ROWS = 200
+#: Rows per page: many, for few changes of width.
 PLAIN_PAGE_ROWS = 1000
 
 NULL = "-"
-_NO_ROWS = "(no rows)"
-# The width that a column needs: its name, or this much of a longer one (a time fits). With less, blocks are easier to read.
-_READABLE_CELLS = 24
-_GAP_CELLS = 3
+NO_ROWS = "(no rows)"
 
 Row = Sequence[str | None]
 
@@ -66,7 +56,7 @@ def plain_text(schema: pa.Schema, batches: Iterable[pa.RecordBatch], title: str 
         yield f"{printable(title)}\n"
     widths = [cell_len(column.name) for column in columns]
     is_first = True
-    for page in _pages(columns, batches, PLAIN_PAGE_ROWS):
+    for page in pages_of(columns, batches, PLAIN_PAGE_ROWS):
         widths = [
             max(width, *(cell_len(NULL if cell is None else cell) for cell in cells))
             for width, cells in zip(widths, zip(*page, strict=True), strict=True)
@@ -75,29 +65,10 @@ def plain_text(schema: pa.Schema, batches: Iterable[pa.RecordBatch], title: str 
         yield "".join([*(_head(columns, widths) if is_first else ()), *lines])
         is_first = False
     if is_first:
-        yield "".join([*_head(columns, widths), f"{_NO_ROWS}\n"])
+        yield "".join([*_head(columns, widths), f"{NO_ROWS}\n"])
 
 
-def terminal_text(schema: pa.Schema, batches: Iterable[pa.RecordBatch], title: str | None = None) -> Iterator[str]:
-    """The table for the terminal at standard output, page by page."""
-    console = Console(file=sys.stdout, markup=False, emoji=False, highlight=False)
-    columns = columns_of(schema)
-    if title is not None:
-        yield _captured(console, Text(printable(title), style="bold"))
-    row_count = 0
-    for page in _pages(columns, batches, TERMINAL_PAGE_ROWS):
-        widths = _readable_widths(columns, page)
-        if sum(widths) + _GAP_CELLS * len(widths) <= console.width:
-            yield _captured(console, _rich_table(columns, widths, page))
-        else:
-            for number, row in enumerate(page, start=row_count + 1):
-                yield _captured(console, Text(f"row {number}", style="bold"), _rich_block(columns, row), Text())
-        row_count += len(page)
-    if not row_count:
-        yield _captured(console, Text(_NO_ROWS, style="dim"))
-
-
-def _pages(columns: Sequence[Column], batches: Iterable[pa.RecordBatch], page_rows: int) -> Iterator[list[Row]]:
+def pages_of(columns: Sequence[Column], batches: Iterable[pa.RecordBatch], page_rows: int) -> Iterator[list[Row]]:
     """The rows in pages of one size; the last page may be shorter."""
     page: list[Row] = []
     for batch in batches:
@@ -160,54 +131,3 @@ def _line(columns: Sequence[Column], widths: Sequence[int], row: Row) -> str:
 
 def _head(columns: Sequence[Column], widths: Sequence[int]) -> list[str]:
     return [_line(columns, widths, [column.name for column in columns]), "  ".join("-" * width for width in widths) + "\n"]
-
-
-def _readable_widths(columns: Sequence[Column], page: Sequence[Row]) -> list[int]:
-    widest = (max(cell_len(cell or NULL) for cell in cells) for cells in zip(*page, strict=True))
-    words = (max(map(cell_len, _words(column.name))) for column in columns)
-    return [max(word, min(width, _READABLE_CELLS)) for word, width in zip(words, widest, strict=True)]
-
-
-def _words(name: str) -> list[str]:
-    """The words of a column's name, each with its underscore: a narrow heading may break between them."""
-    return [word for word in name.replace("_", "_ ").split(" ") if word] or [name]
-
-
-def _folded(name: str, width: int) -> str:
-    lines = [""]
-    for word in _words(name):
-        if cell_len(lines[-1] + word) > width and lines[-1]:
-            lines.append("")
-        lines[-1] += word
-    return "\n".join(lines)
-
-
-def _rich_table(columns: Sequence[Column], widths: Sequence[int], page: Sequence[Row]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for column, width in zip(columns, widths, strict=True):
-        head = Text(_folded(column.name, width))
-        table.add_column(head, justify="right" if column.is_number else "left", overflow="fold", min_width=width)
-    for row in page:
-        table.add_row(*(_rich_cell(cell) for cell in row))
-    return table
-
-
-def _rich_block(columns: Sequence[Column], row: Row) -> Table:
-    block = Table.grid(padding=(0, 2))
-    block.add_column(no_wrap=True)
-    block.add_column(overflow="fold")
-    for column, cell in zip(columns, row, strict=True):
-        block.add_row(Text(column.name, style="dim"), _rich_cell(cell))
-    return block
-
-
-def _rich_cell(cell: str | None) -> Text:
-    return Text(NULL, style="dim") if cell is None else Text(cell)
-
-
-def _captured(console: Console, *parts: RenderableType) -> str:
-    # Captured, not printed: rich ends the program with status 1 if the reader has closed the pipe.
-    with console.capture() as captured:
-        for part in parts:
-            console.print(part)
-    return captured.get()

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from exhume.cli.options import CsvRaw, EvidencePaths, NoVerify, Output, OutputFile, OutputOption, TempDir, parse_retention
+from exhume.durations import DEFAULT_MAX_TIMEOUT_MS
 
 
 class TransactionsTable(StrEnum):
@@ -75,7 +76,6 @@ def transactions_command(
 
     Example: exhume transactions data/ --all
     """
-    from exhume.analysis.transaction_outcomes import DEFAULT_MAX_TIMEOUT_MS
     from exhume.analysis.transactions import transactions_sentence
     from exhume.cli.render import refuse_unfit, render
     from exhume.cli.run import opened, tell

@@ -16,8 +16,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypedDict
 
-import crc32c
-
 from exhume.codecs.batch_format import (
     CODEC,
     CONTROL,
@@ -30,6 +28,7 @@ from exhume.codecs.batch_format import (
 )
 from exhume.codecs.batches import Batch, TimestampType
 from exhume.codecs.compression import CODECS, compress
+from exhume.codecs.kernels.crc32c import crc32c_of
 from exhume.codecs.records import Record
 from exhume.codecs.wire import Buffer, Reader, Writer, encode_utf8
 from exhume.errors import EncodeError
@@ -222,7 +221,7 @@ def _format_2_batch(base_offset: int, leader_epoch: int, body: tuple[int, ...], 
     """A whole batch; `body` are the header fields from the attributes on, which the CRC covers."""
     checked_head = _pack(_FORMAT_2_BODY, *body)
     stream = compress(body[0] & CODEC, section, magic=2)
-    crc = crc32c.crc32c(stream, crc32c.crc32c(checked_head))
+    crc = crc32c_of(checked_head + stream)
     size = HEADER_BYTES[2] - LOG_OVERHEAD + len(stream)
     return _pack(_FORMAT_2_HEAD, base_offset, size, leader_epoch, 2, crc) + checked_head + stream
 

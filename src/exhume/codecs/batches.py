@@ -24,8 +24,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-import crc32c
-
 from exhume.codecs.batch_format import (
     CHECKED_FROM,
     CODEC,
@@ -38,6 +36,7 @@ from exhume.codecs.batch_format import (
     NO_PRODUCER_ID,
     TRANSACTIONAL,
 )
+from exhume.codecs.kernels.crc32c import crc32c_of
 from exhume.codecs.wire import Buffer
 from exhume.errors import DecodeError, Underflow, UnknownVersion
 
@@ -269,5 +268,5 @@ def checksum(buffer: Buffer, batch: Batch, end: int) -> int:
     start = batch.byte_position + CHECKED_FROM[batch.magic]
     body = memoryview(buffer)[start:end]
     if batch.magic == 2:
-        return int(crc32c.crc32c(body))
+        return crc32c_of(body)
     return zlib.crc32(body[1:], zlib.crc32(bytes((batch.magic,))))

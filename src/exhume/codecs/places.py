@@ -22,10 +22,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
-from exhume.codecs.archive_streams import archive_kind
-from exhume.codecs.archives import ArchiveVolume
 from exhume.codecs.file_content import begins_like_a_log, looks_like
 from exhume.codecs.file_names import (
     OFFSETS_TOPIC,
@@ -187,6 +185,8 @@ class _Search:
             self._report_twice(as_text(shown))
             return
         self._archives.add(identity)
+        from exhume.codecs.archives import ArchiveVolume
+
         self._search(ArchiveVolume(archive, self._temp_dir), _ARCHIVE_SUFFIX.sub("", name))
 
     def _add_segment_file(self, path: Path) -> None:
@@ -280,11 +280,18 @@ def _is_archive(path: Path) -> bool:
     if parse_file_name(path.name) is not None:
         return False
     with path.open("rb") as stream:
-        return archive_kind(stream) is not None
+        return _is_packed(stream)
 
 
 def _is_remote_archive(volume: RemoteVolume, name: str) -> bool:
-    return parse_file_name(name) is None and archive_kind(BytesIO(volume.read(name, 0, _MAGIC_BYTES))) is not None
+    return parse_file_name(name) is None and _is_packed(BytesIO(volume.read(name, 0, _MAGIC_BYTES)))
+
+
+def _is_packed(stream: IO[bytes]) -> bool:
+    # Most evidence has no archive, and needs none of the modules that unpack one.
+    from exhume.codecs.archive_streams import archive_kind
+
+    return archive_kind(stream) is not None
 
 
 def _base_offset(path: Path) -> int:

@@ -13,8 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import crc32c
-
+from exhume.codecs.kernels.crc32c import crc32c_of
 from exhume.codecs.wire import Buffer, Reader
 from exhume.errors import CrcMismatch, LengthOverrun, UnknownVersion
 
@@ -61,7 +60,7 @@ def read_producer_snapshot(data: Buffer) -> ProducerSnapshot:
     if version != 1:
         raise UnknownVersion(f"version {version} of a producer snapshot; only version 1 exists", byte_position=0, remedy=_REMEDY)
     expected = reader.uint32()
-    found = int(crc32c.crc32c(memoryview(data)[_CRC_START:]))
+    found = crc32c_of(memoryview(data)[_CRC_START:])
     if found != expected:
         raise CrcMismatch(
             f"the checksum of this producer snapshot is {expected:08x}, that of its bytes {found:08x}",

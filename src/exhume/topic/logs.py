@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from threading import Lock
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from exhume.analysis.group_timeline import group_record_names
-from exhume.analysis.log_extent import LogExtents, log_extents
 from exhume.codecs import schemas
 from exhume.codecs.log_directory import Evidence
 from exhume.codecs.record_filter import RecordFilter
-from exhume.codecs.record_types import MODERN_FAMILIES
+from exhume.codecs.record_types import MODERN_FAMILIES, numbers
 from exhume.codecs.records_table import batch_tables, record_batches
 from exhume.codecs.segment_reader import ReadOptions, SegmentBatch, SegmentReader
 from exhume.codecs.uris import PathOrUri
@@ -26,6 +25,9 @@ from exhume.replay.reading import CompiledLoad
 from exhume.replay.releases import newer_release_findings, profile_for
 from exhume.replay.state import CoordinatorState
 from exhume.replay.topic_names import TopicNames, names_beside
+
+if TYPE_CHECKING:
+    from exhume.analysis.log_extent import LogExtents
 
 #: A record offset for each offsets partition, or one number for a log with one partition.
 AtOffset = int | Mapping[int, int]
@@ -67,6 +69,8 @@ class TopicLogs:
 
     def extents(self) -> LogExtents:
         """Return the extents of all logs; reads the headers of all batches."""
+        from exhume.analysis.log_extent import log_extents
+
         return log_extents(self.reader())
 
     def times_of(self, record_offset: int, offsets_partition: int | None) -> dict[str, int | None]:
@@ -149,7 +153,7 @@ class TopicLogs:
         """The names of topic ids in these files, and those that a load of the logs learns from commits."""
         names = self.topic_names(topics_file)
         # Classic groups have names and no ids: their logs need no load.
-        with_ids = group_record_names(MODERN_FAMILIES)
+        with_ids = [str(number) for number in numbers(family=MODERN_FAMILIES)]
         if any(batch.num_rows for batch in self.records(RecordFilter(types=with_ids))):
             self.load(LoadOptions(profile_for(None), "lenient", fast=self.fast_load()), names)
         return names

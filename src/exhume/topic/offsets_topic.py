@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Self, Unpack
 
 import pyarrow as pa
 
-from exhume.analysis.transaction_outcomes import DEFAULT_MAX_TIMEOUT_MS
 from exhume.codecs.log_directory import Evidence
 from exhume.codecs.record_filter import RecordConditions, RecordFilter
 from exhume.codecs.segment_reader import ReadOptions
 from exhume.codecs.uris import PathOrUri
+from exhume.durations import DEFAULT_MAX_TIMEOUT_MS
 from exhume.errors import RequestError
 from exhume.findings import Findings
 from exhume.gc_control import infrequent_gc
