@@ -19,35 +19,34 @@ from exhume.arrow_rows import Origin
 from exhume.codecs.batch_writer import NewRecord, encode_batch
 from exhume.codecs.batches import BatchWalk
 from exhume.codecs.log_directory import Evidence, PartitionDirectory, discover
+from exhume.codecs.log_pass import collect_segment
 from exhume.codecs.segment_reader import ReadOptions, SegmentBatch, SegmentReader
-from exhume.codecs.segment_spans import count_segment
 from exhume.findings import Findings
 from exhume.fixtures.log_writer import PartitionWriter, offset_commit, write_checkpoint
 from tests.judges import corpus
 
-_KERNELS, _PLAIN = 0, 1 << 60
 _LOGS = ("2.8.2-compaction", "4.3.0-compaction", "0.10.2.2-compaction", "4.3.0-transactions", "2.8.2-lifecycle", "0.9.0.1-compression")
 
 
-def extents_of(directory: Path, least_bytes: int = _PLAIN) -> LogExtents:
+def extents_of(directory: Path) -> LogExtents:
     with discover([str(directory)]) as evidence:
-        return log_extents(SegmentReader(evidence, ReadOptions(least_compiled_bytes=least_bytes), Findings()))
+        return log_extents(SegmentReader(evidence, ReadOptions(), Findings()))
 
 
-def extent_of(directory: Path, least_bytes: int = _PLAIN) -> LogExtent:
-    (extent,) = extents_of(directory, least_bytes).values()
+def extent_of(directory: Path) -> LogExtent:
+    (extent,) = extents_of(directory).values()
     return extent
 
 
-def gaps_of(directory: Path, least_bytes: int = _PLAIN) -> dict[Origin, LogGaps]:
+def gaps_of(directory: Path) -> dict[Origin, LogGaps]:
     """The gaps of each log, from reading all of its records."""
     readers: dict[Origin, tuple[ExtentReader, GapReader]] = {}
     with discover([str(directory)]) as evidence:
-        reader = SegmentReader(evidence, ReadOptions(least_compiled_bytes=least_bytes), Findings())
+        reader = SegmentReader(evidence, ReadOptions(), Findings())
         directories: dict[Origin, PartitionDirectory] = {(each.replica, each.offsets_partition): each for each in evidence.partitions}
         for partition, segment, behind in reader.segments():
             counters = readers.setdefault((partition.replica, partition.offsets_partition), (ExtentReader(), GapReader()))
-            count_segment(reader, partition, segment, behind, *counters)
+            collect_segment(reader, partition, segment, behind, counters)
         return {origin: gaps.gaps(extent.extent(directories[origin])) for origin, (extent, gaps) in readers.items()}
 
 
@@ -88,8 +87,8 @@ def counted(directory: Path) -> dict[Origin, Counted]:
     return found
 
 
-def assert_counted(directory: Path, least_bytes: int) -> None:
-    extents, gaps = extents_of(directory, least_bytes), gaps_of(directory, least_bytes)
+def assert_counted(directory: Path) -> None:
+    extents, gaps = extents_of(directory), gaps_of(directory)
     for origin, log in counted(directory).items():
         extent = extents[origin]
         missing = sorted({*log.missing, *range(log.highest + 1, extent.end_offset)})
@@ -100,18 +99,16 @@ def assert_counted(directory: Path, least_bytes: int) -> None:
         assert [offset for gap in gaps[origin] for offset in range(gap.first_offset, gap.last_offset + 1)] == missing
 
 
-@pytest.mark.parametrize("least_bytes", [_KERNELS, _PLAIN])
 @pytest.mark.parametrize("name", _LOGS)
-def test_logs_of_brokers_are_counted_as_offset_by_offset(name: str, least_bytes: int) -> None:
-    assert_counted(corpus.BUNDLED / name / "data", least_bytes)
+def test_logs_of_brokers_are_counted_as_offset_by_offset(name: str) -> None:
+    assert_counted(corpus.BUNDLED / name / "data")
 
 
-@pytest.mark.parametrize("least_bytes", [_KERNELS, _PLAIN])
 @pytest.mark.parametrize("seed", range(12))
-def test_compacted_logs_are_counted_as_offset_by_offset(tmp_path: Path, seed: int, least_bytes: int) -> None:
+def test_compacted_logs_are_counted_as_offset_by_offset(tmp_path: Path, seed: int) -> None:
     write_at_random(tmp_path, seed)
 
-    assert_counted(tmp_path, least_bytes)
+    assert_counted(tmp_path)
 
 
 def write_at_random(directory: Path, seed: int) -> None:
@@ -180,40 +177,37 @@ def read(evidence: Evidence, first: int, behind: int | None) -> ExtentReader:
 # --- What takes records
 
 
-@pytest.mark.parametrize("least_bytes", [_KERNELS, _PLAIN])
 @pytest.mark.parametrize("codec", [0, 3])
-def test_the_last_gap_may_lie_in_a_batch(tmp_path: Path, least_bytes: int, codec: int) -> None:
+def test_the_last_gap_may_lie_in_a_batch(tmp_path: Path, codec: int) -> None:
     with PartitionWriter(tmp_path, 7) as log:
         append_thin(log, 5, lambda offset: offset != 1, codec)
         append_thin(log, 5, lambda offset: offset in (6, 8, 9), codec)
         append_thin(log, 5, lambda _: True, codec)
 
-    extent = extent_of(tmp_path, least_bytes)
+    extent = extent_of(tmp_path)
 
     assert (extent.complete_from_offset, extent.missing_offsets, extent.next_offset) == (8, 3, 15)
     assert not extent.is_complete_after(6)
     assert extent.is_complete_after(8)
 
 
-@pytest.mark.parametrize("least_bytes", [_KERNELS, _PLAIN])
-def test_the_header_of_the_last_batch_tells_of_records_that_it_lacks_at_its_end(tmp_path: Path, least_bytes: int) -> None:
+def test_the_header_of_the_last_batch_tells_of_records_that_it_lacks_at_its_end(tmp_path: Path) -> None:
     with PartitionWriter(tmp_path, 7) as log:
         append_thin(log, 5, lambda offset: offset < 3)
 
-    extent = extent_of(tmp_path, least_bytes)
+    extent = extent_of(tmp_path)
 
     assert (extent.first_offset, extent.next_offset, extent.complete_from_offset, extent.missing_offsets) == (0, 5, 5, 2)
 
 
-@pytest.mark.parametrize("least_bytes", [_KERNELS, _PLAIN])
-def test_records_of_a_batch_whose_end_is_cut_off_are_missing_and_damaged(tmp_path: Path, least_bytes: int) -> None:
+def test_records_of_a_batch_whose_end_is_cut_off_are_missing_and_damaged(tmp_path: Path) -> None:
     with PartitionWriter(tmp_path, 7) as log:
         append_thin(log, 5, lambda offset: offset != 1)
         append_thin(log, 1, lambda _: True)
     segment = next(tmp_path.rglob("*.log"))
     segment.write_bytes(segment.read_bytes()[:-10])
 
-    extent = extent_of(tmp_path, least_bytes)
+    extent = extent_of(tmp_path)
 
     assert (extent.missing_offsets, extent.damaged_offsets, extent.first_damage_offset, extent.complete_from_offset) == (2, 1, 5, 6)
 
@@ -238,8 +232,7 @@ def test_a_log_without_a_batch_begins_and_ends_where_its_segment_does(tmp_path: 
     assert (extent.complete_from_offset, extent.missing_offsets) == (4, 4)
 
 
-@pytest.mark.parametrize("least_bytes", [_KERNELS, _PLAIN])
-def test_nothing_up_to_a_damaged_batch_can_be_relied_on(tmp_path: Path, least_bytes: int) -> None:
+def test_nothing_up_to_a_damaged_batch_can_be_relied_on(tmp_path: Path) -> None:
     with PartitionWriter(tmp_path, 7) as log:
         for _ in range(3):
             append_thin(log, 2, lambda _: True)
@@ -248,13 +241,12 @@ def test_nothing_up_to_a_damaged_batch_can_be_relied_on(tmp_path: Path, least_by
     content[[*BatchWalk(bytes(content))][1].end_position - 3] ^= 1
     segment.write_bytes(content)
 
-    extent = extent_of(tmp_path, least_bytes)
+    extent = extent_of(tmp_path)
 
     assert (extent.first_damage_offset, extent.complete_from_offset, extent.missing_offsets) == (2, 4, 0)
 
 
-@pytest.mark.parametrize("least_bytes", [_KERNELS, _PLAIN])
-def test_a_gap_says_what_took_its_records_as_far_as_the_log_shows_it(tmp_path: Path, least_bytes: int) -> None:
+def test_a_gap_says_what_took_its_records_as_far_as_the_log_shows_it(tmp_path: Path) -> None:
     with PartitionWriter(tmp_path, 7) as log:
         log.next_offset = 2
         append_thin(log, 3, lambda offset: offset != 3)
@@ -271,7 +263,7 @@ def test_a_gap_says_what_took_its_records_as_far_as_the_log_shows_it(tmp_path: P
     content[batch.byte_position + 16] = 9
     segment.write_bytes(content[:-20])
 
-    (gaps,) = gaps_of(tmp_path, least_bytes).values()
+    (gaps,) = gaps_of(tmp_path).values()
 
     assert [*gaps] == [
         Gap(0, 1, "deletion"),
@@ -286,8 +278,7 @@ def test_a_gap_says_what_took_its_records_as_far_as_the_log_shows_it(tmp_path: P
     assert [gaps.has_any(*span) for span in ((2, 2), (2, 3), (4, 4), (10, 20), (12, 20))] == [False, True, False, True, False]
 
 
-@pytest.mark.parametrize("least_bytes", [_KERNELS, _PLAIN])
-def test_offsets_that_lie_where_bytes_are_broken_were_lost_to_damage(tmp_path: Path, least_bytes: int) -> None:
+def test_offsets_that_lie_where_bytes_are_broken_were_lost_to_damage(tmp_path: Path) -> None:
     with PartitionWriter(tmp_path, 7) as log:
         for _ in range(4):
             append_thin(log, 2, lambda _: True)
@@ -297,7 +288,7 @@ def test_offsets_that_lie_where_bytes_are_broken_were_lost_to_damage(tmp_path: P
     content[lost.byte_position : lost.end_position] = bytes(lost.size_bytes)
     segment.write_bytes(content)
 
-    (gaps,) = gaps_of(tmp_path, least_bytes).values()
+    (gaps,) = gaps_of(tmp_path).values()
 
     assert [*gaps] == [Gap(4, 5, "damage")]
     assert (gaps.first_damage_offset, gaps.extent.first_damage_offset) == (4, 4)

@@ -21,20 +21,19 @@ whose checkpoint is unknown, and every record up to the log end may have replace
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import pyarrow as pa
 
 from exhume.analysis.later_records import LaterRecords
-from exhume.analysis.log_extent import ExtentReaders, LogExtent
+from exhume.analysis.log_extent import ExtentReader, LogExtent
 from exhume.analysis.log_gaps import GapReader, LogGaps
 from exhume.arrow_rows import OfLog, Origin, schema_of, table_of
 from exhume.codecs.log_directory import PartitionDirectory
+from exhume.codecs.log_pass import LogCollector, collect
 from exhume.codecs.segment_reader import SegmentReader
-from exhume.codecs.segment_spans import count_segment
 from exhume.replay.state import CoordinatorState
 from exhume.replay.state_tables import LoadRow
 from exhume.replay.verdict import LOADED_IN_MEMORY
@@ -74,21 +73,54 @@ _PENDING = "a pending commit may have superseded the valid one"
 
 def grade_groups(reader: SegmentReader, state: CoordinatorState) -> pa.Table:
     """Return the grades of every group of this state, as `COMPLETENESS`, sorted by group. `reader` reads the logs of the state."""
-    loaded: list[LoadRow] = state.loads.to_pylist()
-    loads = {(row["replica"], row["offsets_partition"]): row for row in loaded}
-    shown: dict[Origin, set[str]] = {origin: set() for origin in loads}
-    pending: dict[Origin, set[str]] = {origin: set() for origin in loads}
-    for name in ("groups", "offsets", "pending_offsets"):
-        for row in state.tables[name].select(["replica", "offsets_partition", "group"]).to_pylist():
-            origin = (row["replica"], row["offsets_partition"])
-            shown[origin].add(row["group"])
-            if name == "pending_offsets":
-                pending[origin].add(row["group"])
-    rows: list[CompletenessRow] = []
-    for origin, past in _read_pasts(reader, loads).items():
-        rows += _rows(past, loads[origin], shown[origin], pending[origin])
-    rows.sort(key=lambda row: (row["group"] is None, row["group"], row["replica"]))
-    return table_of(COMPLETENESS, rows)
+    grading = Grading(state)
+    collect(reader, [grading])
+    return grading.table()
+
+
+class Grading:
+    """Collect from each log of a state what its grades need; the moment is that of the load."""
+
+    def __init__(self, state: CoordinatorState) -> None:
+        loaded: list[LoadRow] = state.loads.to_pylist()
+        self._state = state
+        self._loads: dict[Origin, LoadRow] = {(row["replica"], row["offsets_partition"]): row for row in loaded}
+        self._directories: dict[Origin, PartitionDirectory] = {}
+        self._read: dict[Origin, tuple[ExtentReader, GapReader, LaterRecords]] = {}
+
+    def of(self, partition: PartitionDirectory) -> Sequence[LogCollector]:
+        """Return the readers for the log in this directory; none if it was not loaded."""
+        origin = (partition.replica, partition.offsets_partition)
+        if origin not in self._loads:
+            return ()
+        if origin not in self._read:
+            self._directories[origin] = partition
+            later = LaterRecords(partition.start_offset, _moment_offset(self._loads[origin], partition.start_offset))
+            self._read[origin] = ExtentReader(), GapReader(), later
+        return self._read[origin]
+
+    def table(self) -> pa.Table:
+        """Return the grades of every group of the state, as `COMPLETENESS`, sorted by group."""
+        shown: dict[Origin, set[str]] = {origin: set() for origin in self._loads}
+        pending: dict[Origin, set[str]] = {origin: set() for origin in self._loads}
+        for name in ("groups", "offsets", "pending_offsets"):
+            for row in self._state.tables[name].select(["replica", "offsets_partition", "group"]).to_pylist():
+                origin = (row["replica"], row["offsets_partition"])
+                shown[origin].add(row["group"])
+                if name == "pending_offsets":
+                    pending[origin].add(row["group"])
+        rows: list[CompletenessRow] = []
+        for origin in self._read:
+            rows += _rows(self._past(origin), self._loads[origin], shown[origin], pending[origin])
+        rows.sort(key=lambda row: (row["group"] is None, row["group"], row["replica"]))
+        return table_of(COMPLETENESS, rows)
+
+    def _past(self, origin: Origin) -> _Past:
+        directory, (extent, gaps, later) = self._directories[origin], self._read[origin]
+        found = gaps.gaps(extent.extent(directory))
+        found = found.between(found.extent.start_offset, found.extent.end_offset)
+        moment_offset = _moment_offset(self._loads[origin], directory.start_offset)
+        return _Past(directory, moment_offset, found, later.first_of_group, later.first_marker(found))
 
 
 def grade_at_end(load: LoadRow, extent: LogExtent, *, has_damage: bool, is_pending: bool) -> tuple[Grade, str]:
@@ -139,28 +171,6 @@ class _Past:
         """The last record offset up to the moment, or of the log."""
         end = self.extent.end_offset - 1
         return end if self.moment_offset is None else min(self.moment_offset, self.extent.next_offset - 1)
-
-
-def _read_pasts(reader: SegmentReader, loads: Mapping[Origin, LoadRow]) -> dict[Origin, _Past]:
-    """Read each log that was loaded; the moment is that of its load."""
-    directories: dict[Origin, PartitionDirectory] = {}
-    extents, gaps, later = ExtentReaders(), defaultdict[Origin, GapReader](GapReader), dict[Origin, LaterRecords]()
-    moments: dict[Origin, int | None] = {}
-    for partition, segment, next_base_offset in reader.segments():
-        origin: Origin = (partition.replica, partition.offsets_partition)
-        if origin not in loads:
-            continue
-        if origin not in directories:
-            directories[origin] = partition
-            moments[origin] = _moment_offset(loads[origin], partition.start_offset)
-            later[origin] = LaterRecords(partition.start_offset, moments[origin])
-        count_segment(reader, partition, segment, next_base_offset, extents.of(partition), gaps[origin], later[origin])
-    pasts: dict[Origin, _Past] = {}
-    for origin, directory in directories.items():
-        found = gaps[origin].gaps(extents.of(directory).extent(directory))
-        found = found.between(found.extent.start_offset, found.extent.end_offset)
-        pasts[origin] = _Past(directory, moments[origin], found, later[origin].first_of_group, later[origin].first_marker(found))
-    return pasts
 
 
 def _moment_offset(load: LoadRow, start_offset: int) -> int | None:

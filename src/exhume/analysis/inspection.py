@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -16,19 +15,20 @@ from exhume.analysis.log_extent import CoveredOffsets
 from exhume.analysis.number_columns import Int64s, bounded
 from exhume.arrow_rows import Int16, OfLog, of_log, schema_of, table_of
 from exhume.codecs import schemas
+from exhume.codecs.columns.pieces import Piece
+from exhume.codecs.columns.runs import Run
+from exhume.codecs.columns.versions import read_versions
+from exhume.codecs.kernels import records as fields
+from exhume.codecs.kernels import scan
 from exhume.codecs.log_directory import Evidence, PartitionDirectory
+from exhume.codecs.log_pass import LogCollector, collect_segment
 from exhume.codecs.record_types import RECORD_TYPES as KNOWN_TYPES
 from exhume.codecs.record_types import decode_control_record, decode_record
 from exhume.codecs.records import Record
-from exhume.codecs.salvage import Hole
 from exhume.codecs.schemas import InFile
 from exhume.codecs.segment_reader import ReadOptions, SegmentBatch, SegmentReader
-from exhume.codecs.segment_spans import SegmentSpan, count_segment, segment_rows
+from exhume.codecs.segment_spans import SegmentSpan, first_offset_of, segment_rows
 from exhume.findings import Finding, Findings
-
-if TYPE_CHECKING:
-    from exhume.codecs.columns.pieces import Piece
-    from exhume.codecs.columns.runs import Run
 
 
 class PartitionRow(OfLog):
@@ -154,8 +154,8 @@ class _TypeCount:
 
 
 @dataclass(slots=True)
-class _PartitionCount:
-    """The counts of one partition so far: a `segment_spans.Counter` of gaps and of record types."""
+class _PartitionCount(LogCollector):
+    """The counts of one partition so far: gaps and record types."""
 
     partition: PartitionDirectory
     span: SegmentSpan = field(default_factory=SegmentSpan)
@@ -172,16 +172,11 @@ class _PartitionCount:
     def origin(self) -> OfLog:
         return of_log(self.partition.replica, self.partition.offsets_partition)
 
-    def add_hole(self, hole: Hole) -> None:
-        """Do nothing: only spans count holes."""
-
-    def add_batch(self, found: SegmentBatch, first: int) -> None:
-        before, last = (np.array([bounded(offset)], np.int64) for offset in (first - 1, found.batch.last_offset))
+    def add_batch(self, found: SegmentBatch) -> None:
+        before, last = (np.array([bounded(offset)], np.int64) for offset in (first_offset_of(found) - 1, found.batch.last_offset))
         self._cover(before, last, found.segment.path, np.array([found.batch.byte_position]))
 
     def add_run(self, run: Run) -> None:
-        from exhume.codecs.kernels import scan
-
         before, last, positions = run.columns[scan.BASE_OFFSET] - 1, run.columns[scan.LAST_OFFSET], run.columns[scan.POSITION]
         self._cover(before, last, run.segment.path, positions)
 
@@ -218,13 +213,10 @@ class _PartitionCount:
         return self.types.setdefault(key, _TypeCount())
 
     def add_piece(self, piece: Piece) -> None:
-        from exhume.codecs.columns.versions import read_versions
-        from exhume.codecs.kernels import records, scan
-
-        attributes = piece.run.columns[scan.ATTRIBUTES][piece.records[records.BATCH]]
+        attributes = piece.run.columns[scan.ATTRIBUTES][piece.records[fields.BATCH]]
         is_transactional, is_control = attributes & scan.TRANSACTIONAL != 0, attributes & scan.CONTROL != 0
         versions, is_read = read_versions(piece)
-        offsets, numbers = piece.records[records.OFFSET], piece.records[records.RECORD_TYPE]
+        offsets, numbers = piece.records[fields.OFFSET], piece.records[fields.RECORD_TYPE]
         # In readable records, type and version are small; -1 is the version of a tombstone.
         codes = (numbers * 64 + versions + 1) * 2 + is_transactional
         for code in np.unique(codes[is_read]).tolist():
@@ -245,7 +237,7 @@ def inspect(evidence: Evidence, options: ReadOptions) -> Inspection:
     spans: dict[int, SegmentSpan] = {}
     for partition, segment, next_base in reader.segments():
         count, span = counts[id(partition)], spans.setdefault(id(segment), SegmentSpan())
-        count_segment(reader, partition, segment, next_base, span, count.span, count)
+        collect_segment(reader, partition, segment, next_base, [span, count.span, count])
     for count in counts.values():
         findings.extend(_lacks(count))
     tables = {

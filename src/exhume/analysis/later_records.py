@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from exhume.analysis.log_gaps import LogGaps
+from exhume.codecs.columns.arrow import texts
+from exhume.codecs.columns.pieces import Piece
+from exhume.codecs.kernels import keys, scan
+from exhume.codecs.kernels import records as fields
+from exhume.codecs.log_pass import LogCollector
 from exhume.codecs.record_types import RECORD_TYPES, decode_record
 from exhume.codecs.records import Record
-from exhume.codecs.salvage import Hole
 from exhume.codecs.segment_reader import SegmentBatch
-
-if TYPE_CHECKING:
-    from exhume.codecs.columns.pieces import Piece
-    from exhume.codecs.columns.runs import Run
 
 _KNOWN_TYPES: npt.NDArray[np.int64] = np.array(sorted(RECORD_TYPES), np.int64)
 
 
-class LaterRecords:
-    """Read the records of one log after a moment: a `segment_spans.Counter`.
+class LaterRecords(LogCollector):
+    """Read the records of one log after a moment.
 
     `moment_offset` is the last record offset up to the moment; None for the end of the log. A broker starts to read at `start_offset`.
     """
@@ -34,15 +33,6 @@ class LaterRecords:
         self._start_offset, self._moment_offset = start_offset, moment_offset
         #: Producer id and record offset of each control record, in the order of the log.
         self._markers: list[tuple[int, int]] = []
-
-    def add_hole(self, hole: Hole) -> None:
-        """Ignore the hole: it has no record."""
-
-    def add_batch(self, found: SegmentBatch, first: int) -> None:
-        """Ignore the header: records come by `add_records` and `add_piece`."""
-
-    def add_run(self, run: Run) -> None:
-        """Ignore the header: records come by `add_records` and `add_piece`."""
 
     def add_records(self, found: SegmentBatch, records: Sequence[Record]) -> None:
         """Add the records of a batch."""
@@ -58,12 +48,10 @@ class LaterRecords:
 
     def add_piece(self, piece: Piece) -> None:
         """Add records of a run."""
-        from exhume.codecs.kernels import records, scan
-
         moment_offset = self._moment_offset
         if moment_offset is None:
             return
-        batches, offsets = piece.records[records.BATCH], piece.records[records.OFFSET]
+        batches, offsets = piece.records[fields.BATCH], piece.records[fields.OFFSET]
         is_control = piece.run.columns[scan.ATTRIBUTES][batches] & scan.CONTROL != 0
         is_in_log = offsets >= self._start_offset
         markers = np.flatnonzero(is_control & is_in_log)
@@ -75,20 +63,17 @@ class LaterRecords:
             self._note_groups(piece if is_later.all() else piece.only(np.flatnonzero(is_later)))
 
     def _note_groups(self, later: Piece) -> None:
-        from exhume.codecs.columns.arrow import texts
-        from exhume.codecs.kernels import keys, records
-
-        fields = np.empty((keys.COLUMNS, len(later)), np.int64)
-        keys.read_keys(later.data, later.records, fields)
-        is_read = (fields[keys.IS_READ] != 0) & np.isin(later.records[records.RECORD_TYPE], _KNOWN_TYPES)
+        found = np.empty((keys.COLUMNS, len(later)), np.int64)
+        keys.read_keys(later.data, later.records, found)
+        is_read = (found[keys.IS_READ] != 0) & np.isin(later.records[fields.RECORD_TYPE], _KNOWN_TYPES)
         named = [(number, _group_of(later.key_and_value(number)[0])) for number in np.flatnonzero(~is_read).tolist()]
         numbers = np.flatnonzero(is_read)
         if len(numbers):
-            names = texts(later.data, fields[keys.GROUP_START][numbers], fields[keys.GROUP_SIZE][numbers], pa.string()).dictionary_encode()
+            names = texts(later.data, found[keys.GROUP_START][numbers], found[keys.GROUP_SIZE][numbers], pa.string()).dictionary_encode()
             _, firsts = np.unique(names.indices.to_numpy(), return_index=True)
             named += zip(numbers[firsts].tolist(), names.dictionary.to_pylist(), strict=True)
         for number, group in sorted(named, key=lambda each: each[0]):
-            self._note_group(group, int(later.records[records.OFFSET, number]))
+            self._note_group(group, int(later.records[fields.OFFSET, number]))
 
     def _note_group(self, group: str | None, record_offset: int) -> None:
         if group is not None:

@@ -9,23 +9,22 @@ Batch headers have record counts. The readers decode few batches: the last batch
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import ClassVar
 
 import numpy as np
 
 from exhume.analysis.number_columns import Int64s, bounded
 from exhume.arrow_rows import Origin
+from exhume.codecs.columns.runs import Run
+from exhume.codecs.kernels import scan
 from exhume.codecs.log_directory import PartitionDirectory
+from exhume.codecs.log_pass import LogCollector, collect
 from exhume.codecs.records import Record
 from exhume.codecs.salvage import Hole
-from exhume.codecs.segment_reader import SegmentBatch, SegmentReader, Watch
-
-if TYPE_CHECKING:
-    from exhume.codecs.columns.pieces import Piece
-    from exhume.codecs.columns.runs import Run
+from exhume.codecs.segment_reader import SegmentBatch, SegmentReader
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,29 +75,25 @@ LogExtents = Mapping[Origin, LogExtent]
 def log_extents(reader: SegmentReader) -> LogExtents:
     """Return the extents of all logs of this reader; reads batch headers and few records."""
     found = ExtentReaders()
-    found.read(reader)
+    collect(reader, [found])
     return found.extents(reader.evidence.partitions)
 
 
 class ExtentReaders:
-    """Read the extents of logs, or of parts of them."""
+    """Collect the extents of logs, or of parts of them."""
 
     def __init__(self) -> None:
         self._by_origin: dict[Origin, ExtentReader] = {}
 
-    def read(self, reader: SegmentReader) -> None:
-        """Add all batches of this reader."""
-        batches: Iterator[Run | SegmentBatch] = (
-            reader.batches(watch=self.take) if not reader.is_worth_compiling else _runs(reader, self.take)
-        )
-        for _ in batches:
-            pass
-
     def take(self, partition: PartitionDirectory, item: Run | SegmentBatch | Hole) -> None:
         """Add the next batch, run or hole of a segment of this directory."""
-        self.of(partition).take(item)
+        self.reader(partition).take(item)
 
-    def of(self, partition: PartitionDirectory) -> ExtentReader:
+    def of(self, partition: PartitionDirectory) -> Sequence[ExtentReader]:
+        """Return the reader for the log of this directory."""
+        return [self.reader(partition)]
+
+    def reader(self, partition: PartitionDirectory) -> ExtentReader:
         """Return the reader for the log of this directory."""
         return self._by_origin.setdefault((partition.replica, partition.offsets_partition), ExtentReader())
 
@@ -113,14 +108,15 @@ class ExtentReaders:
         for directory in directories:
             origin = (directory.replica, directory.offsets_partition)
             if origin not in found and directory.read_segments:
-                found[origin] = self.of(directory).extent(directory)
+                found[origin] = self.reader(directory).extent(directory)
         return found
 
 
 @dataclass(slots=True)
-class ExtentReader:
-    """Read the extent of one log, or of a part of it, batch by batch: a `segment_spans.Counter`."""
+class ExtentReader(LogCollector):
+    """Read the extent of one log, or of a part of it, batch by batch."""
 
+    needs_records: ClassVar[bool] = False
     first_offset: int | None = None
     #: The highest offset so far. A batch with lower offsets adds nothing.
     highest_offset: int = -1
@@ -146,7 +142,7 @@ class ExtentReader:
         if hole.is_damage:
             self._note_damage(self.highest_offset + 1)
 
-    def add_batch(self, found: SegmentBatch, first: int | None = None) -> None:  # noqa: ARG002
+    def add_batch(self, found: SegmentBatch) -> None:
         """Add this batch."""
         batch = found.batch
         base_offset, last_offset, count = batch.base_offset, bounded(batch.last_offset), batch.record_count
@@ -187,8 +183,6 @@ class ExtentReader:
 
     def add_run(self, run: Run) -> None:
         """Add all batches of this run."""
-        from exhume.codecs.kernels import scan
-
         base_offsets, last_offsets, counts = (run.columns[column] for column in (scan.BASE_OFFSET, scan.LAST_OFFSET, scan.RECORD_COUNT))
         self._note_time(int(run.columns[scan.MAX_TIMESTAMP].max()))
         for number in np.flatnonzero(counts > 0).tolist() if self.first_offset is None else ():
@@ -215,12 +209,6 @@ class ExtentReader:
             base_offset, last_offset, count = (int(column[first + last]) for column in (base_offsets, last_offsets, counts))
             self._note_gap(run.batch(first + last), base_offset, last_offset, count, int(highest[last]))
         self.highest_offset = int(last_offsets[-1])
-
-    def add_records(self, found: SegmentBatch, records: Sequence[Record]) -> None:
-        """Ignore the records: the headers have their count."""
-
-    def add_piece(self, piece: Piece) -> None:
-        """Ignore the records: the headers have their count."""
 
     def _note_time(self, timestamp_ms: int | None) -> None:
         if timestamp_ms is not None and timestamp_ms >= 0:
@@ -290,12 +278,6 @@ class ExtentReader:
             cleaner_offset=directory.cleaner_offset,
             last_timestamp_ms=self.last_timestamp_ms,
         )
-
-
-def _runs(reader: SegmentReader, watch: Watch) -> Iterator[Run | SegmentBatch]:
-    from exhume.codecs.columns.runs import runs
-
-    return runs(reader, watch=watch)
 
 
 def _first_offset(found: SegmentBatch, base_offset: int, last_offset: int, count: int) -> int | None:

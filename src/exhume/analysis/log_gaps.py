@@ -7,19 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
 from exhume.analysis.log_extent import CoveredOffsets, LogExtent
 from exhume.analysis.number_columns import Int64s, bounded
+from exhume.codecs.columns.pieces import Piece
+from exhume.codecs.columns.runs import Run
+from exhume.codecs.kernels import records as fields
+from exhume.codecs.kernels import scan
+from exhume.codecs.log_pass import LogCollector
 from exhume.codecs.records import Record
 from exhume.codecs.salvage import Hole
 from exhume.codecs.segment_reader import SegmentBatch
-
-if TYPE_CHECKING:
-    from exhume.codecs.columns.pieces import Piece
-    from exhume.codecs.columns.runs import Run
 
 #: compaction: in a sound batch, or below the cleaner checkpoint; deletion: below the log start offset; damage: in damaged bytes or directly
 #: before them; unknown: the cleaner of another replica may have removed the records, or a segment is missing.
@@ -103,8 +104,8 @@ class LogGaps:
         return cleaner_offset
 
 
-class GapReader:
-    """Find the gaps of one log, record by record: a `segment_spans.Counter`."""
+class GapReader(LogCollector):
+    """Find the gaps of one log, record by record."""
 
     def __init__(self) -> None:
         self._first_damage_offset: int | None = None
@@ -131,7 +132,7 @@ class GapReader:
         self._end_run()
         self._is_after_hole |= hole.is_damage
 
-    def add_batch(self, found: SegmentBatch, first: int) -> None:  # noqa: ARG002
+    def add_batch(self, found: SegmentBatch) -> None:  # noqa: ARG002
         """Begin a batch outside of runs."""
         self._end_run()
 
@@ -151,19 +152,15 @@ class GapReader:
 
     def add_run(self, run: Run) -> None:
         """Begin the batches of this run."""
-        from exhume.codecs.kernels import scan
-
         self._end_run()
         self._run = run.columns[[scan.POSITION, scan.BASE_OFFSET, scan.LAST_OFFSET]]
         self._begun = self._ended = 0
 
     def add_piece(self, piece: Piece) -> None:
         """Add records of the current run."""
-        from exhume.codecs.kernels import records
-
         if not len(piece):
             return
-        numbers, offsets = piece.records[records.BATCH], piece.records[records.OFFSET]
+        numbers, offsets = piece.records[fields.BATCH], piece.records[fields.OFFSET]
         first, last = int(numbers[0]), int(numbers[-1])
         if (offsets[1:] - offsets[:-1] == 1).all():
             # No offset is missing between these records: they are one step.

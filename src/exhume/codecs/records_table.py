@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
@@ -49,14 +49,22 @@ def matching_records(reader: SegmentReader, wanted: RecordFilter) -> Iterator[tu
     return _matching(reader.batches(wanted.offsets_partitions), wanted)
 
 
+def rows_of(found: SegmentBatch, records: Iterable[Record], wanted: RecordFilter) -> Iterator[RecordRow]:
+    """A row of `schemas.RECORDS` for each wanted record of these, which are records of one batch."""
+    return (_record_row(found, record, decoded) for record, decoded in _wanted_of(found, records, wanted))
+
+
 def _matching(batches: Iterator[SegmentBatch], wanted: RecordFilter) -> Iterator[tuple[SegmentBatch, Record, Decoded]]:
-    for found in batches:
-        decode = decode_control_record if found.batch.is_control else decode_record
-        for record in found.records():
-            if wanted.accepts_position(record.record_offset, record.timestamp_ms):
-                decoded = decode(record.key, None)
-                if not wanted.needs_key or wanted.accepts_key(decoded):
-                    yield found, record, decoded
+    return ((found, record, decoded) for found in batches for record, decoded in _wanted_of(found, found.records(), wanted))
+
+
+def _wanted_of(found: SegmentBatch, records: Iterable[Record], wanted: RecordFilter) -> Iterator[tuple[Record, Decoded]]:
+    decode = decode_control_record if found.batch.is_control else decode_record
+    for record in records:
+        if wanted.accepts_position(record.record_offset, record.timestamp_ms):
+            decoded = decode(record.key, None)
+            if not wanted.needs_key or wanted.accepts_key(decoded):
+                yield record, decoded
 
 
 class _BatchColumns(InFile):

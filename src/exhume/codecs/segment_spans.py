@@ -1,88 +1,23 @@
-"""Count the content of a segment: the rows of `schemas.SEGMENTS`.
-
-Counters take batches and records as they are read: one by one, or as columns from kernels if the logs are large.
-"""
+"""Count the content of a segment: the rows of `schemas.SEGMENTS`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, TypedDict
+from typing import TypedDict
 
+from exhume.codecs.columns.pieces import Piece
+from exhume.codecs.columns.runs import Run
 from exhume.codecs.compression import codec_name
+from exhume.codecs.kernels import records as fields
+from exhume.codecs.kernels import scan
 from exhume.codecs.log_directory import PartitionDirectory, SegmentFile
+from exhume.codecs.log_pass import LogCollector, collect_segment
 from exhume.codecs.records import Record
 from exhume.codecs.salvage import Hole
 from exhume.codecs.schemas import SegmentRow
 from exhume.codecs.segment_reader import SegmentBatch, SegmentReader
 from exhume.findings import Finding
-
-if TYPE_CHECKING:
-    from exhume.codecs.columns.pieces import Piece
-    from exhume.codecs.columns.runs import Run
-
-
-class Counter(Protocol):
-    """Counts the batches and records that `count_segment` reads."""
-
-    def add_batch(self, found: SegmentBatch, first: int) -> None:
-        """Count this batch, which begins with the record offset `first`; `add_records` takes its records."""
-
-    def add_records(self, found: SegmentBatch, records: Sequence[Record]) -> None:
-        """Count these records of a batch."""
-
-    def add_run(self, run: Run) -> None:
-        """Count all batches of this run; `add_piece` takes their records."""
-
-    def add_piece(self, piece: Piece) -> None:
-        """Count these records."""
-
-    def add_hole(self, hole: Hole) -> None:
-        """Count these bytes, in which there is no batch."""
-
-
-def count_segment(
-    reader: SegmentReader, partition: PartitionDirectory, segment: SegmentFile, next_base_offset: int | None, *counters: Counter
-) -> None:
-    """Give the items of one segment to all counters, in the order of the file; findings go to the reader."""
-    if reader.is_worth_compiling:
-        _count_columns(reader, partition, segment, next_base_offset, counters)
-        return
-    for item in reader.items(partition, segment, next_base_offset):
-        _count_item(item, counters)
-
-
-def _count_item(item: SegmentBatch | Hole, counters: Sequence[Counter]) -> None:
-    if isinstance(item, Hole):
-        for counter in counters:
-            counter.add_hole(item)
-        return
-    records = item.records()
-    first = first_offset_of(item, records)
-    for counter in counters:
-        counter.add_batch(item, first)
-        counter.add_records(item, records)
-
-
-def _count_columns(
-    reader: SegmentReader, partition: PartitionDirectory, segment: SegmentFile, next_base_offset: int | None, counters: Sequence[Counter]
-) -> None:
-    from exhume.codecs.columns.pieces import Piece, pieces_of
-    from exhume.codecs.columns.runs import Run, Scratch, runs_of
-
-    for item in runs_of(reader, partition, segment, next_base_offset, Scratch()):
-        if not isinstance(item, Run):
-            _count_item(item, counters)
-            continue
-        for counter in counters:
-            counter.add_run(item)
-        for found in pieces_of(item):
-            records = None if isinstance(found, Piece) else found.records()
-            for counter in counters:
-                if isinstance(found, Piece):
-                    counter.add_piece(found)
-                else:
-                    counter.add_records(found, records or [])
 
 
 class SpanColumns(TypedDict):
@@ -99,8 +34,8 @@ class SpanColumns(TypedDict):
 
 
 @dataclass(slots=True)
-class SegmentSpan:
-    """Counts over a run of batches: a `Counter`."""
+class SegmentSpan(LogCollector):
+    """Counts over a run of batches."""
 
     batch_count: int = 0
     record_count: int = 0
@@ -123,10 +58,10 @@ class SegmentSpan:
             self.min_timestamp_ms = timestamp_ms if self.min_timestamp_ms is None else min(self.min_timestamp_ms, timestamp_ms)
             self.max_timestamp_ms = timestamp_ms if self.max_timestamp_ms is None else max(self.max_timestamp_ms, timestamp_ms)
 
-    def add_batch(self, found: SegmentBatch, first: int) -> None:
+    def add_batch(self, found: SegmentBatch) -> None:
         batch = found.batch
         self.batch_count += 1
-        self.add_offset(first, batch.last_offset)
+        self.add_offset(first_offset_of(found), batch.last_offset)
         self.magics.add(batch.magic)
         self.codecs.add(codec_name(batch.codec))
         if found.found.crc_status in ("mismatch", "unreadable"):
@@ -139,20 +74,16 @@ class SegmentSpan:
             self.tombstone_count += record.value is None
 
     def add_run(self, run: Run) -> None:
-        from exhume.codecs.kernels import scan
-
         self.batch_count += len(run)
         self.add_offset(int(run.columns[scan.BASE_OFFSET].min()), int(run.columns[scan.LAST_OFFSET].max()))
         self.magics.update(set(run.columns[scan.MAGIC].tolist()))
         self.codecs.update(codec_name(codec) for codec in set((run.columns[scan.ATTRIBUTES] & scan.CODEC).tolist()))
 
     def add_piece(self, piece: Piece) -> None:
-        from exhume.codecs.kernels import records
-
         self.record_count += len(piece)
-        self.tombstone_count += int((piece.records[records.VALUE_SIZE] < 0).sum())
-        times = piece.records[records.TIMESTAMP]
-        times = times[times != records.NO_TIMESTAMP]
+        self.tombstone_count += int((piece.records[fields.VALUE_SIZE] < 0).sum())
+        times = piece.records[fields.TIMESTAMP]
+        times = times[times != fields.NO_TIMESTAMP]
         if len(times):
             self.add_time(int(times.min()))
             self.add_time(int(times.max()))
@@ -175,18 +106,18 @@ class SegmentSpan:
         }
 
 
-def first_offset_of(found: SegmentBatch, records: Sequence[Record]) -> int:
-    """The record offset that this batch begins with; for a wrapper of formats 0 and 1 the smallest of its records."""
+def first_offset_of(found: SegmentBatch) -> int:
+    """Return the record offset that this batch begins with; for a wrapper of formats 0 and 1 the smallest of its records."""
     batch = found.batch
     if batch.base_offset is not None:
         return batch.base_offset
-    return min((record.record_offset for record in records), default=batch.last_offset)
+    return min((record.record_offset for record in found.records()), default=batch.last_offset)
 
 
 def span_of(reader: SegmentReader, partition: PartitionDirectory, segment: SegmentFile, next_base_offset: int | None) -> SegmentSpan:
     """Count one segment; findings go to the reader."""
     span = SegmentSpan()
-    count_segment(reader, partition, segment, next_base_offset, span)
+    collect_segment(reader, partition, segment, next_base_offset, [span])
     return span
 
 

@@ -1,69 +1,75 @@
-"""The order of append times in each log, from one pass over all readable batches."""
+"""Collect the order of append times in each log."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+
+import numpy as np
 
 from exhume.arrow_rows import Origin
-from exhume.codecs.segment_reader import SegmentBatch, SegmentReader
+from exhume.codecs.columns.pieces import Piece
+from exhume.codecs.columns.runs import Run
+from exhume.codecs.kernels import records as fields
+from exhume.codecs.kernels.types import Int64s
+from exhume.codecs.log_directory import PartitionDirectory
+from exhume.codecs.log_pass import LogCollector
+from exhume.codecs.records import Record
+from exhume.codecs.segment_reader import SegmentBatch
 from exhume.replay.moment import ClockOrder
 
-if TYPE_CHECKING:
-    from exhume.codecs.columns.runs import Run
 
-#: The approximate number of bytes that are unfolded and read at once.
-_MOST_BYTES = 8 * 1024 * 1024
+class AppendOrders:
+    """Collect the order of append times in each log, and its first record later than this time.
 
+    Records before the log start count here; a load leaves them out.
 
-def append_orders(reader: SegmentReader, time_ms: int) -> dict[Origin, ClockOrder]:
-    """The order of append times in each log, and its first record later than this time.
-
-    By replica and offsets partition, without logs that have no batch. Records before the log start count here; a load leaves them out.
+    Attributes:
+        by_log: the order of each log with a batch, by replica and offsets partition.
     """
-    orders: dict[Origin, ClockOrder] = {}
-    if not reader.is_worth_compiling:
-        for batch in reader.batches():
-            _take_batch(orders.setdefault(_origin(batch), ClockOrder()), batch, time_ms)
-        return orders
-    from exhume.codecs.columns.runs import runs
 
-    for found in runs(reader):
-        order = orders.setdefault(_origin(found), ClockOrder())
-        if isinstance(found, SegmentBatch):
-            _take_batch(order, found, time_ms)
-        else:
-            orders[_origin(found)] = _after_run(order, found, time_ms)
-    return orders
+    def __init__(self, time_ms: int) -> None:
+        self.by_log: dict[Origin, ClockOrder] = {}
+        self._time_ms = time_ms
+
+    def of(self, partition: PartitionDirectory) -> Iterable[LogCollector]:
+        """Return the reader for the log in this directory."""
+        return [_OrderReader(self.by_log, (partition.replica, partition.offsets_partition), self._time_ms)]
 
 
-def _origin(found: SegmentBatch | Run) -> Origin:
-    return found.partition.replica, found.partition.offsets_partition
+class _OrderReader(LogCollector):
+    def __init__(self, by_log: dict[Origin, ClockOrder], origin: Origin, time_ms: int) -> None:
+        self._by_log, self._origin, self._time_ms = by_log, origin, time_ms
+
+    def add_batch(self, found: SegmentBatch) -> None:  # noqa: ARG002
+        self._by_log.setdefault(self._origin, ClockOrder())
+
+    def add_run(self, run: Run) -> None:  # noqa: ARG002
+        self._by_log.setdefault(self._origin, ClockOrder())
+
+    def add_records(self, found: SegmentBatch, records: Sequence[Record]) -> None:  # noqa: ARG002
+        order = self._by_log[self._origin]
+        for record in records:
+            order.take(record.record_offset, record.timestamp_ms, self._time_ms)
+
+    def add_piece(self, piece: Piece) -> None:
+        offsets, times = piece.records[fields.OFFSET], piece.records[fields.TIMESTAMP]
+        has_time = times != fields.NO_TIMESTAMP
+        order = self._by_log[self._origin]
+        order.untimed += int((~has_time).sum())
+        if has_time.any():
+            _take_timed(order, offsets[has_time], times[has_time], self._time_ms)
 
 
-def _take_batch(order: ClockOrder, batch: SegmentBatch, time_ms: int) -> None:
-    for record in batch.records():
-        order.take(record.record_offset, record.timestamp_ms, time_ms)
-
-
-def _after_run(order: ClockOrder, run: Run, time_ms: int) -> ClockOrder:
-    from exhume.codecs.kernels.times import read_times
-    from exhume.replay.fold.clock_order import found_of, order_of
-
-    sections = run.sections()
-    first = 0
-    while first < len(run):
-        last, data = sections.memory_from(first, len(run), _MOST_BYTES)
-        done = first
-        if data is not None:
-            found = found_of(order)
-            done = read_times(run.rows, first, last, data, sections.bodies, 0, time_ms, found)
-            if done < last:
-                # The times of the unfinished batch must not count twice.
-                found = found_of(order)
-                read_times(run.rows, first, done, data, sections.bodies, 0, time_ms, found)
-            order = order_of(found)
-        if done < last:
-            _take_batch(order, run.batch(done), time_ms)
-            done += 1
-        first = done
-    return order
+def _take_timed(order: ClockOrder, record_offsets: Int64s, times: Int64s, moment_ms: int) -> None:
+    """Add the next records with a time, at least one, in the order of the log."""
+    order.timed += len(times)
+    greatest = np.maximum.accumulate(np.append(times[0] if order.greatest_ms is None else order.greatest_ms, times))
+    order.out_of_order += int((times < greatest[:-1]).sum())
+    order.greatest_ms = int(greatest[-1])
+    is_later = times > moment_ms
+    if order.first_later is None and is_later.any():
+        place = int(is_later.argmax())
+        order.first_later = int(record_offsets[place]), int(times[place])
+        is_later = is_later[place:]
+    if order.first_later is not None:
+        order.left_out += int((~is_later).sum())

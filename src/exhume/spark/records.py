@@ -15,6 +15,7 @@ from exhume.analysis.ownership import owners as owners_of
 from exhume.analysis.rebalance_rows import REBALANCES
 from exhume.analysis.rebalances import rebalances as rebalances_of
 from exhume.codecs.log_directory import Evidence
+from exhume.codecs.log_pass import collect
 from exhume.codecs.record_filter import RecordFilter
 from exhume.codecs.record_types import MODERN_FAMILIES
 from exhume.codecs.segment_reader import ReadOptions, SegmentReader
@@ -45,7 +46,7 @@ def _owners(records: Iterable[pa.RecordBatch], names: TopicNames, extents: LogEx
 def _read_extents(readers: Iterable[SegmentReader]) -> ExtentReaders:
     found = ExtentReaders()
     for reader in readers:
-        found.read(reader)
+        collect(reader, [found])
     return found
 
 

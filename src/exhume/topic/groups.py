@@ -12,18 +12,22 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from exhume.analysis.group_timeline import group_record_names, group_timeline
+from exhume.analysis.log_extent import ExtentReaders
 from exhume.analysis.memberships import Membership, is_before_cut, up_to
 from exhume.analysis.ownership import owners as owners_of
 from exhume.analysis.rebalances import rebalances as rebalances_of
 from exhume.analysis.rebalances import storm_findings
 from exhume.arrow_rows import Origin
-from exhume.codecs.decoded_tables import decoded_batches
+from exhume.codecs.decoded_tables import decode_table
+from exhume.codecs.log_pass import Collector
 from exhume.codecs.record_filter import RecordFilter
+from exhume.codecs.selected_records import SelectedRecords
 from exhume.codecs.uris import PathOrUri
 from exhume.errors import RequestError, near_by
 from exhume.findings import Finding, Findings
-from exhume.replay.append_order import append_orders
-from exhume.replay.moment import Moment, moment_findings
+from exhume.replay.append_order import AppendOrders
+from exhume.replay.learned_names import NameReader
+from exhume.replay.moment import ClockOrder, Moment, moment_findings
 from exhume.replay.releases import is_release
 from exhume.replay.topic_names import TopicNames, read_topics_file
 from exhume.topic.logs import TopicLogs
@@ -34,10 +38,12 @@ if TYPE_CHECKING:
 
 def memberships(logs: TopicLogs, groups: Collection[str] | None) -> Iterator[Membership]:
     """Yield the steps of these groups, in the order of the log."""
-    return group_timeline(_group_records(logs, groups), logs.learned_names())
+    names = logs.topic_names()
+    logs.read(NameReader(names))
+    return group_timeline(_group_records(logs, groups), names)
 
 
-def known_memberships(logs: TopicLogs, groups: Collection[str] | None, names: TopicNames) -> Iterator[Membership]:
+def _known_memberships(logs: TopicLogs, groups: Collection[str] | None, names: TopicNames) -> Iterator[Membership]:
     """Yield the steps of these groups, with topic names from `names`.
 
     Raises:
@@ -59,7 +65,9 @@ def _group_records(logs: TopicLogs, groups: Collection[str] | None) -> pa.Record
 
 def rebalances(logs: TopicLogs, groups: Collection[str] | None) -> pa.Table:
     """The generations and epochs of these groups, as `rebalances.REBALANCES`; storms are added to `findings`."""
-    answer = rebalances_of(known_memberships(logs, groups, logs.learned_names()), logs.extents())
+    names, extents = logs.topic_names(), ExtentReaders()
+    logs.read(NameReader(names), extents)
+    answer = rebalances_of(_known_memberships(logs, groups, names), extents.extents(logs.evidence.partitions))
     logs.findings.extend(storm_findings(answer))
     return answer
 
@@ -76,9 +84,10 @@ def owners(logs: TopicLogs, groups: Collection[str] | None, topic: str | None, p
         known.add((name, number))
         return topic in (None, name) and partition in (None, number)
 
-    ends = _ends_at(logs, at)
-    steps = _noting_late(known_memberships(logs, groups, logs.learned_names()), ends, groups, logs.findings)
-    answer = owners_of(steps, logs.extents(), wanted=is_wanted, ends=None if at is None else ends)
+    names, extents = logs.topic_names(), ExtentReaders()
+    ends = _read_with_ends(logs, at, NameReader(names), extents)
+    steps = _noting_late(_known_memberships(logs, groups, names), ends, groups, logs.findings)
+    answer = owners_of(steps, extents.extents(logs.evidence.partitions), wanted=is_wanted, ends=None if at is None else ends)
     is_named = topic is not None or partition is not None
     if is_named and not any(is_wanted(*topic_partition) for topic_partition in [*known]):
         _refuse_unowned(topic, partition, known)
@@ -113,13 +122,12 @@ def assignments(
     from exhume.analysis.assignment.verdicts import tables_of
 
     _refuse_unknown(expected, release)
-    names = logs.learned_names(topics_file)
+    names, records = logs.topic_names(topics_file), SelectedRecords(RecordFilter(types=topic_records(), groups=groups))
     topics = read_topics_file(topics_file) if topics_file is not None else []
-    wanted = RecordFilter(groups=groups)
-    rows = [row for name in topic_records() for batch in decoded_batches(name, logs.reader(), wanted) for row in batch.to_pylist()]
+    ends = _read_with_ends(logs, at, NameReader(names), records)
+    rows = [row for name in topic_records() for table in records.tables() for row in decode_table(name, table).to_pylist()]
     facts = FactsOverTime(topics, rows, names)
-    ends = _ends_at(logs, at)
-    steps = up_to(_noting_late(known_memberships(logs, groups, names), ends, groups, logs.findings), ends)
+    steps = up_to(_noting_late(_known_memberships(logs, groups, names), ends, groups, logs.findings), ends)
     wish = Expectation(expected, release)
     return tables_of(check_every(steps, facts, wish) if every else check_latest(steps, facts, wish, with_empty=groups is not None))
 
@@ -134,14 +142,25 @@ def _refuse_unknown(expected: str, release: str | None) -> None:
         raise RequestError(f"no release {release!r}", remedy="Write a release such as 2.8.2 or 4.3")
 
 
-def _ends_at(logs: TopicLogs, at: Moment | None) -> dict[Origin, int]:
-    """The first record offset after this moment, by replica and offsets partition, of logs that go on after it.
+def _read_with_ends(logs: TopicLogs, at: Moment | None, *collectors: Collector) -> dict[Origin, int]:
+    """Read the logs once for these collectors, and return the first record offset after this moment of logs that go on after it.
 
     Findings about a doubtful moment are added to `findings`.
+
+    Returns:
+        The record offsets by replica and offsets partition; none without a moment.
     """
-    if at is None:
-        return {}
-    orders = {} if at.time_ms is None else append_orders(logs.reader(), at.time_ms)
+    orders: dict[Origin, ClockOrder] = {}
+    if at is None or at.time_ms is None:
+        logs.read(*collectors)
+    else:
+        append_orders = AppendOrders(at.time_ms)
+        logs.read(append_orders, *collectors)
+        orders = append_orders.by_log
+    return {} if at is None else _ends_at(logs, at, orders)
+
+
+def _ends_at(logs: TopicLogs, at: Moment, orders: Mapping[Origin, ClockOrder]) -> dict[Origin, int]:
     ends: dict[Origin, int] = {}
     for directory in logs.evidence.partitions:
         if not directory.read_segments:

@@ -12,7 +12,6 @@ import pyarrow as pa
 from exhume.codecs import schemas
 from exhume.codecs.log_directory import Evidence
 from exhume.codecs.record_filter import RecordFilter
-from exhume.codecs.record_types import MODERN_FAMILIES, numbers
 from exhume.codecs.records_table import batch_tables, record_batches
 from exhume.codecs.segment_reader import ReadOptions, SegmentBatch, SegmentReader
 from exhume.codecs.uris import PathOrUri
@@ -28,6 +27,7 @@ from exhume.replay.topic_names import TopicNames, names_beside
 
 if TYPE_CHECKING:
     from exhume.analysis.log_extent import LogExtents
+    from exhume.codecs.log_pass import Collector
 
 #: A record offset for each offsets partition, or one number for a log with one partition.
 AtOffset = int | Mapping[int, int]
@@ -66,6 +66,12 @@ class TopicLogs:
         from exhume.codecs.columns.mentions import batches_about
 
         return batches_about(reader, group, fast.verified_segments, noted=fast.relevant_batches, key=key)
+
+    def read(self, *collectors: Collector) -> None:
+        """Read every segment once, for all of these collectors."""
+        from exhume.codecs.log_pass import collect
+
+        collect(self.reader(), collectors)
 
     def extents(self) -> LogExtents:
         """Return the extents of all logs; reads the headers of all batches."""
@@ -148,15 +154,6 @@ class TopicLogs:
     def topic_names(self, topics_file: PathOrUri | None = None) -> TopicNames:
         """The names of topic ids in the files beside the logs and in this file of names."""
         return names_beside(self.evidence.log_directories, topics_file)
-
-    def learned_names(self, topics_file: PathOrUri | None = None) -> TopicNames:
-        """The names of topic ids in these files, and those that a load of the logs learns from commits."""
-        names = self.topic_names(topics_file)
-        # Classic groups have names and no ids: their logs need no load.
-        with_ids = [str(number) for number in numbers(family=MODERN_FAMILIES)]
-        if any(batch.num_rows for batch in self.records(RecordFilter(types=with_ids))):
-            self.load(LoadOptions(profile_for(None), "lenient", fast=self.fast_load()), names)
-        return names
 
 
 def is_exact(group: str) -> bool:

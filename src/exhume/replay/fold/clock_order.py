@@ -1,4 +1,4 @@
-"""The order of the records of a log by its clock, found by a kernel, and its conversion to and from `ClockOrder`."""
+"""The order of the records of a log by its clock, found by a kernel, as a `ClockOrder`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def read_order(log: StrictLog, start_offset: int, at: Moment, fast: CompiledLoad
     assert at.time_ms is not None
     if at.clock != "append" or abs(at.time_ms) > LARGEST_INT64:
         return None
-    found, rows = nothing_found(), np.empty((scan.BLOCK_BATCHES, scan.COLUMNS), np.int64)
+    found, rows = np.zeros(times.ENTRIES, np.int64), np.empty((scan.BLOCK_BATCHES, scan.COLUMNS), np.int64)
     for segment in log.segments:
         if looks_like(memoryview(segment.buffer)) is not None:
             return None
@@ -37,21 +37,6 @@ def read_order(log: StrictLog, start_offset: int, at: Moment, fast: CompiledLoad
             except DecompressionError:
                 return None
     return order_of(found)
-
-
-def nothing_found() -> Int64s:
-    """Return the state with which `read_times` begins."""
-    return np.zeros(times.ENTRIES, np.int64)
-
-
-def found_of(order: ClockOrder) -> Int64s:
-    """Return the state with which `read_times` continues after records of this order."""
-    first_later = (0, 0) if order.first_later is None else order.first_later
-    found = nothing_found()
-    found[[times.TIMED, times.UNTIMED, times.OUT_OF_ORDER, times.LEFT_OUT]] = order.timed, order.untimed, order.out_of_order, order.left_out
-    found[[times.HAS_LATER, times.FIRST_LATER, times.FIRST_LATER_MS]] = order.first_later is not None, *first_later
-    found[times.GREATEST_MS] = 0 if order.greatest_ms is None else order.greatest_ms
-    return found
 
 
 def order_of(found: Int64s) -> ClockOrder:
