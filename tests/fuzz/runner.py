@@ -65,6 +65,7 @@ _ENTRIES: dict[str, Any] = {
     "move_metadata": fold_tables.move_metadata,
     "next_batch": borders.next_batch,
     "read_times": times.read_times,
+    "take_times": times.take_times,
     "span_offsets": gathering.span_offsets,
     "find_runs": gathering.find_runs,
     "do_rise": gathering.do_rise,

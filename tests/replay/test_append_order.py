@@ -15,6 +15,7 @@ from exhume.findings import Findings
 from exhume.fixtures.log_writer import PartitionWriter, offset_commit
 from exhume.replay.append_order import AppendOrders
 from exhume.replay.moment import ClockOrder
+from tests.clocks import take
 from tests.judges import corpus
 
 
@@ -22,7 +23,7 @@ def orders(directory: Path, time_ms: int) -> dict[Origin, ClockOrder]:
     with discover([directory]) as evidence:
         found = AppendOrders(time_ms)
         collect(SegmentReader(evidence, ReadOptions(), Findings()), [found])
-        return found.by_log
+        return dict(found.by_log)
 
 
 def orders_record_by_record(directory: Path, time_ms: int) -> dict[Origin, ClockOrder]:
@@ -31,7 +32,7 @@ def orders_record_by_record(directory: Path, time_ms: int) -> dict[Origin, Clock
         for batch in SegmentReader(evidence, ReadOptions(), Findings()).batches():
             order = found.setdefault((batch.partition.replica, batch.partition.offsets_partition), ClockOrder())
             for record in batch.records():
-                order.take(record.record_offset, record.timestamp_ms, time_ms)
+                take(order, record.record_offset, record.timestamp_ms, time_ms)
     return found
 
 

@@ -13,6 +13,7 @@ leaders differed, or a client chose its commit timestamps, the rule gives an ear
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from itertools import islice, takewhile
 from typing import Any, Literal
@@ -138,9 +139,8 @@ def cut_log(log: StrictLog, at: Moment | None, *, lenient: bool) -> StrictLog:
         return log
     batches = salvaged_batches(log.partition) if lenient else log.batches()
     if at.time_ms is not None:
-        scan = _TimeScan(at.time_ms, at.clock, log.start_offset)
-        scan.read(batches)
-        return truncate_log(scan.cut, log, at, scan.order)
+        cut, order = _cut_by_time(batches, at, log.start_offset)
+        return truncate_log(cut, log, at, order)
     last_offset = at.last_offsets.get(log.partition.offsets_partition)
     return truncate_log(LogPrefix() if last_offset is None else _cut_by_offset(batches, last_offset, log.start_offset), log, at)
 
@@ -221,19 +221,6 @@ class ClockOrder:
     left_out: int = 0
     greatest_ms: int | None = None
 
-    def take(self, record_offset: int, time_ms: int | None, moment_ms: int) -> None:
-        """Add the next record, in the order of the log."""
-        if time_ms is None:
-            self.untimed += 1
-            return
-        self.timed += 1
-        self.out_of_order += self.greatest_ms is not None and time_ms < self.greatest_ms
-        self.greatest_ms = time_ms if self.greatest_ms is None else max(time_ms, self.greatest_ms)
-        if self.first_later is not None:
-            self.left_out += time_ms <= moment_ms
-        elif time_ms > moment_ms:
-            self.first_later = record_offset, time_ms
-
     @property
     def columns(self) -> LoadRow:
         """Columns of `loads`; null if no record has a time."""
@@ -256,36 +243,26 @@ class ClockOrder:
         return [_finding(partition, "time_goes_back", "warn", sentence, first_record_offset=record_offset, remedy=remedy)]
 
 
-@dataclass(slots=True)
-class _TimeScan:
-    """Finds the first record later than a time, and the clock order of the whole log."""
+def _cut_by_time(batches: Iterable[LoadedBatch], at: Moment, end_offset: int) -> tuple[LogPrefix, ClockOrder]:
+    """The prefix that ends before the first later record, and the order of all records, also of those after the cut."""
+    from exhume.replay.clock_counts import ClockCounts
 
-    time_ms: int
-    clock: Clock
-    end_offset: int
-    cut: LogPrefix = field(default_factory=LogPrefix)
-    order: ClockOrder = field(default_factory=ClockOrder)
-
-    def read(self, batches: Iterable[LoadedBatch]) -> None:
-        """Read all records: the order of those after the cut counts too."""
-        try:
-            for index, batch in enumerate(batches):
-                try:
-                    self._read_batch(index, batch)
-                except LoadAborted:
-                    continue
-        except LoadAborted:
-            return
-
-    def _read_batch(self, index: int, batch: LoadedBatch) -> None:
-        end_offset, was_cut = self.end_offset, self.order.first_later is not None
-        for number, record in enumerate(batch.records()):
-            self.order.take(record.record_offset, _time_of(record, self.clock, is_control=batch.is_control), self.time_ms)
-            if self.order.first_later is None:
-                end_offset = record.record_offset + 1
-            elif not was_cut:
-                self.cut, was_cut = LogPrefix(index, number, end_offset), True
-        self.end_offset = batch.next_offset
+    assert at.time_ms is not None
+    counts, cut = ClockCounts.of([at.time_ms]), LogPrefix()
+    # The reader may give up on a batch, or on the whole log after it.
+    with suppress(LoadAborted):
+        for index, batch in enumerate(batches):
+            was_cut, next_offset, records = counts.passed, end_offset, list[Record]()
+            with suppress(LoadAborted):
+                records.extend(batch.records())
+                next_offset = batch.next_offset
+            times_ms = [_time_of(record, at.clock, is_control=batch.is_control) for record in records]
+            counts.take([record.record_offset for record in records], times_ms)
+            if counts.passed and not was_cut:
+                _, number = counts.first_later(0)
+                cut = LogPrefix(index, number, records[number - 1].record_offset + 1 if number else end_offset)
+            end_offset = next_offset
+    return cut, counts.order()
 
 
 def _time_of(record: Record, clock: Clock, *, is_control: bool) -> int | None:

@@ -150,7 +150,7 @@ def _read_with_ends(logs: TopicLogs, at: Moment | None, *collectors: Collector) 
     Returns:
         The record offsets by replica and offsets partition; none without a moment.
     """
-    orders: dict[Origin, ClockOrder] = {}
+    orders: Mapping[Origin, ClockOrder] = {}
     if at is None or at.time_ms is None:
         logs.read(*collectors)
     else:

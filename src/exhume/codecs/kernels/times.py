@@ -1,54 +1,143 @@
-"""Read the append times of records: count those out of order, and find the first record that is later than a moment."""
+"""Read the times of records: count those out of order, and find the first record that is later than each of several moments."""
 
 from __future__ import annotations
 
-from exhume.codecs.kernels import kernel, scan
-from exhume.codecs.kernels.primitives import NO_POSITION
+import numpy as np
+
+from exhume.codecs.kernels import inlined, kernel, scan
+from exhume.codecs.kernels.primitives import NO_POSITION, int16, int64, unsigned_varint
 from exhume.codecs.kernels.records import NO_TIMESTAMP, read_fields
 from exhume.codecs.kernels.types import Bytes, Int64s, Number, Rows
+from exhume.codecs.kernels.values import NEWEST_VERSION
+from exhume.codecs.layouts.offsets import COMMIT_FLEXIBLE_SINCE
+from exhume.codecs.record_types import OFFSET_COMMIT_TYPES
 
-#: The entries of `found`: the number of records with a time, without one, with an earlier time than a record before, and after the first
-#: later record but not later than the moment; 1 if there is a record later than the moment; offset and time of the first such record; the
-#: greatest time so far.
-TIMED, UNTIMED, OUT_OF_ORDER, LEFT_OUT, HAS_LATER, FIRST_LATER, FIRST_LATER_MS, GREATEST_MS = range(8)
-ENTRIES = 8
+#: The entries of `counts`: the number of records with a time, without one, and with an earlier time than a record before; the least and the
+#: greatest time so far; the rows of `highs` in use; the number of moments before the greatest time.
+TIMED, UNTIMED, OUT_OF_ORDER, LEAST_MS, GREATEST_MS, HIGHS, PASSED = range(7)
+COUNTS = 7
+#: A row of `moments`, in ascending order, with one more row after the last moment: its time; the records after the moment before it, up to
+#: it; the same, of those that come after a later record. These numbers of the moments up to one add up to its own; some are below 0.
+MOMENT_MS, UP_TO, LEFT_OUT = range(3)
+#: The first record later than the moment: its record offset, its time, and the number of its batch.
+FIRST_LATER, FIRST_LATER_MS, FIRST_LATER_BATCH = range(3, 6)
+MOMENT_COLUMNS = 6
+#: A row of `highs`: the time of records that are in order, and their number. Times after the last row are not kept.
+HIGH_MS, HIGH_COUNT = range(2)
+HIGH_COLUMNS = 2
+
+#: The time of a commit that cannot be read.
+_UNREADABLE = -2
+_LEAST_COMMIT_BYTES = 20
 
 
 @kernel
 def read_times(
-    rows: Rows, first: Number, last: Number, data: Bytes, bodies: Rows, start_offset: Number, time_ms: Number, found: Int64s
+    rows: Rows,
+    first: Number,
+    last: Number,
+    data: Bytes,
+    bodies: Rows,
+    start_offset: Number,
+    is_of_commits: bool,
+    counts: Int64s,
+    moments: Rows,
+    highs: Rows,
 ) -> Number:
-    """Add the times of the batches `first` to `last` of `rows` to `found`; return the number of the batch at which it ends.
+    """Count the times of the records of batches `first` to `last` of `rows`; return the number of the batch at which it ends.
 
-    It skips batches that end before `start_offset`. The records of each batch are in `data` from `bodies[:, 0]` to `bodies[:, 1]`. It ends
-    before `last` at a batch that does not hold exactly the records that its header counts, each with a key, a value and no header: its
-    readable records depend on the reader.
+    With `is_of_commits`, the time of a commit is the commit timestamp in its value. Batches that end before `start_offset` do not count.
+    The records of each batch are in `data` from `bodies[:, 0]` to `bodies[:, 1]`. It ends before `last` at a batch that does not hold
+    exactly the records that its header counts, each with a key, a value and no header: its readable records depend on the reader.
     """
     for number in range(first, last):
         if rows[number, scan.LAST_OFFSET] < start_offset:
             continue
         position, end = bodies[number, 0], bodies[number, 1]
-        is_stamped = rows[number, scan.ATTRIBUTES] & scan.LOG_APPEND_TIME != 0
+        attributes = rows[number, scan.ATTRIBUTES]
+        is_stamped = attributes & scan.LOG_APPEND_TIME != 0
+        may_be_commit = is_of_commits and attributes & scan.CONTROL == 0
         for _ in range(rows[number, scan.RECORD_COUNT]):
-            record_end, timestamp_delta, offset_delta, _, _, _, _ = read_fields(data, position, end)
+            record_end, timestamp_delta, offset_delta, key_start, key_size, value_start, value_size = read_fields(data, position, end)
             if record_end == NO_POSITION:
                 return number
             position = record_end
-            appended_ms = rows[number, scan.MAX_TIMESTAMP] if is_stamped else rows[number, scan.BASE_TIMESTAMP] + timestamp_delta
-            if appended_ms == NO_TIMESTAMP:
-                found[UNTIMED] += 1
-                continue
-            if found[TIMED] == 0 or appended_ms >= found[GREATEST_MS]:
-                found[GREATEST_MS] = appended_ms
-            else:
-                found[OUT_OF_ORDER] += 1
-            found[TIMED] += 1
-            if found[HAS_LATER]:
-                found[LEFT_OUT] += appended_ms <= time_ms
-            elif appended_ms > time_ms:
-                found[HAS_LATER] = 1
-                found[FIRST_LATER] = rows[number, scan.BASE_OFFSET] + offset_delta
-                found[FIRST_LATER_MS] = appended_ms
+            time_ms = rows[number, scan.MAX_TIMESTAMP] if is_stamped else rows[number, scan.BASE_TIMESTAMP] + timestamp_delta
+            if may_be_commit and key_size >= 2 and value_size >= 0 and int16(data, key_start) in OFFSET_COMMIT_TYPES:
+                time_ms = _commit_timestamp(data, value_start, value_start + value_size)
+                if time_ms == _UNREADABLE:
+                    return number
+            _count(rows[number, scan.BASE_OFFSET] + offset_delta, time_ms, number, counts, moments, highs)
         if position != end:
             return number
     return last
+
+
+@kernel
+def take_times(record_offsets: Int64s, times_ms: Int64s, counts: Int64s, moments: Rows, highs: Rows) -> None:
+    """Count the times of these records; -1 for a record without one. The number of the batch of a record is its place here."""
+    for place in range(len(times_ms)):
+        _count(record_offsets[place], times_ms[place], place, counts, moments, highs)
+
+
+@inlined
+def _count(record_offset: Number, time_ms: Number, batch: Number, counts: Int64s, moments: Rows, highs: Rows) -> None:
+    if time_ms == NO_TIMESTAMP:
+        counts[UNTIMED] += 1
+        return
+    if counts[TIMED] == 0 or time_ms < counts[LEAST_MS]:
+        counts[LEAST_MS] = time_ms
+    if counts[TIMED] != 0 and time_ms < counts[GREATEST_MS]:
+        counts[TIMED] += 1
+        counts[OUT_OF_ORDER] += 1
+        low, high = np.int64(0), counts[PASSED]
+        while low < high:
+            middle = (low + high) // 2
+            if moments[middle, MOMENT_MS] < time_ms:
+                low = middle + 1
+            else:
+                high = middle
+        moments[low, UP_TO] += 1
+        moments[low, LEFT_OUT] += 1
+        moments[counts[PASSED], LEFT_OUT] -= 1
+        return
+    counts[TIMED] += 1
+    counts[GREATEST_MS] = time_ms
+    while counts[PASSED] < len(moments) - 1 and moments[counts[PASSED], MOMENT_MS] < time_ms:
+        moments[counts[PASSED], FIRST_LATER] = record_offset
+        moments[counts[PASSED], FIRST_LATER_MS] = time_ms
+        moments[counts[PASSED], FIRST_LATER_BATCH] = batch
+        counts[PASSED] += 1
+    moments[counts[PASSED], UP_TO] += 1
+    row = counts[HIGHS] - 1
+    if row >= len(highs):
+        return
+    if row < 0 or highs[row, HIGH_MS] != time_ms:
+        counts[HIGHS] += 1
+        row += 1
+        if row == len(highs):
+            return
+        highs[row, HIGH_MS], highs[row, HIGH_COUNT] = time_ms, 0
+    highs[row, HIGH_COUNT] += 1
+
+
+@inlined
+def _commit_timestamp(data: Bytes, position: Number, end: Number) -> Number:
+    """Return the commit timestamp of this value; `NO_TIMESTAMP` if it is below 0, `_UNREADABLE` if the value is not that of a commit."""
+    if end - position < _LEAST_COMMIT_BYTES:
+        return _UNREADABLE
+    version = int16(data, position)
+    if version < 0 or version > NEWEST_VERSION:
+        return _UNREADABLE
+    position += 14 if version >= 3 else 10
+    if version >= COMMIT_FLEXIBLE_SINCE:
+        size, position = unsigned_varint(data, position, end)
+        if position == NO_POSITION:
+            return _UNREADABLE
+        size -= 1
+    else:
+        size = int16(data, position)
+        position += 2
+    if size < 0 or size > end - position - 8:
+        return _UNREADABLE
+    return max(int64(data, position + size), np.int64(NO_TIMESTAMP))

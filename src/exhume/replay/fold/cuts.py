@@ -8,20 +8,18 @@ one. The counts that describe the order of a log for a time (`replay.moment`) ar
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import groupby
 from typing import Protocol
 
 import numpy as np
 
 from exhume.codecs.kernels import records as columns
 from exhume.codecs.kernels import scan
-from exhume.codecs.kernels.records import LEAST_BYTES, NO_TIMESTAMP, split
+from exhume.codecs.kernels.records import LEAST_BYTES, split
 from exhume.codecs.kernels.types import Bytes, Int64s
-from exhume.replay.fold.kernels.commit_times import take_commit_times
+from exhume.replay.clock_counts import ClockCounts
 from exhume.replay.moment import Clock, Moment
-
-#: The most different times that are kept, with their counts, of the records that are in order.
-_MOST_HIGHS = 1 << 17
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,98 +126,18 @@ def _cut_within(records: Int64s, batch: int, taken: int, moments: tuple[int, ...
     return Cut(batch, moments, taken, end, int(records[columns.OFFSET, last]))
 
 
-@dataclass(slots=True)
-class ClockFacts:
-    """The order of the records of a part by the clock. Lists have an item for each moment; times are those of the clock."""
-
-    timed: int = 0
-    untimed: int = 0
-    #: The records whose time is less than that of a record before them in this part.
-    out_of_order: int = 0
-    least_ms: int | None = None
-    greatest_ms: int | None = None
-    #: For each moment: the records that are not later than it, in total and after the cut; the first later record (record offset, time).
-    not_later: list[int] = field(default_factory=list)
-    not_later_after_cut: list[int] = field(default_factory=list)
-    first_later: list[tuple[int, int] | None] = field(default_factory=list)
-    #: The times of records that are in order, ascending, and the number of records of each; None if there are too many times.
-    highs: tuple[Int64s, Int64s] | None = None
-
-    def out_of_order_after(self, greatest_ms: int | None) -> int | None:
-        """Return the number of records that are out of order after records up to this time; None if it is not known."""
-        if greatest_ms is None or self.least_ms is None or greatest_ms <= self.least_ms:
-            return self.out_of_order
-        assert self.greatest_ms is not None
-        if greatest_ms > self.greatest_ms:
-            return self.timed
-        if self.highs is None:
-            return None
-        times, counts = self.highs
-        return self.out_of_order + int(counts[: np.searchsorted(times, greatest_ms)].sum())
-
-
 class TimeCutter:
-    """Cuts before the first record later than each of these ascending times; `facts` describes the records so far."""
+    """Cuts before the first record later than each of these ascending times; `counts` are those of the records so far."""
 
     def __init__(self, times_ms: Sequence[int], clock: Clock) -> None:
-        self._times_ms = np.array(times_ms, np.int64)
         self._clock = clock
-        self._next = 0
-        self._highs: list[tuple[Int64s, Int64s]] = []
-        self._high_count = 0
-        self.facts = ClockFacts(not_later=[0] * len(times_ms), not_later_after_cut=[0] * len(times_ms), first_later=[None] * len(times_ms))
-
-    def finished(self) -> ClockFacts:
-        """Return the facts of the whole part."""
-        if self._high_count <= _MOST_HIGHS:
-            times = np.concatenate([times for times, _ in self._highs] or [np.empty(0, np.int64)])
-            counts = np.concatenate([counts for _, counts in self._highs] or [np.empty(0, np.int64)])
-            self.facts.highs = times, counts
-        return self.facts
+        self.counts = ClockCounts.of(times_ms, is_part=True)
 
     def cuts(self, run: RunOfBatches) -> Iterator[Cut]:
-        records = run.records(run.first, run.last)
-        if records is None or (self._clock == "commit" and take_commit_times(run.data, records, records.shape[1]) < records.shape[1]):
+        counts, known = self.counts, self.counts.passed
+        if counts.read(run.rows, (run.first, run.last), run.data, run.bodies, clock=self._clock) < run.last:
             raise NotPlainRecords
-        times = records[columns.TIMESTAMP]
-        timed = np.nonzero(times != NO_TIMESTAMP)[0]
-        self.facts.untimed += len(times) - len(timed)
-        if not len(timed):
-            return
-        times = times[timed]
-        highest = np.maximum.accumulate(times)
-        if self.facts.greatest_ms is not None:
-            np.maximum(highest, self.facts.greatest_ms, out=highest)
-        self._count(times, highest)
-        yield from self._look(run, records, timed, times, highest)
-
-    def _count(self, times: Int64s, highest: Int64s) -> None:
-        facts = self.facts
-        is_high = times == highest
-        facts.timed += len(times)
-        facts.out_of_order += len(times) - int(is_high.sum())
-        facts.least_ms = int(times.min()) if facts.least_ms is None else min(facts.least_ms, int(times.min()))
-        facts.greatest_ms = int(highest[-1])
-        if self._high_count <= _MOST_HIGHS:
-            self._highs.append(np.unique(times[is_high], return_counts=True))
-            self._high_count += len(self._highs[-1][0])
-
-    def _look(self, run: RunOfBatches, records: Int64s, timed: Int64s, times: Int64s, highest: Int64s) -> Iterator[Cut]:
-        facts, known = self.facts, self._next
-        earlier = np.cumsum(np.bincount(np.searchsorted(self._times_ms, times), minlength=len(self._times_ms) + 1))
-        for moment in range(len(self._times_ms)):
-            facts.not_later[moment] += int(earlier[moment])
-            if moment < known:
-                facts.not_later_after_cut[moment] += int(earlier[moment])
-        while self._next < len(self._times_ms) and highest[-1] > self._times_ms[self._next]:
-            at = int(np.searchsorted(highest, self._times_ms[self._next], side="right"))
-            moments = []
-            while self._next < len(self._times_ms) and self._times_ms[self._next] < highest[at]:
-                moment = self._next
-                moments.append(moment)
-                facts.not_later_after_cut[moment] += int((times[at:] <= self._times_ms[moment]).sum())
-                facts.first_later[moment] = int(records[columns.OFFSET, timed[at]]), int(times[at])
-                self._next += 1
-            batch = int(records[columns.BATCH, timed[at]])
-            taken = int(timed[at] - np.searchsorted(records[columns.BATCH], batch))
-            yield _cut_within(_records_of(run, batch), batch, taken, tuple(moments))
+        for (first_later, batch), moments in groupby(range(known, counts.passed), key=counts.first_later):
+            records = _records_of(run, batch)
+            taken = int((records[columns.OFFSET] < first_later).sum())
+            yield _cut_within(records, batch, taken, tuple(moments))

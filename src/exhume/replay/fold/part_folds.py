@@ -14,7 +14,8 @@ from exhume.codecs.kernels.types import Int64s
 from exhume.codecs.segment_reader import ReadOptions
 from exhume.errors import DecompressionError
 from exhume.replay.broker_log import StrictLog, find_end
-from exhume.replay.fold.cuts import ClockFacts, Cut, Cutter, NotPlainRecords, RunOfBatches, TimeCutter
+from exhume.replay.clock_counts import ClockCounts
+from exhume.replay.fold.cuts import Cut, Cutter, NotPlainRecords, RunOfBatches, TimeCutter
 from exhume.replay.fold.fold_ranges import bound_offsets, runs
 from exhume.replay.fold.kernels.batches import fold
 from exhume.replay.fold.packing import BatchPlace, pack
@@ -46,7 +47,7 @@ class StretchFacts:
 
     is_given_up: bool = False
     cuts: list[tuple[tuple[int, ...], int, bool]] = field(default_factory=list)
-    clock: ClockFacts | None = None
+    clock: ClockCounts | None = None
     end_offset: int | None = None
     #: Base offset of the first batch and last offset of the last one, with their leader epochs: (segment, record offset, epoch).
     first: tuple[int, int, int] | None = None
@@ -110,7 +111,7 @@ class _StretchFold:
         except (_GivenUp, NotPlainRecords, DecompressionError):
             facts = StretchFacts(is_given_up=True)
         if isinstance(self._cutter, TimeCutter):
-            facts.clock = self._cutter.finished()
+            facts.clock = self._cutter.counts
         yield facts
 
     def _find_end(self) -> None:

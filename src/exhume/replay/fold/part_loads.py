@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from exhume.replay.broker_log import StrictLog
+from exhume.replay.clock_counts import ClockCounts
 from exhume.replay.fold.kernels.merging import joined
 from exhume.replay.fold.packing import KeptRecords, ShippedFold, places_of, unpack
 from exhume.replay.fold.part_folds import PackedFold, StretchFacts
@@ -48,6 +49,7 @@ class JoinedLog:
     _tables: Tables = field(init=False)
     _kept: KeptRecords = field(init=False)
     _most_records: int = _FEW_RECORDS
+    _clock: ClockCounts | None = None
 
     def loads(self) -> Iterator[LoadAt]:
         """Yield the load at each moment, in the order of the log.
@@ -157,25 +159,13 @@ class JoinedLog:
         return truncate_log(cut, self.log, at, None if at.time_ms is None else self._order(number))
 
     def _order(self, number: int) -> ClockOrder:
-        """Add up the order of all records of the log."""
-        order = ClockOrder()
-        for facts in self.facts:
-            clock = facts.clock
-            assert clock is not None
-            out_of_order = clock.out_of_order_after(order.greatest_ms)
-            if out_of_order is None:
+        """Return the order of all records of the log."""
+        if self._clock is None:
+            clocks = [facts.clock for facts in self.facts if facts.clock is not None]
+            self._clock = ClockCounts.of([at.time_ms for at in self.moments if at is not None and at.time_ms is not None], is_part=True)
+            if not all(self._clock.merge(clock) for clock in clocks):
                 raise NotFolded
-            order.timed += clock.timed
-            order.untimed += clock.untimed
-            order.out_of_order += out_of_order
-            if clock.greatest_ms is not None:
-                order.greatest_ms = clock.greatest_ms if order.greatest_ms is None else max(order.greatest_ms, clock.greatest_ms)
-            if order.first_later is not None:
-                order.left_out += clock.not_later[number]
-            elif clock.first_later[number] is not None:
-                order.first_later = clock.first_later[number]
-                order.left_out = clock.not_later_after_cut[number]
-        return order
+        return self._clock.order(number)
 
 
 def _copied(tables: Tables) -> Tables:

@@ -10,5 +10,4 @@ for_loader      records that the fold passes on to the loader
 chosen_groups   the same for a few groups: batches of other groups are checked, and leave no row
 merging         two folds as one
 gathering       columns of a table from a fold
-commit_times    the times inside commits
 """
