@@ -13,7 +13,7 @@ from typing import NamedTuple
 import crc32c as package
 
 from exhume.codecs.batch_format import HEADER_BYTES
-from exhume.codecs.columns.runs import readable
+from exhume.codecs.columns.blocks import readable
 from exhume.codecs.kernels.floor import walk
 from exhume.codecs.volumes import map_file
 

@@ -6,7 +6,8 @@ releases and modes is loaded with each of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -15,15 +16,18 @@ import pyarrow as pa
 import pytest
 
 from exhume.codecs import schemas
+from exhume.codecs.columns import blocks
 from exhume.codecs.kernels import scan
 from exhume.codecs.log_directory import discover
 from exhume.codecs.record_chunks import record_chunks
+from exhume.codecs.record_filter import RecordFilter
 from exhume.codecs.segment_reader import ReadOptions, SegmentReader
 from exhume.findings import Findings
 from exhume.replay import local
 from exhume.replay.partition_load import Mode
 from exhume.replay.state import CoordinatorState
 from exhume.topic import OffsetsTopic
+from tests.naive import tables
 from tests.written_batches import Written, encode_log, first_offset_of
 
 #: Values of `least_compiled_bytes` by which kernels read every log, or none.
@@ -35,6 +39,7 @@ THREADS = (1, 2, 8)
 
 Answer = dict[str, Any]
 Readers = dict[str, Callable[[OffsetsTopic], pa.RecordBatchReader]]
+Rows = dict[str, Callable[[SegmentReader], pa.Table]]
 
 
 class CompiledLoads:
@@ -180,6 +185,21 @@ READERS: Readers = {
 }
 
 
+_TWO_GROUPS = RecordFilter(groups=["billing", "carts"])
+#: The tables of `READERS` by `tests.naive.tables`.
+ROWS: Rows = {
+    "batches": tables.batches,
+    "records": tables.records,
+    "offset commits": lambda reader: tables.typed(reader, "offset_commit"),
+    "offset commits of two groups": lambda reader: tables.typed(reader, "offset_commit", _TWO_GROUPS),
+    "group metadata": lambda reader: tables.typed(reader, "group_metadata"),
+    "group metadata of two groups": lambda reader: tables.typed(reader, "group_metadata", _TWO_GROUPS),
+    "end-transaction markers": lambda reader: tables.typed(reader, "end_txn_markers"),
+    "dump": tables.dump,
+    "dump with raw bytes": lambda reader: tables.dump(reader, raw=True),
+}
+
+
 def table_of(reader: pa.RecordBatchReader) -> pa.Table:
     """All that this reader gives, its arrays checked to the last byte."""
     table = reader.read_all()
@@ -187,20 +207,45 @@ def table_of(reader: pa.RecordBatchReader) -> pa.Table:
     return table
 
 
+@contextmanager
+def reading(least_bytes: int) -> Iterator[None]:
+    """With `PLAIN`, only the careful reader reads batches: kernels scan none."""
+    with pytest.MonkeyPatch.context() as patch:
+        if least_bytes == PLAIN:
+            patch.setattr(blocks, "_scanned", lambda *_: iter(()))
+            patch.setattr(blocks, "_leads_on", lambda *_: False)
+        yield
+
+
 def tables_of(directory: Path, *, least_bytes: int, verify: bool = True, readers: Readers = READERS, threads: int = 2) -> Answer:
     """Every table, and the findings while it was read."""
     answer: Answer = {}
     for name, read in readers.items():
         options = ReadOptions(verify=verify, least_compiled_bytes=least_bytes, threads=threads)
-        with OffsetsTopic(discover([str(directory)]), options) as topic:
+        with reading(least_bytes), OffsetsTopic(discover([str(directory)]), options) as topic:
             answer[name] = table_of(read(topic))
             answer[f"findings of {name}"] = [repr(finding) for finding in topic.findings]
     return answer
 
 
-def assert_same_tables(directory: Path, *, verify: bool = True, readers: Readers = READERS, threads: Sequence[int] = (1, 2)) -> None:
+def rows_of(directory: Path, rows: Rows, *, verify: bool = True) -> Answer:
+    """These tables, and the findings while they were read, by the twin that makes rows of single records."""
+    answer: Answer = {}
+    for name, read in rows.items():
+        with discover([str(directory)]) as evidence:
+            findings = Findings(evidence.findings)
+            answer[name] = read(SegmentReader(evidence, ReadOptions(verify=verify), findings))
+            answer[f"findings of {name}"] = [repr(finding) for finding in findings]
+    return answer
+
+
+def assert_same_tables(
+    directory: Path, *, verify: bool = True, readers: Readers = READERS, rows: Rows = ROWS, threads: Sequence[int] = (1, 2)
+) -> None:
     """Raises where kernels read other tables than plain code."""
     plainly = tables_of(directory, least_bytes=PLAIN, verify=verify, readers=readers)
+    by_rows = rows_of(directory, rows, verify=verify)
+    assert_equal({name: plainly[name] for name in by_rows}, by_rows, "rows")
     for number in threads:
         compiled = tables_of(directory, least_bytes=COMPILED, verify=verify, readers=readers, threads=number)
         assert_equal(compiled, plainly, number)
@@ -209,7 +254,7 @@ def assert_same_tables(directory: Path, *, verify: bool = True, readers: Readers
 def chunk_rows(directory: Path, least_bytes: int) -> list[list[dict[str, Any]]]:
     """All commits and all other records of the chunks that detectors read, as rows."""
     found: list[list[dict[str, Any]]] = [[], []]
-    with discover([str(directory)]) as evidence:
+    with reading(least_bytes), discover([str(directory)]) as evidence:
         for chunk in record_chunks(SegmentReader(evidence, ReadOptions(least_compiled_bytes=least_bytes), Findings())):
             found[0] += chunk.commits.cast(schemas.decoded()["offset_commit"]).to_pylist()
             found[1] += chunk.others.to_pylist()

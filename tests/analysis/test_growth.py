@@ -18,12 +18,13 @@ from exhume.fixtures.log_writer import KeyValue, PartitionWriter, group_metadata
 from exhume.fixtures.partition_log import MessageForm, PartitionLog
 from exhume.topic import OffsetsTopic
 from tests.judges import corpus
+from tests.twins import COMPILED, PLAIN, reading
 
 T0_MS = 1_700_000_000_000
 HOUR_MS = 3_600_000
 TRANSACTION = {"producer_id": 7, "producer_epoch": 1, "base_sequence": 0, "is_transactional": True}
 LABELS: tuple[GrowthBy, ...] = ("group", "topic", "type", "hour")
-BY_RECORD, BY_KERNELS = 1 << 60, 0
+BY_RECORD, BY_KERNELS = PLAIN, COMPILED
 
 
 def commit(offset: int, partition: int = 0, *, group: str = "pay", **fields: Any) -> KeyValue:
@@ -31,7 +32,7 @@ def commit(offset: int, partition: int = 0, *, group: str = "pay", **fields: Any
 
 
 def growth(directory: Path, by: GrowthBy = "group", *, least_bytes: int = BY_RECORD, **options: Any) -> Growth:
-    with OffsetsTopic(discover([str(directory)]), ReadOptions(least_compiled_bytes=least_bytes)) as topic:
+    with reading(least_bytes), OffsetsTopic(discover([str(directory)]), ReadOptions(least_compiled_bytes=least_bytes)) as topic:
         return topic.growth(by, **options)
 
 

@@ -170,7 +170,7 @@ def read(evidence: Evidence, first: int, behind: int | None) -> ExtentReader:
     """The extent of some batches of the log."""
     reader = ExtentReader()
     for each in islice(items(evidence), first, behind):
-        reader.take(each)
+        reader.add_batch(each)
     return reader
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from exhume.codecs.record_types import encode_key, encode_value
 from exhume.codecs.segment_reader import ReadOptions, SegmentReader
 from exhume.findings import Findings
 from tests.judges import corpus
+from tests.twins import COMPILED, PLAIN, reading
 
 _ASKED: dict[Callable[[Membership], Sequence[object]], str] = {
     member_columns.assigned_of: "assigned",
@@ -78,12 +78,13 @@ def _check(key: bytes, value: bytes, member_table: member_tables.MemberTable) ->
     assert at_once == members
 
 
-@pytest.mark.parametrize("least_kernel_bytes", [0, sys.maxsize], ids=["by kernels", "plainly"])
+@pytest.mark.parametrize("least_bytes", [COMPILED, PLAIN], ids=["by kernels", "plainly"])
 @pytest.mark.parametrize("case", corpus.sweep(corpus.cases()))
-def test_a_roster_says_what_the_members_say(case: corpus.Case, least_kernel_bytes: int) -> None:
-    options = ReadOptions(least_compiled_bytes=least_kernel_bytes)
+def test_a_roster_says_what_the_members_say(case: corpus.Case, least_bytes: int) -> None:
     for data in case.data_directories.values():
-        for key, value, member_table in _with_member_tables(SegmentReader(discover([data]), options, Findings())):
+        with reading(least_bytes):
+            found = [*_with_member_tables(SegmentReader(discover([data]), ReadOptions(), Findings()))]
+        for key, value, member_table in found:
             if value is not None and member_table is not None:
                 _check(key, value, member_table)
             elif not (case.is_fact or case.is_random):
@@ -93,7 +94,7 @@ def test_a_roster_says_what_the_members_say(case: corpus.Case, least_kernel_byte
 @pytest.mark.slow
 def test_so_it_is_of_a_log_of_many_groups(tmp_path: Path) -> None:
     content = generate(tmp_path / "log", megabytes=3)
-    reader = SegmentReader(discover([tmp_path / "log"]), ReadOptions(least_compiled_bytes=0), Findings())
+    reader = SegmentReader(discover([tmp_path / "log"]), ReadOptions(), Findings())
 
     found = [*_with_member_tables(reader)]
 
@@ -112,7 +113,7 @@ def test_so_it_is_where_hardly_anything_is_kept(tmp_path: Path, monkeypatch: pyt
 
 def test_what_was_listed_is_not_shipped(tmp_path: Path) -> None:
     generate(tmp_path / "log", megabytes=1)
-    reader = SegmentReader(discover([tmp_path / "log"]), ReadOptions(least_compiled_bytes=0), Findings())
+    reader = SegmentReader(discover([tmp_path / "log"]), ReadOptions(), Findings())
     member_table = next(member_table for _, _, member_table in _with_member_tables(reader) if member_table is not None)
     shipped = pickle.dumps(member_table)
 

@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import exhume
 from exhume.codecs.batch_writer import NewRecord, encode_batch
 from exhume.codecs.columns import tables as columns_tables
 from exhume.codecs.columns.arrow import ROWS
-from exhume.codecs.columns.pieces import Piece, pieces
+from exhume.codecs.columns.record_blocks import record_blocks
 from exhume.codecs.log_directory import discover
 from exhume.codecs.record_filter import RecordFilter
 from exhume.codecs.segment_reader import ReadOptions, SegmentReader
@@ -24,7 +23,8 @@ from exhume.topic import OffsetsTopic
 from tests import strategies
 from tests.compared import Compared
 from tests.judges import corpus
-from tests.twins import COMPILED, READERS, THREADS, CompiledBatches, assert_same_tables, table_of, write_segments
+from tests.naive import tables
+from tests.twins import READERS, THREADS, CompiledBatches, assert_same_tables, table_of, write_segments
 from tests.written_batches import KeyValue, Written
 
 
@@ -53,7 +53,7 @@ def test_a_generated_log(batches: list[Written], cut: int, verify: bool, tmp_pat
 
     with pytest.MonkeyPatch.context() as patch:
         # Some batches are work for a thread: even these logs are decoded in many parts.
-        patch.setattr(columns_tables, "PIECE_BYTES", 300)
+        patch.setattr(columns_tables, "RECORD_BLOCK_BYTES", 300)
         assert_same_tables(directory, verify=verify, threads=(1, 3))
 
 
@@ -71,7 +71,7 @@ def test_a_generated_log_that_is_damaged(
     segment.write_bytes(content[: data.draw(st.sampled_from((len(content), len(content), len(content) - 5)))])
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(columns_tables, "PIECE_BYTES", 300)
+        patch.setattr(columns_tables, "RECORD_BLOCK_BYTES", 300)
         assert_same_tables(directory, verify=verify, threads=(3,))
 
 
@@ -97,7 +97,11 @@ def test_filters(batches: list[Written], wanted: RecordFilter, tmp_path_factory:
     directory = tmp_path_factory.mktemp("log")
     write_segments(directory, batches, 4)
 
-    assert_same_tables(directory, readers={"records": lambda topic: topic.records(**asdict(wanted))})
+    assert_same_tables(
+        directory,
+        readers={"records": lambda topic: topic.records(**asdict(wanted))},
+        rows={"records": lambda reader: tables.records(reader, wanted)},
+    )
 
 
 @st.composite
@@ -162,9 +166,8 @@ def test_one_odd_batch_leaves_those_behind_it_to_kernels(codec: int, tmp_path: P
     (partition / f"{0:020d}.log").write_bytes(content)
 
     assert_same_tables(tmp_path)
-    reader = SegmentReader(discover([str(tmp_path)]), ReadOptions(least_compiled_bytes=COMPILED), Findings())
-    found = [len(each) if isinstance(each, Piece) else each.batch.base_offset for each in pieces(reader)]
-    assert found == [3, 3, 5]
+    reader = SegmentReader(discover([str(tmp_path)]), ReadOptions(), Findings())
+    assert [(len(each), each.batches.careful is None) for each in record_blocks(reader)] == [(3, True), (1, False), (5, True)]
 
 
 @pytest.mark.one_of(5)
@@ -174,7 +177,7 @@ def test_a_large_batch_is_handed_out_in_tables_of_bounded_size(codec: int, tmp_p
     with PartitionWriter(tmp_path, 0) as log:
         log.append([offset_commit("g", "t", 0, number, commit_timestamp_ms=1) for number in range(count)], timestamp_ms=1, codec=codec)
 
-    with OffsetsTopic(discover([str(tmp_path)]), ReadOptions(least_compiled_bytes=COMPILED)) as topic:
+    with OffsetsTopic(discover([str(tmp_path)]), ReadOptions()) as topic:
         sizes = [table.num_rows for table in topic.records()]
         commits = table_of(topic.offset_commits())
     assert sizes == [ROWS, ROWS, 5]
@@ -198,7 +201,7 @@ def test_what_lies_between_compressed_batches_is_put_beside_them(
                 log.append([offset_commit("carts", "orders", 0, 1, commit_timestamp_ms=1, metadata="x" * 1000)] * (plain_bytes // 1000))
 
     assert_same_tables(tmp_path)
-    with OffsetsTopic(discover([str(tmp_path)]), ReadOptions(least_compiled_bytes=COMPILED, threads=1)) as topic:
+    with OffsetsTopic(discover([str(tmp_path)]), ReadOptions(threads=1)) as topic:
         assert len(list(topic.records())) == tables + (2 if plain_bytes else 0)
 
 
@@ -212,19 +215,10 @@ def test_names_of_every_kind_come_out_of_the_dump(tmp_path: Path) -> None:
     assert_same_tables(tmp_path)
 
 
-def test_a_small_log_is_read_by_plain_code(tmp_path: Path, compiled_batches: CompiledBatches) -> None:
-    with PartitionWriter(tmp_path, 0) as log:
-        log.append([offset_commit("g", "t", 0, 1, commit_timestamp_ms=1)], timestamp_ms=1)
-    with exhume.open(tmp_path) as topic:
-        assert topic.batches().read_all().num_rows == topic.offset_commits().read_all().num_rows == 1
-
-    assert compiled_batches.count == 0
-
-
 def test_progress_ends_with_the_last_byte(tmp_path: Path) -> None:
     write_segments(tmp_path, strategies.race(["s7", "s8", "v", "c8", "c7"]), 3)
     told: list[tuple[int, int]] = []
-    options = ReadOptions(least_compiled_bytes=COMPILED, progress=lambda done, total: told.append((done, total)))
+    options = ReadOptions(progress=lambda done, total: told.append((done, total)))
     with OffsetsTopic(discover([str(tmp_path)]), options) as topic:
         topic.offset_commits().read_all()
 

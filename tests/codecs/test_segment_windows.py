@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from exhume.codecs.columns.tables import record_batches
 from exhume.codecs.log_directory import Evidence, SegmentFile, discover
 from exhume.codecs.record_filter import RecordFilter
-from exhume.codecs.records_table import record_batches
 from exhume.codecs.segment_reader import ReadOptions, SegmentReader
 from exhume.codecs.segment_windows import windows
 from exhume.findings import Findings
 from exhume.fixtures.log_writer import PartitionWriter, offset_commit
+from tests.twins import COMPILED, PLAIN, reading
 
 TIME_MS = 1_700_000_000_000
 CUTS = (15_000, 30_000, 45_000)
@@ -34,24 +35,24 @@ def opened(path: Path) -> tuple[Evidence, SegmentFile]:
     return evidence, evidence.partitions[0].segments[0]
 
 
-def offsets(evidence: Evidence, segment: SegmentFile, least_compiled_bytes: int | None = None) -> tuple[list[int], list[int], Findings]:
+def offsets(evidence: Evidence, segment: SegmentFile, least_bytes: int = COMPILED) -> tuple[list[int], list[int], Findings]:
     """Record offsets and byte positions of one segment, or of its window."""
     [directory] = evidence.log_directories
     partition = replace(directory.partitions[0], segments=[segment])
     findings = Findings()
-    options = ReadOptions(least_compiled_bytes=least_compiled_bytes)
-    reader = SegmentReader(Evidence([replace(directory, partitions=[partition])], findings), options, findings)
-    rows = [row for batch in record_batches(reader, RecordFilter()) for row in batch.to_pylist()]
+    reader = SegmentReader(Evidence([replace(directory, partitions=[partition])], findings), ReadOptions(), findings)
+    with reading(least_bytes):
+        rows = [row for batch in record_batches(reader, RecordFilter()) for row in batch.to_pylist()]
     return [row["record_offset"] for row in rows], [row["byte_position"] for row in rows], findings
 
 
-@pytest.mark.parametrize("least_compiled_bytes", [None, 0])
-def test_parts_hold_every_record_once(path: Path, least_compiled_bytes: int | None) -> None:
+@pytest.mark.parametrize("least_bytes", [PLAIN, COMPILED])
+def test_parts_hold_every_record_once(path: Path, least_bytes: int) -> None:
     evidence, segment = opened(path)
     parts = [part for part in windows(segment, CUTS) if part is not None]
     whole = offsets(evidence, segment)
     assert len(parts) == 4
-    found = [offsets(evidence, part, least_compiled_bytes) for part in parts]
+    found = [offsets(evidence, part, least_bytes) for part in parts]
 
     assert [offset for part in found for offset in part[0]] == whole[0]
     assert [position for part in found for position in part[1]] == whole[1]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -12,11 +12,11 @@ import pyarrow as pa
 from exhume import findings as findings_table
 from exhume.analysis import side_files
 from exhume.analysis.log_extent import CoveredOffsets
-from exhume.analysis.number_columns import Int64s, bounded
+from exhume.analysis.number_columns import Int64s
 from exhume.arrow_rows import Int16, OfLog, of_log, schema_of, table_of
 from exhume.codecs import schemas
-from exhume.codecs.columns.pieces import Piece
-from exhume.codecs.columns.runs import Run
+from exhume.codecs.columns.blocks import Block
+from exhume.codecs.columns.record_blocks import RecordBlock
 from exhume.codecs.columns.versions import read_versions
 from exhume.codecs.kernels import records as fields
 from exhume.codecs.kernels import scan
@@ -24,10 +24,9 @@ from exhume.codecs.log_directory import Evidence, PartitionDirectory
 from exhume.codecs.log_pass import LogCollector, collect_segment
 from exhume.codecs.record_types import RECORD_TYPES as KNOWN_TYPES
 from exhume.codecs.record_types import decode_control_record, decode_record
-from exhume.codecs.records import Record
 from exhume.codecs.schemas import InFile
-from exhume.codecs.segment_reader import ReadOptions, SegmentBatch, SegmentReader
-from exhume.codecs.segment_spans import SegmentSpan, first_offset_of, segment_rows
+from exhume.codecs.segment_reader import ReadOptions, SegmentReader
+from exhume.codecs.segment_spans import SegmentSpan, segment_rows
 from exhume.findings import Finding, Findings
 
 
@@ -172,13 +171,10 @@ class _PartitionCount(LogCollector):
     def origin(self) -> OfLog:
         return of_log(self.partition.replica, self.partition.offsets_partition)
 
-    def add_batch(self, found: SegmentBatch) -> None:
-        before, last = (np.array([bounded(offset)], np.int64) for offset in (first_offset_of(found) - 1, found.batch.last_offset))
-        self._cover(before, last, found.segment.path, np.array([found.batch.byte_position]))
-
-    def add_run(self, run: Run) -> None:
-        before, last, positions = run.columns[scan.BASE_OFFSET] - 1, run.columns[scan.LAST_OFFSET], run.columns[scan.POSITION]
-        self._cover(before, last, run.segment.path, positions)
+    def add_block(self, block: Block) -> None:
+        # Damaged batches may have any offset.
+        before, last = np.maximum(block.first_offsets(), 0) - 1, np.maximum(block.columns[scan.LAST_OFFSET], -1)
+        self._cover(before, last, block.segment.path, block.columns[scan.POSITION])
 
     def _cover(self, before: Int64s, last: Int64s, path: str, positions: Int64s) -> None:
         """Note the gaps between batches. Each batch starts after its offset `before` and ends with its offset `last`."""
@@ -197,10 +193,21 @@ class _PartitionCount(LogCollector):
                 }
             )
 
-    def add_records(self, found: SegmentBatch, records: Sequence[Record]) -> None:
-        batch = found.batch
-        for record in records:
-            self._count(record.key, record.value, record.record_offset, batch.is_control, batch.is_transactional)
+    def add_records(self, block: RecordBlock) -> None:
+        attributes = block.batches.columns[scan.ATTRIBUTES][block.records[fields.BATCH]]
+        is_transactional, is_control = attributes & scan.TRANSACTIONAL != 0, attributes & scan.CONTROL != 0
+        versions, is_read = read_versions(block)
+        offsets, numbers = block.records[fields.OFFSET], block.records[fields.RECORD_TYPE]
+        # In readable records, type and version are small; -1 is the version of a tombstone.
+        codes = (numbers * 64 + versions + 1) * 2 + is_transactional
+        for code in np.unique(codes[is_read]).tolist():
+            same = offsets[is_read & (codes == code)]
+            number, version = code // 128, code // 2 % 64 - 1
+            known = None if version < 0 else version
+            count = self._count_of(number, KNOWN_TYPES[number].name, known, known is None, bool(code % 2))
+            count.add(len(same), int(same.min()), int(same.max()))
+        for at in np.flatnonzero(~is_read).tolist():
+            self._count(*block.key_and_value(at), int(offsets[at]), bool(is_control[at]), bool(is_transactional[at]))
 
     def _count(self, key: bytes | None, value: bytes | None, record_offset: int, is_control: bool, is_transactional: bool) -> None:
         has_few_bytes = len(key or b"") + len(value or b"") <= _FEW_BYTES
@@ -211,22 +218,6 @@ class _PartitionCount(LogCollector):
 
     def _count_of(self, *key: *_TypeKey) -> _TypeCount:
         return self.types.setdefault(key, _TypeCount())
-
-    def add_piece(self, piece: Piece) -> None:
-        attributes = piece.run.columns[scan.ATTRIBUTES][piece.records[fields.BATCH]]
-        is_transactional, is_control = attributes & scan.TRANSACTIONAL != 0, attributes & scan.CONTROL != 0
-        versions, is_read = read_versions(piece)
-        offsets, numbers = piece.records[fields.OFFSET], piece.records[fields.RECORD_TYPE]
-        # In readable records, type and version are small; -1 is the version of a tombstone.
-        codes = (numbers * 64 + versions + 1) * 2 + is_transactional
-        for code in np.unique(codes[is_read]).tolist():
-            same = offsets[is_read & (codes == code)]
-            number, version = code // 128, code // 2 % 64 - 1
-            known = None if version < 0 else version
-            count = self._count_of(number, KNOWN_TYPES[number].name, known, known is None, bool(code % 2))
-            count.add(len(same), int(same.min()), int(same.max()))
-        for at in np.flatnonzero(~is_read).tolist():
-            self._count(*piece.key_and_value(at), int(offsets[at]), bool(is_control[at]), bool(is_transactional[at]))
 
 
 def inspect(evidence: Evidence, options: ReadOptions) -> Inspection:

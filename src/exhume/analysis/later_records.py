@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from exhume.analysis.log_gaps import LogGaps
 from exhume.codecs.columns.arrow import texts
-from exhume.codecs.columns.pieces import Piece
+from exhume.codecs.columns.record_blocks import RecordBlock
 from exhume.codecs.kernels import keys, scan
 from exhume.codecs.kernels import records as fields
 from exhume.codecs.log_pass import LogCollector
 from exhume.codecs.record_types import RECORD_TYPES, decode_record
-from exhume.codecs.records import Record
-from exhume.codecs.segment_reader import SegmentBatch
 
 _KNOWN_TYPES: npt.NDArray[np.int64] = np.array(sorted(RECORD_TYPES), np.int64)
 
@@ -34,35 +30,23 @@ class LaterRecords(LogCollector):
         #: Producer id and record offset of each control record, in the order of the log.
         self._markers: list[tuple[int, int]] = []
 
-    def add_records(self, found: SegmentBatch, records: Sequence[Record]) -> None:
-        """Add the records of a batch."""
-        if self._moment_offset is None:
-            return
-        for record in records:
-            if record.record_offset < self._start_offset:
-                continue
-            if found.batch.is_control:
-                self._markers.append((found.batch.producer_id, record.record_offset))
-            elif record.record_offset > self._moment_offset:
-                self._note_group(_group_of(record.key), record.record_offset)
-
-    def add_piece(self, piece: Piece) -> None:
-        """Add records of a run."""
+    def add_records(self, block: RecordBlock) -> None:
+        """Add these records."""
         moment_offset = self._moment_offset
         if moment_offset is None:
             return
-        batches, offsets = piece.records[fields.BATCH], piece.records[fields.OFFSET]
-        is_control = piece.run.columns[scan.ATTRIBUTES][batches] & scan.CONTROL != 0
+        batches, offsets = block.records[fields.BATCH], block.records[fields.OFFSET]
+        is_control = block.batches.columns[scan.ATTRIBUTES][batches] & scan.CONTROL != 0
         is_in_log = offsets >= self._start_offset
         markers = np.flatnonzero(is_control & is_in_log)
         if len(markers):
-            producers = piece.run.columns[scan.PRODUCER_ID][batches[markers]]
+            producers = block.batches.columns[scan.PRODUCER_ID][batches[markers]]
             self._markers += zip(producers.tolist(), offsets[markers].tolist(), strict=True)
         is_later = ~is_control & is_in_log & (offsets > moment_offset)
         if is_later.any():
-            self._note_groups(piece if is_later.all() else piece.only(np.flatnonzero(is_later)))
+            self._note_groups(block if is_later.all() else block.only(np.flatnonzero(is_later)))
 
-    def _note_groups(self, later: Piece) -> None:
+    def _note_groups(self, later: RecordBlock) -> None:
         found = np.empty((keys.COLUMNS, len(later)), np.int64)
         keys.read_keys(later.data, later.records, found)
         is_read = (found[keys.IS_READ] != 0) & np.isin(later.records[fields.RECORD_TYPE], _KNOWN_TYPES)

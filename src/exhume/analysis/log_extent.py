@@ -18,7 +18,7 @@ import numpy as np
 
 from exhume.analysis.number_columns import Int64s, bounded
 from exhume.arrow_rows import Origin
-from exhume.codecs.columns.runs import Run
+from exhume.codecs.columns.blocks import Block
 from exhume.codecs.kernels import scan
 from exhume.codecs.log_directory import PartitionDirectory
 from exhume.codecs.log_pass import LogCollector, collect
@@ -85,9 +85,13 @@ class ExtentReaders:
     def __init__(self) -> None:
         self._by_origin: dict[Origin, ExtentReader] = {}
 
-    def take(self, partition: PartitionDirectory, item: Run | SegmentBatch | Hole) -> None:
-        """Add the next batch, run or hole of a segment of this directory."""
-        self.reader(partition).take(item)
+    def take(self, partition: PartitionDirectory, item: Block | Hole) -> None:
+        """Add the next block or hole of a segment of this directory."""
+        reader = self.reader(partition)
+        if isinstance(item, Hole):
+            reader.add_hole(item)
+        else:
+            reader.add_block(item)
 
     def of(self, partition: PartitionDirectory) -> Sequence[ExtentReader]:
         """Return the reader for the log of this directory."""
@@ -128,22 +132,13 @@ class ExtentReader(LogCollector):
     _complete_from: int = 0
     _last_gap: Callable[[], int] | None = None
 
-    def take(self, item: Run | SegmentBatch | Hole) -> None:
-        """Add the next batch, run or hole."""
-        if isinstance(item, Hole):
-            self.add_hole(item)
-        elif isinstance(item, SegmentBatch):
-            self.add_batch(item)
-        else:
-            self.add_run(item)
-
     def add_hole(self, hole: Hole) -> None:
         """Add bytes that hold no batch."""
         if hole.is_damage:
             self._note_damage(self.highest_offset + 1)
 
     def add_batch(self, found: SegmentBatch) -> None:
-        """Add this batch."""
+        """Add a batch that may be damaged, out of order, or without a record count."""
         batch = found.batch
         base_offset, last_offset, count = batch.base_offset, bounded(batch.last_offset), batch.record_count
         self._note_time(batch.max_timestamp_ms)
@@ -181,24 +176,32 @@ class ExtentReader(LogCollector):
             self.damaged_offsets += max(min(lost, self.missing_offsets - missing_before), 0)
             self._note_damage(damaged_from, last_offset)
 
-    def add_run(self, run: Run) -> None:
-        """Add all batches of this run."""
-        base_offsets, last_offsets, counts = (run.columns[column] for column in (scan.BASE_OFFSET, scan.LAST_OFFSET, scan.RECORD_COUNT))
-        self._note_time(int(run.columns[scan.MAX_TIMESTAMP].max()))
+    def add_block(self, block: Block) -> None:
+        """Add all batches of this block."""
+        if block.careful is None:
+            self._add_sound(block)
+        else:
+            for each in block.careful:
+                self.add_batch(each.found)
+
+    def _add_sound(self, block: Block) -> None:
+        """Add batches that are sound and in order."""
+        base_offsets, last_offsets, counts = (block.columns[column] for column in (scan.BASE_OFFSET, scan.LAST_OFFSET, scan.RECORD_COUNT))
+        self._note_time(int(block.columns[scan.MAX_TIMESTAMP].max()))
         for number in np.flatnonzero(counts > 0).tolist() if self.first_offset is None else ():
             base_offset, last_offset, count = (int(column[number]) for column in (base_offsets, last_offsets, counts))
-            self.first_offset = _first_offset(run.batch(number), base_offset, last_offset, count)
+            self.first_offset = _first_offset(block.batch(number), base_offset, last_offset, count)
             if self.first_offset is not None:
                 break
         for number in np.flatnonzero(counts > last_offsets - base_offsets + 1).tolist():
             before = int(last_offsets[number - 1]) if number else -1
             self._note_damage(max(self.highest_offset, before) + 1, int(last_offsets[number]))
-        # Offsets rise in a run, so at most one batch has offsets on both sides of the highest offset so far.
+        # Offsets rise in a block, so at most one batch has offsets on both sides of the highest offset so far.
         first = int(np.searchsorted(last_offsets, self.highest_offset, side="right"))
-        if first < len(run) and base_offsets[first] <= self.highest_offset:
-            self.add_batch(run.batch(first))
+        if first < len(block) and base_offsets[first] <= self.highest_offset:
+            self.add_batch(block.batch(first))
             first += 1
-        if first == len(run):
+        if first == len(block):
             return
         highest = np.append(self.highest_offset, last_offsets[first:-1])
         missing = last_offsets[first:] - highest - counts[first:]
@@ -207,7 +210,7 @@ class ExtentReader(LogCollector):
             last = int(lacking[-1])
             self.missing_offsets += int(missing[lacking].sum())
             base_offset, last_offset, count = (int(column[first + last]) for column in (base_offsets, last_offsets, counts))
-            self._note_gap(run.batch(first + last), base_offset, last_offset, count, int(highest[last]))
+            self._note_gap(block.batch(first + last), base_offset, last_offset, count, int(highest[last]))
         self.highest_offset = int(last_offsets[-1])
 
     def _note_time(self, timestamp_ms: int | None) -> None:

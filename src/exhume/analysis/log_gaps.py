@@ -5,7 +5,7 @@ The reader decodes every batch: the header of a compacted batch does not show wh
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -13,14 +13,13 @@ import numpy as np
 
 from exhume.analysis.log_extent import CoveredOffsets, LogExtent
 from exhume.analysis.number_columns import Int64s, bounded
-from exhume.codecs.columns.pieces import Piece
-from exhume.codecs.columns.runs import Run
+from exhume.codecs.columns.blocks import Block
+from exhume.codecs.columns.careful_batches import CarefulBatch
+from exhume.codecs.columns.record_blocks import RecordBlock
 from exhume.codecs.kernels import records as fields
 from exhume.codecs.kernels import scan
 from exhume.codecs.log_pass import LogCollector
-from exhume.codecs.records import Record
 from exhume.codecs.salvage import Hole
-from exhume.codecs.segment_reader import SegmentBatch
 
 #: compaction: in a sound batch, or below the cleaner checkpoint; deletion: below the log start offset; damage: in damaged bytes or directly
 #: before them; unknown: the cleaner of another replica may have removed the records, or a segment is missing.
@@ -112,14 +111,16 @@ class GapReader(LogCollector):
         self._covered = CoveredOffsets()
         #: First and last offsets of gaps, and their kinds.
         self._found: list[Int64s] = []
-        #: Positions, first and last offsets of the batches of the current run; the number of batches that have begun, and that have ended.
-        self._run = np.empty((3, 0), np.int64)
+        self._block: Block | None = None
+        #: Positions, first and last offsets of the batches of the current block.
+        self._headers = np.empty((3, 0), np.int64)
+        #: The number of batches of it that have begun, and that have ended.
         self._begun = self._ended = 0
         self._is_after_hole = False
 
     def gaps(self, extent: LogExtent) -> LogGaps:
         """Return the gaps of the log with this extent."""
-        self._end_run()
+        self._end_block()
         if extent.end_offset > self._covered.highest + 1:
             end = np.array([bounded(extent.end_offset - 1)], np.int64)
             self._add(end, end, np.array([_BETWEEN], np.int64))
@@ -129,52 +130,60 @@ class GapReader(LogCollector):
 
     def add_hole(self, hole: Hole) -> None:
         """Add bytes that hold no batch."""
-        self._end_run()
+        self._end_block()
         self._is_after_hole |= hole.is_damage
 
-    def add_batch(self, found: SegmentBatch) -> None:  # noqa: ARG002
-        """Begin a batch outside of runs."""
-        self._end_run()
+    def add_block(self, block: Block) -> None:
+        """Begin the batches of this block."""
+        self._end_block()
+        self._block = block
+        if block.careful is None:
+            self._headers = block.columns[[scan.POSITION, scan.BASE_OFFSET, scan.LAST_OFFSET]]
+        else:
+            for batch in block.careful:
+                self._add_batch(batch)
 
-    def add_records(self, found: SegmentBatch, records: Sequence[Record]) -> None:
-        """Add the records of the begun batch, or of a batch of the current run."""
-        number = int(np.searchsorted(self._run[0], found.batch.byte_position))
-        self._add_from_run(_NO_RECORDS, number)
-        self._begun = self._ended = number + 1
-        offsets, last_offset, expected = [record.record_offset for record in records], found.batch.last_offset, found.batch.record_count
-        is_damaged = found.is_damaged or (not records if expected is None else len(records) < expected)
+    def add_records(self, block: RecordBlock) -> None:
+        """Add records of the current block."""
+        if block.batches.careful is not None:
+            self._add_unsplit(block.batches)
+            return
+        numbers, offsets = block.records[fields.BATCH], block.records[fields.OFFSET]
+        first, last = int(numbers[0]), int(numbers[-1])
+        if (offsets[1:] - offsets[:-1] == 1).all():
+            # No offset is missing between these records: they are one step.
+            self._add_from_block(_NO_RECORDS, first, is_at_hand=True)
+            self._begun, self._ended = last + 1, last
+            self._add(offsets[:1] - 1, offsets[-1:], _ONE_IN_BATCH)
+        else:
+            self._add_from_block(np.stack([numbers, offsets]), last, is_at_hand=True)
+
+    def _add_unsplit(self, block: Block) -> None:
+        """Add a batch of the current block that only the careful reader can read; ignore batches that were added with their block."""
+        for batch in (block.careful or ()) if block is not self._block else ():
+            number = int(np.searchsorted(self._headers[0], batch.found.batch.byte_position))
+            if number >= self._ended:
+                self._add_from_block(_NO_RECORDS, number)
+                self._begun = self._ended = number + 1
+                self._add_batch(batch)
+
+    def _add_batch(self, batch: CarefulBatch) -> None:
+        """Add the records of a batch that the careful reader found."""
+        header, offsets = batch.found.batch, [record.record_offset for record in batch.records()]
+        last_offset, expected = header.last_offset, header.record_count
+        is_damaged = batch.found.is_damaged or (not offsets if expected is None else len(offsets) < expected)
         if is_damaged and self._first_damage_offset is None:
             self._first_damage_offset = self._covered.highest + 1
-        base_offset = min(offsets, default=last_offset) if found.batch.base_offset is None else found.batch.base_offset
+        base_offset = min(offsets, default=last_offset) if header.base_offset is None else header.base_offset
         steps = [(base_offset - 1, base_offset - 1), *((offset - 1, offset) for offset in offsets), (last_offset, last_offset)]
         before, last = (np.array([bounded(step[column]) for step in steps], np.int64) for column in range(2))
         self._add(before, last, np.array([_BETWEEN, *[_DAMAGED if is_damaged else _IN_BATCH] * (len(steps) - 1)], np.int64))
 
-    def add_run(self, run: Run) -> None:
-        """Begin the batches of this run."""
-        self._end_run()
-        self._run = run.columns[[scan.POSITION, scan.BASE_OFFSET, scan.LAST_OFFSET]]
-        self._begun = self._ended = 0
+    def _end_block(self) -> None:
+        self._add_from_block(_NO_RECORDS, self._headers.shape[1])
+        self._headers, self._begun, self._ended = self._headers[:, :0], 0, 0
 
-    def add_piece(self, piece: Piece) -> None:
-        """Add records of the current run."""
-        if not len(piece):
-            return
-        numbers, offsets = piece.records[fields.BATCH], piece.records[fields.OFFSET]
-        first, last = int(numbers[0]), int(numbers[-1])
-        if (offsets[1:] - offsets[:-1] == 1).all():
-            # No offset is missing between these records: they are one step.
-            self._add_from_run(_NO_RECORDS, first, is_at_hand=True)
-            self._begun, self._ended = last + 1, last
-            self._add(offsets[:1] - 1, offsets[-1:], _ONE_IN_BATCH)
-        else:
-            self._add_from_run(np.stack([numbers, offsets]), last, is_at_hand=True)
-
-    def _end_run(self) -> None:
-        self._add_from_run(_NO_RECORDS, self._run.shape[1])
-        self._run, self._begun, self._ended = self._run[:, :0], 0, 0
-
-    def _add_from_run(self, found: Int64s, until: int, *, is_at_hand: bool = False) -> None:
+    def _add_from_block(self, found: Int64s, until: int, *, is_at_hand: bool = False) -> None:
         """Add these records and the batches before the number `until`; `found` has the batch number and the offset of each record.
 
         With `is_at_hand`, the batch `until` has begun and has not ended.
@@ -187,7 +196,8 @@ class GapReader(LogCollector):
         is_record, kinds = np.ones(steps.shape[1], np.bool_), np.full(steps.shape[1], _IN_BATCH, np.int64)
         is_record[starts] = is_record[ends] = False
         kinds[starts] = _BETWEEN
-        steps[:, starts], steps[:, ends], steps[:, is_record] = self._run[1, begun] - 1, self._run[2, ended], np.maximum(found[1], 0)
+        steps[:, starts], steps[:, ends] = self._headers[1, begun] - 1, self._headers[2, ended]
+        steps[:, is_record] = np.maximum(found[1], 0)
         steps[0, is_record] -= 1
         self._begun, self._ended = max(self._begun, until + is_at_hand), max(self._ended, until)
         self._add(steps[0], steps[1], kinds)

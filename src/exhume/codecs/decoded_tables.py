@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import lru_cache
 
 import pyarrow as pa
@@ -13,11 +12,8 @@ from exhume.codecs import schemas
 from exhume.codecs.embedded import Payload, decode_assignment, decode_subscription
 from exhume.codecs.json_values import JsonReady, json_ready, to_json
 from exhume.codecs.layout import Fields
-from exhume.codecs.record_filter import RecordFilter
 from exhume.codecs.record_types import ABORT, COMMIT, GROUP_METADATA, Decoded, decode_control_record, decode_record
-from exhume.codecs.records_table import record_batches, tables_of_batches
 from exhume.codecs.schemas import EndTxnMarkerRow, Header, PositionRow, RecordRow, UndecodedRow
-from exhume.codecs.segment_reader import SegmentReader
 
 
 class DumpRow(UndecodedRow):
@@ -42,27 +38,9 @@ class DumpRow(UndecodedRow):
 
 DUMP = schema_of(DumpRow)
 
-#: The tables that kernels make from large logs.
-_BY_KERNELS = ("offset_commit", "group_metadata")
-
 #: Reads a subscription or an assignment, by protocol type and protocol.
 PayloadDecoder = Callable[[str | None, str | None, bytes], Payload]
 _MOST_REMEMBERED_BYTES = 1024
-
-
-def decoded_batches(name: str, reader: SegmentReader, wanted: RecordFilter | None = None) -> Iterator[pa.RecordBatch]:
-    """The typed table of a record type, or `end_txn_markers`, from the wanted records (default: all)."""
-    wanted = replace(wanted or RecordFilter(), types=["end_txn_marker" if name == "end_txn_markers" else name])
-    if name not in _BY_KERNELS or not reader.is_worth_compiling:
-        yield from (decode_table(name, records) for records in record_batches(reader, wanted))
-        return
-    from exhume.codecs.columns import typed
-    from exhume.codecs.columns.tables import tables_of_records
-
-    table_of = typed.commit_table if name == "offset_commit" else typed.group_table
-    yield from tables_of_records(
-        reader, wanted, table_of, lambda batches: (decode_table(name, records) for records in tables_of_batches(batches, wanted))
-    )
 
 
 def decode_table(name: str, records: pa.RecordBatch) -> pa.RecordBatch:
@@ -73,22 +51,6 @@ def decode_table(name: str, records: pa.RecordBatch) -> pa.RecordBatch:
     if name == "end_txn_markers":
         return batch_of(schemas.END_TXN_MARKERS, list(_marker_rows(records)))
     return batch_of(schemas.decoded()[name], list(_typed_rows(name, records)))
-
-
-def dump_batches(reader: SegmentReader, wanted: RecordFilter, *, raw: bool = False) -> Iterator[pa.RecordBatch]:
-    """The dump of the wanted records, as `dump_table`."""
-    if not reader.is_worth_compiling:
-        yield from (dump_table(records, raw=raw) for records in record_batches(reader, wanted))
-        return
-    from exhume.codecs.columns.dumped import dumped
-    from exhume.codecs.columns.tables import tables_of_records
-
-    yield from tables_of_records(
-        reader,
-        wanted,
-        lambda piece: dumped(piece, raw=raw),
-        lambda batches: (dump_table(records, raw=raw) for records in tables_of_batches(batches, wanted)),
-    )
 
 
 def dump_table(records: pa.RecordBatch, *, raw: bool = False) -> pa.RecordBatch:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import ClassVar, Protocol
 
-from exhume.codecs.columns.pieces import Piece, pieces_of
-from exhume.codecs.columns.runs import Run, Scratch, runs_of
+from exhume.codecs.columns.blocks import Block, Scratch, blocks_of
+from exhume.codecs.columns.record_blocks import RecordBlock, records_of
 from exhume.codecs.log_directory import PartitionDirectory, SegmentFile
-from exhume.codecs.records import Record
 from exhume.codecs.salvage import Hole
-from exhume.codecs.segment_reader import SegmentBatch, SegmentReader
+from exhume.codecs.segment_reader import SegmentReader
 
 
 class LogCollector:
@@ -26,17 +25,11 @@ class LogCollector:
     def add_hole(self, hole: Hole) -> None:
         """Take bytes that hold no batch."""
 
-    def add_batch(self, found: SegmentBatch) -> None:
-        """Take the header of a batch outside of runs; `add_records` takes its records."""
+    def add_block(self, block: Block) -> None:
+        """Take the headers of these batches; `add_records` takes their records."""
 
-    def add_run(self, run: Run) -> None:
-        """Take the headers of these batches; `add_piece` takes their records, and `add_records` those that no kernel reads."""
-
-    def add_records(self, found: SegmentBatch, records: Sequence[Record]) -> None:
-        """Take the records of one batch."""
-
-    def add_piece(self, piece: Piece) -> None:
-        """Take some records of the last run."""
+    def add_records(self, block: RecordBlock) -> None:
+        """Take some records of the last block. There are none if the careful reader could read no record of a batch."""
 
 
 class Collector(Protocol):
@@ -67,24 +60,12 @@ def collect_segment(
 ) -> None:
     """Give the items of one segment to all of these collectors, in the order of the file; findings go to the reader."""
     of_records = [collector for collector in collectors if collector.needs_records]
-    for item in runs_of(reader, partition, segment, next_base_offset, Scratch()):
+    for item in blocks_of(reader, partition, segment, next_base_offset, Scratch(), with_records=bool(of_records)):
         for collector in collectors:
             if isinstance(item, Hole):
                 collector.add_hole(item)
-            elif isinstance(item, Run):
-                collector.add_run(item)
             else:
-                collector.add_batch(item)
-        if of_records and not isinstance(item, Hole):
-            _collect_records(item, of_records)
-
-
-def _collect_records(item: Run | SegmentBatch, collectors: Sequence[LogCollector]) -> None:
-    for found in pieces_of(item) if isinstance(item, Run) else (item,):
-        if isinstance(found, Piece):
-            for collector in collectors:
-                collector.add_piece(found)
-        else:
-            records = found.records()
-            for collector in collectors:
-                collector.add_records(found, records)
+                collector.add_block(item)
+        for found in records_of(item) if of_records and not isinstance(item, Hole) else ():
+            for collector in of_records:
+                collector.add_records(found)

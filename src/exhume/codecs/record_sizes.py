@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from exhume.arrow_rows import OfLog, batches_of, schema_of
-from exhume.codecs.segment_reader import SegmentBatch, SegmentReader
+from exhume.arrow_rows import OfLog, schema_of
+from exhume.codecs.columns.arrow import flags, numbers
+from exhume.codecs.columns.record_blocks import RecordBlock, record_blocks
+from exhume.codecs.columns.record_columns import record_column
+from exhume.codecs.kernels import records, scan
+from exhume.codecs.segment_reader import SegmentReader
 
 
 class RecordSizeRow(OfLog):
@@ -29,46 +35,27 @@ RECORD_OVERHEAD_BYTES = 8
 
 def record_sizes(reader: SegmentReader) -> Iterator[pa.RecordBatch]:
     """Rows of `RECORD_SIZES` for every record, in the order of the files; each record batch is of one offsets partition."""
-    if not reader.is_worth_compiling:
-        yield from _sizes_by_partition(reader.batches())
-        return
-    from exhume.codecs.columns.pieces import Piece, pieces
-    from exhume.codecs.columns.runs import group_batches
-    from exhume.codecs.columns.sized import sized
-
-    for found in group_batches(pieces(reader)):
-        if isinstance(found, Piece):
-            yield sized(found)
-        else:
-            yield from _sizes_by_partition(found)
+    for block in record_blocks(reader):
+        yield pa.RecordBatch.from_arrays([_column(block, field) for field in RECORD_SIZES], schema=RECORD_SIZES)
 
 
-def _sizes_by_partition(batches: Iterable[SegmentBatch]) -> Iterator[pa.RecordBatch]:
-    path: str | None = None
-    rows: list[RecordSizeRow] = []
-    for found in batches:
-        if found.partition.path != path:
-            yield from batches_of(RECORD_SIZES, rows)
-            path, rows = found.partition.path, []
-        rows += _rows(found)
-        if len(rows) >= 8192:
-            yield from batches_of(RECORD_SIZES, rows)
-            rows = []
-    yield from batches_of(RECORD_SIZES, rows)
+def _column(block: RecordBlock, field: pa.Field) -> pa.Array:
+    match field.name:
+        case "is_tombstone":
+            return flags(block.records[records.VALUE_SIZE] < 0)
+        case "size_bytes":
+            return numbers(sizes_of(block), field.type)
+    return record_column(block, field)
 
 
-def _rows(found: SegmentBatch) -> Iterator[RecordSizeRow]:
-    batch, records = found.batch, found.records()
-    weights = [len(record.key or b"") + len(record.value or b"") + RECORD_OVERHEAD_BYTES for record in records]
-    for record, weight in zip(records, weights, strict=True):
-        yield {
-            "replica": found.partition.replica,
-            "offsets_partition": found.partition.offsets_partition,
-            "record_offset": record.record_offset,
-            "timestamp_ms": record.timestamp_ms,
-            "is_control": batch.is_control,
-            "is_tombstone": record.value is None,
-            "delete_horizon_ms": batch.delete_horizon_ms,
-            "key": record.key,
-            "size_bytes": batch.size_bytes * weight / sum(weights),
-        }
+def sizes_of(block: RecordBlock) -> npt.NDArray[np.float64]:
+    """Return the bytes on disk of each of these records. They must be all records that a record block has of their batches."""
+    batches = block.records[records.BATCH]
+    keys, values = np.maximum(block.records[records.KEY_SIZE], 0), np.maximum(block.records[records.VALUE_SIZE], 0)
+    weights = keys + values + RECORD_OVERHEAD_BYTES
+    local, span = batches - batches[0], slice(batches[0], batches[-1] + 1)
+    # A large batch may be spread over several record blocks: each divides its share. A batch without records has no share.
+    here = np.bincount(local) / np.maximum(block.batches.record_counts()[span], 1)
+    per_byte = here * block.batches.columns[scan.SIZE, span] / np.maximum(np.bincount(local, weights), 1)
+    shares: npt.NDArray[np.float64] = weights * per_byte[local]
+    return shares

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from exhume.codecs.batches import Batch, CrcStatus, read_header_fields
 from exhume.codecs.compression import DEFAULT_CAP_BYTES
@@ -18,9 +17,6 @@ from exhume.codecs.salvage import Found, Grade, Hole, salvage
 from exhume.codecs.schemas import InFile
 from exhume.codecs.wire import Buffer
 from exhume.findings import Finding, Findings
-
-if TYPE_CHECKING:
-    from exhume.codecs.columns.runs import Run
 
 #: Called repeatedly with the number of bytes read, and the number of all bytes.
 Progress = Callable[[int, int], None]
@@ -106,10 +102,6 @@ class SegmentBatch:
         return records
 
 
-#: A function that gets each batch, run or hole of a segment, and the directory of the segment.
-Watch = Callable[[PartitionDirectory, "Run | SegmentBatch | Hole"], None]
-
-
 @dataclass(slots=True)
 class SegmentReader:
     """One pass over the segments of the evidence that are part of the answer, in order. Findings grow as it goes."""
@@ -148,56 +140,58 @@ class SegmentReader:
                 following = next((base for base in later_logs if base > segment.base_offset), None) if segment.origin == "log" else None
                 yield partition, segment, following
 
-    def batches(
-        self, offsets_partitions: Collection[int] | None = None, *, besides: Collection[str] = (), watch: Watch | None = None
-    ) -> Iterator[SegmentBatch]:
-        """Yield every batch of the segments of these offsets partitions (None: of all), except segments of the paths `besides`.
-
-        `watch` gets each batch and each hole first.
-        """
-        for partition, segment, following in self.segments(offsets_partitions):
-            if segment.path in besides:
-                self.finish(segment)
-                continue
-            for item in self.items(partition, segment, following):
-                if watch is not None:
-                    watch(partition, item)
-                if isinstance(item, SegmentBatch):
-                    yield item
+    def batches(self) -> Iterator[SegmentBatch]:
+        """Yield every batch as the careful reader finds it."""
+        for partition, segment, following in self.segments():
+            with segment.open() as buffer:
+                for item in self.items(partition, segment, buffer, following):
+                    if isinstance(item, SegmentBatch):
+                        yield item
+            self.finish(segment)
 
     def items(
-        self, partition: PartitionDirectory, segment: SegmentFile, next_base_offset: int | None, *, batch_before_at: int | None = None
+        self,
+        partition: PartitionDirectory,
+        segment: SegmentFile,
+        buffer: memoryview,
+        next_base_offset: int | None,
+        *,
+        batch_before_at: int | None = None,
     ) -> Iterator[SegmentBatch | Hole]:
-        """Yield the batches and holes of one segment or of its window.
+        """Yield the batches and holes of one segment or of its window, whose content is `buffer`.
 
         `batch_before_at`: begin after the batch at this position; it and all batches before it are sound and in order.
         """
         if batch_before_at is None and segment.window is not None:
             batch_before_at = segment.window.batch_before_at
         report = _report(partition, segment, next_base_offset)
-        with segment.open() as buffer:
-            self._note_stranger(partition, segment, buffer)
-            found_or_hole = salvage(
-                buffer,
-                position=batch_before_at or 0,
-                base_offset=segment.base_offset,
-                next_base_offset=next_base_offset,
-                verify_crc=self.options.verify,
-            )
-            for item in found_or_hole:
-                self.findings.extend(report.findings(item))
-                if isinstance(item, Hole):
-                    yield item
-                elif item.batch.byte_position != batch_before_at:
-                    yield SegmentBatch(partition, segment, buffer, item, report, self.findings, self.options.cap_bytes)
-                self.advance(item.end_position)
-        self.finish(segment)
+        self._note_stranger(partition, segment, buffer)
+        found_or_hole = salvage(
+            buffer,
+            position=batch_before_at or 0,
+            base_offset=segment.base_offset,
+            next_base_offset=next_base_offset,
+            verify_crc=self.options.verify,
+        )
+        for item in found_or_hole:
+            self.findings.extend(report.findings(item))
+            if isinstance(item, Hole):
+                yield item
+            elif item.batch.byte_position != batch_before_at:
+                yield SegmentBatch(partition, segment, buffer, item, report, self.findings, self.options.cap_bytes)
+            self.advance(item.end_position)
 
-    def sound_batch(self, partition: PartitionDirectory, segment: SegmentFile, buffer: Buffer, position: int) -> SegmentBatch:
-        """The batch at this position, which has been found to be sound and in order."""
+    def sound_batch(
+        self, partition: PartitionDirectory, segment: SegmentFile, buffer: Buffer, position: int, findings: Findings | None = None
+    ) -> SegmentBatch:
+        """Return the batch at this position, which is sound and in order.
+
+        `findings` (default: those of the reader) get the problems of its records.
+        """
         status: tuple[CrcStatus, Grade] = ("ok", "verified") if self.options.verify else ("not_checked", "unverified")
         found = Found(read_header_fields(buffer, position), *status)
-        return SegmentBatch(partition, segment, buffer, found, _report(partition, segment, None), self.findings, self.options.cap_bytes)
+        findings = self.findings if findings is None else findings
+        return SegmentBatch(partition, segment, buffer, found, _report(partition, segment, None), findings, self.options.cap_bytes)
 
     def _note_stranger(self, partition: PartitionDirectory, segment: SegmentFile, buffer: memoryview) -> None:
         """Report a file that is no log. It is read even so: batches may follow later in the file."""

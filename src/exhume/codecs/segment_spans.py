@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypedDict
 
-from exhume.codecs.columns.pieces import Piece
-from exhume.codecs.columns.runs import Run
+from exhume.codecs.columns.blocks import Block
+from exhume.codecs.columns.record_blocks import RecordBlock
 from exhume.codecs.compression import codec_name
 from exhume.codecs.kernels import records as fields
 from exhume.codecs.kernels import scan
 from exhume.codecs.log_directory import PartitionDirectory, SegmentFile
 from exhume.codecs.log_pass import LogCollector, collect_segment
-from exhume.codecs.records import Record
 from exhume.codecs.salvage import Hole
 from exhume.codecs.schemas import SegmentRow
-from exhume.codecs.segment_reader import SegmentBatch, SegmentReader
+from exhume.codecs.segment_reader import SegmentReader
 from exhume.findings import Finding
 
 
@@ -35,7 +34,7 @@ class SpanColumns(TypedDict):
 
 @dataclass(slots=True)
 class SegmentSpan(LogCollector):
-    """Counts over a run of batches."""
+    """Counts over some batches."""
 
     batch_count: int = 0
     record_count: int = 0
@@ -58,31 +57,17 @@ class SegmentSpan(LogCollector):
             self.min_timestamp_ms = timestamp_ms if self.min_timestamp_ms is None else min(self.min_timestamp_ms, timestamp_ms)
             self.max_timestamp_ms = timestamp_ms if self.max_timestamp_ms is None else max(self.max_timestamp_ms, timestamp_ms)
 
-    def add_batch(self, found: SegmentBatch) -> None:
-        batch = found.batch
-        self.batch_count += 1
-        self.add_offset(first_offset_of(found), batch.last_offset)
-        self.magics.add(batch.magic)
-        self.codecs.add(codec_name(batch.codec))
-        if found.found.crc_status in ("mismatch", "unreadable"):
-            self.damaged_bytes += batch.size_bytes
+    def add_block(self, block: Block) -> None:
+        self.batch_count += len(block)
+        self.add_offset(int(block.first_offsets().min()), int(block.columns[scan.LAST_OFFSET].max()))
+        self.magics.update(block.columns[scan.MAGIC].tolist())
+        self.codecs.update(codec_name(codec) for codec in set((block.columns[scan.ATTRIBUTES] & scan.CODEC).tolist()))
+        self.damaged_bytes += sum(each.found.batch.size_bytes for each in block.careful or () if each.found.is_damaged)
 
-    def add_records(self, found: SegmentBatch, records: Sequence[Record]) -> None:  # noqa: ARG002
-        self.record_count += len(records)
-        for record in records:
-            self.add_time(record.timestamp_ms)
-            self.tombstone_count += record.value is None
-
-    def add_run(self, run: Run) -> None:
-        self.batch_count += len(run)
-        self.add_offset(int(run.columns[scan.BASE_OFFSET].min()), int(run.columns[scan.LAST_OFFSET].max()))
-        self.magics.update(set(run.columns[scan.MAGIC].tolist()))
-        self.codecs.update(codec_name(codec) for codec in set((run.columns[scan.ATTRIBUTES] & scan.CODEC).tolist()))
-
-    def add_piece(self, piece: Piece) -> None:
-        self.record_count += len(piece)
-        self.tombstone_count += int((piece.records[fields.VALUE_SIZE] < 0).sum())
-        times = piece.records[fields.TIMESTAMP]
+    def add_records(self, block: RecordBlock) -> None:
+        self.record_count += len(block)
+        self.tombstone_count += int((block.records[fields.VALUE_SIZE] < 0).sum())
+        times = block.records[fields.TIMESTAMP]
         times = times[times != fields.NO_TIMESTAMP]
         if len(times):
             self.add_time(int(times.min()))
@@ -104,14 +89,6 @@ class SegmentSpan(LogCollector):
             "max_timestamp_ms": self.max_timestamp_ms,
             "damaged_bytes": self.damaged_bytes,
         }
-
-
-def first_offset_of(found: SegmentBatch) -> int:
-    """Return the record offset that this batch begins with; for a wrapper of formats 0 and 1 the smallest of its records."""
-    batch = found.batch
-    if batch.base_offset is not None:
-        return batch.base_offset
-    return min((record.record_offset for record in found.records()), default=batch.last_offset)
 
 
 def span_of(reader: SegmentReader, partition: PartitionDirectory, segment: SegmentFile, next_base_offset: int | None) -> SegmentSpan:

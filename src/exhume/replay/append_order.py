@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from exhume.arrow_rows import Origin
-from exhume.codecs.columns.pieces import Piece
-from exhume.codecs.columns.runs import Run
+from exhume.codecs.columns.blocks import Block
+from exhume.codecs.columns.record_blocks import RecordBlock
 from exhume.codecs.kernels import records as fields
 from exhume.codecs.log_directory import PartitionDirectory
 from exhume.codecs.log_pass import LogCollector
-from exhume.codecs.records import Record
-from exhume.codecs.segment_reader import SegmentBatch
 from exhume.replay.clock_counts import ClockCounts
 from exhume.replay.moment import ClockOrder
 
@@ -40,18 +38,9 @@ class _OrderReader(LogCollector):
     def __init__(self, counts: dict[Origin, ClockCounts], origin: Origin, time_ms: int) -> None:
         self._counts, self._origin, self._time_ms = counts, origin, time_ms
 
-    def add_batch(self, found: SegmentBatch) -> None:  # noqa: ARG002
-        self._begin()
-
-    def add_run(self, run: Run) -> None:  # noqa: ARG002
-        self._begin()
-
-    def _begin(self) -> None:
+    def add_block(self, block: Block) -> None:  # noqa: ARG002
         if self._origin not in self._counts:
             self._counts[self._origin] = ClockCounts.of([self._time_ms])
 
-    def add_records(self, found: SegmentBatch, records: Sequence[Record]) -> None:  # noqa: ARG002
-        self._counts[self._origin].take([each.record_offset for each in records], [each.timestamp_ms for each in records])
-
-    def add_piece(self, piece: Piece) -> None:
-        self._counts[self._origin].take_columns(piece.records[fields.OFFSET], piece.records[fields.TIMESTAMP])
+    def add_records(self, block: RecordBlock) -> None:
+        self._counts[self._origin].take_columns(block.records[fields.OFFSET], block.records[fields.TIMESTAMP])

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pyarrow as pa
 
 from exhume.codecs.columns.arrow import numbered_texts, texts
-from exhume.codecs.columns.pieces import Piece
+from exhume.codecs.columns.record_blocks import RecordBlock
 from exhume.codecs.kernels import keys, scan, values
 from exhume.codecs.kernels import records as fields
 from exhume.codecs.kernels.types import Int64s
 from exhume.codecs.log_directory import PartitionDirectory
 from exhume.codecs.log_pass import LogCollector
 from exhume.codecs.record_types import OFFSET_COMMIT_TYPES, RECORD_TYPES, decode_record
-from exhume.codecs.records import Record
-from exhume.codecs.segment_reader import SegmentBatch
 from exhume.codecs.wire import format_uuid
 from exhume.replay.topic_names import TopicNames, tells_topic_names
 
@@ -36,31 +34,26 @@ class NameReader(LogCollector):
         """Return this collector: it reads every log."""
         return [self]
 
-    def add_records(self, found: SegmentBatch, records: Sequence[Record]) -> None:
-        if not found.batch.is_control:
-            for record in records:
-                self._learn(record.key, record.value)
-
-    def add_piece(self, piece: Piece) -> None:
-        numbers = piece.records[fields.RECORD_TYPE]
-        is_data = piece.run.columns[scan.ATTRIBUTES][piece.records[fields.BATCH]] & scan.CONTROL == 0
-        self._learn_from_commits(piece, np.flatnonzero(is_data & np.isin(numbers, OFFSET_COMMIT_TYPES)))
+    def add_records(self, block: RecordBlock) -> None:
+        numbers = block.records[fields.RECORD_TYPE]
+        is_data = block.batches.columns[scan.ATTRIBUTES][block.records[fields.BATCH]] & scan.CONTROL == 0
+        self._learn_from_commits(block, np.flatnonzero(is_data & np.isin(numbers, OFFSET_COMMIT_TYPES)))
         for number in np.flatnonzero(is_data & np.isin(numbers, _TELLING_TYPES)).tolist():
-            self._learn(*piece.key_and_value(number))
+            self._learn(*block.key_and_value(number))
 
-    def _learn_from_commits(self, piece: Piece, commits: Int64s) -> None:
-        commits = commits[piece.records[fields.VALUE_SIZE, commits] > 1]
-        starts = piece.records[fields.VALUE_START, commits]
-        with_ids = commits[(piece.data[starts] != 0) | (piece.data[starts + 1] >= _FIRST_VERSION)]
+    def _learn_from_commits(self, block: RecordBlock, commits: Int64s) -> None:
+        commits = commits[block.records[fields.VALUE_SIZE, commits] > 1]
+        starts = block.records[fields.VALUE_START, commits]
+        with_ids = commits[(block.data[starts] != 0) | (block.data[starts + 1] >= _FIRST_VERSION)]
         if not len(with_ids):
             return
         commits = np.empty((values.COMMIT_COLUMNS, len(with_ids)), np.int64)
-        values.read_commits(piece.data, piece.only(with_ids).records, commits)
+        values.read_commits(block.data, block.only(with_ids).records, commits)
         for number in with_ids[commits[keys.IS_READ] == 0].tolist():
-            self._learn(*piece.key_and_value(number))
+            self._learn(*block.key_and_value(number))
         commits = np.take(commits, np.flatnonzero((commits[keys.IS_READ] != 0) & (commits[values.TOPIC_ID] >= 0)), axis=1)
-        ids = texts(piece.data, commits[values.TOPIC_ID], np.full(commits.shape[1], 16), pa.binary()).dictionary_encode()
-        topics = numbered_texts(piece.data, commits[keys.TOPIC_START], commits[keys.TOPIC_SIZE])
+        ids = texts(block.data, commits[values.TOPIC_ID], np.full(commits.shape[1], 16), pa.binary()).dictionary_encode()
+        topics = numbered_texts(block.data, commits[keys.TOPIC_START], commits[keys.TOPIC_SIZE])
         # The last name of a topic id counts.
         for topic_id, topic in _distinct_pairs(ids, topics):
             self._names.add("commit", format_uuid(topic_id) if any(topic_id) else None, topic)

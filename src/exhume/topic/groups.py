@@ -125,7 +125,7 @@ def assignments(
     names, records = logs.topic_names(topics_file), SelectedRecords(RecordFilter(types=topic_records(), groups=groups))
     topics = read_topics_file(topics_file) if topics_file is not None else []
     ends = _read_with_ends(logs, at, NameReader(names), records)
-    rows = [row for name in topic_records() for table in records.tables() for row in decode_table(name, table).to_pylist()]
+    rows = [row for name in topic_records() for table in records.tables for row in decode_table(name, table).to_pylist()]
     facts = FactsOverTime(topics, rows, names)
     steps = up_to(_noting_late(_known_memberships(logs, groups, names), ends, groups, logs.findings), ends)
     wish = Expectation(expected, release)

@@ -12,7 +12,6 @@ import pyarrow as pa
 from exhume.codecs import schemas
 from exhume.codecs.log_directory import Evidence
 from exhume.codecs.record_filter import RecordFilter
-from exhume.codecs.records_table import batch_tables, record_batches
 from exhume.codecs.segment_reader import ReadOptions, SegmentBatch, SegmentReader
 from exhume.codecs.uris import PathOrUri
 from exhume.findings import Findings
@@ -49,10 +48,14 @@ class TopicLogs:
 
     def batches(self) -> pa.RecordBatchReader:
         """One row per batch, of `schemas.BATCHES`."""
+        from exhume.codecs.columns.tables import batch_tables
+
         return pa.RecordBatchReader.from_batches(schemas.BATCHES, batch_tables(self.reader()))
 
     def records(self, wanted: RecordFilter | None = None) -> pa.RecordBatchReader:
         """One row per record that meets the conditions, of `schemas.RECORDS`."""
+        from exhume.codecs.columns.tables import record_batches
+
         return pa.RecordBatchReader.from_batches(schemas.RECORDS, record_batches(self.reader(), wanted or RecordFilter()))
 
     def batches_about(self, group: str, fast: CompiledLoad, key: tuple[str | None, int | None] = (None, None)) -> Iterator[SegmentBatch]:
@@ -124,15 +127,10 @@ class TopicLogs:
 
         Segments that a load with kernels has read whole are left out: it has verified them without a finding.
         """
-        reader, besides = self.reader(), fast.verified_segments if fast else frozenset[str]()
-        if reader.is_worth_compiling:
-            from exhume.codecs.columns.batch_findings import collect_findings
+        from exhume.codecs.columns.record_blocks import look_for_damage
 
-            collect_findings(reader, besides, with_records=mode == "lenient")
-            return
-        for found in reader.batches(besides=besides):
-            if mode == "lenient":
-                found.records()
+        besides = fast.verified_segments if fast else frozenset[str]()
+        look_for_damage(self.reader(), besides, with_records=mode == "lenient")
 
     def _count_bytes(self) -> Callable[[int], None]:
         """Return a function that adds up the bytes that threads have read, and reports the sum as progress."""

@@ -8,9 +8,9 @@ from exhume.arrow_rows import batches_of
 from exhume.codecs import schemas
 from exhume.codecs.annotation import ANNOTATION
 from exhume.codecs.annotation import annotate as annotated_rows
-from exhume.codecs.decoded_tables import DUMP, decoded_batches, dump_batches
+from exhume.codecs.columns.tables import decoded_batches, dump_batches, matching_records
+from exhume.codecs.decoded_tables import DUMP
 from exhume.codecs.record_filter import RecordFilter
-from exhume.codecs.records_table import matching_records
 from exhume.errors import RequestError
 from exhume.topic.logs import TopicLogs
 
@@ -24,7 +24,7 @@ def annotate(logs: TopicLogs, wanted: RecordFilter) -> pa.RecordBatchReader:
     """The fields of these records with their bytes, of `annotation.ANNOTATION`."""
     rows = (
         row
-        for found, record, _ in matching_records(logs.reader(), wanted)
+        for found, record in matching_records(logs.reader(), wanted)
         for row in annotated_rows(found.origin, found.buffer, found.batch, record)
     )
     return pa.RecordBatchReader.from_batches(ANNOTATION, batches_of(ANNOTATION, rows))

@@ -13,12 +13,11 @@ from exhume.findings import Finding
 from exhume.fixtures.log_writer import PartitionWriter, offset_commit
 from exhume.topic import OffsetsTopic
 from tests.analysis.detectors.troubles import troubles
-
-_NEVER = 1 << 60
+from tests.twins import PLAIN, reading
 
 
 def _found(directory: Path, least_bytes: int) -> list[Finding]:
-    with OffsetsTopic(discover([directory]), ReadOptions(least_compiled_bytes=least_bytes)) as topic:
+    with reading(least_bytes), OffsetsTopic(discover([directory]), ReadOptions(least_compiled_bytes=least_bytes)) as topic:
         return [*topic.diagnose()]
 
 
@@ -29,11 +28,11 @@ def test_both_readings_find_the_same(tmp_path: Path, seed: int) -> None:
 
     found = _found(tmp_path, 0)
 
-    assert found == _found(tmp_path, _NEVER)
+    assert found == _found(tmp_path, PLAIN)
     assert found
 
 
-@pytest.mark.parametrize("least_bytes", [0, _NEVER])
+@pytest.mark.parametrize("least_bytes", [0, PLAIN])
 def test_a_group_none_of_whose_commits_can_be_read_is_no_group(tmp_path: Path, least_bytes: int) -> None:
     with PartitionWriter(tmp_path, 7) as log:
         key, value = offset_commit("ghost", "t", 0, 5, commit_timestamp_ms=10)
@@ -42,6 +41,7 @@ def test_a_group_none_of_whose_commits_can_be_read_is_no_group(tmp_path: Path, l
 
     assert not [finding for finding in _found(tmp_path, least_bytes) if finding.group == "ghost" and finding.code.startswith("IC-")]
     with (
+        reading(least_bytes),
         OffsetsTopic(discover([tmp_path]), ReadOptions(least_compiled_bytes=least_bytes)) as topic,
         pytest.raises(RequestError, match="ghost"),
     ):

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exhume.codecs.columns import mentions, pieces
+from exhume.codecs.columns import mentions, record_blocks
 from exhume.codecs.log_directory import discover
 from exhume.codecs.segment_reader import ReadOptions
 from exhume.errors import RequestError
@@ -225,7 +225,7 @@ def test_a_transaction_that_is_committed_in_another_stretch_is_told_in_the_histo
 
 
 def test_a_batch_of_more_records_than_a_piece_is_told_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (mentions, pieces):
+    for module in (mentions, record_blocks):
         monkeypatch.setattr(module, "ROWS", 5)
     with PartitionWriter(tmp_path, 0) as log:
         for size in (3, 5, 6, 12, 1):

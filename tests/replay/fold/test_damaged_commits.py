@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from exhume.codecs.columns.runs import readable
+from exhume.codecs.columns.blocks import readable
 from exhume.codecs.kernels import scan
 from exhume.fixtures.log_writer import PartitionWriter, offset_commit
 from exhume.int64 import LARGEST_INT64

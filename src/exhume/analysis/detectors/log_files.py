@@ -13,10 +13,10 @@ import pyarrow as pa
 from exhume.analysis.growth import CompactionRow, growth_of
 from exhume.analysis.load_check import FailedLoad, given_up
 from exhume.arrow_rows import Origin
+from exhume.codecs.columns.tables import record_batches
 from exhume.codecs.log_directory import Evidence, PartitionDirectory
 from exhume.codecs.record_filter import RecordFilter
 from exhume.codecs.record_sizes import record_sizes
-from exhume.codecs.records_table import record_batches
 from exhume.codecs.segment_reader import SegmentReader
 from exhume.findings import Findings
 from exhume.replay.reading import CompiledLoad

@@ -62,7 +62,7 @@ class SupersededBytes:
         """Add the next records. `keys` are the key numbers of its commits. Returns False if the sizes are not known for certain."""
         commits, others = chunk.commits, chunk.others
         is_known = len(keys) == commits.num_rows and not pc.any(pc.greater(pc.list_value_length(commits["marks"]), 0)).as_py()
-        if chunk.sizes is None or chunk.partition is not self._directory or not is_known:
+        if chunk.partition is not self._directory or not is_known:
             return False
         of_commits, of_others = chunk.sizes()
         is_data = ~others["is_control"].to_numpy(zero_copy_only=False)

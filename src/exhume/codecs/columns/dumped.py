@@ -11,7 +11,7 @@ import pyarrow as pa
 from exhume.codecs.columns import dumped_groups, typed
 from exhume.codecs.columns.arrow import choices, numbers, texts
 from exhume.codecs.columns.json_texts import Texts, object_steps
-from exhume.codecs.columns.pieces import Piece
+from exhume.codecs.columns.record_blocks import RecordBlock
 from exhume.codecs.columns.record_columns import record_column, record_table
 from exhume.codecs.decoded_tables import DUMP, dump_table
 from exhume.codecs.kernels import json_texts, keys, records, values
@@ -52,45 +52,45 @@ _VALUES = Texts(
 _FIELDS = values.COMMIT_COLUMNS + 2
 
 
-def dumped(piece: Piece, *, raw: bool) -> pa.RecordBatch:
+def dumped(block: RecordBlock, *, raw: bool) -> pa.RecordBatch:
     """Return these records as rows of `DUMP`; with `raw`, every row keeps its raw bytes."""
-    fields = np.empty((_FIELDS, len(piece)), np.int64)
-    values.read_commits(piece.data, piece.records, fields)
-    groups = np.flatnonzero(piece.records[records.RECORD_TYPE] == GROUP_METADATA)
-    ready = dumped_groups.write_groups(piece, groups, fields, _READY)
+    fields = np.empty((_FIELDS, len(block)), np.int64)
+    values.read_commits(block.data, block.records, fields)
+    groups = np.flatnonzero(block.records[records.RECORD_TYPE] == GROUP_METADATA)
+    ready = dumped_groups.write_groups(block, groups, fields, _READY)
     # The fields of a record that was not read have no places.
     has_escapes = (fields[keys.IS_READ] == 0).astype(np.int64)
     for start in (keys.GROUP_START, keys.TOPIC_START, values.METADATA_START):
         sizes = np.where(fields[keys.IS_READ], fields[start + 1], 0)
-        find_escapes(piece.data, fields[start], sizes, has_escapes)
+        find_escapes(block.data, fields[start], sizes, has_escapes)
     plain, others = np.flatnonzero(has_escapes == 0), np.flatnonzero(has_escapes)
-    candidates = piece
+    candidates = block
     if len(others):
-        candidates, fields = piece.only(plain), np.take(fields, plain, axis=1)
+        candidates, fields = block.only(plain), np.take(fields, plain, axis=1)
     table = pa.RecordBatch.from_arrays([_column(candidates, fields, ready, field, raw=raw) for field in DUMP], schema=DUMP)
-    return typed.put_together(plain, table, others, lambda: dump_table(record_table(piece.only(others)), raw=raw))
+    return typed.put_together(plain, table, others, lambda: dump_table(record_table(block.only(others)), raw=raw))
 
 
-def _column(piece: Piece, fields: Int64s, ready: Bytes, field: pa.Field, *, raw: bool) -> pa.Array:
-    record_types = piece.records[records.RECORD_TYPE]
+def _column(block: RecordBlock, fields: Int64s, ready: Bytes, field: pa.Field, *, raw: bool) -> pa.Array:
+    record_types = block.records[records.RECORD_TYPE]
     match field.name:
         case "type":
             return choices(_TYPE_NAMES, record_types)
         case "member_id":
-            return piece.run.same(None, field.type, len(piece))
+            return block.batches.same(None, field.type, len(block))
         case "layout":
             return pa.array(_LAYOUTS, field.type).take(pa.array(record_types, mask=fields[values.VERSION] < 0))
         case "partition":
             return numbers(fields[keys.PARTITION], field.type, record_types != GROUP_METADATA)
         case "key":
-            texts_of = _KEYS.column((record_types == GROUP_METADATA).astype(np.int64), fields, piece.data)
+            texts_of = _KEYS.column((record_types == GROUP_METADATA).astype(np.int64), fields, block.data)
             return pa.ExtensionArray.from_storage(field.type, texts_of)
         case "value":
             versions = fields[values.VERSION]
             made = np.where((record_types == GROUP_METADATA) & (versions >= 0), _COMMIT_VERSIONS, versions)
-            return pa.ExtensionArray.from_storage(field.type, _VALUES.column(made, fields, piece.data, ready))
+            return pa.ExtensionArray.from_storage(field.type, _VALUES.column(made, fields, block.data, ready))
         case "raw_key" if raw:
-            return texts(piece.data, piece.records[records.KEY_START], piece.records[records.KEY_SIZE], field.type)
+            return texts(block.data, block.records[records.KEY_START], block.records[records.KEY_SIZE], field.type)
         case "raw_value" if raw:
-            return texts(piece.data, piece.records[records.VALUE_START], piece.records[records.VALUE_SIZE], field.type)
-    return typed.COMMITS[field.name](piece, fields, field.type) if field.name in typed.COMMITS else record_column(piece, field)
+            return texts(block.data, block.records[records.VALUE_START], block.records[records.VALUE_SIZE], field.type)
+    return typed.COMMITS[field.name](block, fields, field.type) if field.name in typed.COMMITS else record_column(block, field)

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from exhume.codecs.columns.arrow import Flags, texts
 from exhume.codecs.columns.json_texts import Step, Texts, object_steps
-from exhume.codecs.columns.pieces import Piece
+from exhume.codecs.columns.record_blocks import RecordBlock
 from exhume.codecs.decoded_tables import PayloadDecoder, payload_text
 from exhume.codecs.embedded import decode_assignment, decode_subscription
 from exhume.codecs.kernels import keys, records, values
@@ -52,7 +52,7 @@ _GROUPS = Texts(object_steps(GROUP_METADATA_VALUE.struct, version, _GROUP_STEPS)
 _MOST_BYTES = 32 * 1024 * 1024
 
 
-def write_groups(piece: Piece, at: Int64s, fields: Int64s, ready: int) -> Bytes:
+def write_groups(block: RecordBlock, at: Int64s, fields: Int64s, ready: int) -> Bytes:
     """Write the values of the records `at`, which are classic groups, as texts; return the bytes of these texts.
 
     Columns `at` of `fields` get the key and the version. Rows `ready` and `ready + 1` get the start and the size of the text; the size is
@@ -60,33 +60,33 @@ def write_groups(piece: Piece, at: Int64s, fields: Int64s, ready: int) -> Bytes:
     """
     fields[values.METADATA_SIZE, at] = -1
     fields[keys.IS_READ, at] = 0
-    candidates = piece.only(at)
+    candidates = block.only(at)
     sizes = np.maximum(candidates.records[records.VALUE_SIZE], 0)
     if not len(at) or int(sizes.sum()) > _MOST_BYTES:
         return np.zeros(1, np.uint8)
     groups = np.empty((_GROUP_FIELDS, len(at)), np.int64)
     members = np.empty((_MEMBER_FIELDS, int((sizes // values.LEAST_MEMBER_BYTES).sum())), np.int64)
-    count = values.read_groups(piece.data, candidates.records, groups, members)
+    count = values.read_groups(block.data, candidates.records, groups, members)
     is_read = groups[keys.IS_READ] != 0
     at, groups, members = at[is_read], np.ascontiguousarray(groups[:, is_read]), np.ascontiguousarray(members[:, :count])
     firsts = np.zeros(len(at) + 1, np.int64)
     np.cumsum(groups[values.MEMBERS], out=firsts[1:])
     owners = np.repeat(np.arange(len(at)), groups[values.MEMBERS])
 
-    protocols = _protocols(piece.data, groups)
-    has_escapes = _has_escapes(piece.data, groups, members, owners)
-    subscriptions = _write_payloads(decode_subscription, _payloads(piece.data, members, values.SUBSCRIPTION), protocols, owners)
-    assignments = _write_payloads(decode_assignment, _payloads(piece.data, members, values.ASSIGNMENT), protocols, owners)
+    protocols = _protocols(block.data, groups)
+    has_escapes = _has_escapes(block.data, groups, members, owners)
+    subscriptions = _write_payloads(decode_subscription, _payloads(block.data, members, values.SUBSCRIPTION), protocols, owners)
+    assignments = _write_payloads(decode_assignment, _payloads(block.data, members, values.ASSIGNMENT), protocols, owners)
     members[_SUBSCRIPTION_TEXT : _SUBSCRIPTION_TEXT + 2] = subscriptions[0]
     members[_ASSIGNMENT_TEXT : _ASSIGNMENT_TEXT + 2] = assignments[0]
     members[_ASSIGNMENT_TEXT] += len(subscriptions[1])
     payloads = np.frombuffer(subscriptions[1] + assignments[1] + b"\0", np.uint8)
-    offsets, member_texts = _MEMBERS.write(members[values.MEMBER_VERSION], members, piece.data, payloads)
+    offsets, member_texts = _MEMBERS.write(members[values.MEMBER_VERSION], members, block.data, payloads)
     groups[_MEMBERS_TEXT] = offsets[firsts[:-1]]
     # Without the comma after the last member.
     groups[_MEMBERS_TEXT + 1] = np.maximum(offsets[firsts[1:]] - offsets[firsts[:-1]] - 1, 0)
     versions = groups[values.VERSION]
-    offsets, group_texts = _GROUPS.write(versions, groups, piece.data, member_texts)
+    offsets, group_texts = _GROUPS.write(versions, groups, block.data, member_texts)
 
     fields[: keys.COLUMNS, at] = groups[: keys.COLUMNS]
     fields[values.VERSION, at] = versions

@@ -9,8 +9,8 @@ from itertools import groupby
 import numpy as np
 
 from exhume.codecs.columns.arrow import ROWS, SameValues
-from exhume.codecs.columns.pieces import PIECE_BYTES, Piece, pieces_of
-from exhume.codecs.columns.runs import Run, Scratch, readable, runs_of
+from exhume.codecs.columns.blocks import Block, Scratch, blocks_of, readable
+from exhume.codecs.columns.record_blocks import RECORD_BLOCK_BYTES, RecordBlock, records_of
 from exhume.codecs.columns.selection import Selection
 from exhume.codecs.kernels import records, scan
 from exhume.codecs.kernels.mentions import mark_mentions
@@ -61,14 +61,12 @@ def batches_about(
             yield from about.noted(partition, segment, noted[segment.path])
             reader.finish(segment)
             continue
-        for found in runs_of(reader, partition, segment, next_base_offset, scratch):
-            if not isinstance(found, Run):
-                if not isinstance(found, Hole):
-                    yield found
-            elif segment.path in verified_segments:
-                yield from (found.batch(number) for number in about.marked(found))
-            else:
-                yield from (found.batch(number) for number in range(len(found.rows)))
+        for found in blocks_of(reader, partition, segment, next_base_offset, scratch, with_records=False):
+            if isinstance(found, Hole):
+                continue
+            is_verified = found.careful is None and segment.path in verified_segments
+            for number in about.marked(found) if is_verified else range(len(found)):
+                yield found.batch(number)
 
 
 class _About:
@@ -84,15 +82,15 @@ class _About:
             topics, partitions = None if topic is None else [topic], None if partition is None else [partition]
             self._key = Selection(RecordFilter(topics=topics, partitions=partitions))
 
-    def marked(self, run: Run) -> list[int]:
-        """Return the numbers of the batches of a run that have a record of the group or are control batches."""
-        marks = np.ones(len(run.rows), np.uint8)
-        sections = run.sections()
+    def marked(self, block: Block) -> list[int]:
+        """Return the numbers of the batches of a block that have a record of the group or are control batches."""
+        marks = np.ones(len(block), np.uint8)
+        sections = block.sections()
         first = 0
-        while first < len(run.rows):
-            last, data = sections.memory_from(first, len(run.rows), PIECE_BYTES)
+        while first < len(block):
+            last, data = sections.memory_from(first, len(block), RECORD_BLOCK_BYTES)
             if data is not None:
-                mark_mentions(run.rows, first, last, data, sections.bodies, self._name, marks)
+                mark_mentions(block.rows, first, last, data, sections.bodies, self._name, marks)
             first = last
         return np.flatnonzero(marks).tolist()
 
@@ -102,43 +100,41 @@ class _About:
             return
         buffer = segment.open()
         columns = np.ascontiguousarray(rows.T)
-        run = Run(self._reader, partition, segment, buffer, readable(buffer), rows, columns, SameValues())
-        # The bytes between these batches are not read, so they do not limit a piece.
-        for found in pieces_of(run, most_bytes=len(run.content)):
-            if not isinstance(found, Piece):
-                yield found
-            elif run.columns[scan.RECORD_COUNT, found.records[records.BATCH, 0]] > ROWS:
-                # The records of this batch are in several pieces. With the first one, yield the whole batch.
-                if found.records[records.OFFSET, 0] == run.columns[scan.BASE_OFFSET, found.records[records.BATCH, 0]]:
-                    yield run.batch(int(found.records[records.BATCH, 0]))
-            else:
+        block = Block(self._reader, partition, segment, buffer, readable(buffer), rows, columns, SameValues())
+        last: SegmentBatch | None = None
+        # The bytes between these batches are not read, so they do not limit a record block.
+        for found in records_of(block, most_bytes=len(block.content)):
+            first = 0 if found.batches.careful is not None else int(found.records[records.BATCH, 0])
+            if found.batches.careful is None and block.columns[scan.RECORD_COUNT, first] <= ROWS:
                 yield from self._chosen(found)
+                continue
+            # The records of this batch may be in several record blocks. With the first one, yield the whole batch.
+            batch = found.batches.batch(first)
+            if last is None or last.batch.byte_position != batch.batch.byte_position:
+                yield batch
+            last = batch
 
-    def _chosen(self, piece: Piece) -> Iterator[SegmentBatch]:
-        is_control = piece.run.columns[scan.ATTRIBUTES][piece.records[records.BATCH]] & scan.CONTROL != 0
-        parts = [piece.only(np.flatnonzero(is_control)).records]
-        own = self._group.of(piece)
+    def _chosen(self, block: RecordBlock) -> Iterator[SegmentBatch]:
+        is_control = block.batches.columns[scan.ATTRIBUTES][block.records[records.BATCH]] & scan.CONTROL != 0
+        parts = [block.only(np.flatnonzero(is_control)).records]
+        own = self._group.of(block)
         if self._key is None:
             parts.append(own.records)
         else:
             is_commit = np.isin(own.records[records.RECORD_TYPE], OFFSET_COMMIT_TYPES)
             parts += [own.only(np.flatnonzero(~is_commit)).records, self._key.of(own.only(np.flatnonzero(is_commit))).records]
         together = np.concatenate(parts, axis=1)
-        chosen = Piece(piece.run, piece.data, together[:, np.lexsort((together[records.OFFSET], together[records.BATCH]))])
+        chosen = RecordBlock(block.batches, block.data, together[:, np.lexsort((together[records.OFFSET], together[records.BATCH]))])
         numbers = chosen.records[records.BATCH].tolist()
         for number, places in groupby(range(len(chosen)), key=numbers.__getitem__):
-            batch = chosen.run.batch(number)
+            batch = chosen.batches.batch(number)
             same = {each.name: getattr(batch, each.name) for each in fields(SegmentBatch) if each.init}
             yield ChosenBatch(**same, chosen=[_record(chosen, place, batch) for place in places])
 
 
-def _record(piece: Piece, place: int, batch: SegmentBatch) -> Record:
-    fields = piece.records[:, place].tolist()
-    sizes = fields[records.KEY_SIZE], fields[records.VALUE_SIZE]
-    key, value = (
-        None if size < 0 else piece.data[start : start + size].tobytes()
-        for start, size in zip((fields[records.KEY_START], fields[records.VALUE_START]), sizes, strict=True)
-    )
+def _record(block: RecordBlock, place: int, batch: SegmentBatch) -> Record:
+    fields = block.records[:, place].tolist()
+    key, value = block.key_and_value(place)
     timestamp_ms, sequence = fields[records.TIMESTAMP], fields[records.SEQUENCE]
     return Record(
         record_offset=fields[records.OFFSET],

@@ -1,4 +1,4 @@
-"""Select the records of a piece that a filter accepts."""
+"""Select the records of a block that a filter accepts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from exhume.codecs.columns.arrow import Flags, texts
-from exhume.codecs.columns.pieces import Piece
+from exhume.codecs.columns.record_blocks import RecordBlock
 from exhume.codecs.kernels import keys, records, scan
 from exhume.codecs.kernels.types import Bytes, Int64s
 from exhume.codecs.record_filter import RecordFilter
@@ -24,7 +24,7 @@ _CONTROL_NAMES = frozenset({"end_txn_marker", "control", "unknown"})
 
 
 class Selection:
-    """Applies a `RecordFilter` to pieces instead of single records."""
+    """Applies a `RecordFilter` to record blocks instead of single records."""
 
     def __init__(self, wanted: RecordFilter) -> None:
         self._wanted = wanted
@@ -32,35 +32,35 @@ class Selection:
         self._types = _wanted_types(wanted.types, known_only=self._needs_names)
         self._takes_control = not self._needs_names and (wanted.types is None or not _CONTROL_NAMES.isdisjoint(wanted.types))
 
-    def of(self, piece: Piece) -> Piece:
-        """Return the records of this piece that the filter accepts."""
-        is_placed = self._is_placed(piece.records)
+    def of(self, block: RecordBlock) -> RecordBlock:
+        """Return the records of this block that the filter accepts."""
+        is_placed = self._is_placed(block.records)
         if is_placed is not None and not is_placed.all():
-            piece = piece.only(np.flatnonzero(is_placed))
-        if not self._wanted.needs_key or not len(piece):
-            return piece
-        numbers = piece.records[records.RECORD_TYPE]
-        is_control = piece.run.columns[scan.ATTRIBUTES][piece.records[records.BATCH]] & scan.CONTROL != 0
+            block = block.only(np.flatnonzero(is_placed))
+        if not self._wanted.needs_key or not len(block):
+            return block
+        numbers = block.records[records.RECORD_TYPE]
+        is_control = block.batches.columns[scan.ATTRIBUTES][block.records[records.BATCH]] & scan.CONTROL != 0
         # A missing type is not one of the 65536: it has the last row of the table.
         is_accepted = np.where(
             is_control, self._takes_control, self._types[np.where(numbers == records.MISSING, _TYPES, numbers & _TYPES - 1)]
         )
         left = np.flatnonzero(is_accepted)
-        if len(left) < len(piece):
-            piece, is_control = piece.only(left), is_control[left]
-        if not len(piece):
-            return piece
+        if len(left) < len(block):
+            block, is_control = block.only(left), is_control[left]
+        if not len(block):
+            return block
         is_certain = ~is_control
-        is_accepted = np.ones(len(piece), np.bool_)
+        is_accepted = np.ones(len(block), np.bool_)
         if self._needs_names:
-            fields = np.empty((keys.COLUMNS, len(piece)), np.int64)
-            keys.read_keys(piece.data, piece.records, fields)
+            fields = np.empty((keys.COLUMNS, len(block)), np.int64)
+            keys.read_keys(block.data, block.records, fields)
             is_certain &= fields[keys.IS_READ] != 0
             fields[:, ~is_certain] = -1
-            is_accepted = self._has_names(piece.data, fields)
+            is_accepted = self._has_names(block.data, fields)
         for number in np.flatnonzero(~is_certain).tolist():
-            is_accepted[number] = self._accepts(piece, number, is_control=bool(is_control[number]))
-        return piece if is_accepted.all() else piece.only(np.flatnonzero(is_accepted))
+            is_accepted[number] = self._accepts(block, number, is_control=bool(is_control[number]))
+        return block if is_accepted.all() else block.only(np.flatnonzero(is_accepted))
 
     def _is_placed(self, rows: Int64s) -> Flags | None:
         wanted, offsets, timestamps = self._wanted, rows[records.OFFSET], rows[records.TIMESTAMP]
@@ -87,9 +87,8 @@ class Selection:
             is_accepted &= np.isin(fields[keys.PARTITION], np.array(numbers, np.int64))
         return is_accepted
 
-    def _accepts(self, piece: Piece, number: int, *, is_control: bool) -> bool:
-        start, size = (int(piece.records[field, number]) for field in (records.KEY_START, records.KEY_SIZE))
-        key = None if size < 0 else piece.data[start : start + size].tobytes()
+    def _accepts(self, block: RecordBlock, number: int, *, is_control: bool) -> bool:
+        key, _ = block.key_and_value(number)
         return self._wanted.accepts_key((decode_control_record if is_control else decode_record)(key, None))
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from exhume.codecs import schemas
 from exhume.codecs.columns.arrow import Flags, flags, lists, no_elements, numbered_texts, numbers, texts
-from exhume.codecs.columns.pieces import Piece
+from exhume.codecs.columns.record_blocks import RecordBlock
 from exhume.codecs.columns.record_columns import record_column, record_table
 from exhume.codecs.columns.versions import read_group_fields
 from exhume.codecs.decoded_tables import decode_table
@@ -24,38 +24,38 @@ from exhume.codecs.wire import format_uuid
 _UUID = pa.binary(16)
 
 
-def commit_table(piece: Piece, schema: pa.Schema | None = None) -> pa.RecordBatch:
+def commit_table(block: RecordBlock, schema: pa.Schema | None = None) -> pa.RecordBatch:
     """Return these records, which are commits, as rows of this schema (None: the typed table). Its names may be dictionaries."""
     schema = schemas.decoded()["offset_commit"] if schema is None else schema
-    commits = np.empty((values.COMMIT_COLUMNS, len(piece)), np.int64)
-    values.read_commits(piece.data, piece.records, commits)
+    commits = np.empty((values.COMMIT_COLUMNS, len(block)), np.int64)
+    values.read_commits(block.data, block.records, commits)
 
-    def column(piece: Piece, fields: Int64s, field: pa.Field) -> pa.Array:
-        return COMMITS[field.name](piece, fields, field.type)
+    def column(block: RecordBlock, fields: Int64s, field: pa.Field) -> pa.Array:
+        return COMMITS[field.name](block, fields, field.type)
 
-    return _with_unread("offset_commit", schema, piece, commits, column)
+    return _with_unread("offset_commit", schema, block, commits, column)
 
 
-def group_table(piece: Piece) -> pa.RecordBatch:
+def group_table(block: RecordBlock) -> pa.RecordBatch:
     """Return these records, all of type 2, as rows of `schemas.decoded()["group_metadata"]`."""
-    groups, members = read_group_fields(piece)
-    structs = _members(piece.data, members)
+    groups, members = read_group_fields(block)
+    structs = _members(block.data, members)
 
-    def column(piece: Piece, fields: Int64s, field: pa.Field) -> pa.Array:
+    def column(block: RecordBlock, fields: Int64s, field: pa.Field) -> pa.Array:
         if field.name == "members":
             return lists(fields[values.MEMBERS], structs, fields[values.VERSION] >= 0)
-        return _GROUPS[field.name](piece, fields, field.type)
+        return _GROUPS[field.name](block, fields, field.type)
 
-    return _with_unread("group_metadata", schemas.decoded()["group_metadata"], piece, groups, column)
+    return _with_unread("group_metadata", schemas.decoded()["group_metadata"], block, groups, column)
 
 
 def _with_unread(
-    name: str, schema: pa.Schema, piece: Piece, fields: Int64s, column: Callable[[Piece, Int64s, pa.Field], pa.Array]
+    name: str, schema: pa.Schema, block: RecordBlock, fields: Int64s, column: Callable[[RecordBlock, Int64s, pa.Field], pa.Array]
 ) -> pa.RecordBatch:
     """Return the typed table of these records: `column` makes the columns of those that kernels read, Python code decodes the others."""
     is_read = fields[keys.IS_READ] != 0
     read, unread = np.flatnonzero(is_read), np.flatnonzero(~is_read)
-    plain = piece.only(read) if len(unread) else piece
+    plain = block.only(read) if len(unread) else block
     fields = np.take(fields, read, axis=1) if len(unread) else fields
     own = {*COMMITS, *_GROUPS, "members"}
 
@@ -68,7 +68,7 @@ def _with_unread(
         return pa.nulls(len(plain), field.type)
 
     table = pa.RecordBatch.from_arrays([made(field) for field in schema], schema=schema)
-    return put_together(read, table, unread, lambda: decode_table(name, record_table(piece.only(unread))).cast(schema))
+    return put_together(read, table, unread, lambda: decode_table(name, record_table(block.only(unread))).cast(schema))
 
 
 def put_together(read: Int64s, table: pa.RecordBatch, unread: Int64s, unread_table: Callable[[], pa.RecordBatch]) -> pa.RecordBatch:
@@ -79,14 +79,14 @@ def put_together(read: Int64s, table: pa.RecordBatch, unread: Int64s, unread_tab
     return both.take(pa.array(np.argsort(np.concatenate([read, unread])))).combine_chunks().to_batches()[0]
 
 
-_Column = Callable[[Piece, Int64s, pa.DataType], pa.Array]
+_Column = Callable[[RecordBlock, Int64s, pa.DataType], pa.Array]
 
 
 def _text(start: int, size: int) -> _Column:
-    def make(piece: Piece, fields: Int64s, data_type: pa.DataType) -> pa.Array:
+    def make(block: RecordBlock, fields: Int64s, data_type: pa.DataType) -> pa.Array:
         if pa.types.is_dictionary(data_type):
-            return numbered_texts(piece.data, fields[start], fields[size])
-        return texts(piece.data, fields[start], fields[size], data_type)
+            return numbered_texts(block.data, fields[start], fields[size])
+        return texts(block.data, fields[start], fields[size], data_type)
 
     return make
 
@@ -94,34 +94,34 @@ def _text(start: int, size: int) -> _Column:
 def _number(column: int, versions: range = range(5)) -> _Column:
     """Make a column of numbers that is null in other versions and for tombstones."""
 
-    def make(piece: Piece, fields: Int64s, data_type: pa.DataType) -> pa.Array:
+    def make(block: RecordBlock, fields: Int64s, data_type: pa.DataType) -> pa.Array:
         version = fields[values.VERSION]
         is_valid = (version >= versions.start) & (version < versions.stop)
-        return numbers(fields[column], data_type, is_valid) if is_valid.any() else piece.run.same(None, data_type, len(piece))
+        return numbers(fields[column], data_type, is_valid) if is_valid.any() else block.batches.same(None, data_type, len(block))
 
     return make
 
 
-def _topic_ids(piece: Piece, fields: Int64s, data_type: pa.DataType) -> pa.Array:
+def _topic_ids(block: RecordBlock, fields: Int64s, data_type: pa.DataType) -> pa.Array:
     places = fields[values.TOPIC_ID]
     has_id = places >= 0
     if not has_id.any():
-        return piece.run.same(None, data_type, len(piece))
-    found = texts(piece.data, places, np.where(has_id, 16, -1), pa.binary()).cast(_UUID).dictionary_encode()
+        return block.batches.same(None, data_type, len(block))
+    found = texts(block.data, places, np.where(has_id, 16, -1), pa.binary()).cast(_UUID).dictionary_encode()
     names = [format_uuid(raw) if any(raw) else None for raw in found.dictionary.to_pylist()]
     return pa.array(names, data_type).take(found.indices)
 
 
-def _nothing(piece: Piece, fields: Int64s, data_type: pa.DataType) -> pa.Array:  # noqa: ARG001
-    return piece.run.same(None, data_type, len(piece))
+def _nothing(block: RecordBlock, fields: Int64s, data_type: pa.DataType) -> pa.Array:  # noqa: ARG001
+    return block.batches.same(None, data_type, len(block))
 
 
 #: The columns of both tables for a record without marks.
 _COMMON: Mapping[str, _Column] = {
-    "record_type": lambda piece, fields, data_type: numbers(piece.records[records.RECORD_TYPE], data_type),  # noqa: ARG005
+    "record_type": lambda block, fields, data_type: numbers(block.records[records.RECORD_TYPE], data_type),  # noqa: ARG005
     "value_version": _number(values.VERSION),
-    "is_tombstone": lambda piece, fields, data_type: flags(piece.records[records.VALUE_SIZE] < 0),  # noqa: ARG005
-    "marks": lambda piece, fields, data_type: no_elements(data_type).slice(0, len(piece)),  # noqa: ARG005
+    "is_tombstone": lambda block, fields, data_type: flags(block.records[records.VALUE_SIZE] < 0),  # noqa: ARG005
+    "marks": lambda block, fields, data_type: no_elements(data_type).slice(0, len(block)),  # noqa: ARG005
     "raw_key": _nothing,
     "raw_value": _nothing,
     "group": _text(keys.GROUP_START, keys.GROUP_SIZE),
@@ -129,7 +129,7 @@ _COMMON: Mapping[str, _Column] = {
 COMMITS: Mapping[str, _Column] = {
     **_COMMON,
     "topic": _text(keys.TOPIC_START, keys.TOPIC_SIZE),
-    "partition": lambda piece, fields, data_type: numbers(fields[keys.PARTITION], data_type),  # noqa: ARG005
+    "partition": lambda block, fields, data_type: numbers(fields[keys.PARTITION], data_type),  # noqa: ARG005
     "committed_offset": _number(values.COMMITTED_OFFSET),
     "leader_epoch": _number(values.LEADER_EPOCH, range(3, 5)),
     "metadata": _text(values.METADATA_START, values.METADATA_SIZE),

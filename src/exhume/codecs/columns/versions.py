@@ -5,31 +5,31 @@ from __future__ import annotations
 import numpy as np
 
 from exhume.codecs.columns.arrow import Flags
-from exhume.codecs.columns.pieces import Piece
+from exhume.codecs.columns.record_blocks import RecordBlock
 from exhume.codecs.kernels import keys, records, values
 from exhume.codecs.kernels.types import Int64s
 from exhume.codecs.record_types import GROUP_METADATA
 
 
-def read_versions(piece: Piece) -> tuple[Int64s, Flags]:
+def read_versions(block: RecordBlock) -> tuple[Int64s, Flags]:
     """Return the value version of each record, -1 for a tombstone, and True for each record whose version was read.
 
     These are commits and classic groups without a mark. For other records the version means nothing.
     """
-    commits = np.empty((values.COMMIT_COLUMNS, len(piece)), np.int64)
-    values.read_commits(piece.data, piece.records, commits)
+    commits = np.empty((values.COMMIT_COLUMNS, len(block)), np.int64)
+    values.read_commits(block.data, block.records, commits)
     versions, is_read = commits[values.VERSION], commits[keys.IS_READ] != 0
-    numbers = np.flatnonzero(piece.records[records.RECORD_TYPE] == GROUP_METADATA)
+    numbers = np.flatnonzero(block.records[records.RECORD_TYPE] == GROUP_METADATA)
     if len(numbers):
-        fields, _ = read_group_fields(piece.only(numbers))
+        fields, _ = read_group_fields(block.only(numbers))
         versions[numbers], is_read[numbers] = fields[values.VERSION], fields[keys.IS_READ] != 0
     return versions, is_read
 
 
-def read_group_fields(piece: Piece) -> tuple[Int64s, Int64s]:
+def read_group_fields(block: RecordBlock) -> tuple[Int64s, Int64s]:
     """Return columns of `kernels.values` for these records, all of type 2, and for all their members."""
-    groups = np.empty((values.GROUP_COLUMNS, len(piece)), np.int64)
-    room = int((np.maximum(piece.records[records.VALUE_SIZE], 0) // values.LEAST_MEMBER_BYTES).sum())
+    groups = np.empty((values.GROUP_COLUMNS, len(block)), np.int64)
+    room = int((np.maximum(block.records[records.VALUE_SIZE], 0) // values.LEAST_MEMBER_BYTES).sum())
     members = np.empty((values.MEMBER_COLUMNS, room), np.int64)
-    count = values.read_groups(piece.data, piece.records, groups, members)
+    count = values.read_groups(block.data, block.records, groups, members)
     return groups, np.ascontiguousarray(members[:, :count])

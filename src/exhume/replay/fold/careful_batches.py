@@ -18,7 +18,7 @@ import numpy as np
 from exhume.codecs.batch_format import GZIP, HEADER_BYTES
 from exhume.codecs.batch_writer import NewRecord, encode_batch
 from exhume.codecs.batches import Batch, end_reason, first_offset, read_header_fields
-from exhume.codecs.columns.runs import readable
+from exhume.codecs.columns.blocks import readable
 from exhume.codecs.compression import decompress
 from exhume.codecs.kernels import scan
 from exhume.codecs.kernels.messages import as_records

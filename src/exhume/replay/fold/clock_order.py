@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from exhume.codecs.columns.runs import readable
+from exhume.codecs.columns.blocks import readable
 from exhume.codecs.file_content import looks_like
 from exhume.codecs.kernels import scan
 from exhume.errors import DecompressionError

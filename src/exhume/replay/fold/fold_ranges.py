@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from exhume.codecs.batch_format import MOST_OFFSETS_IN_SEGMENT
-from exhume.codecs.columns.runs import readable
+from exhume.codecs.columns.blocks import readable
 from exhume.codecs.columns.sections import Sections
 from exhume.codecs.file_content import looks_like
 from exhume.codecs.kernels import scan

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from exhume.codecs.columns.runs import readable
+from exhume.codecs.columns.blocks import readable
 from exhume.codecs.file_content import looks_like
 from exhume.codecs.kernels import scan
 from exhume.codecs.kernels.types import Int64s

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from exhume.codecs.batches import checksum, read_header_fields
-from exhume.codecs.columns.runs import readable
+from exhume.codecs.columns.blocks import readable
 from exhume.codecs.kernels import scan
 from exhume.codecs.log_directory import PartitionDirectory
 from exhume.replay.broker_log import (

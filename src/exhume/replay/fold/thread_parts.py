@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
-from exhume.codecs.columns.runs import readable
+from exhume.codecs.columns.blocks import readable
 from exhume.codecs.kernels.borders import NOWHERE, next_batch
 from exhume.codecs.segment_windows import SEARCHED_BYTES
 from exhume.replay.broker_log import StrictLog

@@ -9,10 +9,9 @@ import pyarrow as pa
 
 from exhume.arrow_rows import batch_of, batches_of
 from exhume.codecs import schemas
-from exhume.codecs.decoded_tables import decoded_batches, dump_batches
+from exhume.codecs.columns.tables import batch_tables, decoded_batches, dump_batches, record_batches
 from exhume.codecs.log_directory import PartitionDirectory, SegmentFile
 from exhume.codecs.record_filter import RecordFilter
-from exhume.codecs.records_table import batch_tables, record_batches
 from exhume.codecs.remote_volume import RemoteVolume
 from exhume.codecs.segment_reader import SegmentReader
 from exhume.codecs.segment_spans import segment_rows, span_of
@@ -43,15 +42,12 @@ def readers_of(task: Task) -> Iterator[SegmentReader]:
 
 def _parts(task: Task, findings: Findings) -> Iterator[tuple[SegmentReader, PartitionDirectory, SegmentFile]]:
     """Return for each part of this task: a reader, the directory of the segment, and the segment or the part of it to read."""
-    total_bytes = sum(part.size_bytes for part in task.parts)
     for part in task.parts:
         segment = windows(part.segment, part.cuts)[part.part] if part.cuts else part.segment
         if segment is None:
             continue
         partition = replace(part.partition, segments=[segment if other is part.segment else other for other in part.partition.segments])
         reader = SegmentReader(evidence_of([partition]), task.read_options, findings, only_paths=frozenset([segment.path]))
-        # A task of many small segments has enough to read for kernels.
-        reader.total_bytes = total_bytes
         yield reader, partition, segment
         if isinstance(segment.volume, RemoteVolume):
             # Fetched segments take disk space, and a task reads each only once.

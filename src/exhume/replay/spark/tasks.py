@@ -17,8 +17,9 @@ from typing import Any, Literal, TypedDict
 import pyarrow as pa
 
 from exhume.arrow_rows import Int32, schema_of
+from exhume.codecs.columns.record_blocks import look_for_damage
 from exhume.codecs.log_directory import Evidence, LogDirectory, PartitionDirectory
-from exhume.codecs.segment_reader import SegmentBatch, SegmentReader
+from exhume.codecs.segment_reader import SegmentReader
 from exhume.findings import Findings
 from exhume.replay.broker_log import Stop, list_log, open_strictly
 from exhume.replay.fold.plan import Stretch
@@ -174,13 +175,9 @@ def _chunks(work: Work, phase: int, message: int, content: bytes) -> Iterator[Me
 def _look(job: Job, log: Log, places: Collection[int]) -> Findings:
     """The findings of verifying all checksums of these segments; in lenient mode also of reading all records."""
     findings = Findings()
-    reader = SegmentReader(Evidence([log.directory], Findings()), job.request.read, findings)
-    wanted = {log.partition.segments[place].path for place in places}
-    for partition, segment, next_base in reader.segments():
-        if segment.path in wanted:
-            for item in reader.items(partition, segment, next_base):
-                if job.options.mode == "lenient" and isinstance(item, SegmentBatch):
-                    item.records()
+    paths = {log.partition.segments[place].path for place in places}
+    reader = SegmentReader(Evidence([log.directory], Findings()), job.request.read, findings, only_paths=paths)
+    look_for_damage(reader, with_records=job.options.mode == "lenient")
     return findings
 
 
