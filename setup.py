@@ -7,8 +7,7 @@ from setuptools import setup
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from kernel_build.extension import BuildKernels, extensions, has_compiler, use_zig
+from kernel_build.extension import BuildKernels, choose_compiler, extensions
 
-if not has_compiler():
-    use_zig()
+choose_compiler()
 setup(ext_modules=extensions(), cmdclass={"build_ext": BuildKernels}, options={"bdist_wheel": {"py_limited_api": "cp311"}})

@@ -13,7 +13,9 @@ from setuptools.command.build_ext import build_ext
 HERE = Path(__file__).resolve().parent
 #: One build serves Python 3.11 and all later releases (Py_LIMITED_API).
 _STABLE_ABI = "0x030B0000"
-_OPTIONS = ["-O3", "-fno-strict-aliasing", "-fwrapv", "-Wno-unused-function", "-Wno-unreachable-code"]
+_OPTIONS = ["-O3", "-g0", "-fno-strict-aliasing", "-fwrapv", "-Wno-unused-function", "-Wno-unreachable-code"]
+#: A wheel for Linux names the C library that it needs, also if it calls no function of it.
+_LINK_OPTIONS = ["-Wl,--no-as-needed", "-lc"] if sys.platform == "linux" else []
 
 
 def extensions() -> list[Extension]:
@@ -30,6 +32,7 @@ def _extension(name: str, *macros: tuple[str, str]) -> Extension:
         [],
         define_macros=[("Py_LIMITED_API", _STABLE_ABI), *macros],
         extra_compile_args=_OPTIONS,
+        extra_link_args=_LINK_OPTIONS,
         depends=[str(path) for path in HERE.glob("*.h")],
         py_limited_api=True,
     )
@@ -60,7 +63,10 @@ def has_compiler() -> bool:
     return shutil.which((os.environ.get("CC") or "cc").split()[0]) is not None
 
 
-def use_zig() -> None:
-    """Compile with the C compiler of the package `ziglang`, on a machine that has no other."""
-    os.environ["CC"] = f"{sys.executable} -m ziglang cc"
-    os.environ["LDSHARED"] = f"{sys.executable} -m ziglang cc -shared"
+def choose_compiler() -> None:
+    """Compile with the C compiler of this machine, or with that of the package `ziglang` if there is none."""
+    if not has_compiler():
+        os.environ["CC"] = f"{sys.executable} -m ziglang cc"
+    if sys.platform == "linux":
+        # The options that Python itself was linked with may hold paths of the machine that built it.
+        os.environ.setdefault("LDSHARED", f"{os.environ.get('CC') or 'cc'} -shared")
