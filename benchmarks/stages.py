@@ -31,10 +31,10 @@ STAGES: Mapping[str, Mapping[str, Sequence[str]]] = {
     "one group": _STATE,
     "one key's history": {
         **_STATE,
-        "batches of the group, read again": ["exhume.topic.history:group_history"],
+        "batches of the group, read again": ["exhume.analysis.history:HistoryReader.read_all"],
     },
     "diagnose": {
-        "reading": ["exhume.analysis.detectors.condense:record_chunks"],
+        "reading": ["exhume.analysis.detectors.condense:chunk_of"],
         "condensing": ["exhume.analysis.detectors:condense"],
         "loads by two releases (IC-06)": ["exhume.analysis.detectors.log_files:given_up"],
         "the other detectors": ["exhume.analysis.detectors:diagnose"],

@@ -17,9 +17,10 @@ import pytest
 
 from exhume.codecs import schemas
 from exhume.codecs.columns import blocks
+from exhume.codecs.columns.record_blocks import record_blocks
 from exhume.codecs.kernels import scan
 from exhume.codecs.log_directory import discover
-from exhume.codecs.record_chunks import record_chunks
+from exhume.codecs.record_chunks import RecordChunk, chunk_of
 from exhume.codecs.record_filter import RecordFilter
 from exhume.codecs.segment_reader import ReadOptions, SegmentReader
 from exhume.findings import Findings
@@ -249,6 +250,11 @@ def assert_same_tables(
     for number in threads:
         compiled = tables_of(directory, least_bytes=COMPILED, verify=verify, readers=readers, threads=number)
         assert_equal(compiled, plainly, number)
+
+
+def record_chunks(reader: SegmentReader) -> Iterator[RecordChunk]:
+    """The chunks that detectors read, in order."""
+    return map(chunk_of, record_blocks(reader))
 
 
 def chunk_rows(directory: Path, least_bytes: int) -> list[list[dict[str, Any]]]:

@@ -18,12 +18,11 @@ from exhume.analysis.memberships import Membership
 from exhume.codecs import schemas
 from exhume.codecs.decoded_tables import decode_table
 from exhume.codecs.log_directory import discover
-from exhume.codecs.record_chunks import record_chunks
 from exhume.codecs.record_types import encode_key, encode_value
 from exhume.codecs.segment_reader import ReadOptions, SegmentReader
 from exhume.findings import Findings
 from tests.judges import corpus
-from tests.twins import COMPILED, PLAIN, reading
+from tests.twins import COMPILED, PLAIN, reading, record_chunks
 
 _ASKED: dict[Callable[[Membership], Sequence[object]], str] = {
     member_columns.assigned_of: "assigned",

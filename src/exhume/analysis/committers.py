@@ -27,12 +27,11 @@ class Committers:
     `committer_confidence` is proof, likely, possible (before the next record a generation left none, or the group was created again, so
     owners had changed), or undecidable.
 
-    `is_whole` returns whether the log has every record ever written to it. The answer needs a pass over the log, so it is called once at
-    most, and only if commits come before the first record of a group that may have had earlier ones.
+    Call `finish` after the last step.
     """
 
-    is_whole: Callable[[], bool]
     step: Membership | None = None
+    _first: Membership | None = None
     _owners: Mapping[TopicPartition, list[Member]] = field(default_factory=dict)
     #: Rows of commits since the last record of the group.
     _rows: list[_Row] = field(default_factory=list)
@@ -41,7 +40,7 @@ class Committers:
     def take(self, step: Membership) -> None:
         """Advance to the next step. Its generation settles the confidence of the commits between the two steps."""
         if self.step is None:
-            self._settle_before(step)
+            self._first = step
         elif self.step.generation is not None and step.generation is not None:
             follows = step.generation - self.step.generation
             is_hidden = follows > 1 or was_recreated(self.step, step)
@@ -53,10 +52,16 @@ class Committers:
         self._rows.clear()
         self.step, self._owners = step, step.owners()
 
-    def _settle_before(self, first: Membership) -> None:
-        if first.is_beginning or not self._before_any:
+    def finish(self, is_whole: Callable[[], bool]) -> None:
+        """Settle the confidence of the commits before the first step.
+
+        `is_whole` returns True if the log has every record ever written to it. The answer may need a pass over the log: it is called only
+        if the group may have had earlier records.
+        """
+        first = self._first
+        if first is None or first.is_beginning or not self._before_any:
             return
-        if not self.is_whole():
+        if not is_whole():
             columns = {"committer": "unknown", "committer_confidence": "undecidable"}
         else:
             columns = {"committer_confidence": "possible"} if (first.generation or 0) > 1 else {}

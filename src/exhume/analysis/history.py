@@ -107,50 +107,78 @@ HISTORY = schema_of(HistoryRow)
 _Row = dict[str, Any]
 
 
-def group_history(
-    batches: Iterable[SegmentBatch],
-    state: CoordinatorState,
-    names: TopicNames,
-    group: str,
-    extents: Callable[[], LogExtents],
-    *,
-    topic: str | None = None,
-    partition: int | None = None,
-) -> pa.Table:
-    """Return the history of this group as `HISTORY`; with `topic`, or `partition` of it, only the commits for that.
+class HistoryReader:
+    """Read the history of one group, batch by batch in log order.
 
-    `batches` are all that have a record of this group or end a transaction, in log order. `state` is a load of the same logs, complete; its
-    release decides which records are transactional and which commits are left. `extents` are those of these logs; they are read only if the
-    committer of a commit depends on them.
-
-    Raises:
-        RequestError: no such record; lists groups with similar names, or the topics that the group has commits for.
+    Args:
+        state: a load of the same logs, complete; its release decides which records are transactional and which commits are left.
+        names: the names of topic ids.
+        group: the group.
+        only_commits: only the rows of commits get a value.
+        on_step: takes each step of the group.
     """
-    coordinators = {row["coordinator"] for row in state.loads.to_pylist()}
-    by_producer_id, only_commits = "java" in coordinators, topic is not None or partition is not None
-    groups: dict[Origin, _GroupHistory] = {}
-    extents = cache(extents)
-    seen: set[str] = set()
-    for batch in batches:
+
+    def __init__(
+        self,
+        state: CoordinatorState,
+        names: TopicNames,
+        group: str,
+        *,
+        only_commits: bool = False,
+        on_step: Callable[[Membership], None] = lambda _: None,
+    ) -> None:
+        self._state, self._names, self._group, self._only_commits, self._on_step = state, names, group, only_commits, on_step
+        self._by_producer_id = "java" in state.loads["coordinator"].to_pylist()
+        self._logs: dict[Origin, _GroupHistory] = {}
+        self._seen: set[str] = set()
+
+    def read(self, batch: SegmentBatch) -> None:
+        """Take the records of the next batch."""
         origin = (batch.partition.replica, batch.partition.offsets_partition)
-        if origin not in groups:
-            committers = Committers(partial(_is_whole, extents, origin))
-            groups[origin] = _GroupHistory(group, GroupFold(names), committers, by_producer_id=by_producer_id, only_commits=only_commits)
-        seen.update(groups[origin].read(batch))
-    rows = [row for origin, life in groups.items() for row in life.finish(_left(state, origin, group))]
-    if not rows:
-        seen |= {*state.groups["group"].to_pylist(), *state.offsets["group"].to_pylist()}
-        raise RequestError(f"no record of group {group!r} is here", remedy=near_by(group, seen))
-    if not only_commits:
-        return _table(rows)
-    commits = [row for row in rows if row["record_type"] in OFFSET_COMMIT_TYPES]
-    wanted = [row for row in commits if topic in (None, row["topic"]) and partition in (None, row["partition"])]
-    if not wanted:
-        known = sorted({f"{row['topic']} {row['partition']}" for row in commits})
-        place = " ".join(str(part) for part in (topic, partition) if part is not None)
-        remedy = f"It has commits for {', '.join(known[:10])}" if known else "It has no commits"
-        raise RequestError(f"group {group!r} never committed {place} here", remedy=remedy)
-    return _table(wanted)
+        if origin not in self._logs:
+            self._logs[origin] = _GroupHistory(
+                self._group, GroupFold(self._names), self._on_step, by_producer_id=self._by_producer_id, only_commits=self._only_commits
+            )
+        self._seen.update(self._logs[origin].read(batch))
+
+    def read_all(self, batches: Iterable[SegmentBatch]) -> None:
+        """Take the records of these batches: all that have a record of the group or end a transaction, in log order."""
+        for batch in batches:
+            self.read(batch)
+
+    @property
+    def tombstones(self) -> Iterator[tuple[Origin, int]]:
+        """The log and the record offset of each tombstone of the group."""
+        return ((origin, row["record_offset"]) for origin, log in self._logs.items() for row in log.rows if row["is_tombstone"])
+
+    def table(self, extents: Callable[[], LogExtents], *, topic: str | None = None, partition: int | None = None) -> pa.Table:
+        """Return the history as `HISTORY`; with `topic`, or `partition` of it, only the commits for that. Call it once.
+
+        `extents` returns those of the logs; it is called only if the committer of a commit depends on them.
+
+        Raises:
+            RequestError: no such record; lists groups with similar names, or the topics that the group has commits for.
+        """
+        state, group = self._state, self._group
+        extents = cache(extents)
+        rows = [
+            row
+            for origin, log in self._logs.items()
+            for row in log.finish(_left(state, origin, group), partial(_is_whole, extents, origin))
+        ]
+        if not rows:
+            seen = self._seen | {*state.groups["group"].to_pylist(), *state.offsets["group"].to_pylist()}
+            raise RequestError(f"no record of group {group!r} is here", remedy=near_by(group, seen))
+        if topic is None and partition is None:
+            return _table(rows)
+        commits = [row for row in rows if row["record_type"] in OFFSET_COMMIT_TYPES]
+        wanted = [row for row in commits if topic in (None, row["topic"]) and partition in (None, row["partition"])]
+        if not wanted:
+            known = sorted({f"{row['topic']} {row['partition']}" for row in commits})
+            place = " ".join(str(part) for part in (topic, partition) if part is not None)
+            remedy = f"It has commits for {', '.join(known[:10])}" if known else "It has no commits"
+            raise RequestError(f"group {group!r} never committed {place} here", remedy=remedy)
+        return _table(wanted)
 
 
 def _table(rows: Iterable[_Row]) -> pa.Table:
@@ -177,10 +205,11 @@ class _GroupHistory:
 
     group: str
     fold: GroupFold
-    committers: Committers
+    on_step: Callable[[Membership], None]
     by_producer_id: bool
     #: True if only the rows of commits get a value.
     only_commits: bool
+    committers: Committers = field(default_factory=Committers)
     rows: list[_Row] = field(default_factory=list)
     #: The numbers of the batches that hold the rows of commits, with the rows; those of transactions are in `_staged`, too.
     _commits: list[tuple[int, _Row]] = field(default_factory=list)
@@ -206,6 +235,8 @@ class _GroupHistory:
                 has_value = decoded.number in OFFSET_COMMIT_TYPES or not self.only_commits
                 own.append((record, decode_record(record.key, record.value) if has_value else decoded))
         steps, origin = deque(self._steps(batch, own)), batch.origin
+        for step in steps:
+            self.on_step(step)
         for record, decoded in own:
             while steps and steps[0].record_offset <= record.record_offset:
                 self.committers.take(steps.popleft())
@@ -303,8 +334,9 @@ class _GroupHistory:
             if not is_read or "producer_id" not in row:
                 _hold(row, holding)
 
-    def finish(self, left: Mapping[tuple[str, int], int]) -> list[_Row]:
-        """Return the rows with their fates. `left` are the commits that are left at the end."""
+    def finish(self, left: Mapping[tuple[str, int], int], is_whole: Callable[[], bool]) -> list[_Row]:
+        """Return the rows with their fates. `left` are the commits that are left at the end; `is_whole` is as for `Committers.finish`."""
+        self.committers.finish(is_whole)
         self._compare_with_holding(self._end_transactions())
         by_key: dict[Any, list[_Row]] = {}
         for row in self.rows:

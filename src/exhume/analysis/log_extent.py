@@ -85,14 +85,6 @@ class ExtentReaders:
     def __init__(self) -> None:
         self._by_origin: dict[Origin, ExtentReader] = {}
 
-    def take(self, partition: PartitionDirectory, item: Block | Hole) -> None:
-        """Add the next block or hole of a segment of this directory."""
-        reader = self.reader(partition)
-        if isinstance(item, Hole):
-            reader.add_hole(item)
-        else:
-            reader.add_block(item)
-
     def of(self, partition: PartitionDirectory) -> Sequence[ExtentReader]:
         """Return the reader for the log of this directory."""
         return [self.reader(partition)]

@@ -1,28 +1,24 @@
-"""Read a log in chunks: the commits of a chunk as one table, all its other records as another, both in log order."""
+"""Divide the records of a block into chunks of typed tables: commits, classic groups, and all other records, in log order."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from exhume.codecs import schemas
-from exhume.codecs.columns.blocks import Watch
-from exhume.codecs.columns.record_blocks import RecordBlock, record_blocks
+from exhume.codecs.columns.record_blocks import RecordBlock
 from exhume.codecs.columns.record_columns import record_table
 from exhume.codecs.columns.typed import commit_table, group_table
 from exhume.codecs.kernels import records, scan
+from exhume.codecs.kernels.types import Floats, Int64s
 from exhume.codecs.log_directory import PartitionDirectory
 from exhume.codecs.record_sizes import sizes_of
 from exhume.codecs.record_types import GROUP_METADATA, OFFSET_COMMIT_TYPES, RECORD_TYPES
-from exhume.codecs.segment_reader import SegmentReader
 from exhume.derived import derived_from
 
-_Floats = npt.NDArray[np.float64]
-_OFFSET_COMMITS = pa.array(OFFSET_COMMIT_TYPES, pa.int16())
 #: A group commits one topic after the other, partition by partition: each name occurs many times in succession.
 _TEXTS = pa.dictionary(pa.int32(), pa.string())
 
@@ -48,24 +44,17 @@ class RecordChunk:
     groups: pa.RecordBatch
     others: pa.RecordBatch
     #: The rows of `commits` and of `others` among all records of the chunk.
-    commit_rows: npt.NDArray[np.int64]
-    other_rows: npt.NDArray[np.int64]
+    commit_rows: Int64s
+    other_rows: Int64s
     #: The bytes on disk of `commits` and of `others`, as `record_sizes` divides them.
-    sizes: Callable[[], tuple[_Floats, _Floats]]
+    sizes: Callable[[], tuple[Floats, Floats]]
 
     def __len__(self) -> int:
         return len(self.commit_rows) + len(self.other_rows)
 
 
-def record_chunks(reader: SegmentReader, *, watch: Watch | None = None) -> Iterator[RecordChunk]:
-    """Yield all records of this reader in chunks, in the order of the files. Use each chunk before the next.
-
-    `watch` gets each block when it is read, and each hole.
-    """
-    return map(_split, record_blocks(reader, watch=watch))
-
-
-def _split(block: RecordBlock) -> RecordChunk:
+def chunk_of(block: RecordBlock) -> RecordChunk:
+    """Return the records of this block, at least one, as a chunk."""
     numbers = block.records[records.RECORD_TYPE]
     is_control = block.batches.columns[scan.ATTRIBUTES][block.records[records.BATCH]] & scan.CONTROL != 0
     is_commit = ~is_control & np.isin(numbers, OFFSET_COMMIT_TYPES)
@@ -74,7 +63,7 @@ def _split(block: RecordBlock) -> RecordChunk:
     groups = block.only(np.flatnonzero(~is_control & (numbers == GROUP_METADATA)))
     others = block.only(other_rows)
 
-    def sizes() -> tuple[_Floats, _Floats]:
+    def sizes() -> tuple[Floats, Floats]:
         of_all = sizes_of(block)
         return of_all[is_commit], of_all[~is_commit]
 

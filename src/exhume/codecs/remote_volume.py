@@ -107,10 +107,9 @@ class RemoteVolume:
         return _entry(info, path)
 
     def open(self, path: str) -> memoryview:
-        with self._lock:
-            for kept in (self._small, self._large):
-                if (buffer := kept.get(path)) is not None:
-                    return buffer[:]
+        buffer = self._kept(path)
+        if buffer is not None:
+            return buffer
         with self._opened(path) as file:
             size_bytes = self._size_bytes(path, file)
             if size_bytes <= _SMALL_BYTES:
@@ -124,10 +123,21 @@ class RemoteVolume:
         return buffer[:]
 
     def open_window(self, path: str, start: int, end: int) -> memoryview:
+        buffer = self._kept(path)
+        if buffer is not None:
+            return buffer[:end]
         with self._opened(path) as file, temporary_file(self._temp_dir) as spilled:
             # The bytes before the window stay a hole in the temporary file, and take no disk space.
             self._spill(file, path, start, min(end, self._size_bytes(path, file)), spilled)
             return map_descriptor(spilled.fileno(), end)
+
+    def _kept(self, path: str) -> memoryview | None:
+        """The bytes of this file if they are still kept; they stay valid after the file is no longer kept."""
+        with self._lock:
+            for kept in (self._small, self._large):
+                if (buffer := kept.get(path)) is not None:
+                    return buffer[:]
+        return None
 
     def read(self, path: str, start: int, size_bytes: int) -> bytes:
         with self._opened(path) as file:

@@ -109,18 +109,6 @@ class RecordRow(UndecodedRow):
     headers: list[Header]
 
 
-class KeptRecordRow(InFile):
-    """The kept columns of `RECORDS` for a record of a group."""
-
-    byte_position: int
-    record_offset: int
-    timestamp_ms: int | None
-    is_control: bool
-    record_type: Int16 | None
-    key: bytes | None
-    value: bytes | None
-
-
 class DecodedRow(PositionRow):
     """The columns of every typed table. `marks` name deviations (record_types.MARKS); a row with marks keeps raw bytes."""
 

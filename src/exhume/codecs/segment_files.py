@@ -56,6 +56,10 @@ class SegmentFile(EvidenceFile):
             return self.volume.open(self.entry.path)
         return self.volume.open_window(self.entry.path, self.window.batch_before_at or 0, self.window.end)
 
+    def open_part(self, start: int, end: int) -> memoryview:
+        """The bytes up to `end`. The caller reads no byte before `start`."""
+        return self.volume.open_window(self.entry.path, start, end)
+
     @property
     def indexes(self) -> list[EvidenceFile]:
         """The index files that are there."""

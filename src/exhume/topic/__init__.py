@@ -3,9 +3,9 @@
 offsets_topic    `OffsetsTopic`: one method for each answer
 tables           records as tables
 states           the state of a coordinator
-history          one group, and the reasons why its offsets exist or not
+one_group        one group: its history, the reasons why its offsets exist or not, its page in sentences
 groups           members and owners over time
-diagnosis, explaining, reset_plans
+diagnosis, reset_plans
                  answers that combine all the others
 logs, retention  the parts that all of them use
 """

@@ -82,12 +82,6 @@ class TopicLogs:
 
         return log_extents(self.reader())
 
-    def times_of(self, record_offset: int, offsets_partition: int | None) -> dict[str, int | None]:
-        """The timestamp of the record with this offset, by replica."""
-        partitions = None if offsets_partition is None else [offsets_partition]
-        found = self.records(RecordFilter(from_offset=record_offset, to_offset=record_offset, offsets_partitions=partitions))
-        return {row["replica"]: row["timestamp_ms"] for row in found.read_all().select(["replica", "timestamp_ms"]).to_pylist()}
-
     # Loads
 
     def profile(self, release: str | None) -> BrokerProfile:

@@ -263,9 +263,9 @@ class OffsetsTopic:
         Raises:
             RequestError: no record of this group, or of this key; lists similar names.
         """
-        from exhume.topic import history
+        from exhume.topic import one_group
 
-        return history.history(self._logs, group, (topic, partition), self._logs.profile(release))
+        return one_group.history(self._logs, group, (topic, partition), self._logs.profile(release))
 
     def why(
         self,
@@ -285,10 +285,10 @@ class OffsetsTopic:
         Raises:
             RequestError: no such release; a retention that is not a number of minutes; a partition without its topic.
         """
-        from exhume.topic import history
+        from exhume.topic import one_group
 
         retention = retention_of(self._logs.profile(release), retention_ms, release)
-        return history.why(self._logs, group, (topic, partition), retention, now_or_given_ms(now_ms))
+        return one_group.why(self._logs, group, (topic, partition), retention, now_or_given_ms(now_ms))
 
     def memberships(self, groups: Collection[str] | None = None) -> Iterator[Membership]:
         """Yield the steps of these groups (default: all), in the order of the log.
@@ -408,13 +408,13 @@ class OffsetsTopic:
             RequestError: no such release or moment; no record of this group, which lists similar names.
         """
         from exhume.analysis.explanation.commands import moment_arguments
-        from exhume.topic import explaining
+        from exhume.topic import one_group
 
         retention = retention_of(self._logs.profile(release), retention_ms, release)
         names, at = self._logs.topic_names(topics_file), self._logs.moment(at_offset, at_time_ms, clock)
         arguments = moment_arguments(at_offset, at_time_ms, clock)
-        request = explaining.ExplanationRequest(group, at, arguments, retention)
-        return explaining.explain(self._logs, request, names, self._places or ("PATH",))
+        request = one_group.ExplanationRequest(group, at, arguments, retention)
+        return one_group.explain(self._logs, request, names, self._places or ("PATH",))
 
     def reset_plan(
         self,

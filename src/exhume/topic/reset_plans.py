@@ -7,16 +7,18 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from exhume.analysis.completeness import grade_groups
+from exhume.analysis.completeness import Grading
 from exhume.analysis.positions import Position, positions_before_rewinds, positions_lost, positions_of
 from exhume.analysis.reset_plan import ResetPlan, TakenBack, past_findings, plan_reset
 from exhume.arrow_rows import Origin
+from exhume.codecs.selected_records import RecordTimes
 from exhume.replay.moment import Moment
 from exhume.replay.partition_load import LoadOptions
 from exhume.replay.profiles import BrokerProfile
 from exhume.replay.state import CoordinatorState
-from exhume.topic.history import history
+from exhume.replay.state_tables import LoadRow
 from exhume.topic.logs import TopicLogs
+from exhume.topic.one_group import history
 from exhume.topic.states import load_with_findings
 
 #: The last record up to a moment and its time, by replica and offsets partition.
@@ -39,14 +41,20 @@ def plan(
     """
     options = LoadOptions(profile, groups=groups)
     newest = load_with_findings(logs, options, logs.topic_names())
-    cuts = None
+    cuts: Cuts | None = None
     if isinstance(to, Moment):
         past = load_with_findings(logs, replace(options, at=to), logs.topic_names())
         for group in set(groups) - {name for state in (past, newest) for name in _named_in(state)}:
             history(logs, group, (None, None), profile)
         wanted = positions_of(past, "it was so at the moment")
-        cuts = _cuts(logs, past)
-        logs.findings.extend(past_findings(groups, grade_groups(logs.reader(), past)))
+        loads: list[LoadRow] = past.loads.to_pylist()
+        last = {(row["replica"], row["offsets_partition"]): row["last_record_offset"] for row in loads}
+        grading = Grading(past)
+        times = RecordTimes({origin: offset for origin, offset in last.items() if offset is not None})
+        logs.read(grading, times)
+        found = times.by_log()
+        cuts = {origin: (offset, found.get(origin)) for origin, offset in last.items()}
+        logs.findings.extend(past_findings(groups, grading.table()))
     else:
         histories = {group: history(logs, group, (None, None), profile) for group in dict.fromkeys(groups)}
         wanted = [position for group, records in histories.items() for position in _taken_back(to, group, records, newest, profile)]
@@ -62,15 +70,6 @@ def _taken_back(way: TakenBack, group: str, records: pa.Table, newest: Coordinat
     if way == "before_rewind":
         return positions_before_rewinds(group, records, by_producer_id=by_producer_id)
     return positions_lost(group, records, newest, by_producer_id=by_producer_id)
-
-
-def _cuts(logs: TopicLogs, past: CoordinatorState) -> Cuts:
-    cuts: Cuts = {}
-    for load in past.loads.to_pylist():
-        last, number = load["last_record_offset"], load["offsets_partition"]
-        times = {} if last is None else logs.times_of(last, number)
-        cuts[load["replica"], number] = (last, times.get(load["replica"]))
-    return cuts
 
 
 def _named_in(state: CoordinatorState) -> set[str]:

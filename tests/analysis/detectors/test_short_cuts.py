@@ -19,10 +19,10 @@ from exhume.analysis.detectors.commit_loops.columns import USUAL
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.member_columns import all_owned, is_opaque, is_owned_twice
 from exhume.codecs.log_directory import discover
-from exhume.codecs.record_chunks import record_chunks
 from exhume.codecs.segment_reader import ReadOptions, SegmentReader
 from exhume.findings import Finding, Findings
 from tests.judges import corpus
+from tests.twins import record_chunks
 
 from .story import Story, case_of, codes_of
 from .troubles import troubles

@@ -33,13 +33,15 @@ from exhume.analysis.detectors.survivors import oldest_survivors
 from exhume.analysis.detectors.transactions import ChunkTransactions
 from exhume.analysis.detectors.undecodable_records import UndecodableRecords
 from exhume.analysis.group_timeline import decoded_key
-from exhume.analysis.log_extent import ExtentReader, ExtentReaders, LogExtent
+from exhume.analysis.log_extent import ExtentReader, ExtentReaders, LogExtent, LogExtents
 from exhume.analysis.member_tables import MemberTable, MemberTableReader
 from exhume.analysis.number_columns import NONE, Int64s, numbers_of, or_none, rows_where
 from exhume.analysis.removals.tombstones import OffsetTombstone, OffsetTombstones
 from exhume.arrow_rows import Origin
+from exhume.codecs.columns.record_blocks import RecordBlock
 from exhume.codecs.log_directory import PartitionDirectory
-from exhume.codecs.record_chunks import RecordChunk, record_chunks
+from exhume.codecs.log_pass import LogCollector, collect
+from exhume.codecs.record_chunks import RecordChunk, chunk_of
 from exhume.codecs.record_types import GROUP_METADATA, group_family, role_of
 from exhume.codecs.segment_reader import SegmentReader
 from exhume.gc_control import infrequent_gc
@@ -60,22 +62,41 @@ def condense(reader: SegmentReader, names: TopicNames | None = None, *, commits_
     With `commits_of`, the case has only the commits of these groups, which is much faster. It has the tombstones of all groups: offsets
     of several groups may be removed at one time. It lacks the values that tombstones of other groups removed.
     """
-    names = names if names is not None else TopicNames()
-    logs: dict[Origin, PartitionCondenser] = {}
-    extents = ExtentReaders()
-    for chunk in record_chunks(reader, watch=extents.take):
+    condenser, extents = Condenser(names, commits_of=commits_of), ExtentReaders()
+    collect(reader, [extents, condenser])
+    return condenser.case(extents.extents(reader.evidence.partitions))
+
+
+class Condenser(LogCollector):
+    """Collect the case of all logs of a pass."""
+
+    def __init__(self, names: TopicNames | None = None, *, commits_of: Collection[str] | None = None) -> None:
+        self._names = names if names is not None else TopicNames()
+        self._commits_of = commits_of
+        self._logs: dict[Origin, PartitionCondenser] = {}
+
+    def of(self, partition: PartitionDirectory) -> Iterable[LogCollector]:  # noqa: ARG002
+        """Return this collector: it reads every log."""
+        return [self]
+
+    def add_records(self, block: RecordBlock) -> None:
+        if not len(block):
+            return
+        chunk = chunk_of(block)
         origin = (chunk.partition.replica, chunk.partition.offsets_partition)
-        if origin not in logs:
-            logs[origin] = PartitionCondenser(chunk.partition, names)
-            if commits_of is None and may_be_uncleaned(chunk.partition):
-                logs[origin].superseded = SupersededBytes(chunk.partition)
-        logs[origin].take(chunk, commits_of)
-    found = extents.extents(reader.evidence.partitions)
-    case = TopicCase([log.finish(found[origin]) for origin, log in logs.items()])
-    tombstones = OffsetTombstones(each for partition in case.partitions for each in partition.tombstones)
-    for partition in case.partitions:
-        partition.log_context.tombstones = tombstones
-    return case
+        if origin not in self._logs:
+            self._logs[origin] = PartitionCondenser(chunk.partition, self._names)
+            if self._commits_of is None and may_be_uncleaned(chunk.partition):
+                self._logs[origin].superseded = SupersededBytes(chunk.partition)
+        self._logs[origin].take(chunk, self._commits_of)
+
+    def case(self, extents: LogExtents) -> TopicCase:
+        """Return the case; `extents` are those of the logs."""
+        case = TopicCase([log.finish(extents[origin]) for origin, log in self._logs.items()])
+        tombstones = OffsetTombstones(each for partition in case.partitions for each in partition.tombstones)
+        for partition in case.partitions:
+            partition.log_context.tombstones = tombstones
+        return case
 
 
 class _Activity:

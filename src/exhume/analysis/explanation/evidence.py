@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,10 +16,7 @@ from exhume.analysis.history import HISTORY, HistoryRow
 from exhume.analysis.log_extent import LogExtent, LogExtents
 from exhume.analysis.memberships import Membership
 from exhume.analysis.rebalances import rebalances
-from exhume.arrow_rows import Origin, batch_of, table_of
-from exhume.codecs import schemas
-from exhume.codecs.record_types import OFFSET_COMMIT_TYPES, decode_record
-from exhume.codecs.segment_reader import SegmentBatch
+from exhume.arrow_rows import Origin, table_of
 from exhume.findings import Finding, Findings
 from exhume.replay.profiles import BrokerProfile
 from exhume.replay.state import CoordinatorState
@@ -51,31 +48,6 @@ class Gathered:
     retention_ms: int
     release: str | None
     moment: tuple[str, ...]
-
-
-def noting(batches: Iterable[SegmentBatch], group: str, records: list[pa.RecordBatch]) -> Iterator[SegmentBatch]:
-    """Pass these batches on, and add the records of the group and of its members to `records`, as `schemas.RECORDS`."""
-    for batch in batches:
-        rows = [] if batch.batch.is_control else [*_own_records(batch, group)]
-        if rows:
-            records.append(batch_of(schemas.RECORDS, rows))
-        yield batch
-
-
-def _own_records(batch: SegmentBatch, group: str) -> Iterator[schemas.KeptRecordRow]:
-    for record in batch.records():
-        told = decode_record(record.key, None)
-        if told.key.get("group") == group and told.number not in (None, *OFFSET_COMMIT_TYPES):
-            yield {
-                **batch.origin,
-                "byte_position": batch.batch.byte_position,
-                "record_offset": record.record_offset,
-                "timestamp_ms": record.timestamp_ms,
-                "is_control": False,
-                "record_type": told.number,
-                "key": record.key,
-                "value": record.value,
-            }
 
 
 def cuts(state: CoordinatorState) -> dict[Origin, int | None]:
@@ -110,7 +82,7 @@ def facts_of(gathered: Gathered, origins: Sequence[Origin]) -> Iterator[GroupFac
     why, forecast = (_by_origin(table.to_pylist()) for table in (gathered.why, gathered.forecast))
     ends = gathered.ends
     for origin in origins:
-        steps = [step for step in gathered.memberships if step.origin == origin and _is_in(step.last_record_offset, ends[origin])]
+        steps = [step for step in gathered.memberships if step.origin == origin and is_in(step.last_record_offset, ends[origin])]
         own: Held = {
             "groups": held["groups"].get(origin, []),
             "members": held["members"].get(origin, []),
@@ -132,7 +104,7 @@ def facts_of(gathered: Gathered, origins: Sequence[Origin]) -> Iterator[GroupFac
             rebalances=rebalances(steps, gathered.extents).to_pylist(),
             why=why.get(origin, []),
             forecast=forecast.get(origin, []),
-            findings=[finding for finding in _findings(gathered, origin) if _is_in(finding.last_record_offset or 0, ends[origin])],
+            findings=[finding for finding in _findings(gathered, origin) if is_in(finding.last_record_offset or 0, ends[origin])],
             damage=[*_damage(gathered, origin)],
             grade=grade,
             grade_reason=reason,
@@ -161,7 +133,8 @@ def _held(state: CoordinatorState, group: str) -> dict[str, dict[Origin, list[An
     return {name: _by_origin(found) for name, found in rows.items()}
 
 
-def _is_in(record_offset: int, end: int | None) -> bool:
+def is_in(record_offset: int, end: int | None) -> bool:
+    """Return True if this record offset counts at one of the `cuts`."""
     return end is None or record_offset <= end
 
 

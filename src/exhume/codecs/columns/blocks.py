@@ -5,7 +5,7 @@ A block is a run of batches as columns. Its form does not depend on the reader t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -107,17 +107,12 @@ class Block:
         return replace(self, rows=rows, columns=np.ascontiguousarray(rows.T), careful=batches)
 
 
-#: A function that gets each block and hole of a segment, and the directory of the segment.
-Watch = Callable[[PartitionDirectory, "Block | Hole"], None]
-
-
 def blocks(
     reader: SegmentReader,
     offsets_partitions: Collection[int] | None = None,
     *,
     besides: Collection[str] = (),
     with_records: bool,
-    watch: Watch | None = None,
 ) -> Iterator[Block]:
     """Yield all batches of the segments of these offsets partitions (None: of all) in order; findings go to the reader.
 
@@ -126,7 +121,6 @@ def blocks(
         offsets_partitions: the offsets partitions; None: all.
         besides: the paths of segments that are not read.
         with_records: the answer needs the records, so problems of records are findings too.
-        watch: gets each block and each hole first.
     """
     scratch = Scratch()
     for partition, segment, next_base_offset in reader.segments(offsets_partitions):
@@ -134,8 +128,6 @@ def blocks(
             reader.finish(segment)
             continue
         for item in blocks_of(reader, partition, segment, next_base_offset, scratch, with_records=with_records):
-            if watch is not None:
-                watch(partition, item)
             if isinstance(item, Block):
                 yield item
 

@@ -98,8 +98,8 @@ class _About:
         """Yield these batches with the wanted records."""
         if not len(rows):
             return
-        buffer = segment.open()
         columns = np.ascontiguousarray(rows.T)
+        buffer = segment.open_part(int(columns[scan.POSITION, 0]), int((columns[scan.POSITION] + columns[scan.SIZE]).max()))
         block = Block(self._reader, partition, segment, buffer, readable(buffer), rows, columns, SameValues())
         last: SegmentBatch | None = None
         # The bytes between these batches are not read, so they do not limit a record block.

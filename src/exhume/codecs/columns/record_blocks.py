@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from exhume.codecs.columns.arrow import ROWS
-from exhume.codecs.columns.blocks import Block, Watch, blocks
+from exhume.codecs.columns.blocks import Block, blocks
 from exhume.codecs.columns.careful_batches import CarefulBatch, RecordDetails, record_columns
 from exhume.codecs.kernels import records, scan
 from exhume.codecs.kernels.types import Bytes, Int64s
@@ -48,9 +48,9 @@ class RecordBlock:
         return None if length < 0 else self.data[first : first + length].tobytes()
 
 
-def record_blocks(reader: SegmentReader, *, watch: Watch | None = None) -> Iterator[RecordBlock]:
-    """Yield every record in order; findings go to the reader. `watch` is as for `blocks`."""
-    for block in blocks(reader, with_records=True, watch=watch):
+def record_blocks(reader: SegmentReader) -> Iterator[RecordBlock]:
+    """Yield every record in order; findings go to the reader."""
+    for block in blocks(reader, with_records=True):
         yield from (found for found in records_of(block) if len(found))
 
 
