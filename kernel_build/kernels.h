@@ -25,6 +25,10 @@ ARRAY_OF_ROWS(Rows, long long, Int64s)
 ARRAY_OF_ROWS(Int32Rows, int, Int32s)
 ARRAY_OF_ROWS(UInt32Rows, unsigned int, UInt32s)
 
+/* Any number of arrays of bytes. */
+typedef struct { Bytes* data; long long size; } ByteArrays;
+static inline Bytes ByteArrays_row(ByteArrays arrays, long long number) { return arrays.data[number]; }
+
 #define U64(value) ((unsigned long long)(value))
 #define I64(value) ((long long)(value))
 #define U32(value) ((unsigned int)(value))
@@ -65,11 +69,25 @@ static inline int INDEX_IS_OUT(void) {
 #define INDEX_IS_OUT() 0
 #endif
 
-/* The arrays that one call has opened. */
+/* The arrays that one call has opened: single ones, and one block for each sequence of arrays. */
 #define MOST_VIEWS 96
-typedef struct { int count; Py_buffer views[MOST_VIEWS]; } Views;
+typedef struct Block { struct Block* before; long long count; Py_buffer views[]; } Block;
+typedef struct { int count; Block* blocks; Py_buffer views[MOST_VIEWS]; } Views;
 
 static long long no_elements[8];
+
+static int open_view(PyObject* array, int item_size, int dimensions, Py_buffer* view) {
+  if (PyObject_GetBuffer(array, view, PyBUF_STRIDES) < 0) return -1;
+  if (view->itemsize != item_size || view->ndim != dimensions)
+    PyErr_Format(PyExc_TypeError, "an array with %d dimensions of %d bytes each was expected, not %d of %d", dimensions, item_size, view->ndim,
+                 (int)view->itemsize);
+  else if (view->shape[dimensions - 1] > 1 && view->strides[dimensions - 1] != item_size)
+    PyErr_SetString(PyExc_TypeError, "the elements of an array, or of each of its rows, must follow one another");
+  else
+    return 0;
+  PyBuffer_Release(view);
+  return -1;
+}
 
 /* Open an array; `columns` and `stride` are NULL for one dimension. */
 static int open_array(PyObject* array, int item_size, void** data, long long* size, long long* columns, long long* stride, Views* views) {
@@ -79,17 +97,8 @@ static int open_array(PyObject* array, int item_size, void** data, long long* si
     return -1;
   }
   Py_buffer* view = &views->views[views->count];
-  if (PyObject_GetBuffer(array, view, PyBUF_STRIDES) < 0) return -1;
+  if (open_view(array, item_size, 1 + rows, view) < 0) return -1;
   views->count++;
-  if (view->itemsize != item_size || view->ndim != 1 + rows) {
-    PyErr_Format(PyExc_TypeError, "an array with %d dimensions of %d bytes each was expected, not %d of %d", 1 + rows, item_size, view->ndim,
-                 (int)view->itemsize);
-    return -1;
-  }
-  if (view->shape[rows] > 1 && view->strides[rows] != item_size) {
-    PyErr_SetString(PyExc_TypeError, "the elements of an array, or of each of its rows, must follow one another");
-    return -1;
-  }
   *data = view->len ? view->buf : no_elements;
   *size = view->shape[0];
   if (rows) {
@@ -99,8 +108,40 @@ static int open_array(PyObject* array, int item_size, void** data, long long* si
   return 0;
 }
 
+/* Open each array of bytes in a sequence. */
+static int open_arrays(PyObject* arrays, Bytes** data, long long* size, Views* views) {
+  Py_ssize_t count = PySequence_Size(arrays);
+  if (count < 0) return -1;
+  Block* block = PyMem_Malloc(sizeof(Block) + count * (sizeof(Py_buffer) + sizeof(Bytes)));
+  if (block == NULL) {
+    PyErr_NoMemory();
+    return -1;
+  }
+  block->before = views->blocks;
+  block->count = 0;
+  views->blocks = block;
+  *data = (Bytes*)(block->views + count);
+  *size = count;
+  while (block->count < count) {
+    PyObject* array = PySequence_GetItem(arrays, block->count);
+    Py_buffer* view = block->views + block->count;
+    int is_open = array != NULL && open_view(array, 1, 1, view) == 0;
+    Py_XDECREF(array);
+    if (!is_open) return -1;
+    Bytes found = {view->len ? view->buf : (void*)no_elements, view->shape[0]};
+    (*data)[block->count++] = found;
+  }
+  return 0;
+}
+
 static void close_arrays(Views* views) {
   while (views->count) PyBuffer_Release(&views->views[--views->count]);
+  while (views->blocks) {
+    Block* block = views->blocks;
+    while (block->count) PyBuffer_Release(&block->views[--block->count]);
+    views->blocks = block->before;
+    PyMem_Free(block);
+  }
 }
 
 /* Instructions. The caller makes sure that each read stays within its array. */
@@ -123,6 +164,12 @@ static inline long long native_is_ascii(Bytes buffer, long long at) {
   memcpy(a, buffer.data + at, RUN_BYTES);
   return ((a[0] | a[1] | a[2] | a[3]) & 0x8080808080808080ULL) == 0;
 }
+
+static inline void native_copy_run(Bytes source, long long start, Bytes target, long long place) {
+  memcpy(target.data + AT(place, target.size - RUN_BYTES + 1), source.data + AT(start, source.size - RUN_BYTES + 1), RUN_BYTES);
+}
+
+static inline long long native_first_byte(unsigned long long word) { return __builtin_ctzll(word | 1ULL << 63) >> 3; }
 
 #include "crc32c.h"
 

@@ -24,7 +24,7 @@ _CASTS = {
     np.float64: ("F64", "f64"),
 }
 _ELEMENTS = {"Words": "u64", "UInt32Rows": "u32", "Floats": "f64"}
-_ROWS = {"Rows": "Int64s", "Int32Rows": "Int32s", "UInt32Rows": "UInt32s"}
+_ROWS = {"Rows": "Int64s", "Int32Rows": "Int32s", "UInt32Rows": "UInt32s", "ByteArrays": "Bytes"}
 _C_TYPES = {"i64": "long long", "u64": "unsigned long long", "u32": "unsigned int", "bool": "bint", "f64": "double"}
 
 
@@ -268,7 +268,7 @@ class Translator(ast.NodeTransformer):
         kind, array = str(self.kind(node.value)), self.visit(node.value)
         text = ast.unparse(array)
         if isinstance(node.slice, ast.Tuple):
-            if kind not in _ROWS:
+            if kind not in _ROWS or kind == "ByteArrays":
                 raise self._error(node, f"two indexes of {kind}")
             row, column = (ast.unparse(self._index(each)) for each in node.slice.elts)
             return ast.Name(f"{text}.data[AT({row}, {text}.size) * {text}.stride + AT({column}, {text}.columns)]", ast.Load())
@@ -347,5 +347,5 @@ def result_type(kind: Any) -> str:
 
 
 _ARRAYS: Mapping[str, None] = dict.fromkeys(
-    ["Bytes", "Floats", "Int16s", "Int32s", "Int64s", "Words", "UInt32s", "Rows", "Int32Rows", "UInt32Rows"]
+    ["Bytes", "Floats", "Int16s", "Int32s", "Int64s", "Words", "UInt32s", "Rows", "Int32Rows", "UInt32Rows", "ByteArrays"]
 )

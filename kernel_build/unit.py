@@ -21,6 +21,7 @@ cdef extern from "kernels.h" nogil:
     Int64s Rows_row(Rows rows, long long row)
     Int32s Int32Rows_row(Int32Rows rows, long long row)
     UInt32s UInt32Rows_row(UInt32Rows rows, long long row)
+    Bytes ByteArrays_row(ByteArrays arrays, long long number)
     long long AT(long long index, long long size)
     void PREFETCH(void* data, long long index)
     unsigned char BYTE_OF(const char* text, long long index)
@@ -41,7 +42,9 @@ cdef extern from "kernels.h" nogil:
     double NO_NUMBER
     ctypedef struct Views:
         int count
+        void* blocks
     int open_array(object array, int item_size, void** data, long long* size, long long* columns, long long* stride, Views* views) except -1
+    int open_arrays(object arrays, Bytes** data, long long* size, Views* views) except -1
     void close_arrays(Views* views)
     int INDEX_IS_OUT()
     int prepare_crc32c()
@@ -58,6 +61,7 @@ _ELEMENTS = {
     "Rows": "long long",
     "Int32Rows": "int",
     "UInt32Rows": "unsigned int",
+    "ByteArrays": "Bytes",
 }
 _SIZES = {"unsigned char": 1, "short": 2, "int": 4, "unsigned int": 4, "long long": 8, "unsigned long long": 8, "double": 8}
 
@@ -147,6 +151,8 @@ def _record(name: str, kinds: Kinds) -> str:
 def _opened(kind: str, value: str, target: str) -> str:
     element = _ELEMENTS[kind]
     views = "views" if target.startswith("&out") else "&views"
+    if kind == "ByteArrays":
+        return f"    open_arrays({value}, {target}.data, {target}.size, {views})"
     more = f"{target}.columns, {target}.stride" if kind.endswith("Rows") else "NULL, NULL"
     return f"    open_array({value}, {_SIZES[element]}, <void**>{target}.data, {target}.size, {more}, {views})"
 
@@ -179,6 +185,7 @@ def _wrapper(kernel: Kernel, kinds: Kinds) -> str:
         *locals_,
         "    cdef Views views",
         "    views.count = 0",
+        "    views.blocks = NULL",
         *_noted(kernel),
         "    try:",
         *opened,

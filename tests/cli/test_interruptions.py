@@ -138,7 +138,7 @@ def test_an_interrupt_leaves_no_half_written_file(
     interrupted: Callable[..., tuple[int, str, float]], large_log: Path, tmp_path: Path
 ) -> None:
     target = tmp_path / "dump.jsonl"
-    code, _, _ = interrupted("dump", large_log, "--output", "jsonl", "--output-file", target, waits_for_output=False)
+    code, _, _ = interrupted("dump", large_log, "--annotate", "--output", "jsonl", "--output-file", target, waits_for_output=False)
 
     assert code == 130
     assert list(tmp_path.iterdir()) == []

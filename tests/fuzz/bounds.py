@@ -1,4 +1,4 @@
-"""Decoding kernels over hostile bytes and over records at any place; run it with kernels that check each index."""
+"""Kernels over hostile bytes, records at any place, and hostile tables; run it with kernels that check each index."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from exhume.codecs.batch_writer import NewRecord, encode_batch
 from exhume.codecs.kernels import keys, primitives, records, scan, texts, values
 from exhume.codecs.record_types import encode_control_record, encode_key, encode_value
-from tests.fuzz import lz4_streams
+from tests.fuzz import hostile_tables, lz4_streams
 from tests.written_batches import KeyValue
 
 _ROOT = Path(__file__).resolve().parents[3]
@@ -123,3 +123,4 @@ def fuzz(rounds: int) -> None:
     for name in ("batches in order", "records", "commits", "groups", "members"):
         assert met[name] > rounds / 10, met
     assert lz4_streams.compare(rounds // 4)["taken"] > rounds / 10
+    hostile_tables.compare(rounds)

@@ -16,50 +16,56 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from exhume.cli.escape import is_visible
-from exhume.cli.text_arrays import bytes_of
+from exhume.codecs.kernels.plain_json import find_other_json
 
-#: A flat JSON object, compact and visible ASCII without escapes or floating-point numbers: `dump` gives it the same text.
-_PAIR = r'"[A-Za-z0-9_]+":(?:null|true|false|-?(?:0|[1-9][0-9]{0,18})|"[ !#-\[\]-~]*")'
-_READY = rf"^\{{(?:{_PAIR}(?:,{_PAIR})*)?\}}$"
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
-def json_rows(batch: pa.RecordBatch, end: str) -> bytes:
-    """Return the rows of this batch as JSON objects with every column, each followed by `end`."""
-    if not batch.num_columns or not batch.num_rows:
-        empty = f"{{}}{end}".encode()
-        return b"".join([empty] * batch.num_rows)
-    parts: list[pa.Array | pa.Scalar] = []
-    for number, (name, column) in enumerate(zip(batch.schema.names, batch.columns, strict=True)):
-        parts += [pa.scalar(f"{',' if number else '{'}{dump(name)}:"), json_texts(column)]
-    rows = pc.binary_join_element_wise(*parts, pa.scalar(f"}}{end}"), "")
-    return bytes_of(rows)
-
-
 def json_texts(column: pa.Array) -> pa.StringArray:
-    """Return the JSON text of each value, as `dump` gives it."""
-    if pat.is_integer(column.type) or pat.is_boolean(column.type):
-        return column.cast(pa.string()).fill_null("null")
-    if _is_text(column.type):
+    """Return the JSON text of each value, as `dump` gives it; null for null."""
+    if pat.is_integer(column.type):
+        return column.cast(pa.string())
+    if is_text(column.type):
         found = column.dictionary_encode()
         texts = pa.array([dump(value) for value in found.dictionary.to_pylist()], pa.string())
-        return texts.take(found.indices).fill_null("null")
+        return texts.take(found.indices)
     if is_json(column.type):
-        texts = column.storage
-        is_other = pc.invert(pc.match_substring_regex(texts, _READY))
-    elif is_list(column.type):
+        return _plain_json(column)
+    if is_list(column.type):
+        if not column.null_count and not len(column.flatten()):
+            return pa.repeat("[]", len(column))
         texts = pc.if_else(column.is_valid(), pa.scalar("[]"), None)
-        is_other = pc.greater(pc.list_value_length(column), 0)
+        is_other = pc.greater(pc.list_value_length(column), 0).fill_null(False)
     else:
         texts, is_other = pa.nulls(len(column), pa.string()), column.is_valid()
-    is_other = is_other.fill_null(False)
-    others = pa.array([dump(value) for value in json_column(column.filter(is_other))], pa.string())
-    return pc.replace_with_mask(texts, is_other, others).fill_null("null")
+    return _with_others(texts, column, is_other)
+
+
+def _plain_json(column: pa.Array) -> pa.StringArray:
+    """Return the texts of a column arrow.json, those unchanged that `dump` would write in the same way."""
+    texts = column.storage
+    if not pat.is_string(texts.type):
+        texts = texts.cast(pa.string())
+    _, offsets, content = texts.buffers()
+    is_other = np.empty(len(texts), np.uint8)
+    content = np.frombuffer(content, np.uint8) if content else np.zeros(1, np.uint8)
+    if not find_other_json(np.frombuffer(offsets, np.int32, len(texts) + 1, 4 * texts.offset), content, is_other):
+        return texts
+    return _with_others(texts, column, pc.and_(pa.array(is_other.view(np.bool_)), column.is_valid()))
+
+
+def _with_others(texts: pa.StringArray, column: pa.Array, is_other: pa.BooleanArray) -> pa.StringArray:
+    """Return these texts, but those that `dump` gives for the values of `column` where `is_other`."""
+    others = column.filter(is_other)
+    if not len(others):
+        return texts
+    return pc.replace_with_mask(texts, is_other, pa.array([dump(value) for value in json_column(others)], pa.string()))
 
 
 def json_column(column: pa.Array) -> list[Any]:
@@ -126,12 +132,13 @@ def _converter(arrow_type: pa.DataType) -> Callable[[Any], Any] | None:
         return lambda entries: [{"key": key(entry[0]), "value": value(entry[1])} for entry in entries]
     if pat.is_dictionary(arrow_type):
         return _converter(arrow_type.value_type)
-    if pat.is_integer(arrow_type) or pat.is_boolean(arrow_type) or pat.is_null(arrow_type) or _is_text(arrow_type):
+    if pat.is_integer(arrow_type) or pat.is_boolean(arrow_type) or pat.is_null(arrow_type) or is_text(arrow_type):
         return None
     return str
 
 
-def _is_text(arrow_type: pa.DataType) -> bool:
+def is_text(arrow_type: pa.DataType) -> bool:
+    """True for every Arrow type whose values are text."""
     return bool(pat.is_string(arrow_type) or pat.is_large_string(arrow_type) or pat.is_string_view(arrow_type))
 
 

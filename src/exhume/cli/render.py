@@ -11,13 +11,11 @@ from pathlib import Path
 from typing import TypeAlias
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from exhume.cli.arrow_json import dump, is_json, json_column, json_rows, json_texts
-from exhume.cli.csv_rows import csv_rows
+from exhume.cli.arrow_json import dump, is_json
 from exhume.cli.destination import Sink, open_destination, refuse_inside
-from exhume.cli.escape import printable
+from exhume.cli.lines import csv_lines, json_lines
 from exhume.cli.options import Output
 from exhume.errors import RequestError
 
@@ -26,8 +24,6 @@ Source: TypeAlias = pa.Table | pa.RecordBatchReader
 _ROWS_AT_ONCE = 4096
 _ROW_GROUP_ROWS = 128 * 1024
 _ROW_GROUP_BYTES = 64 * 1024 * 1024
-# A spreadsheet reads a cell with one of these first characters as a formula.
-_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
 def render(
@@ -103,9 +99,13 @@ def _names(tables: Collection[str]) -> str:
     return ", ".join(tables)
 
 
+def _batches_of(source: Source) -> Iterator[pa.RecordBatch]:
+    return iter(source.to_batches() if isinstance(source, pa.Table) else source)
+
+
 def _batches(source: Source) -> Iterator[pa.RecordBatch]:
     """The rows in batches that are small enough for Python objects."""
-    for batch in source.to_batches() if isinstance(source, pa.Table) else source:
+    for batch in _batches_of(source):
         for start in range(0, batch.num_rows, _ROWS_AT_ONCE):
             yield batch.slice(start, _ROWS_AT_ONCE)
 
@@ -154,41 +154,22 @@ def _write_json(tables: Mapping[str, Source] | Source, sink: Sink) -> None:
 
 
 def _write_json_array(source: Source, sink: Sink) -> None:
-    separator = b"\n"
     sink.write(b"[")
-    for batch in _batches(source):
-        sink.write(separator + json_rows(batch, ",\n").removesuffix(b",\n"))
-        separator = b",\n"
-    sink.write(b"]" if separator == b"\n" else b"\n]")
+    is_first = True
+    for piece in json_lines(source.schema, _batches_of(source), before=b",\n", after=b""):
+        sink.write(piece[1:] if is_first else piece)
+        is_first = False
+    sink.write(b"]" if is_first else b"\n]")
 
 
 def _write_jsonl(source: Source, sink: Sink) -> None:
-    for batch in _batches(source):
-        sink.write(json_rows(batch, "\n"))
+    for piece in json_lines(source.schema, _batches_of(source), before=b"", after=b"\n"):
+        sink.write(piece)
 
 
 def _write_csv(source: Source, sink: Sink, *, raw: bool) -> None:
-    names = [_csv_text(name, raw=raw) for name in source.schema.names]
-    sink.write(csv_rows([pa.array([name]) for name in names]))
-    for batch in _batches(source):
-        sink.write(csv_rows([_csv_column(column, raw=raw) for column in batch.columns]))
-
-
-def _csv_column(column: pa.Array, *, raw: bool) -> pa.StringArray:
-    """Return the cells of a column; an empty one for null."""
-    if is_json(column.type) or pat.is_nested(column.type) or pat.is_boolean(column.type) or pat.is_integer(column.type):
-        return pc.if_else(column.is_valid(), json_texts(column), "")
-    if pat.is_floating(column.type):
-        return pa.array(["" if value is None else str(value) for value in json_column(column)], pa.string())
-    found = column.dictionary_encode()
-    texts = pa.array([_csv_text(str(value), raw=raw) for value in json_column(found.dictionary)], pa.string())
-    return texts.take(found.indices).fill_null("")
-
-
-def _csv_text(text: str, *, raw: bool) -> str:
-    if raw:
-        return text
-    return ("'" if text.startswith(_FORMULA_STARTS) else "") + printable(text)
+    for piece in csv_lines(source.schema, _batches_of(source), raw=raw):
+        sink.write(piece)
 
 
 def _write_parquet(source: Source, sink: Sink) -> None:
@@ -230,7 +211,7 @@ def _row_groups(source: Source) -> Iterator[pa.Table]:
     """The batches, joined to one table for each row group; at least one table, so that an empty source keeps its schema."""
     pending: list[pa.RecordBatch] = []
     rows = size_bytes = 0
-    for batch in source.to_batches() if isinstance(source, pa.Table) else source:
+    for batch in _batches_of(source):
         pending.append(batch)
         rows += batch.num_rows
         size_bytes += batch.nbytes

@@ -35,7 +35,8 @@ def test_machine_code_is_that_of_the_sources() -> None:
 
 
 def test_the_text_of_kernels_gives_the_same_results() -> None:
-    tests = ["test_texts.py", "test_records_like.py", "test_json_texts.py", "../../replay/fold/test_keys.py"]
+    tests = ["test_texts.py", "test_records_like.py", "test_json_texts.py", "test_plain_json.py"]
+    tests += ["../../cli/test_lines.py", "../../replay/fold/test_keys.py"]
     places = [str(Path(__file__).parent / each) for each in tests]
 
     done = _run("-m", "pytest", "-q", "-n0", "-p", "no:cacheprovider", *places, EXHUME_KERNELS="plain", EXHUME_EXAMPLES="0.1")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from exhume.codecs.kernels import inlined, kernel
-from exhume.codecs.kernels.instructions import RUN_BYTES, are_equal, is_ascii
+from exhume.codecs.kernels.instructions import RUN_BYTES, are_equal, copy_run, is_ascii
 from exhume.codecs.kernels.types import Bytes, Number
 
 #: The position that `varint` and `varlong` return if the number is cut or too long.
@@ -61,6 +61,12 @@ def copy_bytes(source: Bytes, start: Number, size: Number, target: Bytes, place:
     if size < 8:
         for index in range(size):
             target[np.uint64(place + index)] = source[np.uint64(start + index)]
+        return
+    if size >= RUN_BYTES:
+        last = size - RUN_BYTES
+        for index in range(0, last, RUN_BYTES):
+            copy_run(source, start + index, target, place + index)
+        copy_run(source, start + last, target, place + last)
         return
     last = size - 8
     for index in range(0, last, 8):

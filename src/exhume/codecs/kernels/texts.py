@@ -1,4 +1,4 @@
-"""Copy texts of a buffer into one column, number them, and find characters that JSON escapes: kernels."""
+"""Copy texts of a buffer into one column, number them, and find characters in texts: kernels."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from exhume.codecs.kernels import inlined, kernel
 from exhume.codecs.kernels.primitives import copy_bytes, hash_of, is_same, word
 from exhume.codecs.kernels.types import Bytes, Int32s, Int64s, Number
 
-_ONES, _HIGHEST = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
-_SPACES, _QUOTES, _BACKSLASHES = np.uint64(0x2020202020202020), np.uint64(0x2222222222222222), np.uint64(0x5C5C5C5C5C5C5C5C)
+_ONES, HIGHEST = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
+_SPACES = np.uint64(0x2020202020202020)
+#: Characters. No other one from a space to `DELETE` is invisible.
+QUOTE, BACKSLASH, COMMA, DELETE = 0x22, 0x5C, 0x2C, 0x7F
 
 
 @kernel
@@ -76,5 +78,58 @@ def find_escapes(data: Bytes, starts: Int64s, sizes: Int64s, found: Int64s) -> N
 @inlined
 def _has_escape(text: np.uint64) -> Number:
     """Return True if one of eight bytes is below 0x20, a quote or a backslash."""
-    quotes, backslashes = text ^ _QUOTES, text ^ _BACKSLASHES
-    return ((text - _SPACES & ~text | quotes - _ONES & ~quotes | backslashes - _ONES & ~backslashes) & _HIGHEST) != np.uint64(0)
+    return (controls_of(text) | places_of(text, QUOTE) | places_of(text, BACKSLASH)) != np.uint64(0)
+
+
+@inlined
+def places_of(text: np.uint64, byte: Number) -> np.uint64:
+    """Return a word that is 0 if none of eight bytes is this one. Else its lowest bit that is set is the highest of the first such byte."""
+    found = text ^ np.uint64(byte) * _ONES
+    return (found - _ONES & ~found) & HIGHEST
+
+
+@inlined
+def controls_of(text: np.uint64) -> np.uint64:
+    """Return the same as `places_of` for all bytes below 0x20."""
+    return text - _SPACES & ~text & HIGHEST
+
+
+@kernel
+def are_visible(content: Bytes, start: Number, end: Number, unwanted: Number) -> Number:
+    """Return True if all bytes of `content[start:end]` are visible ASCII or spaces, and none is `unwanted`."""
+    at = start
+    while end - at >= 8:
+        text = word(content, at)
+        if text & HIGHEST | controls_of(text) | places_of(text, DELETE) | places_of(text, unwanted):
+            return False
+        at += 8
+    while at < end:
+        byte = np.int64(content[np.uint64(at)])
+        if byte < 0x20 or byte >= DELETE or byte == unwanted:
+            return False
+        at += 1
+    return True
+
+
+@kernel
+def starts_with(offsets: Int32s, content: Bytes, first: Bytes) -> Number:
+    """Return True if a text of Arrow begins with one of these bytes."""
+    for row in range(len(offsets) - 1):
+        if offsets[row] < offsets[row + 1]:
+            byte = content[np.uint64(offsets[row])]
+            for index in range(len(first)):
+                if byte == first[index]:
+                    return True
+    return False
+
+
+@kernel
+def are_same(offsets: Int32s, content: Bytes) -> Number:
+    """Return True if all texts of Arrow are equal."""
+    size = np.int64(offsets[1]) - np.int64(offsets[0])
+    for row in range(1, len(offsets) - 1):
+        if np.int64(offsets[row + 1]) - np.int64(offsets[row]) != size:
+            return False
+        if not is_same(content, np.int64(offsets[row - 1]), content, np.int64(offsets[row]), size):
+            return False
+    return True

@@ -1,7 +1,8 @@
-"""The types of values in kernels: numbers, arrays with one dimension, and arrays with rows."""
+"""The types of values in kernels: numbers, arrays with one dimension, arrays with rows, and several arrays."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import numpy as np
@@ -22,5 +23,8 @@ Rows = Annotated[npt.NDArray[np.int64], "rows"]
 Int32Rows = Annotated[npt.NDArray[np.int32], "rows"]
 UInt32Rows = Annotated[npt.NDArray[np.uint32], "rows"]
 
+#: Any number of arrays of bytes, of any sizes.
+ByteArrays = Sequence[npt.NDArray[np.uint8]]
+
 #: The names of the arrays above.
-ARRAYS = ("Bytes", "Floats", "Int16s", "Int32s", "Int64s", "Words", "Rows", "Int32Rows", "UInt32Rows")
+ARRAYS = ("Bytes", "Floats", "Int16s", "Int32s", "Int64s", "Words", "Rows", "Int32Rows", "UInt32Rows", "ByteArrays")
