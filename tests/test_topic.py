@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -280,7 +281,7 @@ def test_the_package_lists_its_public_names_and_no_others() -> None:
 
 def states_of(log: Path, **options: Any) -> Iterator[GradedState]:
     """The graded state that plain code and kernels give."""
-    for least_bytes in (None, 0):
+    for least_bytes in (sys.maxsize, 0):
         with OffsetsTopic(discover([log]), ReadOptions(least_compiled_bytes=least_bytes)) as topic:
             yield topic.graded_state(**options)
 

@@ -122,16 +122,3 @@ def test_a_torn_end_is_met_after_an_unclean_stop_alone_or_never(tmp_path: Path) 
     assert [(row["release"], row["stop"]) for row in found] == [
         (row["release"], row["stop"]) for row in checked if row["outcome"] == "aborted"
     ]
-
-
-def test_the_more_releases_load_a_log_the_smaller_it_may_be_for_compiled_code(tmp_path: Path) -> None:
-    write(tmp_path)
-    directories = discover([tmp_path]).log_directories
-    size_bytes = sum(segment.size_bytes for segment in directories[0].partitions[0].segments)
-    verified_segments = []
-    for releases in (["4.3.0"], ["4.3.0", "4.2.0"]):
-        fast = CompiledLoad(least_bytes=2 * size_bytes)
-        check_loads(directories, releases, stop="unclean", fast=fast)
-        verified_segments.append(len(fast.verified_segments))
-
-    assert verified_segments == [0, 1]

@@ -99,7 +99,6 @@ def check_loads(
     """
     stops: list[Stop] = [stop] if stop else tried_stops(directories)
     rows: list[LoadCheckRow] = []
-    fast = fast and fast.for_loads(len(releases))
     kept_on = load_state(directories, LoadOptions(profile_for(None), "lenient", fast=fast), TopicNames()).offsets.select(_OFFSET_KEY)
     for release in releases:
         profile = profile_for(release)
@@ -116,7 +115,7 @@ def given_up(directories: Sequence[LogDirectory], releases: Sequence[str], *, fa
     A log directory that does not show how its broker stopped is tried both ways. The loaded state is not compared.
     """
     stops = tried_stops(directories)
-    fast = fast and replace(fast.for_loads(len(releases)), verified_segments=set(), reusable_folds={})
+    fast = fast and replace(fast, verified_segments=set(), reusable_folds={})
     segments = {segment.path for each in directories for partition in each.partitions for segment in partition.read_segments}
     rows: dict[str, list[FailedLoad]] = {release: [] for release in releases}
     # The newest release first: older ones may reuse its folds.

@@ -22,10 +22,6 @@ from exhume.findings import Finding, Findings
 Progress = Callable[[int, int], None]
 
 
-#: Smaller logs are read without kernels: to prepare the columns of a kernel takes longer than to read such a log.
-WORTH_KERNELS_BYTES = 2 * 1024 * 1024
-
-
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
     """Options of reading: with or without checksums, the cap for one compressed batch, and the function that takes the progress."""
@@ -33,8 +29,8 @@ class ReadOptions:
     verify: bool = True
     cap_bytes: int = DEFAULT_CAP_BYTES
     progress: Progress | None = None
-    #: Logs of fewer bytes are read without kernels; None: those for which kernels would be slower.
-    least_compiled_bytes: int | None = None
+    #: Logs of fewer bytes are loaded record by record.
+    least_compiled_bytes: int = 0
     #: The number of threads; None: one for each core of this process.
     threads: int | None = None
 
@@ -46,11 +42,6 @@ class ReadOptions:
     def most_threads(self) -> int:
         """The number of threads."""
         return self.threads or _cores()
-
-    @property
-    def least_kernel_bytes(self) -> int:
-        """The size of the smallest log to read with kernels."""
-        return WORTH_KERNELS_BYTES if self.least_compiled_bytes is None else self.least_compiled_bytes
 
 
 def _cores() -> int:
@@ -117,11 +108,6 @@ class SegmentReader:
 
     def __post_init__(self) -> None:
         self.total_bytes = sum(segment.size_bytes for _, segment, _ in self.segments())
-
-    @property
-    def is_worth_compiling(self) -> bool:
-        """Return True if the logs are so large that kernels are faster in spite of their start."""
-        return self.total_bytes >= self.options.least_kernel_bytes
 
     def segments(self, offsets_partitions: Collection[int] | None = None) -> Iterator[tuple[PartitionDirectory, SegmentFile, int | None]]:
         """Yield every segment that is read, with its partition and the base offset of the next segment.

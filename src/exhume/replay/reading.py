@@ -10,7 +10,7 @@ Source: GroupMetadataManager.doLoadGroupsAndOffsets of 0.9.0.1 to 3.9.0; Coordin
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import groupby
 from threading import Event
 from typing import TYPE_CHECKING
@@ -70,16 +70,12 @@ class CompiledLoad:
 
     read: ReadOptions = field(default_factory=ReadOptions)
     advance: Callable[[int], None] = lambda _: None
-    least_bytes: int = 2 * 1024 * 1024
+    least_bytes: int = 0
     threads: int = 1
     verified_segments: set[str] = field(default_factory=set)
     relevant_batches: dict[str, npt.NDArray[np.int64]] | None = None
     is_stopped: Event = field(default_factory=Event)
     reusable_folds: dict[str, tuple[npt.NDArray[np.int64], Tables, bool]] | None = None
-
-    def for_loads(self, number: int) -> CompiledLoad:
-        """The options for this number of loads: more loads make compiling worthwhile for smaller logs."""
-        return replace(self, least_bytes=self.least_bytes // max(number, 1))
 
 
 def read_chunks(log: StrictLog, profile: BrokerProfile, inputs: LoadInputs) -> Iterator[Iterable[LoadedBatch]]:

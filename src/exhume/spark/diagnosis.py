@@ -113,7 +113,7 @@ class _Files:
         return KnownFiles(
             evidence,
             lambda: SegmentReader(evidence, options, damage),
-            lambda: CompiledLoad(options, least_bytes=options.least_kernel_bytes),
+            lambda: CompiledLoad(options, least_bytes=options.least_compiled_bytes),
             damage,
             rows=self.compaction,
             failed=self.failed,

@@ -113,8 +113,7 @@ class TopicLogs:
     def fast_load(self) -> CompiledLoad:
         """The options of a load with kernels. Each load needs its own."""
         options = self.options
-        least_bytes = options.least_kernel_bytes
-        return CompiledLoad(options, self._count_bytes(), least_bytes, options.most_threads)
+        return CompiledLoad(options, self._count_bytes(), options.least_compiled_bytes, options.most_threads)
 
     def look_for_damage(self, mode: Mode, fast: CompiledLoad | None = None) -> None:
         """Verify every checksum, after a lenient load also every record, and add the findings.

@@ -14,6 +14,7 @@ from exhume.codecs.columns.sections import Sections
 from exhume.codecs.file_content import looks_like
 from exhume.codecs.kernels import scan
 from exhume.codecs.kernels.lz4 import SLACK_BYTES
+from exhume.codecs.kernels.records import LEAST_BYTES
 from exhume.codecs.kernels.types import Bytes, Int64s
 from exhume.errors import DecompressionError
 from exhume.int64 import LARGEST_INT64
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 #: So few batches that the processor still has their bytes in its cache after it has verified them.
 _NEAR_BATCHES = 128
 #: The most that one call folds: records, bytes, batches.
-_ROOM = (1 << 15, 8 << 20, 1 << 12)
+_MOST_ROOM = (1 << 15, 8 << 20, 1 << 12)
 #: The approximate number of decompressed bytes that are folded in one run.
 _RUN_BYTES = 8 * 1024 * 1024
 #: The bytes that a kernel folds between two reports of progress.
@@ -96,9 +97,10 @@ def _fold_batches(
     unfolded.flags.writeable = False
     position = segment_range.start
     expected = 0
+    most = _room_for(segment_range.end - position)
     while position < segment_range.end and counts[STATUS] == DONE and not fast.is_stopped.is_set():
-        tables = with_room(drop_old_metadata(tables), *_ROOM, expected)
-        room[:] = _ROOM
+        tables = with_room(drop_old_metadata(tables), *most, expected)
+        room[:] = most
         start, known = position, int(counts[KEYS])
         position = scan_and_fold(
             content,
@@ -125,6 +127,16 @@ def _fold_batches(
         if careful_reader is not None and position > start:
             careful_reader.last_batch_at = int(counts[LAST_BATCH])
     return tables, position
+
+
+def _room_for(size_bytes: int) -> tuple[int, int, int]:
+    """Return the room for so many bytes: the records of a small log need little memory."""
+    records, records_bytes, batches = _MOST_ROOM
+    return (
+        min(records, size_bytes // LEAST_BYTES + 1),
+        min(records_bytes, size_bytes),
+        min(batches, size_bytes // scan.HEADER_BYTES + 1),
+    )
 
 
 def _fold_block(content: Bytes, segment_range: SegmentRange, rules: Int64s, tables: Tables, fast: CompiledLoad) -> tuple[Tables, int]:

@@ -38,7 +38,7 @@ def stretches(log: StrictLog, segments: Sequence[int], threads: int) -> list[lis
     borders = [0, *accumulate(log.segments[number].end for number in segments)]
     total = borders[-1]
     wanted = max(threads if total < _LARGE_BYTES else 2 * threads, -(-total // _MOST_BYTES))
-    count = min(wanted, max(len(segments), total // _LEAST_BYTES))
+    count = max(min(wanted, total // _LEAST_BYTES), 1)
     edges = sorted({_edge(log, segments, borders, total * number // count) for number in range(1, count)} - {0, total})
     return [_ranges(segments, borders, start, end) for start, end in pairwise([0, *edges, total])]
 

@@ -13,7 +13,6 @@ import pyarrow as pa
 from exhume.arrow_rows import OfLog, of_log, schema_of
 from exhume.codecs.log_directory import LogDirectory, PartitionDirectory, SegmentFile
 from exhume.codecs.salvage import Found, salvage
-from exhume.codecs.segment_reader import WORTH_KERNELS_BYTES
 from exhume.errors import EvidenceError
 
 if TYPE_CHECKING:
@@ -88,7 +87,7 @@ def describe(partition: PartitionDirectory, segment: SegmentFile) -> InputRow:
 
 def _checked(row: InputRow, buffer: memoryview, segment: SegmentFile) -> InputRow:
     counted = _Counted()
-    position = counted.scan(buffer) if len(buffer) >= WORTH_KERNELS_BYTES else 0
+    position = counted.scan(buffer)
     has_holes = False
     for item in salvage(buffer, position=position, base_offset=segment.base_offset) if position < len(buffer) else ():
         if isinstance(item, Found):
@@ -124,7 +123,7 @@ class _Counted:
         from exhume.codecs.kernels import scan
 
         rows = np.empty((_BLOCK_BATCHES, scan.COLUMNS), np.int64)
-        content = np.frombuffer(buffer, np.uint8)
+        content = np.frombuffer(buffer, np.uint8) if len(buffer) else np.empty(0, np.uint8)
         content.flags.writeable = False
         position = 0
         while position < len(content):
