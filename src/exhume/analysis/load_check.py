@@ -99,6 +99,7 @@ def check_loads(
     """
     stops: list[Stop] = [stop] if stop else tried_stops(directories)
     rows: list[LoadCheckRow] = []
+    fast = fast and replace(fast, reusable_folds={})
     kept_on = load_state(directories, LoadOptions(profile_for(None), "lenient", fast=fast), TopicNames()).offsets.select(_OFFSET_KEY)
     for release in releases:
         profile = profile_for(release)
@@ -117,9 +118,9 @@ def given_up(directories: Sequence[LogDirectory], releases: Sequence[str], *, fa
     stops = tried_stops(directories)
     fast = fast and replace(fast, verified_segments=set(), reusable_folds={})
     segments = {segment.path for each in directories for partition in each.partitions for segment in partition.read_segments}
-    rows: dict[str, list[FailedLoad]] = {release: [] for release in releases}
-    # The newest release first: older ones may reuse its folds.
-    for release in reversed(releases):
+    rows: list[FailedLoad] = []
+    # The oldest release first: newer ones accept more, so they may reuse its folds.
+    for release in releases:
         aborted: list[PartitionLoad] = []
         is_plain = False
         for tried in stops:
@@ -130,8 +131,8 @@ def given_up(directories: Sequence[LogDirectory], releases: Sequence[str], *, fa
                 options = LoadOptions(profile_for(release), "strict", tried, "committed", fast=fast)
                 aborted = [load for load in load_partitions(directories, options, TopicNames()) if load.outcome in FAILED]
                 is_plain = fast is not None and fast.read.verify and fast.verified_segments >= segments
-            rows[release] += [_failed(release, tried, load) for load in aborted]
-    return [row for release in releases for row in rows[release]]
+            rows += [_failed(release, tried, load) for load in aborted]
+    return rows
 
 
 def _failed(release: str, stop: Stop, load: PartitionLoad) -> FailedLoad:

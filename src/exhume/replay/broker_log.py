@@ -14,9 +14,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
+import numpy as np
+
 from exhume.codecs.batch_format import HEADER_BYTES
 from exhume.codecs.batches import Batch, BatchWalk, EndReason, checksum, first_offset, read_header_fields
+from exhume.codecs.columns.blocks import readable
 from exhume.codecs.indexes import INDEX_INTERVAL_BYTES, last_indexed_position
+from exhume.codecs.kernels import scan
 from exhume.codecs.lenient_records import read_records_leniently
 from exhume.codecs.log_directory import PartitionDirectory, SegmentFile
 from exhume.codecs.record_types import CONTROL_TYPES, decode_control_record
@@ -137,10 +141,6 @@ class StrictLog:
             raise LoadAborted(LoadProblem(kind), path=segment.file.path, byte_position=walk.end.byte_position)
 
 
-#: Returns the bytes of a segment that a recovering broker keeps: see `valid_bytes`.
-Check = Callable[[ServedSegment, StrictLog], int]
-
-
 def _reader(buffer: Buffer, batch: Batch) -> Callable[[], Iterable[Record]]:
     return lambda: read_records(buffer, batch)
 
@@ -160,16 +160,13 @@ def list_log(partition: PartitionDirectory, stop: Stop) -> StrictLog:
     return StrictLog(partition, stop, start_offset, 0, [ServedSegment(file, b"", file.size_bytes) for file in files])
 
 
-def open_strictly(partition: PartitionDirectory, stop: Stop, check: Check | None = None) -> StrictLog:
-    """The log that a broker serves after a clean or an unclean stop. No file changes.
-
-    `check` may replace `valid_bytes` with a faster function that gives the same result.
-    """
+def open_strictly(partition: PartitionDirectory, stop: Stop) -> StrictLog:
+    """Return the log that a broker serves after a clean or an unclean stop. No file changes."""
     log = list_log(partition, stop)
     for segment in log.segments:
         segment.open()
     if stop == "unclean":
-        _recover(log, partition.recovery_point or 0, check or valid_bytes)
+        _recover(log, partition.recovery_point or 0)
     find_end(log)
     return log
 
@@ -208,7 +205,8 @@ def find_end(log: StrictLog) -> FileWalk | None:
         return None
     newest = log.segments[-1]
     log.end_offset = newest.file.base_offset
-    walk = FileWalk(newest, last_indexed_position(newest.file, newest.end))
+    # A copy may have no index: a kernel steps over most batches.
+    walk = FileWalk(newest, _last_whole_batch(newest, last_indexed_position(newest.file, newest.end)))
     for batch in walk:
         log.end_offset = batch.next_offset
     if walk.reason == "size_too_small":
@@ -216,13 +214,13 @@ def find_end(log: StrictLog) -> FileWalk | None:
     return walk
 
 
-def _recover(log: StrictLog, recovery_point: int, check: Check) -> None:
+def _recover(log: StrictLog, recovery_point: int) -> None:
     """Check segments from the recovery point on; the first damage ends the log, and later segments are dropped."""
     for index, segment in enumerate(log.segments):
         next_base = log.segments[index + 1].file.base_offset if index + 1 < len(log.segments) else None
         if next_base is not None and next_base <= recovery_point:
             continue
-        valid = check(segment, log)
+        valid = _valid_bytes(segment, log)
         if log.refused:
             return
         if valid < segment.end:
@@ -239,8 +237,46 @@ def lose_after(log: StrictLog, index: int, valid: int) -> None:
     del log.segments[index + 1 :]
 
 
-def valid_bytes(segment: ServedSegment, log: StrictLog) -> int:
-    """The bytes of this segment that a recovering broker keeps; 0 if an index entry would decrease."""
+def _last_whole_batch(segment: ServedSegment, position: int) -> int:
+    """Return the position of the last batch that a kernel reaches from the batch at `position`."""
+    content, rows = readable(segment.buffer), np.empty((scan.BLOCK_BATCHES, scan.COLUMNS), np.int64)
+    next_position, count = position, len(rows)
+    while count == len(rows):
+        count, next_position = scan.scan(content, next_position, segment.end, False, rows)
+        if count:
+            position = int(rows[count - 1, scan.POSITION])
+    return position
+
+
+def _valid_bytes(segment: ServedSegment, log: StrictLog) -> int:
+    """Return the bytes of this segment that a recovering broker keeps; 0 if an index entry would decrease.
+
+    A kernel checks the batches while they have format 2 and follow one another.
+    """
+    content, rows = readable(segment.buffer), np.empty((scan.BLOCK_BATCHES, scan.COLUMNS), np.int64)
+    position, last_offset, count = 0, -1, len(rows)
+    while count == len(rows):
+        count, next_position = scan.scan(content, position, segment.end, True, rows)
+        unsound = np.flatnonzero(rows[:count, scan.IS_SOUND] == 0)
+        if len(unsound):
+            next_position, count = int(rows[unsound[0], scan.POSITION]), int(unsound[0])
+        found = rows[:count]
+        offsets = found[:, scan.LAST_OFFSET]
+        if count and (offsets[0] <= last_offset or (np.diff(offsets) <= 0).any()):
+            # An index entry may go back.
+            return _valid_bytes_by_walk(segment, log)
+        for marker in found[found[:, scan.ATTRIBUTES] & scan.CONTROL != 0, scan.POSITION].tolist():
+            if _has_unknown_control_type(segment.buffer, read_header_fields(segment.buffer, marker)):
+                return _valid_bytes_by_walk(segment, log)
+        position, last_offset = next_position, int(offsets[-1]) if count else last_offset
+    batch = next(iter(FileWalk(segment, position)), None)
+    if batch is None or checksum(segment.buffer, batch, batch.end_position) != batch.crc:
+        return position
+    return _valid_bytes_by_walk(segment, log)
+
+
+def _valid_bytes_by_walk(segment: ServedSegment, log: StrictLog) -> int:
+    """Return the same, batch by batch."""
     last_entry_position = 0
     last_indexed_offset: int | None = None
     walk = FileWalk(segment, 0)
@@ -248,7 +284,7 @@ def valid_bytes(segment: ServedSegment, log: StrictLog) -> int:
     for batch in walk:
         if checksum(segment.buffer, batch, batch.end_position) != batch.crc:
             return batch.byte_position
-        if batch.is_control and has_unknown_control_type(segment.buffer, batch):
+        if batch.is_control and _has_unknown_control_type(segment.buffer, batch):
             log.refused = LoadProblem(ProblemKind.START_CONTROL_TYPE_UNKNOWN, path=segment.file.path, byte_position=batch.byte_position)
             return valid
         if batch.byte_position - last_entry_position > INDEX_INTERVAL_BYTES:
@@ -259,7 +295,7 @@ def valid_bytes(segment: ServedSegment, log: StrictLog) -> int:
     return valid
 
 
-def has_unknown_control_type(buffer: Buffer, batch: Batch) -> bool:
+def _has_unknown_control_type(buffer: Buffer, batch: Batch) -> bool:
     """Return True if a recovering broker throws on a record of this control batch."""
     try:
         return any(decode_control_record(record.key, None).number not in CONTROL_TYPES for record in read_records(buffer, batch))

@@ -35,6 +35,7 @@ from exhume.replay.fold.tables import (
     FIRST_OFFSET,
     IS_CUT,
     NEXT_OFFSET,
+    PASSED,
     PRODUCERS,
     STATUS,
     Tables,
@@ -145,7 +146,8 @@ def _known(log: StrictLog, rules: Int64s, fast: CompiledLoad) -> Tables | None:
     folded_by, tables, is_verified = fold
     if fast.read.verify and not is_verified:
         return None
-    return tables if are_alike(rules, folded_by, has_producers=bool(tables.counts[PRODUCERS])) else None
+    has_producers, has_passed = bool(tables.counts[PRODUCERS]), bool(tables.counts[PASSED])
+    return tables if are_alike(rules, folded_by, has_producers=has_producers, has_passed=has_passed) else None
 
 
 def _fold(

@@ -9,7 +9,7 @@ from exhume.codecs.log_directory import PartitionDirectory
 from exhume.replay.broker_log import Stop, StrictLog, list_log, open_strictly
 from exhume.replay.fold.careful_batches import careful_reader
 from exhume.replay.fold.run import fold_log
-from exhume.replay.fold.served_log import hides_batches, likely_log, recovered_log
+from exhume.replay.fold.served_log import hides_batches, likely_log
 from exhume.replay.fold.settled import Settled
 from exhume.replay.reading import CompiledLoad
 
@@ -29,7 +29,7 @@ def fold_partition(partition: PartitionDirectory, stop: Stop, fast: CompiledLoad
     settled = _fold(log, fast, options, is_last=False)
     if settled is not None:
         return settled
-    log = recovered_log(partition)
+    log = open_strictly(partition, "unclean")
     return None if log.refused else _fold(log, fast, options, is_last=True)
 
 
@@ -41,7 +41,7 @@ def _fold_leniently(partition: PartitionDirectory, stop: Stop, fast: CompiledLoa
         if settled is not None:
             return settled
         # The recovered log has the log end; the lenient load reads all segments in full.
-        log = recovered_log(partition)
+        log = open_strictly(partition, "unclean")
         log.segments = list_log(partition, stop).segments
         for segment in log.segments:
             segment.open()
