@@ -164,7 +164,7 @@ def compare(random: Random, directory: Path, releases: Sequence[str] = RELEASES,
     # Small blocks, and little patience with what is superseded: tables grow and are moved often.
     scan.BLOCK_BATCHES = random.choice((1, 3, 1024))
     fold_ranges._NEAR_BATCHES = random.choice((1, 3, 128))
-    fold_ranges._ROOM = random.choice(((100, 10_000, 3), (1 << 14, 8 << 20, 1 << 12)))
+    fold_ranges._MOST_ROOM = random.choice(((100, 10_000, 3), (1 << 14, 8 << 20, 1 << 12)))
     thread_parts._LEAST_BYTES = random.choice((100, 1000, 16 << 20))
     fold_tables._METADATA_WORTH_MOVING = random.choice((1, 100, 4 << 20))
     release, mode, asked = random.choice(releases), random.choice(_MODES), {} if is_whole else _moment(random, directory)
