@@ -45,7 +45,7 @@ class Leftover(StrEnum):
 EvidencePaths = Annotated[
     list[str],
     typer.Argument(
-        metavar="PATH",
+        metavar="PATH...",
         show_default=False,
         help="Data directories, partition directories, segment files, or archives of them; s3://, gs:// and hdfs:// URIs too.",
     ),
