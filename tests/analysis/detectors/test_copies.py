@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from exhume.analysis.detectors import condense
+from exhume.codecs.log_directory import discover
+from exhume.codecs.segment_reader import ReadOptions, SegmentReader
+from exhume.findings import Findings
+from exhume.fixtures.log_writer import PartitionWriter, offset_commit
+
 from .incidents import hit, near_miss, undecidable
 from .story import said
 
@@ -47,3 +53,20 @@ def test_a_partition_without_records_before_a_new_leader_had_no_coordinator(tmp_
     assert (found.offsets_partition, found.first_record_offset, found.confidence) == (12, 240, "possible")
     assert "this offsets partition got no record for 2 h 31 min, until leader epoch 4 (after 3)" in found.sentence
     assert "2 groups stopped, and 2 groups of other partitions continued" in found.sentence
+
+
+def test_a_partition_is_silent_from_the_record_before_a_leader_epoch_on(tmp_path: Path) -> None:
+    # Records of format 0 have no time. Batches of a segment are read in chunks of one format.
+    with PartitionWriter(tmp_path, 3) as log:
+        for magic, time_ms in ((2, 1000), (0, None), (2, 9000), (2, 5000), (1, 7000), (2, 8000)):
+            log.append([offset_commit("g", "t", 0, 1, commit_timestamp_ms=1)], magic=magic, timestamp_ms=time_ms)
+    with discover([tmp_path]) as evidence:
+        [case] = condense(SegmentReader(evidence, ReadOptions(), Findings())).partitions
+
+    assert [(each.first_record_offset, each.silent_since_ms) for each in case.log_context.epochs] == [
+        (0, None),
+        (1, 1000),
+        (2, None),
+        (4, 5000),
+        (5, 7000),
+    ]

@@ -90,7 +90,7 @@ class Silence:
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """A leader epoch of the offsets partition, from `first_record_offset` on. `silent_since_ms` is the last record time before it."""
+    """A leader epoch of the offsets partition, from `first_record_offset` on. `silent_since_ms` is the time of the record before it."""
 
     leader_epoch: int
     first_record_offset: int

@@ -148,6 +148,8 @@ class PartitionCondenser:
         self._activity = _Activity()
         self._undecodable_records = UndecodableRecords()
         self._member_tables = MemberTableReader()
+        #: The time of the last record so far.
+        self._last_time_ms: int | None = None
         #: Set for logs that a detector needs it for.
         self.superseded: SupersededBytes | None = None
         self._records: defaultdict[int, list[GroupRecord]] = defaultdict(list)
@@ -198,6 +200,7 @@ class PartitionCondenser:
         )
         if not log_context.epochs or not (epochs == log_context.epochs[-1].leader_epoch).all():
             self._note_epochs(offsets, times, epochs)
+        self._last_time_ms = or_none(int(times[offsets.argmax()]))
         log_context.records += count
         known = times[times != NONE]
         log_context.without_time += count - len(known)
@@ -212,7 +215,7 @@ class PartitionCondenser:
         kept = self.log_context.epochs
         changed = np.diff(epochs, prepend=kept[-1].leader_epoch if kept else epochs[0] - 1) != 0
         for place in np.flatnonzero(changed).tolist():
-            before_ms = or_none(int(times[place - 1])) if place else self.log_context.last_timestamp_ms
+            before_ms = or_none(int(times[place - 1])) if place else self._last_time_ms
             kept.append(Epoch(int(epochs[place]), int(offsets[place]), or_none(int(times[place])), before_ms))
 
     def _note_group_records(self, others: pa.RecordBatch, of_classic: Iterable[MemberTable | None]) -> None:
