@@ -74,9 +74,6 @@ def _unloadable(partition: PartitionCase, order: KnownOrder, loads: list[FailedL
     problem: LoadProblem = loads[0]["problem"]
     releases = list(dict.fromkeys(row["release"] for row in loads))
     is_given_up = any(row["outcome"] == "aborted" for row in loads)
-    severity: Severity = "info"
-    if is_given_up and any(release_numbers(release.partition("-")[0]) >= _OF_TODAY for release in releases):
-        severity = "incident" if newest in releases else "warn"
     shown = releases[0] if len(releases) == 1 else f"{releases[0]} to {releases[-1]} ({counted(len(releases), 'release')} tried)"
     what = f"aborts its load at record {record_offset}" if is_given_up else "loads the whole partition, and then reports an error"
     sentence = f"{order.sentence}: a coordinator of {shown} {what}: {problem}"
@@ -92,20 +89,26 @@ def _unloadable(partition: PartitionCase, order: KnownOrder, loads: list[FailedL
         remedy = next_step(f"Move the partition to a broker whose release loads it{known}; see these releases", inputs, "load-check")
     else:
         remedy = f"No data is lost{known}"
+    evidence: Sequence[Proof] = [record for record in group.records if record.value is None][-1:] if group else []
     if record_offset is not None:
-        evidence: Sequence[Proof] = [{"record_offset": record_offset, "timestamp_ms": None, "what": str(problem)}]
-    else:
-        evidence = [record for record in group.records if record.value is None][-1:] if group else []
+        evidence = [{"record_offset": record_offset, "timestamp_ms": None, "what": str(problem)}]
     return finding(
         order.code,
         sentence,
         partition.log_context if group is None else group,
-        severity=severity,
+        severity=_severity(releases, newest) if is_given_up else "info",
         confidence="proof",
         evidence=evidence,
         not_excluded=not_excluded,
         remedy=remedy,
     )
+
+
+def _severity(releases: Sequence[str], newest: str) -> Severity:
+    """Return the severity of a load that these releases abort: the newest release loads the log next."""
+    if not any(release_numbers(release.partition("-")[0]) >= _OF_TODAY for release in releases):
+        return "info"
+    return "incident" if newest in releases else "warn"
 
 
 def find_slow_load(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:

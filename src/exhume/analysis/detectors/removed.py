@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain, pairwise, zip_longest
 from statistics import median
 
@@ -35,9 +35,38 @@ def find_generation_restarts(group: GroupCase, inputs: Inputs) -> Iterator[Findi
     generations = [record.epoch for record in group.records if record.epoch is not None]
     if all(record.value is not None for record in group.records) and all(earlier <= later for earlier, later in pairwise(generations)):
         return
-    histories: list[int] = []
-    reasons: list[str] = []
-    evidence: list[Proof] = []
+    restarts = _restarts(group)
+    if not restarts.reasons:
+        return
+    created = counted(len(restarts.highest), "time")
+    highest = some([str(generation) for generation in restarts.highest])
+    not_excluded = ["tombstones that compaction removed", "replicas that diverged"] if restarts.is_without_tombstone else []
+    if not group.log_context.is_complete_at(group.records[0].record_offset):
+        not_excluded.append("offsets that compaction removed together with their tombstones")
+    is_again = len(restarts.highest) > 1
+    yield finding(
+        "IC-27",
+        f"{some(restarts.reasons)}; it was created {created} in this log, and reached generation {highest}",
+        group,
+        severity="warn" if is_again else "info",
+        evidence=restarts.evidence,
+        not_excluded=not_excluded,
+        remedy="Do not compare generations across a removal of the group; commit an offset to keep it" if is_again else None,
+    )
+
+
+@dataclass(slots=True)
+class _Restarts:
+    """The highest generation after each creation of a group, and the reasons why it was created again."""
+
+    highest: list[int] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
+    evidence: list[Proof] = field(default_factory=list)
+    is_without_tombstone: bool = False
+
+
+def _restarts(group: GroupCase) -> _Restarts:
+    found = _Restarts()
     last: Membership | None = None
     for step, following in zip_longest(group.memberships, group.memberships[1:]):
         if step.is_tombstone or step.generation is None:
@@ -45,33 +74,17 @@ def find_generation_restarts(group: GroupCase, inputs: Inputs) -> Iterator[Findi
             continue
         if last is None or (last.generation or 0) > step.generation:
             if last is not None and not step.is_placeholder:
-                reasons.append(f"generation {last.generation} was followed by {step.generation} without a tombstone")
-                evidence += [last, step]
-            histories.append(step.generation)
-        histories[-1] = max(histories[-1], step.generation)
+                found.reasons.append(f"generation {last.generation} was followed by {step.generation} without a tombstone")
+                found.evidence += [last, step]
+                found.is_without_tombstone = True
+            found.highest.append(step.generation)
+        found.highest[-1] = max(found.highest[-1], step.generation)
         last = step
         if following is not None and following.is_tombstone and _is_swept_without_offsets(group, step, following):
-            assert following.timestamp_ms is not None
-            assert step.timestamp_ms is not None
-            later = span(following.timestamp_ms - step.timestamp_ms)
-            reasons.append(f"the group became Empty at generation {step.generation} without an offset, and was removed {later} later")
-            evidence += [step, following]
-    if not reasons:
-        return
-    highest = some([str(generation) for generation in histories])
-    counts = f"; it was created {counted(len(histories), 'time')} in this log, and reached generation {highest}"
-    not_excluded = ["tombstones that compaction removed", "replicas that diverged"] if "followed by" in " ".join(reasons) else []
-    if not group.log_context.is_complete_at(group.records[0].record_offset):
-        not_excluded.append("offsets that compaction removed together with their tombstones")
-    yield finding(
-        "IC-27",
-        some(reasons) + counts,
-        group,
-        severity="warn" if len(histories) > 1 else "info",
-        evidence=evidence,
-        not_excluded=not_excluded,
-        remedy="Do not compare generations across a removal of the group; commit an offset to keep it" if len(histories) > 1 else None,
-    )
+            later = span((following.timestamp_ms or 0) - (step.timestamp_ms or 0))
+            found.reasons.append(f"the group became Empty at generation {step.generation} without an offset, and was removed {later} later")
+            found.evidence += [step, following]
+    return found
 
 
 def _is_swept_without_offsets(group: GroupCase, empty: Membership, tombstone: Membership) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from exhume.analysis.detectors.cases import GroupCase, LogContext, TopicCase
@@ -27,8 +27,25 @@ _ENDING = re.compile(r"[-_.]?(?:[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{6,}|\d+|consu
 
 
 @dataclass(frozen=True, slots=True)
+class _MemberTraits:
+    """The features of members that identify an application: client ids without their endings, subnets and assignors."""
+
+    clients: frozenset[str]
+    subnets: frozenset[str]
+    assignors: frozenset[str]
+
+    def in_common(self, other: _MemberTraits) -> str | None:
+        """Return the name of the strongest feature that both groups have."""
+        if self.clients & other.clients:
+            return "client ids"
+        if self.subnets & other.subnets:
+            return "subnets"
+        return "assignors" if self.assignors & other.assignors else None
+
+
+@dataclass(frozen=True, slots=True)
 class _Traits:
-    """The features that identify an application."""
+    """The features of a group that identify an application."""
 
     group: str
     log_context: LogContext
@@ -39,9 +56,7 @@ class _Traits:
     topics: frozenset[str]
     firsts: Mapping[tuple[str, int], int]
     lasts: Mapping[tuple[str, int], CommitRow]
-    clients: frozenset[str]
-    subnets: frozenset[str]
-    assignors: frozenset[str]
+    members: _MemberTraits
     step: Membership | None = field(repr=False)
 
 
@@ -94,7 +109,6 @@ def _traits(group: GroupCase) -> _Traits | None:
     keys = [key for key in group.keys if key.commits]
     if not times or not keys or not steps:
         return None
-    members = [member for step in (steps[0], steps[-1]) for member in step.members.values()]
     first_offset = min([key.first_record_offset or 0 for key in keys] + [step.record_offset for step in steps[:1]])
     log_context = group.log_context
     return _Traits(
@@ -108,10 +122,17 @@ def _traits(group: GroupCase) -> _Traits | None:
         topics=frozenset(key.topic for key in keys),
         firsts={(key.topic, key.partition): key.first_committed_offset for key in keys if key.first_committed_offset is not None},
         lasts={(key.topic, key.partition): key.last for key in keys if key.last is not None},
+        members=_member_traits((steps[0], steps[-1])),
+        step=steps[0],
+    )
+
+
+def _member_traits(steps: Sequence[Membership]) -> _MemberTraits:
+    members = [member for step in steps for member in step.members.values()]
+    return _MemberTraits(
         clients=frozenset(name for member in members if len(name := _ENDING.sub("", member.client_id or "")) >= _LEAST_PREFIX),
         subnets=frozenset(host.rpartition(".")[0] for member in members if (host := member.client_host or "").count(".") == 3),
-        assignors=frozenset(step.protocol for step in (steps[0], steps[-1]) if step.protocol is not None),
-        step=steps[0],
+        assignors=frozenset(step.protocol for step in steps if step.protocol is not None),
     )
 
 
@@ -121,11 +142,10 @@ def _is_successor(old: _Traits, new: _Traits, now_ms: int) -> bool:
         return False
     if len(old.topics & new.topics) < _ALIKE * len(old.topics | new.topics):
         return False
-    if old.clients & new.clients:
-        return True
+    alike = old.members.in_common(new.members)
     # Many applications share a network or an assignor. These count only for a group that begins soon after, in a log that is long enough.
     is_soon = elapsed_ms <= DAY_MS and silent_ms >= _GONE_MS
-    return is_soon and bool(old.subnets & new.subnets or old.assignors & new.assignors)
+    return alike == "client ids" or (alike is not None and is_soon)
 
 
 def _renamed(old: _Traits, new: _Traits, inputs: Inputs) -> Finding:
@@ -133,7 +153,7 @@ def _renamed(old: _Traits, new: _Traits, inputs: Inputs) -> Finding:
     lasts = {key: old.lasts[key].committed_offset for key in common}
     distances = {key: new.firsts[key] - lasts[key] for key in common}
     moves = [f"{key[0]}-{key[1]} {lasts[key]} → {new.firsts[key]} ({distances[key]:+d})" for key in common]
-    alike = "client ids" if old.clients & new.clients else "subnets" if old.subnets & new.subnets else "assignors"
+    alike = old.members.in_common(new.members)
     elapsed = new.first_ms - old.last_ms
     when = f"{span(elapsed)} after" if elapsed >= 0 else f"{span(-elapsed)} before"
     sentence = f"the group began {when} group {old.group} was last active, with the same topics and {alike}"

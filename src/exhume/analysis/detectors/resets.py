@@ -48,6 +48,31 @@ class _Burst:
     def record_offset(self) -> int:
         return self.changes[0][1].commit.record_offset
 
+    @property
+    def is_stock(self) -> bool:
+        """True if all commits are as those of kafka-consumer-groups.sh: without leader epoch and metadata."""
+        return all(change.commit.leader_epoch == -1 and not change.commit.metadata_bytes for _, change in self.changes)
+
+    @property
+    def shares_batches(self) -> bool:
+        """True if one batch contains several partitions."""
+        return len(self.changes) > len({change.commit.byte_position for _, change in self.changes})
+
+    @property
+    def moved(self) -> int:
+        """The number of commits that changed the value."""
+        return sum(bool(change.delta) for _, change in self.changes)
+
+    @property
+    def moves(self) -> list[str]:
+        """The values before and after each commit, in words."""
+        return [
+            f"{key.topic}-{key.partition} {change.before.committed_offset} → {change.commit.committed_offset} ({change.delta:+d})"
+            if change.before is not None
+            else f"{key.topic}-{key.partition} → {change.commit.committed_offset}"
+            for key, change in self.changes
+        ]
+
 
 def find_operator_resets(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # noqa: ARG001
     """Commits to a group with a protocol type while it had no members, once or a few times: not at regular intervals, and at most five
@@ -93,36 +118,22 @@ def _bursts(group: GroupCase) -> list[_Burst]:
 
 
 def _reset(group: GroupCase, burst: _Burst, step: Membership, bursts: int) -> Finding:
-    commits = [change.commit for _, change in burst.changes]
-    is_stock = all(commit.leader_epoch == -1 and not commit.metadata_bytes for commit in commits)
-    moved = [change for _, change in burst.changes if change.delta]
     later = next((each for each in group.memberships if each.record_offset > burst.record_offset and not each.is_empty), None)
-    signs = (
-        len(burst.changes) > 1 and len({commit.byte_position for commit in commits}) < len(commits),
-        is_stock,
-        len(moved) * 2 > len(burst.changes),
-        later is not None,
-    )
+    signs = sum((burst.shares_batches, burst.is_stock, burst.moved * 2 > len(burst.changes), later is not None))
     emptied_ms = step.state_timestamp_ms if step.state_timestamp_ms is not None else step.timestamp_ms
     when = "while the group was Empty" if emptied_ms is None else f"{span(burst.timestamp_ms - emptied_ms)} after the group became Empty"
-    moves = [
-        f"{key.topic}-{key.partition} {change.before.committed_offset} → {change.commit.committed_offset} ({change.delta:+d})"
-        if change.before is not None
-        else f"{key.topic}-{key.partition} → {change.commit.committed_offset}"
-        for key, change in burst.changes
-    ]
     topics = {key.topic for key, _ in burst.changes}
     not_excluded = ["a consumer with assign() and the same group id (IC-24)", "a single round of replication (IC-33)"]
     return finding(
         "IC-05b",
-        f"{counted(len(burst.changes), 'offset')} reset {when}: {some(moves)}",
+        f"{counted(len(burst.changes), 'offset')} reset {when}: {some(burst.moves)}",
         group,
-        severity="warn" if is_stock and moved else "info",
-        confidence="likely" if sum(signs) >= 3 and is_stock else "possible",
+        severity="warn" if burst.is_stock and burst.moved else "info",
+        confidence="likely" if signs >= 3 and burst.is_stock else "possible",
         topic=next(iter(topics)) if len(topics) == 1 else None,
         partition=burst.changes[0][0].partition if len(burst.changes) == 1 else None,
         evidence=[step, *(change for _, change in burst.changes), *([later] if later is not None else [])],
-        not_excluded=not_excluded if bursts > 1 or sum(signs) < 4 else [],
+        not_excluded=not_excluded if bursts > 1 or signs < 4 else [],
     )
 
 
@@ -133,18 +144,11 @@ def find_replicated_positions(group: GroupCase, inputs: Inputs) -> Iterator[Find
     the group during the replication.
     """
     bursts = _bursts(group)
-    period_ms = _period_ms([burst.timestamp_ms for burst in bursts])
-    if period_ms is None and not bursts and all(record.phase != "active" for record in group.records):
-        # The group never had members, and may have no group record. Only the numbers of its commits are kept.
-        rounds = [interval for interval in group.last_intervals_ms if interval > _TOGETHER_MS]
-        period_ms = _regular(rounds) if len(group.last_intervals_ms) < 2 * len(rounds) or len(group.keys) > 1 else None
+    period_ms = _replication_period_ms(group, bursts)
     if period_ms is None:
         return
     keys = [key for key in group.keys if key.commits and not key.transactional]
-    if not keys or any(key.without_leader_epoch < key.commits for key in keys if not key.count_of.get("while_empty")):
-        return
-    written = [change.commit for burst in bursts for _, change in burst.changes]
-    if any(commit.leader_epoch != -1 for commit in written):
+    if not keys or _has_leader_epochs(keys, bursts):
         return
     alarms, evidence = _alarms(group, keys, bursts, inputs)
     is_mirror = abs(period_ms - _MIRROR_PERIOD_MS) <= _SPREAD * _MIRROR_PERIOD_MS
@@ -162,6 +166,22 @@ def find_replicated_positions(group: GroupCase, inputs: Inputs) -> Iterator[Find
         if alarms
         else None,
     )
+
+
+def _replication_period_ms(group: GroupCase, bursts: Sequence[_Burst]) -> float | None:
+    """Return the period of the commits to a group without members; None if they are few or not regular."""
+    if bursts or any(record.phase == "active" for record in group.records):
+        return _period_ms([burst.timestamp_ms for burst in bursts])
+    # The group never had members, and may have no group record. Only the numbers of its commits are kept.
+    rounds = [interval for interval in group.last_intervals_ms if interval > _TOGETHER_MS]
+    return _regular(rounds) if len(group.last_intervals_ms) < 2 * len(rounds) or len(group.keys) > 1 else None
+
+
+def _has_leader_epochs(keys: Sequence[KeyHistory], bursts: Sequence[_Burst]) -> bool:
+    """Return True if a commit while the group had no members has a leader epoch."""
+    if any(change.commit.leader_epoch != -1 for burst in bursts for _, change in burst.changes):
+        return True
+    return any(key.without_leader_epoch < key.commits for key in keys if not key.count_of.get("while_empty"))
 
 
 def _alarms(

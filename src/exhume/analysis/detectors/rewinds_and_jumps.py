@@ -265,30 +265,26 @@ def _is_catch_up(key: KeyHistory, change: Change) -> bool:
 
 def _jump(group: GroupCase, key: KeyHistory, change: Change, inputs: Inputs) -> Finding:
     assert change.before is not None
-    low, high, place = change.before.committed_offset, change.commit.committed_offset, (key.topic, key.partition)
-    at_start = (inputs.start_offsets or {}).get(place) == high
-    at_end = (inputs.end_offsets or {}).get(place) == high
+    low, high = change.before.committed_offset, change.commit.committed_offset
+    edge = _edge_of_topic_partition(key, high, inputs)
+    handover = handover_before(group, key, change.commit.record_offset)
+    if handover is not None and handover.step.record_offset <= change.before.record_offset:
+        handover = None
     sentence = f"the committed offset rose from {low} to {high} (+{high - low}; usual rise {change.usual_rise or 0:.0f})"
     if change.before.timestamp_ms is not None and change.commit.timestamp_ms is not None:
         sentence += f", {span(change.commit.timestamp_ms - change.before.timestamp_ms)} after the commit before"
-    handover = handover_before(group, key, change.commit.record_offset)
-    is_moved = handover is not None and handover.step.record_offset > change.before.record_offset
-    if handover is not None and is_moved:
+    if handover is not None:
         sentence += f"; the partition moved from {named(handover.previous)} to {named(handover.owner)} in between"
-    if at_start:
-        sentence += f"; {high} is the log start offset of the topic partition: the position was out of range"
-    elif at_end:
-        sentence += f"; {high} is the log end offset of the topic partition, as after auto.offset.reset=latest"
     not_excluded = ["a topic with compaction or transactions: its offsets have gaps", "a group that catches up with large batches"]
     return finding(
         "IC-16",
-        sentence,
+        sentence + edge,
         key,
         log_context=group.log_context,
-        severity="incident" if at_start or at_end else "warn",
-        confidence="likely" if at_start or at_end or is_moved else "possible",
-        evidence=[change, *([handover.step] if handover is not None and is_moved else [])],
-        not_excluded=[] if at_start or at_end else not_excluded,
+        severity="incident" if edge else "warn",
+        confidence="likely" if edge or handover is not None else "possible",
+        evidence=[change, *([handover.step] if handover is not None else [])],
+        not_excluded=[] if edge else not_excluded,
         remedy=next_step(
             "Plan the return to the offsets before the jump",
             inputs,
@@ -298,6 +294,16 @@ def _jump(group: GroupCase, key: KeyHistory, change: Change, inputs: Inputs) -> 
             *before_record(group.log_context, change.commit.record_offset),
         ),
     )
+
+
+def _edge_of_topic_partition(key: KeyHistory, offset: int, inputs: Inputs) -> str:
+    """Return the end of a sentence, if this offset is the log start offset or the log end offset of the topic partition."""
+    place = (key.topic, key.partition)
+    if (inputs.start_offsets or {}).get(place) == offset:
+        return f"; {offset} is the log start offset of the topic partition: the position was out of range"
+    if (inputs.end_offsets or {}).get(place) == offset:
+        return f"; {offset} is the log end offset of the topic partition, as after auto.offset.reset=latest"
+    return ""
 
 
 def _out_of_range(group: GroupCase, key: KeyHistory, change: Change) -> Handover | None:

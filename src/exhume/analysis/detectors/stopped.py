@@ -154,18 +154,7 @@ def _stuck(group: GroupCase, member_id: str, wait: _Waiting, until_ms: int | Non
         return
     sentence = f"{who(member)} did not reach target epoch {_epochs(wait)} for {span(until_ms - since_ms)}"
     sentence += ", until the end of the log" if ended is None else ""
-    others = _blockers(wait.latest, member)
-    if member.member_state == "unrevoked":
-        sentence += f": it must revoke {_some(member.pending_revocation)}, and has not confirmed that"
-    elif others:
-        sentence += ": it waits for " + ", ".join(f"{who(other)} to revoke {_some(owned)}" for other, owned in others[:NAMED])
-    else:
-        missing = [owned for owned in member.target or () if owned not in member.owned]
-        extra = [owned for owned in member.owned if owned not in (member.target or ())]
-        if missing:
-            sentence += f": it does not own {_some(missing)}"
-        else:
-            sentence += f": it still owns {_some(extra)}" if extra else f": it is at epoch {member.member_epoch}"
+    sentence += _why_stuck(wait.latest, member)
     yield finding(
         "IC-30",
         sentence,
@@ -177,6 +166,20 @@ def _stuck(group: GroupCase, member_id: str, wait: _Waiting, until_ms: int | Non
         not_excluded=("a copy of the log made in a rebalance",) if ended is None and until_ms - since_ms < 2 * (timeout_ms or 0) else (),
         remedy="Restart the client that does not revoke its partitions, or remove it from the group",
     )
+
+
+def _why_stuck(step: Membership, member: Member) -> str:
+    """Return the end of a sentence: what this member must revoke or waits for, or the difference from its target."""
+    if member.member_state == "unrevoked":
+        return f": it must revoke {_some(member.pending_revocation)}, and has not confirmed that"
+    if others := _blockers(step, member):
+        return ": it waits for " + ", ".join(f"{who(other)} to revoke {_some(owned)}" for other, owned in others[:NAMED])
+    target = member.target or ()
+    if missing := [owned for owned in target if owned not in member.owned]:
+        return f": it does not own {_some(missing)}"
+    if extra := [owned for owned in member.owned if owned not in target]:
+        return f": it still owns {_some(extra)}"
+    return f": it is at epoch {member.member_epoch}"
 
 
 def _epochs(wait: _Waiting) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from statistics import median
 
 from exhume.analysis.detectors.absences import absences
 from exhume.analysis.detectors.cases import GroupCase
-from exhume.analysis.detectors.commits import PAUSE_MS, PAUSE_RATIO
+from exhume.analysis.detectors.commits import PAUSE_MS, PAUSE_RATIO, CommitRow
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.keys import KeyHistory
 from exhume.analysis.detectors.paused import LEAST_OTHERS, find_paused
@@ -65,6 +66,32 @@ def _sizes(group: GroupCase, inputs: Inputs) -> TopicSizes:
     return sizes
 
 
+@dataclass(frozen=True, slots=True)
+class _Absence:
+    """Partitions of one topic that no member owned in a run of steps."""
+
+    topic: str
+    size: TopicSize
+    stretch: StepRun
+    partitions: Sequence[int]
+
+    @property
+    def only_partition(self) -> int | None:
+        return self.partitions[0] if len(self.partitions) == 1 else None
+
+    @property
+    def keys(self) -> list[TopicPartition]:
+        return [(self.topic, partition) for partition in self.partitions]
+
+    @property
+    def title(self) -> str:
+        if len(self.partitions) == 1:
+            return f"{self.topic}-{self.partitions[0]}"
+        names = ", ".join(str(partition) for partition in self.partitions[:MORE_NAMED])
+        more = " …" if len(self.partitions) > MORE_NAMED else ""
+        return f"{counted(len(self.partitions), 'partition')} of {self.topic} ({names}{more})"
+
+
 def _without_owner(group: GroupCase, sizes: TopicSizes) -> Iterator[Finding]:
     steps = [step for step in judged(group) if step.members and is_known(step)]
     subscribed = [all_subscribed(step) for step in steps]
@@ -74,15 +101,8 @@ def _without_owner(group: GroupCase, sizes: TopicSizes) -> Iterator[Finding]:
         reason = f"assignments contain topic ids whose names are not known, and {some(sorted(nameless))} may be among them"
         yield undecidable("IC-20a", reason, group, remedy="Add --topics FILE, with topic ids", evidence=steps[-1:])
     known = {topic: sizes.of(topic, group.group) for topic in sorted(frozenset().union(*subscribed))}
-    counts = {topic: size.partition_count for topic, size in known.items() if size is not None}
-    found: list[tuple[str, TopicSize, StepRun, list[int]]] = []
-    for first, end, missed in absences(steps, subscribed, counts):
-        ended = steps[end] if end < len(steps) else None
-        stretch = StepRun(steps[first:end], ended, group.log_context.last_timestamp_ms if ended is None else ended.timestamp_ms)
-        if stretch.lasts:
-            found += ((topic, size, stretch, partitions) for topic, partitions in missed().items() if (size := known[topic]) is not None)
-    for topic, size, stretch, partitions in sorted(found, key=lambda each: each[2].first.record_offset):
-        yield _missing(group, topic, size, stretch, partitions)
+    for absence in sorted(_lasting_absences(group, steps, subscribed, known), key=lambda each: each.stretch.first.record_offset):
+        yield _missing(group, absence)
     unsure = [topic for topic, size in known.items() if size is None or not size.is_exact]
     if unsure:
         sizes_known = ", ".join(
@@ -90,6 +110,20 @@ def _without_owner(group: GroupCase, sizes: TopicSizes) -> Iterator[Finding]:
         )
         reason = f"these topics may have more partitions than the log shows, and no member may own those: {sizes_known}"
         yield undecidable("IC-20a", reason, group, remedy="Add --topics FILE", evidence=steps[-1:])
+
+
+def _lasting_absences(
+    group: GroupCase, steps: Sequence[Membership], subscribed: Sequence[frozenset[str]], known: Mapping[str, TopicSize | None]
+) -> Iterator[_Absence]:
+    """Yield the absences that last longer than a rebalance in progress, of topics with a known size."""
+    sizes = {topic: size for topic, size in known.items() if size is not None}
+    counts = {topic: size.partition_count for topic, size in sizes.items()}
+    for first, end, missed in absences(steps, subscribed, counts):
+        ended = steps[end] if end < len(steps) else None
+        stretch = StepRun(steps[first:end], ended, group.log_context.last_timestamp_ms if ended is None else ended.timestamp_ms)
+        if stretch.lasts:
+            for topic, partitions in missed().items():
+                yield _Absence(topic, sizes[topic], stretch, partitions)
 
 
 def _nameless(group: GroupCase, steps: Sequence[Membership], subscribed: Sequence[frozenset[str]]) -> frozenset[str]:
@@ -101,42 +135,43 @@ def _nameless(group: GroupCase, steps: Sequence[Membership], subscribed: Sequenc
     return frozenset().union(*(subscribed[number] for number in by_id)) - named
 
 
-def _missing(group: GroupCase, topic: str, size: TopicSize, stretch: StepRun, partitions: Sequence[int]) -> Finding:
-    names = ", ".join(str(partition) for partition in partitions[:MORE_NAMED]) + (" …" if len(partitions) > MORE_NAMED else "")
-    which = f"{topic}-{partitions[0]}" if len(partitions) == 1 else f"{counted(len(partitions), 'partition')} of {topic} ({names})"
-    sentence = (
-        f"no member owned {which} from record {stretch.first.record_offset} on, through {counted(len(stretch.steps), 'group record')}"
-    )
-    sentence += f" and for {span(stretch.length_ms)}" if stretch.length_ms else ""
-    sentence += "" if stretch.is_over else ", until the end of the log"
-    keys = [(topic, partition) for partition in partitions]
-    last = group.keys.newest(keys)
+def _missing(group: GroupCase, absence: _Absence) -> Finding:
+    stretch, size = absence.stretch, absence.size
+    last = group.keys.newest(absence.keys)
     if last is not None and stretch.next is not None and last.record_offset > stretch.next.record_offset:
         # A later owner committed this. It says nothing about the time without an owner.
         last = None
-    if last is not None:
-        stopped = last.record_offset < stretch.first.record_offset
-        sentence += (
-            f"; commits stopped after record {last.record_offset}" if stopped else f"; the last commit is record {last.record_offset}"
-        )
     not_excluded = []
     if size.basis == "topics_file":
         not_excluded.append("partitions that were added to the topic later: the topics file has its present size")
     if not size.is_exact:
         not_excluded.append("a topic that was created again with fewer partitions")
-    if last is None and not group.keys.were_committed_before(stretch.first.record_offset, keys):
+    if last is None and not group.keys.were_committed_before(stretch.first.record_offset, absence.keys):
         not_excluded.append("a topic that was created later")
     return finding(
         "IC-20a",
-        sentence,
+        _missing_sentence(absence, last),
         group,
         severity="incident" if size.basis == "topics_file" and not stretch.is_over and last is not None else "warn",
         confidence="likely" if size.is_exact else "possible",
         evidence=[*stretch.steps[:2], *([last] if last is not None else []), *([stretch.next] if stretch.next else [])],
         not_excluded=not_excluded,
-        topic=topic,
-        partition=partitions[0] if len(partitions) == 1 else None,
+        topic=absence.topic,
+        partition=absence.only_partition,
     )
+
+
+def _missing_sentence(absence: _Absence, last: CommitRow | None) -> str:
+    stretch = absence.stretch
+    first_offset, records = stretch.first.record_offset, counted(len(stretch.steps), "group record")
+    sentence = f"no member owned {absence.title} from record {first_offset} on, through {records}"
+    sentence += f" and for {span(stretch.length_ms)}" if stretch.length_ms else ""
+    sentence += "" if stretch.is_over else ", until the end of the log"
+    if last is None:
+        return sentence
+    if last.record_offset < first_offset:
+        return f"{sentence}; commits stopped after record {last.record_offset}"
+    return f"{sentence}; the last commit is record {last.record_offset}"
 
 
 def _silent(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
@@ -167,25 +202,17 @@ def _silent_key(group: GroupCase, inputs: Inputs, place: int, history: KeyHistor
     if last is None or last.timestamp_ms is None or history.commits < LEAST_OTHERS or not usual:
         return None
     usual_ms = median(usual)
-    threshold_ms = max(PAUSE_RATIO * usual_ms, PAUSE_MS)
-    going_on = [
-        other.holds
-        for other in others
-        if (held := other.holds) is not None
-        and held.timestamp_ms is not None
-        and held.timestamp_ms - last.timestamp_ms > threshold_ms
-        and other.highest != other.lowest
-    ]
+    going_on = _later_commits(others, last.timestamp_ms, max(PAUSE_RATIO * usual_ms, PAUSE_MS))
     if len(going_on) < LEAST_OTHERS:
         return None
-    latest = max((commit for commit in going_on if commit is not None), key=lambda commit: commit.record_offset)
-    length_ms = (latest.timestamp_ms or 0) - last.timestamp_ms
     end_offset = (inputs.end_offsets or {}).get((history.topic, history.partition))
     if end_offset is not None and end_offset <= last.committed_offset:
         return None
     member = member_at(group.memberships[-1], place)
     if member.is_away:
         return None
+    latest = max(going_on, key=lambda commit: commit.record_offset)
+    length_ms = (latest.timestamp_ms or 0) - last.timestamp_ms
     sentence = (
         f"the owner {who(member)} has committed no offset of this partition for {span(length_ms)}"
         f" ({length_ms / usual_ms:.0f} times the usual interval), and offsets of {counted(len(going_on), 'other partition')} in that time"
@@ -197,18 +224,29 @@ def _silent_key(group: GroupCase, inputs: Inputs, place: int, history: KeyHistor
         not_excluded.append("a partition without new records: this client may commit changed offsets only (--end-offsets decides)")
     if not group.log_context.is_complete_at(last.record_offset):
         not_excluded.append("a longer usual interval: compaction removed commits")
+    has_new_records = end_offset is not None or bool(history.repeats)
     return finding(
         "IC-20b",
         sentence,
         history,
         log_context=group.log_context,
-        severity="warn" if end_offset is not None or history.repeats else "info",
-        confidence="likely" if end_offset is not None or history.repeats else "possible",
+        severity="warn" if has_new_records else "info",
+        confidence="likely" if has_new_records else "possible",
         evidence=[group.memberships[-1], last, latest],
         member_id=member.member_id,
         not_excluded=not_excluded,
         remedy="Check that client, not the coordinator: does it still fetch this partition?",
     )
+
+
+def _later_commits(keys: Sequence[KeyHistory], time_ms: int, distance_ms: float) -> list[CommitRow]:
+    """Return the present commits more than this distance after this time, of those keys whose offset changes."""
+    return [
+        held
+        for key in keys
+        if (held := key.holds) is not None and held.timestamp_ms is not None
+        if held.timestamp_ms - time_ms > distance_ms and key.highest != key.lowest
+    ]
 
 
 def find_uneven(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # noqa: ARG001

@@ -112,19 +112,25 @@ def _explosion(pattern: str, groups: Sequence[GroupCase]) -> Iterator[Finding]:
         reason = f"the ids of {len(groups)} groups match {pattern!r}, but compaction removed the records that show how long they existed"
         yield undecidable("IC-14", reason, groups[0].log_context)
         return
-    lengths = [last - first for first, last in times]
     sampled = groups[:: max(len(groups) // _SAMPLED, 1)][:_SAMPLED]
-    members = [len(step.members) for group in sampled for step in group.memberships]
-    if median(lengths) >= _SHORT_LIFE_MS or max(members, default=0) > 1:
+    sizes = [len(step.members) for group in sampled for step in group.memberships]
+    if median(last - first for first, last in times) < _SHORT_LIFE_MS and max(sizes, default=0) <= 1:
+        yield _short_lived(pattern, groups, sampled, times)
+    else:
         for group in sampled:
             group.forget()
-        return
+
+
+def _short_lived(pattern: str, groups: Sequence[GroupCase], sampled: Sequence[GroupCase], times: Sequence[tuple[int, int]]) -> Finding:
+    """Report groups whose ids match one pattern, with the times of their first and last records. Forgets their members."""
     hosts = sorted({member.client_host or "" for group in sampled for step in group.memberships for member in step.members.values()} - {""})
     keys = sum(key.holds is not None for group in groups for key in group.keys)
     topics = sorted({key.topic for group in sampled for key in group.keys})
     for group in groups:
         group.forget()
-    days = max((max(first for first, _ in times) - min(first for first, _ in times)) / DAY_MS, 1 / 24)
+    begun = [first for first, _ in times]
+    days = max((max(begun) - min(begun)) / DAY_MS, 1 / 24)
+    length_ms = median(last - first for first, last in times)
     clients = f", from {', '.join(hosts[:3])}" if hosts else ""
     newest = max(groups, key=lambda group: group.last_commit_ms or 0)
     rows: list[EvidenceRow] = [
@@ -132,10 +138,10 @@ def _explosion(pattern: str, groups: Sequence[GroupCase]) -> Iterator[Finding]:
         for group in sampled
         for record in group.records[:1]
     ]
-    yield finding(
+    return finding(
         "IC-14",
         f"the ids of {len(groups)} groups match {pattern!r}; {len(times) / days:.0f} new ones a day, and the median group exists for"
-        f" {span(median(lengths))}; they hold {counted(keys, 'offset')} of {', '.join(topics[:3]) or 'no topic'}{clients}",
+        f" {span(length_ms)}; they hold {counted(keys, 'offset')} of {', '.join(topics[:3]) or 'no topic'}{clients}",
         newest.log_context,
         evidence=rows,
         not_excluded=("more such groups, which expired and left no record",),

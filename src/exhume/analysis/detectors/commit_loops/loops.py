@@ -22,8 +22,8 @@ from exhume.analysis.detectors.commit_loops.columns import (
     SilenceColumn,
 )
 from exhume.analysis.number_columns import NONE, Int64s
-from exhume.codecs.kernels import kernel
-from exhume.codecs.kernels.types import Rows
+from exhume.codecs.kernels import inlined, kernel
+from exhume.codecs.kernels.types import Number, Rows
 from exhume.durations import MINUTE_MS
 
 #: A value is compared with this many last ones first. For most values that is enough.
@@ -108,108 +108,155 @@ def update_keys(
     count = 0
     for row in range(rows.shape[1]):
         rises[row] = intervals[row] = -1
-        key, offset = rows[CommitColumn.KEY, row], rows[CommitColumn.OFFSET, row]
-        if late and offset <= keys[key, KeyColumn.NEWEST_OFFSET]:
+        key, value, time = rows[CommitColumn.KEY, row], rows[CommitColumn.VALUE, row], rows[CommitColumn.TIME, row]
+        numbers, newest = keys[key], last[key]
+        if late and rows[CommitColumn.OFFSET, row] <= numbers[KeyColumn.NEWEST_OFFSET]:
             continue
-        value, time, epoch = rows[CommitColumn.VALUE, row], rows[CommitColumn.TIME, row], rows[CommitColumn.LEADER_EPOCH, row]
-        topic_id, metadata, steps = rows[CommitColumn.TOPIC_ID, row], rows[CommitColumn.METADATA, row], rows[CommitColumn.STEPS, row]
         is_tombstone = rows[CommitColumn.IS_TOMBSTONE, row] != 0
-        has_before, was_removed = keys[key, KeyColumn.HAS_VALUE] != 0, keys[key, KeyColumn.IS_REMOVED] != 0
-        if keys[key, KeyColumn.FIRST_OFFSET] == NONE:
-            keys[key, KeyColumn.FIRST_OFFSET], keys[key, KeyColumn.FIRST_TIME], keys[key, KeyColumn.FIRST_VALUE] = offset, time, value
-            keys[key, KeyColumn.HAS_FIRST_VALUE] = not is_tombstone
-        keys[key, KeyColumn.NEWEST_OFFSET] = max(keys[key, KeyColumn.NEWEST_OFFSET], offset)
-        keys[key, KeyColumn.BYTES] += rows[CommitColumn.BYTES, row]
-        keys[key, KeyColumn.METADATA] += metadata
-        keys[key, KeyColumn.LARGEST_METADATA] = max(keys[key, KeyColumn.LARGEST_METADATA], metadata)
-        keys[key, KeyColumn.HIGHEST_LEADER_EPOCH] = max(keys[key, KeyColumn.HIGHEST_LEADER_EPOCH], epoch)
+        _count_record(rows, row, numbers)
         why, is_rewind, is_long, is_noted = 0, False, False, is_tombstone
         if not is_tombstone:
-            keys[key, KeyColumn.COMMITS] += 1
-            keys[key, KeyColumn.STAGED] += rows[CommitColumn.IS_STAGED, row]
-            keys[key, KeyColumn.LOWEST] = min(keys[key, KeyColumn.LOWEST], value)
-            keys[key, KeyColumn.HIGHEST] = max(keys[key, KeyColumn.HIGHEST], value)
-            if epoch < 0:
-                keys[key, KeyColumn.WITHOUT_LEADER_EPOCH] += 1
-            if keys[key, KeyColumn.WAS_REWOUND] != 0 and value != last[key, CommitColumn.VALUE]:
-                why |= Bit.AFTER_REWIND
-            if was_removed:
-                why |= Bit.BACK
-            if rows[CommitColumn.PHASE, row] == EMPTY:
-                why |= Bit.WHILE_EMPTY
-            if has_before:
-                known_topic_id = keys[key, KeyColumn.KNOWN_TOPIC_ID]
-                if topic_id != 0 and known_topic_id != 0 and topic_id != known_topic_id:  # noqa: PLR1714
-                    why |= Bit.TOPIC_ID
-                if 0 <= epoch < keys[key, KeyColumn.KNOWN_LEADER_EPOCH]:
-                    why |= Bit.LEADER_EPOCH
-                if steps != keys[key, KeyColumn.STEPS]:
-                    keys[key, KeyColumn.VALUE_AT_STEP_BEFORE] = keys[key, KeyColumn.VALUE_AT_STEP]
-                    keys[key, KeyColumn.VALUE_AT_STEP] = last[key, CommitColumn.VALUE]
-            if has_before and not was_removed:
-                if value < last[key, CommitColumn.VALUE]:
+            _count_commit(rows, row, numbers)
+            why = _reasons(rows, row, numbers, newest)
+            if numbers[KeyColumn.HAS_VALUE] != 0 and rows[CommitColumn.STEPS, row] != numbers[KeyColumn.STEPS]:
+                numbers[KeyColumn.VALUE_AT_STEP_BEFORE] = numbers[KeyColumn.VALUE_AT_STEP]
+                numbers[KeyColumn.VALUE_AT_STEP] = newest[CommitColumn.VALUE]
+            if numbers[KeyColumn.HAS_VALUE] != 0 and numbers[KeyColumn.IS_REMOVED] == 0:
+                if value < newest[CommitColumn.VALUE]:
                     why |= Bit.REWIND
                     is_rewind = True
-                elif value == last[key, CommitColumn.VALUE]:
-                    keys[key, KeyColumn.REPEATS] += 1
-                    is_rewind = keys[key, KeyColumn.WAS_REWOUND] != 0
+                elif value == newest[CommitColumn.VALUE]:
+                    numbers[KeyColumn.REPEATS] += 1
+                    is_rewind = numbers[KeyColumn.WAS_REWOUND] != 0
                 else:
-                    is_far = (value >> 1) - (last[key, CommitColumn.VALUE] >> 1) > _FAR
-                    rises[row] = FARTHEST if is_far else value - last[key, CommitColumn.VALUE]
+                    rises[row] = _distance(newest[CommitColumn.VALUE], value)
                     is_noted = rises[row] > jump_floor
-                if time != NONE and last[key, CommitColumn.TIME] != NONE:
-                    time_before, interval = last[key, CommitColumn.TIME], 0
-                    if time > time_before:
-                        interval = FARTHEST if (time >> 1) - (time_before >> 1) > _FAR else time - time_before
-                    intervals[row] = interval
+                if time != NONE and newest[CommitColumn.TIME] != NONE:
+                    intervals[row] = _distance(newest[CommitColumn.TIME], time)
                     # After another long interval it is no pause.
-                    is_long = interval > pause_ms and (interval - 1) // pause_ratio >= keys[key, KeyColumn.LAST_INTERVAL]
-                    keys[key, KeyColumn.LAST_INTERVAL] = interval
+                    is_long = intervals[row] > pause_ms and (intervals[row] - 1) // pause_ratio >= numbers[KeyColumn.LAST_INTERVAL]
+                    numbers[KeyColumn.LAST_INTERVAL] = intervals[row]
             if time != NONE:
-                minute = time // MINUTE_MS
-                if minute != keys[key, KeyColumn.MINUTE]:
-                    keys[key, KeyColumn.MINUTE], keys[key, KeyColumn.IN_MINUTE] = minute, 0
-                keys[key, KeyColumn.IN_MINUTE] += 1
-                if keys[key, KeyColumn.IN_MINUTE] == hot and keys[key, KeyColumn.HOT_LAST] != minute:
-                    if keys[key, KeyColumn.HOT_LAST] == minute - 1:
-                        keys[key, KeyColumn.HOT_RUN] += 1
-                    else:
-                        keys[key, KeyColumn.HOT_RUN], keys[key, KeyColumn.HOT_FROM] = 1, minute
-                    keys[key, KeyColumn.HOT_LAST] = minute
-                    if keys[key, KeyColumn.HOT_RUN] > keys[key, KeyColumn.HOTTEST_RUN]:
-                        keys[key, KeyColumn.HOTTEST_RUN], keys[key, KeyColumn.HOTTEST_FROM] = (
-                            keys[key, KeyColumn.HOT_RUN],
-                            keys[key, KeyColumn.HOT_FROM],
-                        )
-                        keys[key, KeyColumn.HOTTEST_LAST] = minute
-        is_noted = is_noted or is_long
-        if why != 0 and not is_noted:
-            for place in range(BIT_COUNT):
-                is_noted = is_noted or (why >> place & 1 != 0 and counts[key, place] < most)
-            if not is_noted:
-                for place in range(BIT_COUNT):
-                    counts[key, place] += why >> place & 1
-        if is_noted:
-            noted[count, NotedColumn.ROW], noted[count, NotedColumn.KEY], noted[count, NotedColumn.WHY] = row, key, why
-            noted[count, NotedColumn.HAS_BEFORE], noted[count, NotedColumn.IS_LONG] = has_before, is_long
-            noted[count, NotedColumn.AT_STEP] = keys[key, KeyColumn.VALUE_AT_STEP]
-            noted[count, NotedColumn.AT_STEP_BEFORE] = keys[key, KeyColumn.VALUE_AT_STEP_BEFORE]
-            noted[count, NotedColumn.KNOWN_LEADER_EPOCH] = keys[key, KeyColumn.KNOWN_LEADER_EPOCH]
-            noted[count, NotedColumn.KNOWN_TOPIC_ID] = keys[key, KeyColumn.KNOWN_TOPIC_ID]
-            noted[count, NotedColumn.REMOVES] = is_tombstone and has_before and not was_removed
+                _count_minute(numbers, time // MINUTE_MS, hot)
+        if is_noted or is_long or (why != 0 and _is_new(why, counts[key], most)):
+            _note(noted[count], row, why, numbers, is_tombstone)
+            noted[count, NotedColumn.KEY], noted[count, NotedColumn.IS_LONG] = key, is_long
             for column in range(COMMIT_COLUMNS):
-                before[count, column] = last[key, column]
+                before[count, column] = newest[column]
             count += 1
-        keys[key, KeyColumn.STEPS], keys[key, KeyColumn.WAS_REWOUND], keys[key, KeyColumn.IS_REMOVED] = steps, is_rewind, is_tombstone
-        if not is_tombstone:
-            keys[key, KeyColumn.HAS_VALUE] = 1
-            if epoch >= 0:
-                keys[key, KeyColumn.KNOWN_LEADER_EPOCH] = epoch
-            if topic_id != 0:
-                keys[key, KeyColumn.KNOWN_TOPIC_ID] = topic_id
-            for column in range(COMMIT_COLUMNS):
-                last[key, column] = rows[column, row]
+        numbers[KeyColumn.WAS_REWOUND] = is_rewind
+        _become_newest(rows, row, numbers, newest)
     return count
+
+
+@inlined
+def _distance(earlier: Number, later: Number) -> Number:
+    """Return the difference of these numbers, or `FARTHEST`; 0 if the second one is less."""
+    if later <= earlier:
+        return 0
+    return FARTHEST if (later >> 1) - (earlier >> 1) > _FAR else later - earlier
+
+
+@inlined
+def _count_record(rows: Rows, row: Number, numbers: Int64s) -> None:
+    """Count a record, a commit or a tombstone, in the numbers of its key."""
+    offset, metadata = rows[CommitColumn.OFFSET, row], rows[CommitColumn.METADATA, row]
+    if numbers[KeyColumn.FIRST_OFFSET] == NONE:
+        numbers[KeyColumn.FIRST_OFFSET], numbers[KeyColumn.FIRST_TIME] = offset, rows[CommitColumn.TIME, row]
+        numbers[KeyColumn.FIRST_VALUE] = rows[CommitColumn.VALUE, row]
+        numbers[KeyColumn.HAS_FIRST_VALUE] = rows[CommitColumn.IS_TOMBSTONE, row] == 0
+    numbers[KeyColumn.NEWEST_OFFSET] = max(numbers[KeyColumn.NEWEST_OFFSET], offset)
+    numbers[KeyColumn.BYTES] += rows[CommitColumn.BYTES, row]
+    numbers[KeyColumn.METADATA] += metadata
+    numbers[KeyColumn.LARGEST_METADATA] = max(numbers[KeyColumn.LARGEST_METADATA], metadata)
+    numbers[KeyColumn.HIGHEST_LEADER_EPOCH] = max(numbers[KeyColumn.HIGHEST_LEADER_EPOCH], rows[CommitColumn.LEADER_EPOCH, row])
+
+
+@inlined
+def _count_commit(rows: Rows, row: Number, numbers: Int64s) -> None:
+    value = rows[CommitColumn.VALUE, row]
+    numbers[KeyColumn.COMMITS] += 1
+    numbers[KeyColumn.STAGED] += rows[CommitColumn.IS_STAGED, row]
+    numbers[KeyColumn.LOWEST] = min(numbers[KeyColumn.LOWEST], value)
+    numbers[KeyColumn.HIGHEST] = max(numbers[KeyColumn.HIGHEST], value)
+    if rows[CommitColumn.LEADER_EPOCH, row] < 0:
+        numbers[KeyColumn.WITHOUT_LEADER_EPOCH] += 1
+
+
+@inlined
+def _count_minute(numbers: Int64s, minute: Number, hot: Number) -> None:
+    """Count a commit in this minute. The commit that makes the minute a hot one extends the run of hot minutes, or begins one."""
+    if minute != numbers[KeyColumn.MINUTE]:
+        numbers[KeyColumn.MINUTE], numbers[KeyColumn.IN_MINUTE] = minute, 0
+    numbers[KeyColumn.IN_MINUTE] += 1
+    if numbers[KeyColumn.IN_MINUTE] != hot or numbers[KeyColumn.HOT_LAST] == minute:
+        return
+    if numbers[KeyColumn.HOT_LAST] == minute - 1:
+        numbers[KeyColumn.HOT_RUN] += 1
+    else:
+        numbers[KeyColumn.HOT_RUN], numbers[KeyColumn.HOT_FROM] = 1, minute
+    numbers[KeyColumn.HOT_LAST] = minute
+    if numbers[KeyColumn.HOT_RUN] > numbers[KeyColumn.HOTTEST_RUN]:
+        numbers[KeyColumn.HOTTEST_RUN], numbers[KeyColumn.HOTTEST_FROM] = numbers[KeyColumn.HOT_RUN], numbers[KeyColumn.HOT_FROM]
+        numbers[KeyColumn.HOTTEST_LAST] = minute
+
+
+@inlined
+def _reasons(rows: Rows, row: Number, numbers: Int64s, newest: Int64s) -> Number:
+    """Return the reasons why a commit stands out, except those that compare its value with a value in force."""
+    why, epoch, topic_id = 0, rows[CommitColumn.LEADER_EPOCH, row], rows[CommitColumn.TOPIC_ID, row]
+    if numbers[KeyColumn.WAS_REWOUND] != 0 and rows[CommitColumn.VALUE, row] != newest[CommitColumn.VALUE]:
+        why |= Bit.AFTER_REWIND
+    if numbers[KeyColumn.IS_REMOVED] != 0:
+        why |= Bit.BACK
+    if rows[CommitColumn.PHASE, row] == EMPTY:
+        why |= Bit.WHILE_EMPTY
+    if numbers[KeyColumn.HAS_VALUE] != 0:
+        known_topic_id = numbers[KeyColumn.KNOWN_TOPIC_ID]
+        if topic_id != 0 and known_topic_id != 0 and topic_id != known_topic_id:  # noqa: PLR1714
+            why |= Bit.TOPIC_ID
+        if 0 <= epoch < numbers[KeyColumn.KNOWN_LEADER_EPOCH]:
+            why |= Bit.LEADER_EPOCH
+    return why
+
+
+@inlined
+def _is_new(why: Number, counts: Int64s, most: Number) -> Number:
+    """Return True if the key had fewer than `most` commits for one of these reasons; otherwise count the reasons."""
+    for place in range(BIT_COUNT):
+        if why >> place & 1 != 0 and counts[place] < most:
+            return 1
+    for place in range(BIT_COUNT):
+        counts[place] += why >> place & 1
+    return 0
+
+
+@inlined
+def _note(noted: Int64s, row: Number, why: Number, numbers: Int64s, is_tombstone: Number) -> None:
+    """Note a row with the state of its key before it."""
+    noted[NotedColumn.ROW], noted[NotedColumn.WHY], noted[NotedColumn.HAS_BEFORE] = row, why, numbers[KeyColumn.HAS_VALUE]
+    noted[NotedColumn.AT_STEP], noted[NotedColumn.AT_STEP_BEFORE] = (
+        numbers[KeyColumn.VALUE_AT_STEP],
+        numbers[KeyColumn.VALUE_AT_STEP_BEFORE],
+    )
+    noted[NotedColumn.KNOWN_LEADER_EPOCH] = numbers[KeyColumn.KNOWN_LEADER_EPOCH]
+    noted[NotedColumn.KNOWN_TOPIC_ID] = numbers[KeyColumn.KNOWN_TOPIC_ID]
+    noted[NotedColumn.REMOVES] = is_tombstone != 0 and numbers[KeyColumn.HAS_VALUE] != 0 and numbers[KeyColumn.IS_REMOVED] == 0
+
+
+@inlined
+def _become_newest(rows: Rows, row: Number, numbers: Int64s, newest: Int64s) -> None:
+    """Make this record the newest one of its key. A tombstone leaves the last commit as it was."""
+    numbers[KeyColumn.STEPS], numbers[KeyColumn.IS_REMOVED] = rows[CommitColumn.STEPS, row], rows[CommitColumn.IS_TOMBSTONE, row] != 0
+    if rows[CommitColumn.IS_TOMBSTONE, row] != 0:
+        return
+    numbers[KeyColumn.HAS_VALUE] = 1
+    if rows[CommitColumn.LEADER_EPOCH, row] >= 0:
+        numbers[KeyColumn.KNOWN_LEADER_EPOCH] = rows[CommitColumn.LEADER_EPOCH, row]
+    if rows[CommitColumn.TOPIC_ID, row] != 0:
+        numbers[KeyColumn.KNOWN_TOPIC_ID] = rows[CommitColumn.TOPIC_ID, row]
+    for column in range(COMMIT_COLUMNS):
+        newest[column] = rows[column, row]
 
 
 @kernel
@@ -230,9 +277,7 @@ def update_groups(rows: Rows, least_ms: int, groups: Rows, intervals: Int64s, si
             groups[group, GroupColumn.FIRST] = time
         # The commits of one request have one time. The interval is that between requests.
         if before != NONE and before != time:  # noqa: PLR1714
-            intervals[row] = 0
-            if time > before:
-                intervals[row] = FARTHEST if (time >> 1) - (before >> 1) > _FAR else time - before
+            intervals[row] = _distance(before, time)
             if intervals[row] >= least_ms:
                 silent[count, SilenceColumn.ROW], silent[count, SilenceColumn.BEFORE] = row, before
                 silent[count, SilenceColumn.OFFSET_BEFORE] = groups[group, GroupColumn.LAST_OFFSET]
