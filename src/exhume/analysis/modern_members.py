@@ -67,17 +67,11 @@ class ModernGroupRecords:
             case "current":
                 self._put(self._currents, member_id, value)
             case "regular_expression":
-                self._regular_expressions.pop(record.key["regular_expression"], None)
-                if value is not None:
-                    self._regular_expressions[record.key["regular_expression"]] = tuple(value["topics"])
-                self.discard_members()
+                self._put_regular_expression(record.key["regular_expression"], value)
             case "partition_metadata":
                 self.topics = None if value is None else {topic["topic"]: topic for topic in value.get("topics", ())}
             case "share_state":
-                topics = (value or {}).get("initialized")
-                self.initialized = (
-                    None if topics is None else frozenset((each["topic"], number) for each in topics for number in each["partitions"])
-                )
+                self.initialized = _initialized(value or {})
             case "topology":
                 self.topology = value
                 self.discard_members()
@@ -100,6 +94,12 @@ class ModernGroupRecords:
             values.pop(member_id, None)
         else:
             values[member_id] = value
+
+    def _put_regular_expression(self, expression: str, value: Fields | None) -> None:
+        self._regular_expressions.pop(expression, None)
+        if value is not None:
+            self._regular_expressions[expression] = tuple(value["topics"])
+        self.discard_members()
 
     def _member(self, member_id: str) -> Member:
         metadata, current, target = self._metadata.get(member_id, {}), self._currents.get(member_id), self._targets.get(member_id)
@@ -175,6 +175,12 @@ def source_topics(topology: Mapping[str, Any]) -> dict[str, list[str]]:
         each["subtopology_id"]: [*each["source_topics"], *(topic["name"] for topic in each["repartition_source_topics"])]
         for each in topology.get("subtopologies", ())
     }
+
+
+def _initialized(share_state: Fields) -> frozenset[TopicPartition] | None:
+    """Return the partitions that are initialized for a share group; None if the record has no list of them."""
+    topics = share_state.get("initialized")
+    return None if topics is None else frozenset((topic["topic"], number) for topic in topics for number in topic["partitions"])
 
 
 def _task_list(entries: Iterable[Fields]) -> tuple[Task, ...]:

@@ -112,6 +112,10 @@ def _holds(row: OwnerRow, cut: int | None) -> bool:
     return end is None if cut is None else row["from_record_offset"] < cut and (end is None or end >= cut)
 
 
+#: The members that own one partition, each with the value of `holding`. The key None stands for no owner.
+_Holders = dict[str | None, tuple[Member | None, str]]
+
+
 @dataclass(slots=True)
 class _GroupOwnership:
     """The open intervals of one group, by partition and then by member id; None stands for no owner."""
@@ -127,20 +131,19 @@ class _GroupOwnership:
     def take(self, step: Membership) -> None:
         owners = self._owners(step)
         began = "then" if self._begins_here(step) else "earlier"
+        ended = "earlier" if _has_gap(self._before, step) else "then"
         if step.kind != "classic":
             self._by_id.update(topic for topic, _ in owners)
         has_nameless = bool(step.nameless_topics)
-        ended = "earlier" if _has_gap(self._before, step) else "then"
         self._before = step
         for topic_partition in [*self._open, *(new for new in owners if new not in self._open)]:
             held = self._open.setdefault(topic_partition, {})
             reason = _reason(step, is_hidden=self._may_have_another_name(step, topic_partition[0], has_nameless=has_nameless))
-            now: dict[str | None, tuple[Member | None, str]] = {**owners.get(topic_partition, {})}
+            now: _Holders = {**owners.get(topic_partition, {})}
             if not now and held:
                 now = {None: (None, "nobody")}  # plain: a value of the column holding
             for member_id in [*held]:
-                row = held[member_id].row
-                if member_id not in now or row["holding"] != now[member_id][1] or (member_id is None and row["reason"] != reason):
+                if not _goes_on(held[member_id].row, now.get(member_id), reason):
                     self._end(held.pop(member_id), step, ended)
             new = now.keys() - held.keys()
             for member_id, (member, holding) in now.items():
@@ -149,9 +152,7 @@ class _GroupOwnership:
                 else:
                     row = _begun(step, topic_partition, member, holding)
                     held[member_id] = _Interval(row | {"began": began, "reason": reason if member is None else None})
-            if new and len(now) > 1:
-                for member_id, interval in held.items():
-                    interval.overlaps.update(other for other in (now if member_id in new else new) if other not in (None, member_id))
+            _note_overlaps(held, new)
 
     def finish(self) -> list[OwnerRow]:
         end_ms = None if self.extent is None else self.extent.last_timestamp_ms
@@ -174,8 +175,8 @@ class _GroupOwnership:
             return topic in self._by_id and is_uuid(topic)
         return has_nameless and topic not in self._by_id
 
-    def _owners(self, step: Membership) -> dict[TopicPartition, dict[str | None, tuple[Member | None, str]]]:
-        owners: dict[TopicPartition, dict[str | None, tuple[Member | None, str]]] = {}
+    def _owners(self, step: Membership) -> dict[TopicPartition, _Holders]:
+        owners: dict[TopicPartition, _Holders] = {}
         for member in step.members.values():
             for holding, partitions in (
                 ("away" if member.is_away else "assigned", member.assigned or ()),
@@ -188,6 +189,19 @@ class _GroupOwnership:
 
     def _end(self, interval: _Interval, step: Membership, how: str) -> None:
         self.rows.append(interval.ended(step.timestamp_ms) | {"to_record_offset": step.record_offset, "ended": how})
+
+
+def _goes_on(row: OwnerRow, now: tuple[Member | None, str] | None, reason: str) -> bool:
+    """Return True if a step that holds the partition this way continues the interval. Without an owner the reason counts too."""
+    return now is not None and row["holding"] == now[1] and (row["member_id"] is not None or row["reason"] == reason)
+
+
+def _note_overlaps(held: Mapping[str | None, _Interval], new: set[str | None]) -> None:
+    """Note the other owners in each interval, if one of these owners is new and not the only one."""
+    if not new or len(held) == 1:
+        return
+    for member_id, interval in held.items():
+        interval.overlaps.update(other for other in (held if member_id in new else new) if other not in (None, member_id))
 
 
 def _begun(step: Membership, topic_partition: TopicPartition, member: Member | None, holding: str) -> OwnerRow:

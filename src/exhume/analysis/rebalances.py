@@ -138,12 +138,7 @@ class _GroupRebalances:
         known = None if before is None or was_recreated(before, step) else before
         changes = member_changes(known, step)
         is_new_group = known is None or known.is_tombstone or known.is_placeholder
-        if step.converted_from:
-            event = "converted"
-        elif known is not None and not is_new_group and known.generation == step.generation:
-            event = "static_replacement" if changes.restarted else "rewritten"
-        else:
-            event = "emptied" if step.is_empty else "rebalance"
+        event = _classic_event(step, None if is_new_group else known, changes)
         row = _changed(self._row(step, before, event), changes)
         row["skipped"] = _skipped(step, known)
         if is_new_group and (known is not None or row["is_complete"]):
@@ -152,13 +147,12 @@ class _GroupRebalances:
         _note_moves(row, known, step, changes)
         row["causes"] = _classic_causes(step, known, changes, row) if event in REBALANCE_EVENTS else []
         self._note_hidden(row)
-        if step.is_empty:
-            if self.empty_since_ms is None:
-                self.empty_since_ms = step.timestamp_ms if step.state_timestamp_ms is None else step.state_timestamp_ms
-        else:
-            if event == "rebalance":
-                _note_no_assignment(row, self.empty_since_ms, step.state_timestamp_ms, step.timestamp_ms)
+        if event == "rebalance":
+            _note_no_assignment(row, self.empty_since_ms, step.state_timestamp_ms, step.timestamp_ms)
+        if not step.is_empty:
             self.empty_since_ms = None
+        elif self.empty_since_ms is None:
+            self.empty_since_ms = step.timestamp_ms if step.state_timestamp_ms is None else step.state_timestamp_ms
         return row
 
     def _note_hidden(self, row: RebalanceRow) -> None:
@@ -174,30 +168,36 @@ class _GroupRebalances:
         if before is not None and before.group_epoch is None and not before.is_tombstone and before.kind == step.kind:
             before = None
         if epoch is None or step.group_epoch != epoch.group_epoch or step.kind != epoch.kind:
-            baseline = epoch.known if epoch is not None else before
-            changes = member_changes(baseline, step)
-            event = "converted" if step.converted_from else "emptied" if step.is_empty else "rebalance"
-            row = _changed(self._row(step, baseline, event), changes)
-            row["skipped"] = _skipped(step, baseline)
-            row["causes"] = _modern_causes(step, baseline, changes, row)
-            self._note_hidden(row)
-            self._end_epoch()
-            owners_before = {} if before is None else before.owners()
-            self._epoch = epoch = _Epoch(
-                step, step.group_epoch, step.kind, row, owners_before, self.empty_since_ms, step, changes.restarted
-            )
+            epoch = self._begin_epoch(step, before)
         elif before is not None:
-            changes = member_changes(before, step)
-            away = [member for member in step.members.values() if member.is_away and not _was_away(before, member)]
-            if changes.restarted or away:
-                event = "static_replacement" if changes.restarted else "static_away"
-                self.rows.append(_changed(self._row(step, before, event), changes))
-                epoch.note_restarted(changes.restarted, step)
+            self._note_static_members(step, before, epoch)
         epoch.take(step)
         if step.is_empty:
             self.empty_since_ms = step.timestamp_ms if self.empty_since_ms is None else self.empty_since_ms
         elif step.owners() or step.is_opaque:
             self.empty_since_ms = None
+
+    def _begin_epoch(self, step: Membership, before: Membership | None) -> _Epoch:
+        baseline = before if self._epoch is None else self._epoch.known
+        changes = member_changes(baseline, step)
+        event = "converted" if step.converted_from else "emptied" if step.is_empty else "rebalance"
+        row = _changed(self._row(step, baseline, event), changes)
+        row["skipped"] = _skipped(step, baseline)
+        row["causes"] = _modern_causes(step, baseline, changes, row)
+        self._note_hidden(row)
+        self._end_epoch()
+        owners_before = {} if before is None else before.owners()
+        self._epoch = _Epoch(step, step.group_epoch, step.kind, row, owners_before, self.empty_since_ms, step, changes.restarted)
+        return self._epoch
+
+    def _note_static_members(self, step: Membership, before: Membership, epoch: _Epoch) -> None:
+        """Add a row if static members left for now, or returned under new member ids, within this epoch."""
+        changes = member_changes(before, step)
+        away = [member for member in step.members.values() if member.is_away and not _was_away(before, member)]
+        if changes.restarted or away:
+            event = "static_replacement" if changes.restarted else "static_away"
+            self.rows.append(_changed(self._row(step, before, event), changes))
+            epoch.note_restarted(changes.restarted, step)
 
     def _end_epoch(self) -> None:
         if self._epoch is not None:
@@ -278,6 +278,15 @@ def _changed(row: RebalanceRow, changes: MemberChanges) -> RebalanceRow:
         "joined_clients": [client_of(member) for member in changes.joined],
         "left_clients": [client_of(member) for member in changes.left],
     }
+
+
+def _classic_event(step: Membership, before: Membership | None, changes: MemberChanges) -> str:
+    """Return the event of this record of a classic group. `before` is the record before it of the same group; None if the group is new."""
+    if step.converted_from:
+        return "converted"
+    if before is not None and before.generation == step.generation:
+        return "static_replacement" if changes.restarted else "rewritten"
+    return "emptied" if step.is_empty else "rebalance"
 
 
 def _skipped(step: Membership, before: Membership | None) -> int | None:

@@ -47,47 +47,73 @@ def partition_rows(case: Case, sizes: Mapping[str, TopicSize], plan: GroupAssign
 
     Without a plan, nothing is expected for sure.
     """
-    step = case.step
-    actual, previous = _owners(case.actual), previous_owners(step, case.before)
-    expected = None if plan is None else _owners(plan.assigned)
-    withheld = {each for partitions in (plan.withheld.values() if plan else ()) for each in partitions}
-    claimed = {each for member in step.members.values() for each in (*(member.claimed or ()), *member.pending_revocation)}
-    knows_current = step.kind != "classic" or case.latest is not step
-    current = _owners({each.member_id: list(each.owned) for each in case.latest.members.values()}) if knows_current else None
-    topics = {member.member_id: member.subscribed_topics for member in step.members.values()}
-    exist = {(topic, partition) for topic, size in sizes.items() for partition in range(size.partition_count)}
-    is_shared = step.kind == "share"
-    nameless = case.nameless_topics
-    for each in sorted(exist.union(actual, current or ())):
-        topic, partition = each
-        mine, theirs = actual.get(each, []), None if expected is None else expected.get(each, [])
-        differences = []
-        if not mine and each in exist and not is_shared:
-            differences.append("withheld" if each in withheld or (case.assignor in _COOPERATIVE and each in claimed) else "lost")
-        if len(mine) > 1 and not is_shared:
-            differences.append("doubled")
-        if theirs is not None and set(mine) != set(theirs) and mine and theirs:
-            had = previous.get(each, [])
-            differences.append("moved_needlessly" if set(had) & set(theirs) - set(mine) else "moved")
-        if topic not in nameless and any((known := topics.get(member_id)) is not None and topic not in known for member_id in mine):
-            differences.append("unsubscribed")
-        if topic in sizes and sizes[topic].is_exact and partition >= sizes[topic].partition_count:
-            differences.append("beyond_count")
-        if step.kind != "classic" and current is not None and set(current.get(each, ())) != set(mine):
-            differences.append("unreconciled")
+    step, owners = case.step, _Comparison(case, sizes, plan)
+    for each in owners.partitions():
         yield {
             "replica": step.replica,
             "offsets_partition": step.offsets_partition,
             "record_offset": step.record_offset,
             "group": step.group,
-            "topic": topic,
-            "partition": partition,
-            "actual": mine,
-            "expected": theirs,
-            "previous": previous.get(each, []),
-            "current": None if current is None else current.get(each, []),
-            "differences": differences,
+            "topic": each[0],
+            "partition": each[1],
+            "actual": owners.actual.get(each, []),
+            "expected": None if owners.expected is None else owners.expected.get(each, []),
+            "previous": owners.previous.get(each, []),
+            "current": None if owners.current is None else owners.current.get(each, []),
+            "differences": [*owners.differences(each)],
         }
+
+
+class _Comparison:
+    """The actual, expected, previous and current owners of the partitions of one group."""
+
+    def __init__(self, case: Case, sizes: Mapping[str, TopicSize], plan: GroupAssignment | None) -> None:
+        step = case.step
+        self.actual = _owners(case.actual)
+        self.expected = None if plan is None else _owners(plan.assigned)
+        self.previous = previous_owners(step, case.before)
+        self.current: dict[TopicPartition, list[str]] | None = None
+        if step.kind != "classic" or case.latest is not step:
+            self.current = _owners({each.member_id: list(each.owned) for each in case.latest.members.values()})
+        self._case = case
+        self._sizes = sizes
+        self._exist = {(topic, partition) for topic, size in sizes.items() for partition in range(size.partition_count)}
+        self._nameless = case.nameless_topics
+        self._subscribed = {member.member_id: member.subscribed_topics for member in step.members.values()}
+        #: The partitions that the leader holds back until their owners release them.
+        self._withheld = {each for partitions in (plan.withheld.values() if plan else ()) for each in partitions}
+        if case.assignor in _COOPERATIVE:
+            for member in step.members.values():
+                self._withheld.update(member.claimed or (), member.pending_revocation)
+
+    def partitions(self) -> list[TopicPartition]:
+        """Return all partitions that exist or have an owner, sorted."""
+        return sorted(self._exist.union(self.actual, self.current or ()))
+
+    def differences(self, each: TopicPartition) -> Iterator[str]:
+        """Yield the differences of one partition, as the column `differences` names them."""
+        owners, size, kind = self.actual.get(each, []), self._sizes.get(each[0]), self._case.step.kind
+        if not owners and each in self._exist and kind != "share":
+            yield "withheld" if each in self._withheld else "lost"
+        if len(owners) > 1 and kind != "share":
+            yield "doubled"
+        if owners:
+            yield from self._moves(each, {*owners})
+        if any(self._is_unsubscribed(member_id, each[0]) for member_id in owners):
+            yield "unsubscribed"
+        if size is not None and size.is_exact and each[1] >= size.partition_count:
+            yield "beyond_count"
+        if kind != "classic" and self.current is not None and set(self.current.get(each, ())) != set(owners):
+            yield "unreconciled"
+
+    def _moves(self, each: TopicPartition, owners: set[str]) -> Iterator[str]:
+        expected = set((self.expected or {}).get(each, ()))
+        if expected and expected != owners:
+            yield "moved_needlessly" if expected.intersection(self.previous.get(each, ())) - owners else "moved"
+
+    def _is_unsubscribed(self, member_id: str, topic: str) -> bool:
+        known = self._subscribed.get(member_id)
+        return known is not None and topic not in known and topic not in self._nameless
 
 
 def _owners(assigned: Assigned) -> dict[TopicPartition, list[str]]:

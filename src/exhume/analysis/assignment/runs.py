@@ -62,6 +62,11 @@ class Case:
         self.assignor = assignor_of(self.step)
 
     @property
+    def wanted_assignor(self) -> str | None:
+        """The assignor to expect: the wanted one, or the one that the group states."""
+        return self.assignor if self.wanted.assignor == "auto" else self.wanted.assignor
+
+    @property
     def nameless_topics(self) -> set[str]:
         """Return the topics of the step that have no name. An id whose name is known does not count."""
         return self.step.nameless_topics.difference(self.facts.names)
@@ -69,15 +74,7 @@ class Case:
 
 def run_assignor_versions(case: Case, side: Side) -> None:
     """Run every version that is possible, with every possible set of partition counts, until one fits."""
-    stated, own = stated_counts(case.step, case.facts), own_counts(case.step)
-    if case.step.kind != "classic" and case.facts.sizes.covers(case.step.group):
-        # The coordinator itself lists the existing topics.
-        own = {topic: size for topic, size in own.items() if topic in stated}
-    choices = [stated | {topic: size for topic, size in own.items() if topic not in stated}]
-    if stated.keys() & own.keys() and any(
-        own[topic].partition_count != stated[topic].partition_count for topic in stated.keys() & own.keys()
-    ):
-        choices.append(stated | own)
+    choices = _size_choices(case)
     candidates = _candidates(case, side)
     own_versions = [variant for variant in candidates if variant.assignor == case.assignor]
     others = [variant for variant in candidates if variant not in own_versions]
@@ -88,6 +85,17 @@ def run_assignor_versions(case: Case, side: Side) -> None:
             case.runs += [_trial(case, variant, sizes, had=had) for variant in versions]
             if any(run.is_same for run in case.runs):
                 return
+
+
+def _size_choices(case: Case) -> list[dict[str, TopicSize]]:
+    """Return the possible sets of partition counts: the stated counts first, then those that the assignment shows, if they differ."""
+    stated, own = stated_counts(case.step, case.facts), own_counts(case.step)
+    if case.step.kind != "classic" and case.facts.sizes.covers(case.step.group):
+        # The coordinator itself lists the existing topics.
+        own = {topic: size for topic, size in own.items() if topic in stated}
+    is_contradicted = any(own[topic].partition_count != stated[topic].partition_count for topic in stated.keys() & own.keys())
+    choices = [stated | {topic: size for topic, size in own.items() if topic not in stated}]
+    return [*choices, stated | own] if is_contradicted else choices
 
 
 def _trial(case: Case, variant: Variant, sizes: Mapping[str, TopicSize], *, had: bool) -> AssignorRun:

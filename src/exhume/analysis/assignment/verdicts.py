@@ -21,7 +21,7 @@ from exhume.analysis.assignment.differences import ASSIGNMENT_PARTITIONS, COUNTE
 from exhume.analysis.assignment.inputs import TopicFacts, stated_counts, subscribed_topics
 from exhume.analysis.assignment.runs import Case, Expectation, run_assignor_versions, titles
 from exhume.analysis.assignment.structures import STREAMS_PROTOCOL, judge_structure
-from exhume.analysis.assignors import GroupAssignment, Side, TopicPartition
+from exhume.analysis.assignors import GroupAssignment, Side
 from exhume.analysis.assignors.structure import unbalanced_by
 from exhume.analysis.memberships import Membership
 from exhume.analysis.topic_sizes import TopicSize, TopicSizes
@@ -128,25 +128,26 @@ def _judged(case: Case) -> Check:
     same = [run for run in case.runs if run.is_same]
     same = [run for run in same if run.is_same_order] or same
     # A version of the group's own assignor is stronger evidence than another assignor that gives the same.
-    own = [run for run in same if run.variant.assignor == (case.assignor if case.wanted.assignor == "auto" else case.wanted.assignor)]
+    own = [run for run in same if run.variant.assignor == case.wanted_assignor]
     if not same or (not own and _gap_before(case)):
         return _unexplained(case)
     fitting = own or same
     first = fitting[-1]
-    stated = stated_counts(case.step, case.facts)
-    other_counts = [
-        topic for topic, size in first.sizes.items() if topic in stated and size.partition_count != stated[topic].partition_count
-    ]
     explained_by = titles([run.variant for run in fitting])
-    verdict: Verdict = "as_expected" if own and not other_counts and not first.had else "explained"
-    sentence = f"as {explained_by}"
-    if other_counts:
-        topic = other_counts[0]
-        sentence += f", if the leader saw {first.sizes[topic].partition_count} partitions of {topic}, not {stated[topic].partition_count}"
-    sentence += _leader_version(case)
-    if first.had:
-        sentence += ", if members claimed their last assignment"
-    return _finished(case, verdict, sentence + _condition(case, first.sizes), sizes=first.sizes, plan=first.plan, explained_by=explained_by)
+    other_count = _other_count(case, first.sizes)
+    verdict: Verdict = "as_expected" if own and not other_count and not first.had else "explained"
+    claimed = ", if members claimed their last assignment" if first.had else ""
+    sentence = f"as {explained_by}{other_count}{_leader_version(case)}{claimed}{_condition(case, first.sizes)}"
+    return _finished(case, verdict, sentence, sizes=first.sizes, plan=first.plan, explained_by=explained_by)
+
+
+def _other_count(case: Case, sizes: Mapping[str, TopicSize]) -> str:
+    """Return the first partition count that is not the stated one, as a condition of the verdict; empty if all are."""
+    stated = stated_counts(case.step, case.facts)
+    for topic, size in sizes.items():
+        if topic in stated and size.partition_count != stated[topic].partition_count:
+            return f", if the leader saw {size.partition_count} partitions of {topic}, not {stated[topic].partition_count}"
+    return ""
 
 
 def _leader_version(case: Case) -> str:
@@ -179,46 +180,50 @@ def _condition(case: Case, sizes: Mapping[str, TopicSize]) -> str:
 
 
 def _unexplained(case: Case) -> Check:
-    wanted_name = case.assignor if case.wanted.assignor == "auto" else case.wanted.assignor
-    sizes = case.runs[0].sizes if case.runs else {}
     if not case.runs:
-        who = f"release {case.wanted.release}" if case.wanted.release else "no known release"
-        return _finished(case, "undecidable", f"{who} has no assignor {wanted_name!r} for a {case.step.kind} group", sizes=sizes)
-    own = [run for run in case.runs if run.variant.assignor == wanted_name]
-    failures = [run for run in own if run.failure is not None]
-    expected = next((run for run in reversed(own) if run.plan is not None and not run.had), None)
-    plan = None if expected is None else expected.plan
-    missing = sorted(topic for topic in subscribed_topics(case.step) if topic not in sizes or not sizes[topic].is_exact)
-    needs_racks = any(member.rack_id for member in case.step.members.values()) and not any(size.racks for size in sizes.values())
-    if own and len(failures) == len(own):
-        sentence = f"{titles([failures[-1].variant])} fails here: {failures[-1].failure}"
+        release = f"release {case.wanted.release}" if case.wanted.release else "no known release"
+        return _finished(case, "undecidable", f"{release} has no assignor {case.wanted_assignor!r} for a {case.step.kind} group")
+    sizes = case.runs[0].sizes
+    own = [run for run in case.runs if run.variant.assignor == case.wanted_assignor]
+    if own and all(run.failure is not None for run in own):
+        sentence = f"{titles([own[-1].variant])} fails here: {own[-1].failure}"
         return _finished(case, "not_explained", sentence, sizes=sizes)
-    assigned = {topic for partitions in case.actual.values() for topic, _ in partitions}
-    nameless = sorted(case.nameless_topics & assigned)
-    if nameless:
-        sentence = f"undecidable, because topic id {nameless[0]} has no known name; give it in a topics file"
-        return _finished(case, "undecidable", sentence, sizes=sizes)
-    is_sound = _is_sound(case, {member_id: set(partitions) for member_id, partitions in case.actual.items()})
-    gap = _gap_before(case)
-    if gap and is_sound:
-        return _finished(case, "undecidable", f"undecidable, because {gap}", sizes=sizes)
-    if missing and is_sound:
-        sentence = f"undecidable, because the partition counts of {', '.join(missing[:3])} are not known; give them in a topics file"
-        return _finished(case, "undecidable", sentence, sizes=sizes)
-    if needs_racks and is_sound:
-        sentence = "undecidable, because members have racks, and the racks of the replicas are not known"
-        return _finished(case, "undecidable", sentence, sizes=sizes)
+    is_sound = _is_sound(case)
+    unknown = _unknown_name(case) or (_unknown_input(case, sizes) if is_sound else None)
+    if unknown is not None:
+        return _finished(case, "undecidable", f"undecidable, because {unknown}", sizes=sizes)
     if not own and is_sound:
-        sentence = f"assignor {wanted_name!r} is not known; every partition has one owner that subscribes to it"
+        sentence = f"assignor {case.wanted_assignor!r} is not known; every partition has one owner that subscribes to it"
         return _finished(case, "consistent", sentence, sizes=sizes)
-    sentence = (
-        "no known assignor gives this assignment"
-        if case.wanted.assignor == "auto"
-        else f"not the result of {titles([run.variant for run in own])}"
-    )
+    is_any = case.wanted.assignor == "auto"
+    sentence = "no known assignor gives this assignment" if is_any else f"not the result of {titles([run.variant for run in own])}"
     if is_sound and case.step.kind == "classic":
         sentence += "; every partition has one owner that subscribes to it: the leader may not be a Java client"
-    return _finished(case, "not_explained", sentence, sizes=sizes, plan=plan)
+    expected = next((run.plan for run in reversed(own) if run.plan is not None and not run.had), None)
+    return _finished(case, "not_explained", sentence, sizes=sizes, plan=expected)
+
+
+def _unknown_name(case: Case) -> str | None:
+    """Return the reason why the assigned topics are not known."""
+    assigned = {topic for partitions in case.actual.values() for topic, _ in partitions}
+    nameless = sorted(case.nameless_topics & assigned)
+    return f"topic id {nameless[0]} has no known name; give it in a topics file" if nameless else None
+
+
+def _unknown_input(case: Case, sizes: Mapping[str, TopicSize]) -> str | None:
+    """Return the reason why the assignor may have had another input than its runs: another start, other partition counts, or racks."""
+    return _gap_before(case) or _unknown_sizes(case, sizes) or _unknown_racks(case, sizes)
+
+
+def _unknown_sizes(case: Case, sizes: Mapping[str, TopicSize]) -> str | None:
+    unsure = sorted(topic for topic in subscribed_topics(case.step) if topic not in sizes or not sizes[topic].is_exact)
+    return f"the partition counts of {', '.join(unsure[:3])} are not known; give them in a topics file" if unsure else None
+
+
+def _unknown_racks(case: Case, sizes: Mapping[str, TopicSize]) -> str | None:
+    if any(member.rack_id for member in case.step.members.values()) and not any(size.racks for size in sizes.values()):
+        return "members have racks, and the racks of the replicas are not known"
+    return None
 
 
 def _gap_before(case: Case) -> str | None:
@@ -233,8 +238,9 @@ def _gap_before(case: Case) -> str | None:
     return None
 
 
-def _is_sound(case: Case, held: Mapping[str, set[TopicPartition]]) -> bool:
+def _is_sound(case: Case) -> bool:
     """True if no partition has two owners (unless it is shared) and every owner subscribes to its topics."""
+    held = {member_id: set(partitions) for member_id, partitions in case.actual.items()}
     given = [each for partitions in held.values() for each in partitions]
     if len(given) != len(set(given)) and case.step.kind != "share":
         return False

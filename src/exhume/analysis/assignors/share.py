@@ -130,37 +130,42 @@ def _plan(view: CoordinatorView, held: dict[str, set[TopicPartition]]) -> GroupA
 def simple_4_2(spec: GroupSpec) -> GroupAssignment:
     """Assign as `simple` of the coordinator since 4.2."""
     view = CoordinatorView(spec)
-    held: dict[str, set[TopicPartition]] = {
-        member_id: {(topic, number) for topic, numbers in topics.items() for number in numbers}
-        for member_id, topics in view.previous.items()
-    }
+    return _equal_4_2(view) if view.subscriptions_equal() else _unequal_4_2(view)
+
+
+def _equal_4_2(view: CoordinatorView) -> GroupAssignment:
     ids = [member.member_id for member in view.members]
-    if view.subscriptions_equal():
-        topics = view.topics[ids[0]]
-        if not topics:
-            return plan_of({member_id: {} for member_id in ids})
-        shares: _Shares[TopicPartition] = _Shares(_assignable(view, topics), list(range(len(ids))), view.record_hash)
-        for position, member_id in enumerate(ids):
-            held[member_id] = {partition for partition in held[member_id] if partition[0] in topics}
-            shares.enter(
-                position,
-                [(topic, number) for topic in view.previous[member_id] if topic in topics for number in view.previous[member_id][topic]],
-            )
-        shares.run()
-        for position, partitions in shares.held().items():
-            held[ids[position]] = set(partitions)
-        return _plan(view, held)
+    topics = view.topics[ids[0]]
+    if not topics:
+        return plan_of({member_id: {} for member_id in ids})
+    shares: _Shares[TopicPartition] = _Shares(_assignable(view, topics), list(range(len(ids))), view.record_hash)
+    for position, member_id in enumerate(ids):
+        shares.enter(position, [each for each in _previous(view, member_id) if each[0] in topics])
+    shares.run()
+    held = {member_id: {each for each in _previous(view, member_id) if each[0] in topics} for member_id in ids}
+    for position, partitions in shares.held().items():
+        held[ids[position]] = set(partitions)
+    return _plan(view, held)
+
+
+def _unequal_4_2(view: CoordinatorView) -> GroupAssignment:
+    ids = [member.member_id for member in view.members]
+    held = {member_id: set(_previous(view, member_id)) for member_id in view.previous}
     for topic in view.subscribed():
         members = [position for position, member_id in enumerate(ids) if topic in view.topics[member_id]]
-        of_topic: _Shares[int] = _Shares([number for _, number in _assignable(view, [topic])], members, number_hash)
+        shares: _Shares[int] = _Shares([number for _, number in _assignable(view, [topic])], members, number_hash)
         for position, member_id in enumerate(ids):
             # Members that no longer subscribe count too: their share is zero, so they lose the topic.
-            of_topic.enter(position, view.previous[member_id].get(topic, ()))
-        of_topic.run()
+            shares.enter(position, view.previous[member_id].get(topic, ()))
+        shares.run()
         for position, member_id in enumerate(ids):
             kept = {partition for partition in held[member_id] if partition[0] != topic}
-            held[member_id] = kept | {(topic, number) for number in of_topic.held().get(position, ())}
+            held[member_id] = kept | {(topic, number) for number in shares.held().get(position, ())}
     return _plan(view, held)
+
+
+def _previous(view: CoordinatorView, member_id: str) -> list[TopicPartition]:
+    return [(topic, number) for topic, numbers in view.previous[member_id].items() for number in numbers]
 
 
 @dataclass(slots=True)

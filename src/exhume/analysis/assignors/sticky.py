@@ -131,26 +131,8 @@ def _balanced_by_partition(
     spec: GroupSpec, members: Sequence[MemberSpec], ownership: Ownership, version: StickyVersion, *, cooperative: bool
 ) -> Assigned:
     """Assign as up to 2.8: the newest claim to each partition counts; the partition may return to the claimant before."""
-    previous: dict[TopicPartition, str] = {}
-    if version.knows_generations:
-        claims: dict[TopicPartition, dict[int, str]] = {}
-        for member in members:
-            claim = second_claim_of(member, version, cooperative=cooperative, read=ownership.read)
-            for partition in claim.partitions:
-                by_generation = claims.setdefault(partition, {})
-                if claim.generation is None or claim.generation not in by_generation:
-                    by_generation[NO_GENERATION if claim.generation is None else claim.generation] = member.member_id
-        held: Assigned = {member.member_id: [] for member in members}
-        for partition in hash_order(claims, partition_hash):
-            generations = sorted(claims[partition], reverse=True)
-            held[claims[partition][generations[0]]].append(partition)
-            if len(generations) > 1:
-                previous[partition] = claims[partition][generations[1]]
-        is_fresh = not claims
-    else:
-        held = {member.member_id: list(member.owned) for member in members}
-        is_fresh = not any(member.has_user_data for member in members)
-
+    held, previous = _newest_claims(members, ownership, version, cooperative=cooperative)
+    is_fresh = not any(held.values()) if version.knows_generations else not any(member.has_user_data for member in members)
     balance = Balance(spec, members, held, RackView(), tolerates_one=version.tolerates_one)
     everything = balance.every_partition()
     if version.constrained == "no" and not is_fresh and _all_alike(spec, members):
@@ -171,6 +153,29 @@ def _balanced_by_partition(
             else:
                 left.pop(partition, None)
     return balance.run(everything, list(left), previous, revokes=revokes or not version.places_new_first)
+
+
+def _newest_claims(
+    members: Sequence[MemberSpec], ownership: Ownership, version: StickyVersion, *, cooperative: bool
+) -> tuple[Assigned, dict[TopicPartition, str]]:
+    """Return the partitions of each member by the newest claims, and the member of the claim before, by partition."""
+    previous: dict[TopicPartition, str] = {}
+    if not version.knows_generations:
+        return {member.member_id: list(member.owned) for member in members}, previous
+    claims: dict[TopicPartition, dict[int, str]] = {}
+    for member in members:
+        claim = second_claim_of(member, version, cooperative=cooperative, read=ownership.read)
+        for partition in claim.partitions:
+            by_generation = claims.setdefault(partition, {})
+            if claim.generation is None or claim.generation not in by_generation:
+                by_generation[NO_GENERATION if claim.generation is None else claim.generation] = member.member_id
+    held: Assigned = {member.member_id: [] for member in members}
+    for partition in hash_order(claims, partition_hash):
+        newest, *older = sorted(claims[partition], reverse=True)
+        held[claims[partition][newest]].append(partition)
+        if older:
+            previous[partition] = claims[partition][older[0]]
+    return held, previous
 
 
 def _all_alike(spec: GroupSpec, members: Sequence[MemberSpec]) -> bool:

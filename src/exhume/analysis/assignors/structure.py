@@ -138,21 +138,24 @@ def connect_faults(members: Sequence[Member]) -> Iterator[str]:
     leaders = sorted({payload.value["leader_url"] for payload in payloads})
     if len(leaders) > 1:
         yield f"workers follow {len(leaders)} leaders: {', '.join(leaders)}"
-    running = {member.member_id: work for member in members if (work := connect_running(member)) is not None}
-    counts = Counter(chain.from_iterable(running.values()))
+    running = [work for member in members if (work := connect_running(member)) is not None]
+    counts = Counter(chain.from_iterable(running))
     for (connector, task), count in sorted(counts.items()):
         if count > 1:
             yield f"{_spelt(connector, task)} runs on {count} workers"
     for member in members:
         for connector, task in _revoked_but_not_running(member):
             yield f"worker {member.member_id} has to give up {_spelt(connector, task)}, which it does not run"
-    if connect_is_settled(members) and len(running) > 1:
-        for kind, sizes in (
-            ("connectors", [sum(task < 0 for _, task in works) for works in running.values()]),
-            ("tasks", [sum(task >= 0 for _, task in works) for works in running.values()]),
-        ):
-            if max(sizes) - min(sizes) > 1:
-                yield f"workers run between {min(sizes)} and {max(sizes)} {kind}, though nothing is being revoked or delayed"
+    if connect_is_settled(members):
+        yield from _unequal_numbers("connectors", [sum(task < 0 for _, task in works) for works in running])
+        yield from _unequal_numbers("tasks", [sum(task >= 0 for _, task in works) for works in running])
+
+
+def _unequal_numbers(kind: str, sizes: Sequence[int]) -> Iterator[str]:
+    """Yield a fault if the workers run these numbers of connectors or tasks, and the numbers differ by more than one."""
+    least, most = min(sizes, default=0), max(sizes, default=0)
+    if most - least > 1:
+        yield f"workers run between {least} and {most} {kind}, though nothing is being revoked or delayed"
 
 
 def _revoked_but_not_running(member: Member) -> list[Work]:

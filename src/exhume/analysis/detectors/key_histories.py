@@ -101,8 +101,9 @@ class KeyHistories:
         rows, count = np.ascontiguousarray(rows), rows.shape[1]
         rises, intervals = np.empty(count, np.int64), np.empty(count, np.int64)
         noted, before = np.empty((count, len(NotedColumn)), np.int64), np.empty((count, COMMIT_COLUMNS), np.int64)
+        keys, notes = loops.KeyTables(self._table, self.last, self.counts), loops.CommitNotes(rises, intervals, noted, before)
         is_late, floors = bool(rows[CommitColumn.IS_STAGED].any()), (JUMP_FLOOR, PAUSE_MS, PAUSE_RATIO, _HOT)
-        met = loops.update_keys(rows, is_late, floors, self._table, self.last, rises, intervals, self.counts, MOST_CHANGES, noted, before)
+        met = loops.update_keys(rows, is_late, floors, keys, MOST_CHANGES, notes)
         noted, before = noted[:met], before[:met]
         usual_rises = self.rises.judge(rows[CommitColumn.KEY], rises, JUMP_FLOOR, JUMP_RATIO)
         usual_intervals = self.intervals.judge(rows[CommitColumn.KEY], intervals, PAUSE_MS, PAUSE_RATIO)

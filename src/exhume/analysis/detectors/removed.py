@@ -64,6 +64,10 @@ class _Restarts:
     evidence: list[Proof] = field(default_factory=list)
     is_without_tombstone: bool = False
 
+    def add(self, reason: str, *steps: Membership) -> None:
+        self.reasons.append(reason)
+        self.evidence += steps
+
 
 def _restarts(group: GroupCase) -> _Restarts:
     found = _Restarts()
@@ -74,16 +78,15 @@ def _restarts(group: GroupCase) -> _Restarts:
             continue
         if last is None or (last.generation or 0) > step.generation:
             if last is not None and not step.is_placeholder:
-                found.reasons.append(f"generation {last.generation} was followed by {step.generation} without a tombstone")
-                found.evidence += [last, step]
+                found.add(f"generation {last.generation} was followed by {step.generation} without a tombstone", last, step)
                 found.is_without_tombstone = True
             found.highest.append(step.generation)
         found.highest[-1] = max(found.highest[-1], step.generation)
         last = step
         if following is not None and following.is_tombstone and _is_swept_without_offsets(group, step, following):
             later = span((following.timestamp_ms or 0) - (step.timestamp_ms or 0))
-            found.reasons.append(f"the group became Empty at generation {step.generation} without an offset, and was removed {later} later")
-            found.evidence += [step, following]
+            empty = f"the group became Empty at generation {step.generation} without an offset"
+            found.add(f"{empty}, and was removed {later} later", step, following)
     return found
 
 

@@ -63,16 +63,6 @@ class _Burst:
         """The number of commits that changed the value."""
         return sum(bool(change.delta) for _, change in self.changes)
 
-    @property
-    def moves(self) -> list[str]:
-        """The values before and after each commit, in words."""
-        return [
-            f"{key.topic}-{key.partition} {change.before.committed_offset} → {change.commit.committed_offset} ({change.delta:+d})"
-            if change.before is not None
-            else f"{key.topic}-{key.partition} → {change.commit.committed_offset}"
-            for key, change in self.changes
-        ]
-
 
 def find_operator_resets(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # noqa: ARG001
     """Commits to a group with a protocol type while it had no members, once or a few times: not at regular intervals, and at most five
@@ -122,11 +112,12 @@ def _reset(group: GroupCase, burst: _Burst, step: Membership, bursts: int) -> Fi
     signs = sum((burst.shares_batches, burst.is_stock, burst.moved * 2 > len(burst.changes), later is not None))
     emptied_ms = step.state_timestamp_ms if step.state_timestamp_ms is not None else step.timestamp_ms
     when = "while the group was Empty" if emptied_ms is None else f"{span(burst.timestamp_ms - emptied_ms)} after the group became Empty"
+    moves = [_move(key, change) for key, change in burst.changes]
     topics = {key.topic for key, _ in burst.changes}
     not_excluded = ["a consumer with assign() and the same group id (IC-24)", "a single round of replication (IC-33)"]
     return finding(
         "IC-05b",
-        f"{counted(len(burst.changes), 'offset')} reset {when}: {some(burst.moves)}",
+        f"{counted(len(burst.changes), 'offset')} reset {when}: {some(moves)}",
         group,
         severity="warn" if burst.is_stock and burst.moved else "info",
         confidence="likely" if signs >= 3 and burst.is_stock else "possible",
@@ -135,6 +126,13 @@ def _reset(group: GroupCase, burst: _Burst, step: Membership, bursts: int) -> Fi
         evidence=[step, *(change for _, change in burst.changes), *([later] if later is not None else [])],
         not_excluded=not_excluded if bursts > 1 or signs < 4 else [],
     )
+
+
+def _move(key: KeyHistory, change: Change) -> str:
+    """Format the committed offset before and after this commit."""
+    if change.before is None:
+        return f"{key.topic}-{key.partition} → {change.commit.committed_offset}"
+    return f"{key.topic}-{key.partition} {change.before.committed_offset} → {change.commit.committed_offset} ({change.delta:+d})"
 
 
 def find_replicated_positions(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from exhume.analysis.detectors.report import counted, span
 from exhume.analysis.explanation.commands import Command
 from exhume.analysis.explanation.facts import GroupFacts
 from exhume.analysis.explanation.sentences import Sentence, partitions, records_of
+from exhume.analysis.forecast import ForecastRow
 from exhume.analysis.times import show_time
 from exhume.analysis.why import WhyRow
 
@@ -61,13 +62,12 @@ def _offsets(facts: GroupFacts) -> Iterator[Sentence]:
 
 def _gone(facts: GroupFacts, rows: list[WhyRow]) -> Sentence:
     first = rows[0]
-    keys = partitions((row["topic"] or "", row["partition"] or 0) for row in rows)
     code = "" if first["code"] == "removed" else f" ({first['code'].replace('_', ' ')})"
     likewise = "" if len(rows) == 1 else f"; the same for the other {len(rows) - 1}" if len(rows) > 2 else "; the same for the other"
     records = tuple(offset for row in rows for offset in row["records"])
     arguments = ("--topic", first["topic"] or "", *(("--partition", str(first["partition"])) if len(rows) == 1 else ()))
     command = facts.commands.by_release("why", *arguments, purpose="See why these offsets are gone")
-    text = f"{keys} {'is' if len(rows) == 1 else 'are'} gone{code}: {first['sentence']}{likewise}"
+    text = f"{_keys(rows)} {'is' if len(rows) == 1 else 'are'} gone{code}: {first['sentence']}{likewise}"
     return Sentence(text, records, first["confidence"], first["not_excluded"], None if facts.is_past else command)
 
 
@@ -77,19 +77,26 @@ def _expiry(facts: GroupFacts) -> Iterator[Sentence]:
     if not rows:
         return
     rule = f"By the rules of {facts.load['release']}, with a retention of {span(facts.retention_ms)}"
+    command = None if facts.is_past else facts.commands.by_release("expiry", purpose="See what expires, when, and by which rule")
     coming = [row for row in rows if row["expires_at_ms"] is not None]
+    if coming:
+        verb = "expires" if len(coming) == 1 else "expire"
+        text = f"{rule}, {_keys(coming)} {verb} at {_expiry_times(coming)} if nothing changes: {coming[0]['reason']}"
+        other = "another retention in the broker's configuration"
+        yield Sentence(text, records_of(coming), not_excluded=other, next_command=command)
     staying = [row for row in rows if row["expires_at_ms"] is None]
-    command = facts.commands.by_release("expiry", purpose="See what expires, when, and by which rule")
-    for which in (coming, staying):
-        if not which:
-            continue
-        keys = partitions((row["topic"] or "", row["partition"] or 0) for row in which)
-        verb = "expires" if len(which) == 1 else "expire"
-        if which is coming:
-            times = [row["expires_at_ms"] or 0 for row in which]
-            when = show_time(times[0]) if len(set(times)) == 1 else f"{show_time(min(times))} to {show_time(max(times))}"
-            text = f"{rule}, {keys} {verb} at {when} if nothing changes: {which[0]['reason']}"
-        else:
-            text = f"{rule}, {keys} {'never expires' if len(which) == 1 else 'never expire'} if nothing changes: {which[0]['reason']}"
-        other = "another retention in the broker's configuration" if which is coming else None
-        yield Sentence(text, records_of(which), not_excluded=other, next_command=None if facts.is_past else command)
+    if staying:
+        verb = "never expires" if len(staying) == 1 else "never expire"
+        text = f"{rule}, {_keys(staying)} {verb} if nothing changes: {staying[0]['reason']}"
+        yield Sentence(text, records_of(staying), next_command=command)
+
+
+def _keys(rows: Sequence[WhyRow | ForecastRow]) -> str:
+    return partitions((row["topic"] or "", row["partition"] or 0) for row in rows)
+
+
+def _expiry_times(rows: Sequence[ForecastRow]) -> str:
+    """Return the time at which these offsets expire, or the first and the last one."""
+    times = [row["expires_at_ms"] or 0 for row in rows]
+    first, last = min(times), max(times)
+    return show_time(first) if first == last else f"{show_time(first)} to {show_time(last)}"

@@ -6,6 +6,8 @@ for each commit.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from exhume.analysis.detectors.commit_loops.columns import (
@@ -68,48 +70,59 @@ def enter(known: Int64s, first: int, slots: Int64s) -> None:
         slots[slot] = number
 
 
+class KeyTables(NamedTuple):
+    """Tables with a row for each key.
+
+    Attributes:
+        numbers: The columns of `KeyColumn`.
+        last: The last commit.
+        counts: The number of commits that stood out, by reason.
+    """
+
+    numbers: Rows
+    last: Rows
+    counts: Rows
+
+
+class CommitNotes(NamedTuple):
+    """The results of `update_keys`.
+
+    Attributes:
+        rises: The rise of each commit; -1 for none.
+        intervals: The interval before each commit; -1 for none.
+        noted: The noted rows, as `NotedColumn`.
+        before: The commits that the noted rows replaced.
+    """
+
+    rises: Int64s
+    intervals: Int64s
+    noted: Rows
+    before: Rows
+
+
 @kernel
-def update_keys(
-    rows: Rows,
-    late: bool,
-    floors: tuple[int, int, int, int],
-    keys: Rows,
-    last: Rows,
-    rises: Int64s,
-    intervals: Int64s,
-    counts: Rows,
-    most: int,
-    noted: Rows,
-    before: Rows,
-) -> int:
-    """Apply these commits to `keys`, and set `last` to the last commit of each key.
+def update_keys(rows: Rows, late: bool, floors: tuple[int, int, int, int], keys: KeyTables, most: int, notes: CommitNotes) -> int:
+    """Apply these commits to their keys, fill `notes`, and return the number of noted rows.
 
     A row is noted if it is a tombstone, or a rise or interval above its floor, or if it stands out for a reason that its key had fewer than
-    `most` times. A row that stands out only for other reasons is counted in `counts` and not noted.
+    `most` times. A row that stands out only for other reasons is counted by key and not noted.
 
     Args:
         rows: The commits, rows of `CommitColumn`.
         late: False if each commit takes effect. Otherwise only those after all effective commits of their key do.
         floors: The least rise and the least interval of a noted row, the least ratio of that interval to the one before it, and the number
             of commits that makes a minute a hot one.
-        keys: A row of `KeyColumn` for each key.
-        last: The last commit of each key.
-        rises: Receives the rise of each row; -1 for none.
-        intervals: Receives the interval of each row; -1 for none.
-        counts: The number of commits of each key that stood out, by reason.
+        keys: Receives the numbers and the last commits.
         most: The number of commits to note of each key for each reason.
-        noted: Receives the noted rows.
-        before: Receives the commits that the noted rows replaced.
-
-    Returns:
-        The number of noted rows.
+        notes: Receives the results.
     """
     jump_floor, pause_ms, pause_ratio, hot = floors
+    rises, intervals = notes.rises, notes.intervals
     count = 0
     for row in range(rows.shape[1]):
         rises[row] = intervals[row] = -1
         key, value, time = rows[CommitColumn.KEY, row], rows[CommitColumn.VALUE, row], rows[CommitColumn.TIME, row]
-        numbers, newest = keys[key], last[key]
+        numbers, newest = keys.numbers[key], keys.last[key]
         if late and rows[CommitColumn.OFFSET, row] <= numbers[KeyColumn.NEWEST_OFFSET]:
             continue
         is_tombstone = rows[CommitColumn.IS_TOMBSTONE, row] != 0
@@ -138,11 +151,11 @@ def update_keys(
                     numbers[KeyColumn.LAST_INTERVAL] = intervals[row]
             if time != NONE:
                 _count_minute(numbers, time // MINUTE_MS, hot)
-        if is_noted or is_long or (why != 0 and _is_new(why, counts[key], most)):
-            _note(noted[count], row, why, numbers, is_tombstone)
-            noted[count, NotedColumn.KEY], noted[count, NotedColumn.IS_LONG] = key, is_long
+        if is_noted or is_long or (why != 0 and _is_new(why, keys.counts[key], most)):
+            _note(notes.noted[count], row, why, numbers, is_tombstone)
+            notes.noted[count, NotedColumn.KEY], notes.noted[count, NotedColumn.IS_LONG] = key, is_long
             for column in range(COMMIT_COLUMNS):
-                before[count, column] = newest[column]
+                notes.before[count, column] = newest[column]
             count += 1
         numbers[KeyColumn.WAS_REWOUND] = is_rewind
         _become_newest(rows, row, numbers, newest)
