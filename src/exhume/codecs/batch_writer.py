@@ -14,7 +14,7 @@ import struct
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypedDict
+from typing import TypedDict, Unpack
 
 from exhume.codecs.batch_format import (
     CODEC,
@@ -66,29 +66,32 @@ class BatchFields(TypedDict, total=False):
     delete_horizon_ms: int | None
 
 
-def encode_batch(
-    records: Sequence[NewRecord],
-    *,
-    base_offset: int,
-    magic: int = 2,
-    codec: int = 0,
-    timestamp_type: TimestampType = "CreateTime",
-    partition_leader_epoch: int = 0,
-    producer_id: int = NO_PRODUCER_ID,
-    producer_epoch: int = -1,
-    base_sequence: int = -1,
-    is_transactional: bool = False,
-    is_control: bool = False,
-    last_offset_delta: int | None = None,
-    base_timestamp_ms: int | None = None,
-    max_timestamp_ms: int | None = None,
-    delete_horizon_ms: int | None = None,
-) -> bytes:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Header:
+    """The header of a new batch: the fields of `BatchFields` with their defaults."""
+
+    base_offset: int
+    magic: int = 2
+    codec: int = 0
+    timestamp_type: TimestampType = "CreateTime"
+    partition_leader_epoch: int = 0
+    producer_id: int = NO_PRODUCER_ID
+    producer_epoch: int = -1
+    base_sequence: int = -1
+    is_transactional: bool = False
+    is_control: bool = False
+    last_offset_delta: int | None = None
+    base_timestamp_ms: int | None = None
+    max_timestamp_ms: int | None = None
+    delete_horizon_ms: int | None = None
+
+
+def encode_batch(records: Sequence[NewRecord], *, base_offset: int, **fields: Unpack[BatchFields]) -> bytes:
     """The bytes of one batch holding `records`, in rising order of offsets.
 
-    Format 2: without records an empty batch as the cleaner leaves it. `last_offset_delta` defaults to the last record's, and is larger
-    if compaction removed records at the end. `base_timestamp_ms` defaults to the first record's, `max_timestamp_ms` to the largest (under
-    LogAppendTime it is the time of appending). A `delete_horizon_ms` takes the place of the base timestamp.
+    Format 2 (the default): without records an empty batch as the cleaner leaves it. `last_offset_delta` defaults to the last record's, and
+    is larger if compaction removed records at the end. `base_timestamp_ms` defaults to the first record's, `max_timestamp_ms` to the
+    largest (under LogAppendTime it is the time of appending). A `delete_horizon_ms` takes the place of the base timestamp.
 
     Formats 0 and 1: uncompressed one entry per record, compressed one wrapper around them, whose inner offsets count from `base_offset` in
     format 1. Leave each field that these formats lack at its default.
@@ -96,54 +99,71 @@ def encode_batch(
     Raises:
         EncodeError: a value does not fit, or the format has no place for it.
     """
-    if magic == 2:
-        stamps = [_raw_timestamp(record.timestamp_ms) for record in records]
-        first_timestamp = base_timestamp_ms if base_timestamp_ms is not None else stamps[0] if stamps else -1
-        base_field = first_timestamp if delete_horizon_ms is None else delete_horizon_ms
-        attributes = (
-            # An empty batch has nothing to compress, and Kafka clears its codec.
-            (codec if records else 0)
-            | LOG_APPEND_TIME * (timestamp_type == "LogAppendTime")
-            | TRANSACTIONAL * is_transactional
-            | CONTROL * is_control
-            | DELETE_HORIZON * (delete_horizon_ms is not None)
-        )
-        section = b"".join(
-            _format_2_record(record, timestamp_delta=stamp - base_field, offset_delta=record.offset - base_offset)
-            for record, stamp in zip(records, stamps, strict=True)
-        )
-        last_delta = records[-1].offset - base_offset if records else 0
-        body = (
-            attributes,
-            last_delta if last_offset_delta is None else last_offset_delta,
-            base_field,
-            max_timestamp_ms if max_timestamp_ms is not None else max(stamps, default=-1),
-            producer_id,
-            producer_epoch,
-            base_sequence,
-            len(records),
-        )
-        return _format_2_batch(base_offset, partition_leader_epoch, body, section)
+    header = _Header(base_offset=base_offset, **fields)
+    if header.magic == 2:
+        return _encode_format_2(records, header)
+    _refuse_unfit(records, header)
+    return _encode_legacy(records, header)
+
+
+def _encode_format_2(records: Sequence[NewRecord], header: _Header) -> bytes:
+    stamps = [_raw_timestamp(record.timestamp_ms) for record in records]
+    base_timestamp = header.base_timestamp_ms if header.base_timestamp_ms is not None else stamps[0] if stamps else -1
+    base_field = base_timestamp if header.delete_horizon_ms is None else header.delete_horizon_ms
+    attributes = (
+        # An empty batch has nothing to compress, and Kafka clears its codec.
+        (header.codec if records else 0)
+        | LOG_APPEND_TIME * (header.timestamp_type == "LogAppendTime")
+        | TRANSACTIONAL * header.is_transactional
+        | CONTROL * header.is_control
+        | DELETE_HORIZON * (header.delete_horizon_ms is not None)
+    )
+    section = b"".join(
+        _format_2_record(record, timestamp_delta=stamp - base_field, offset_delta=record.offset - header.base_offset)
+        for record, stamp in zip(records, stamps, strict=True)
+    )
+    last_delta = records[-1].offset - header.base_offset if records else 0
+    body = (
+        attributes,
+        last_delta if header.last_offset_delta is None else header.last_offset_delta,
+        base_field,
+        header.max_timestamp_ms if header.max_timestamp_ms is not None else max(stamps, default=-1),
+        header.producer_id,
+        header.producer_epoch,
+        header.base_sequence,
+        len(records),
+    )
+    return _format_2_batch(header.base_offset, header.partition_leader_epoch, body, section)
+
+
+def _refuse_unfit(records: Sequence[NewRecord], header: _Header) -> None:
+    """Raise an `EncodeError` if formats 0 and 1 have no place for these fields."""
+    magic, codec = header.magic, header.codec
     if magic not in (0, 1):
         raise EncodeError(f"batch format {magic} does not exist; the formats are 0, 1 and 2")
-    says_more = producer_id != NO_PRODUCER_ID or is_transactional or is_control or delete_horizon_ms is not None or base_sequence != -1
-    if says_more or last_offset_delta is not None or any(record.headers for record in records):
+    has_producer = header.producer_id != NO_PRODUCER_ID or header.base_sequence != -1
+    has_flags = header.is_transactional or header.is_control or header.delete_horizon_ms is not None
+    if has_producer or has_flags or header.last_offset_delta is not None or any(record.headers for record in records):
         raise EncodeError(f"format {magic} has no producers, transactions, control records, delete horizons, offset ranges or headers")
     if not records:
         raise EncodeError(f"format {magic} has no empty batches")
     if codec in CODECS and CODECS[codec].first_format > magic:
         raise EncodeError(f"format {magic} has no {CODECS[codec].name}")
-    time_bit = LOG_APPEND_TIME if magic == 1 and timestamp_type == "LogAppendTime" else 0
-    append_time = max_timestamp_ms if time_bit else None
+
+
+def _encode_legacy(records: Sequence[NewRecord], header: _Header) -> bytes:
+    magic, codec, max_timestamp = header.magic, header.codec, header.max_timestamp_ms
+    time_bit = LOG_APPEND_TIME if magic == 1 and header.timestamp_type == "LogAppendTime" else 0
+    append_time = max_timestamp if time_bit else None
     stamps = [_raw_timestamp(record.timestamp_ms if append_time is None else append_time) for record in records]
-    relative_to = base_offset if codec and magic == 1 else 0
+    relative_to = header.base_offset if codec and magic == 1 else 0
     entries = b"".join(
         _legacy_entry(record.key, record.value, offset=record.offset - relative_to, magic=magic, attributes=time_bit, timestamp=stamp)
         for record, stamp in zip(records, stamps, strict=True)
     )
     if codec == 0:
         return entries
-    wrapper_timestamp = max(stamps) if max_timestamp_ms is None else max_timestamp_ms
+    wrapper_timestamp = max(stamps) if max_timestamp is None else max_timestamp
     stream = compress(codec, entries, magic=magic)
     return _legacy_entry(None, stream, offset=records[-1].offset, magic=magic, attributes=codec | time_bit, timestamp=wrapper_timestamp)
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 from exhume.codecs.checkpoints import (
     MetaProperties,
@@ -141,7 +141,7 @@ def discover(
 
 
 def _read_log_directory(place: Place, labels: Counter[str], include: frozenset[str], findings: Findings) -> LogDirectory:
-    volume, path = place.volume, place.volume.shown(place.directory)
+    volume = place.volume
     by_name = {entry.name: entry for entry in volume.entries(place.directory)} if place.is_data_directory else {}
     # The replica of these findings is known only after meta.properties is read.
     nameless = Findings()
@@ -149,58 +149,74 @@ def _read_log_directory(place: Place, labels: Counter[str], include: frozenset[s
     replica = _label(place, meta, labels)
     findings.extend(replace(finding, replica=replica) for finding in nameless)
     reporter = Reporter(findings, replica)
-    high_watermarks, recovery_points, log_starts, cleaner_offsets = (
-        read_side_file(volume, by_name, name, read_offset_checkpoint, reporter) or {} for name in OFFSET_CHECKPOINTS
+    checkpoints = _Checkpoints(
+        *(read_side_file(volume, by_name, name, read_offset_checkpoint, reporter) or {} for name in OFFSET_CHECKPOINTS)
     )
     has_checkpoints = any(name in by_name for name in OFFSET_CHECKPOINTS)
     is_whole = has_checkpoints or META_PROPERTIES in by_name
     if place.is_data_directory and not has_checkpoints:
-        remedy = "Copy the files in the root of the log directory as well"
-        reporter.info(
-            "no_checkpoints", path, "the directory has no checkpoint: high watermarks and log start offsets are unknown", remedy=remedy
-        )
+        _report_no_checkpoints(place, reporter)
     if CLEAN_SHUTDOWN in by_name:
         read_side_file(volume, by_name, CLEAN_SHUTDOWN, read_clean_shutdown, reporter)
-    partitions = []
-    for directory, name in _partition_directories(place, by_name):
-        key = (name.topic, name.partition) if name is not None and name.suffix is None else ("", -1)
-        given = place.given.get(directory)
-        partitions.append(
-            read_partition_directory(
-                volume,
-                directory,
-                name,
-                replica=replica,
-                findings=findings,
-                checkpointed=Checkpointed(
-                    high_watermark=high_watermarks.get(key),
-                    recovery_point=recovery_points.get(key),
-                    log_start_offset=log_starts.get(key),
-                    cleaner_offset=cleaner_offsets.get(key),
-                ),
-                selection=SegmentSelection(
-                    is_read=given is not None or name is None or name.suffix is None or name.suffix in include,
-                    include=include,
-                    given=given.files if given else None,
-                ),
-            )
+    partitions = [
+        read_partition_directory(
+            volume,
+            directory,
+            name,
+            replica=replica,
+            findings=findings,
+            checkpointed=checkpoints.of(name),
+            selection=_selection(place, directory, name, include),
         )
+        for directory, name in _partition_directories(place, by_name)
+    ]
     if place.is_data_directory:
         _report_unknown_entries(place, by_name, reporter)
     return LogDirectory(
-        path=path,
+        path=volume.shown(place.directory),
         replica=replica,
         is_whole=is_whole,
         clean_shutdown=True if CLEAN_SHUTDOWN in by_name else False if is_whole else None,
         meta=meta,
-        high_watermarks=high_watermarks,
-        recovery_points=recovery_points,
-        log_starts=log_starts,
-        cleaner_offsets=cleaner_offsets,
+        high_watermarks=checkpoints.high_watermarks,
+        recovery_points=checkpoints.recovery_points,
+        log_starts=checkpoints.log_starts,
+        cleaner_offsets=checkpoints.cleaner_offsets,
         partitions=partitions,
         topic_ids=_topic_ids(volume, by_name, partitions),
         cluster_metadata=_cluster_metadata(volume, by_name),
     )
+
+
+class _Checkpoints(NamedTuple):
+    """The offsets of the four checkpoints, in the order of `OFFSET_CHECKPOINTS`."""
+
+    high_watermarks: Offsets
+    recovery_points: Offsets
+    log_starts: Offsets
+    cleaner_offsets: Offsets
+
+    def of(self, name: DirectoryName | None) -> Checkpointed:
+        """The offsets of this partition; none for a directory that is not the live one."""
+        key = (name.topic, name.partition) if name is not None and name.suffix is None else ("", -1)
+        return Checkpointed(
+            high_watermark=self.high_watermarks.get(key),
+            recovery_point=self.recovery_points.get(key),
+            log_start_offset=self.log_starts.get(key),
+            cleaner_offset=self.cleaner_offsets.get(key),
+        )
+
+
+def _selection(place: Place, directory: str, name: DirectoryName | None, include: frozenset[str]) -> SegmentSelection:
+    given = place.given.get(directory)
+    is_read = given is not None or name is None or name.suffix is None or name.suffix in include
+    return SegmentSelection(is_read=is_read, include=include, given=given.files if given else None)
+
+
+def _report_no_checkpoints(place: Place, reporter: Reporter) -> None:
+    path = place.volume.shown(place.directory)
+    sentence = "the directory has no checkpoint: high watermarks and log start offsets are unknown"
+    reporter.info("no_checkpoints", path, sentence, remedy="Copy the files in the root of the log directory as well")
 
 
 def _label(place: Place, meta: MetaProperties | None, labels: Counter[str]) -> str:
