@@ -35,42 +35,49 @@ _SHOWN: dict[str, tuple[str, ...]] = {
 }
 
 
+_Expected = Annotated[
+    str,
+    typer.Option(
+        "--expected",
+        metavar="NAME",
+        help="The expected assignor: range, roundrobin, sticky, cooperative-sticky, uniform, simple; auto tries all.",
+    ),
+]
+_TopicsFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--topics",
+        metavar="FILE",
+        help="Partition counts, racks and names of topics: CSV topic,topic_id,partitions[,racks].",
+        show_default=False,
+    ),
+]
+_LeaderRelease = Annotated[
+    str | None,
+    typer.Option(
+        "--release",
+        metavar="R",
+        help="The release of the client that leads a classic group, or of the coordinator of another.",
+        show_default="all",
+    ),
+]
+_Every = Annotated[bool, typer.Option("--every", help="Judge all assignments in the log, not only the last one.")]
+_Table = Annotated[
+    AssignmentsTable | None,
+    typer.Option("--table", help="Verdicts, or partitions.", show_default="verdicts; with --group partitions too"),
+]
+
+
 def assignments_command(
     paths: EvidencePaths,
     groups: Groups = None,
     at_offset: AtOffset = None,
     at_time: AtTime = None,
-    expected: Annotated[
-        str,
-        typer.Option(
-            "--expected",
-            metavar="NAME",
-            help="The expected assignor: range, roundrobin, sticky, cooperative-sticky, uniform, simple; auto tries all.",
-        ),
-    ] = "auto",
-    topics: Annotated[
-        Path | None,
-        typer.Option(
-            "--topics",
-            metavar="FILE",
-            help="Partition counts, racks and names of topics: CSV topic,topic_id,partitions[,racks].",
-            show_default=False,
-        ),
-    ] = None,
-    release: Annotated[
-        str | None,
-        typer.Option(
-            "--release",
-            metavar="R",
-            help="The release of the client that leads a classic group, or of the coordinator of another.",
-            show_default="all",
-        ),
-    ] = None,
-    every: Annotated[bool, typer.Option("--every", help="Judge all assignments in the log, not only the last one.")] = False,
-    table: Annotated[
-        AssignmentsTable | None,
-        typer.Option("--table", help="Verdicts, or partitions.", show_default="verdicts; with --group partitions too"),
-    ] = None,
+    expected: _Expected = "auto",
+    topics: _TopicsFile = None,
+    release: _LeaderRelease = None,
+    every: _Every = False,
+    table: _Table = None,
     temp_dir: TempDir = None,
     output: OutputOption = Output.table,
     output_file: OutputFile = None,

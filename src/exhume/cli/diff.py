@@ -39,19 +39,23 @@ _SHOWN = (
 )
 
 
+_FromOffset = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--from-offset", metavar="P:N", help="The earlier state: after record N of offsets partition P. Repeatable.", show_default=False
+    ),
+]
+_ToOffset = Annotated[
+    list[str] | None,
+    typer.Option("--to-offset", metavar="P:N", help="The later state; default: the end of the log. Repeatable.", show_default=False),
+]
+
+
 def diff_command(
     paths: EvidencePaths,
-    from_offset: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--from-offset", metavar="P:N", help="The earlier state: after record N of offsets partition P. Repeatable.", show_default=False
-        ),
-    ] = None,
+    from_offset: _FromOffset = None,
     from_time: FromTime = None,
-    to_offset: Annotated[
-        list[str] | None,
-        typer.Option("--to-offset", metavar="P:N", help="The later state; default: the end of the log. Repeatable.", show_default=False),
-    ] = None,
+    to_offset: _ToOffset = None,
     to_time: ToTime = None,
     clock: WhichClock = None,
     release: LoadRelease = None,

@@ -19,7 +19,7 @@ from exhume.cli.options import (
     TempDir,
     TopicNamesFile,
     WhichClock,
-    record_offsets,
+    chosen_moment,
 )
 
 if TYPE_CHECKING:
@@ -54,9 +54,7 @@ def explain_command(
     with opened(paths, temp_dir=temp_dir) as topic:
         answer = topic.explain(
             group,
-            at_offset=record_offsets(at_offset, "--at-offset"),
-            at_time_ms=at_time,
-            clock=None if clock is None else clock.value,
+            **chosen_moment(at_offset, at_time, clock),
             retention_ms=retention,
             release=release,
             topics_file=topics,

@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
 import typer
 
 from exhume.cli.moments import parse_moment
 from exhume.durations import parse_duration
 from exhume.errors import RequestError
+
+if TYPE_CHECKING:
+    from exhume.replay.moment import Clock
 
 
 class Output(StrEnum):
@@ -212,6 +215,23 @@ def record_offsets(texts: list[str] | None, option: str) -> int | dict[int, int]
             raise RequestError(f"{option} {text!r} {problem}", remedy=remedy)
         by_partition[int(match[1])] = int(match[2])
     return by_partition
+
+
+class Moment(TypedDict):
+    """The moment of an answer, as the library takes it; the end of the log without a record offset and a time."""
+
+    at_offset: int | dict[int, int] | None
+    at_time_ms: int | None
+    clock: Clock | None
+
+
+def chosen_moment(at_offset: list[str] | None, at_time_ms: int | None, clock: ClockOption | None) -> Moment:
+    """Parse the options `--at-offset`, `--at-time` and `--clock`."""
+    return {
+        "at_offset": record_offsets(at_offset, "--at-offset"),
+        "at_time_ms": at_time_ms,
+        "clock": None if clock is None else clock.value,
+    }
 
 
 Groups = Annotated[

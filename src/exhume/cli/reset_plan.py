@@ -18,7 +18,7 @@ from exhume.cli.options import (
     Release,
     TempDir,
     WhichClock,
-    record_offsets,
+    chosen_moment,
 )
 from exhume.errors import RequestError
 
@@ -41,32 +41,36 @@ _SHOWN = (
 _MAX_PRINTED_SENTENCES = 30
 
 
+_BeforeRewind = Annotated[
+    bool, typer.Option("--before-rewind", help="Restore the value before the last commit that set it back; for removed offsets see --lost.")
+]
+_Lost = Annotated[bool, typer.Option("--lost", help="Restore the last value of removed offsets, also if they were committed again.")]
+_IncludePending = Annotated[
+    bool, typer.Option("--include-pending", help="Also restore offsets for which an open transaction has a commit.")
+]
+_AsRecords = Annotated[
+    bool, typer.Option("--as-records", help="Show the plan as encoded offset commits; json has keys and values in base64.")
+]
+_PlanOutput = Annotated[
+    Output | None,
+    typer.Option("--output", help="Show all compared offsets as rows instead of the plan.", show_default="the plan"),
+]
+
+
 def reset_plan_command(
     paths: EvidencePaths,
     groups: Groups = None,
     at_time: AtTime = None,
     at_offset: AtOffset = None,
     clock: WhichClock = None,
-    before_rewind: Annotated[
-        bool,
-        typer.Option("--before-rewind", help="Restore the value before the last commit that set it back; for removed offsets see --lost."),
-    ] = False,
-    lost: Annotated[
-        bool, typer.Option("--lost", help="Restore the last value of removed offsets, also if they were committed again.")
-    ] = False,
-    include_pending: Annotated[
-        bool, typer.Option("--include-pending", help="Also restore offsets for which an open transaction has a commit.")
-    ] = False,
-    as_records: Annotated[
-        bool, typer.Option("--as-records", help="Show the plan as encoded offset commits; json has keys and values in base64.")
-    ] = False,
+    before_rewind: _BeforeRewind = False,
+    lost: _Lost = False,
+    include_pending: _IncludePending = False,
+    as_records: _AsRecords = False,
     now: Now = None,
     release: Release = None,
     temp_dir: TempDir = None,
-    output: Annotated[
-        Output | None,
-        typer.Option("--output", help="Show all compared offsets as rows instead of the plan.", show_default="the plan"),
-    ] = None,
+    output: _PlanOutput = None,
     output_file: OutputFile = None,
     csv_raw: CsvRaw = False,
 ) -> None:
@@ -91,9 +95,7 @@ def reset_plan_command(
     with opened(paths, temp_dir=temp_dir) as topic:
         plan = topic.reset_plan(
             groups,
-            at_offset=record_offsets(at_offset, "--at-offset"),
-            at_time_ms=at_time,
-            clock=None if clock is None else clock.value,
+            **chosen_moment(at_offset, at_time, clock),
             taken_back="before_rewind" if before_rewind else "lost" if lost else None,
             include_pending=include_pending,
             now_ms=now,
