@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import exhume
+from exhume.codecs.batch_writer import NewRecord, encode_batch
 from exhume.codecs.record_types import ABORT, COMMIT, encode_key, encode_value
 from exhume.errors import RequestError
 from exhume.fixtures.log_writer import KeyValue, PartitionWriter, group_metadata, offset_commit, tombstone
@@ -396,3 +397,32 @@ def test_a_streams_member_that_nothing_is_left_of_still_ends_the_load_where_no_t
 
     assert (row["outcome"], row["record_offset"]) == ("aborted", 1)
     assert "no timeout" in row["reason"]
+
+
+# Messages that nothing can decompress
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+@pytest.mark.parametrize("codec", [1, 2, 3])
+def test_a_damaged_wrapper_ends_the_load_of_its_partition_only(tmp_path: Path, magic: int, codec: int) -> None:
+    def old_commit(group: str) -> KeyValue:
+        return offset_commit(group, "orders", 0, 5, commit_timestamp_ms=NOW_MS, expire_timestamp_ms=NOW_MS, version=1)
+
+    with PartitionWriter(tmp_path, 7) as log:
+        log.append([old_commit("billing")], magic=magic)
+        new = NewRecord(1, 0, *old_commit("billing"))
+        damaged = bytearray(encode_batch([new], base_offset=1, magic=magic, codec=codec))
+        stream = 34 if magic else 26
+        damaged[stream + 7 : stream + 23] = b"\xff" * 16
+        log.append_bytes(bytes(damaged), 1, 0)
+    with PartitionWriter(tmp_path, 8) as log:
+        log.append([old_commit("carts")], magic=magic)
+
+    for release in ("0.9.0.1", "0.10.0.1", "0.10.2.2", "2.8.2", "4.3.0"):
+        with exhume.open(tmp_path) as topic:
+            state = topic.state(release=release)
+            loads = {row["offsets_partition"]: row["outcome"] for row in state.loads.to_pylist()}
+            assert loads == {7: "aborted", 8: "loaded"}, release
+    with exhume.open(tmp_path) as topic:
+        failed = topic.load_check(["0.9.0.1", "0.10.0.1", "4.3.0"]).to_pylist()
+    assert {row["offsets_partition"] for row in failed if row["stop"] == "clean" and row["outcome"] != "loaded"} == {7}

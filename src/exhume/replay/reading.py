@@ -10,6 +10,7 @@ Source: GroupMetadataManager.doLoadGroupsAndOffsets of 0.9.0.1 to 3.9.0; Coordin
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import groupby
 from threading import Event
@@ -21,6 +22,7 @@ from exhume.codecs.compressed_streams import xxh32
 from exhume.codecs.compression import codec_name
 from exhume.codecs.segment_reader import ReadOptions
 from exhume.codecs.wire import Reader
+from exhume.errors import DecodeError, DecompressionError
 from exhume.replay.broker_log import LoadedBatch, StrictLog
 from exhume.replay.load_problems import LoadProblem, ProblemKind
 from exhume.replay.profiles import BrokerProfile, JavaProfile, ScalaProfile
@@ -157,9 +159,11 @@ def refused_formats(profile: BrokerProfile) -> frozenset[str]:
 
 
 def refused_format(batch: LoadedBatch, profile: BrokerProfile) -> LoadProblem | None:
-    """The reason why this release cannot read the batch; None if it can."""
+    """The reason why this release cannot read the batch; None if it can, or if nothing can: then its records raise the error."""
     refused, codec = refused_formats(profile), codec_name(batch.batch.codec)
-    kind = _refused_kind(batch, refused, codec) if refused else None
+    kind = None
+    with suppress(DecodeError, DecompressionError):
+        kind = _refused_kind(batch, refused, codec) if refused else None
     if kind is None:
         return None
     return LoadProblem(kind, record_offset=first_offset(batch.batch), codec=codec if kind is ProblemKind.CODEC_UNKNOWN else None)
