@@ -1,13 +1,13 @@
 """The main entry of the library: an offsets topic, from local or remote files.
 
 offsets_topic    `OffsetsTopic`: one method for each answer
-tables           records as tables
 states           the state of a coordinator
 one_group        one group: its history, the reasons why its offsets exist or not, its page in sentences
 groups           members and owners over time
 diagnosis, reset_plans
                  answers that combine all the others
-logs, retention  the parts that all of them use
+logs             records as tables, and the parts that all answers use
+retention        the expiry rules of a request
 """
 
 from __future__ import annotations

@@ -19,9 +19,8 @@ from exhume.analysis.rebalances import rebalances as rebalances_of
 from exhume.analysis.rebalances import storm_findings
 from exhume.arrow_rows import Origin
 from exhume.codecs.decoded_tables import decode_table
-from exhume.codecs.log_pass import Collector
+from exhume.codecs.log_pass import Collector, SelectedRecords
 from exhume.codecs.record_filter import RecordFilter
-from exhume.codecs.selected_records import SelectedRecords
 from exhume.codecs.uris import PathOrUri
 from exhume.errors import RequestError, near_by
 from exhume.findings import Finding, Findings

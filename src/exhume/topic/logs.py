@@ -14,6 +14,7 @@ from exhume.codecs.log_directory import Evidence
 from exhume.codecs.record_filter import RecordFilter
 from exhume.codecs.segment_reader import ReadOptions, SegmentBatch, SegmentReader
 from exhume.codecs.uris import PathOrUri
+from exhume.errors import RequestError
 from exhume.findings import Findings
 from exhume.replay.local import load_partitions, load_state
 from exhume.replay.moment import Clock, Moment, moment
@@ -57,6 +58,36 @@ class TopicLogs:
         from exhume.codecs.columns.tables import record_batches
 
         return pa.RecordBatchReader.from_batches(schemas.RECORDS, record_batches(self.reader(), wanted or RecordFilter()))
+
+    def dump(self, wanted: RecordFilter, *, raw: bool) -> pa.RecordBatchReader:
+        """These records decoded, of `decoded_tables.DUMP`."""
+        from exhume.codecs.columns.tables import dump_batches
+        from exhume.codecs.decoded_tables import DUMP
+
+        return pa.RecordBatchReader.from_batches(DUMP, dump_batches(self.reader(), wanted, raw=raw))
+
+    def annotate(self, wanted: RecordFilter) -> pa.RecordBatchReader:
+        """The fields of these records with their bytes, of `annotation.ANNOTATION`."""
+        from exhume.arrow_rows import batches_of
+        from exhume.codecs.annotation import ANNOTATION, annotate
+        from exhume.codecs.columns.tables import matching_records
+
+        found = matching_records(self.reader(), wanted)
+        rows = (row for batch, record in found for row in annotate(batch.origin, batch.buffer, batch.batch, record))
+        return pa.RecordBatchReader.from_batches(ANNOTATION, batches_of(ANNOTATION, rows))
+
+    def decoded(self, name: str, wanted: RecordFilter) -> pa.RecordBatchReader:
+        """The table of one record type.
+
+        Raises:
+            RequestError: no record type has this name; lists those there are.
+        """
+        from exhume.codecs.columns.tables import decoded_batches
+
+        schema = schemas.END_TXN_MARKERS if name == "end_txn_markers" else schemas.decoded().get(name)
+        if schema is None:
+            raise RequestError(f"no table {name!r}", remedy=f"Choose one of {', '.join([*schemas.decoded(), 'end_txn_markers'])}")
+        return pa.RecordBatchReader.from_batches(schema, decoded_batches(name, self.reader(), wanted))
 
     def batches_about(self, group: str, fast: CompiledLoad, key: tuple[str | None, int | None] = (None, None)) -> Iterator[SegmentBatch]:
         """Every batch that may have records of this group, among them those whose group names are not exact.

@@ -91,15 +91,11 @@ class OffsetsTopic:
 
     def dump(self, wanted: RecordFilter | None = None, *, raw: bool = False) -> pa.RecordBatchReader:
         """Every record decoded to the last field, one row each, of `decoded_tables.DUMP`; with `raw`, key and value bytes beside it."""
-        from exhume.topic import tables
-
-        return tables.dump(self._logs, wanted or RecordFilter(), raw=raw)
+        return self._logs.dump(wanted or RecordFilter(), raw=raw)
 
     def annotate(self, wanted: RecordFilter | None = None) -> pa.RecordBatchReader:
         """A byte-by-byte reading of these records: every field with its bytes, one row each, of `annotation.ANNOTATION`."""
-        from exhume.topic import tables
-
-        return tables.annotate(self._logs, wanted or RecordFilter())
+        return self._logs.annotate(wanted or RecordFilter())
 
     def decoded(self, name: str, *, groups: Collection[str] | None = None) -> pa.RecordBatchReader:
         """The typed table of one record type: `schemas.decoded()[name]`, or `schemas.END_TXN_MARKERS`.
@@ -107,9 +103,7 @@ class OffsetsTopic:
         Raises:
             RequestError: no record type has this name; lists all names.
         """
-        from exhume.topic import tables
-
-        return tables.decoded(self._logs, name, RecordFilter(groups=groups))
+        return self._logs.decoded(name, RecordFilter(groups=groups))
 
     def offset_commits(self, *, groups: Collection[str] | None = None) -> pa.RecordBatchReader:
         """Offset commits and their tombstones (record types 0 and 1)."""

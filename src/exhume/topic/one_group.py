@@ -19,7 +19,7 @@ from exhume.analysis.memberships import Membership
 from exhume.analysis.removals.causes import Judgement, RecordPlace
 from exhume.analysis.why import explain as answer_why
 from exhume.arrow_rows import Origin
-from exhume.codecs.selected_records import RecordTimes
+from exhume.codecs.log_pass import RecordTimes
 from exhume.errors import RequestError
 from exhume.findings import Finding
 from exhume.gc_control import infrequent_gc

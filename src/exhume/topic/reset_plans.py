@@ -11,7 +11,7 @@ from exhume.analysis.completeness import Grading
 from exhume.analysis.positions import Position, positions_before_rewinds, positions_lost, positions_of
 from exhume.analysis.reset_plan import ResetPlan, TakenBack, past_findings, plan_reset
 from exhume.arrow_rows import Origin
-from exhume.codecs.selected_records import RecordTimes
+from exhume.codecs.log_pass import RecordTimes
 from exhume.replay.moment import Moment
 from exhume.replay.partition_load import LoadOptions
 from exhume.replay.profiles import BrokerProfile
