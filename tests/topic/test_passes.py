@@ -76,7 +76,7 @@ def test_a_question_reads_no_segment_more_often_than_it_says(monkeypatch: pytest
     whole, parts = Counter[str](), Counter[str]()
     monkeypatch.setattr(places, "LocalVolume", lambda root: CountingVolume(root, whole, parts))
     most, ask = QUESTIONS[question]
-    with OffsetsTopic(discover([str(bundled.unpacked() / log / "data")]), ReadOptions(least_compiled_bytes=0)) as topic:
+    with OffsetsTopic(discover([str(bundled.unpacked() / log / "data")]), ReadOptions()) as topic:
         for reads in (whole, parts):
             reads.clear()
         ask(topic, LOGS[log])
