@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,8 +14,14 @@ from exhume.codecs.log_directory import discover
 from exhume.codecs.record_types import encode_key, encode_value
 from exhume.codecs.segment_reader import ReadOptions
 from exhume.fixtures.log_writer import PartitionWriter, offset_commit
+from exhume.replay.local import load_partitions
+from exhume.replay.partition_load import LoadOptions
+from exhume.replay.profiles import BrokerProfile
 from exhume.replay.reading import CompiledLoad
 from exhume.replay.release_table import newest_of_each_line
+from exhume.replay.releases import profile_for
+from exhume.replay.rule_reads import VALUE_RULES, LoadsByRules
+from exhume.replay.topic_names import TopicNames
 from tests.judges import corpus
 from tests.judges.corpus import BUNDLED
 
@@ -82,16 +90,45 @@ def test_loads_in_columns_come_to_the_same_for_every_release() -> None:
     assert fast.verified_segments
 
 
-@pytest.mark.parametrize("name", ["2.8.2-lifecycle", "3.6.2-transactions", "4.0.0-conversion"])
-def test_what_one_release_has_folded_serves_others(name: str) -> None:
-    case = next(each for each in corpus.cases(corpus.BUNDLED) if each.name == name)
-    with discover([*case.data_directories.values()]) as evidence:
-        directories = evidence.log_directories
-        releases = newest_of_each_line()
+@pytest.mark.parametrize("share", corpus.SHARES)
+def test_releases_that_share_a_load_have_the_same_one(share: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    loads = 0
 
-        apart = [row for release in releases for row in given_up(directories, [release], fast=CompiledLoad(least_bytes=0))]
+    def of(profile: BrokerProfile, load: Callable[[BrokerProfile], Any]) -> Any:
+        nonlocal loads
+        loads += 1
+        return load(profile)
 
-        assert given_up(directories, releases, fast=CompiledLoad(least_bytes=0)) == apart
+    for data in corpus.data_directories(share=share):
+        with discover([data]) as evidence:
+            directories, releases = evidence.log_directories, newest_of_each_line()
+            shared = given_up(directories, releases, fast=CompiledLoad()), check_loads(directories, releases, fast=CompiledLoad())
+            with monkeypatch.context() as apart:
+                # Each release has its own load, without notes.
+                apart.setattr(LoadsByRules, "of", lambda self, profile: of(profile, self._load))
+                own = given_up(directories, releases, fast=CompiledLoad()), check_loads(directories, releases, fast=CompiledLoad())
+
+        assert shared[0] == own[0], data
+        assert shared[1].equals(own[1]), data
+        assert loads == 2 * len(releases)
+        loads = 0
+
+
+def test_most_releases_share_the_load_of_a_sound_log(tmp_path: Path) -> None:
+    write(tmp_path)
+    made: list[str] = []
+    loads = LoadsByRules(lambda profile: made.append(_loaded(tmp_path, profile)), besides=VALUE_RULES)
+    for release in newest_of_each_line():
+        loads.of(profile_for(release))
+
+    assert 4 <= len(made) <= 10
+    assert set(made) == {"loaded", "aborted"}
+
+
+def _loaded(directory: Path, profile: BrokerProfile) -> str:
+    with discover([directory]) as evidence:
+        [load] = load_partitions(evidence.log_directories, LoadOptions(profile, fast=CompiledLoad()), TopicNames())
+    return load.outcome
 
 
 @pytest.mark.parametrize("fast", [None, CompiledLoad(least_bytes=0), CompiledLoad(ReadOptions(verify=False), least_bytes=0)])

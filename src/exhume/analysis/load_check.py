@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import TypedDict
 
 import numpy as np
@@ -11,14 +11,15 @@ import pyarrow as pa
 
 from exhume.analysis.row_groups import RowGroups
 from exhume.arrow_rows import Int32, OfLog, Origin, of_log, schema_of, table_of
-from exhume.codecs.log_directory import LogDirectory
+from exhume.codecs.log_directory import LogDirectory, PartitionDirectory
 from exhume.replay.broker_log import Stop
 from exhume.replay.load_problems import LoadProblem
-from exhume.replay.local import load_partitions, load_state
+from exhume.replay.local import load_partitions, load_state, state_of_loads
 from exhume.replay.partition_load import LoadOptions, PartitionLoad
+from exhume.replay.profiles import BrokerProfile
 from exhume.replay.reading import CompiledLoad
 from exhume.replay.releases import profile_for
-from exhume.replay.state import CoordinatorState
+from exhume.replay.rule_reads import VALUE_RULES, LoadsByRules
 from exhume.replay.state_tables import LoadRow
 from exhume.replay.topic_names import TopicNames
 from exhume.replay.verdict import LOADED
@@ -98,16 +99,15 @@ def check_loads(
     Without `stop`, a log directory that does not show how its broker stopped is tried both ways. `fast` as in `LoadOptions`.
     """
     stops: list[Stop] = [stop] if stop else tried_stops(directories)
-    rows: list[LoadCheckRow] = []
     fast = fast and replace(fast, reusable_folds={})
     kept_on = load_state(directories, LoadOptions(profile_for(None), "lenient", fast=fast), TopicNames()).offsets.select(_OFFSET_KEY)
-    for release in releases:
-        profile = profile_for(release)
-        for tried in stops:
-            options = LoadOptions(profile, stop=tried, fast=fast)
-            state = load_state(directories, options, TopicNames())
-            rows += _rows(release, state, kept_on)
-    return table_of(LOAD_CHECK, rows)
+
+    def check(profile: BrokerProfile) -> list[_Checked]:
+        loaded = (load_partitions(directories, LoadOptions(profile, stop=tried, fast=fast), TopicNames()) for tried in stops)
+        return [checked for loads in loaded for checked in _checked(loads, profile, kept_on)]
+
+    checks = LoadsByRules(check, besides=VALUE_RULES)
+    return table_of(LOAD_CHECK, (_row(release, checked) for release in releases for checked in checks.of(profile_for(release))))
 
 
 def given_up(directories: Sequence[LogDirectory], releases: Sequence[str], *, fast: CompiledLoad | None = None) -> list[FailedLoad]:
@@ -118,9 +118,9 @@ def given_up(directories: Sequence[LogDirectory], releases: Sequence[str], *, fa
     stops = tried_stops(directories)
     fast = fast and replace(fast, verified_segments=set(), reusable_folds={})
     segments = {segment.path for each in directories for partition in each.partitions for segment in partition.read_segments}
-    rows: list[FailedLoad] = []
-    # The oldest release first: newer ones accept more, so they may reuse its folds.
-    for release in releases:
+
+    def failed(profile: BrokerProfile) -> list[tuple[Stop, PartitionLoad]]:
+        found: list[tuple[Stop, PartitionLoad]] = []
         aborted: list[PartitionLoad] = []
         is_plain = False
         for tried in stops:
@@ -128,11 +128,15 @@ def given_up(directories: Sequence[LogDirectory], releases: Sequence[str], *, fa
             if not is_plain:
                 if fast is not None:
                     fast.verified_segments.clear()
-                options = LoadOptions(profile_for(release), "strict", tried, "committed", fast=fast)
+                options = LoadOptions(profile, "strict", tried, "committed", fast=fast)
                 aborted = [load for load in load_partitions(directories, options, TopicNames()) if load.outcome in FAILED]
                 is_plain = fast is not None and fast.read.verify and fast.verified_segments >= segments
-            rows += [_failed(release, tried, load) for load in aborted]
-    return rows
+            found += [(tried, load) for load in aborted]
+        return found
+
+    # The oldest release first: newer ones accept more, so they may reuse its folds.
+    loads = LoadsByRules(failed, besides=VALUE_RULES)
+    return [_failed(release, tried, load) for release in releases for tried, load in loads.of(profile_for(release))]
 
 
 def _failed(release: str, stop: Stop, load: PartitionLoad) -> FailedLoad:
@@ -144,8 +148,13 @@ def _failed(release: str, stop: Stop, load: PartitionLoad) -> FailedLoad:
         "stop": stop,
         "outcome": load.outcome,
         "record_offset": load.row.get("record_offset"),
-        "problem": load.problem,
+        "problem": _problem_of(release, load.problem),
     }
+
+
+def _problem_of(release: str, problem: LoadProblem) -> LoadProblem:
+    """Return the problem of this release, which may share the load of another one."""
+    return problem if problem.release is None else replace(problem, release=profile_for(release).release)
 
 
 def load_matrix(checked: pa.Table) -> pa.Table:
@@ -197,8 +206,22 @@ def tried_stops(directories: Sequence[LogDirectory]) -> list[Stop]:
     return ["unclean"] if known == {False} else ["clean", "unclean"]
 
 
-def _rows(release: str, state: CoordinatorState, kept_on: pa.Table) -> list[LoadCheckRow]:
-    """Return the rows of this release. `kept_on` are the keys of the offsets that the newest release has if it never gives up."""
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    """The load of one offsets partition after one stop, counted."""
+
+    row: LoadRow
+    problem: LoadProblem | None
+    groups: int
+    offsets: int
+    missing_offsets: int
+    lost_bytes: int
+    partition: PartitionDirectory
+
+
+def _checked(loads: Sequence[PartitionLoad], profile: BrokerProfile, kept_on: pa.Table) -> Iterator[_Checked]:
+    """Count these loads. `kept_on` are the keys of the offsets that the newest release has if it never gives up."""
+    state = state_of_loads(loads, LoadOptions(profile), TopicNames())
     lost: dict[Origin, int] = {}
     for finding in state.findings:
         if finding.code in ("lost_at_unclean_start", "hidden_from_broker"):
@@ -206,28 +229,30 @@ def _rows(release: str, state: CoordinatorState, kept_on: pa.Table) -> list[Load
             lost[key] = lost.get(key, 0) + (finding.size_bytes or 0)
     held = state.offsets.select(_OFFSET_KEY)
     groups, offsets, missing = _counts(state.groups), _counts(held), _counts(_missing(kept_on, held))
-    loads: list[LoadRow] = state.loads.to_pylist()
+    for load in loads:
+        key = (load.partition.replica, load.partition.offsets_partition)
+        yield _Checked(
+            load.row, load.problem, groups.get(key, 0), offsets.get(key, 0), missing.get(key, 0), lost.get(key, 0), load.partition
+        )
 
-    def made(load: LoadRow) -> LoadCheckRow:
-        key = (load["replica"], load["offsets_partition"])
-        return {
-            "release": release,
-            "coordinator": load["coordinator"],
-            "stop": load["stop"],
-            "replica": load["replica"],
-            "offsets_partition": load["offsets_partition"],
-            "outcome": load["outcome"],
-            "record_offset": load["record_offset"],
-            "reason": load["reason"],
-            "groups": groups.get(key, 0),
-            "offsets": offsets.get(key, 0),
-            "missing_offsets": missing.get(key, 0),
-            "lost_bytes": lost.get(key, 0),
-            "path": load["path"],
-            "byte_position": load["byte_position"],
-        }
 
-    return [made(load) for load in loads]
+def _row(release: str, checked: _Checked) -> LoadCheckRow:
+    row = checked.row
+    return {
+        "release": release,
+        "coordinator": row["coordinator"],
+        "stop": row["stop"],
+        **of_log(checked.partition.replica, checked.partition.offsets_partition),
+        "outcome": row["outcome"],
+        "record_offset": row.get("record_offset"),
+        "reason": None if checked.problem is None else str(_problem_of(release, checked.problem)),
+        "groups": checked.groups,
+        "offsets": checked.offsets,
+        "missing_offsets": checked.missing_offsets,
+        "lost_bytes": checked.lost_bytes,
+        "path": row.get("path"),
+        "byte_position": row.get("byte_position"),
+    }
 
 
 def _missing(keys: pa.Table, held: pa.Table) -> pa.Table:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 
 from exhume.codecs.embedded import broker_subscription_topics
 from exhume.codecs.layout import Fields, Message
@@ -36,12 +36,34 @@ class MemberRefused(Exception):
         self.group = group
 
 
+class ClassicGroupRules(Protocol):
+    """The rules in which releases differ when they build a group; each has the meaning of the rule of this name in `ScalaProfile`."""
+
+    @property
+    def instance_twice_aborts(self) -> bool: ...
+    @property
+    def member_twice_aborts(self) -> bool: ...
+    @property
+    def parses_subscriptions(self) -> bool: ...
+    @property
+    def subscription(self) -> Subscription: ...
+    @property
+    def state_timestamp_versions(self) -> frozenset[int]: ...
+    @property
+    def keeps_memberless_protocol_type(self) -> bool: ...
+    @property
+    def null_protocol_is_readable(self) -> bool: ...
+    @property
+    def memberless_state(self) -> str: ...
+
+
 @dataclass(frozen=True, slots=True)
-class ClassicGroupRules:
-    """The rules in which releases differ when they build a group; each has the meaning of the field of this name in `ScalaProfile`."""
+class JavaGroupRules:
+    """The rules of the Java coordinator."""
 
     instance_twice_aborts: bool = True
     member_twice_aborts: bool = True
+    parses_subscriptions: bool = True
     subscription: Subscription = "null_and_length_abort"
     state_timestamp_versions: frozenset[int] = frozenset({2, 3, 4})
     keeps_memberless_protocol_type: bool = True
@@ -65,7 +87,7 @@ def build_classic_group(record: ReplayRecord, rules: ClassicGroupRules) -> Class
     problems: list[LoadProblem] = []
     repeated = None
     leader = value["leader"]
-    if not rules.null_protocol_is_readable and (value["protocol"] is None or leader is None):
+    if (value["protocol"] is None or leader is None) and not rules.null_protocol_is_readable:
         problems.append(LoadProblem(ProblemKind.PROTOCOL_OR_LEADER_NULL, record_offset=record_offset, group=name))
     for fields in value["members"]:
         member = _member(fields)
@@ -91,7 +113,7 @@ def build_classic_group(record: ReplayRecord, rules: ClassicGroupRules) -> Class
         leader = member.member_id if leader is None else leader
     group = _group(name, record_offset, record.value_version, value, members=members, leader=leader, rules=rules)
     try:
-        group.subscribed_topics = _subscribed_topics(group, rules.subscription)
+        group.subscribed_topics = _subscribed_topics(group, rules)
     except DecodeError as error:
         problems.append(LoadProblem(ProblemKind.SUBSCRIPTION_UNPARSABLE, record_offset=record_offset, group=name, detail=error.message))
     if problems:
@@ -176,21 +198,22 @@ def _member(fields: Fields) -> ClassicMember:
     )
 
 
-def _subscribed_topics(group: ClassicGroupState, rule: Subscription) -> frozenset[str] | None:
-    if group.protocol_type != CONSUMER_PROTOCOL_TYPE or rule == "not_parsed":
+def _subscribed_topics(group: ClassicGroupState, rules: ClassicGroupRules) -> frozenset[str] | None:
+    if group.protocol_type != CONSUMER_PROTOCOL_TYPE or not rules.parses_subscriptions:
         return None
     if not group.members:
         return frozenset()
     if group.protocol is None:
         return None
-    # Kafka catches a SchemaException: topics unknown. Any other error of its parser ends the load.
-    caught: tuple[type[DecodeError], ...] = _CAUGHT[rule]
     topics: set[str] = set()
     for member in group.members.values():
         try:
             topics.update(broker_subscription_topics(member.subscription))
-        except caught:
-            return None
+        except DecodeError as error:
+            # Kafka catches a SchemaException: topics unknown. Any other error of its parser ends the load.
+            if isinstance(error, _CAUGHT[rules.subscription]):
+                return None
+            raise
     return frozenset(topics)
 
 

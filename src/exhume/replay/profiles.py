@@ -108,6 +108,11 @@ class ScalaProfile(BrokerProfile):
     refused_formats: frozenset[str] = frozenset()
 
     @property
+    def parses_subscriptions(self) -> bool:
+        """True if the load parses the subscriptions of members."""
+        return self.subscription != "not_parsed"
+
+    @property
     def depends_on_chunks(self) -> bool:
         return self.read_bound == "high_watermark" or self.install == "per_chunk"
 

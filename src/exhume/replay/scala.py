@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from exhume.codecs.record_types import COMMIT, decode_control_record
 from exhume.durations import MINUTE_MS
 from exhume.replay.broker_log import LoadedBatch
-from exhume.replay.classic_group import ClassicGroupRules, MemberRefused, build_classic_group, rebalance_oversized
+from exhume.replay.classic_group import MemberRefused, build_classic_group, rebalance_oversized
 from exhume.replay.commits import CommitRules, build_commit, joined_transactions, transaction_of
 from exhume.replay.decode import RecordRefused, ReplayRecord, UnknownRecordType, decode_for
 from exhume.replay.load_problems import LoadProblem, ProblemKind
@@ -49,22 +49,12 @@ class ScalaLoad:
     _settled_offsets: dict[str, tuple[int, int]] = field(default_factory=dict)
     _per_chunk: PerChunkInstall | None = None
     commit_rules: CommitRules = field(init=False)
-    _group_rules: ClassicGroupRules = field(init=False)
 
     def __post_init__(self) -> None:
         profile = self.profile
         retention_minutes = profile.default_retention_minutes if self.inputs.retention_minutes is None else self.inputs.retention_minutes
         self.commit_rules = CommitRules(
             profile.missing_expire_timestamp, retention_minutes * MINUTE_MS, profile.keeps_leader_epoch_below_minus_one
-        )
-        self._group_rules = ClassicGroupRules(
-            profile.instance_twice_aborts,
-            profile.member_twice_aborts,
-            profile.subscription,
-            profile.state_timestamp_versions,
-            profile.keeps_memberless_protocol_type,
-            profile.null_protocol_is_readable,
-            profile.memberless_state,
         )
         if profile.install == "per_chunk":
             self._per_chunk = PerChunkInstall()
@@ -136,7 +126,7 @@ class ScalaLoad:
             self.removed_groups[group_id] = (first, record.record_offset)
             return
         try:
-            group = build_classic_group(record, self._group_rules)
+            group = build_classic_group(record, self.profile)
         except MemberRefused as refused:
             self.refusals.refuse(refused.problem)
             group = refused.group
@@ -151,7 +141,7 @@ class ScalaLoad:
         removed = dict(self.removed_groups)
         for group in settled.groups():
             if group.value is not None:
-                self.groups[group.name] = group.value(self._group_rules)
+                self.groups[group.name] = group.value(self.profile)
             elif group.tombstone is not None:
                 removed[group.name] = (group.first_tombstone or 0, group.tombstone)
         # A late error names the group that was removed first.

@@ -11,6 +11,7 @@ from exhume.codecs.kernels import scan
 from exhume.codecs.kernels.types import Int64s
 from exhume.codecs.record_types import GROUP_METADATA, LEGACY_OFFSET_COMMIT, OFFSET_COMMIT
 from exhume.int64 import LARGEST_INT64
+from exhume.replay.fold.tables import PRODUCERS
 from exhume.replay.profiles import BrokerProfile, JavaProfile, ScalaProfile
 from exhume.replay.reading import LoadInputs, refused_formats
 
@@ -47,11 +48,10 @@ RULES = 16
 NOT_PLAIN, PASSED_ON = -3, -2
 
 
-def are_alike(rules: Int64s, folded_by: Int64s, *, has_producers: bool, has_passed: bool) -> bool:
+def are_alike(rules: Int64s, folded_by: Int64s, counts: Int64s) -> bool:
     """Return True if a finished fold with `folded_by` can be reused: `rules` accept at least as much.
 
-    Rules that this log does not need may differ. `has_producers`: the log has transactions. `has_passed`: the fold passed records on. By
-    rules that accept more group records it would pass on fewer, which is faster.
+    Rules that this log does not need may differ. `counts` are those of the fold.
     """
     accepts = [ACCEPTED_0, ACCEPTED_1, ACCEPTED_2, TAKES_NULL_PROTOCOL]
     if (folded_by[accepts] & ~rules[accepts]).any() or rules[REFUSED_CODECS] & ~folded_by[REFUSED_CODECS]:
@@ -59,8 +59,7 @@ def are_alike(rules: Int64s, folded_by: Int64s, *, has_producers: bool, has_pass
     if folded_by[MOST_BATCH_BYTES] > rules[MOST_BATCH_BYTES]:
         return False
     compared = [START_OFFSET, LAST_COUNTED_OFFSET, CHOSEN_GROUPS]
-    compared += [MARKER_DECIDES, TOMBSTONE_VOIDS] if has_producers else []
-    compared += [ACCEPTED_2, TAKES_NULL_PROTOCOL] if has_passed else []
+    compared += [MARKER_DECIDES, TOMBSTONE_VOIDS] if counts[PRODUCERS] else []
     return bool((rules[compared] == folded_by[compared]).all())
 
 

@@ -17,6 +17,7 @@ from exhume.replay.fold.fold_ranges import fold_range
 from exhume.replay.fold.kernels.chosen_groups import choose_groups, with_notes
 from exhume.replay.fold.kernels.merging import joined
 from exhume.replay.fold.rules import (
+    ACCEPTED_2,
     BAD_RECORD,
     CHOSEN_GROUPS,
     DONE,
@@ -25,6 +26,7 @@ from exhume.replay.fold.rules import (
     NOTES_BATCHES,
     OFFSETS_GO_BACK,
     SEED,
+    TAKES_NULL_PROTOCOL,
     TRANSACTIONAL,
     are_alike,
     rules_of,
@@ -36,7 +38,6 @@ from exhume.replay.fold.tables import (
     IS_CUT,
     NEXT_OFFSET,
     PASSED,
-    PRODUCERS,
     STATUS,
     Tables,
     drop_old_metadata,
@@ -46,6 +47,7 @@ from exhume.replay.fold.thread_parts import SegmentRange, stretches
 from exhume.replay.moment import LogPrefix, Moment, truncate_log
 from exhume.replay.profiles import BrokerProfile, JavaProfile, ScalaProfile
 from exhume.replay.reading import CompiledLoad, LoadInputs
+from exhume.replay.rule_reads import reads_of
 
 if TYPE_CHECKING:
     from exhume.replay.fold.careful_batches import CarefulReader
@@ -78,7 +80,8 @@ def fold_log(
         last_offset = None if order.first_later is None else order.first_later[0] - 1
     elif at is not None:
         last_offset = at.last_offsets.get(log.partition.offsets_partition)
-    rules = rules_of(profile, inputs, start_offset, last_offset)
+    reads = reads_of(profile)
+    rules = rules_of(profile if reads is None else reads.original, inputs, start_offset, last_offset)
     segments = [number for number, segment in enumerate(log.segments) if segment.end]
     if not segments:
         return None
@@ -92,6 +95,9 @@ def fold_log(
         tables = _fold(log, whole, rules, sorted(groups or ()), fast, careful_reader=careful_reader, is_whole=until is None)
     if tables.counts[STATUS] != DONE:
         return None
+    if reads is not None:
+        counts = tables.counts
+        reads.add_check(lambda other: are_alike(rules_of(other, inputs, start_offset, last_offset), rules, counts))
     if fast.reusable_folds is not None and is_kept and not (careful_reader is not None and careful_reader.careful_segments):
         fast.reusable_folds[log.partition.path] = (rules, tables, fast.read.verify)
     ends_at = until if careful_reader is None or careful_reader.ends_at is None else careful_reader.ends_at
@@ -146,8 +152,10 @@ def _known(log: StrictLog, rules: Int64s, fast: CompiledLoad) -> Tables | None:
     folded_by, tables, is_verified = fold
     if fast.read.verify and not is_verified:
         return None
-    has_producers, has_passed = bool(tables.counts[PRODUCERS]), bool(tables.counts[PASSED])
-    return tables if are_alike(rules, folded_by, has_producers=has_producers, has_passed=has_passed) else None
+    if tables.counts[PASSED] and (rules[[ACCEPTED_2, TAKES_NULL_PROTOCOL]] != folded_by[[ACCEPTED_2, TAKES_NULL_PROTOCOL]]).any():
+        # By rules that accept more group records, a fold passes on fewer of them.
+        return None
+    return tables if are_alike(rules, folded_by, tables.counts) else None
 
 
 def _fold(

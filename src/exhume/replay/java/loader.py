@@ -16,7 +16,7 @@ from exhume.codecs.batch_format import NO_PRODUCER_ID
 from exhume.codecs.batches import wrap_int64
 from exhume.codecs.record_types import ABORT, COMMIT, decode_control_record, decode_record
 from exhume.replay.broker_log import LoadedBatch
-from exhume.replay.classic_group import ClassicGroupRules, MemberRefused, build_classic_group, rebalance_oversized
+from exhume.replay.classic_group import JavaGroupRules, MemberRefused, build_classic_group, rebalance_oversized
 from exhume.replay.commits import CommitRules, build_commit, joined_transactions, transaction_of
 from exhume.replay.decode import RecordRefused, ReplayRecord, UnknownRecordType, decode_for
 from exhume.replay.java import consumer, share, streams
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 _COMMIT_RULES = CommitRules()
-_GROUP_RULES = ClassicGroupRules()
+_GROUP_RULES = JavaGroupRules()
 
 
 @dataclass(slots=True)
