@@ -96,10 +96,12 @@ def read_chunks(log: StrictLog, profile: BrokerProfile, inputs: LoadInputs) -> I
         checkpoint = log.partition.high_watermark if inputs.high_watermark is None else inputs.high_watermark
         bound = log.end_offset if checkpoint is None else min(checkpoint, log.end_offset)
     next_offset = log.start_offset
-    for _, segment in groupby(log.batches(), key=lambda batch: batch.path):
-        for chunk in _chunks(segment, profile, inputs.load_buffer_bytes):
+    for _, batches in groupby(log.batches(), key=lambda batch: batch.path):
+        segment = _Segment(batches)
+        while segment.first is not None:
             if next_offset >= bound:
                 return
+            chunk = _Chunk(segment, profile, inputs.load_buffer_bytes)
             yield chunk
             next_offset = chunk.next_offset
     if next_offset < bound and profile.empty_read != "stop":
@@ -108,49 +110,46 @@ def read_chunks(log: StrictLog, profile: BrokerProfile, inputs: LoadInputs) -> I
 
 
 class _Chunk:
-    """The batches of one read, and the error of its reader after them."""
+    """The batches of one read: as many of a segment as fit the load buffer, at least one. Each is read when it is wanted."""
 
-    def __init__(self) -> None:
-        self.batches: list[LoadedBatch] = []
-        self.size_bytes = 0
-        self.error: LoadAborted | None = None
+    def __init__(self, segment: _Segment, profile: ScalaProfile, buffer_bytes: int) -> None:
+        self._segment = segment
+        self._profile = profile
+        self._buffer_bytes = buffer_bytes
+        #: The offset after the batches so far.
+        self.next_offset = -1
 
     def __iter__(self) -> Iterator[LoadedBatch]:
-        yield from self.batches
-        if self.error is not None:
-            raise self.error
-
-    def add(self, batch: LoadedBatch) -> None:
-        self.batches.append(batch)
-        self.size_bytes += batch.batch.size_bytes
-
-    @property
-    def next_offset(self) -> int:
-        return self.batches[-1].next_offset
-
-
-def _chunks(segment: Iterator[LoadedBatch], profile: ScalaProfile, buffer_bytes: int) -> Iterator[_Chunk]:
-    chunk = _Chunk()
-    try:
-        for batch in segment:
-            if chunk.batches and chunk.size_bytes + batch.batch.size_bytes > buffer_bytes:
-                yield chunk
-                chunk = _Chunk()
-            if batch.batch.size_bytes > buffer_bytes and profile.oversized_batch == "stall":
+        """Yield the batches; raises `LoadAborted` where the reader of the release throws."""
+        left_bytes, is_empty = self._buffer_bytes, True
+        while (batch := self._segment.first) is not None:
+            size_bytes = batch.batch.size_bytes
+            if size_bytes > left_bytes and not is_empty:
+                return
+            if size_bytes > self._buffer_bytes and self._profile.oversized_batch == "stall":
                 problem = LoadProblem(
                     ProblemKind.BATCH_BEYOND_BUFFER,
                     record_offset=first_offset(batch.batch),
-                    size_bytes=batch.batch.size_bytes,
-                    buffer_bytes=buffer_bytes,
+                    size_bytes=size_bytes,
+                    buffer_bytes=self._buffer_bytes,
                 )
                 raise LoadAborted(problem, path=batch.path, byte_position=batch.batch.byte_position)
-            chunk.add(batch)
-    except LoadAborted as error:
-        chunk.error = error
-        yield chunk
-    else:
-        if chunk.batches:
-            yield chunk
+            yield batch
+            left_bytes, is_empty = left_bytes - size_bytes, False
+            self.next_offset = batch.next_offset
+            self._segment.advance()
+
+
+class _Segment:
+    """The batches of one segment, of which `first` is next; None at the end."""
+
+    def __init__(self, batches: Iterator[LoadedBatch]) -> None:
+        self._batches = batches
+        self.first = next(batches, None)
+
+    def advance(self) -> None:
+        """Step over the first batch."""
+        self.first = next(self._batches, None)
 
 
 def refused_formats(profile: BrokerProfile) -> frozenset[str]:
