@@ -27,7 +27,9 @@ PAGE = ROOT / "docs" / "performance.md"
 SCRATCH = ROOT / "build" / "bench"
 
 _QUESTIONS = ("one group", "one key's history")
-_WARM_UP = Case("few-keys", 1, two_cores=("exhume --help", "exhume state"))
+#: Processes that read a copy without index files.
+_COMMANDS = ("exhume state", "exhume diagnose", "exhume dump, jsonl", "exhume dump, csv", "exhume dump, parquet")
+_WARM_UP = Case("few-keys", 1, two_cores=("exhume --help", "exhume state, demo log", "exhume diagnose", "exhume load-check"))
 
 
 def _cases(*, quick: bool, large: bool) -> Iterator[Case]:
@@ -36,19 +38,19 @@ def _cases(*, quick: bool, large: bool) -> Iterator[Case]:
     yield Case(
         "few-keys",
         100,
-        one_core=("floor", "crc32c package", "scan", "state", "decode", "inspect", "diagnose", "parquet", *_QUESTIONS, "plain Python"),
-        two_cores=("scan", "state", "parquet", DUMP, *(brokers if quick else ())),
+        one_core=("floor", "crc32c package", "scan", "offsets", "state", "decode", "inspect", "diagnose", *_QUESTIONS, "plain Python"),
+        two_cores=("scan", "offsets", "state", *_COMMANDS, DUMP, *(brokers if quick else ())),
     )
-    yield Case("many-keys", 100, one_core=("floor", "scan", "state"), two_cores=("state",))
+    yield Case("many-keys", 100, one_core=("floor", "scan", "offsets"), two_cores=("offsets",))
     for codec in ("lz4", "zstd"):
-        yield Case("few-keys", 100, codec, one_core=("floor", "decompression", "scan", "state"), two_cores=("state",))
-    yield Case("transactional", 100, one_core=("floor", "scan", "state"), two_cores=("state",))
-    yield Case("old-formats", 100, one_core=("scan", "state"), two_cores=("state",))
+        yield Case("few-keys", 100, codec, one_core=("floor", "decompression", "scan", "offsets"), two_cores=("offsets",))
+    yield Case("transactional", 100, one_core=("floor", "scan", "offsets"), two_cores=("offsets",))
+    yield Case("old-formats", 100, one_core=("scan", "offsets"), two_cores=("offsets",))
     if not quick:
-        ours = ("floor", "crc32c package", "scan", "state", "decode", "inspect", "diagnose", *_QUESTIONS)
-        yield Case("few-keys", 1000, one_core=ours, two_cores=("scan", "state", *brokers))
+        ours = ("floor", "crc32c package", "scan", "offsets", "state", "decode", "inspect", "diagnose", *_QUESTIONS)
+        yield Case("few-keys", 1000, one_core=ours, two_cores=("scan", "offsets", "state", *brokers))
     if large:
-        yield Case("few-keys", 10_000, one_core=("floor", "scan", "state"), two_cores=("scan", "state"))
+        yield Case("few-keys", 10_000, one_core=("floor", "scan", "offsets"), two_cores=("scan", "offsets"))
 
 
 def main() -> int:

@@ -84,7 +84,8 @@ def log_of(case: Case, scratch: Path, *, keep: bool = True) -> Iterator[Log]:
     written = directory.with_suffix(".json")
     maker = hashlib.sha256(Path(generator.__file__).read_bytes()).hexdigest()
     if not written.exists() or json.loads(written.read_text())["generator"] != maker:
-        shutil.rmtree(directory, ignore_errors=True)
+        for old in (directory, directory.with_name(f"{directory.name}-copy")):
+            shutil.rmtree(old, ignore_errors=True)
         written.unlink(missing_ok=True)
         say(f"Generating {case.name}")
         content = generator.generate(directory, variant=case.variant, megabytes=case.megabytes, codec=case.codec)
@@ -99,6 +100,7 @@ def log_of(case: Case, scratch: Path, *, keep: bool = True) -> Iterator[Log]:
     finally:
         if not keep:
             shutil.rmtree(directory, ignore_errors=True)
+            shutil.rmtree(log.copy, ignore_errors=True)
             written.unlink(missing_ok=True)
 
 

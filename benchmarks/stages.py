@@ -27,6 +27,7 @@ STAGES: Mapping[str, Mapping[str, Sequence[str]]] = {
         "mapping, checksums, header fields": ["exhume.codecs.kernels.scan:scan"],
         "order, columns": ["exhume.codecs.kernels.scan:in_order", "exhume.codecs.columns.batch_columns:batch_column"],
     },
+    "offsets": _STATE,
     "state": _STATE,
     "one group": _STATE,
     "one key's history": {

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import lz4.frame
 import pyarrow as pa
@@ -30,6 +30,7 @@ from exhume.findings import Findings
 
 RELEASE = "4.3.0"
 _PROGRAM = str(Path(sys.executable).with_name("exhume"))
+_DEMO_LOG = Path(exhume.__file__).parent / "cli" / "demo_log"
 _BATCH_HEAD = HEADER_BYTES[2]
 
 
@@ -43,6 +44,17 @@ class Log:
     @property
     def partition(self) -> Path:
         return self.directory / "__consumer_offsets-0"
+
+    @property
+    def copy(self) -> Path:
+        """The same segments without index files, as people copy them: links to the same bytes."""
+        directory = self.directory.with_name(f"{self.directory.name}-copy")
+        partition = directory / self.partition.name
+        if not partition.exists():
+            partition.mkdir(parents=True)
+            for segment in self.partition.glob("*.log"):
+                (partition / segment.name).hardlink_to(segment)
+        return directory
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +82,19 @@ def _scanned(tables: Sequence[pa.RecordBatch]) -> dict[str, int]:
     return {"batches": found.num_rows, "records": pc.sum(found["record_count"]).as_py(), "damaged": damaged}
 
 
-def _state(log: Log) -> exhume.CoordinatorState:
+def _offsets(log: Log) -> exhume.CoordinatorState:
     with exhume.open(log.directory) as topic:
-        return topic.state(release=RELEASE)
+        state = topic.state(release=RELEASE)
+        assert state.offsets.num_rows
+        return state
+
+
+def _state(log: Log) -> exhume.CoordinatorState:
+    """The state with all of its tables: groups, members, assignments, offsets and all others."""
+    state = _offsets(log)
+    for name in state.tables:
+        assert state.tables[name] is not None
+    return state
 
 
 def _one_group(log: Log) -> exhume.CoordinatorState:
@@ -104,21 +126,41 @@ def _diagnose(log: Log) -> Findings:
         return topic.diagnose()
 
 
-def _parquet(log: Log) -> Path:
-    file = log.directory.parent / f"{log.directory.name}.parquet"
-    file.unlink(missing_ok=True)
-    _exhume("dump", log.directory, "--output", "parquet", "--output-file", file)
-    return file
+def _dump(output: str) -> Callable[[Log], Path]:
+    """Return the function that writes the dump of a copy in this format to a file."""
+
+    def run(log: Log) -> Path:
+        file = log.directory.with_suffix(f".{output}")
+        with file.open("wb") as target:
+            _exhume("dump", log.copy, "--output", output, stdout=target)
+        return file
+
+    return run
 
 
 def _rows_of(file: Path) -> dict[str, int]:
-    rows = pq.ParquetFile(file).metadata.num_rows
+    if file.suffix == ".parquet":
+        rows = pq.ParquetFile(file).metadata.num_rows
+    else:
+        with file.open("rb") as lines:
+            rows = sum(1 for _ in lines) - (file.suffix == ".csv")
     file.unlink()
     return {"records": rows}
 
 
-def _exhume(*arguments: str | Path) -> str:
-    return subprocess.run([_PROGRAM, *arguments], check=True, stdin=subprocess.DEVNULL, capture_output=True, text=True).stdout
+def _exhume(*arguments: str | Path, stdout: int | IO[bytes] = subprocess.DEVNULL) -> None:
+    """Run exhume. Exit code 1 is that of an answer with findings.
+
+    Raises:
+        CalledProcessError: another exit code.
+    """
+    done = subprocess.run([_PROGRAM, *arguments], check=False, stdin=subprocess.DEVNULL, stdout=stdout, stderr=subprocess.PIPE)
+    if done.returncode not in (0, 1) or b"Traceback" in done.stderr:
+        raise subprocess.CalledProcessError(done.returncode, done.args, stderr=done.stderr)
+
+
+def _command(*arguments: str) -> Subject:
+    return Subject(lambda log: _exhume(*arguments, log.copy), lambda _: {}, prepare=lambda log: log.copy, process=_PROGRAM)
 
 
 @cache
@@ -149,6 +191,7 @@ SUBJECTS: Mapping[str, Subject] = {
     "crc32c package": Subject(lambda log: floor.in_one_call_per_megabyte(log.partition), lambda size: {"size_bytes": size}),
     "decompression": Subject(_decompress, lambda size: {"section_bytes": size}, prepare=_streams),
     "scan": Subject(_scan, _scanned),
+    "offsets": Subject(_offsets, _live),
     "state": Subject(_state, _live),
     "decode": Subject(_decode, lambda rows: {"commit_records": rows[0], "group_records": rows[1]}),
     "inspect": Subject(
@@ -156,7 +199,6 @@ SUBJECTS: Mapping[str, Subject] = {
     ),
     # Nothing else knows what is to be found: only that every detector looked.
     "diagnose": Subject(_diagnose, lambda _: {}),
-    "parquet": Subject(_parquet, _rows_of, process=_PROGRAM),
     "one group": Subject(_one_group, lambda state: {"a_group_offsets": state.offsets.num_rows}),
     "one key's history": Subject(_one_key, lambda table: {"a_key_records": table.num_rows}),
     "plain Python": Subject(
@@ -168,5 +210,10 @@ SUBJECTS: Mapping[str, Subject] = {
         },
     ),
     "exhume --help": Subject(lambda _: _exhume("--help"), lambda _: {}, process=_PROGRAM),
-    "exhume state": Subject(lambda log: _exhume("state", log.directory), lambda _: {}, process=_PROGRAM),
+    "exhume state, demo log": Subject(lambda _: _exhume("state", _DEMO_LOG), lambda _: {}, process=_PROGRAM),
+    **{f"exhume {name}": _command(name) for name in ("state", "diagnose", "load-check", "owners")},
+    **{
+        f"exhume dump, {output}": Subject(_dump(output), _rows_of, prepare=lambda log: log.copy, process=_PROGRAM)
+        for output in ("jsonl", "csv", "parquet")
+    },
 }

@@ -52,20 +52,20 @@ class Targets:
         for log in (FEW, GIGABYTE):
             yield self._ratio("scan with CRC: time against the floor", log, ("scan", 1), ("floor", 1), at_most=1.3)
         for log in (FEW, GIGABYTE):
-            yield self._ratio("state, few keys: time against the floor", log, ("state", 1), ("floor", 1), at_most=6)
+            yield self._ratio("offsets, few keys: time against the floor", log, ("offsets", 1), ("floor", 1), at_most=6)
         floor_speed = self._speed_or_none(FEW, "floor", 1)
         yield Target(
-            f"state, few keys: speed, the floor being {floor_speed / 1e9:.1f} GB/s" if floor_speed else "state, few keys: speed",
+            f"offsets, few keys: speed, the floor being {floor_speed / 1e9:.1f} GB/s" if floor_speed else "offsets, few keys: speed",
             FEW,
             "one",
-            lambda: self._speed(FEW, "state", 1) / 1e9,
+            lambda: self._speed(FEW, "offsets", 1) / 1e9,
             "GB/s",
             at_least=1,
         )
-        yield self._ratio("state, many keys: time against the floor", MANY, ("state", 1), ("floor", 1), at_most=15)
+        yield self._ratio("offsets, many keys: time against the floor", MANY, ("offsets", 1), ("floor", 1), at_most=15)
         for codec in ("lz4", "zstd"):
             log = f"few-keys {codec} 100 MB"
-            yield Target(f"state, {codec}: time against decompression and uncompressed", log, "one", self._unfolded(log), at_most=1.5)
+            yield Target(f"offsets, {codec}: time against decompression and uncompressed", log, "one", self._unfolded(log), at_most=1.5)
         yield self._ratio(f"state: speed against {DUMP}", FEW, (DUMP, 2), ("state", 1), at_least=40)
         yield self._ratio(f"state: speed against {DUMP}", FEW, (DUMP, 2), ("state", 2), at_least=70)
         yield Target("state: speed against the fastest broker's load", GIGABYTE, "two", lambda: self._against_brokers(GIGABYTE), at_least=7)
@@ -77,14 +77,25 @@ class Targets:
             )
         for question in ("one group", "one key's history"):
             yield self._ratio(f"{question}: time against the scan", GIGABYTE, (question, 1), ("scan", 1), at_most=1.5)
-        for subject in ("scan", "state"):
+        yield self._ratio("state with all tables: time against the offsets alone", FEW, ("state", 1), ("offsets", 1), at_most=2)
+        for subject in ("scan", "offsets", "state"):
             yield self._ratio(f"{subject}: speed on two cores against one", GIGABYTE, (subject, 1), (subject, 2), at_least=1.7)
         yield Target("exhume --help: seconds", SMALL, "two", lambda: self._one(SMALL, "exhume --help", 2).median, "s", at_most=0.3)
-        yield Target("exhume state of 1 MB: seconds", SMALL, "two", lambda: self._one(SMALL, "exhume state", 2).median, "s", at_most=1)
-        yield Target("state, 10 GB: ratio to the floor, against 100 MB", TEN_GIGABYTES, "one", self._growth, at_least=0.85, at_most=1.15)
-        yield Target("state, 10 GB: peak RssAnon", TEN_GIGABYTES, "one", lambda: self._anonymous(TEN_GIGABYTES) / 1e6, "MB", at_most=600)
+        for log, command, most in (
+            (SMALL, "exhume state, demo log", 0.35),
+            (SMALL, "exhume diagnose", 0.6),
+            (SMALL, "exhume load-check", 1),
+            (FEW, "exhume state", 0.7),
+            (FEW, "exhume diagnose", 1.5),
+        ):
+            yield self._seconds(log, command, most)
+        for output, least in (("jsonl", 4), ("csv", 4), ("parquet", 3)):
+            command = f"exhume dump, {output}"
+            yield self._ratio(f"{command}: speed against {DUMP}", FEW, (DUMP, 2), (command, 2), at_least=least)
+        yield Target("offsets, 10 GB: ratio to the floor, against 100 MB", TEN_GIGABYTES, "one", self._growth, at_least=0.85, at_most=1.15)
+        yield Target("offsets, 10 GB: peak RssAnon", TEN_GIGABYTES, "one", lambda: self._anonymous(TEN_GIGABYTES) / 1e6, "MB", at_most=600)
         yield Target(
-            "state, 10 GB: peak RssAnon against that of 1 GB",
+            "offsets, 10 GB: peak RssAnon against that of 1 GB",
             TEN_GIGABYTES,
             "one",
             lambda: self._anonymous(TEN_GIGABYTES) / self._anonymous(GIGABYTE),
@@ -108,6 +119,10 @@ class Targets:
             what, log, cores, lambda: self._one(log, *above).median / self._one(log, *below).median, at_least=at_least, at_most=at_most
         )
 
+    def _seconds(self, log: str, command: str, most: float) -> Target:
+        """The time of a whole command."""
+        return Target(f"{command}: seconds", log, "two", lambda: self._one(log, command, 2).median, "s", at_most=most)
+
     def _one(self, log: str, subject: str, cores: int) -> Measured:
         found = self._results.measured.get((log, subject, cores))
         if found is None or not found.seconds:
@@ -127,8 +142,8 @@ class Targets:
 
     def _unfolded(self, log: str) -> Callable[[], float]:
         def value() -> float:
-            path = self._one(log, "decompression", 1).median + self._one(FEW, "state", 1).median
-            return self._one(log, "state", 1).median / path
+            path = self._one(log, "decompression", 1).median + self._one(FEW, "offsets", 1).median
+            return self._one(log, "offsets", 1).median / path
 
         return value
 
@@ -139,11 +154,11 @@ class Targets:
         return min(loads) / self._one(log, "state", 2).median
 
     def _growth(self) -> float:
-        few, ten = (self._one(log, "state", 1).median / self._one(log, "floor", 1).median for log in (FEW, TEN_GIGABYTES))
+        few, ten = (self._one(log, "offsets", 1).median / self._one(log, "floor", 1).median for log in (FEW, TEN_GIGABYTES))
         return ten / few
 
     def _anonymous(self, log: str) -> float:
-        peak = self._one(log, "state", 1).anonymous_bytes
+        peak = self._one(log, "offsets", 1).anonymous_bytes
         if peak is None:
             raise NotMeasured
         return peak

@@ -95,7 +95,7 @@ def test_ratios_are_of_medians_and_what_was_not_run_is_said(tmp_path: Path) -> N
     results.contents["few-keys 100 MB"] = generate(tmp_path, megabytes=1)
     results.measured["few-keys 100 MB", "floor", 1] = Measured([0.1, 0.2, 9.0])
     results.measured["few-keys 100 MB", "scan", 1] = Measured([0.3])
-    results.measured["few-keys 100 MB", "state", 1] = Measured([1.0])
+    results.measured["few-keys 100 MB", "offsets", 1] = Measured([1.0])
     results.missing.append("few-keys 100 MB, broker 3.9.1, two cores: no jars")
 
     text = report(results)
@@ -104,8 +104,8 @@ def test_ratios_are_of_medians_and_what_was_not_run_is_said(tmp_path: Path) -> N
     write_into(page, text)
 
     assert "| scan with CRC: time against the floor | few-keys 100 MB | one | 1.50 × | ≤ 1.30 × | **no** |" in text
-    assert "| state, few keys: time against the floor | few-keys 100 MB | one | 5.00 × | ≤ 6.00 × | yes |" in text
-    assert "| state, many keys: time against the floor | many-keys 100 MB | one | not run | ≤ 15.0 × |  |" in text
+    assert "| offsets, few keys: time against the floor | few-keys 100 MB | one | 5.00 × | ≤ 6.00 × | yes |" in text
+    assert "| offsets, many keys: time against the floor | many-keys 100 MB | one | not run | ≤ 15.0 × |  |" in text
     assert "- few-keys 100 MB, broker 3.9.1, two cores: no jars" in text
     assert page.read_text() == f"before\n{BEGIN}\n\n{text}\n{END}\nafter\n"
 
