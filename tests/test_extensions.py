@@ -13,7 +13,7 @@ from typing import Any, cast
 import pytest
 
 from exhume.analysis.assignors import VARIANTS, GroupAssignment, GroupSpec, Variant, variant_for
-from exhume.analysis.assignors.client_range import range_by_member_id
+from exhume.analysis.assignors.range_and_roundrobin import range_by_member_id
 from exhume.analysis.detectors.condense import condense
 from exhume.codecs.batch_writer import NewRecord, encode_batch
 from exhume.codecs.compressed_streams import DecompressedBytes

@@ -73,8 +73,9 @@ def _arrow_type(column_type: Any) -> pa.DataType:
         case origin if origin is list:
             return pa.list_(_arrow_type(*get_args(column_type)))
         case origin if origin in (Union, UnionType):
-            (some,) = (each for each in get_args(column_type) if each is not NoneType)
-            return _arrow_type(some)
+            types = [each for each in get_args(column_type) if each is not NoneType]
+            if len(types) == 1:
+                return _arrow_type(types[0])
     raise TypeError(f"no column holds {column_type}")
 
 

@@ -1,12 +1,16 @@
-"""Parse moments in text. A moment is int64 milliseconds since the epoch."""
+"""Parse moments in text, and show them in sentences. A moment is int64 milliseconds since the epoch."""
 
 from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
+from typing import Literal
 
 from exhume.errors import RequestError
 from exhume.int64 import LARGEST_INT64
+
+#: `append`: the record's timestamp. `commit`: the commit timestamp inside offset commits, for every other record its timestamp.
+Clock = Literal["append", "commit"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -37,3 +41,17 @@ def parse_moment(text: str) -> int:
     if not 0 <= moment_ms <= LARGEST_INT64:
         raise RequestError(f"{text!r} is {'before 1970' if moment_ms < 0 else 'beyond what Kafka can store'}; no record is that old or new")
     return moment_ms
+
+
+def show_time(timestamp_ms: int) -> str:
+    """Return a time in UTC; the number itself if it is outside of the calendar."""
+    try:
+        moment = _EPOCH + timedelta(milliseconds=timestamp_ms)
+    except OverflowError:
+        return str(timestamp_ms)
+    return f"{moment:%Y-%m-%d %H:%M:%S}.{moment.microsecond // 1000:03d}Z"
+
+
+def at(timestamp_ms: int | None) -> str:
+    """Return a time as the end of a phrase; nothing if there is none."""
+    return "" if timestamp_ms is None else f" of {show_time(timestamp_ms)}"

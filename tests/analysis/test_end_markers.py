@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from exhume.analysis.end_markers import NO_EPOCH, Ending, EndMarkers, ended_by, ending_of
+from exhume.analysis.transaction_outcomes import NO_EPOCH, Ending, EndMarkers, ended_by, ending_of
 from exhume.codecs.record_types import ABORT, COMMIT, encode_control_record
 
 _VERSION_0 = b"\0\0"

@@ -12,8 +12,7 @@ import pytest
 
 import exhume
 from exhume.analysis.completeness import grade_at_end
-from exhume.analysis.explanation.commands import Command, moment_arguments, shell_word
-from exhume.analysis.explanation.sentences import listed, named, numbers, often, partitions
+from exhume.analysis.explanation.sentences import Command, listed, moment_arguments, named, numbers, often, partitions, shell_word
 from exhume.analysis.log_extent import log_extents
 from exhume.codecs.log_directory import discover
 from exhume.codecs.segment_reader import ReadOptions, SegmentReader

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exhume.analysis.row_groups import RowGroups
+from exhume.analysis.number_columns import RowGroups
 from exhume.int64 import LARGEST_INT64, LEAST_INT64
 
 _SCHEMA = pa.schema([("group", pa.string()), ("partition", pa.int32()), ("time_ms", pa.int64())])

@@ -13,8 +13,7 @@ import pytest
 
 import exhume
 from exhume.analysis.detectors import Inputs
-from exhume.analysis.end_markers import EndMarkers
-from exhume.analysis.transaction_outcomes import TransactionReader, is_late
+from exhume.analysis.transaction_outcomes import EndMarkers, TransactionReader, is_late
 from exhume.codecs.record_types import ABORT, COMMIT
 from exhume.durations import DEFAULT_MAX_TIMEOUT_MS
 from exhume.fixtures.log_writer import KeyValue, PartitionWriter, group_metadata, offset_commit

@@ -8,10 +8,10 @@ from operator import itemgetter
 
 import pyarrow as pa
 
-from exhume.analysis.times import show_time
 from exhume.arrow_rows import Int16, Int32, OfLog, of_log, schema_of, table_of
 from exhume.codecs.record_types import RECORD_TYPES
 from exhume.findings import Finding
+from exhume.moments import show_time
 from exhume.replay.expiry import Due, Tombstone, due_groups, due_offsets, expire
 from exhume.replay.partition_load import PartitionLoad
 from exhume.replay.partition_state import OffsetKey, PartitionState

@@ -23,11 +23,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from exhume.analysis.committers import Committers
-from exhume.analysis.end_markers import Ending, ended_by, ending_of
 from exhume.analysis.group_timeline import GroupFold
 from exhume.analysis.log_extent import LogExtents
 from exhume.analysis.memberships import Membership
 from exhume.analysis.number_columns import NONE
+from exhume.analysis.transaction_outcomes import Ending, ended_by, ending_of
 from exhume.arrow_rows import Int16, Int32, Json, OfLog, Origin, schema_of, table_of
 from exhume.codecs.batch_format import NO_PRODUCER_ID
 from exhume.codecs.json_values import to_json

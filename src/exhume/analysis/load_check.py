@@ -9,7 +9,7 @@ from typing import TypedDict
 import numpy as np
 import pyarrow as pa
 
-from exhume.analysis.row_groups import RowGroups
+from exhume.analysis.number_columns import RowGroups
 from exhume.arrow_rows import Int32, OfLog, Origin, of_log, schema_of, table_of
 from exhume.codecs.log_directory import LogDirectory, PartitionDirectory
 from exhume.replay.broker_log import Stop

@@ -1,7 +1,8 @@
-"""Arrow columns as arrays of 64-bit numbers without null."""
+"""Arrow columns as arrays of 64-bit numbers without null, and the rows of a table grouped by a key."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from exhume.int64 import LARGEST_INT64
+from exhume.int64 import LARGEST_INT64, LEAST_INT64
 
 Int64s = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -47,3 +48,45 @@ def rows_where(wanted: pa.BooleanArray, table: pa.RecordBatch, numbers: Int64s) 
     if pc.all(wanted, min_count=0).as_py():
         return table, numbers
     return table.filter(wanted), numbers[flags_of(wanted)]
+
+
+class RowGroups:
+    """The rows of a table by the values of some columns; null is a value.
+
+    Attributes:
+        keys: the different keys, in the order of their first rows.
+        numbers: for each row the number of its key.
+    """
+
+    def __init__(self, table: pa.Table, names: Sequence[str]) -> None:
+        self._table = table
+        numbers = np.zeros(table.num_rows, np.int64)
+        for name in names:
+            found = table[name].combine_chunks().dictionary_encode(null_encoding="encode")
+            # A number is less than the number of rows: the products fit into 64 bits.
+            numbers = _renumbered(numbers * max(len(found.dictionary), 1) + numbers_of(found.indices))
+        self.numbers: Int64s = numbers
+        first_rows = np.unique(numbers, return_index=True)[1].tolist()
+        columns = [table[name].take(pa.array(first_rows, pa.int64())).to_pylist() for name in names]
+        self.keys: list[tuple[Any, ...]] = list(zip(*columns, strict=True))
+
+    def counts(self) -> list[int]:
+        """Return the number of rows of each key."""
+        counted: list[int] = np.bincount(self.numbers, minlength=len(self.keys)).tolist()
+        return counted
+
+    def greatest(self, name: str) -> list[int | None]:
+        """Return the greatest number in this column for each key; None if all are null."""
+        column = self._table[name].combine_chunks()
+        is_known = flags_of(pc.is_valid(column))
+        most = np.full(len(self.keys), LEAST_INT64)
+        np.maximum.at(most, self.numbers[is_known], numbers_of(column)[is_known])
+        has_known = np.bincount(self.numbers[is_known], minlength=len(self.keys))
+        return [number if count else None for number, count in zip(most.tolist(), has_known.tolist(), strict=True)]
+
+
+def _renumbered(codes: Int64s) -> Int64s:
+    """Return numbers from 0 on for these codes, in the order of their first occurrence."""
+    # `pa.array` of an array of numbers imports the masked arrays of numpy.
+    column = pa.Array.from_buffers(pa.int64(), len(codes), [None, pa.py_buffer(codes)])
+    return numbers_of(column.dictionary_encode().indices)

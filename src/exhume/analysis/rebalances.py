@@ -8,19 +8,16 @@ assignment for it a little later; it is reconciled when every member has its tar
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import groupby
 
 import pyarrow as pa
 
 from exhume.analysis.log_extent import LogExtent, LogExtents
 from exhume.analysis.member_changes import MemberChanges, client_of, member_changes, moved_partitions, was_recreated
 from exhume.analysis.memberships import Member, Membership, TopicPartition
-from exhume.analysis.rebalance_rows import REBALANCES, RebalanceRow
-from exhume.analysis.storms import storm_rows, storms
+from exhume.analysis.rebalance_rows import REBALANCES, RebalanceRow, storm_rows
 from exhume.arrow_rows import table_of
-from exhume.findings import Finding
 
 #: Events that increase the generation or epoch.
 REBALANCE_EVENTS = ("rebalance", "emptied", "converted")
@@ -43,28 +40,6 @@ def rebalances(memberships: Iterable[Membership], extents: LogExtents) -> pa.Tab
         rows += storm_rows(life.finish())
     rows.sort(key=lambda row: (row["group"], str(row["replica"]), row["record_offset"]))
     return table_of(REBALANCES, rows)
-
-
-def storm_findings(table: pa.Table) -> Iterator[Finding]:
-    """Yield a finding for each storm in `REBALANCES`."""
-    every_row: list[RebalanceRow] = table.to_pylist()
-    for _, rows in groupby(every_row, key=lambda row: (row["group"], row["replica"], row["offsets_partition"])):
-        for storm in storms(rows):
-            first, last = storm.rows[0], storm.rows[-1]
-            yield Finding(
-                code="rebalance_storm",
-                severity="warn",
-                confidence="proof" if storm.flappers else "likely",
-                replica=first["replica"],
-                offsets_partition=first["offsets_partition"],
-                group=first["group"],
-                first_record_offset=first["record_offset"],
-                last_record_offset=last["last_record_offset"],
-                first_timestamp_ms=first["timestamp_ms"],
-                last_timestamp_ms=last["timestamp_ms"],
-                sentence=storm.sentence,
-                evidence=[{"record_offset": row["record_offset"], "generation": row["generation"]} for row in storm.rows],
-            )
 
 
 @dataclass(slots=True)

@@ -17,13 +17,13 @@ import pyarrow as pa
 
 from exhume.analysis.completeness import CompletenessRow
 from exhume.analysis.positions import Position
-from exhume.analysis.times import show_time
 from exhume.arrow_rows import Int16, Int32, OfLog, Origin, of_log, schema_of, table_of
 from exhume.codecs.layout import Fields
 from exhume.codecs.record_types import OFFSET_COMMIT, RECORD_TYPES, encode_key, encode_value
 from exhume.codecs.wire import REPLACEMENT
 from exhume.errors import RequestError
 from exhume.findings import Finding
+from exhume.moments import show_time
 from exhume.replay.state import CoordinatorState
 from exhume.replay.state_tables import GroupRow, MemberRow, OffsetRow
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from exhume.analysis.row_groups import RowGroups
+from exhume.analysis.number_columns import RowGroups
 from exhume.arrow_rows import Int16, Int32, OfLog, Origin, schema_of, table_of
 from exhume.replay.state import CoordinatorState
 from exhume.replay.state_tables import GroupRow

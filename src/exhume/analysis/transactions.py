@@ -15,9 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from exhume.analysis.end_markers import EndMarkers
 from exhume.analysis.number_columns import rows_where
-from exhume.analysis.transaction_outcomes import Marker, Transaction, TransactionReader, is_late
+from exhume.analysis.transaction_outcomes import EndMarkers, Marker, Transaction, TransactionReader, is_late
 from exhume.arrow_rows import Origin, table_of
 from exhume.codecs.log_directory import PartitionDirectory
 from exhume.codecs.record_types import OFFSET_COMMIT_TYPES, decode_record

@@ -16,10 +16,10 @@ import pyarrow.compute as pc
 from exhume.analysis.history import NEVER_COUNTED, Fate
 from exhume.analysis.log_extent import LogExtent, LogExtents
 from exhume.analysis.removals.causes import Judgement, RecordPlace
-from exhume.analysis.times import at
 from exhume.arrow_rows import Int32, OfLog, Origin, schema_of, table_of
 from exhume.codecs.record_types import OFFSET_COMMIT_TYPES, role_of
 from exhume.findings import Confidence
+from exhume.moments import at
 from exhume.replay.profiles import BrokerProfile
 from exhume.replay.state import CoordinatorState
 from exhume.replay.verdict import LOADED_IN_MEMORY

@@ -1,12 +1,8 @@
-"""Times: parsed from an option, shown in UTC with the zone. In tables a time is int64 milliseconds since the epoch."""
+"""Times in tables, shown in UTC with the zone. A time is int64 milliseconds since the epoch."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-
-from exhume.moments import parse_moment
-
-__all__ = ["format_ms", "is_moment", "parse_moment"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)

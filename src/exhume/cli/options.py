@@ -5,16 +5,13 @@ from __future__ import annotations
 import re
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypedDict
+from typing import Annotated, TypedDict
 
 import typer
 
-from exhume.cli.moments import parse_moment
 from exhume.durations import parse_duration
 from exhume.errors import RequestError
-
-if TYPE_CHECKING:
-    from exhume.replay.moment import Clock
+from exhume.moments import Clock, parse_moment
 
 
 class Output(StrEnum):

@@ -10,7 +10,8 @@ import numpy as np
 from exhume.codecs.kernels import times
 from exhume.codecs.kernels.records import NO_TIMESTAMP
 from exhume.codecs.kernels.types import Bytes, Int64s
-from exhume.replay.moment import Clock, ClockOrder
+from exhume.moments import Clock
+from exhume.replay.moment import ClockOrder
 
 #: The most different times of records in order that the counts of a part keep.
 _MOST_HIGHS = 1 << 17

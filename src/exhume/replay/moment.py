@@ -24,12 +24,10 @@ from exhume.codecs.records import Record
 from exhume.errors import RequestError
 from exhume.findings import Finding
 from exhume.int64 import LARGEST_INT64, LEAST_INT64
+from exhume.moments import Clock
 from exhume.replay.broker_log import LoadedBatch, StrictLog, salvaged_batches
 from exhume.replay.state_tables import LoadRow
 from exhume.replay.verdict import LoadAborted
-
-#: `append`: the record's timestamp. `commit`: the commit timestamp inside offset commits, for every other record its timestamp.
-Clock = Literal["append", "commit"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from exhume.analysis.summary import GROUP_SUMMARY, summarize_groups
 from exhume.codecs.log_directory import Evidence, PartitionDirectory
 from exhume.codecs.uris import PathOrUri
 from exhume.errors import RequestError
-from exhume.replay.moment import Clock
+from exhume.moments import Clock
 from exhume.replay.spark.group_tables import GroupTable
 from exhume.replay.spark.inputs import InputRow, read_inputs
 from exhume.replay.spark.output import OutputDirectory

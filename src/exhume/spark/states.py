@@ -10,7 +10,8 @@ from exhume.codecs.log_directory import Evidence
 from exhume.codecs.uris import PathOrUri
 from exhume.errors import RequestError
 from exhume.findings import Findings
-from exhume.replay.moment import Clock, Moment, moment
+from exhume.moments import Clock
+from exhume.replay.moment import Moment, moment
 from exhume.replay.releases import newer_release_findings, profile_for
 from exhume.replay.snapshot_times import snapshot_times
 from exhume.replay.spark.graded import Grading

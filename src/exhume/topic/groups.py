@@ -15,8 +15,8 @@ from exhume.analysis.group_timeline import group_record_names, group_timeline
 from exhume.analysis.log_extent import ExtentReaders
 from exhume.analysis.memberships import Membership, is_before_cut, up_to
 from exhume.analysis.ownership import owners as owners_of
+from exhume.analysis.rebalance_rows import storm_findings
 from exhume.analysis.rebalances import rebalances as rebalances_of
-from exhume.analysis.rebalances import storm_findings
 from exhume.arrow_rows import Origin
 from exhume.codecs.decoded_tables import decode_table
 from exhume.codecs.log_pass import Collector, SelectedRecords

@@ -16,8 +16,9 @@ from exhume.codecs.segment_reader import ReadOptions, SegmentBatch, SegmentReade
 from exhume.codecs.uris import PathOrUri
 from exhume.errors import RequestError
 from exhume.findings import Findings
+from exhume.moments import Clock
 from exhume.replay.local import load_partitions, load_state
-from exhume.replay.moment import Clock, Moment, moment
+from exhume.replay.moment import Moment, moment
 from exhume.replay.partition_load import LoadOptions, Mode, PartitionLoad
 from exhume.replay.profiles import BrokerProfile
 from exhume.replay.reading import CompiledLoad

@@ -19,9 +19,10 @@ from exhume.durations import DEFAULT_MAX_TIMEOUT_MS
 from exhume.errors import RequestError
 from exhume.findings import Findings
 from exhume.gc_control import infrequent_gc
+from exhume.moments import Clock
 from exhume.replay.broker_log import Stop
 from exhume.replay.load_request import LoadKeywords, LoadRequest
-from exhume.replay.moment import Clock, refuse_lone_clock
+from exhume.replay.moment import refuse_lone_clock
 from exhume.replay.releases import profile_for
 from exhume.replay.state import CoordinatorState
 from exhume.topic.logs import AtOffset, TopicLogs
@@ -401,7 +402,7 @@ class OffsetsTopic:
         Raises:
             RequestError: no such release or moment; no record of this group, which lists similar names.
         """
-        from exhume.analysis.explanation.commands import moment_arguments
+        from exhume.analysis.explanation.sentences import moment_arguments
         from exhume.topic import one_group
 
         retention = retention_of(self._logs.profile(release), retention_ms, release)

@@ -260,7 +260,7 @@ class GroupDiagnosis:
         return judgements_of(self._condensed(extents), self._group, self._inputs)
 
     def _condensed(self, extents: LogExtents) -> TopicCase:
-        from exhume.analysis.detectors.retention import learn_retention
+        from exhume.analysis.detectors.removal_evidence import learn_retention
 
         if self._case is None:
             self._case = self.condenser.case(extents)

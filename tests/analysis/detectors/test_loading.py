@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import exhume
-from exhume.analysis.detectors.load_orders import order_of
+from exhume.analysis.detectors.loading import order_of
 from exhume.analysis.load_check import FAILED
 from exhume.findings import Finding
 from exhume.fixtures.incidents.load_orders import INCIDENTS

@@ -10,7 +10,7 @@ import pytest
 
 from exhume.analysis.detectors.commit_loops import loops
 from exhume.analysis.detectors.commit_loops.columns import USUAL
-from exhume.analysis.detectors.recent import Recent
+from exhume.analysis.detectors.key_histories import Recent
 from exhume.codecs.kernels import text_of
 
 _SERIES, _RATIO, _FLOOR = 6, 5, 2

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from exhume.analysis.detectors import diagnose
+from exhume.analysis.detectors.group_phases import rank_offsets
 from exhume.analysis.detectors.inputs import Inputs
-from exhume.analysis.detectors.offset_ranks import rank_offsets
 from exhume.codecs.batches import BatchWalk
 
 from .story import case_of

@@ -14,8 +14,8 @@ import pytest
 
 from exhume.analysis.detectors import TopicCase, diagnose, offsets_out_of_range, rewinds_and_jumps, unconsumed_partitions
 from exhume.analysis.detectors.cases import Silence
-from exhume.analysis.detectors.changes import ChangeTable
 from exhume.analysis.detectors.commit_loops.columns import USUAL
+from exhume.analysis.detectors.commit_rows import ChangeTable
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.member_columns import all_owned, is_opaque, is_owned_twice
 from exhume.codecs.log_directory import discover

@@ -11,8 +11,7 @@ import pytest
 
 import exhume
 from exhume.analysis.detectors import Inputs, condense, diagnose
-from exhume.analysis.detectors.removal_evidence import judgements_of
-from exhume.analysis.detectors.retention import learn_retention
+from exhume.analysis.detectors.removal_evidence import judgements_of, learn_retention
 from exhume.analysis.removals.causes import Cause, RecordPlace
 from exhume.codecs.log_directory import discover
 from exhume.codecs.record_types import decode_record, role_of

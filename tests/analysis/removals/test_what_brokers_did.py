@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from exhume.analysis.detectors import Inputs, condense
-from exhume.analysis.detectors.removal_evidence import judged_removals
-from exhume.analysis.detectors.retention import learn_retention
+from exhume.analysis.detectors.removal_evidence import judged_removals, learn_retention
 from exhume.analysis.removals.causes import Cause, Judgement
 from exhume.codecs.log_directory import discover
 from exhume.codecs.segment_reader import ReadOptions, SegmentReader

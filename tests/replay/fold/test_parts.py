@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 
 from exhume.codecs.log_directory import PartitionDirectory, discover
 from exhume.codecs.segment_reader import ReadOptions
+from exhume.moments import Clock
 from exhume.replay.broker_log import Stop, list_log, open_strictly, salvaged_batches
 from exhume.replay.fold.cuts import cutter_for
 from exhume.replay.fold.part_folds import FoldOptions, PackedFold, StretchFacts, fold_stretch
 from exhume.replay.fold.part_loads import JoinedLog, NotFolded
 from exhume.replay.fold.plan import plan_stretches
 from exhume.replay.local import state_of_loads
-from exhume.replay.moment import Clock, Moment, cut_log
+from exhume.replay.moment import Moment, cut_log
 from exhume.replay.partition_load import LoadOptions, PartitionLoad, load_log
 from exhume.replay.releases import profile_for
 from exhume.replay.topic_names import TopicNames

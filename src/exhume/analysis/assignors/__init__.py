@@ -3,9 +3,9 @@
 group              input and result of an assignor
 java_order         the order of Java's hash tables, which decides ties
 racks              when racks matter
-client_range, round_robin, sticky (sticky_claims, sticky_quotas, sticky_balance)
-                   the assignors that the leader of a classic group runs
-coordinator_view, server_racks, server_range, uniform (uniform_equal, uniform_levels, uniform_moves), share
+range_and_roundrobin, sticky (sticky_claims, sticky_quotas, sticky_balance)
+                   the assignors that the leader of a classic group runs; the coordinator runs a `range` too
+coordinator_view, uniform (uniform_unequal), share
                    the assignors that the coordinator runs for consumer and share groups
 variants           the table of all of them
 structure          checks for groups whose assignor is not here: Streams, Connect, other clients

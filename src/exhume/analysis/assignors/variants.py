@@ -13,10 +13,15 @@ from functools import partial
 from typing import Literal
 
 from exhume.analysis.assignors import sticky as versions
-from exhume.analysis.assignors.client_range import range_by_member_id, range_rack_aware, range_static_first
 from exhume.analysis.assignors.group import GroupAssignment, GroupSpec
-from exhume.analysis.assignors.round_robin import round_robin_by_member_id, round_robin_static_first
-from exhume.analysis.assignors.server_range import range_sticky
+from exhume.analysis.assignors.range_and_roundrobin import (
+    range_by_member_id,
+    range_rack_aware,
+    range_static_first,
+    range_sticky,
+    round_robin_by_member_id,
+    round_robin_static_first,
+)
 from exhume.analysis.assignors.share import simple_3_9, simple_4_1, simple_4_2
 from exhume.analysis.assignors.sticky import sticky
 from exhume.analysis.assignors.sticky_claims import StickyVersion

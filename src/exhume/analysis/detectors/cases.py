@@ -21,13 +21,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from exhume.analysis.detectors.chunk_tallies import LateMarker, TransactionCase, Uncleaned, UndecodableRecord
 from exhume.analysis.detectors.commits import GroupPhase
 from exhume.analysis.detectors.keys import GroupKeys
 from exhume.analysis.detectors.log_files import LogFiles
 from exhume.analysis.detectors.owner_history import OwnerHistory
-from exhume.analysis.detectors.superseded import Uncleaned
-from exhume.analysis.detectors.transactions import LateMarker, TransactionCase
-from exhume.analysis.detectors.undecodable_records import UndecodableRecord
 from exhume.analysis.group_timeline import decoded_key, steps_of_member_tables, steps_of_records
 from exhume.analysis.log_extent import LogExtent
 from exhume.analysis.member_tables import MemberTable

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from exhume.analysis.detectors import (
     cleaning,
+    conversions,
     copies,
+    double_owners,
     expired,
     group_placement,
+    identities,
     loading,
-    membership,
     offsets_out_of_range,
+    rebalances,
     removed,
     renamed,
     resets,
     rewinds_and_jumps,
     uncommitted_transactions,
+    unconsumed_partitions,
     undecodable,
     volume,
 )
@@ -36,7 +40,14 @@ DETECTORS: tuple[Detector, ...] = (
     *group_placement.DETECTORS,
     *copies.DETECTORS,
     # Membership and assignment.
-    *membership.DETECTORS,
+    *rebalances.STORMS,
+    *double_owners.DETECTORS,
+    *unconsumed_partitions.DETECTORS,
+    *rebalances.STOPPED,
+    *identities.DETECTORS,
+    *rebalances.UNRECONCILED,
+    *conversions.DETECTORS,
+    *unconsumed_partitions.UNEVEN,
     # Volume and shape.
     *volume.DETECTORS,
     # Reading and writing back.

@@ -7,11 +7,10 @@ from itertools import groupby
 from typing import Any
 
 from exhume.analysis.detectors.cases import LogContext, PartitionCase, TopicCase
+from exhume.analysis.detectors.chunk_tallies import LateMarker, TransactionCase, may_be_uncleaned
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import NAMED, Proof, counted, finding, next_step, span, undecidable
-from exhume.analysis.detectors.superseded import may_be_uncleaned
-from exhume.analysis.detectors.transactions import LateMarker, TransactionCase
 from exhume.analysis.growth import CleanerProgress
 from exhume.analysis.transaction_outcomes import is_late
 from exhume.arrow_rows import Origin

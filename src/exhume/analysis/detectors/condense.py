@@ -21,17 +21,13 @@ from exhume.analysis.detectors.cases import (
     Silence,
     TopicCase,
 )
+from exhume.analysis.detectors.chunk_tallies import ChunkTransactions, SupersededBytes, UndecodableRecords, may_be_uncleaned
 from exhume.analysis.detectors.commit_loops import loops
 from exhume.analysis.detectors.commit_loops.columns import CommitColumn, GroupColumn, SilenceColumn
 from exhume.analysis.detectors.commit_rows import NameNumbers, readable
 from exhume.analysis.detectors.group_phases import GroupPhases
-from exhume.analysis.detectors.key_histories import KeyHistories
+from exhume.analysis.detectors.key_histories import KeyHistories, Recent, oldest_survivors
 from exhume.analysis.detectors.keys import GroupKeys
-from exhume.analysis.detectors.recent import Recent
-from exhume.analysis.detectors.superseded import SupersededBytes, may_be_uncleaned
-from exhume.analysis.detectors.survivors import oldest_survivors
-from exhume.analysis.detectors.transactions import ChunkTransactions
-from exhume.analysis.detectors.undecodable_records import UndecodableRecords
 from exhume.analysis.group_timeline import decoded_key
 from exhume.analysis.log_extent import ExtentReader, ExtentReaders, LogExtent, LogExtents
 from exhume.analysis.member_tables import MemberTable, MemberTableReader

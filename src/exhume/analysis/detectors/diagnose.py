@@ -8,8 +8,8 @@ from exhume.analysis.detectors.cases import GroupCase, PartitionCase, TopicCase
 from exhume.analysis.detectors.catalogue import DETECTORS, WITHOUT_DETECTOR
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.registry import Detector
+from exhume.analysis.detectors.removal_evidence import learn_retention
 from exhume.analysis.detectors.report import counted, undecidable
-from exhume.analysis.detectors.retention import learn_retention
 from exhume.errors import RequestError
 from exhume.findings import Finding
 from exhume.gc_control import infrequent_gc

@@ -23,7 +23,7 @@ from exhume.analysis.detectors.diagnose import chosen, diagnose_partition, diagn
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.log_files import LogFiles
 from exhume.analysis.detectors.registry import Detector
-from exhume.analysis.detectors.retention import most_likely_ms, swept_groups
+from exhume.analysis.detectors.removal_evidence import most_likely_ms, swept_groups
 from exhume.analysis.growth import CompactionRow
 from exhume.analysis.load_check import FailedLoad
 from exhume.analysis.removals.tombstones import OffsetTombstone, OffsetTombstones

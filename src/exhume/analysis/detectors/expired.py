@@ -14,9 +14,9 @@ from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.removal_evidence import JudgedOffset, JudgedRemoval, judged_removals, new_leader, subscribed_topics
 from exhume.analysis.detectors.report import Proof, counted, finding, next_step, partitions_of, some, span, undecidable
 from exhume.analysis.removals.causes import WINDOWS, ExpiryKind
-from exhume.analysis.times import show_time
 from exhume.durations import DAY_MS
 from exhume.findings import Confidence, Finding, Severity
+from exhume.moments import show_time
 
 
 def find_expired_while_idle(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:

@@ -7,7 +7,6 @@ import struct
 import numpy as np
 
 from exhume.analysis.detectors.commits import GROUP_PHASES, GroupPhase
-from exhume.analysis.detectors.offset_ranks import rank_offsets
 from exhume.analysis.member_tables import MemberTable
 from exhume.analysis.number_columns import NONE, Int64s
 from exhume.codecs.layouts.classic_group import GROUP_FLEXIBLE_SINCE, STATE_TIMESTAMP_SINCE
@@ -15,6 +14,21 @@ from exhume.codecs.record_types import GROUP_METADATA, decode_record, role_of
 
 _FIXED_VERSIONS = range(GROUP_FLEXIBLE_SINCE)
 _SHORT, _INT = struct.Struct(">h"), struct.Struct(">i")
+
+
+def rank_offsets(series: int, *offsets: Int64s) -> tuple[int, list[Int64s]]:
+    """Return a factor, and the record offsets counted from the lowest of all (at least one is given).
+
+    `series_number * factor + offset` orders by series, then by record offset, for series numbers below `series`. Ranks replace the record
+    offsets if such a number would not fit into 64 bits.
+    """
+    some = [each for each in offsets if len(each)]
+    lowest, highest = min(int(each.min()) for each in some), max(int(each.max()) for each in some)
+    span = highest - lowest + 2
+    if span * max(series, 1) < 2**63:
+        return span, [each - lowest for each in offsets]
+    known = np.unique(np.concatenate(some))
+    return len(known) + 1, [np.searchsorted(known, each) for each in offsets]
 
 
 class GroupPhases:

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from exhume.analysis.detectors.changes import Changes
 from exhume.analysis.detectors.commit_loops import loops
 from exhume.analysis.detectors.commit_loops.columns import (
     BEGINS,
     COMMIT_COLUMNS,
     COMMIT_WITH_GROUP,
+    USUAL,
     CommitColumn,
     Floats,
     KeyColumn,
     NotedColumn,
 )
-from exhume.analysis.detectors.commit_rows import NameNumbers
+from exhume.analysis.detectors.commit_rows import Changes, NameNumbers
 from exhume.analysis.detectors.commits import (
     GROUP_PHASES,
     JUMP_FLOOR,
@@ -32,9 +34,10 @@ from exhume.analysis.detectors.commits import (
     Dropped,
     Removal,
 )
-from exhume.analysis.detectors.recent import Recent
 from exhume.analysis.number_columns import NONE, Int64s, or_none
+from exhume.analysis.removals.evidence import KeptOffset
 
+_UNKNOWN = -1
 #: A minute with this many commits of a key is hot: more than one a second.
 _HOT = 61
 _BEGIN = np.array([BEGINS.get(column, 0) for column in KeyColumn], np.int64)
@@ -47,6 +50,57 @@ _CHANGE_COLUMNS = [
     NotedColumn.KNOWN_LEADER_EPOCH,
     NotedColumn.KNOWN_TOPIC_ID,
 ]
+
+
+class Recent:
+    """The last `USUAL` values of each series, by its number. Values are 0 or more."""
+
+    def __init__(self) -> None:
+        # Ring buffers. Most series of a log with many keys never have a value, so a series gets its row with its first one. Row 0 is empty.
+        self._values = np.full((1, USUAL), _UNKNOWN, np.int64)
+        #: The number of values ever added to each row. Modulo `USUAL` it is the next position.
+        self._given = np.zeros(1, np.int64)
+        self._row_of = np.zeros(0, np.int64)
+        self._rows = 1
+        self._ordered = np.empty(USUAL, np.int64)
+
+    def make_room(self, count: int) -> None:
+        """Make room for this number of series."""
+        if count > len(self._row_of):
+            more = max(count, 2 * len(self._row_of)) - len(self._row_of)
+            self._row_of = np.append(self._row_of, np.zeros(more, np.int64))
+
+    def _add_rows(self, more: int) -> None:
+        """Make room for at least this number of new rows."""
+        needed = self._rows + more
+        if needed > len(self._values):
+            more = max(needed, 2 * len(self._values)) - len(self._values)
+            self._values = np.concatenate([self._values, np.full((more, USUAL), _UNKNOWN, np.int64)])
+            self._given = np.append(self._given, np.zeros(more, np.int64))
+
+    def medians(self, series: Int64s) -> list[float | None]:
+        """Return the median of the last values of each series; None if there are fewer than two."""
+        values = np.sort(self._values[self._row_of[series]], axis=1)
+        known = (values != _UNKNOWN).sum(axis=1)
+        rows, first = np.arange(len(values)), USUAL - known
+        low, high = values[rows, first + np.maximum(known - 1, 0) // 2 - (known == 0)], values[rows, first + known // 2 - (known == 0)]
+        return [median if count > 1 else None for median, count in zip(((low + high) / 2).tolist(), known.tolist(), strict=True)]
+
+    def last(self, series: int) -> list[int]:
+        """Return the last values, the newest one last."""
+        row = self._row_of[series]
+        oldest = int(self._given[row]) % USUAL
+        values: list[int] = self._values[row].tolist()
+        return [value for value in values[oldest:] + values[:oldest] if value != _UNKNOWN]
+
+    def judge(self, series: Int64s, values: Int64s, floor: int, ratio: float) -> Floats:
+        """Add these values in order, and return the median before each value that stands out: see `commit_loops.loops.judge`."""
+        self._add_rows(int(np.count_nonzero((values >= 0) & (self._row_of[series] == 0))))
+        usual = np.empty(len(series), np.float64)
+        self._rows = loops.judge(
+            series, values, floor, float(ratio), self._row_of, self._values, self._given, self._rows, self._ordered, usual
+        )
+        return usual
 
 
 class KeyHistories:
@@ -143,3 +197,33 @@ class KeyHistories:
                     value=self.names.commit(before[place].tolist()) if noted[place, NotedColumn.REMOVES] else None,
                 )
             )
+
+
+def oldest_survivors(histories: KeyHistories) -> dict[str, list[KeptOffset]]:
+    """Return, for each topic with a tombstone, the oldest offset at the end of this log, and the oldest one of another group."""
+    names = histories.names
+    if not histories.removals:
+        return {}
+    topic_of, partition_of = names.topics_and_partitions(np.arange(names.key_count))
+    group_of = names.groups_of_keys()
+    keys = np.arange(names.key_count)
+    is_held = (histories.numbers(KeyColumn.HAS_VALUE, keys) != 0) & (histories.numbers(KeyColumn.IS_REMOVED, keys) == 0)
+    held = np.flatnonzero(is_held & np.isin(topic_of, topic_of[np.array([*histories.removals], np.int64)]))
+    held = held[np.lexsort((histories.last[held, CommitColumn.OFFSET], topic_of[held]))]
+    oldest = held[_firsts(topic_of[held])]
+    # The group of the oldest offset, by topic.
+    group_with_oldest = np.full(len(names.topics()), -1, np.int64)
+    group_with_oldest[topic_of[oldest]] = group_of[oldest]
+    of_others = held[group_of[held] != group_with_oldest[topic_of[held]]]
+    groups, topics = [*names.groups], names.topics()
+    found: dict[str, list[KeptOffset]] = {}
+    for key in (*oldest.tolist(), *of_others[_firsts(topic_of[of_others])].tolist()):
+        topic = topics[int(topic_of[key])]
+        kept = KeptOffset(groups[int(group_of[key])], topic, int(partition_of[key]), int(histories.last[key, CommitColumn.OFFSET]))
+        found.setdefault(topic, []).append(kept)
+    return found
+
+
+def _firsts(ordered: Int64s) -> npt.NDArray[Any]:
+    """Return the first position of each different number in sorted numbers."""
+    return np.flatnonzero(np.diff(ordered, prepend=-1))

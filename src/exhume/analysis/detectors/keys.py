@@ -9,8 +9,8 @@ from typing import overload
 
 import numpy as np
 
-from exhume.analysis.detectors.changes import ChangeTable
 from exhume.analysis.detectors.commit_loops.columns import CommitColumn, KeyColumn
+from exhume.analysis.detectors.commit_rows import ChangeTable
 from exhume.analysis.detectors.commits import REASONS, Change, CommitPause, CommitRow, Dropped, Reason, Removal
 from exhume.analysis.detectors.key_histories import KeyHistories
 from exhume.analysis.number_columns import NONE, Flags, Int64s, or_none

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from exhume.analysis.detectors.cases import GroupCase, LogContext, TopicCase
-from exhume.analysis.detectors.changes import ChangeTable
 from exhume.analysis.detectors.commit_loops.columns import CommitColumn
+from exhume.analysis.detectors.commit_rows import ChangeTable
 from exhume.analysis.detectors.commits import Change
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.keys import KeyHistory

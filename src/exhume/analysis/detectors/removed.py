@@ -14,9 +14,9 @@ from exhume.analysis.detectors.removal_evidence import JudgedOffset, JudgedRemov
 from exhume.analysis.detectors.report import Proof, counted, finding, partitions_of, some, span, undecidable
 from exhume.analysis.memberships import Membership
 from exhume.analysis.removals.causes import WINDOWS, Cause
-from exhume.analysis.times import show_time
 from exhume.durations import DAY_MS
 from exhume.findings import Confidence, Finding
+from exhume.moments import show_time
 
 #: This many groups that begin within this time began together.
 _BEGINNING_MS = 5 * 60_000

@@ -11,7 +11,7 @@ from exhume.analysis.detectors.cases import GroupCase, GroupRecord, LogContext
 from exhume.analysis.detectors.commits import Change, CommitRow, Dropped, Removal
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.keys import KeyHistory
-from exhume.analysis.explanation.commands import Command
+from exhume.analysis.explanation.sentences import Command
 from exhume.analysis.memberships import Membership
 from exhume.codecs.record_types import RECORD_TYPES
 from exhume.findings import Confidence, Finding, Severity

@@ -7,15 +7,15 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from exhume.analysis.detectors.cases import GroupCase
-from exhume.analysis.detectors.changes import ChangeColumn, ChangeTable
 from exhume.analysis.detectors.commit_loops.columns import USUAL, CommitColumn, KeyColumn
+from exhume.analysis.detectors.commit_rows import ChangeColumn, ChangeTable
 from exhume.analysis.detectors.commits import GROUP_PHASES, JUMP_FLOOR, JUMP_RATIO, Change, CommitRow
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.keys import KeyHistory
 from exhume.analysis.detectors.owner_history import Handover
-from exhume.analysis.detectors.ownership import LONGEST_WINDOW_MS, handover_before, named, since_ms, window_ms
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import before_record, counted, finding, next_step, some, span, undecidable
+from exhume.analysis.detectors.steps import LONGEST_WINDOW_MS, handover_before, named, since_ms, window_ms
 from exhume.analysis.number_columns import NONE, Flags
 from exhume.findings import Finding
 

@@ -1,4 +1,4 @@
-"""The steps of a group: the reliable ones, and runs of steps with a common property."""
+"""The steps of a group: the reliable ones, runs of steps with a common property, and the change of owner before a commit."""
 
 from __future__ import annotations
 
@@ -6,12 +6,18 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from exhume.analysis.detectors.cases import GroupCase
+from exhume.analysis.detectors.commits import Change
+from exhume.analysis.detectors.keys import KeyHistory
+from exhume.analysis.detectors.owner_history import Handover
 from exhume.analysis.log_extent import LogExtents
 from exhume.analysis.member_changes import client_of
+from exhume.analysis.member_columns import is_opaque
 from exhume.analysis.memberships import Member, MemberName, Membership
 
 #: A run of this length, or of more than one generation, is not a rebalance in progress.
 LASTING_MS = 5 * 60_000
+#: The longest time after a change of owner in which the previous owner may still commit.
+LONGEST_WINDOW_MS = 5 * 60_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,3 +84,32 @@ def who(member: Member | MemberName) -> str:
 def log_extents(group: GroupCase) -> LogExtents:
     """Return the extent of this group's log, for `rebalances`."""
     return {group.log_context.origin: group.log_context.extent}
+
+
+def handover_before(group: GroupCase, key: KeyHistory, record_offset: int) -> Handover | None:
+    """Return the last change of owner of this key before a record; None if the log has none, or no previous owner."""
+    number = group.steps_before(record_offset) - 1
+    if number < 0 or is_opaque(group.memberships[number]):
+        return None
+    return group.owners.handover((key.topic, key.partition), number)
+
+
+def since_ms(handover: Handover, change: Change) -> int | None:
+    """Return the time from a change of owner to this commit."""
+    if handover.step.timestamp_ms is None or change.commit.timestamp_ms is None:
+        return None
+    return change.commit.timestamp_ms - handover.step.timestamp_ms
+
+
+def window_ms(step: Membership) -> int:
+    """Return the time in which a previous owner may still commit: five minutes, or the longest rebalance timeout if that is less."""
+    timeouts: Sequence[int] = [member.rebalance_timeout_ms for member in step.members.values() if member.rebalance_timeout_ms]
+    return min(LONGEST_WINDOW_MS, max(timeouts, default=LONGEST_WINDOW_MS))
+
+
+def named(member: Member | None) -> str:
+    """Format a member: its id, its client id and its host."""
+    if member is None:
+        return "no member"
+    place = f" ({member.client_id} on {member.client_host})" if member.client_id is not None and member.client_host is not None else ""
+    return f"{member.member_id}{place}"

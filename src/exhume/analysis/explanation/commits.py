@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from exhume.analysis.detectors.report import counted, span
-from exhume.analysis.explanation.commands import Command
 from exhume.analysis.explanation.facts import GroupFacts
-from exhume.analysis.explanation.sentences import Sentence, listed, named, numbers, often, partitions, records_of
-from exhume.analysis.times import at
+from exhume.analysis.explanation.sentences import Command, Sentence, listed, named, numbers, often, partitions, records_of
+from exhume.moments import at
 from exhume.replay.state_tables import OffsetRow
 
 #: The number of topics that get a sentence of their own.

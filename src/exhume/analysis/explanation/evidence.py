@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from exhume.analysis.completeness import grade_at_end
-from exhume.analysis.explanation.commands import Commands
 from exhume.analysis.explanation.facts import GroupFacts, Held, until
+from exhume.analysis.explanation.sentences import Commands
 from exhume.analysis.history import HISTORY, HistoryRow
 from exhume.analysis.log_extent import LogExtent, LogExtents
 from exhume.analysis.memberships import Membership

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypedDict, cast
 
-from exhume.analysis.explanation.commands import Commands
+from exhume.analysis.explanation.sentences import Commands
 from exhume.analysis.forecast import ForecastRow
 from exhume.analysis.history import Fate, HistoryRow
 from exhume.analysis.memberships import Kind, Membership

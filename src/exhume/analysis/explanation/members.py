@@ -8,7 +8,7 @@ from exhume.analysis.detectors.report import counted, span
 from exhume.analysis.explanation.facts import GroupFacts
 from exhume.analysis.explanation.sentences import Sentence, listed, named, numbers, partitions, records_of
 from exhume.analysis.memberships import AWAY_EPOCH
-from exhume.analysis.times import at
+from exhume.moments import at
 from exhume.replay.state_tables import AssignmentRow, MemberRow
 
 #: The number of members that get a sentence of their own.

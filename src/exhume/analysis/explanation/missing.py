@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from exhume.analysis.detectors.report import counted, span
-from exhume.analysis.explanation.commands import Command
 from exhume.analysis.explanation.facts import GroupFacts
-from exhume.analysis.explanation.sentences import Sentence, partitions, records_of
+from exhume.analysis.explanation.sentences import Command, Sentence, partitions, records_of
 from exhume.analysis.forecast import ForecastRow
-from exhume.analysis.times import show_time
 from exhume.analysis.why import WhyRow
+from exhume.moments import show_time
 
 #: The number of answers about offsets that get a sentence of their own.
 _MOST_ANSWERS = 6

@@ -10,7 +10,7 @@ from exhume.analysis.explanation.facts import GroupFacts
 from exhume.analysis.explanation.sentences import Sentence, named, partitions, records_of
 from exhume.analysis.history import HistoryRow
 from exhume.analysis.positions import committed, is_rewind, position_changes, topic_partition
-from exhume.analysis.times import at
+from exhume.moments import at
 
 #: The number of last rewinds that get a sentence of their own.
 _MOST_REWINDS = 5

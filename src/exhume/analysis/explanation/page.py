@@ -7,16 +7,14 @@ from typing import Literal
 
 import pyarrow as pa
 
-from exhume.analysis.explanation.commands import Command
 from exhume.analysis.explanation.commits import commits
 from exhume.analysis.explanation.facts import GroupFacts
-from exhume.analysis.explanation.group_state import standing
-from exhume.analysis.explanation.identity import identity
+from exhume.analysis.explanation.kind_and_state import identity, standing
 from exhume.analysis.explanation.members import members
 from exhume.analysis.explanation.missing import missing
 from exhume.analysis.explanation.notable import notable
 from exhume.analysis.explanation.rebalances import rebalances
-from exhume.analysis.explanation.sentences import Sentence
+from exhume.analysis.explanation.sentences import Command, Sentence
 from exhume.arrow_rows import OfLog, schema_of, table_of
 from exhume.findings import Confidence
 

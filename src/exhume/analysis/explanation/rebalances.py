@@ -7,10 +7,9 @@ from collections.abc import Iterator, Mapping
 from exhume.analysis.detectors.report import counted, span
 from exhume.analysis.explanation.facts import GroupFacts
 from exhume.analysis.explanation.sentences import Sentence, listed, named, records_of
-from exhume.analysis.rebalance_rows import RebalanceRow
+from exhume.analysis.rebalance_rows import RebalanceRow, storms
 from exhume.analysis.rebalances import REBALANCE_EVENTS
-from exhume.analysis.storms import storms
-from exhume.analysis.times import at
+from exhume.moments import at
 
 #: The number of last rebalances that get a sentence of their own.
 _MOST_REBALANCES = 5

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from exhume.analysis.removals.causes import WINDOWS, Age, ExpiryKind, Judgement, KnownRetention
 from exhume.analysis.removals.evidence import GroupTombstone, KeptOffset, RemovalEvidence, RemovalRules, RemovedOffset
 from exhume.analysis.removals.tombstones import OffsetTombstone, RemovalMoment
-from exhume.analysis.times import show_time
 from exhume.codecs.record_types import GROUP_METADATA
 from exhume.durations import MINUTE_MS
 from exhume.findings import Confidence
+from exhume.moments import show_time
 from exhume.replay.expiry import ExpiryStart, GroupForExpiry
 
 _SHORTER = "expiry, if the broker had a shorter retention or other rules"

@@ -18,8 +18,9 @@ from exhume.codecs.kernels import records as columns
 from exhume.codecs.kernels import scan
 from exhume.codecs.kernels.records import LEAST_BYTES, split
 from exhume.codecs.kernels.types import Bytes, Int64s
+from exhume.moments import Clock
 from exhume.replay.clock_counts import ClockCounts
-from exhume.replay.moment import Clock, Moment
+from exhume.replay.moment import Moment
 
 
 @dataclass(frozen=True, slots=True)

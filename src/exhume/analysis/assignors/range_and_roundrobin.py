@@ -1,10 +1,22 @@
-"""The `range` assignor of consumers: every subscriber of a topic gets a range of its partitions.
+"""The `range` assignors of consumers and of the coordinator, and the `roundrobin` assignor of consumers.
+
+`range` of consumers: every subscriber of a topic gets a range of its partitions.
 
     0.10 - 2.3   subscribers by member id
     2.4 - 3.4    static members first
     3.5 -        partitions to members in a rack of their replicas first; co-partitioned topics alike
 
-Source: RangeAssignor, Kafka 0.10 to 4.3.
+`range` of the coordinator:
+
+    3.7 - 3.8    sticky: members keep their lowest partitions of each topic, up to an equal share
+    3.9 -        as that of consumers from 2.4 on
+
+`roundrobin` gives the partitions of all topics to members in turn.
+
+    0.10 - 2.3   members by member id
+    2.4 -        static members first
+
+Source: RangeAssignor and RoundRobinAssignor of the clients, Kafka 0.10 to 4.3; RangeAssignor of the group coordinator, Kafka 3.7 to 4.3.
 """
 
 from __future__ import annotations
@@ -12,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from exhume.analysis.assignors.coordinator_view import CoordinatorView, Held, plan_of
 from exhume.analysis.assignors.group import Assigned, GroupAssignment, GroupSpec, MemberSpec, TopicPartition, by_member_id, static_first
 from exhume.analysis.assignors.java_order import hash_order, sort_key, string_hash
 from exhume.analysis.assignors.racks import RackView, all_racks
@@ -121,3 +134,59 @@ def _hand_out_alike(stretches: Sequence[_Stretch], assigned: Assigned) -> None:
                 if not any(stretch.room(member) for stretch in stretches):
                     waiting.remove(member)
                 break
+
+
+def range_sticky(spec: GroupSpec) -> GroupAssignment:
+    """Assign as `range` of the coordinators 3.7 and 3.8."""
+    view = CoordinatorView(spec)
+    held: dict[str, Held] = {member.member_id: {} for member in view.members}
+    for topic in view.subscribed():
+        subscribers = [member.member_id for member in view.members if topic in view.topics[member.member_id]]
+        count = spec.partition_counts[topic]
+        share, extras = divmod(count, len(subscribers))
+        kept: set[int] = set()
+        missing: dict[str, int] = {}
+        for member_id in subscribers:
+            before = sorted(view.previous[member_id].get(topic, ()))
+            own = before[:share]
+            if len(before) > share and extras:
+                own = before[: share + 1]
+                extras -= 1
+            else:
+                missing[member_id] = share - len(before)
+            held[member_id][topic] = own
+            kept.update(own)
+        left = [partition for partition in range(count) if partition not in kept]
+        for member_id, wanted in missing.items():
+            if extras:
+                extras -= 1
+                wanted += 1
+            if wanted > 0:
+                held[member_id][topic] = [*held[member_id][topic], *left[:wanted]]
+                left = left[wanted:]
+    return plan_of(held)
+
+
+def round_robin_by_member_id(spec: GroupSpec) -> GroupAssignment:
+    """Assign as `roundrobin` up to 2.3."""
+    return _dealt(spec, by_member_id)
+
+
+def round_robin_static_first(spec: GroupSpec) -> GroupAssignment:
+    """Assign as `roundrobin` since 2.4."""
+    return _dealt(spec, static_first)
+
+
+def _dealt(spec: GroupSpec, order: Callable[[MemberSpec], Any]) -> GroupAssignment:
+    members = sorted(spec.in_hash_order(), key=order)
+    topics = sorted({topic for member in members for topic in spec.known_topics(member)}, key=sort_key)
+    subscriptions = [frozenset(member.topics) for member in members]
+    assigned: Assigned = {member.member_id: [] for member in members}
+    turn = 0
+    for topic in topics:
+        for partition in range(spec.partition_counts[topic]):
+            while topic not in subscriptions[turn]:
+                turn = (turn + 1) % len(members)
+            assigned[members[turn].member_id].append((topic, partition))
+            turn = (turn + 1) % len(members)
+    return GroupAssignment(assigned)
