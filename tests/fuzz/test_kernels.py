@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -68,3 +69,17 @@ def test_the_runner_refuses_kernels_without_checks(tmp_path: Path) -> None:
 
     assert unchecked.returncode == 1
     assert "EXHUME_KERNELS does not name kernels that check each index" in unchecked.stderr
+
+
+def test_no_kernel_reads_a_byte_before_or_after_a_file(tmp_path: Path) -> None:
+    examples = times(_EXAMPLES)
+    done = _python("-m", "tests.fuzz.guarded", tmp_path, "0", str(examples))
+
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["files"] > 2 * examples
+
+
+def test_a_read_after_a_guarded_buffer_ends_the_process() -> None:
+    done = _python("-c", "from tests.fuzz.guarded import overrun; overrun()")
+
+    assert done.returncode == -signal.SIGSEGV
