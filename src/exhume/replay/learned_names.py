@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 import numpy as np
 import pyarrow as pa
 
-from exhume.codecs.columns.arrow import numbered_texts, texts
+from exhume.codecs.columns.arrow import texts
 from exhume.codecs.columns.record_blocks import RecordBlock
 from exhume.codecs.kernels import keys, scan, values
 from exhume.codecs.kernels import records as fields
@@ -53,22 +53,14 @@ class NameReader(LogCollector):
             self._learn(*block.key_and_value(number))
         commits = np.take(commits, np.flatnonzero((commits[keys.IS_READ] != 0) & (commits[values.TOPIC_ID] >= 0)), axis=1)
         ids = texts(block.data, commits[values.TOPIC_ID], np.full(commits.shape[1], 16), pa.binary()).dictionary_encode()
-        topics = numbered_texts(block.data, commits[keys.TOPIC_START], commits[keys.TOPIC_SIZE])
-        # The last name of a topic id counts.
-        for topic_id, topic in _distinct_pairs(ids, topics):
+        # The last name of a topic id counts. For equal places the last assignment wins.
+        last = np.empty(len(ids.dictionary), np.int64)
+        last[ids.indices.to_numpy()] = np.arange(commits.shape[1])
+        topics = texts(block.data, commits[keys.TOPIC_START][last], commits[keys.TOPIC_SIZE][last], pa.string())
+        for topic_id, topic in zip(ids.dictionary.to_pylist(), topics.to_pylist(), strict=True):
             self._names.add("commit", format_uuid(topic_id) if any(topic_id) else None, topic)
 
     def _learn(self, key: bytes | None, value: bytes | None) -> None:
         decoded = decode_record(key, value)
         if decoded.number is not None and not _UNDECODABLE.intersection(decoded.marks):
             self._names.learn_from_record(decoded.number, decoded.key, decoded.value)
-
-
-def _distinct_pairs(ids: pa.DictionaryArray, topics: pa.DictionaryArray) -> Iterator[tuple[bytes, str]]:
-    """Yield each different pair, in the order of their last occurrences."""
-    codes = ids.indices.to_numpy().astype(np.int64) * max(len(topics.dictionary), 1) + topics.indices.to_numpy()
-    different, places = np.unique(codes[::-1], return_index=True)
-    known_ids, known_topics = ids.dictionary.to_pylist(), topics.dictionary.to_pylist()
-    for code in different[np.argsort(-places)].tolist():
-        number, topic = divmod(code, len(known_topics))
-        yield known_ids[number], known_topics[topic]
