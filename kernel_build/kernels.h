@@ -148,6 +148,48 @@ static void close_arrays(Views* views) {
 
 static inline void native_touch(Bytes content, long long place) { (void)*(volatile unsigned char*)(content.data + AT(place, content.size)); }
 
+/* Compilers make one load of a number that is read byte by byte only at some places. */
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+#define LITTLE_64(value) __builtin_bswap64(value)
+#define BIG_64(value) (value)
+#define BIG_32(value) (value)
+#define BIG_16(value) (value)
+#else
+#define LITTLE_64(value) (value)
+#define BIG_64(value) __builtin_bswap64(value)
+#define BIG_32(value) __builtin_bswap32(value)
+#define BIG_16(value) __builtin_bswap16(value)
+#endif
+
+static inline unsigned long long native_word(Bytes buffer, long long position) {
+  uint64_t found;
+  memcpy(&found, buffer.data + AT(position, buffer.size - 7), 8);
+  return LITTLE_64(found);
+}
+
+static inline void native_put_word(Bytes buffer, long long position, unsigned long long value) {
+  uint64_t written = LITTLE_64((uint64_t)value);
+  memcpy(buffer.data + AT(position, buffer.size - 7), &written, 8);
+}
+
+static inline long long native_int64(Bytes buffer, long long position) {
+  uint64_t found;
+  memcpy(&found, buffer.data + AT(position, buffer.size - 7), 8);
+  return (long long)BIG_64(found);
+}
+
+static inline long long native_int32(Bytes buffer, long long position) {
+  uint32_t found;
+  memcpy(&found, buffer.data + AT(position, buffer.size - 3), 4);
+  return (int32_t)BIG_32(found);
+}
+
+static inline long long native_int16(Bytes buffer, long long position) {
+  uint16_t found;
+  memcpy(&found, buffer.data + AT(position, buffer.size - 1), 2);
+  return (int16_t)BIG_16(found);
+}
+
 #define RUN_BYTES 32
 
 static inline long long native_are_equal(Bytes left, long long left_at, Bytes right, long long right_at) {

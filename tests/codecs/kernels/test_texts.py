@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 import random
+import struct
 
 import numpy as np
 import pyarrow as pa
 
 from exhume.codecs.columns.arrow import numbered_texts, texts
-from exhume.codecs.kernels.primitives import ASCII, NOT_EXACT, UTF8, hash_of, is_same, kind_of_text
+from exhume.codecs.kernels.instructions import first_byte
+from exhume.codecs.kernels.primitives import (
+    ASCII,
+    NOT_EXACT,
+    UTF8,
+    copy_bytes,
+    hash_of,
+    int16,
+    int32,
+    int64,
+    is_same,
+    kind_of_text,
+    put_word,
+    word,
+)
 from exhume.codecs.kernels.types import Bytes, Number
 
 _SIZES = (*range(72), 95, 96, 97, 128, 200)
@@ -28,6 +43,37 @@ def _hash(text: Bytes, position: Number, size: Number, seed: Number) -> np.uint6
 
 def _array(content: bytes) -> Bytes:
     return np.frombuffer(content, np.uint8)
+
+
+def test_numbers_are_those_of_their_bytes() -> None:
+    draw = random.Random(2)
+    for size in (8, 9, 15, 40):
+        content = draw.randbytes(size)
+        for at in range(size - 7):
+            assert int(word(_array(content), at)) == struct.unpack_from("<Q", content, at)[0]
+            assert int64(_array(content), at) == struct.unpack_from(">q", content, at)[0]
+            assert int32(_array(content), at + 4) == struct.unpack_from(">i", content, at + 4)[0]
+            assert int16(_array(content), at + 6) == struct.unpack_from(">h", content, at + 6)[0]
+            written, value = bytearray(content), draw.randrange(1 << 64)
+            put_word(np.frombuffer(written, np.uint8), at, np.uint64(value))
+            assert written == content[:at] + struct.pack("<Q", value) + content[at + 8 :]
+
+
+def test_copied_bytes_change_nothing_beside_them() -> None:
+    draw = random.Random(3)
+    for size in _SIZES:
+        content = draw.randbytes(size)
+        target = np.zeros(size + 4, np.uint8)
+        copy_bytes(_array(b"ab" + content + b"c"), 2, size, target, 3)
+        assert target.tobytes() == b"\0\0\0" + content + b"\0"
+
+
+def test_the_first_byte_that_is_not_0() -> None:
+    for place in range(8):
+        for byte in (1, 0x80, 0xFF):
+            assert first_byte(np.uint64(byte << 8 * place)) == place
+            assert first_byte(np.uint64(byte << 8 * place | 1 << 63)) == place
+    assert first_byte(np.uint64(0)) == 7
 
 
 def test_one_byte_that_differs_is_seen() -> None:

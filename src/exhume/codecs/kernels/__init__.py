@@ -62,7 +62,7 @@ def inlined(function: _Function) -> _Function:
 
 
 def native(function: _Function) -> _Function:
-    """Return the machine code of a function that `kernels.h` writes in C, with instructions that Python does not have."""
+    """Return the machine code of a function that `kernels.h` writes in C, because no translated Python becomes the same instructions."""
     return _code_of(function, "native")
 
 

@@ -1,14 +1,15 @@
 """Read fields and texts in kernels, as `wire.Reader` does, from an array of uint8.
 
 These kernels do not check the end of the array: the caller checks it, or gives the end. Positions are int64, like all numbers of kernels.
-A number is read byte by byte: the compiler makes one load of it, and the same code works uncompiled and with checked indexes.
+`kernel_build/kernels.h` has the machine code for numbers of fixed size: compilers do not always make one load of a number that code reads
+byte by byte.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from exhume.codecs.kernels import inlined, kernel
+from exhume.codecs.kernels import inlined, kernel, native
 from exhume.codecs.kernels.instructions import RUN_BYTES, are_equal, copy_run, is_ascii
 from exhume.codecs.kernels.types import Bytes, Number
 
@@ -21,38 +22,37 @@ ASCII, UTF8, NOT_EXACT = 0, 1, 2
 MIX = np.uint64(0x9E3779B97F4A7C15)
 TURN, BACK = np.uint64(29), np.uint64(35)
 HALF = np.uint64(32)
-_BYTE = np.uint64(0xFF)
 _NO_ASCII = np.uint64(0x8080808080808080)
 
 
-@inlined
+@native
 def word(buffer: Bytes, position: Number) -> np.uint64:
     """Read eight bytes, the lowest first."""
-    at = np.uint64(position)
-    return (
-        np.uint64(buffer[at])
-        | np.uint64(buffer[at + np.uint64(1)]) << np.uint64(8)
-        | np.uint64(buffer[at + np.uint64(2)]) << np.uint64(16)
-        | np.uint64(buffer[at + np.uint64(3)]) << np.uint64(24)
-        | np.uint64(buffer[at + np.uint64(4)]) << np.uint64(32)
-        | np.uint64(buffer[at + np.uint64(5)]) << np.uint64(40)
-        | np.uint64(buffer[at + np.uint64(6)]) << np.uint64(48)
-        | np.uint64(buffer[at + np.uint64(7)]) << np.uint64(56)
-    )
+    return np.uint64(int.from_bytes(buffer[position : position + 8].tobytes(), "little"))
 
 
-@inlined
+@native
 def put_word(buffer: Bytes, position: Number, value: np.uint64) -> None:
     """Write eight bytes, the lowest first."""
-    at = np.uint64(position)
-    buffer[at] = np.uint8(value & _BYTE)
-    buffer[at + np.uint64(1)] = np.uint8(value >> np.uint64(8) & _BYTE)
-    buffer[at + np.uint64(2)] = np.uint8(value >> np.uint64(16) & _BYTE)
-    buffer[at + np.uint64(3)] = np.uint8(value >> np.uint64(24) & _BYTE)
-    buffer[at + np.uint64(4)] = np.uint8(value >> np.uint64(32) & _BYTE)
-    buffer[at + np.uint64(5)] = np.uint8(value >> np.uint64(40) & _BYTE)
-    buffer[at + np.uint64(6)] = np.uint8(value >> np.uint64(48) & _BYTE)
-    buffer[at + np.uint64(7)] = np.uint8(value >> np.uint64(56))
+    buffer[position : position + 8] = np.frombuffer(int(value).to_bytes(8, "little"), np.uint8)
+
+
+@native
+def int64(buffer: Bytes, position: Number) -> Number:
+    """Read a big-endian int64."""
+    return np.int64(int.from_bytes(buffer[position : position + 8].tobytes(), "big", signed=True))
+
+
+@native
+def int32(buffer: Bytes, position: Number) -> Number:
+    """Read a big-endian int32."""
+    return np.int64(int.from_bytes(buffer[position : position + 4].tobytes(), "big", signed=True))
+
+
+@native
+def int16(buffer: Bytes, position: Number) -> Number:
+    """Read a big-endian int16."""
+    return np.int64(int.from_bytes(buffer[position : position + 2].tobytes(), "big", signed=True))
 
 
 @inlined
@@ -72,43 +72,6 @@ def copy_bytes(source: Bytes, start: Number, size: Number, target: Bytes, place:
     for index in range(0, last, 8):
         put_word(target, place + index, word(source, start + index))
     put_word(target, place + last, word(source, start + last))
-
-
-@inlined
-def int64(buffer: Bytes, position: Number) -> Number:
-    """Read a big-endian int64."""
-    at = np.uint64(position)
-    return np.int64(
-        np.uint64(buffer[at]) << np.uint64(56)
-        | np.uint64(buffer[at + np.uint64(1)]) << np.uint64(48)
-        | np.uint64(buffer[at + np.uint64(2)]) << np.uint64(40)
-        | np.uint64(buffer[at + np.uint64(3)]) << np.uint64(32)
-        | np.uint64(buffer[at + np.uint64(4)]) << np.uint64(24)
-        | np.uint64(buffer[at + np.uint64(5)]) << np.uint64(16)
-        | np.uint64(buffer[at + np.uint64(6)]) << np.uint64(8)
-        | np.uint64(buffer[at + np.uint64(7)])
-    )
-
-
-@inlined
-def int32(buffer: Bytes, position: Number) -> Number:
-    """Read a big-endian int32."""
-    at = np.uint64(position)
-    return np.int64(
-        np.int32(
-            np.uint32(buffer[at]) << np.uint32(24)
-            | np.uint32(buffer[at + np.uint64(1)]) << np.uint32(16)
-            | np.uint32(buffer[at + np.uint64(2)]) << np.uint32(8)
-            | np.uint32(buffer[at + np.uint64(3)])
-        )
-    )
-
-
-@inlined
-def int16(buffer: Bytes, position: Number) -> Number:
-    """Read a big-endian int16."""
-    at = np.uint64(position)
-    return np.int64(np.int16(np.uint16(buffer[at]) << np.uint16(8) | np.uint16(buffer[at + np.uint64(1)])))
 
 
 @inlined
