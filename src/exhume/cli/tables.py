@@ -11,7 +11,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.types as pat
-from rich.cells import cell_len
 
 from exhume.cli.arrow_json import dump, is_bytes, is_json, is_list, json_column
 from exhume.cli.escape import printable
@@ -54,11 +53,11 @@ def plain_text(schema: pa.Schema, batches: Iterable[pa.RecordBatch], title: str 
     columns = columns_of(schema)
     if title is not None:
         yield f"{printable(title)}\n"
-    widths = [cell_len(column.name) for column in columns]
+    widths = [cells_of(column.name) for column in columns]
     is_first = True
     for page in pages_of(columns, batches, PLAIN_PAGE_ROWS):
         widths = [
-            max(width, *(cell_len(NULL if cell is None else cell) for cell in cells))
+            max(width, *(cells_of(NULL if cell is None else cell) for cell in cells))
             for width, cells in zip(widths, zip(*page, strict=True), strict=True)
         ]
         lines = [_line(columns, widths, row) for row in page]
@@ -124,10 +123,20 @@ def _line(columns: Sequence[Column], widths: Sequence[int], row: Row) -> str:
     cells = []
     for column, width, cell in zip(columns, widths, row, strict=True):
         text = NULL if cell is None else cell
-        padding = " " * (width - cell_len(text))
+        padding = " " * (width - cells_of(text))
         cells.append(padding + text if column.is_number else text + padding)
     return "  ".join(cells).rstrip() + "\n"
 
 
 def _head(columns: Sequence[Column], widths: Sequence[int]) -> list[str]:
     return [_line(columns, widths, [column.name for column in columns]), "  ".join("-" * width for width in widths) + "\n"]
+
+
+def cells_of(text: str) -> int:
+    """Return the width of printable text on a screen."""
+    if text.isascii():
+        return len(text)
+    # Most logs have ASCII names only, and rich takes longer to import than to answer.
+    from rich.cells import cell_len
+
+    return cell_len(text)

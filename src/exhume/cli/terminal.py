@@ -7,13 +7,12 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 from rich import box
-from rich.cells import cell_len
 from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from exhume.cli.escape import printable
-from exhume.cli.tables import NO_ROWS, NULL, Column, Row, columns_of, pages_of
+from exhume.cli.tables import NO_ROWS, NULL, Column, Row, cells_of, columns_of, pages_of
 
 #: Rows per page: few, to show the first rows soon.
 TERMINAL_PAGE_ROWS = 200
@@ -43,8 +42,8 @@ def terminal_text(schema: pa.Schema, batches: Iterable[pa.RecordBatch], title: s
 
 
 def _readable_widths(columns: Sequence[Column], page: Sequence[Row]) -> list[int]:
-    widest = (max(cell_len(cell or NULL) for cell in cells) for cells in zip(*page, strict=True))
-    words = (max(map(cell_len, _words(column.name))) for column in columns)
+    widest = (max(cells_of(cell or NULL) for cell in cells) for cells in zip(*page, strict=True))
+    words = (max(map(cells_of, _words(column.name))) for column in columns)
     return [max(word, min(width, _READABLE_CELLS)) for word, width in zip(words, widest, strict=True)]
 
 
@@ -56,7 +55,7 @@ def _words(name: str) -> list[str]:
 def _folded(name: str, width: int) -> str:
     lines = [""]
     for word in _words(name):
-        if cell_len(lines[-1] + word) > width and lines[-1]:
+        if cells_of(lines[-1] + word) > width and lines[-1]:
             lines.append("")
         lines[-1] += word
     return "\n".join(lines)

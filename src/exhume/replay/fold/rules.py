@@ -11,7 +11,7 @@ from exhume.codecs.kernels import scan
 from exhume.codecs.kernels.types import Int64s
 from exhume.codecs.record_types import GROUP_METADATA, LEGACY_OFFSET_COMMIT, OFFSET_COMMIT
 from exhume.int64 import LARGEST_INT64
-from exhume.replay.fold.tables import PRODUCERS
+from exhume.replay.fold.tables import HAS_LEGACY_COMMITS, PRODUCERS
 from exhume.replay.profiles import BrokerProfile, JavaProfile, ScalaProfile
 from exhume.replay.reading import LoadInputs, refused_formats
 
@@ -53,7 +53,8 @@ def are_alike(rules: Int64s, folded_by: Int64s, counts: Int64s) -> bool:
 
     Rules that this log does not need may differ. `counts` are those of the fold.
     """
-    accepts = [ACCEPTED_0, ACCEPTED_1, ACCEPTED_2, TAKES_NULL_PROTOCOL]
+    accepts = [ACCEPTED_1, ACCEPTED_2, TAKES_NULL_PROTOCOL]
+    accepts += [ACCEPTED_0] if counts[HAS_LEGACY_COMMITS] else []
     if (folded_by[accepts] & ~rules[accepts]).any() or rules[REFUSED_CODECS] & ~folded_by[REFUSED_CODECS]:
         return False
     if folded_by[MOST_BATCH_BYTES] > rules[MOST_BATCH_BYTES]:

@@ -85,7 +85,9 @@ BEGINS_WITHIN, FIRST_BASE_OFFSET, FIRST_LEADER_EPOCH, LAST_OFFSET_SEEN = range(2
 NOTED, RECORDS_DONE = 25, 26
 #: The byte position of the last batch that `scan_and_fold` or a block folded.
 LAST_BATCH = 27
-COUNTS = 28
+#: 1 if a commit is of record type 0.
+HAS_LEGACY_COMMITS = 28
+COUNTS = 29
 
 #: A row of `noted`: the segment, then the row of the batch as in `kernels.scan`.
 NOTED_SEGMENT, NOTED_BATCH = range(2)

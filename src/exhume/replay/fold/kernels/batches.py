@@ -183,7 +183,10 @@ def _fold_records(
             if group < 0 or topic < 0:
                 group, topic = new_names(data, key_start + 2, group_size, topic_size, rules[SEED], tables)
             known_start, known_size = key_start, key_size
-            accepted = rules[ACCEPTED_1] if record_type == OFFSET_COMMIT else rules[ACCEPTED_0]
+            accepted = rules[ACCEPTED_1]
+            if record_type == LEGACY_OFFSET_COMMIT:
+                accepted = rules[ACCEPTED_0]
+                counts[columns.HAS_LEGACY_COMMITS] = 1
         if group == PASSED_ON:
             pass_record(rows, number, record[columns.PLACE], record_offset, segment, tables)
             if is_transactional:

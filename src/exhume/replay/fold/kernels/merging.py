@@ -105,6 +105,7 @@ def _join(earlier: Tables, later: Tables, seed: Number) -> None:
         earlier.topic_ids[row, 1] = later.topic_ids[number, 1]
         earlier.topic_ids[row, 2] = later.topic_ids[number, 2]
         used[columns.TOPIC_IDS] += 1
+    used[columns.HAS_LEGACY_COMMITS] |= more[columns.HAS_LEGACY_COMMITS]
     used[columns.RECORDS] += more[columns.RECORDS]
     used[columns.BATCH_BYTES] += more[columns.BATCH_BYTES]
     used[columns.NEXT_OFFSET] = more[columns.NEXT_OFFSET]
